@@ -1,0 +1,3 @@
+//! Scenario files: strict TOML in, resolved runs out.
+mod model;
+pub use model::*;

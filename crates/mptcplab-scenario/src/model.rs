@@ -1,0 +1,273 @@
+//! The resolved scenario: what an engine is given. Every unit is explicit, every default filled in.
+
+use mptcplab_link::LinkConfig;
+
+/// A scenario file with its sweep axes expanded.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    /// The scenario's name (the file's stem unless the file says otherwise).
+    pub name: String,
+    /// One line for people.
+    pub title: String,
+    /// Where the scenario comes from.
+    pub source: String,
+    /// The text of the file, for the record.
+    pub text: String,
+    /// The runs: every combination of axis values, times repetitions. Index = run id.
+    pub runs: Vec<Run>,
+    /// The axes in file order: (key, values as written).
+    pub axes: Vec<(String, Vec<String>)>,
+}
+
+/// One run of one engine.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Position in the sweep.
+    pub id: u32,
+    /// The value of every axis, in axis order: (key, value as written). Empty without a sweep.
+    pub axes: Vec<(String, String)>,
+    /// Repetition number, from 0.
+    pub rep: u32,
+    /// The scenario's seed; streams are derived from (seed, rep, name of link or flow), so repetition i of
+    /// every algorithm sees the same random numbers.
+    pub seed: u64,
+    /// End of the simulation.
+    pub duration_ns: u64,
+    /// Metrics ignore what lies before.
+    pub warmup_ns: u64,
+    /// Sampling interval of the trace; `None` switches samples off.
+    pub sample_ns: Option<u64>,
+    /// Also record a subflow row for every ACK.
+    pub per_ack: bool,
+    /// How ACKs are sent and counted.
+    pub profile: Profile,
+    /// Node names.
+    pub nodes: Vec<String>,
+    /// Directed links; a duplex link `X` gives `X` and `X~`.
+    pub links: Vec<Link>,
+    /// Flows in file order.
+    pub flows: Vec<Flow>,
+}
+
+/// How ACKs are sent and counted (shared/spec/scenarios.md 0.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// One ACK per segment, growth per acked segment.
+    Rfc,
+    /// Delayed ACKs, growth per acked segment.
+    LinuxAcked,
+    /// Delayed ACKs, coupled growth once per ACK.
+    LinuxLegacy,
+    /// Delayed ACKs, all growth once per ACK.
+    LinuxPre4,
+}
+
+impl Profile {
+    /// Every profile with its name in scenario files.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("rfc", Self::Rfc),
+        ("linux-acked", Self::LinuxAcked),
+        ("linux-legacy", Self::LinuxLegacy),
+        ("linux-pre4", Self::LinuxPre4),
+    ];
+    /// Whether the receiver delays ACKs (every second segment, 40 ms timer).
+    pub fn delayed_acks(self) -> bool {
+        self != Self::Rfc
+    }
+    /// Whether congestion avoidance counts one packet per ACK, for a coupled or an uncoupled algorithm.
+    pub fn growth_per_ack(self, coupled: bool) -> bool {
+        match self {
+            Self::Rfc | Self::LinuxAcked => false,
+            Self::LinuxLegacy => coupled,
+            Self::LinuxPre4 => true,
+        }
+    }
+}
+
+/// A directed link.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// Name in the file, with `~` appended for the reverse direction.
+    pub name: String,
+    /// Index into [`Run::nodes`].
+    pub from: usize,
+    /// Index into [`Run::nodes`].
+    pub to: usize,
+    /// Everything about it.
+    pub config: LinkConfig,
+}
+
+/// A flow: one TCP connection, one MPTCP connection or one UDP stream.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// Name in the file.
+    pub name: String,
+    /// When it starts.
+    pub start: StartTime,
+    /// When the application stops sending (default: the end of the run).
+    pub stop_ns: Option<u64>,
+    /// What it carries.
+    pub transport: Transport,
+}
+
+/// A start time, fixed or drawn from the flow's own stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartTime {
+    /// At this time.
+    At(u64),
+    /// Uniform in `[lo_ns, hi_ns)`.
+    Uniform {
+        /// Earliest.
+        lo_ns: u64,
+        /// Latest.
+        hi_ns: u64,
+    },
+}
+
+/// Transport of a flow.
+#[derive(Debug, Clone)]
+pub enum Transport {
+    /// TCP or MPTCP.
+    Tcp(TcpFlow),
+    /// Constant-rate (or on/off) UDP, no feedback.
+    Udp(UdpFlow),
+}
+
+/// TCP or MPTCP flow.
+#[derive(Debug, Clone)]
+pub struct TcpFlow {
+    /// Whether it speaks MPTCP; plain TCP has exactly one subflow.
+    pub mptcp: bool,
+    /// Congestion control: name in the algorithm registry, and parameters as written (name, value).
+    pub cc: CcChoice,
+    /// Packet scheduler (MPTCP only).
+    pub scheduler: Scheduler,
+    /// Subflows in opening order; the first one opens the connection.
+    pub subflows: Vec<Subflow>,
+    /// What the application does.
+    pub traffic: Traffic,
+    /// Receive buffer shared by all subflows.
+    pub rcv_buffer: RcvBuffer,
+    /// Payload bytes of a full segment (1448 for TCP, 1428 for MPTCP by default).
+    pub mss_bytes: u32,
+    /// TCP options of the lab.
+    pub options: TcpOptions,
+}
+
+/// A congestion control with parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CcChoice {
+    /// Name of the algorithm (file stem).
+    pub name: String,
+    /// Parameter values, checked against the algorithm's declaration; enumerated values already as integers.
+    pub params: Vec<(String, u64)>,
+}
+
+/// Packet schedulers of this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Lowest smoothed RTT first.
+    MinRtt,
+    /// Round robin over subflows with room.
+    RoundRobin,
+    /// Upstream Linux: least queued time at the pacing rate ("linger").
+    Linger,
+}
+
+/// One subflow.
+#[derive(Debug, Clone)]
+pub struct Subflow {
+    /// Name (`sf1`, or as given).
+    pub name: String,
+    /// Forward path: indices into [`Run::links`].
+    pub path: Vec<usize>,
+    /// Path of the ACKs: indices into [`Run::links`].
+    pub reverse: Vec<usize>,
+    /// Earliest time at which it opens; the first subflow uses the flow's start, others wait for it to be established.
+    pub start_ns: Option<u64>,
+    /// When it is removed; its data in flight are sent again on the others.
+    pub stop_ns: Option<u64>,
+    /// Used only when no regular subflow is usable (B bit).
+    pub backup: bool,
+}
+
+/// What the sending application does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// Always has data.
+    Bulk,
+    /// This many bytes, then close.
+    Size {
+        /// Application bytes.
+        bytes: u64,
+    },
+    /// Data without limit during `on`, nothing during `off`, alternating, starting with `on`.
+    OnOff {
+        /// Length of an active period.
+        on: Span,
+        /// Length of a silent period.
+        off: Span,
+    },
+}
+
+/// A time span, fixed or uniform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Always this long.
+    Fixed(u64),
+    /// Uniform in `[lo_ns, hi_ns)`, drawn from the flow's stream.
+    Uniform {
+        /// Shortest.
+        lo_ns: u64,
+        /// Longest.
+        hi_ns: u64,
+    },
+}
+
+/// Receive buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RcvBuffer {
+    /// The window never limits the sender.
+    Unlimited,
+    /// This many bytes from the start.
+    Fixed(u64),
+    /// Starts at 128 KiB and grows with the measured rate up to this many bytes (Linux `tcp_rmem`).
+    Auto {
+        /// Upper bound.
+        max_bytes: u64,
+    },
+}
+
+/// TCP behaviour that a scenario may change. Defaults follow Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// Initial window in packets (10).
+    pub initial_cwnd_pkts: u32,
+    /// Initial ssthresh in packets (infinite).
+    pub initial_ssthresh_pkts: Option<u32>,
+    /// Negotiate ECN (off).
+    pub ecn: bool,
+    /// Pace at Linux' default gains even if the algorithm does not ask for it (off).
+    pub pacing: bool,
+    /// Reduce cwnd after an idle period of an RTO (on, RFC 2861).
+    pub slow_start_after_idle: bool,
+    /// Send data of a subflow that timed out again on another one (on; MPTCP only).
+    pub reinject: bool,
+    /// Upper bound of the random delay before each packet sent, order kept; breaks phase locking (0).
+    pub send_jitter_ns: u64,
+    /// Largest window in packets (unbounded).
+    pub cwnd_clamp_pkts: Option<u32>,
+}
+
+/// UDP stream.
+#[derive(Debug, Clone)]
+pub struct UdpFlow {
+    /// Rate on the wire (IP and layer-2 overhead of the first link included).
+    pub rate_bps: u64,
+    /// IP packet size, headers included.
+    pub packet_bytes: u32,
+    /// Forward path: indices into [`Run::links`].
+    pub path: Vec<usize>,
+    /// Silent periods; `None` sends all the time.
+    pub on_off: Option<(Span, Span)>,
+}

@@ -1,0 +1,205 @@
+//! The trace tables: one declaration gives the row, the columns, their units and their documentation.
+//!
+//! Counters are cumulative since the start of the run, so that any window is a difference of two rows
+//! and sampling loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
+
+/// Name, unit and meaning of one column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Column name; carries the unit as a suffix.
+    pub name: &'static str,
+    /// Unit for axis labels.
+    pub unit: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+}
+
+macro_rules! table {
+    ($(#[$m:meta])* $table:ident, $row:ident, $name:literal { $($col:ident : $ty:ty, $unit:literal, $doc:literal;)* }) => {
+        $(#[$m])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $row { $(#[doc = $doc] pub $col: $ty,)* }
+
+        #[doc = concat!("Columns of the table `", $name, "`.")]
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct $table { $(#[doc = $doc] pub $col: Vec<$ty>,)* }
+
+        impl $table {
+            /// Table name, also the stem of its Parquet file.
+            pub const NAME: &'static str = $name;
+            /// Column declarations in order.
+            pub const COLUMNS: &'static [Column] = &[$(Column { name: stringify!($col), unit: $unit, doc: $doc },)*];
+            /// Append one row.
+            #[inline]
+            pub fn push(&mut self, row: $row) { $(self.$col.push(row.$col);)* }
+            /// Number of rows.
+            #[must_use]
+            pub fn len(&self) -> usize { self.t_ns.len() }
+            /// Whether there is no row.
+            #[must_use]
+            pub fn is_empty(&self) -> bool { self.t_ns.is_empty() }
+            /// Append all rows of another table.
+            pub fn append(&mut self, other: &mut Self) { $(self.$col.append(&mut other.$col);)* }
+        }
+    };
+}
+
+table! {
+    /// State of one flow (a TCP or MPTCP connection, or a UDP stream).
+    FlowTable, FlowRow, "flow" {
+        t_ns: u64, "ns", "time of the sample";
+        flow: u32, "", "index of the flow in the run's flow list";
+        delivered_bytes: u64, "bytes", "application bytes handed over in order so far";
+        sent_bytes: u64, "bytes", "application bytes given to a subflow for the first time so far";
+        ooo_bytes: u64, "bytes", "bytes waiting out of order in the receive buffer now";
+        rcv_window_bytes: u64, "bytes", "receive window advertised now";
+        reinjected_pkts: u64, "packets", "segments sent again on another subflow so far";
+        duplicate_pkts: u64, "packets", "segments that arrived although the connection already had their data so far";
+        blocked_ns: u64, "ns", "time so far in which data and cwnd were there but the receive window forbade to send";
+    }
+}
+
+table! {
+    /// State of one subflow's sender, and what its receiver saw.
+    SubflowTable, SubflowRow, "subflow" {
+        t_ns: u64, "ns", "time of the sample";
+        flow: u32, "", "index of the flow in the run's flow list";
+        subflow: u32, "", "index of the subflow in its flow";
+        state: u8, "", "0 closed, 1 handshake, 2 open, 3 disorder, 4 cwr, 5 recovery, 6 loss";
+        cwnd_pkts: u32, "packets", "congestion window";
+        ssthresh_pkts: u32, "packets", "slow start threshold; 2147483647 is infinite";
+        inflight_pkts: u32, "packets", "packets in flight as the sender estimates";
+        srtt_us: u32, "us", "smoothed RTT; 0 before the first sample";
+        rtt_us: u32, "us", "latest RTT sample";
+        min_rtt_us: u32, "us", "minimum RTT of the filter window";
+        rto_us: u32, "us", "retransmission timeout without backoff";
+        pacing_bps: u64, "bit/s", "pacing rate; 0 when not pacing";
+        rtt_sum_us: u64, "us", "sum of all RTT samples so far";
+        rtt_count: u64, "", "number of RTT samples so far";
+        sent_pkts: u64, "packets", "data packets sent so far, retransmissions included";
+        retx_pkts: u64, "packets", "retransmissions so far";
+        acked_pkts: u64, "packets", "data packets acknowledged so far, by cumulative ACK or SACK";
+        lost_pkts: u64, "packets", "packets marked lost so far";
+        loss_events: u64, "", "entries into fast recovery so far";
+        ecn_events: u64, "", "reductions because of ECN so far";
+        rto_count: u64, "", "retransmission timeouts so far";
+        rto_wait_ns: u64, "ns", "sum over timeouts of the time since the last ACK that advanced";
+        undo_count: u64, "", "reductions undone as spurious so far";
+        rx_pkts: u64, "packets", "data packets that reached the receiver so far, duplicates included";
+        rx_wire_bytes: u64, "bytes", "layer-2 bytes of those packets";
+        rx_payload_bytes: u64, "bytes", "payload bytes of those packets";
+    }
+}
+
+table! {
+    /// State of one directed link.
+    LinkTable, LinkRow, "link" {
+        t_ns: u64, "ns", "time of the sample";
+        link: u32, "", "index of the link in the run's link list";
+        queue_pkts: u32, "packets", "packets waiting now, the one in service not counted";
+        queue_bytes: u64, "bytes", "bytes waiting now, layer-2 overhead included";
+        arrived_pkts: u64, "packets", "packets that arrived so far";
+        dropped_random_pkts: u64, "packets", "random losses so far, outages included";
+        dropped_queue_pkts: u64, "packets", "drops by a full queue or an AQM so far";
+        marked_pkts: u64, "packets", "ECN marks so far";
+        departed_pkts: u64, "packets", "packets fully serialised so far";
+        departed_bytes: u64, "bytes", "their layer-2 bytes";
+        queue_delay_sum_ns: u64, "ns", "sum over accepted packets of the time from arrival to the start of service";
+        queue_delay_max_ns: u64, "ns", "largest such time since the previous sample";
+    }
+}
+
+/// Kinds of rows of the `event` table, with the name used in files and what `value` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EventKind {
+    /// A flow opened; value: 0.
+    FlowStarted = 0,
+    /// The first application byte was delivered; value: 0.
+    FirstByte = 1,
+    /// A fixed-size transfer was delivered completely; value: application bytes.
+    FlowCompleted = 2,
+    /// The application stopped; value: 0.
+    FlowStopped = 3,
+    /// A subflow finished its handshake and may carry data; value: handshake time in ns.
+    SubflowAdded = 4,
+    /// A subflow was removed; value: 0.
+    SubflowRemoved = 5,
+    /// A subflow is considered failed (potentially failed after a timeout); value: consecutive timeouts.
+    SubflowFailed = 6,
+    /// A failed subflow made progress again; value: 0.
+    SubflowRecovered = 7,
+    /// Fast recovery began; value: ssthresh in packets.
+    LossEvent = 8,
+    /// Fast recovery or loss recovery ended; value: cwnd in packets.
+    RecoveryEnded = 9,
+    /// A retransmission timeout fired; value: backoff exponent.
+    RtoFired = 10,
+    /// A reduction because of an ECN echo; value: ssthresh in packets.
+    EcnEvent = 11,
+    /// A reduction was undone; value: cwnd in packets.
+    Undo = 12,
+    /// A link changed by its schedule; value: index of the change.
+    LinkChanged = 13,
+    /// A tail loss probe was sent; value: 0.
+    TlpSent = 14,
+    /// Slow start ended without loss (HyStart); value: ssthresh in packets.
+    SlowStartExit = 15,
+}
+
+impl EventKind {
+    /// Every kind with its name.
+    pub const ALL: [(Self, &'static str); 16] = [
+        (Self::FlowStarted, "flow_started"),
+        (Self::FirstByte, "first_byte"),
+        (Self::FlowCompleted, "flow_completed"),
+        (Self::FlowStopped, "flow_stopped"),
+        (Self::SubflowAdded, "subflow_added"),
+        (Self::SubflowRemoved, "subflow_removed"),
+        (Self::SubflowFailed, "subflow_failed"),
+        (Self::SubflowRecovered, "subflow_recovered"),
+        (Self::LossEvent, "loss_event"),
+        (Self::RecoveryEnded, "recovery_ended"),
+        (Self::RtoFired, "rto_fired"),
+        (Self::EcnEvent, "ecn_event"),
+        (Self::Undo, "undo"),
+        (Self::LinkChanged, "link_changed"),
+        (Self::TlpSent, "tlp_sent"),
+        (Self::SlowStartExit, "slow_start_exit"),
+    ];
+}
+
+table! {
+    /// Something that happened at a point in time.
+    EventTable, EventRow, "event" {
+        t_ns: u64, "ns", "when it happened";
+        kind: u8, "", "what happened (names in EventKind)";
+        flow: i32, "", "index of the flow, -1 if none";
+        subflow: i32, "", "index of the subflow, -1 if none";
+        link: i32, "", "index of the link, -1 if none";
+        value: u64, "", "depends on the kind";
+    }
+}
+
+/// All sampled tables of one run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tables {
+    /// Flow samples.
+    pub flow: FlowTable,
+    /// Subflow samples.
+    pub subflow: SubflowTable,
+    /// Link samples.
+    pub link: LinkTable,
+    /// Events.
+    pub event: EventTable,
+}
+
+impl Tables {
+    /// Append all rows of another run part (for example another component of the topology).
+    pub fn append(&mut self, other: &mut Self) {
+        self.flow.append(&mut other.flow);
+        self.subflow.append(&mut other.subflow);
+        self.link.append(&mut other.link);
+        self.event.append(&mut other.event);
+    }
+}
