@@ -14,6 +14,28 @@ pub struct Column {
     pub doc: &'static str,
 }
 
+/// All values of one column, borrowed from its table.
+#[derive(Debug, Clone, Copy)]
+pub enum Values<'a> {
+    /// A small code (state, kind).
+    U8(&'a [u8]),
+    /// A gauge or an index.
+    U32(&'a [u32]),
+    /// A time or a counter.
+    U64(&'a [u64]),
+    /// An index that may be -1 for "none".
+    I32(&'a [i32]),
+}
+
+macro_rules! values_from {
+    ($($ty:ty => $variant:ident),*) => {
+        $(impl<'a> From<&'a Vec<$ty>> for Values<'a> {
+            fn from(column: &'a Vec<$ty>) -> Self { Self::$variant(column) }
+        })*
+    };
+}
+values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
+
 macro_rules! table {
     ($(#[$m:meta])* $table:ident, $row:ident, $name:literal { $($col:ident : $ty:ty, $unit:literal, $doc:literal;)* }) => {
         $(#[$m])*
@@ -38,6 +60,9 @@ macro_rules! table {
             /// Whether there is no row.
             #[must_use]
             pub fn is_empty(&self) -> bool { self.t_ns.is_empty() }
+            /// The columns' values, in the order of [`Self::COLUMNS`].
+            #[must_use]
+            pub fn values(&self) -> Vec<Values<'_>> { vec![$(Values::from(&self.$col),)*] }
             /// Append all rows of another table.
             pub fn append(&mut self, other: &mut Self) { $(self.$col.append(&mut other.$col);)* }
         }
@@ -108,6 +133,17 @@ table! {
         queue_delay_max_ns: u64, "ns", "largest such time since the previous sample";
     }
 }
+
+/// Names of the values of the subflow table's `state`, which is the index; the last five are Linux' `tcp_ca_state`.
+pub const SUBFLOW_STATES: [&str; 7] = [
+    "closed",
+    "handshake",
+    "open",
+    "disorder",
+    "cwr",
+    "recovery",
+    "loss",
+];
 
 /// Kinds of rows of the `event` table, with the name used in files and what `value` means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,295 @@
+//! A directory of Parquet files that appears complete or not at all.
+
+use super::batch::{record_batches, run_batch, schemas};
+use super::error::TraceError;
+use crate::{RunRecord, Tables};
+use arrow_array::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::basic::{Compression, Encoding};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Files of a trace directory, in the order of [`schemas`].
+pub const FILES: [&str; 5] = [
+    "run.parquet",
+    "flow.parquet",
+    "subflow.parquet",
+    "link.parquet",
+    "event.parquet",
+];
+
+/// Runs per row group of the `run` table, whose rows hold whole scenarios.
+const RUNS_PER_GROUP: usize = 256;
+
+/// Encodes and compresses runs; shared by the threads that simulate.
+#[derive(Debug)]
+pub struct Encoder {
+    tables: Vec<ArrowRowGroupWriterFactory>,
+}
+
+/// A finished run, compressed, waiting for its turn to be written.
+pub struct EncodedRun {
+    record: RunRecord,
+    /// Column chunks of flow, subflow, link, event; `None` for a table without rows.
+    tables: Vec<Option<Vec<ArrowColumnChunk>>>,
+}
+
+impl Encoder {
+    /// Encode one run. A pure function of its arguments.
+    ///
+    /// # Errors
+    /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
+    pub fn encode(&self, record: RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
+        let [_, sampled @ ..] = record_batches(&record, tables)?;
+        let tables = std::iter::zip(&self.tables[1..], sampled)
+            .zip(&FILES[1..])
+            .map(|((factory, batch), file)| {
+                encode_table(factory, &batch).map_err(TraceError::parquet(file.as_ref()))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(EncodedRun { record, tables })
+    }
+}
+
+fn encode_table(
+    factory: &ArrowRowGroupWriterFactory,
+    batch: &RecordBatch,
+) -> ParquetResult<Option<Vec<ArrowColumnChunk>>> {
+    if batch.num_rows() == 0 {
+        return Ok(None);
+    }
+    // The row group's index only matters to encryption, which is not used.
+    let writers = factory.create_column_writers(0)?;
+    let schema = batch.schema();
+    std::iter::zip(writers, std::iter::zip(schema.fields(), batch.columns()))
+        .map(|(mut writer, (field, array))| {
+            for leaf in compute_leaves(field, array)? {
+                writer.write(&leaf)?;
+            }
+            writer.close()
+        })
+        .collect::<ParquetResult<Vec<_>>>()
+        .map(Some)
+}
+
+/// Writes `<dir>.partial` and renames it to `dir` at the end. Dropped before [`TraceWriter::finish`], it
+/// removes what it wrote.
+pub struct TraceWriter {
+    dir: PathBuf,
+    partial: Partial,
+    encoder: Arc<Encoder>,
+    files: Vec<SerializedFileWriter<BufWriter<File>>>,
+    /// Rows of the `run` table that are not written yet.
+    pending: Vec<RunRecord>,
+    last_run: Option<u32>,
+}
+
+impl TraceWriter {
+    /// Start a trace that will appear as `dir`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// [`TraceError::Exists`], [`TraceError::Busy`], or what the file system says.
+    pub fn create(dir: &Path) -> Result<Self, TraceError> {
+        if dir.exists()
+            && dir
+                .read_dir()
+                .map_err(TraceError::io("read", dir))?
+                .next()
+                .is_some()
+        {
+            return Err(TraceError::Exists(dir.to_owned()));
+        }
+        let partial = Partial::create(dir)?;
+        let mut files = Vec::new();
+        let mut tables = Vec::new();
+        for (name, (_, schema)) in std::iter::zip(FILES, schemas()) {
+            let path = partial.path.join(name);
+            let file = File::create(&path).map_err(TraceError::io("create", &path))?;
+            let properties = properties(&schema);
+            let (file, factory) =
+                ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))
+                    .and_then(ArrowWriter::into_serialized_writer)
+                    .map_err(TraceError::parquet(&path))?;
+            files.push(file);
+            tables.push(factory);
+        }
+        let encoder = Arc::new(Encoder { tables });
+        Ok(Self {
+            dir: dir.to_owned(),
+            partial,
+            encoder,
+            files,
+            pending: Vec::new(),
+            last_run: None,
+        })
+    }
+
+    /// What turns a run into something that [`TraceWriter::append`] takes.
+    #[must_use]
+    pub fn encoder(&self) -> Arc<Encoder> {
+        Arc::clone(&self.encoder)
+    }
+
+    /// Append a run; ids must increase.
+    ///
+    /// # Errors
+    /// [`TraceError::Order`], or what the file system says.
+    pub fn append(&mut self, run: EncodedRun) -> Result<(), TraceError> {
+        let EncodedRun { record, tables } = run;
+        if let Some(last) = self.last_run.filter(|last| *last >= record.run) {
+            return Err(TraceError::Order {
+                run: record.run,
+                last,
+            });
+        }
+        self.last_run = Some(record.run);
+        for (index, chunks) in (1..).zip(tables) {
+            if let Some(chunks) = chunks {
+                self.append_group(index, chunks)?;
+            }
+        }
+        self.pending.push(record);
+        if self.pending.len() == RUNS_PER_GROUP {
+            self.flush_runs()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush_runs(&mut self) -> Result<(), TraceError> {
+        let batch = run_batch(&std::mem::take(&mut self.pending));
+        let chunks = encode_table(&self.encoder.tables[0], &batch)
+            .map_err(TraceError::parquet(&self.partial.path.join(FILES[0])))?;
+        chunks.map_or(Ok(()), |chunks| self.append_group(0, chunks))
+    }
+
+    fn append_group(
+        &mut self,
+        index: usize,
+        chunks: Vec<ArrowColumnChunk>,
+    ) -> Result<(), TraceError> {
+        let file = &mut self.files[index];
+        let append = || {
+            let mut group = file.next_row_group()?;
+            for chunk in chunks {
+                chunk.append_to_row_group(&mut group)?;
+            }
+            group.close().map(drop)
+        };
+        append().map_err(TraceError::parquet(&self.partial.path.join(FILES[index])))
+    }
+
+    /// Complete the files and give the directory its name.
+    ///
+    /// # Errors
+    /// What the file system says; nothing is left then.
+    pub fn finish(mut self) -> Result<(), TraceError> {
+        self.flush_runs()?;
+        for (name, mut file) in std::iter::zip(FILES, std::mem::take(&mut self.files)) {
+            file.finish()
+                .map_err(TraceError::parquet(&self.partial.path.join(name)))?;
+        }
+        self.partial.rename(&self.dir)
+    }
+}
+
+/// Settings of one file, chosen for speed by `benches/write.rs`: delta encoding suits counters and gauges
+/// alike and leaves little for a compressor; a dictionary only pays where few values repeat.
+fn properties(schema: &arrow_schema::Schema) -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("mptcplab ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(Compression::LZ4_RAW)
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true);
+    for field in schema.fields() {
+        let path = ColumnPath::from(field.name().as_str());
+        let data_type = field.data_type();
+        properties = if data_type.is_integer() {
+            properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
+        } else {
+            properties.set_column_dictionary_enabled(path.clone(), true)
+        };
+        // Readers skip row groups by these two.
+        if matches!(field.name().as_str(), "run" | "t_ns") {
+            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
+        }
+    }
+    properties.build()
+}
+
+/// The directory of unfinished files; removed when dropped, unless renamed.
+struct Partial {
+    path: PathBuf,
+    /// Open directory that holds the lock against a second writer.
+    lock: File,
+}
+
+impl Partial {
+    fn create(dir: &Path) -> Result<Self, TraceError> {
+        let mut name = dir.file_name().unwrap_or(dir.as_os_str()).to_owned();
+        name.push(".partial");
+        let path = dir.with_file_name(name);
+        fs::create_dir_all(&path).map_err(TraceError::io("create", &path))?;
+        let lock = File::open(&path).map_err(TraceError::io("open", &path))?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| TraceError::Busy(dir.to_owned()))?;
+        // A writer that finished in between has renamed the directory that is now locked.
+        let locked = lock
+            .metadata()
+            .map_err(TraceError::io("read", &path))?
+            .ino();
+        if fs::metadata(&path).map(|now| now.ino()).ok() != Some(locked) {
+            return Err(TraceError::Busy(dir.to_owned()));
+        }
+        remove_stale(&path)?;
+        Ok(Self { path, lock })
+    }
+
+    fn rename(self, dir: &Path) -> Result<(), TraceError> {
+        fs::rename(&self.path, dir).map_err(TraceError::io("create", dir))?;
+        // The name is gone, so the removal on drop finds nothing.
+        drop(self);
+        Ok(())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        let ours = self.lock.metadata().ok().map(|m| m.ino());
+        if ours.is_some() && fs::metadata(&self.path).ok().map(|m| m.ino()) == ours {
+            // Nothing can be done about an error here, and the next run cleans up.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// A run that was killed leaves its files; only what a trace consists of is removed.
+fn remove_stale(partial: &Path) -> Result<(), TraceError> {
+    for entry in partial
+        .read_dir()
+        .map_err(TraceError::io("read", partial))?
+    {
+        let file = entry.map_err(TraceError::io("read", partial))?.path();
+        let ours = file
+            .file_name()
+            .is_some_and(|name| FILES.iter().any(|known| name == *known));
+        if !ours {
+            return Err(TraceError::Foreign {
+                dir: partial.to_owned(),
+                file,
+            });
+        }
+        fs::remove_file(&file).map_err(TraceError::io("remove", &file))?;
+    }
+    Ok(())
+}
