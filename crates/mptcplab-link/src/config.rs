@@ -36,6 +36,17 @@ pub enum QueueLimit {
     Unlimited,
 }
 
+impl QueueLimit {
+    /// Whether so many waiting packets with so many layer-2 bytes are within the limit.
+    pub(crate) fn holds(self, packets: usize, bytes: u64) -> bool {
+        match self {
+            Self::Packets(limit) => packets <= limit as usize,
+            Self::Bytes(limit) => bytes <= limit,
+            Self::Unlimited => true,
+        }
+    }
+}
+
 /// Queue management.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aqm {

@@ -1,0 +1,150 @@
+//! CoDel (RFC 8289): drops or marks on departure when every packet of an interval waited longer than the target.
+
+use crate::Packet;
+use crate::fifo::{Fifo, Waiting};
+
+/// Parameters, equal for all queues of a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Params {
+    pub(crate) target_ns: u64,
+    pub(crate) interval_ns: u64,
+    /// Mark ECN-capable packets instead of dropping them.
+    pub(crate) ecn: bool,
+}
+
+impl Params {
+    /// Time of the next signal: t + interval / sqrt(count) (RFC 8289 section 5.3), with an integer square root of 16
+    /// fractional bits: the relative error is below 2^-16.
+    fn control_law(&self, t_ns: u64, count: u32) -> u64 {
+        let root_q16 = (u64::from(count.max(1)) << 32).isqrt();
+        let step = (u128::from(self.interval_ns) << 16) / u128::from(root_q16);
+        // At most the interval, as the root is at least 1.
+        t_ns.saturating_add(step as u64)
+    }
+}
+
+/// Signals given during a dequeue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) dropped: u64,
+    pub(crate) marked: u64,
+}
+
+/// State of CoDel on one queue; names as in RFC 8289 section 5.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Codel {
+    first_above_ns: u64,
+    drop_next_ns: u64,
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+    /// Largest packet seen: a backlog of at most this is not a standing queue.
+    max_packet_bytes: u32,
+}
+
+impl Codel {
+    /// The next packet to send, if any.
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        fifo: &mut Fifo<P>,
+        now: u64,
+        params: &Params,
+        tally: &mut Tally,
+    ) -> Option<Waiting<P>> {
+        let (mut head, mut late) = self.next(fifo, now, params);
+        if self.dropping {
+            self.dropping = late;
+            while self.dropping && now >= self.drop_next_ns {
+                self.count = self.count.saturating_add(1);
+                let law_from = self.drop_next_ns;
+                if signal(&mut head, params, tally) {
+                    self.drop_next_ns = params.control_law(law_from, self.count);
+                    break;
+                }
+                (head, late) = self.next(fifo, now, params);
+                self.dropping = late;
+                if late {
+                    self.drop_next_ns = params.control_law(law_from, self.count);
+                }
+            }
+        } else if late {
+            if !signal(&mut head, params, tally) {
+                (head, _) = self.next(fifo, now, params);
+            }
+            self.enter_dropping(now, params);
+        }
+        head
+    }
+
+    /// Start near the rate that controlled the queue last time, if that was not long ago (RFC 8289 section 5.4).
+    fn enter_dropping(&mut self, now: u64, params: &Params) {
+        self.dropping = true;
+        let delta = self.count.saturating_sub(self.last_count);
+        let recent = now.saturating_sub(self.drop_next_ns) < params.interval_ns.saturating_mul(16);
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.drop_next_ns = params.control_law(now, self.count);
+        self.last_count = self.count;
+    }
+
+    /// The packet at the head, and whether the delay has been above the target for an interval (`dodequeue`).
+    fn next<P: Packet>(
+        &mut self,
+        fifo: &mut Fifo<P>,
+        now: u64,
+        params: &Params,
+    ) -> (Option<Waiting<P>>, bool) {
+        let Some(head) = fifo.pop() else {
+            self.first_above_ns = 0;
+            return (None, false);
+        };
+        self.max_packet_bytes = self.max_packet_bytes.max(head.bytes);
+        let sojourn_ns = now - head.arrived_ns;
+        let small = fifo.bytes() <= u64::from(self.max_packet_bytes);
+        let mut late = false;
+        if sojourn_ns < params.target_ns || small {
+            self.first_above_ns = 0;
+        } else if self.first_above_ns == 0 {
+            self.first_above_ns = now + params.interval_ns;
+        } else {
+            late = now >= self.first_above_ns;
+        }
+        (Some(head), late)
+    }
+}
+
+/// Mark the packet, or take and drop it; whether it was marked.
+fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut Tally) -> bool {
+    match head {
+        Some(waiting) if params.ecn && waiting.packet.is_ecn_capable() => {
+            waiting.packet.mark_ce();
+            tally.marked += 1;
+            true
+        }
+        _ => {
+            tally.dropped += u64::from(head.take().is_some());
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_law_spaces_signals_by_the_inverse_square_root() {
+        let params = Params {
+            target_ns: 5_000_000,
+            interval_ns: 100_000_000,
+            ecn: false,
+        };
+        let step = |count| params.control_law(7, count) - 7;
+        // 100 ms / 1, / 2, / 10; 100 ms / sqrt(2) = 70.7107 ms.
+        assert_eq!(
+            [step(1), step(4), step(100)],
+            [100_000_000, 50_000_000, 10_000_000]
+        );
+        assert!(step(2).abs_diff(70_710_678) < 2_000, "{}", step(2));
+        assert!(step(u32::MAX) > 0);
+    }
+}

@@ -1,0 +1,150 @@
+//! FQ-CoDel (RFC 8290): deficit round robin over hashed flow queues, new flows first, CoDel on each.
+
+use crate::Packet;
+use crate::codel::{Codel, Params, Tally};
+use crate::fifo::{Fifo, Waiting};
+use crate::rng::mix;
+use std::collections::VecDeque;
+
+/// One hash bucket.
+#[derive(Debug)]
+struct Bucket<P> {
+    fifo: Fifo<P>,
+    codel: Codel,
+    /// Bytes that it may still send in this round.
+    credit: i64,
+    /// Whether it is in one of the two lists.
+    listed: bool,
+}
+
+/// All flow queues of a link.
+#[derive(Debug)]
+pub(crate) struct FqCodel<P> {
+    buckets: Vec<Bucket<P>>,
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    quantum: i64,
+    seed: u64,
+    params: Params,
+    packets: usize,
+    bytes: u64,
+}
+
+impl<P: Packet> FqCodel<P> {
+    /// `seed` perturbs the hash, so that other links put other flows together.
+    pub(crate) fn new(flows: u32, quantum_bytes: u32, params: Params, seed: u64) -> Self {
+        let bucket = |_| Bucket {
+            fifo: Fifo::new(),
+            codel: Codel::default(),
+            credit: 0,
+            listed: false,
+        };
+        Self {
+            buckets: (0..flows.max(1)).map(bucket).collect(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            quantum: i64::from(quantum_bytes.max(1)),
+            seed,
+            params,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.packets
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Append to the flow's queue; a queue that was not active becomes a new flow (RFC 8290 section 4.1).
+    pub(crate) fn push(&mut self, waiting: Waiting<P>) -> u32 {
+        let index = self.bucket_of(waiting.packet.flow_hash());
+        self.packets += 1;
+        self.bytes += u64::from(waiting.bytes);
+        let bucket = &mut self.buckets[index as usize];
+        bucket.fifo.push(waiting);
+        if !bucket.listed {
+            bucket.listed = true;
+            bucket.credit = self.quantum;
+            self.new.push_back(index);
+        }
+        index
+    }
+
+    /// Drop the head of the queue with most bytes (RFC 8290 section 4.1.2), of which there must be one; whether this was
+    /// the last packet of the bucket `of`.
+    pub(crate) fn drop_from_fattest(&mut self, of: u32) -> bool {
+        let Some(fattest) = self.fattest() else {
+            return false;
+        };
+        let bucket = &mut self.buckets[fattest as usize];
+        let Some(dropped) = bucket.fifo.pop() else {
+            return false;
+        };
+        self.packets -= 1;
+        self.bytes -= u64::from(dropped.bytes);
+        fattest == of && bucket.fifo.len() == 0
+    }
+
+    /// The next packet to send (RFC 8290 section 4.2).
+    pub(crate) fn pop(&mut self, now: u64, tally: &mut Tally) -> Option<Waiting<P>> {
+        loop {
+            let from_new = !self.new.is_empty();
+            let list = if from_new {
+                &mut self.new
+            } else {
+                &mut self.old
+            };
+            let index = *list.front()?;
+            let bucket = &mut self.buckets[index as usize];
+            if bucket.credit <= 0 {
+                bucket.credit += self.quantum;
+                list.pop_front();
+                self.old.push_back(index);
+                continue;
+            }
+            let before = (bucket.fifo.len(), bucket.fifo.bytes());
+            let head = bucket
+                .codel
+                .dequeue(&mut bucket.fifo, now, &self.params, tally);
+            self.packets -= before.0 - bucket.fifo.len();
+            self.bytes -= before.1 - bucket.fifo.bytes();
+            if let Some(waiting) = head {
+                bucket.credit -= i64::from(waiting.bytes);
+                return Some(waiting);
+            }
+            list.pop_front();
+            if from_new {
+                // Otherwise a flow that sends a packet now and then would always be new.
+                self.old.push_back(index);
+            } else {
+                bucket.listed = false;
+            }
+        }
+    }
+
+    fn bucket_of(&self, flow_hash: u64) -> u32 {
+        let hash = mix(flow_hash ^ self.seed) >> 32;
+        // hash < 2^32, so the quotient is below the number of buckets.
+        ((hash * self.buckets.len() as u64) >> 32) as u32
+    }
+
+    /// The active queue with most bytes; the first in service order among equals.
+    fn fattest(&self) -> Option<u32> {
+        let bytes = |&index: &u32| self.buckets[index as usize].fifo.bytes();
+        self.new
+            .iter()
+            .chain(&self.old)
+            .copied()
+            .reduce(|best, other| {
+                if bytes(&other) > bytes(&best) {
+                    other
+                } else {
+                    best
+                }
+            })
+    }
+}

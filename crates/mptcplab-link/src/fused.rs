@@ -1,0 +1,209 @@
+//! The fast machine: the departure of a packet is computed when it arrives.
+//!
+//! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
+//! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
+//! in this order; `departed` says how many of them are propagating and is brought up to date only when someone asks.
+
+use crate::loss::LossProcess;
+use crate::red::{IDLE_PACKET_BYTES, Red, Signal};
+use crate::rng::Rng;
+use crate::service::{Instant, Rate};
+use crate::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
+use std::collections::VecDeque;
+
+/// A packet and the time at which it arrives at the far end: 32 bytes in the simulator.
+#[derive(Debug)]
+struct Entry<P> {
+    deliver_ns: u64,
+    packet: P,
+}
+
+#[derive(Debug)]
+pub(crate) struct Fused<P> {
+    /// With fewer packets than this in the ring there is room, whatever has departed: nobody need ask.
+    ask_from: usize,
+    ring: VecDeque<Entry<P>>,
+    /// A fast one.
+    rate: Rate,
+    /// When the last accepted packet is fully serialised.
+    free: Instant,
+    delay_ns: u64,
+    overhead_bytes: u32,
+    /// Packets at the front of the ring that are known to be fully serialised.
+    departed: usize,
+    counters: Counters,
+    loss: LossProcess,
+    limit: QueueLimit,
+    /// Bytes of the packets in the ring behind the departed ones.
+    backlog_bytes: u64,
+    red: Option<Box<Red>>,
+    ecn: bool,
+}
+
+impl<P: Packet> Fused<P> {
+    /// `None` where the configuration needs the general machine.
+    pub(crate) fn new(config: &LinkConfig, rng: &Rng) -> Option<Self> {
+        let on_arrival = matches!(config.aqm, Aqm::DropTail | Aqm::Red { .. });
+        if !on_arrival || !config.schedule.is_empty() || config.trace.is_some() {
+            return None;
+        }
+        let rate = Rate::new(config.rate_bps);
+        if !rate.is_fast() {
+            return None;
+        }
+        let red = Red::new(&config.aqm, rng).map(Box::new);
+        let ask_from = match config.queue {
+            _ if red.is_some() => 0,
+            QueueLimit::Packets(limit) => limit as usize + 1,
+            QueueLimit::Bytes(_) => 1,
+            QueueLimit::Unlimited => usize::MAX,
+        };
+        Some(Self {
+            ask_from,
+            ring: VecDeque::new(),
+            rate,
+            free: Instant::ZERO,
+            delay_ns: config.delay_ns,
+            overhead_bytes: config.overhead_bytes,
+            departed: 0,
+            counters: Counters::default(),
+            loss: LossProcess::new(config.loss, rng.fork("loss")),
+            limit: config.queue,
+            backlog_bytes: 0,
+            red,
+            ecn: config.ecn,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+        self.counters.arrived += 1;
+        if self.loss.loses() {
+            self.counters.dropped_random += 1;
+            return Verdict::LostRandom;
+        }
+        let bytes = self.bytes(&packet);
+        if self.ring.len() >= self.ask_from && !self.admit(now, bytes, &mut packet) {
+            self.counters.dropped_queue += 1;
+            return Verdict::LostQueue;
+        }
+        let start = self.free.max(Instant::from_ns(now));
+        self.free = self.rate.finish_fast(start, bytes);
+        self.counters.waited(start.ns() - now);
+        self.backlog_bytes += u64::from(bytes);
+        let deliver_ns = self.free.ns() + self.delay_ns;
+        *next_ns = deliver_ns.min(*next_ns);
+        self.ring.push_back(Entry { deliver_ns, packet });
+        self.check();
+        Verdict::Queued
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
+        if now < *next_ns {
+            return None;
+        }
+        let packet = self.ring.pop_front()?.packet;
+        self.counters.delivered += 1;
+        if self.departed > 0 {
+            self.departed -= 1;
+        } else {
+            self.depart(self.bytes(&packet));
+        }
+        *next_ns = self.ring.front().map_or(u64::MAX, |entry| entry.deliver_ns);
+        self.check();
+        Some(packet)
+    }
+
+    pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
+        self.advance(now);
+        let departed_pkts = self.counters.delivered + self.departed as u64;
+        let (waiting, waiting_bytes) = (self.waiting(), self.waiting_bytes());
+        self.counters.report(waiting, waiting_bytes, departed_pkts)
+    }
+
+    pub(crate) fn in_transit(&self) -> u64 {
+        self.ring.len() as u64
+    }
+
+    pub(crate) fn delivered_pkts(&self) -> u64 {
+        self.counters.delivered
+    }
+
+    /// Layer-2 length.
+    #[inline]
+    fn bytes(&self, packet: &P) -> u32 {
+        packet.ip_bytes() + self.overhead_bytes
+    }
+
+    /// The first packet that has not departed does so.
+    #[inline]
+    fn depart(&mut self, bytes: u32) {
+        self.backlog_bytes -= u64::from(bytes);
+        self.counters.departed_bytes += u64::from(bytes);
+    }
+
+    /// Bring `departed` up to date.
+    fn advance(&mut self, now: u64) {
+        let horizon = now + self.delay_ns;
+        while let Some(entry) = self.ring.get(self.departed)
+            && entry.deliver_ns <= horizon
+        {
+            self.depart(self.bytes(&entry.packet));
+            self.departed += 1;
+        }
+    }
+
+    /// Packets behind the one in service, as of the last `advance`.
+    fn waiting(&self) -> usize {
+        (self.ring.len() - self.departed).saturating_sub(1)
+    }
+
+    /// Their layer-2 bytes.
+    fn waiting_bytes(&self) -> u64 {
+        let serving = self
+            .ring
+            .get(self.departed)
+            .map_or(0, |entry| self.bytes(&entry.packet));
+        self.backlog_bytes - u64::from(serving)
+    }
+
+    /// Whether the queue takes this packet now; RED may mark it.
+    #[inline(never)]
+    fn admit(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
+        self.advance(now);
+        let idle = self.ring.len() == self.departed;
+        let waiting = self.waiting();
+        let room = idle
+            || self
+                .limit
+                .holds(waiting + 1, self.waiting_bytes() + u64::from(bytes));
+        let Some(red) = &mut self.red else {
+            return room;
+        };
+        let idle_ns = now.saturating_sub(self.free.ns());
+        let idle_pkts = if idle {
+            self.rate.packets_within(idle_ns, IDLE_PACKET_BYTES)
+        } else {
+            0
+        };
+        match red.arrival(waiting, idle_pkts) {
+            _ if !room => {
+                red.overflow();
+                false
+            }
+            Signal::Pass => true,
+            Signal::Early if self.ecn && packet.is_ecn_capable() => {
+                packet.mark_ce();
+                self.counters.marked += 1;
+                true
+            }
+            Signal::Early | Signal::Forced => false,
+        }
+    }
+
+    #[inline]
+    fn check(&self) {
+        self.counters.check(self.ring.len() as u64);
+    }
+}

@@ -1,0 +1,397 @@
+//! The general machine: queue, transmitter and propagation as separate stages that are stepped through in time order.
+
+use crate::codel::{Codel, Params, Tally};
+use crate::fifo::{Fifo, Waiting};
+use crate::fq_codel::FqCodel;
+use crate::loss::LossProcess;
+use crate::opportunities::Opportunities;
+use crate::red::{IDLE_PACKET_BYTES, Red, Signal};
+use crate::rng::Rng;
+use crate::transmitter::{RateTransmitter, TraceTransmitter};
+use crate::{Aqm, Change, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
+use std::collections::VecDeque;
+
+#[derive(Debug)]
+pub(crate) struct General<P> {
+    stages: Stages<P>,
+    transmitter: Transmitter<P>,
+    loss: LossProcess,
+    red: Option<Red>,
+    limit: QueueLimit,
+    overhead_bytes: u32,
+    ecn: bool,
+    up: bool,
+    schedule: Vec<Change>,
+    changes_applied: usize,
+}
+
+/// What a packet passes before and after the transmitter.
+#[derive(Debug)]
+struct Stages<P> {
+    queue: Queue<P>,
+    /// Packets on the wire with the time at which they arrive at the far end, non-decreasing.
+    propagating: VecDeque<(u64, P)>,
+    delay_ns: u64,
+    counters: Counters,
+    departed_pkts: u64,
+}
+
+#[derive(Debug)]
+enum Queue<P> {
+    Fifo(Fifo<P>),
+    Codel(Fifo<P>, Codel, Params),
+    FqCodel(FqCodel<P>),
+}
+
+#[derive(Debug)]
+enum Transmitter<P> {
+    Rate(RateTransmitter<P>),
+    Trace(TraceTransmitter<P>),
+}
+
+impl<P: Packet> General<P> {
+    pub(crate) fn new(config: &LinkConfig, rng: &Rng) -> Self {
+        Self {
+            stages: Stages {
+                queue: Queue::new(config, rng),
+                propagating: VecDeque::new(),
+                delay_ns: config.delay_ns,
+                counters: Counters::default(),
+                departed_pkts: 0,
+            },
+            transmitter: match &config.trace {
+                Some(trace) => Transmitter::Trace(TraceTransmitter::new(Opportunities::new(trace))),
+                None => Transmitter::Rate(RateTransmitter::new(config.rate_bps)),
+            },
+            loss: LossProcess::new(config.loss, rng.fork("loss")),
+            red: Red::new(&config.aqm, rng),
+            limit: config.queue,
+            overhead_bytes: config.overhead_bytes,
+            ecn: config.ecn,
+            up: true,
+            schedule: config.schedule.clone(),
+            changes_applied: 0,
+        }
+    }
+
+    pub(crate) fn enqueue(&mut self, now: u64, packet: P) -> Verdict {
+        self.advance(now);
+        self.stages.counters.arrived += 1;
+        let verdict = self.accept(now, packet);
+        match verdict {
+            Verdict::Queued => {}
+            Verdict::LostRandom => self.stages.counters.dropped_random += 1,
+            Verdict::LostQueue => self.stages.counters.dropped_queue += 1,
+        }
+        self.check();
+        verdict
+    }
+
+    pub(crate) fn next_ns(&self) -> u64 {
+        let delivery = self
+            .stages
+            .propagating
+            .front()
+            .map_or(u64::MAX, |(at, _)| *at);
+        delivery.min(self.next_step_ns()).min(self.next_change_ns())
+    }
+
+    pub(crate) fn poll(&mut self, now: u64) -> Option<P> {
+        self.advance(now);
+        self.stages
+            .propagating
+            .front()
+            .filter(|(at, _)| *at <= now)?;
+        let (_, packet) = self.stages.propagating.pop_front()?;
+        self.stages.counters.delivered += 1;
+        self.check();
+        Some(packet)
+    }
+
+    pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
+        self.advance(now);
+        let stages = &mut self.stages;
+        let (packets, bytes) = (stages.queue.len(), stages.queue.bytes());
+        stages.counters.report(packets, bytes, stages.departed_pkts)
+    }
+
+    pub(crate) fn in_transit(&self) -> u64 {
+        let serving = usize::from(!self.transmitter.is_idle());
+        (self.stages.queue.len() + serving + self.stages.propagating.len()) as u64
+    }
+
+    pub(crate) fn delivered_pkts(&self) -> u64 {
+        self.stages.counters.delivered
+    }
+
+    pub(crate) fn changes_applied(&self) -> usize {
+        self.changes_applied
+    }
+
+    /// Do what is due up to `now` in time order. A transmission that ends at the time of a change ends first.
+    fn advance(&mut self, now: u64) {
+        loop {
+            let (step, change) = (self.next_step_ns(), self.next_change_ns());
+            if step.min(change) > now {
+                return;
+            }
+            if step <= change {
+                self.step(step);
+            } else {
+                self.change();
+            }
+        }
+    }
+
+    /// When the transmitter has something to do.
+    fn next_step_ns(&self) -> u64 {
+        match &self.transmitter {
+            Transmitter::Rate(rate) => rate.next_ns(),
+            Transmitter::Trace(trace) if trace.is_idle() && self.stages.queue.len() == 0 => {
+                u64::MAX
+            }
+            Transmitter::Trace(trace) => trace.next_ns(),
+        }
+    }
+
+    fn next_change_ns(&self) -> u64 {
+        self.schedule
+            .get(self.changes_applied)
+            .map_or(u64::MAX, |change| change.at_ns)
+    }
+
+    fn step(&mut self, now: u64) {
+        match &mut self.transmitter {
+            Transmitter::Rate(rate) => {
+                if let Some(waiting) = rate.complete() {
+                    self.stages.depart(now, waiting);
+                }
+            }
+            Transmitter::Trace(trace) => trace.use_opportunity(
+                &mut self.stages,
+                |stages| stages.next(now),
+                |stages, waiting| stages.depart(now, waiting),
+            ),
+        }
+        self.start_idle(now);
+    }
+
+    /// A transmitter at a rate takes the next packet as soon as it is idle.
+    fn start_idle(&mut self, now: u64) {
+        if let Transmitter::Rate(rate) = &mut self.transmitter
+            && rate.is_idle()
+            && let Some(waiting) = self.stages.next(now)
+        {
+            rate.start(now, waiting);
+        }
+    }
+
+    /// The next entry of the schedule takes effect.
+    fn change(&mut self) {
+        let Some(change) = self.schedule.get(self.changes_applied) else {
+            return;
+        };
+        let now = change.at_ns;
+        self.changes_applied += 1;
+        match &mut self.transmitter {
+            Transmitter::Rate(rate) => {
+                if let Some(bps) = change.rate_bps {
+                    rate.set_rate(now, bps);
+                }
+                if let Some(up) = change.up {
+                    rate.set_up(now, up);
+                }
+            }
+            Transmitter::Trace(trace) => {
+                if let Some(up) = change.up {
+                    trace.set_up(now, up);
+                }
+            }
+        }
+        self.up = change.up.unwrap_or(self.up);
+        self.stages.delay_ns = change.delay_ns.unwrap_or(self.stages.delay_ns);
+        if let Some(loss) = change.loss {
+            self.loss.change(loss);
+        }
+    }
+
+    fn accept(&mut self, now: u64, mut packet: P) -> Verdict {
+        // The coin is drawn on a link that is down too: an outage leaves the coins of later packets as they are.
+        if self.loss.loses() | !self.up {
+            return Verdict::LostRandom;
+        }
+        let bytes = packet.ip_bytes() + self.overhead_bytes;
+        let room = self.room(bytes);
+        if !self.red_lets_in(now, room, &mut packet) {
+            return Verdict::LostQueue;
+        }
+        if let Transmitter::Trace(trace) = &mut self.transmitter
+            && trace.is_idle()
+            && self.stages.queue.len() == 0
+        {
+            trace.pass_to(now);
+        }
+        let waiting = Waiting {
+            packet,
+            bytes,
+            arrived_ns: now,
+        };
+        match &mut self.stages.queue {
+            Queue::FqCodel(flows) => {
+                let bucket = flows.push(waiting);
+                if !room && self.limit_flows(bucket) {
+                    return Verdict::LostQueue;
+                }
+            }
+            _ if !room => return Verdict::LostQueue,
+            Queue::Fifo(fifo) | Queue::Codel(fifo, ..) => fifo.push(waiting),
+        }
+        self.start_idle(now);
+        Verdict::Queued
+    }
+
+    /// Drop from the fattest flow queues until they are within the limit; whether the packet that has just entered
+    /// `bucket` was dropped, which `enqueue` counts.
+    fn limit_flows(&mut self, bucket: u32) -> bool {
+        let Stages {
+            queue: Queue::FqCodel(flows),
+            counters,
+            ..
+        } = &mut self.stages
+        else {
+            return false;
+        };
+        while !self.limit.holds(flows.len(), flows.bytes()) {
+            if flows.drop_from_fattest(bucket) {
+                return true;
+            }
+            counters.dropped_queue += 1;
+        }
+        false
+    }
+
+    /// Whether one more packet may wait. A packet that finds nothing waiting and the transmitter idle needs no room; on a
+    /// trace every packet waits for its opportunity, so there is always room for one.
+    fn room(&self, bytes: u32) -> bool {
+        let queue = &self.stages.queue;
+        if queue.len() == 0 && self.transmitter.is_idle() {
+            return true;
+        }
+        self.limit
+            .holds(queue.len() + 1, queue.bytes() + u64::from(bytes))
+    }
+
+    /// RED's decision, if there is RED; it may mark the packet.
+    fn red_lets_in(&mut self, now: u64, room: bool, packet: &mut P) -> bool {
+        let Some(red) = &mut self.red else {
+            return true;
+        };
+        let idle_pkts = match &self.transmitter {
+            Transmitter::Rate(rate) if rate.is_idle() => rate.idle_packets(now, IDLE_PACKET_BYTES),
+            _ => 0,
+        };
+        let signal = red.arrival(self.stages.queue.len(), idle_pkts);
+        if !room {
+            red.overflow();
+            return false;
+        }
+        match signal {
+            Signal::Pass => true,
+            Signal::Early if self.ecn && packet.is_ecn_capable() => {
+                packet.mark_ce();
+                self.stages.counters.marked += 1;
+                true
+            }
+            Signal::Early | Signal::Forced => false,
+        }
+    }
+
+    fn check(&self) {
+        self.stages.counters.check(self.in_transit());
+    }
+}
+
+impl<P: Packet> Stages<P> {
+    /// The packet that the queue discipline sends next; its wait ends here.
+    fn next(&mut self, now: u64) -> Option<Waiting<P>> {
+        let mut tally = Tally::default();
+        let waiting = self.queue.pop(now, &mut tally);
+        self.counters.dropped_queue += tally.dropped;
+        self.counters.marked += tally.marked;
+        let waiting = waiting?;
+        self.counters.waited(now - waiting.arrived_ns);
+        Some(waiting)
+    }
+
+    /// A packet is fully serialised and propagates. A shorter delay does not let it overtake.
+    fn depart(&mut self, now: u64, waiting: Waiting<P>) {
+        self.departed_pkts += 1;
+        self.counters.departed_bytes += u64::from(waiting.bytes);
+        let last_ns = self.propagating.back().map_or(0, |(at, _)| *at);
+        let deliver_ns = (now + self.delay_ns).max(last_ns);
+        self.propagating.push_back((deliver_ns, waiting.packet));
+    }
+}
+
+impl<P: Packet> Queue<P> {
+    fn new(config: &LinkConfig, rng: &Rng) -> Self {
+        let params = |target_ns, interval_ns| Params {
+            target_ns,
+            interval_ns,
+            ecn: config.ecn,
+        };
+        match config.aqm {
+            Aqm::DropTail | Aqm::Red { .. } => Self::Fifo(Fifo::new()),
+            Aqm::Codel {
+                target_ns,
+                interval_ns,
+            } => Self::Codel(
+                Fifo::new(),
+                Codel::default(),
+                params(target_ns, interval_ns),
+            ),
+            Aqm::FqCodel {
+                target_ns,
+                interval_ns,
+                flows,
+                quantum_bytes,
+            } => Self::FqCodel(FqCodel::new(
+                flows,
+                quantum_bytes,
+                params(target_ns, interval_ns),
+                rng.fork("fq").next_u64(),
+            )),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Fifo(fifo) | Self::Codel(fifo, ..) => fifo.len(),
+            Self::FqCodel(flows) => flows.len(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Fifo(fifo) | Self::Codel(fifo, ..) => fifo.bytes(),
+            Self::FqCodel(flows) => flows.bytes(),
+        }
+    }
+
+    fn pop(&mut self, now: u64, tally: &mut Tally) -> Option<Waiting<P>> {
+        match self {
+            Self::Fifo(fifo) => fifo.pop(),
+            Self::Codel(fifo, codel, params) => codel.dequeue(fifo, now, params, tally),
+            Self::FqCodel(flows) => flows.pop(now, tally),
+        }
+    }
+}
+
+impl<P> Transmitter<P> {
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::Rate(rate) => rate.is_idle(),
+            Self::Trace(trace) => trace.is_idle(),
+        }
+    }
+}
