@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The contract between a congestion control algorithm and its engine: the only
+ * header an algorithm includes. First the home (types, registration, accessors),
+ * then the helpers every algorithm shares. Integers only; every loop is bounded
+ * by CC_MAX_SUBFLOWS or by the bits of a word; no division by an unchecked value.
+ *
+ * Numbers: windows in packets, 1..2^20 in arithmetic; times in microseconds,
+ * 1..2^26 in arithmetic (67 s); "_q40" means a fixed-point number scaled by 2^40.
+ */
+#ifndef MPTCPLAB_CC_H
+#define MPTCPLAB_CC_H
+
+#include "cc_native.h"
+
+#define CC_WINDOW_MAX (1u << 20)	/* packets; arithmetic range, not a limit on cwnd */
+#define CC_RTT_MAX_US (1u << 26)	/* us; arithmetic range */
+#define CC_ACKED_MAX (1u << 16)		/* packets per ACK; arithmetic range */
+#define CC_ONE_Q40 (1ull << 40)		/* one packet of credit */
+#define CC_INFINITE_SSTHRESH 0x7fffffffu
+
+/* ---- arithmetic ---- */
+
+#define cc_min(a, b) ({ __typeof__(a) a_ = (a); __typeof__(a) b_ = (b); a_ < b_ ? a_ : b_; })
+#define cc_max(a, b) ({ __typeof__(a) a_ = (a); __typeof__(a) b_ = (b); a_ > b_ ? a_ : b_; })
+#define cc_clamp(x, lo, hi) cc_min(cc_max(x, lo), hi)
+
+/* Sequence numbers wrap: a < b when the distance from a to b is positive. */
+CC_INLINE bool cc_before(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0;
+}
+
+CC_INLINE bool cc_after(u32 a, u32 b)
+{
+	return cc_before(b, a);
+}
+
+/* Number of bits of x: 0 for 0, 64 for 2^63. A binary search, since eBPF has no clz. */
+CC_INLINE u32 cc_bits(u64 x)
+{
+	u32 n = 0;
+
+	if (x >> 32) {
+		n += 32;
+		x >>= 32;
+	}
+	if (x >> 16) {
+		n += 16;
+		x >>= 16;
+	}
+	if (x >> 8) {
+		n += 8;
+		x >>= 8;
+	}
+	if (x >> 4) {
+		n += 4;
+		x >>= 4;
+	}
+	if (x >> 2) {
+		n += 2;
+		x >>= 2;
+	}
+	if (x >> 1) {
+		n += 1;
+		x >>= 1;
+	}
+	return n + (u32)x;
+}
+
+/* A 96-bit product as a pair that compares like a number. */
+struct cc_u96 {
+	u64 high;	/* bits 32..95 */
+	u32 low;	/* bits 0..31 */
+};
+
+/* Exact for every a < 2^64, b < 2^32: high <= 2^32 * 2^32. */
+CC_INLINE struct cc_u96 cc_mul96(u64 a, u32 b)
+{
+	u64 low = cc_mul(a & 0xffffffffu, b);
+	struct cc_u96 r = {
+		.high = cc_add(cc_mul(a >> 32, b), low >> 32),
+		.low = (u32)low,
+	};
+
+	return r;
+}
+
+/* -1, 0 or 1 as a is less than, equal to or greater than b. */
+CC_INLINE int cc_cmp96(struct cc_u96 a, struct cc_u96 b)
+{
+	if (a.high != b.high)
+		return a.high < b.high ? -1 : 1;
+	if (a.low != b.low)
+		return a.low < b.low ? -1 : 1;
+	return 0;
+}
+
+/*
+ * Compares v_i/t_i^2 with v_j/t_j^2 exactly, by v_i t_j^2 against v_j t_i^2.
+ * t <= 2^26, so t^2 <= 2^52.
+ */
+CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
+{
+	return cc_cmp96(cc_mul96(cc_mul(t_j, t_j), v_i), cc_mul96(cc_mul(t_i, t_i), v_j));
+}
+
+/* ---- the socket ---- */
+
+CC_INLINE bool cc_in_slow_start(const struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd < tcp_sk(sk)->snd_ssthresh;
+}
+
+CC_INLINE bool cc_in_recovery(const struct sock *sk)
+{
+	return cc_ca_state(sk) == TCP_CA_Recovery || cc_ca_state(sk) == TCP_CA_CWR;
+}
+
+/* Linux' tcp_is_cwnd_limited: slow start may grow up to twice what was in flight. */
+CC_INLINE bool cc_is_cwnd_limited(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	if (cc_is_cwnd_limited_bit(sk))
+		return true;
+	return cc_in_slow_start(sk) && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+CC_INLINE u32 cc_packets_in_flight(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+/* Smoothed RTT, us; 0 before the first sample. */
+CC_INLINE u32 cc_srtt_us(const struct sock *sk)
+{
+	u32 srtt = tcp_sk(sk)->srtt_us;
+
+	return srtt ? cc_clamp(srtt >> 3, 1u, CC_RTT_MAX_US) : 0;
+}
+
+/* The window in arithmetic range. */
+CC_INLINE u32 cc_window(const struct sock *sk)
+{
+	return cc_clamp(tcp_sk(sk)->snd_cwnd, 1u, CC_WINDOW_MAX);
+}
+
+/*
+ * The window that counts in coupled sums (RFC 6356 section 3): ssthresh while in
+ * fast recovery, no more than what is in flight while application-limited.
+ */
+CC_INLINE u32 cc_effective_window(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 w = tp->snd_cwnd;
+
+	if (cc_in_recovery(sk) && tp->snd_ssthresh < CC_INFINITE_SSTHRESH)
+		w = tp->snd_ssthresh;
+	if (tp->app_limited)
+		w = cc_min(w, cc_packets_in_flight(sk));
+	return cc_clamp(w, 1u, CC_WINDOW_MAX);
+}
+
+/* ---- growth ---- */
+
+/* Fraction of a packet above snd_cwnd; 0 once somebody else has set snd_cwnd. */
+CC_INLINE s64 cc_credit_q40(const struct sock *sk)
+{
+	return sk->credit_cwnd == tcp_sk(sk)->snd_cwnd ? sk->credit_q40 : 0;
+}
+
+CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 cwnd = cc_clamp(packets, 1u, tp->snd_cwnd_clamp);
+
+	tp->snd_cwnd = cwnd;
+	sk->credit_cwnd = cwnd;
+	sk->credit_q40 = cwnd == packets ? (s64)fraction_q40 : 0;
+}
+
+/*
+ * Adds a signed number of packets in Q40, whole packets going to snd_cwnd, the
+ * rest kept. |delta| <= 2^16 packets * 2^40 = 2^56, |credit| < 2^40.
+ */
+CC_INLINE void cc_grow_q40(struct sock *sk, s64 delta_q40)
+{
+	s64 credit = cc_credit_q40(sk) + delta_q40;
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+	u64 owed;
+
+	if (credit >= 0) {
+		cwnd = cc_min(cwnd + (u32)(credit >> 40), tcp_sk(sk)->snd_cwnd_clamp);
+		cc_set_window(sk, cwnd, credit & (CC_ONE_Q40 - 1));
+		return;
+	}
+	owed = ((u64)-credit + CC_ONE_Q40 - 1) >> 40;
+	if (owed >= cwnd)
+		cc_set_window(sk, 1, 0);
+	else
+		cc_set_window(sk, cwnd - (u32)owed, credit + (s64)(owed << 40));
+}
+
+/*
+ * Slow start: one packet per packet acknowledged, up to ssthresh. Returns what is
+ * left of `acked` for congestion avoidance.
+ */
+CC_INLINE u32 cc_slow_start(struct sock *sk, u32 acked)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u32 room = tp->snd_ssthresh - tp->snd_cwnd;
+	u32 grown = cc_min(acked, room);
+
+	tp->snd_cwnd = cc_min(tp->snd_cwnd + grown, tp->snd_cwnd_clamp);
+	return acked - grown;
+}
+
+/* What counts as acknowledged in congestion avoidance: packets, or ACKs if the socket says so. */
+CC_INLINE u32 cc_ca_acked(const struct sock *sk, u32 acked)
+{
+	return sk->growth_per_ack ? cc_min(acked, 1u) : cc_min(acked, CC_ACKED_MAX);
+}
+
+/*
+ * What every loss-based rule does before its own: nothing unless the window was
+ * used, slow start first. Returns the packets that congestion avoidance may count.
+ */
+CC_INLINE u32 cc_ca_growth(struct sock *sk, u32 acked)
+{
+	if (!cc_is_cwnd_limited(sk))
+		return 0;
+	if (cc_in_slow_start(sk))
+		acked = cc_slow_start(sk, acked);
+	return cc_ca_acked(sk, acked);
+}
+
+/*
+ * Reno's growth per acknowledged packet, 1/w. Rounded up, so that w packets make
+ * exactly one packet of window, as in Linux.
+ */
+CC_INLINE u64 cc_inverse_q40(struct sock *sk, u32 w)
+{
+	if (sk->reno_cwnd != w) {
+		sk->reno_cwnd = w;
+		sk->reno_inc_q40 = cc_div(CC_ONE_Q40 + w - 1, w);
+	}
+	return sk->reno_inc_q40;
+}
+
+CC_INLINE u64 cc_reno_inc_q40(struct sock *sk)
+{
+	return cc_inverse_q40(sk, cc_effective_window(sk));
+}
+
+/* Adds inc_q40 per acknowledged packet: acked <= 2^16, inc <= 2^40. */
+CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, u64 inc_q40)
+{
+	cc_grow_q40(sk, (s64)cc_mul(acked, inc_q40));
+}
+
+/* ---- decrease ---- */
+
+#define CC_FLOOR_SINGLE 2u	/* RFC 5681: ssthresh is at least two segments */
+
+CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
+{
+	return cc_max(tcp_sk(sk)->snd_cwnd / 2, floor);
+}
+
+/* Reno's undo: back to the window before the reduction, unless it has grown past it. */
+#define CC_RENO_UNDO(alg)                                                               \
+	CC_HOOK(u32, alg##_undo_cwnd, struct sock *sk)                                  \
+	{                                                                               \
+		return cc_max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);            \
+	}                                                                               \
+	_Static_assert(1, "")
+
+/* ---- coupling ---- */
+
+/* The coupling set: established, usable subflows with an RTT sample. */
+struct cc_set {
+	u32 n;
+	u32 self;			/* index of the acting subflow in the arrays */
+	u32 w[CC_MAX_SUBFLOWS];		/* effective windows, 1..2^20 packets */
+	u32 t[CC_MAX_SUBFLOWS];		/* smoothed RTTs, 1..2^26 us */
+	u32 slot[CC_MAX_SUBFLOWS];
+};
+
+/*
+ * Reads the table once. False when the single-path rule applies: fewer than two
+ * subflows in the set, or the acting one not in it.
+ */
+CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
+{
+	const struct cc_conn *conn = sk->conn;
+	bool member = false;
+	u32 i, n = 0;
+
+	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
+		const struct cc_slot *slot = &conn->slot[i];
+		u64 wt = slot->window_rtt;
+
+		if (!slot->usable)
+			continue;
+		if (i == sk->slot) {
+			wt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
+			set->self = n;
+			member = (u32)wt != 0;
+		}
+		if (!(u32)wt)
+			continue;
+		set->w[n] = wt >> 32;
+		set->t[n] = (u32)wt;
+		set->slot[n] = i;
+		n++;
+	}
+	set->n = n;
+	return member && n > 1;
+}
+
+/* For a decrease: the acting subflow counts with its actual window. */
+CC_INLINE bool cc_coupling_set_for_loss(const struct sock *sk, struct cc_set *set)
+{
+	bool coupled = cc_coupling_set(sk, set);
+
+	if (coupled)
+		set->w[set->self] = cc_window(sk);
+	return coupled;
+}
+
+/* Shared word `i` of member k; the acting subflow's comes from its own state. */
+CC_INLINE u64 cc_shared_word(const struct sock *sk, const struct cc_set *set, u32 k, u32 i)
+{
+	u32 slot = set->slot[k];
+
+	return slot == sk->slot ? sk->state[i] : sk->conn->slot[slot].words[i];
+}
+
+/* Sum of the set's windows, at most 2^23 packets. */
+CC_INLINE u64 cc_total_window(const struct cc_set *set)
+{
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++)
+		sum += set->w[k];
+	return sum;
+}
+
+/* The member with the largest w/t^2, the lowest one on a tie. */
+CC_INLINE u32 cc_best_path(const struct cc_set *set)
+{
+	u32 k, best = 0;
+
+	for (k = 1; k < CC_MAX_SUBFLOWS && k < set->n; k++)
+		if (cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0)
+			best = k;
+	return best;
+}
+
+/*
+ * Sum of w_k t_ref/t_k in Q16. w t <= 2^46, so each numerator is <= 2^62; each
+ * term is capped at 2^58, so the sum of eight is <= 2^61.
+ */
+CC_INLINE u64 cc_ratio_sum_q16(const struct cc_set *set, u32 ref)
+{
+	u64 sum = 0;
+	u32 k;
+
+	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
+		u64 term;
+
+		if (set->t[k] == set->t[ref]) {
+			sum = cc_add(sum, cc_shl(set->w[k], 16));
+			continue;
+		}
+		term = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
+		sum = cc_add(sum, cc_min(term, 1ull << 58));
+	}
+	return sum;
+}
+
+/*
+ * w/S^2 in Q40, S in Q16 and S >= w (it contains w's own term). S is shifted down
+ * to 31 bits: then (w << 43)/S is at most 2^(27+s), and no step overflows.
+ */
+CC_INLINE u64 cc_over_square_q40(u32 w, u64 sum_q16)
+{
+	u32 bits = cc_bits(sum_q16);
+	u32 s = bits > 31 ? bits - 31 : 0;
+	u64 sum = sum_q16 >> s;
+	u64 q = cc_div(cc_shl((u64)w, 43), sum);
+
+	q = 2 * s <= 29 ? cc_shl(q, 29 - 2 * s) : q >> (2 * s - 29);
+	return cc_div(q, sum);
+}
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Reno: additive increase, multiplicative decrease (RFC 5681)
+ *
+ * Idea: probe for capacity by one packet per round trip and give half of the
+ *   window back at each congestion event. On several subflows each runs alone
+ *   ("uncoupled"), so n subflows through one bottleneck take n shares.
+ * Equations: congestion avoidance w += 1/w per acknowledged packet; congestion
+ *   event ssthresh = max(w/2, 2).
+ * States: slow start (w < ssthresh), congestion avoidance.
+ * Parameters' source: RFC 5681 sections 3.1 and 3.2.
+ * Deviations: the decrease uses cwnd, not FlightSize, as Linux does (they agree
+ *   when the flow is limited by its window).
+ * On one path: itself.
+ * Reference: RFC 5681, https://www.rfc-editor.org/rfc/rfc5681
+ */
+#include "cc.h"
+
+CC_HOOK(void, reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	(void)ack;
+	acked = cc_ca_growth(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, cc_reno_inc_q40(sk));
+}
+
+CC_HOOK(u32, reno_ssthresh, struct sock *sk)
+{
+	return cc_halved(sk, CC_FLOOR_SINGLE);
+}
+
+CC_RENO_UNDO(reno);
+
+CC_REGISTER(reno, CC_UNCOUPLED,
+	    .ssthresh = CC_OP(reno_ssthresh),
+	    .cong_avoid = CC_OP(reno_cong_avoid),
+	    .undo_cwnd = CC_OP(reno_undo_cwnd));

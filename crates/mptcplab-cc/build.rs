@@ -1,0 +1,185 @@
+//! Compiles every `algorithms/*.c` and writes the registry from the folder's content.
+//!
+//! The folder is the only list of algorithms: a file is found, compiled and registered because it is there.
+//! `MPTCPLAB_ALGORITHMS_DIR` names another folder (it needs its own `cc.h`).
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::exit;
+
+/// What the registry keeps of a file's header comment.
+struct Header {
+    title: String,
+    sections: Vec<(String, String)>,
+}
+
+/// Headings that every header comment must have, in this order.
+const HEADINGS: [&str; 7] = [
+    "Idea",
+    "Equations",
+    "States",
+    "Parameters' source",
+    "Deviations",
+    "On one path",
+    "Reference",
+];
+
+fn main() {
+    let dir = algorithms_dir();
+    println!("cargo::rerun-if-env-changed=MPTCPLAB_ALGORITHMS_DIR");
+    println!("cargo::rerun-if-changed={}", dir.display());
+    println!("cargo::rerun-if-changed=native/glue.c");
+    let sources = c_files(&dir);
+    let mut registry = String::from("[\n");
+    for source in &sources {
+        println!("cargo::rerun-if-changed={}", source.display());
+        let stem = stem(source);
+        let text = read(source);
+        let header = parse_header(source, &text);
+        let _ = writeln!(
+            registry,
+            "    Entry {{ name: {stem:?}, title: {:?}, sections: &{:?}, raw: {{ unsafe extern \"C\" {{ \
+             #[link_name = \"cc_algorithm_{}\"] static RAW: ffi::RawAlgorithm; }} &raw const RAW }} }},",
+            header.title,
+            header.sections,
+            stem.replace('-', "_"),
+        );
+    }
+    registry.push_str("]\n");
+    let out = PathBuf::from(
+        env::var_os("OUT_DIR").unwrap_or_else(|| fail("OUT_DIR is not set", "run cargo")),
+    );
+    fs::write(out.join("registry.rs"), registry)
+        .unwrap_or_else(|e| fail(&format!("cannot write the registry: {e}"), "check OUT_DIR"));
+    compile(&dir, &sources);
+}
+
+fn fail(what: &str, hint: &str) -> ! {
+    eprintln!("error: {what}\n\nhint: {hint}");
+    exit(2)
+}
+
+fn algorithms_dir() -> PathBuf {
+    if let Some(dir) = env::var_os("MPTCPLAB_ALGORITHMS_DIR") {
+        return PathBuf::from(dir);
+    }
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    Path::new(&manifest).join("../../algorithms")
+}
+
+fn c_files(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap_or_else(|e| {
+        fail(
+            &format!("cannot read the algorithms folder: {}: {e}", dir.display()),
+            "set MPTCPLAB_ALGORITHMS_DIR to a folder with cc.h and one .c file per algorithm",
+        )
+    });
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|e| e.ok().map(|e| e.path()))
+        .filter(|p| p.extension().is_some_and(|x| x == "c"))
+        .collect();
+    files.sort_by_key(|p| stem(p));
+    for file in &files {
+        let stem = stem(file);
+        if stem.is_empty()
+            || !stem
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        {
+            fail(
+                &format!("algorithm file name: {}", file.display()),
+                "use lower-case letters, digits and '-'; the file's name is the algorithm's",
+            );
+        }
+    }
+    files
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| {
+        fail(
+            &format!("cannot read {}: {e}", path.display()),
+            "check the file's permissions",
+        )
+    })
+}
+
+/// The first block comment: a title line, then headings "Name: text", continued by indented lines.
+fn parse_header(path: &Path, text: &str) -> Header {
+    let bad = |what: String| -> ! {
+        fail(
+            &format!("{}: header comment: {what}", path.display()),
+            "copy the headings of algorithms/template.c",
+        )
+    };
+    let Some(comment) = text
+        .split_once("/*")
+        .and_then(|(_, rest)| rest.split_once("*/"))
+        .map(|(c, _)| c)
+    else {
+        bad("missing".into())
+    };
+    let mut title = String::new();
+    let mut sections: Vec<(String, String)> = Vec::new();
+    for line in comment.lines() {
+        let line = line.trim_start().strip_prefix('*').unwrap_or(line);
+        let heading = line
+            .strip_prefix(' ')
+            .and_then(|l| l.split_once(':'))
+            .filter(|(h, _)| HEADINGS.contains(h));
+        if let Some((name, rest)) = heading {
+            sections.push((name.to_owned(), rest.trim().to_owned()));
+        } else if let Some((_, body)) = sections.last_mut() {
+            body.push('\n');
+            body.push_str(
+                line.strip_prefix("   ")
+                    .unwrap_or(line.trim_start())
+                    .trim_end(),
+            );
+        } else if title.is_empty() {
+            title = line.trim().to_owned();
+        }
+    }
+    if title.is_empty() {
+        bad("no title line".into());
+    }
+    let found: Vec<&str> = sections.iter().map(|(h, _)| h.as_str()).collect();
+    if found != HEADINGS {
+        bad(format!("headings {found:?}, wanted {HEADINGS:?}"));
+    }
+    for (_, body) in &mut sections {
+        *body = body.trim().to_owned();
+    }
+    let title = title
+        .split_once(": ")
+        .map_or(title.clone(), |(_, rest)| rest.to_owned());
+    Header { title, sections }
+}
+
+fn compile(dir: &Path, sources: &[PathBuf]) {
+    let mut build = cc::Build::new();
+    build
+        .include(dir)
+        .files(sources)
+        .file("native/glue.c")
+        .std("gnu11")
+        .opt_level(3)
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true);
+    // Debug and test builds stop on any overflow, undefined behaviour or broken range.
+    if env::var("PROFILE").as_deref() == Ok("debug") {
+        build.define("CC_CHECKED", None);
+        build.flag_if_supported("-fsanitize=undefined");
+        build.flag_if_supported("-fsanitize-undefined-trap-on-error");
+    }
+    build.compile("mptcplab_algorithms");
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What the native engine adds to the algorithms: publishing a subflow's slot
+ * after each hook, and the layout that the Rust side is checked against.
+ */
+#include "cc.h"
+
+/* Writes the acting subflow's slot of the connection's table. */
+void mptcplab_cc_publish(const struct sock *sk);
+void mptcplab_cc_publish(const struct sock *sk)
+{
+	struct cc_slot *slot = &sk->conn->slot[sk->slot];
+	u32 i;
+
+	slot->window_rtt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
+	slot->ssthresh = sk->tp.snd_ssthresh;
+	slot->min_rtt_us = sk->tp.min_rtt_us;
+	slot->state = sk->tp.ca_state;
+	for (i = 0; i < sk->algorithm->shared_words; i++)
+		slot->words[i] = sk->state[i];
+}
+
+s64 mptcplab_cc_credit_q40(const struct sock *sk);
+s64 mptcplab_cc_credit_q40(const struct sock *sk)
+{
+	return cc_credit_q40(sk);
+}
+
+/* Sizes and offsets, in the order of the Rust test that reads them. */
+extern const u64 mptcplab_cc_layout[];
+const u64 mptcplab_cc_layout[] = {
+	sizeof(struct tcp_sock),
+	offsetof(struct tcp_sock, snd_cwnd),
+	offsetof(struct tcp_sock, srtt_us),
+	offsetof(struct tcp_sock, snd_nxt),
+	offsetof(struct tcp_sock, sk_pacing_status),
+	offsetof(struct tcp_sock, is_cwnd_limited),
+	offsetof(struct tcp_sock, ca_state),
+	sizeof(struct sock),
+	offsetof(struct sock, state),
+	offsetof(struct sock, credit_q40),
+	offsetof(struct sock, conn),
+	offsetof(struct sock, params),
+	offsetof(struct sock, slot),
+	sizeof(struct cc_conn),
+	sizeof(struct cc_slot),
+	offsetof(struct cc_slot, words),
+	sizeof(struct cc_algorithm),
+	offsetof(struct cc_algorithm, ops),
+	sizeof(struct cc_param),
+	sizeof(struct cc_field),
+	sizeof(struct ack_sample),
+	sizeof(struct rate_sample),
+	offsetof(struct rate_sample, is_ack_delayed),
+};

@@ -1,0 +1,358 @@
+//! The algorithms that were found in `algorithms/` when this crate was built.
+
+use crate::ffi;
+use std::ffi::{CStr, c_char};
+use std::sync::OnceLock;
+
+/// What the build script writes for each file.
+struct Entry {
+    name: &'static str,
+    title: &'static str,
+    sections: &'static [(&'static str, &'static str)],
+    raw: *const ffi::RawAlgorithm,
+}
+
+/// A congestion control algorithm: one C file of `algorithms/`.
+#[derive(Debug)]
+pub struct Algorithm {
+    name: &'static str,
+    title: &'static str,
+    sections: &'static [(&'static str, &'static str)],
+    params: Vec<ParamSpec>,
+    fields: Vec<FieldSpec>,
+    pub(crate) raw: &'static ffi::RawAlgorithm,
+}
+
+/// A parameter that an algorithm declares with `CC_PARAMS`.
+///
+/// Values are raw integers; `scale` is the raw value of 1.0 (1 for plain integers, 65536 for Q16).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamSpec {
+    /// Name, as written in a scenario.
+    pub name: &'static str,
+    /// Raw default.
+    pub default: u64,
+    /// Smallest raw value.
+    pub min: u64,
+    /// Largest raw value.
+    pub max: u64,
+    /// Raw value of 1.0.
+    pub scale: u64,
+    /// Names of the values of an enumeration with their raw values; empty for a number.
+    pub values: Vec<(&'static str, u64)>,
+    /// One sentence with unit and source.
+    pub doc: &'static str,
+}
+
+/// A parameter that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// No such parameter.
+    #[error("{algorithm} has no parameter {name} (it has: {known})")]
+    Unknown {
+        /// Algorithm.
+        algorithm: String,
+        /// Name as written.
+        name: String,
+        /// Parameters that exist, separated by commas, or `none`.
+        known: String,
+    },
+    /// The value does not fit.
+    #[error("parameter {name} of {algorithm}: {value} (wanted {wanted})")]
+    BadValue {
+        /// Algorithm.
+        algorithm: String,
+        /// Parameter.
+        name: String,
+        /// Value as written.
+        value: String,
+        /// What would be right.
+        wanted: String,
+    },
+}
+
+/// A member of an algorithm's per-subflow state that vectors and traces may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldSpec {
+    /// Name.
+    pub name: &'static str,
+    /// Unit of the value that [`crate::Sock::field`] returns.
+    pub unit: &'static str,
+    pub(crate) offset: usize,
+    pub(crate) size: usize,
+    pub(crate) num: u64,
+    pub(crate) den: u64,
+}
+
+/// All algorithms, sorted by name.
+pub fn algorithms() -> &'static [Algorithm] {
+    static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
+    ALL.get_or_init(load)
+}
+
+/// The algorithm of this name.
+pub fn find(name: &str) -> Option<&'static Algorithm> {
+    let all = algorithms();
+    all.binary_search_by(|a| a.name.cmp(name))
+        .ok()
+        .map(|i| &all[i])
+}
+
+impl Algorithm {
+    /// Name: the stem of the C file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// One line for tables.
+    pub fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// The header comment: (heading, text), in the fixed order of `algorithms/template.c`.
+    pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
+        self.sections
+    }
+
+    /// Whether it reads its siblings through the connection's table.
+    #[inline]
+    pub fn coupled(&self) -> bool {
+        self.raw.coupled != 0
+    }
+
+    /// Whether it takes over the whole ACK (rate-based), instead of `cong_avoid`.
+    #[inline]
+    pub fn has_cong_control(&self) -> bool {
+        self.raw.ops.cong_control.is_some()
+    }
+
+    /// Whether `pkts_acked` does anything.
+    #[inline]
+    pub fn has_pkts_acked(&self) -> bool {
+        self.raw.ops.pkts_acked.is_some()
+    }
+
+    /// Whether `cwnd_event` does anything.
+    #[inline]
+    pub fn has_cwnd_event(&self) -> bool {
+        self.raw.ops.cwnd_event.is_some()
+    }
+
+    /// Declared parameters.
+    pub fn params(&self) -> &[ParamSpec] {
+        &self.params
+    }
+
+    /// Parameter of this name.
+    ///
+    /// # Errors
+    /// [`ParamError::Unknown`] naming the parameters that exist.
+    pub fn param(&self, name: &str) -> Result<&ParamSpec, ParamError> {
+        self.params
+            .iter()
+            .find(|p| p.name == name)
+            .ok_or_else(|| ParamError::Unknown {
+                algorithm: self.name.to_owned(),
+                name: name.to_owned(),
+                known: match self.params.as_slice() {
+                    [] => "none".to_owned(),
+                    some => some.iter().map(|p| p.name).collect::<Vec<_>>().join(", "),
+                },
+            })
+    }
+
+    /// The raw value of a parameter written as text: a name of its enumeration or a decimal number.
+    ///
+    /// # Errors
+    /// [`ParamError`] naming what would be right.
+    pub fn parse_param(&self, name: &str, text: &str) -> Result<u64, ParamError> {
+        let spec = self.param(name)?;
+        let raw = match spec.values.as_slice() {
+            [] => parse_scaled(text, spec.scale),
+            names => names.iter().find(|(n, _)| *n == text).map(|&(_, v)| v),
+        };
+        match raw {
+            Some(raw) if (spec.min..=spec.max).contains(&raw) => Ok(raw),
+            _ => Err(self.bad_value(spec, text.to_owned())),
+        }
+    }
+
+    /// Members of the per-subflow state that may be read by name.
+    pub fn fields(&self) -> &[FieldSpec] {
+        &self.fields
+    }
+
+    /// Checks a raw value.
+    pub(crate) fn check_param(&self, name: &str, raw: u64) -> Result<(usize, u32), ParamError> {
+        let spec = self.param(name)?;
+        let index = self.params.iter().position(|p| p.name == name).unwrap_or(0);
+        match u32::try_from(raw) {
+            Ok(value) if (spec.min..=spec.max).contains(&raw) => Ok((index, value)),
+            _ => Err(self.bad_value(spec, spec.format(raw))),
+        }
+    }
+
+    fn bad_value(&self, spec: &ParamSpec, value: String) -> ParamError {
+        let wanted = match spec.values.as_slice() {
+            [] => format!("{} to {}", spec.format(spec.min), spec.format(spec.max)),
+            names => names
+                .iter()
+                .map(|(n, _)| *n)
+                .collect::<Vec<_>>()
+                .join(" or "),
+        };
+        ParamError::BadValue {
+            algorithm: self.name.to_owned(),
+            name: spec.name.to_owned(),
+            value,
+            wanted,
+        }
+    }
+}
+
+impl ParamSpec {
+    /// A raw value as a person writes it.
+    pub fn format(&self, raw: u64) -> String {
+        if let Some((name, _)) = self.values.iter().find(|(_, v)| *v == raw) {
+            return (*name).to_owned();
+        }
+        if self.scale == 1 {
+            return raw.to_string();
+        }
+        // Six decimals are finer than any scale up to 2^19 can tell apart from its neighbours' rounding.
+        let micro =
+            (u128::from(raw) * 1_000_000 + u128::from(self.scale) / 2) / u128::from(self.scale);
+        let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+/// `12`, `0.5`: a decimal number times `scale`, rounded to the nearest raw value.
+fn parse_scaled(text: &str, scale: u64) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 12 {
+        return None;
+    }
+    if scale == 1 && !fraction.is_empty() {
+        return None;
+    }
+    let power = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let all: u128 = u128::from(whole.parse::<u64>().ok()?) * power
+        + format!("0{fraction}").parse::<u128>().ok()?;
+    u64::try_from((all * u128::from(scale) + power / 2) / power).ok()
+}
+
+fn load() -> Vec<Algorithm> {
+    let entries: &[Entry] = &include!(concat!(env!("OUT_DIR"), "/registry.rs"));
+    entries.iter().map(load_entry).collect()
+}
+
+fn load_entry(entry: &Entry) -> Algorithm {
+    // SAFETY: the build script emits one symbol per compiled file; the descriptor is immutable and static.
+    let raw: &'static ffi::RawAlgorithm = unsafe { &*entry.raw };
+    // SAFETY: `name` is a string literal of CC_REGISTER.
+    let registered = unsafe { string(raw.name) };
+    assert_eq!(
+        registered.replace('_', "-"),
+        entry.name,
+        "CC_REGISTER must use the file's name"
+    );
+    Algorithm {
+        name: entry.name,
+        title: entry.title,
+        sections: entry.sections,
+        params: load_params(raw),
+        fields: load_fields(raw),
+        raw,
+    }
+}
+
+fn load_params(raw: &'static ffi::RawAlgorithm) -> Vec<ParamSpec> {
+    // SAFETY: CC_PARAMS ends its table with an entry whose name is null; a null table means none.
+    let table = unsafe { terminated(raw.params, |p| p.name.is_null()) };
+    table
+        .iter()
+        .map(|p| {
+            // SAFETY: the strings are literals of CC_PARAMS; `values` may be null.
+            let (name, doc, values) = unsafe {
+                (
+                    string(p.name),
+                    string(p.doc),
+                    (!p.values.is_null()).then(|| string(p.values)),
+                )
+            };
+            let values = values.map_or_else(Vec::new, |v| v.split('|').zip(p.min..).collect());
+            ParamSpec {
+                name,
+                default: p.initial,
+                min: p.min,
+                max: p.max,
+                scale: p.scale,
+                values,
+                doc,
+            }
+        })
+        .collect()
+}
+
+fn load_fields(raw: &'static ffi::RawAlgorithm) -> Vec<FieldSpec> {
+    // SAFETY: CC_FIELDS ends its table with an entry whose name is null; a null table means none.
+    let table = unsafe { terminated(raw.fields, |f| f.name.is_null()) };
+    table
+        .iter()
+        .map(|f| FieldSpec {
+            // SAFETY: the strings are literals of CC_FIELDS.
+            name: unsafe { string(f.name) },
+            // SAFETY: as above.
+            unit: unsafe { string(f.unit) },
+            offset: f.offset as usize,
+            size: f.size as usize,
+            num: f.num,
+            den: f.den,
+        })
+        .collect()
+}
+
+/// The entries before the terminator.
+///
+/// # Safety
+/// `first` is null, or points to an immutable static array with an entry for which `end` holds.
+unsafe fn terminated<T>(first: *const T, end: impl Fn(&T) -> bool) -> &'static [T] {
+    if first.is_null() {
+        return &[];
+    }
+    let mut n = 0;
+    // SAFETY: the array goes on at least to its terminator.
+    while !end(unsafe { &*first.add(n) }) {
+        n += 1;
+    }
+    // SAFETY: the n entries before the terminator were all read.
+    unsafe { std::slice::from_raw_parts(first, n) }
+}
+
+/// # Safety
+/// `s` is a static NUL-terminated string of ASCII.
+unsafe fn string(s: *const c_char) -> &'static str {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(s) }
+        .to_str()
+        .unwrap_or("(not ASCII)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaled_numbers_round_to_the_nearest_raw_value() {
+        assert_eq!(parse_scaled("0.25", 65536), Some(16384));
+        assert_eq!(parse_scaled("12", 1), Some(12));
+        assert_eq!(parse_scaled("0.4", 1 << 20), Some(419_430));
+        for bad in ["", ".5", "-1", "1e3", "0x10", "1.5.2", " 1"] {
+            assert_eq!(parse_scaled(bad, 65536), None, "{bad}");
+        }
+        assert_eq!(parse_scaled("1.5", 1), None);
+        assert_eq!(parse_scaled("99999999999999999999", 65536), None);
+    }
+}
