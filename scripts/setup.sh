@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Makes .venv with the package and its compiled engine, and says what it does.
+#
+#   scripts/setup.sh run    what `mptcplab run` needs
+#   scripts/setup.sh dev    the same, and what the tests and checks need
+#
+# Debian packages are installed by root only; everybody else gets the command to type. Rust is never
+# installed. A second call with nothing changed takes a moment.
+# shellcheck source=scripts/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+MODE=${1:-run}
+PYTHON=${PYTHON:-python3}
+MIN_RUST=1.85
+MIN_PYTHON=3.11
+
+main() {
+	case $MODE in
+	run | dev) ;;
+	*) fail "unknown mode: $MODE" "write scripts/setup.sh run, or scripts/setup.sh dev" ;;
+	esac
+	debian_packages
+	check_python
+	check_rust
+	python_environment
+	engine
+}
+
+# --- Debian packages -------------------------------------------------------------------------------
+
+debian_packages() {
+	local missing=()
+	if ! compiles_c; then missing+=(gcc libc6-dev); fi
+	if ! have "$PYTHON"; then missing+=(python3); fi
+	if ! has_venv; then missing+=(python3-venv); fi
+	if ! have git; then missing+=(git); fi
+	# The instruction gate of the benchmarks counts with callgrind.
+	if [ "$MODE" = dev ] && ! have valgrind; then missing+=(valgrind); fi
+	if [ ${#missing[@]} -eq 0 ]; then return; fi
+
+	local install="apt-get install -y ${missing[*]}"
+	if ! have apt-get; then
+		fail "missing on this system: ${missing[*]} (names of Debian packages)" \
+			"install them with the system's package manager, then try again"
+	fi
+	if [ "$(id -u)" -ne 0 ]; then
+		fail "missing Debian packages: ${missing[*]}" "sudo $install"
+	fi
+	say "installing Debian packages: ${missing[*]}"
+	export DEBIAN_FRONTEND=noninteractive
+	local log
+	log=$(mktemp)
+	if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		rm -f "$log"
+		fail "apt-get could not install: ${missing[*]}" "the last lines of its output are above"
+	fi
+	rm -f "$log"
+}
+
+# A compiler without libc's headers is of no use, so this compiles something.
+compiles_c() {
+	have cc && printf '#include <stdint.h>\nint main(void) { return 0; }\n' | cc -x c -o /dev/null - 2>/dev/null
+}
+
+has_venv() { have "$PYTHON" && "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null; }
+
+# --- Toolchains ------------------------------------------------------------------------------------
+
+# at_least HAVE WANT: compares versions.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+check_python() {
+	local version
+	version=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+	if ! at_least "$version" "$MIN_PYTHON"; then
+		fail "Python $version is too old: mptcplab needs $MIN_PYTHON or newer" \
+			"name a newer one, for example: make PYTHON=python3.12 setup"
+	fi
+}
+
+check_rust() {
+	local version get
+	get="install a current Rust with rustup, then try again:
+        Ubuntu 24.04, Debian 13 and newer:  apt-get install rustup && rustup default stable
+        Debian 12 (its rustc is too old):   follow the instructions of rustup.rs
+      and check with: cargo --version (at least $MIN_RUST)"
+	# A shell that has not been restarted since rustup came does not have it in PATH.
+	if ! have cargo && [ -x "$HOME/.cargo/bin/cargo" ]; then PATH=$HOME/.cargo/bin:$PATH; fi
+	if ! have cargo; then fail "Rust is missing: no cargo in PATH" "$get"; fi
+	if ! version=$(cargo --version 2>/dev/null | awk '{ print $2 }') || [ -z "$version" ]; then
+		fail "cargo is there but does not run: $(command -v cargo)" "$get"
+	fi
+	if ! at_least "$version" "$MIN_RUST"; then
+		fail "Rust $version is too old: mptcplab needs $MIN_RUST or newer" "$get"
+	fi
+	if [ "$MODE" = dev ] && ! { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1; then
+		fail "rustfmt or clippy is missing" "rustup component add rustfmt clippy"
+	fi
+}
+
+# --- Python environment ----------------------------------------------------------------------------
+
+# changed STAMP FINGERPRINT: whether STAMP does not hold FINGERPRINT.
+changed() { [ "$(cat "$1" 2>/dev/null)" != "$2" ]; }
+
+python_environment() {
+	local wanted fingerprint stamp=$VENV/.stamp-$MODE
+	wanted=$("$PYTHON" -c 'import sys; print(sys.version, sys.base_prefix)')
+	fingerprint=$(printf '%s\n' "$wanted" "$PWD" | cat - pyproject.toml | sha256sum)
+	if [ ! -x "$BIN/python" ] || changed "$VENV/.stamp-python" "$wanted $PWD"; then
+		say "making a Python environment in .venv"
+		"$PYTHON" -m venv --clear "$VENV"
+		printf '%s\n' "$wanted $PWD" >"$VENV/.stamp-python"
+	fi
+	if ! changed "$stamp" "$fingerprint"; then return; fi
+	say "installing Python packages into .venv"
+	requirements "$MODE" | "$BIN/python" -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	printf '%s\n' "$fingerprint" >"$stamp"
+}
+
+# What pyproject.toml asks for; maturin comes along because it builds the engine.
+requirements() {
+	"$PYTHON" - "$1" <<'PYTHON'
+import sys
+import tomllib
+
+with open("pyproject.toml", "rb") as file:
+    settings = tomllib.load(file)
+project = settings["project"]
+extra = project["optional-dependencies"]["dev"] if sys.argv[1] == "dev" else []
+print("\n".join(settings["build-system"]["requires"] + project["dependencies"] + extra))
+PYTHON
+}
+
+# --- The engine ------------------------------------------------------------------------------------
+
+engine() {
+	local fingerprint stamp=$VENV/.stamp-engine
+	fingerprint=$(engine_sources | sha256sum)
+	if ! changed "$stamp" "$fingerprint" && compgen -G 'python/mptcplab/_core*.so' >/dev/null; then return; fi
+	say "compiling the engine (the first time takes some minutes)"
+	# Another environment that is active would get the package instead.
+	env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" "$BIN/maturin" develop --release --quiet
+	printf '%s\n' "$fingerprint" >"$stamp"
+}
+
+engine_sources() {
+	find crates algorithms Cargo.toml Cargo.lock pyproject.toml -type f \
+		-not -path '*/tests/*' -not -path '*/benches/*' -printf '%p %T@ %s\n' | sort
+	cargo --version
+}
+
+main
