@@ -182,7 +182,7 @@ impl<P: Packet> General<P> {
             && rate.is_idle()
             && let Some(waiting) = self.stages.next(now)
         {
-            rate.start(now, waiting);
+            rate.start(waiting);
         }
     }
 

@@ -2,6 +2,12 @@
 
 use super::*;
 
+mod aqm;
+mod equivalence;
+mod schedule;
+mod timing;
+mod trace;
+
 /// A packet with an identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parcel {
@@ -58,21 +64,25 @@ fn link(config: &LinkConfig) -> Link<Parcel> {
     Link::new(config, Rng::new(42, 0, "link", "test"))
 }
 
-/// Everything that comes out, with its time.
-fn drain(link: &mut Link<Parcel>) -> Vec<(u64, u32)> {
+/// Everything that comes out until and at `until`, with its time.
+fn run_until(link: &mut Link<Parcel>, until: u64) -> Vec<(u64, Parcel)> {
     let mut out = Vec::new();
-    while link.next_ns() < MAX_TIME_NS {
+    while link.next_ns() <= until {
         let now = link.next_ns();
-        out.extend(link.poll(now).map(|p| (now, p.id)));
+        out.extend(link.poll(now).map(|parcel| (now, parcel)));
     }
     out
 }
 
-#[test]
-fn a_packet_takes_serialisation_plus_propagation() {
-    let mut link = link(&config());
-    assert_eq!(link.next_ns(), u64::MAX);
-    assert_eq!(link.enqueue(3, parcel(1, 1500)), Verdict::Queued);
-    assert_eq!(drain(&mut link), [(3 + 1_211_200 + 20 * MS, 1)]);
-    assert_eq!((link.in_transit(), link.delivered_pkts()), (0, 1));
+/// Everything that comes out, as (time, id).
+fn drain(link: &mut Link<Parcel>) -> Vec<(u64, u32)> {
+    let out = run_until(link, MAX_TIME_NS);
+    out.into_iter()
+        .map(|(now, parcel)| (now, parcel.id))
+        .collect()
+}
+
+/// Enqueue full-size packets with these ids at `now`; the verdicts.
+fn burst(link: &mut Link<Parcel>, now: u64, ids: std::ops::Range<u32>) -> Vec<Verdict> {
+    ids.map(|id| link.enqueue(now, parcel(id, 1500))).collect()
 }

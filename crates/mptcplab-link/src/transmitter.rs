@@ -48,10 +48,10 @@ impl<P> RateTransmitter<P> {
         }
     }
 
-    /// Begin with a packet; the transmitter must be idle.
-    pub(crate) fn start(&mut self, now: u64, waiting: Waiting<P>) {
+    /// Begin with a packet, back to back with the last one if it was there in time; the transmitter must be idle.
+    pub(crate) fn start(&mut self, waiting: Waiting<P>) {
         debug_assert!(self.is_idle(), "one packet at a time");
-        let since = self.free.max(Instant::from_ns(now));
+        let since = self.free.max(Instant::from_ns(waiting.arrived_ns));
         self.serving = Some(Service {
             left: work(waiting.bytes),
             since,
