@@ -1,3 +1,25 @@
 //! Scenario files: strict TOML in, resolved runs out.
+//!
+//! A file is read in two passes. The first holds it against the declarations in `spec` (which also make the JSON
+//! Schema and the documentation): every key known, every value of its kind, lists of scalars taken as sweep axes. The
+//! second resolves each combination of axis values against the network: paths join, queues become packets or bytes.
+//! Every mistake is an [`Error`] that names file, line, key and value, and what would be right; nothing panics.
+#![forbid(unsafe_code)]
+
+mod algorithm;
+mod error;
+mod expand;
+mod mahimahi;
 mod model;
+mod overrides;
+mod resolve;
+mod spec;
+mod table;
+mod units;
+mod validate;
+mod value;
+
+pub use error::{Diagnostic, Error, Origin};
+pub use expand::{load, parse};
 pub use model::*;
+pub use overrides::Overrides;

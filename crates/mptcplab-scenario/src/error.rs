@@ -1,0 +1,155 @@
+//! What is said when a scenario is wrong: where, which key, which value, and what would be right.
+
+use std::fmt;
+
+/// Where a value was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// In the file; both count from 1.
+    File {
+        /// Line.
+        line: u32,
+        /// Column, in characters.
+        column: u32,
+    },
+    /// In an override ([`crate::Overrides`]).
+    CommandLine,
+    /// Nowhere: a default, or the file as a whole.
+    Nowhere,
+}
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// File as the user named it.
+    pub file: String,
+    /// Place of the offending value or key.
+    pub origin: Origin,
+    /// Key path, e.g. `links.B1.rate`; empty for the file as a whole.
+    pub key: String,
+    /// What is wrong, with the value.
+    pub message: String,
+    /// What would be right.
+    pub hint: Option<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(origin: Origin, key: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            file: String::new(),
+            origin,
+            key: key.into(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint.or(self.hint);
+        self
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.origin {
+            Origin::File { line, column } => write!(f, "{}:{line}:{column}: ", self.file)?,
+            Origin::CommandLine => write!(f, "command line: ")?,
+            Origin::Nowhere => write!(f, "{}: ", self.file)?,
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        write!(f, "{}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a scenario was refused: at least one [`Diagnostic`], in file order.
+///
+/// `Display` gives the text after `error: `, so that a caller prints `error: {error}`; further diagnostics carry
+/// their own `error: `.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Error {
+    /// The mistakes, first in the file first.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Error {
+    pub(crate) fn new(file: &str, mut diagnostics: Vec<Diagnostic>) -> Self {
+        for d in &mut diagnostics {
+            d.file = file.to_string();
+        }
+        diagnostics.sort_by_key(|d| match d.origin {
+            Origin::CommandLine => (0, 0, 0),
+            Origin::Nowhere => (1, 0, 0),
+            Origin::File { line, column } => (2, line, column),
+        });
+        Self { diagnostics }
+    }
+}
+
+/// More than this many mistakes are counted, not printed.
+const SHOWN: usize = 10;
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, d) in self.diagnostics.iter().take(SHOWN).enumerate() {
+            if i > 0 {
+                write!(f, "\n\nerror: ")?;
+            }
+            write!(f, "{d}")?;
+        }
+        match self.diagnostics.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n\n... and {more} more"),
+        }
+    }
+}
+
+/// The candidate that was probably meant, if one is near.
+pub(crate) fn nearest<'a>(
+    wrong: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    if wrong.chars().count() > 64 {
+        return None;
+    }
+    let fold = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
+    let wrong = fold(wrong);
+    let allowed = 1 + wrong.chars().count() / 4;
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&wrong, &fold(c)), c))
+        .filter(|(distance, c)| *distance <= allowed && *distance < c.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}
+
+/// `did you mean "lia"?`, or the list of what is there.
+pub(crate) fn suggest<'a>(
+    wrong: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    what: &str,
+) -> Option<String> {
+    let all: Vec<&str> = candidates.into_iter().collect();
+    if let Some(near) = nearest(wrong, all.iter().copied()) {
+        return Some(format!("did you mean \"{near}\"?"));
+    }
+    match all.len() {
+        0 => None,
+        1..=20 => Some(format!("{what}: {}", all.join(", "))),
+        n => Some(format!(
+            "{what}: {}, ... ({n} in all)",
+            all[..20].join(", ")
+        )),
+    }
+}

@@ -1,0 +1,130 @@
+//! Mahimahi packet-delivery traces: one time in milliseconds per line, each letting one MTU leave.
+
+use crate::table::{Item, Res};
+use mptcplab_link::DeliveryTrace;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes per opportunity, as mm-link counts.
+pub(crate) const MTU_BYTES: u64 = 1504;
+/// Larger files are refused.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+/// Times beyond this (30 days) would overflow nothing but make no sense.
+const MAX_MS: u64 = 30 * 24 * 3_600_000;
+
+/// Trace files by name, each read once for a whole sweep.
+pub(crate) struct Traces<'a> {
+    base_dir: Option<&'a Path>,
+    loaded: BTreeMap<String, DeliveryTrace>,
+}
+
+impl<'a> Traces<'a> {
+    pub(crate) fn new(base_dir: Option<&'a Path>) -> Self {
+        Self {
+            base_dir,
+            loaded: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn load(&mut self, item: &Item<'_>) -> Res<DeliveryTrace> {
+        let name = item.text()?;
+        if let Some(trace) = self.loaded.get(name) {
+            return Ok(trace.clone());
+        }
+        let Some(base_dir) = self.base_dir else {
+            return Err(item
+                .error(format!(
+                    "{} cannot be read: the scenario is not in a file",
+                    item.value.quoted()
+                ))
+                .hint("trace files are found relative to the scenario file"));
+        };
+        let path = base_dir.join(name);
+        let text = read(&path).map_err(|why| {
+            item.error(format!(
+                "{} cannot be read: {}: {why}",
+                item.value.quoted(),
+                path.display()
+            ))
+            .hint("the path is relative to the scenario file")
+        })?;
+        let trace = parse(name, &text).map_err(|(line, why)| {
+            item.error(format!("{} is not a Mahimahi trace: {}:{line}: {why}", item.value.quoted(), path.display()))
+                .hint("each line is a time in whole milliseconds, none before the line above, the last above 0")
+        })?;
+        self.loaded.insert(name.to_string(), trace.clone());
+        Ok(trace)
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(format!("{size} bytes are too many"));
+    }
+    std::fs::read_to_string(path).map_err(|e| e.to_string())
+}
+
+/// The trace, or the line (from 1) that is wrong and why.
+fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, String)> {
+    let mut opportunities = Vec::new();
+    let mut last_ms = 0;
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let wrong = |why: &str| (i + 1, format!("\"{}\" {why}", crate::value::shorten(line)));
+        let ms: u64 = line
+            .parse()
+            .map_err(|_| wrong("is not a whole number of milliseconds"))?;
+        if ms < last_ms {
+            return Err(wrong("is before the line above"));
+        }
+        if ms > MAX_MS {
+            return Err(wrong("is more than 30 days"));
+        }
+        last_ms = ms;
+        opportunities.push(ms * 1_000_000);
+    }
+    match last_ms {
+        0 => Err((text.lines().count().max(1), "the trace ends at 0 ms".into())),
+        _ => Ok(DeliveryTrace {
+            name: name.to_string(),
+            opportunities_ns: opportunities.into(),
+            period_ns: last_ms * 1_000_000,
+        }),
+    }
+}
+
+/// Bits that a full use of the trace lets leave, per second of its period.
+pub(crate) fn mean_rate_bps(trace: &DeliveryTrace) -> u64 {
+    let bits = trace.opportunities_ns.len() as u128 * u128::from(MTU_BYTES) * 8;
+    let rate = bits * 1_000_000_000 / u128::from(trace.period_ns.max(1));
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_repeats_after_its_last_line() {
+        let trace = parse("t", "0\n5\n5\n\n20\n").expect("a good trace");
+        assert_eq!(
+            &*trace.opportunities_ns,
+            &[0, 5_000_000, 5_000_000, 20_000_000]
+        );
+        assert_eq!(trace.period_ns, 20_000_000);
+        // 4 x 1504 bytes in 20 ms.
+        assert_eq!(mean_rate_bps(&trace), 4 * 1504 * 8 * 50);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        assert_eq!(parse("t", "1\n3\n2\n").map_err(|e| e.0), Err(3));
+        assert_eq!(parse("t", "1\nx\n").map_err(|e| e.0), Err(2));
+        assert_eq!(parse("t", "").map_err(|e| e.0), Err(1));
+        assert_eq!(parse("t", "0\n0\n").map_err(|e| e.0), Err(2));
+    }
+}

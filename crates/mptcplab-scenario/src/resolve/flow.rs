@@ -1,0 +1,577 @@
+//! Flows: TCP, MPTCP and UDP, with their paths and everything that a flow may set.
+
+use super::{Network, Settings, path};
+use crate::error::{Diagnostic, suggest};
+use crate::model::{
+    CcChoice, Flow, RcvBuffer, Scheduler, Span, StartTime, Subflow, TcpFlow, TcpOptions, Traffic,
+    Transport, UdpFlow,
+};
+use crate::resolve::link::named;
+use crate::spec::{
+    DEFAULT_UDP_PACKET_BYTES, FLOW, Field, SUBFLOW, TCP_FIELDS, TRAFFIC, UDP_FIELDS,
+};
+use crate::table::{Item, Res, Table, join};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+/// More flows than this are refused.
+const MAX_FLOWS: usize = 10_000;
+/// More subflows of one connection are refused.
+const MAX_SUBFLOWS: usize = 8;
+/// Segments are counted in 32 bits, compared with a sign.
+const MAX_SEGMENTS: u128 = 1 << 31;
+/// Payload of a full segment: MTU 1500 less IP, TCP and timestamps (52), and the DSS option (20) (spec/scenarios.md 0.1).
+const TCP_MSS_BYTES: u32 = 1448;
+const MPTCP_MSS_BYTES: u32 = 1428;
+
+/// What flows need from the rest of the scenario.
+struct Context<'a> {
+    top: &'a Table<'a>,
+    network: &'a Network,
+    duration_ns: u64,
+    common: &'a [crate::value::Entry],
+    /// Whether the scenario's `cc` and `scheduler` decided anything.
+    used_cc: Cell<bool>,
+    used_scheduler: Cell<bool>,
+}
+
+/// All flows in file order, copies expanded.
+pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res<Vec<Flow>> {
+    let tcp = top
+        .entries
+        .iter()
+        .find(|e| e.key == "tcp")
+        .and_then(|e| e.value.as_table());
+    let context = Context {
+        top,
+        network,
+        duration_ns,
+        common: tcp.unwrap_or_default(),
+        used_cc: Cell::new(false),
+        used_scheduler: Cell::new(false),
+    };
+    let map = top.item("flows")?;
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut names = BTreeSet::new();
+    for (name, item) in named(&map) {
+        let table = item.table(&FLOW)?;
+        let count = table.get("count").map(|c| c.int()).transpose()?;
+        for copy in 1..=count.unwrap_or(1) {
+            let name = count.map_or(name.clone(), |_| format!("{name}-{copy}"));
+            if flows.len() >= MAX_FLOWS {
+                return Err(table
+                    .error("count", format!("more than {MAX_FLOWS} flows"))
+                    .hint("lower the counts"));
+            }
+            if !names.insert(name.clone()) {
+                return Err(Diagnostic::new(table.origin, &table.path, format!("a second flow \"{name}\""))
+                    .hint("a flow with a count also uses the names NAME-1, NAME-2, ...; rename one of them"));
+            }
+            flows.push(flow(&context, &table, name, count.map(|_| copy))?);
+        }
+    }
+    unused(&context, "cc", context.used_cc.get())?;
+    unused(&context, "scheduler", context.used_scheduler.get())?;
+    Ok(flows)
+}
+
+/// A common setting that no flow takes would be swept or overridden without any effect.
+fn unused(context: &Context<'_>, key: &str, used: bool) -> Res<()> {
+    match context.top.get(key) {
+        Some(item) if !used => {
+            let who = if key == "cc" { "TCP or MPTCP" } else { "MPTCP" };
+            let error = item.error(format!(
+                "{} has no effect: every {who} flow has its own {key}",
+                item.value.quoted()
+            ));
+            Err(error.hint(format!("set flows.NAME.{key}, or remove it there")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn flow(context: &Context<'_>, table: &Table<'_>, name: String, copy: Option<u64>) -> Res<Flow> {
+    let start = table.item("start")?;
+    let (lo_ns, hi_ns) = start.span()?;
+    if hi_ns >= context.duration_ns {
+        let message = format!("{} is not before the end of the run", start.value.quoted());
+        return Err(start
+            .error(message)
+            .hint("start the flow earlier or lengthen duration"));
+    }
+    let stop_ns = table
+        .get("stop")
+        .map(|item| later(&item, hi_ns, "start"))
+        .transpose()?;
+    let transport = table.get("transport");
+    let transport = match transport.as_ref() {
+        Some(item) if item.is("udp") => Transport::Udp(udp(context, table, copy)?),
+        _ => Transport::Tcp(tcp(context, table, transport.as_ref(), copy)?),
+    };
+    let start = match lo_ns == hi_ns {
+        true => StartTime::At(lo_ns),
+        false => StartTime::Uniform { lo_ns, hi_ns },
+    };
+    Ok(Flow {
+        name,
+        start,
+        stop_ns,
+        transport,
+    })
+}
+
+fn later(item: &Item<'_>, start_ns: u64, what: &str) -> Res<u64> {
+    match item.duration()? {
+        ns if ns > start_ns => Ok(ns),
+        _ => Err(item
+            .error(format!("{} is not after the {what}", item.value.quoted()))
+            .hint("write a later time")),
+    }
+}
+
+/// Refuses keys of another transport.
+fn foreign(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
+    match table
+        .entries
+        .iter()
+        .find(|e| fields.iter().any(|f| f.key == e.key))
+    {
+        None => Ok(()),
+        Some(entry) => {
+            let message = format!("a {transport} flow has no {}", entry.key);
+            let hint = match transport {
+                "UDP" => "it is a setting of TCP and MPTCP flows; remove it",
+                _ => "it is a setting of flows with transport = \"udp\"",
+            };
+            Err(
+                Diagnostic::new(entry.key_origin, join(&table.path, &entry.key), message)
+                    .hint(hint),
+            )
+        }
+    }
+}
+
+fn udp(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<UdpFlow> {
+    foreign(table, TCP_FIELDS, "UDP")?;
+    for key in ["cc", "scheduler", "subflows", "paths"] {
+        if let Some(item) = table.get(key) {
+            return Err(item
+                .error(format!("a UDP flow has no {key}"))
+                .hint("it has one path = [...] and a rate"));
+        }
+    }
+    let Some(path) = table.get("path") else {
+        return Err(table.missing("path"));
+    };
+    let links = path::resolve(context.network, &path, copy)?;
+    check_ends(context, table, &path, &links)?;
+    let Some(rate) = table.get("rate") else {
+        return Err(table.missing("rate"));
+    };
+    let rate_bps = match rate.rate()? {
+        0 => {
+            return Err(rate
+                .error(format!("{} sends nothing", rate.value.quoted()))
+                .hint("write \"1 Mbit/s\""));
+        }
+        rate => rate,
+    };
+    let traffic = table.item("traffic")?;
+    let on_off = match traffic_of(&traffic)? {
+        Traffic::Bulk => None,
+        Traffic::OnOff { on, off } => Some((on, off)),
+        Traffic::Size { .. } => {
+            let error = Diagnostic::new(
+                traffic.value.origin,
+                join(&traffic.path, "size"),
+                "a UDP flow has no size",
+            );
+            return Err(error.hint("set stop, or on and off"));
+        }
+    };
+    let packet_bytes = match table.get("packet") {
+        Some(item) => item.size_in(28..=9000)?,
+        None => DEFAULT_UDP_PACKET_BYTES,
+    };
+    Ok(UdpFlow {
+        rate_bps,
+        packet_bytes,
+        path: links,
+        on_off,
+    })
+}
+
+fn tcp(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    transport: Option<&Item<'_>>,
+    copy: Option<u64>,
+) -> Res<TcpFlow> {
+    foreign(table, UDP_FIELDS, "TCP")?;
+    let subflows = subflows(context, table, copy)?;
+    let mptcp = transport.map_or(subflows.len() > 1, |item| item.is("mptcp"));
+    if let (false, Some(item)) = (mptcp || subflows.len() == 1, transport) {
+        return Err(item
+            .error(format!(
+                "TCP uses one path, but there are {}",
+                subflows.len()
+            ))
+            .hint("write transport = \"mptcp\", or keep one path"));
+    }
+    let settings = Settings {
+        flow: table.clone(),
+        common: context.common,
+    };
+    let mss_bytes = match settings.get("mss") {
+        Some(item) => item.size_in(64..=8900)?,
+        None if mptcp => MPTCP_MSS_BYTES,
+        None => TCP_MSS_BYTES,
+    };
+    for subflow in &subflows {
+        few_enough_segments(context, table, subflow, mss_bytes)?;
+    }
+    Ok(TcpFlow {
+        mptcp,
+        cc: cc(context, table)?,
+        scheduler: scheduler(context, table, mptcp)?,
+        subflows,
+        traffic: traffic_of(&table.item("traffic")?)?,
+        rcv_buffer: rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
+        mss_bytes,
+        options: options(&settings)?,
+    })
+}
+
+fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcChoice> {
+    if let Some(item) = table.get("cc") {
+        return crate::algorithm::resolve(&item);
+    }
+    match context.top.get("cc") {
+        Some(item) => {
+            context.used_cc.set(true);
+            crate::algorithm::resolve(&item)
+        }
+        None => Err(Diagnostic::new(
+            table.origin,
+            join(&table.path, "cc"),
+            "missing: neither the flow nor the scenario names a congestion control",
+        )
+        .hint("add cc = \"lia\" to the flow, or at the top of the file for all flows")),
+    }
+}
+
+fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Scheduler> {
+    let item = match table.get("scheduler") {
+        Some(item) if !mptcp => {
+            return Err(item
+                .error("a TCP flow has no packet scheduler")
+                .hint("remove it, or write transport = \"mptcp\""));
+        }
+        Some(item) => item,
+        None => {
+            context
+                .used_scheduler
+                .set(context.used_scheduler.get() || mptcp);
+            context.top.item("scheduler")?
+        }
+    };
+    match item.text()? {
+        "minrtt" => Ok(Scheduler::MinRtt),
+        "roundrobin" => Ok(Scheduler::RoundRobin),
+        "linger" => Ok(Scheduler::Linger),
+        _ => Err(item.error(format!("{} is not a scheduler", item.value.quoted()))),
+    }
+}
+
+/// The subflows, however the paths are written.
+fn subflows(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<Vec<Subflow>> {
+    let ways: Vec<Item<'_>> = ["path", "paths", "subflows"]
+        .into_iter()
+        .filter_map(|key| table.get(key))
+        .collect();
+    let way = match ways.as_slice() {
+        [way] => way,
+        [] => {
+            return Err(table
+                .missing("paths")
+                .hint("add path = [\"link\", ...] or paths = [[\"link\", ...], [\"link\", ...]]"));
+        }
+        [_, second, ..] => {
+            let key = second.path.rsplit('.').next().unwrap_or_default();
+            return Err(Diagnostic::new(
+                second.key_origin,
+                &second.path,
+                format!("{key} beside another way to give the paths"),
+            )
+            .hint("give exactly one of path, paths and subflows"));
+        }
+    };
+    let items = if way.path.ends_with(".path") {
+        vec![way.clone()]
+    } else {
+        way.list()?
+    };
+    if items.is_empty() || items.len() > MAX_SUBFLOWS {
+        let message = format!("{} subflows", items.len());
+        return Err(way
+            .error(message)
+            .hint(format!("a flow has 1 to {MAX_SUBFLOWS}")));
+    }
+    let mut subflows: Vec<Subflow> = Vec::with_capacity(items.len());
+    for (i, item) in items.iter().enumerate() {
+        let subflow = match item.is_table() {
+            true => full_subflow(context, &item.table(&SUBFLOW)?, i, copy)?,
+            false => {
+                let path = path::resolve(context.network, item, copy)?;
+                let reverse = path::backwards(context.network, &path, item)?;
+                Subflow {
+                    name: format!("sf{}", i + 1),
+                    path,
+                    reverse,
+                    start_ns: None,
+                    stop_ns: None,
+                    backup: false,
+                }
+            }
+        };
+        check_ends(context, table, item, &subflow.path)?;
+        if let Some(first) = subflows.first() {
+            same_ends(context, item, &first.path, &subflow.path)?;
+        }
+        if subflows.iter().any(|other| other.name == subflow.name) {
+            return Err(item
+                .error(format!("a second subflow \"{}\"", subflow.name))
+                .hint("give every subflow its own name"));
+        }
+        subflows.push(subflow);
+    }
+    Ok(subflows)
+}
+
+fn full_subflow(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    index: usize,
+    copy: Option<u64>,
+) -> Res<Subflow> {
+    let network = context.network;
+    let path_item = table.item("path")?;
+    let path = path::resolve(network, &path_item, copy)?;
+    let reverse = match table.get("reverse") {
+        None => path::backwards(network, &path, &path_item)?,
+        Some(item) => {
+            let reverse = path::resolve(network, &item, copy)?;
+            let ((from, to), (back_from, back_to)) =
+                (path::ends(network, &path), path::ends(network, &reverse));
+            if (from, to) != (back_to, back_from) {
+                let name = |node: usize| &network.nodes[node];
+                let message = format!(
+                    "leads from \"{}\" to \"{}\"",
+                    name(back_from),
+                    name(back_to)
+                );
+                return Err(item.error(message).hint(format!(
+                    "the way back leads from \"{}\" to \"{}\"",
+                    name(to),
+                    name(from)
+                )));
+            }
+            reverse
+        }
+    };
+    let start = table.get("start");
+    if let (Some(start), 0) = (&start, index) {
+        return Err(start
+            .error("the first subflow opens the connection")
+            .hint("set the flow's own start instead"));
+    }
+    let start_ns = start.as_ref().map(|item| item.duration()).transpose()?;
+    if let Some(start) = start.filter(|_| start_ns >= Some(context.duration_ns)) {
+        let message = format!("{} is not before the end of the run", start.value.quoted());
+        return Err(start
+            .error(message)
+            .hint("start the subflow earlier or lengthen duration"));
+    }
+    let stop_ns = table
+        .get("stop")
+        .map(|item| later(&item, start_ns.unwrap_or(0), "subflow's start"))
+        .transpose()?;
+    Ok(Subflow {
+        name: table
+            .get("name")
+            .map(|n| n.text().map(str::to_string))
+            .transpose()?
+            .unwrap_or(format!("sf{}", index + 1)),
+        path,
+        reverse,
+        start_ns,
+        stop_ns,
+        backup: table.item("backup")?.boolean()?,
+    })
+}
+
+/// Holds a path against `from` and `to` where given.
+fn check_ends(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    path: &Item<'_>,
+    links: &[usize],
+) -> Res<()> {
+    let nodes = &context.network.nodes;
+    let (from, to) = path::ends(context.network, links);
+    for (key, node, verb) in [("from", from, "begins"), ("to", to, "ends")] {
+        let Some(item) = table.get(key) else { continue };
+        let wanted = item.text()?;
+        if !nodes.iter().any(|n| n == wanted) {
+            let error = item.error(format!("no node \"{wanted}\""));
+            return Err(error.maybe_hint(suggest(
+                wanted,
+                nodes.iter().map(String::as_str),
+                "nodes",
+            )));
+        }
+        if nodes[node] != wanted {
+            let message = format!("{verb} at \"{}\", not at \"{wanted}\"", nodes[node]);
+            return Err(path
+                .error(message)
+                .hint(format!("the flow says {key} = \"{wanted}\"")));
+        }
+    }
+    Ok(())
+}
+
+fn same_ends(context: &Context<'_>, item: &Item<'_>, first: &[usize], path: &[usize]) -> Res<()> {
+    let name = |node: usize| &context.network.nodes[node];
+    let (from, to) = path::ends(context.network, first);
+    let (other_from, other_to) = path::ends(context.network, path);
+    if (from, to) == (other_from, other_to) {
+        return Ok(());
+    }
+    Err(item
+        .error(format!(
+            "leads from \"{}\" to \"{}\", but the first subflow from \"{}\" to \"{}\"",
+            name(other_from),
+            name(other_to),
+            name(from),
+            name(to)
+        ))
+        .hint("all subflows join the same two nodes"))
+}
+
+fn few_enough_segments(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    subflow: &Subflow,
+    mss_bytes: u32,
+) -> Res<()> {
+    let fastest = |&link: &usize| {
+        let config = &context.network.links[link].link.config;
+        let later = config
+            .schedule
+            .iter()
+            .filter_map(|change| change.rate_bps)
+            .max();
+        config.rate_bps.max(later.unwrap_or(0))
+    };
+    let Some(rate_bps) = subflow.path.iter().map(fastest).min() else {
+        return Ok(());
+    };
+    let bits = u128::from(rate_bps) * u128::from(context.duration_ns) / 1_000_000_000;
+    match bits / (8 * u128::from(mss_bytes)) < MAX_SEGMENTS {
+        true => Ok(()),
+        false => Err(Diagnostic::new(
+            table.origin,
+            &table.path,
+            format!(
+                "subflow {} could carry more than 2^31 segments in this run",
+                subflow.name
+            ),
+        )
+        .hint("shorten duration, lower the rate or raise mss")),
+    }
+}
+
+fn traffic_of(item: &Item<'_>) -> Res<Traffic> {
+    if !item.is_table() {
+        return Ok(Traffic::Bulk);
+    }
+    let table = item.table(&TRAFFIC)?;
+    match (table.get("size"), table.get("on"), table.get("off")) {
+        (Some(size), None, None) => match size.size()? {
+            0 => Err(size
+                .error(format!("{} is nothing to send", size.value.quoted()))
+                .hint("write \"10 MB\"")),
+            bytes => Ok(Traffic::Size { bytes }),
+        },
+        (None, Some(on), Some(off)) => Ok(Traffic::OnOff {
+            on: period(&on)?,
+            off: period(&off)?,
+        }),
+        _ => Err(
+            Diagnostic::new(item.key_origin, &item.path, "neither a size nor on and off")
+                .hint("write { size = \"10 MB\" } or { on = \"5 s\", off = \"1 s\" }"),
+        ),
+    }
+}
+
+fn period(item: &Item<'_>) -> Res<Span> {
+    match item.span()? {
+        // Periods of no length would alternate for ever at one instant.
+        (_, hi_ns) if hi_ns < 1_000_000 => Err(item
+            .error(format!("{} is too short a period", item.value.quoted()))
+            .hint("at least \"1 ms\"")),
+        (lo_ns, hi_ns) if lo_ns == hi_ns => Ok(Span::Fixed(lo_ns)),
+        (lo_ns, hi_ns) => Ok(Span::Uniform { lo_ns, hi_ns }),
+    }
+}
+
+fn rcv_buffer(item: &Item<'_>, mss_bytes: u32) -> Res<RcvBuffer> {
+    let at_least_two = |item: &Item<'_>| match item.size()? {
+        bytes if bytes >= 2 * u64::from(mss_bytes) => Ok(bytes),
+        _ => Err(item
+            .error(format!(
+                "{} does not hold two segments",
+                item.value.quoted()
+            ))
+            .hint(format!("at least \"{} bytes\"", 2 * mss_bytes))),
+    };
+    if item.is("unlimited") {
+        return Ok(RcvBuffer::Unlimited);
+    }
+    if !item.is_table() {
+        return at_least_two(item).map(RcvBuffer::Fixed);
+    }
+    let auto = Item {
+        value: std::borrow::Cow::Borrowed(item.value.get("auto").unwrap_or(&item.value)),
+        key_origin: item.key_origin,
+        path: join(&item.path, "auto"),
+    };
+    at_least_two(&auto).map(|max_bytes| RcvBuffer::Auto { max_bytes })
+}
+
+fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
+    let flag = |key| settings.item(key)?.boolean();
+    let unless = |key, word| match settings.item(key)? {
+        item if item.is(word) => Ok(None),
+        item => item.packets().map(Some),
+    };
+    let jitter = settings.item("send_jitter")?;
+    let send_jitter_ns = match jitter.duration()? {
+        ns if ns <= 1_000_000_000 => ns,
+        _ => {
+            return Err(jitter
+                .error(format!("{} is out of range", jitter.value.quoted()))
+                .hint("at most \"1 s\""));
+        }
+    };
+    Ok(TcpOptions {
+        initial_cwnd_pkts: settings.item("initial_cwnd")?.packets()?,
+        initial_ssthresh_pkts: unless("initial_ssthresh", "infinite")?,
+        ecn: flag("ecn")?,
+        pacing: flag("pacing")?,
+        slow_start_after_idle: flag("slow_start_after_idle")?,
+        reinject: flag("reinject")?,
+        send_jitter_ns,
+        cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
+    })
+}

@@ -1,0 +1,437 @@
+//! First pass: every key is known, every value is of its kind, and lists of scalars are the sweep's axes.
+
+use crate::algorithm;
+use crate::error::{Diagnostic, suggest};
+use crate::spec::{Field, Need, SCENARIO, TableSpec, Type};
+use crate::table::{Item, Table, example, join};
+use crate::value::{Entry, Kind, Value};
+use std::borrow::Cow;
+
+/// A key with several values.
+#[derive(Debug, Clone)]
+pub(crate) struct Axis {
+    pub(crate) path: String,
+    pub(crate) values: Vec<Value>,
+}
+
+/// Checks the document against the declarations; returns the axes in file order.
+pub(crate) fn validate(root: &Value) -> Result<Vec<Axis>, Vec<Diagnostic>> {
+    let mut v = Validator {
+        errors: Vec::new(),
+        axes: Vec::new(),
+        inside_axis: false,
+    };
+    let entries = root.as_table().unwrap_or_default();
+    v.table(&Table {
+        spec: &SCENARIO,
+        entries,
+        path: String::new(),
+        origin: root.origin,
+    });
+    match v.errors.is_empty() {
+        true => Ok(v.axes),
+        false => Err(v.errors),
+    }
+}
+
+struct Validator {
+    errors: Vec<Diagnostic>,
+    axes: Vec<Axis>,
+    inside_axis: bool,
+}
+
+impl Validator {
+    fn table(&mut self, table: &Table<'_>) {
+        for entry in table.entries {
+            match table.spec.field(&entry.key) {
+                Some(field) => self.field(field, &item(&table.path, entry)),
+                None => self.errors.push(unknown_key(table, entry)),
+            }
+        }
+        for field in table.spec.fields() {
+            if matches!(field.need, Need::Required) && table.get(field.key).is_none() {
+                self.errors.push(table.missing(field.key));
+            }
+        }
+    }
+
+    fn field(&mut self, field: &Field, item: &Item<'_>) {
+        match item.value.as_list() {
+            Some(values) if !takes_list(&field.ty) => match field.sweep {
+                true => self.axis(&field.ty, item, values),
+                false => self.errors.push(no_axis(field, item)),
+            },
+            _ => self.value(&field.ty, item),
+        }
+    }
+
+    fn axis(&mut self, ty: &Type, item: &Item<'_>, values: &[Value]) {
+        if self.inside_axis {
+            self.errors.push(
+                item.error("a list inside a value of a sweep axis")
+                    .hint("write every combination as a value of its own"),
+            );
+            return;
+        }
+        if values.is_empty() {
+            self.errors.push(
+                item.error("an empty list: a sweep axis needs values")
+                    .hint(format!("write {}", example(ty))),
+            );
+            return;
+        }
+        for (i, value) in values.iter().enumerate() {
+            if values[..i].iter().any(|earlier| earlier.kind == value.kind) {
+                let twice = Diagnostic::new(
+                    value.origin,
+                    &item.path,
+                    format!("{} is in the list twice", value.quoted()),
+                );
+                self.errors
+                    .push(twice.hint("every value of a sweep axis is there once"));
+                return;
+            }
+        }
+        self.inside_axis = true;
+        for value in values {
+            let element = Item {
+                value: Cow::Borrowed(value),
+                key_origin: value.origin,
+                path: item.path.clone(),
+            };
+            self.value(ty, &element);
+        }
+        self.inside_axis = false;
+        self.axes.push(Axis {
+            path: item.path.clone(),
+            values: values.to_vec(),
+        });
+    }
+
+    fn value(&mut self, ty: &Type, item: &Item<'_>) {
+        match ty {
+            Type::Table(spec) => self.in_table(spec, item),
+            Type::Map(spec) => self.map(spec, item),
+            Type::Tables(spec) => match item.list() {
+                Ok(items) => items.iter().for_each(|item| self.in_table(spec, item)),
+                Err(_) => self.errors.push(mismatch(ty, item)),
+            },
+            Type::Algorithm => self.algorithm(item),
+            Type::OneOf(types) => self.one_of(types, ty, item),
+            _ => self.errors.extend(scalar(ty, item).err()),
+        }
+    }
+
+    fn in_table(&mut self, spec: &'static TableSpec, item: &Item<'_>) {
+        match item.table(spec) {
+            Ok(table) => self.table(&table),
+            Err(error) => self
+                .errors
+                .push(error.hint(format!("write {{ {} }}", keys_example(spec)))),
+        }
+    }
+
+    fn map(&mut self, spec: &'static TableSpec, item: &Item<'_>) {
+        let Some(entries) = item.value.as_table() else {
+            self.errors.push(mismatch(&Type::Map(spec), item));
+            return;
+        };
+        if entries.is_empty() {
+            self.errors.push(
+                item.error(format!("no {} in it", spec.what))
+                    .hint(format!("add a table [{}.NAME]", item.path)),
+            );
+        }
+        for entry in entries {
+            let named = self::item(&item.path, entry);
+            if let Err(why) = check_name(&entry.key) {
+                let error = Diagnostic::new(
+                    entry.key_origin,
+                    &named.path,
+                    format!(
+                        "\"{}\" is not a name: {why}",
+                        crate::value::shorten(&entry.key)
+                    ),
+                );
+                self.errors.push(error.hint(NAME_HINT));
+            }
+            self.in_table(spec, &named);
+        }
+    }
+
+    fn algorithm(&mut self, item: &Item<'_>) {
+        if let Some(entries) = item.value.as_table() {
+            // A parameter may be an axis; the registry is asked about each value on its own.
+            for entry in entries.iter().filter(|e| e.key != "name") {
+                if let Some(values) = entry.value.as_list() {
+                    let parameter = self::item(&item.path, entry);
+                    self.parameter_axis(item, &parameter, values);
+                    return;
+                }
+            }
+        }
+        self.errors.extend(algorithm::resolve(item).err());
+    }
+
+    fn parameter_axis(&mut self, whole: &Item<'_>, parameter: &Item<'_>, values: &[Value]) {
+        // Any scalar passes here: the substitution below checks the value against the algorithm's declaration.
+        let before = self.errors.len();
+        self.axis(&Type::OneOf(&[]), parameter, values);
+        if self.errors.len() > before {
+            return;
+        }
+        let key = parameter.path.rsplit('.').next().unwrap_or_default();
+        for value in values {
+            let mut substituted = whole.clone();
+            if let Some(slot) = substituted.value.to_mut().child_mut(key) {
+                *slot = value.clone();
+            }
+            self.algorithm(&substituted);
+        }
+    }
+
+    fn one_of(&mut self, types: &[Type], whole: &Type, item: &Item<'_>) {
+        if types.is_empty() {
+            return;
+        }
+        if item.is_table() {
+            for ty in types {
+                if let Type::Table(spec) = ty {
+                    return self.in_table(spec, item);
+                }
+            }
+        }
+        let mut first = None;
+        for ty in types.iter().filter(|ty| !matches!(ty, Type::Table(_))) {
+            match scalar(ty, item) {
+                Ok(()) => return,
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        let near = item
+            .value
+            .as_text()
+            .and_then(|text| crate::error::nearest(text, words(types)));
+        self.errors.push(match (near, first) {
+            (Some(near), Some(error)) => error.hint(format!("did you mean \"{near}\"?")),
+            (None, Some(error)) => error,
+            (_, None) => mismatch(whole, item),
+        });
+    }
+}
+
+fn item<'a>(path: &str, entry: &'a Entry) -> Item<'a> {
+    Item {
+        value: Cow::Borrowed(&entry.value),
+        key_origin: entry.key_origin,
+        path: join(path, &entry.key),
+    }
+}
+
+fn takes_list(ty: &Type) -> bool {
+    matches!(ty, Type::Names | Type::Paths | Type::Tables(_))
+}
+
+fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
+    let keys = table.spec.fields().map(|f| f.key);
+    Diagnostic::new(
+        entry.key_origin,
+        join(&table.path, &crate::value::shorten(&entry.key)),
+        format!("unknown key \"{}\"", crate::value::shorten(&entry.key)),
+    )
+    .maybe_hint(suggest(
+        &entry.key,
+        keys,
+        &format!("keys of a {}", table.spec.what),
+    ))
+}
+
+fn no_axis(field: &Field, item: &Item<'_>) -> Diagnostic {
+    let hint = match field.key {
+        "repetitions" | "seed" => {
+            "one number; repetitions = 10 makes ten runs with different random numbers".into()
+        }
+        _ => format!(
+            "write one value, e.g. {} = {}",
+            field.key,
+            example(&field.ty)
+        ),
+    };
+    item.error(format!("a list, but {} cannot be a sweep axis", field.key))
+        .hint(hint)
+}
+
+fn keys_example(spec: &TableSpec) -> String {
+    let required = spec.fields().filter(|f| matches!(f.need, Need::Required));
+    let mut keys: Vec<_> = required
+        .map(|f| format!("{} = {}", f.key, example(&f.ty)))
+        .collect();
+    if keys.is_empty() {
+        keys.extend(
+            spec.fields()
+                .take(1)
+                .map(|f| format!("{} = {}", f.key, example(&f.ty))),
+        );
+    }
+    keys.join(", ")
+}
+
+fn words(types: &[Type]) -> impl Iterator<Item = &'static str> {
+    types
+        .iter()
+        .filter_map(|ty| match ty {
+            Type::Choice(words) => Some(words.iter().map(|(word, _)| *word)),
+            _ => None,
+        })
+        .flatten()
+}
+
+/// Checks a value that is not a table.
+fn scalar(ty: &Type, item: &Item<'_>) -> Result<(), Diagnostic> {
+    match (ty, &item.value.kind) {
+        (Type::Text, Kind::Text(_)) | (Type::Bool, Kind::Bool(_)) => Ok(()),
+        (Type::Name, Kind::Text(name)) => check_name(&name.replace("{}", "1")).map_err(|why| {
+            item.error(format!("{} is not a name: {why}", item.value.quoted()))
+                .hint(NAME_HINT)
+        }),
+        (Type::Int { min, max }, Kind::Int(int, _)) => {
+            match int
+                .and_then(|i| u64::try_from(i).ok())
+                .is_some_and(|i| (*min..=*max).contains(&i))
+            {
+                true => Ok(()),
+                false => Err(item
+                    .error(format!("{} is out of range", item.value.quoted()))
+                    .hint(format!("a whole number from {min} to {max}"))),
+            }
+        }
+        (Type::Fraction, Kind::Float(..) | Kind::Int(..)) => match item.fraction() {
+            Ok(f) if f > 0.0 && f <= 1.0 => Ok(()),
+            _ => Err(item
+                .error(format!("{} is out of range", item.value.quoted()))
+                .hint("more than 0, at most 1")),
+        },
+        (Type::Quantity(quantity), Kind::Text(text)) => {
+            quantity
+                .check(text)
+                .map_err(|e| match text.starts_with('-') {
+                    true => item
+                        .error(format!("{} is negative", item.value.quoted()))
+                        .hint(e.hint),
+                    false => item.unit_error(e),
+                })
+        }
+        (Type::Quantity(quantity), Kind::Int(_, number) | Kind::Float(_, number)) => Err(item
+            .error(format!(
+                "{} is not {}: it has no unit",
+                item.value.quoted(),
+                quantity.what()
+            ))
+            .hint(format!("write {}", quantity.for_bare_number(number)))),
+        (Type::Choice(words), Kind::Text(text)) => match words.iter().any(|(word, _)| word == text)
+        {
+            true => Ok(()),
+            false => Err(item
+                .error(format!("{} is not one of the choices", item.value.quoted()))
+                .maybe_hint(suggest(
+                    text,
+                    words.iter().map(|(word, _)| *word),
+                    "choices",
+                ))),
+        },
+        (Type::Names, Kind::List(names)) => names_list(names, item),
+        (Type::Paths, Kind::List(paths)) => paths_list(paths, item),
+        _ => Err(mismatch(ty, item)),
+    }
+}
+
+fn names_list(names: &[Value], item: &Item<'_>) -> Result<(), Diagnostic> {
+    match names.iter().find(|name| name.as_text().is_none()) {
+        None => Ok(()),
+        Some(wrong) => Err(Diagnostic::new(
+            wrong.origin,
+            &item.path,
+            format!("{} is not a name", wrong.quoted()),
+        )
+        .hint(format!("write {}", example(&Type::Names)))),
+    }
+}
+
+fn paths_list(paths: &[Value], item: &Item<'_>) -> Result<(), Diagnostic> {
+    for path in paths {
+        match path.as_list() {
+            Some(names) => names_list(names, item)?,
+            None => {
+                return Err(Diagnostic::new(
+                    path.origin,
+                    &item.path,
+                    format!("{} is not a path", path.quoted()),
+                )
+                .hint(format!(
+                    "a path is a list of links: write {} = {}",
+                    item.path.rsplit('.').next().unwrap_or_default(),
+                    example(&Type::Paths)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn mismatch(ty: &Type, item: &Item<'_>) -> Diagnostic {
+    let what = match ty {
+        Type::Text => "text in quotes",
+        Type::Name => "a name in quotes",
+        Type::Bool => "true or false",
+        Type::Int { .. } => "a whole number",
+        Type::Fraction => "a number",
+        Type::Quantity(quantity) => quantity.what(),
+        Type::Choice(_) => "one of the choices",
+        Type::Names => "a list of names",
+        Type::Paths => "a list of paths",
+        Type::Table(_) | Type::Map(_) => "a table",
+        Type::Tables(_) => "a list of tables",
+        Type::Algorithm => "an algorithm",
+        Type::OneOf(_) => "a value of the right kind",
+    };
+    let hint = match ty {
+        Type::Choice(words) => format!(
+            "choices: {}",
+            words
+                .iter()
+                .map(|(w, _)| format!("\"{w}\""))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+        Type::Map(_) => format!("write tables [{}.NAME]", item.path),
+        Type::Table(spec) | Type::Tables(spec) => match ty {
+            Type::Tables(_) => format!("write [{{ {} }}]", keys_example(spec)),
+            _ => format!("write {{ {} }}", keys_example(spec)),
+        },
+        _ => format!("write {}", example(ty)),
+    };
+    item.error(format!("{} is not {what}", item.value.quoted()))
+        .hint(hint)
+}
+
+const NAME_HINT: &str = "1 to 64 letters, digits, - and _, beginning with a letter or digit";
+
+/// Names go into files, key paths and plots.
+pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        return Err("it is empty");
+    }
+    if name.len() > 64 {
+        return Err("it is too long");
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Err("it begins with the wrong character");
+    }
+    match name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    {
+        true => Ok(()),
+        false => Err("it has other characters"),
+    }
+}
