@@ -10,6 +10,9 @@ mod batch;
 mod error;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use batch::{record_batches, schemas};
 pub use error::TraceError;
 pub use writer::{EncodedRun, Encoder, FILES, TraceWriter};

@@ -1,0 +1,476 @@
+//! The tables on disk, read back; and the directory's way from nothing to complete.
+
+use super::{FILES, TraceError, TraceWriter, record_batches, schemas};
+use crate::{EventKind, EventRow, FlowRow, LinkRow, RunRecord, SUBFLOW_STATES, SubflowRow, Tables};
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{UInt32Type, UInt64Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// Two flows whose subflows share a name but not its position.
+fn record(run: u32) -> RunRecord {
+    RunRecord {
+        run,
+        cc: ["lia", "olia", "balia"][run as usize % 3].into(),
+        rep: run * 2 + 1,
+        seed: 1 << 40,
+        duration_ns: 30_000_000_000 + u64::from(run),
+        sample_ns: (run != 1).then_some(10_000_000),
+        flow_names: vec!["mp".into(), "tcp".into()],
+        subflow_names: vec![vec!["wifi".into(), "lte".into()], vec!["lte".into()]],
+        link_names: vec!["B1".into(), "B1~".into(), "B2".into()],
+        ..RunRecord::default()
+    }
+}
+
+fn subflow(t_ns: u64, flow: u32, subflow: u32) -> SubflowRow {
+    let unit = u64::from(10 * flow + subflow + 1);
+    SubflowRow {
+        t_ns,
+        flow,
+        subflow,
+        state: (2 + flow + subflow) as u8,
+        cwnd_pkts: 10 + unit as u32,
+        ssthresh_pkts: 100 + unit as u32,
+        inflight_pkts: 5 + unit as u32,
+        srtt_us: 14_000 + unit as u32,
+        rtt_us: 15_000 + unit as u32,
+        min_rtt_us: 13_000 + unit as u32,
+        rto_us: 200_000 + unit as u32,
+        pacing_bps: 1_000_000 * unit,
+        rtt_sum_us: 17 * unit,
+        rtt_count: 19 * unit,
+        sent_pkts: 23 * unit,
+        retx_pkts: 29 * unit,
+        acked_pkts: 31 * unit,
+        lost_pkts: 37 * unit,
+        loss_events: 41 * unit,
+        ecn_events: 43 * unit,
+        rto_count: 47 * unit,
+        rto_wait_ns: 53 * unit,
+        undo_count: 59 * unit,
+        rx_pkts: 61 * unit,
+        rx_wire_bytes: 67 * unit,
+        rx_payload_bytes: 71 * unit,
+    }
+}
+
+fn tables(run: u32) -> Tables {
+    let mut tables = Tables::default();
+    for sample in 0..40 + u64::from(run) {
+        let t_ns = sample * 10_000_000;
+        for (flow, index) in [(0, 0), (0, 1), (1, 0)] {
+            tables.subflow.push(SubflowRow {
+                cwnd_pkts: 10 + sample as u32 * (1 + flow + 2 * index) + run,
+                ..subflow(t_ns, flow, index)
+            });
+        }
+        for link in 0..3 {
+            tables.link.push(LinkRow {
+                t_ns,
+                link,
+                queue_pkts: 3 * link + 1,
+                queue_bytes: 1514 * u64::from(link),
+                arrived_pkts: sample * (5 + u64::from(link)),
+                dropped_random_pkts: sample,
+                dropped_queue_pkts: 2 * sample,
+                marked_pkts: 3 * sample,
+                departed_pkts: 4 * sample,
+                departed_bytes: 5 * sample,
+                queue_delay_sum_ns: 6 * sample,
+                queue_delay_max_ns: 7 * sample,
+            });
+        }
+    }
+    tables.event.push(EventRow {
+        t_ns: 5,
+        kind: EventKind::RtoFired as u8,
+        flow: 1,
+        subflow: 0,
+        link: -1,
+        value: 3,
+    });
+    tables.event.push(EventRow {
+        t_ns: 9,
+        kind: EventKind::LinkChanged as u8,
+        flow: -1,
+        subflow: -1,
+        link: 2,
+        value: 4,
+    });
+    tables
+}
+
+/// The text of a dictionary-encoded column; null is "-".
+fn words(batch: &RecordBatch, column: &str) -> Vec<String> {
+    let array = batch
+        .column_by_name(column)
+        .expect("the column")
+        .as_dictionary::<UInt32Type>();
+    let values = array.values().as_string::<i32>();
+    let word =
+        |key: Option<u32>| key.map_or("-".into(), |key| values.value(key as usize).to_owned());
+    array.keys().iter().map(word).collect()
+}
+
+fn u64s(batch: &RecordBatch, column: &str) -> Vec<Option<u64>> {
+    batch
+        .column_by_name(column)
+        .expect("the column")
+        .as_primitive::<UInt64Type>()
+        .iter()
+        .collect()
+}
+
+fn u32s(batch: &RecordBatch, column: &str) -> Vec<Option<u32>> {
+    batch
+        .column_by_name(column)
+        .expect("the column")
+        .as_primitive::<UInt32Type>()
+        .iter()
+        .collect()
+}
+
+/// Every value of a column, whatever its type and however it is cut into batches.
+fn text(batches: &[RecordBatch], column: &str) -> Vec<String> {
+    let value = |batch: &RecordBatch| -> Vec<String> {
+        let array = batch.column_by_name(column).expect("the column");
+        if array.as_any_dictionary_opt().is_some() {
+            return words(batch, column);
+        }
+        if let Some(strings) = array.as_string_opt::<i32>() {
+            return strings.iter().map(|value| format!("{value:?}")).collect();
+        }
+        match array.as_primitive_opt::<UInt64Type>() {
+            Some(_) => u64s(batch, column)
+                .iter()
+                .map(|value| format!("{value:?}"))
+                .collect(),
+            None => u32s(batch, column)
+                .iter()
+                .map(|value| format!("{value:?}"))
+                .collect(),
+        }
+    };
+    batches.iter().flat_map(value).collect()
+}
+
+fn write(dir: &Path, runs: impl IntoIterator<Item = u32>) {
+    let mut writer = TraceWriter::create(dir).expect("a new directory");
+    let encoder = writer.encoder();
+    for run in runs {
+        let encoded = encoder
+            .encode(record(run), &tables(run))
+            .expect("valid tables");
+        writer.append(encoded).expect("disk space");
+    }
+    writer.finish().expect("disk space");
+}
+
+fn read(dir: &Path, file: &str) -> Vec<RecordBatch> {
+    let file = File::open(dir.join(file)).expect("the file");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    reader
+        .expect("a Parquet file")
+        .collect::<Result<_, _>>()
+        .expect("whole batches")
+}
+
+fn names(dir: &Path) -> Vec<PathBuf> {
+    let mut names: Vec<_> = fs::read_dir(dir)
+        .expect("a directory")
+        .map(|e| e.expect("an entry").path())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn codes_are_positions_in_their_lists() {
+    for (position, (kind, _)) in EventKind::ALL.iter().enumerate() {
+        assert_eq!(*kind as usize, position);
+    }
+    assert_eq!(
+        (SUBFLOW_STATES[0], SUBFLOW_STATES[2], SUBFLOW_STATES[6]),
+        ("closed", "open", "loss")
+    );
+}
+
+#[test]
+fn indices_become_names_and_codes_words() {
+    let [_, _, subflow, link, event] =
+        record_batches(&record(2), &tables(2)).expect("valid tables");
+    assert_eq!(words(&subflow, "flow")[..3], ["mp", "mp", "tcp"]);
+    assert_eq!(words(&subflow, "subflow")[..3], ["wifi", "lte", "lte"]);
+    assert_eq!(
+        words(&subflow, "state")[..3],
+        ["open", "disorder", "disorder"]
+    );
+    assert_eq!(words(&link, "link")[..3], ["B1", "B1~", "B2"]);
+    assert_eq!(words(&event, "kind"), ["rto_fired", "link_changed"]);
+    assert_eq!(words(&event, "flow"), ["tcp", "-"]);
+    assert_eq!(words(&event, "subflow"), ["lte", "-"]);
+    assert_eq!(words(&event, "link"), ["-", "B2"]);
+    assert_eq!(u32s(&event, "run"), [Some(2), Some(2)]);
+}
+
+#[test]
+fn values_that_mean_none_become_null() {
+    let mut tables = Tables::default();
+    tables.subflow.push(SubflowRow {
+        ssthresh_pkts: 0x7fff_ffff,
+        srtt_us: 0,
+        rtt_us: 0,
+        min_rtt_us: 0,
+        pacing_bps: 0,
+        rto_wait_ns: 0,
+        ..subflow(0, 0, 1)
+    });
+    tables.subflow.push(subflow(1, 1, 0));
+    let [_, _, batch, ..] = record_batches(&record(0), &tables).expect("valid tables");
+    assert_eq!(u32s(&batch, "ssthresh_pkts"), [None, Some(111)]);
+    assert_eq!(u32s(&batch, "srtt_us"), [None, Some(14_011)]);
+    assert_eq!(u32s(&batch, "rtt_us"), [None, Some(15_011)]);
+    assert_eq!(u32s(&batch, "min_rtt_us"), [None, Some(13_011)]);
+    assert_eq!(u64s(&batch, "pacing_bps"), [None, Some(11_000_000)]);
+    // A counter that is zero is a fact, not an absence.
+    assert_eq!(u64s(&batch, "rto_wait_ns"), [Some(0), Some(583)]);
+}
+
+#[test]
+fn an_index_without_a_name_is_an_error_with_its_place() {
+    let mut broken = tables(0);
+    // Flow 1 ("tcp") has one subflow only.
+    broken.subflow.push(subflow(7, 1, 1));
+    let error =
+        record_batches(&record(4), &broken).expect_err("subflow 1 of flow 1 does not exist");
+    assert_eq!(
+        error.to_string(),
+        "run 4: table subflow, row 120: subflow 1 has no name"
+    );
+    let mut broken = tables(0);
+    broken.link.link[5] = 3;
+    assert!(matches!(
+        record_batches(&record(0), &broken),
+        Err(TraceError::NoName {
+            table: "link",
+            column: "link",
+            row: 5,
+            value: 3,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn files_hold_what_the_batches_hold_and_say_what_columns_mean() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("trace");
+    write(&out, [0, 1]);
+    for (index, file) in FILES.iter().enumerate() {
+        let written = [0, 1].map(|run| {
+            record_batches(&record(run), &tables(run)).expect("valid tables")[index].clone()
+        });
+        let read = read(&out, file);
+        for field in schemas()[index].1.fields() {
+            assert_eq!(
+                text(&read, field.name()),
+                text(&written, field.name()),
+                "{file}: {}",
+                field.name()
+            );
+        }
+        for batch in read {
+            assert_eq!(
+                batch.schema(),
+                schemas()[index].1,
+                "{file}: types, units and documentation survive"
+            );
+        }
+    }
+    let schema = read(&out, "subflow.parquet")[0].schema();
+    assert_eq!(
+        schema
+            .field_with_name("rto_wait_ns")
+            .expect("the column")
+            .metadata()["unit"],
+        "ns"
+    );
+}
+
+#[test]
+fn bytes_do_not_depend_on_the_order_in_which_runs_finish() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (one, many) = (dir.path().join("one"), dir.path().join("many"));
+    write(&one, 0..5);
+    let mut writer = TraceWriter::create(&many).expect("a new directory");
+    let encoder = writer.encoder();
+    let mut runs: Vec<_> = std::thread::scope(|scope| {
+        let start = |run| {
+            (
+                run,
+                scope.spawn({
+                    let encoder = &encoder;
+                    move || encoder.encode(record(run), &tables(run))
+                }),
+            )
+        };
+        let threads: Vec<_> = (0..5).rev().map(start).collect();
+        threads
+            .into_iter()
+            .map(|(run, t)| (run, t.join().expect("no panic").expect("valid tables")))
+            .collect()
+    });
+    runs.sort_by_key(|(run, _)| *run);
+    for (_, run) in runs {
+        writer.append(run).expect("disk space");
+    }
+    writer.finish().expect("disk space");
+    for file in FILES {
+        assert_eq!(
+            fs::read(one.join(file)).expect("a file"),
+            fs::read(many.join(file)).expect("a file"),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn more_runs_than_a_row_group_of_the_run_table_are_all_there() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("trace");
+    let mut writer = TraceWriter::create(&out).expect("a new directory");
+    let encoder = writer.encoder();
+    for run in 0..600 {
+        writer
+            .append(
+                encoder
+                    .encode(record(run), &Tables::default())
+                    .expect("valid"),
+            )
+            .expect("disk space");
+    }
+    writer.finish().expect("disk space");
+    let runs: Vec<_> = read(&out, "run.parquet")
+        .iter()
+        .flat_map(|batch| u32s(batch, "run"))
+        .collect();
+    assert_eq!(runs, (0..600).map(Some).collect::<Vec<_>>());
+    assert!(read(&out, "flow.parquet").is_empty(), "no samples, no rows");
+}
+
+#[test]
+fn a_trace_that_is_not_finished_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut writer = TraceWriter::create(&dir.path().join("trace")).expect("a new directory");
+    let encoded = writer
+        .encoder()
+        .encode(record(0), &tables(0))
+        .expect("valid tables");
+    writer.append(encoded).expect("disk space");
+    assert_eq!(names(dir.path()), [dir.path().join("trace.partial")]);
+    drop(writer);
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
+fn results_are_never_overwritten_and_an_empty_directory_is_welcome() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("trace");
+    fs::create_dir(&out).expect("a directory");
+    write(&out, [3]);
+    assert!(matches!(TraceWriter::create(&out), Err(TraceError::Exists(path)) if path == out));
+    assert_eq!(names(dir.path()), std::slice::from_ref(&out));
+    assert_eq!(names(&out).len(), FILES.len());
+}
+
+#[test]
+fn what_a_killed_run_left_is_replaced_but_a_foreign_file_is_not_touched() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (out, partial) = (dir.path().join("trace"), dir.path().join("trace.partial"));
+    fs::create_dir(&partial).expect("a directory");
+    fs::write(partial.join("link.parquet"), "half").expect("a file");
+    write(&out, [1]);
+    assert_eq!(names(dir.path()), [out]);
+
+    let (out, partial) = (dir.path().join("other"), dir.path().join("other.partial"));
+    fs::create_dir(&partial).expect("a directory");
+    fs::write(partial.join("thesis.tex"), "years").expect("a file");
+    assert!(
+        matches!(TraceWriter::create(&out), Err(TraceError::Foreign { file, .. }) if file.ends_with("thesis.tex"))
+    );
+    assert!(partial.join("thesis.tex").exists());
+}
+
+#[test]
+fn two_writers_do_not_share_a_directory() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("trace");
+    let first = TraceWriter::create(&out).expect("a new directory");
+    assert!(matches!(TraceWriter::create(&out), Err(TraceError::Busy(path)) if path == out));
+    first.finish().expect("the first writer is not disturbed");
+    assert_eq!(names(&out).len(), FILES.len());
+}
+
+#[test]
+fn runs_out_of_order_are_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut writer = TraceWriter::create(&dir.path().join("trace")).expect("a new directory");
+    let encoder = writer.encoder();
+    let mut append = |run| {
+        writer.append(
+            encoder
+                .encode(record(run), &tables(run))
+                .expect("valid tables"),
+        )
+    };
+    append(4).expect("the first run");
+    assert!(matches!(
+        append(4),
+        Err(TraceError::Order { run: 4, last: 4 })
+    ));
+    assert!(matches!(
+        append(2),
+        Err(TraceError::Order { run: 2, last: 4 })
+    ));
+}
+
+#[test]
+fn flow_rows_keep_their_columns_apart() {
+    let mut tables = Tables::default();
+    tables.flow.push(FlowRow {
+        t_ns: 1,
+        flow: 1,
+        delivered_bytes: 2,
+        sent_bytes: 3,
+        ooo_bytes: 4,
+        rcv_window_bytes: 5,
+        reinjected_pkts: 6,
+        duplicate_pkts: 7,
+        blocked_ns: 8,
+    });
+    let [run, flow, ..] = record_batches(&record(1), &tables).expect("valid tables");
+    let columns = [
+        "t_ns",
+        "delivered_bytes",
+        "sent_bytes",
+        "ooo_bytes",
+        "rcv_window_bytes",
+        "reinjected_pkts",
+        "duplicate_pkts",
+        "blocked_ns",
+    ];
+    let expected = (1..=8).map(|value| vec![Some(value)]).collect::<Vec<_>>();
+    assert_eq!(columns.map(|column| u64s(&flow, column)).to_vec(), expected);
+    assert_eq!(words(&flow, "flow"), ["tcp"]);
+    assert_eq!(
+        (
+            u32s(&run, "rep"),
+            u64s(&run, "seed"),
+            u64s(&run, "sample_ns")
+        ),
+        (vec![Some(3)], vec![Some(1 << 40)], vec![None])
+    );
+}
