@@ -20,7 +20,8 @@ struct Entry<P> {
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
-    /// With fewer packets than this in the ring there is room, whatever has departed: nobody need ask.
+    /// With fewer packets than this waiting or in service there is room, and nobody need ask; all the more with fewer in
+    /// the ring, whatever has departed.
     ask_from: usize,
     ring: VecDeque<Entry<P>>,
     /// A fast one.
@@ -83,7 +84,7 @@ impl<P: Packet> Fused<P> {
             return Verdict::LostRandom;
         }
         let bytes = self.bytes(&packet);
-        if self.ring.len() >= self.ask_from && !self.admit(now, bytes, &mut packet) {
+        if self.ring.len() >= self.ask_from && !self.has_room(now, bytes, &mut packet) {
             self.counters.dropped_queue += 1;
             return Verdict::LostQueue;
         }
@@ -144,6 +145,7 @@ impl<P: Packet> Fused<P> {
     }
 
     /// Bring `departed` up to date.
+    #[inline]
     fn advance(&mut self, now: u64) {
         let horizon = now + self.delay_ns;
         while let Some(entry) = self.ring.get(self.departed)
@@ -169,9 +171,15 @@ impl<P: Packet> Fused<P> {
     }
 
     /// Whether the queue takes this packet now; RED may mark it.
+    #[inline]
+    fn has_room(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
+        self.advance(now);
+        self.ring.len() - self.departed < self.ask_from || self.admit(now, bytes, packet)
+    }
+
+    /// The decision that needs more than the number of packets.
     #[inline(never)]
     fn admit(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
-        self.advance(now);
         let idle = self.ring.len() == self.departed;
         let waiting = self.waiting();
         let room = idle

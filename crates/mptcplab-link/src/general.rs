@@ -74,7 +74,9 @@ impl<P: Packet> General<P> {
         }
     }
 
-    pub(crate) fn enqueue(&mut self, now: u64, packet: P) -> Verdict {
+    /// Out of line: inlined, it would cost the callers of the fused machine registers.
+    #[inline(never)]
+    pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
         self.advance(now);
         self.stages.counters.arrived += 1;
         let verdict = self.accept(now, packet);
@@ -84,6 +86,7 @@ impl<P: Packet> General<P> {
             Verdict::LostQueue => self.stages.counters.dropped_queue += 1,
         }
         self.check();
+        *next_ns = self.next_ns();
         verdict
     }
 
@@ -96,8 +99,16 @@ impl<P: Packet> General<P> {
         delivery.min(self.next_step_ns()).min(self.next_change_ns())
     }
 
-    pub(crate) fn poll(&mut self, now: u64) -> Option<P> {
+    /// Out of line as `enqueue`.
+    #[inline(never)]
+    pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
         self.advance(now);
+        let packet = self.deliver(now);
+        *next_ns = self.next_ns();
+        packet
+    }
+
+    fn deliver(&mut self, now: u64) -> Option<P> {
         self.stages
             .propagating
             .front()

@@ -175,11 +175,7 @@ impl<P: Packet> Link<P> {
     pub fn enqueue(&mut self, now: u64, packet: P) -> Verdict {
         match &mut self.machine {
             Machine::Fused(fused) => fused.enqueue(now, packet, &mut self.next_ns),
-            Machine::General(general) => {
-                let verdict = general.enqueue(now, packet);
-                self.next_ns = general.next_ns();
-                verdict
-            }
+            Machine::General(general) => general.enqueue(now, packet, &mut self.next_ns),
         }
     }
 
@@ -196,11 +192,7 @@ impl<P: Packet> Link<P> {
     pub fn poll(&mut self, now: u64) -> Option<P> {
         match &mut self.machine {
             Machine::Fused(fused) => fused.poll(now, &mut self.next_ns),
-            Machine::General(general) => {
-                let packet = general.poll(now);
-                self.next_ns = general.next_ns();
-                packet
-            }
+            Machine::General(general) => general.poll(now, &mut self.next_ns),
         }
     }
 

@@ -15,7 +15,8 @@ pub(crate) struct LossProcess {
 enum Kind {
     None,
     Bernoulli(Probability),
-    GilbertElliott(Markov),
+    /// Boxed to keep the common kinds small.
+    GilbertElliott(Box<Markov>),
 }
 
 /// Gilbert-Elliott: two states with a loss probability each (Elliott 1963).
@@ -49,11 +50,11 @@ impl LossProcess {
                 r,
                 loss_good,
                 loss_bad,
-            } => Kind::GilbertElliott(Markov {
+            } => Kind::GilbertElliott(Box::new(Markov {
                 bad,
                 leave: [p, r].map(Probability::new),
                 loss: [loss_good, loss_bad].map(Probability::new),
-            }),
+            })),
         };
     }
 
@@ -69,6 +70,7 @@ impl LossProcess {
 }
 
 impl Markov {
+    #[inline(never)]
     fn loses(&mut self, rng: &mut Rng) -> bool {
         self.bad ^= rng.chance(self.leave[usize::from(self.bad)]);
         rng.chance(self.loss[usize::from(self.bad)])
