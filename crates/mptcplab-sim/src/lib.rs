@@ -1,7 +1,32 @@
 //! The packet-level simulator: one resolved run in, trace tables out. No I/O, no clock, no global state.
 
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod connection;
+mod engine;
+mod event;
+mod handshake;
+mod net;
+mod packet;
+mod reassembly;
+mod receiver;
+mod record;
+mod recovery;
+mod retransmit;
+mod rtt;
+mod sample;
+mod scheduler;
+mod scoreboard;
+mod segments;
+mod sender;
+mod topology;
+mod traffic;
+mod udp;
+
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
+use sample::SampleClock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// What a run leaves besides its samples.
@@ -41,6 +66,27 @@ pub enum SimError {
 ///
 /// # Errors
 /// [`SimError::Cancelled`] when `control.cancel` is set, [`SimError::Unsupported`] for a scenario beyond the engine's limits.
-pub fn simulate(_run: &Run, _control: &Control) -> Result<Outcome, SimError> {
-    Err(SimError::Unsupported("the simulator is being built".into()))
+pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
+    let parts = topology::parts(run);
+    let mut outcome = Outcome {
+        subflow_cc: vec![Vec::new(); run.flows.len()],
+        ..Outcome::default()
+    };
+    for part in &parts {
+        let mut engine = assemble::engine(run, part)?;
+        // Links without flows are sampled at the fixed times only.
+        let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
+        let mut clock = SampleClock::new(run, interval);
+        engine.run(run.duration_ns, &mut clock, control, parts.len() as u64)?;
+        for conn in &engine.conns {
+            let names = engine.senders[conn.subflows.clone()]
+                .iter()
+                .map(|s| s.sock.algorithm().name().to_owned());
+            outcome.subflow_cc[conn.flow as usize] = names.collect();
+        }
+        outcome.tables.append(&mut engine.rec.tables);
+        outcome.events += engine.events;
+        outcome.packet_hops += engine.net.crossed;
+    }
+    Ok(outcome)
 }

@@ -1,0 +1,477 @@
+//! A TCP or MPTCP connection above its subflows: data sequence space, shared receive window, what to send next.
+//!
+//! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers.
+
+use crate::event::{NEVER, Timer};
+use crate::net::Ctx;
+use crate::packet::WINDOW_UNLIMITED;
+use crate::reassembly::{Arrival, Reassembly};
+use crate::scheduler::Scheduler;
+use crate::sender::{Phase, Sender};
+use mptcplab_cc::{CaState, Conn as CcTable};
+use mptcplab_scenario::{RcvBuffer, Traffic};
+use mptcplab_trace::EventKind;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// No data sequence number is ever this large.
+pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
+
+/// The sending side.
+pub(crate) struct Connection {
+    /// Index of the flow in the run's list.
+    pub(crate) flow: u32,
+    pub(crate) mptcp: bool,
+    /// Subflows, as indices of this part of the topology.
+    pub(crate) subflows: Range<usize>,
+    /// The coupled algorithms' table.
+    pub(crate) cc: CcTable,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) mss: u16,
+    /// Next data sequence number to assign.
+    pub(crate) next: u32,
+    /// Lowest data sequence number not acknowledged at connection level.
+    pub(crate) una: u32,
+    /// First data sequence number beyond the receive window.
+    window_end: u32,
+    /// First data sequence number that the application has not written yet.
+    pub(crate) written: u32,
+    /// The last segment of a fixed-size transfer: (data sequence number, payload).
+    last: Option<(u32, u16)>,
+    /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
+    reinject: VecDeque<(u32, u32)>,
+    reinject_enabled: bool,
+    pub(crate) reinjected: u64,
+    pub(crate) sent_bytes: u64,
+    /// The window forbids to send although data and cwnd are there, since then.
+    blocked_since: u64,
+    blocked_ns: u64,
+    pub(crate) traffic: Traffic,
+    /// The application is in an active period.
+    pub(crate) active: bool,
+    pub(crate) start_ns: u64,
+    pub(crate) stop_ns: u64,
+    pub(crate) timer: Timer,
+    pub(crate) rx: ConnectionReceiver,
+}
+
+/// What a connection is made from.
+pub(crate) struct ConnectionConfig {
+    pub(crate) flow: u32,
+    pub(crate) mptcp: bool,
+    pub(crate) subflows: Range<usize>,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) mss: u16,
+    pub(crate) reinject: bool,
+    pub(crate) traffic: Traffic,
+    pub(crate) start_ns: u64,
+    pub(crate) stop_ns: u64,
+    pub(crate) buffer: RcvBuffer,
+}
+
+impl Connection {
+    pub(crate) fn new(c: ConnectionConfig) -> Self {
+        let rx = ConnectionReceiver::new(c.buffer, c.mss);
+        Self {
+            flow: c.flow,
+            mptcp: c.mptcp,
+            subflows: c.subflows,
+            cc: CcTable::new(),
+            scheduler: c.scheduler,
+            mss: c.mss,
+            next: 0,
+            una: 0,
+            window_end: rx.window_end(),
+            written: 0,
+            last: None,
+            reinject: VecDeque::new(),
+            reinject_enabled: c.reinject && c.mptcp,
+            reinjected: 0,
+            sent_bytes: 0,
+            blocked_since: NEVER,
+            blocked_ns: 0,
+            traffic: c.traffic,
+            active: false,
+            start_ns: c.start_ns,
+            stop_ns: c.stop_ns,
+            timer: Timer::OFF,
+            rx,
+        }
+    }
+
+    /// The application writes `bytes` and closes.
+    pub(crate) fn write_size(&mut self, bytes: u64) {
+        let mss = u64::from(self.mss);
+        let segments = bytes.div_ceil(mss);
+        self.written = self.next + segments as u32;
+        let last = bytes - (segments - 1) * mss;
+        self.last = Some((self.written - 1, last as u16));
+        self.rx.complete_at = Some((self.written, last as u16));
+    }
+
+    /// Payload of a data sequence number.
+    #[inline]
+    pub(crate) fn payload(&self, dsn: u32) -> u16 {
+        match self.last {
+            Some((last, bytes)) if last == dsn => bytes,
+            _ => self.mss,
+        }
+    }
+
+    /// Connection-level part of an ACK: data acknowledged and the window.
+    #[inline]
+    pub(crate) fn on_data_ack(&mut self, data_ack: u32, window: u16) {
+        self.una = self.una.max(data_ack);
+        let end = if window == WINDOW_UNLIMITED {
+            DSN_MAX
+        } else {
+            data_ack + (u32::from(window) << self.rx.window_shift)
+        };
+        // A window edge never moves back (RFC 8684 section 3.3.4).
+        self.window_end = self.window_end.max(end);
+    }
+
+    /// Whether new data exists that the window allows to send.
+    #[inline]
+    pub(crate) fn has_sendable(&self) -> bool {
+        self.next < self.written && self.next < self.window_end
+    }
+
+    /// Segments not yet assigned to a subflow.
+    pub(crate) fn backlog(&self) -> u32 {
+        self.written - self.next
+    }
+
+    /// Segments that the receive window still admits.
+    pub(crate) fn window_room(&self) -> u32 {
+        self.window_end.saturating_sub(self.next)
+    }
+
+    #[inline]
+    fn take_new(&mut self) -> (u32, u16) {
+        let dsn = self.next;
+        let payload = self.payload(dsn);
+        self.next += 1;
+        self.sent_bytes += u64::from(payload);
+        (dsn, payload)
+    }
+
+    /// Send what may be sent. `senders` are all subflows of this part of the topology.
+    #[inline]
+    pub(crate) fn push(&mut self, cx: &mut Ctx, senders: &mut [Sender]) {
+        if self.subflows.len() == 1 && self.reinject.is_empty() {
+            let sender = &mut senders[self.subflows.start];
+            self.push_single(cx, sender);
+        } else {
+            let range = self.subflows.clone();
+            self.push_scheduled(cx, &mut senders[range]);
+        }
+    }
+
+    #[inline]
+    fn push_single(&mut self, cx: &mut Ctx, sender: &mut Sender) {
+        if sender.phase != Phase::Established {
+            return;
+        }
+        let before = sender.sock.tp.snd_nxt;
+        while self.has_sendable() && sender.has_room() && !sender.is_paced_out(cx) {
+            let (dsn, payload) = self.take_new();
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+        }
+        let full = !sender.has_room();
+        if full || sender.sock.tp.snd_nxt != before {
+            sender.validate_cwnd(cx.now, &mut self.cc);
+        }
+        self.note_blocked(cx.now, !full);
+    }
+
+    fn push_scheduled(&mut self, cx: &mut Ctx, senders: &mut [Sender]) {
+        let base = self.subflows.start as u32;
+        for sender in senders.iter_mut() {
+            self.send_assigned(cx, sender);
+        }
+        self.push_reinjections(cx, senders, base);
+        while self.has_sendable() {
+            let Some((i, burst)) =
+                self.scheduler
+                    .pick(senders, self.backlog(), self.window_room(), self.mss)
+            else {
+                break;
+            };
+            let sender = &mut senders[i];
+            if burst == 1 && sender.is_paced_out(cx) {
+                continue;
+            }
+            for _ in 0..burst {
+                if !self.has_sendable() {
+                    break;
+                }
+                let (dsn, _) = self.take_new();
+                sender.assigned.push_back(dsn);
+            }
+            self.send_assigned(cx, sender);
+        }
+        let mut room = false;
+        for sender in senders.iter_mut().filter(|s| s.phase == Phase::Established) {
+            let free = sender.has_room();
+            room |= free && !sender.failed;
+            if !free || sender.last_sent_ns == cx.now {
+                sender.validate_cwnd(cx.now, &mut self.cc);
+            }
+        }
+        self.note_blocked(cx.now, room);
+    }
+
+    /// Send what the scheduler gave to a subflow, as far as its window allows.
+    #[inline]
+    fn send_assigned(&mut self, cx: &mut Ctx, sender: &mut Sender) {
+        while !sender.assigned.is_empty() && sender.phase == Phase::Established && sender.has_room()
+        {
+            if sender.is_paced_out(cx) {
+                return;
+            }
+            let Some(dsn) = sender.assigned.pop_front() else {
+                return;
+            };
+            let payload = self.payload(dsn);
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+        }
+    }
+
+    /// Data of failed subflows go first, each on a subflow other than the one that failed with them.
+    fn push_reinjections(&mut self, cx: &mut Ctx, senders: &mut [Sender], base: u32) {
+        while let Some(&(dsn, origin)) = self.reinject.front() {
+            if dsn < self.una {
+                self.reinject.pop_front();
+                continue;
+            }
+            let Some(i) = self
+                .scheduler
+                .pick_for_reinjection(senders, origin.wrapping_sub(base) as usize)
+            else {
+                return;
+            };
+            if senders[i].is_paced_out(cx) {
+                return;
+            }
+            self.reinject.pop_front();
+            self.reinjected += 1;
+            let payload = self.payload(dsn);
+            senders[i].send_new(cx, &mut self.cc, dsn, payload);
+        }
+    }
+
+    /// A subflow timed out or was removed: its data are to be sent again elsewhere.
+    pub(crate) fn reinject_from(&mut self, sender: &mut Sender, removed: bool) {
+        if self.subflows.len() == 1 || !(self.reinject_enabled || removed) {
+            return;
+        }
+        let mut data = sender.outstanding_data(self.una);
+        data.sort_unstable();
+        let id = sender.id;
+        self.reinject.extend(data.into_iter().map(|dsn| (dsn, id)));
+        self.reinject.make_contiguous().sort_unstable();
+    }
+
+    /// Send a tail loss probe with new data if there is any. Returns whether it did.
+    pub(crate) fn push_probe(&mut self, cx: &mut Ctx, sender: &mut Sender) -> bool {
+        if self.mptcp || !self.has_sendable() || sender.recovery.tlp_high_seq.is_some() {
+            return false;
+        }
+        let (dsn, payload) = self.take_new();
+        sender.send_new(cx, &mut self.cc, dsn, payload);
+        true
+    }
+
+    #[inline]
+    fn note_blocked(&mut self, now: u64, room: bool) {
+        let blocked = room && self.next < self.written && self.next >= self.window_end;
+        if blocked != (self.blocked_since != NEVER) {
+            if blocked {
+                self.blocked_since = now;
+            } else {
+                self.blocked_ns += now - self.blocked_since;
+                self.blocked_since = NEVER;
+            }
+        }
+    }
+
+    /// Time blocked by the receive window up to now.
+    pub(crate) fn blocked_ns(&self, now: u64) -> u64 {
+        self.blocked_ns
+            + if self.blocked_since == NEVER {
+                0
+            } else {
+                now - self.blocked_since
+            }
+    }
+
+    /// Mark a subflow that timed out as failed if another one can take over.
+    pub(crate) fn note_timeout(&mut self, cx: &mut Ctx, senders: &mut [Sender], i: usize) {
+        let others = self
+            .subflows
+            .clone()
+            .any(|k| k != i && senders[k].is_usable());
+        let sender = &mut senders[i];
+        if !others || sender.recovery.state != CaState::Loss {
+            return;
+        }
+        if !sender.failed {
+            sender.failed = true;
+            sender.sock.set_usable(&mut self.cc, true);
+            cx.rec.event(
+                cx.now,
+                EventKind::SubflowFailed,
+                sender.id,
+                u64::from(sender.retransmits),
+            );
+        }
+        self.reinject_from(&mut senders[i], false);
+    }
+}
+
+/// The receiving side: in-order delivery to the application and the shared window.
+pub(crate) struct ConnectionReceiver {
+    order: Reassembly,
+    mss: u16,
+    buffer: RcvBuffer,
+    /// Window in segments beyond the next one expected.
+    window: u32,
+    pub(crate) window_shift: u32,
+    pub(crate) duplicates: u64,
+    pub(crate) first_byte: bool,
+    /// First data sequence number after the transfer, and the payload of its last segment.
+    complete_at: Option<(u32, u16)>,
+    pub(crate) completed: bool,
+    /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
+    round_next: u32,
+    round_ns: u64,
+}
+
+/// Start of an auto-tuned window: half of Linux' default buffer of 128 KiB.
+const AUTO_WINDOW_START_BYTES: u64 = 65_536;
+
+impl ConnectionReceiver {
+    fn new(buffer: RcvBuffer, mss: u16) -> Self {
+        let segments =
+            |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
+        let (window, largest) = match buffer {
+            RcvBuffer::Unlimited => (DSN_MAX, 0),
+            RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
+            RcvBuffer::Auto { max_bytes } => (
+                segments(AUTO_WINDOW_START_BYTES.min(max_bytes)),
+                segments(max_bytes),
+            ),
+        };
+        // The largest window must fit below the value that means "unlimited".
+        let window_shift = (0..31)
+            .find(|s| (largest >> s) < u32::from(WINDOW_UNLIMITED))
+            .unwrap_or(31);
+        Self {
+            order: Reassembly::default(),
+            mss,
+            buffer,
+            window,
+            window_shift,
+            duplicates: 0,
+            first_byte: false,
+            complete_at: None,
+            completed: false,
+            round_next: 0,
+            round_ns: 0,
+        }
+    }
+
+    fn window_end(&self) -> u32 {
+        if self.window == DSN_MAX {
+            DSN_MAX
+        } else {
+            (self.window >> self.window_shift) << self.window_shift
+        }
+    }
+
+    /// The next data sequence number expected.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.order.next()
+    }
+
+    /// Window field of an ACK sent now.
+    #[inline]
+    pub(crate) fn advertised(&self) -> u16 {
+        if self.window == DSN_MAX {
+            WINDOW_UNLIMITED
+        } else {
+            (self.window >> self.window_shift) as u16
+        }
+    }
+
+    /// Window in bytes, for the trace; 0 when unlimited.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        if self.window == DSN_MAX {
+            0
+        } else {
+            u64::from(self.window) * u64::from(self.mss)
+        }
+    }
+
+    /// Bytes kept out of order.
+    pub(crate) fn ooo_bytes(&self) -> u64 {
+        u64::from(self.order.held()) * u64::from(self.mss)
+    }
+
+    /// Application bytes delivered in order.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        let segments = u64::from(self.order.next());
+        let short = match self.complete_at {
+            Some((end, last)) if self.order.next() >= end => u64::from(self.mss - last),
+            _ => 0,
+        };
+        segments * u64::from(self.mss) - short
+    }
+
+    /// Take in a segment's data.
+    #[inline]
+    pub(crate) fn on_data(&mut self, cx: &mut Ctx, flow: u32, dsn: u32, srtt_us: u32) {
+        match self.order.insert(dsn) {
+            Arrival::InOrder(_) => {
+                if !self.first_byte {
+                    self.first_byte = true;
+                    cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
+                }
+                if let RcvBuffer::Auto { max_bytes } = self.buffer {
+                    self.tune(cx.now, srtt_us, max_bytes);
+                }
+                if let Some((end, _)) = self
+                    .complete_at
+                    .filter(|c| self.order.next() >= c.0 && !self.completed)
+                {
+                    debug_assert_eq!(self.order.next(), end);
+                    self.completed = true;
+                    cx.rec.flow_event(
+                        cx.now,
+                        EventKind::FlowCompleted,
+                        flow,
+                        self.delivered_bytes(),
+                    );
+                }
+            }
+            Arrival::OutOfOrder => {}
+            Arrival::Duplicate => self.duplicates += 1,
+        }
+    }
+
+    /// Once per RTT: room for twice what the application read in the last one, and for its growth.
+    fn tune(&mut self, now: u64, srtt_us: u32, max_bytes: u64) {
+        let rtt_ns = u64::from(srtt_us >> 3) * 1000;
+        if now - self.round_ns < rtt_ns || rtt_ns == 0 {
+            return;
+        }
+        let copied = self.order.next() - self.round_next;
+        let largest = (max_bytes / u64::from(self.mss)).clamp(1, u64::from(DSN_MAX) / 4) as u32;
+        let wanted = (2 * copied + 16).saturating_mul(2).min(largest);
+        self.window = self.window.max(wanted);
+        self.round_next = self.order.next();
+        self.round_ns = now;
+    }
+}

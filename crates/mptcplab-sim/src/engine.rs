@@ -1,0 +1,370 @@
+//! The event loop of one part of a topology.
+
+use crate::connection::Connection;
+use crate::event::{NEVER, TimerKind, Timers};
+use crate::handshake;
+use crate::net::{Ctx, Net, Step};
+use crate::packet::{Kind, Packet};
+use crate::receiver::{AckPolicy, Receiver};
+use crate::record::Recorder;
+use crate::sample::SampleClock;
+use crate::sender::{Phase, Sender};
+use crate::traffic;
+use crate::udp::UdpSource;
+use crate::{Control, SimError};
+use mptcplab_link::rng::Rng;
+use mptcplab_trace::EventKind;
+use std::sync::atomic::Ordering;
+
+/// Events between looks at the caller's control block.
+const CONTROL_EVERY: u64 = 1 << 16;
+
+pub(crate) struct Engine {
+    pub(crate) now: u64,
+    pub(crate) net: Net,
+    pub(crate) timers: Timers,
+    pub(crate) rec: Recorder,
+    pub(crate) conns: Vec<Connection>,
+    pub(crate) senders: Vec<Sender>,
+    pub(crate) receivers: Vec<Receiver>,
+    pub(crate) udp: Vec<UdpSource>,
+    /// Random stream of every connection's application.
+    pub(crate) app_rng: Vec<Rng>,
+    /// Global index of every link, and how many of its schedule's changes were logged.
+    pub(crate) link_ids: Vec<(u32, usize)>,
+    pub(crate) has_schedules: bool,
+    pub(crate) per_ack: bool,
+    pub(crate) events: u64,
+}
+
+macro_rules! cx {
+    ($s:ident) => {
+        &mut Ctx {
+            now: $s.now,
+            net: &mut $s.net,
+            timers: &mut $s.timers,
+            rec: &mut $s.rec,
+        }
+    };
+}
+
+impl Engine {
+    pub(crate) fn new(net: Net) -> Self {
+        Self {
+            now: 0,
+            net,
+            timers: Timers::default(),
+            rec: Recorder::new(),
+            conns: Vec::new(),
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            udp: Vec::new(),
+            app_rng: Vec::new(),
+            link_ids: Vec::new(),
+            has_schedules: false,
+            per_ack: false,
+            events: 0,
+        }
+    }
+
+    /// Arm the timers that start everything.
+    pub(crate) fn start(&mut self) {
+        for (i, conn) in self.conns.iter_mut().enumerate() {
+            self.timers
+                .set(&mut conn.timer, conn.start_ns, TimerKind::App, i as u32);
+        }
+        for (i, source) in self.udp.iter_mut().enumerate() {
+            let at = source.start_ns();
+            self.timers
+                .set(&mut source.timer, at, TimerKind::Udp, i as u32);
+        }
+    }
+
+    /// Run up to and including `end`.
+    pub(crate) fn run(
+        &mut self,
+        end: u64,
+        clock: &mut SampleClock,
+        control: &Control,
+        share: u64,
+    ) -> Result<(), SimError> {
+        let mut reported = 0;
+        loop {
+            let (link_at, link) = self.net.first();
+            let timer_at = self.timers.first();
+            let at = link_at.min(timer_at);
+            if at > clock.next() {
+                self.sample_until(at.min(end + 1), clock);
+            }
+            if at > end {
+                break;
+            }
+            self.now = at;
+            self.events += 1;
+            if link_at <= timer_at {
+                self.on_link(link);
+            } else {
+                self.on_timer();
+            }
+            if self.events % CONTROL_EVERY == 0 {
+                if control.cancel.load(Ordering::Relaxed) {
+                    return Err(SimError::Cancelled);
+                }
+                control
+                    .simulated_ns
+                    .fetch_add((self.now - reported) / share, Ordering::Relaxed);
+                reported = self.now;
+            }
+        }
+        self.now = end;
+        control
+            .simulated_ns
+            .fetch_add((end - reported) / share, Ordering::Relaxed);
+        if cfg!(debug_assertions) {
+            self.net.check_conservation(end);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn on_link(&mut self, link: usize) {
+        let step = self.net.step(self.now, link);
+        if self.has_schedules {
+            self.log_changes(link);
+        }
+        if let Step::Delivered(packet) = step {
+            self.deliver(&packet);
+        }
+    }
+
+    fn log_changes(&mut self, link: usize) {
+        let applied = self.net.links_mut()[link].changes_applied();
+        let (id, logged) = &mut self.link_ids[link];
+        while *logged < applied {
+            self.rec
+                .link_event(self.now, EventKind::LinkChanged, *id, *logged as u64);
+            *logged += 1;
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::Data => self.on_data(packet),
+            Kind::Ack => self.on_ack(packet),
+            Kind::Udp => {
+                let source = packet.subflow() - self.senders.len();
+                self.udp[source].received += 1;
+            }
+            Kind::Syn | Kind::JoinAck => self.on_handshake_request(packet),
+            Kind::SynAck | Kind::JoinDone => self.on_handshake_reply(packet),
+        }
+    }
+
+    #[inline]
+    fn on_data(&mut self, packet: &Packet) {
+        let i = packet.subflow();
+        let sender = &self.senders[i];
+        let payload = packet.len - sender.config.data_header;
+        let (srtt_us, c) = (sender.sock.tp.srtt_us, sender.conn as usize);
+        let conn = &mut self.conns[c];
+        let receiver = &mut self.receivers[i];
+        let cx = cx!(self);
+        let policy = receiver.on_data(packet, payload);
+        conn.rx.on_data(cx, conn.flow, packet.dsn, srtt_us);
+        match policy {
+            AckPolicy::Now => {
+                let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
+                cx.net.send(cx.now, ack);
+            }
+            AckPolicy::Later => receiver.delay_ack(cx),
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, packet: &Packet) {
+        let i = packet.subflow();
+        let sender = &mut self.senders[i];
+        if sender.phase != Phase::Established {
+            self.net.sacks.release(packet.sack);
+            return;
+        }
+        let c = sender.conn as usize;
+        let conn = &mut self.conns[c];
+        let cx = cx!(self);
+        conn.on_data_ack(packet.dsn, packet.wnd);
+        sender.on_ack(cx, &mut conn.cc, packet);
+        if sender.failed && sender.retransmits == 0 {
+            sender.failed = false;
+            cx.rec
+                .event(cx.now, EventKind::SubflowRecovered, sender.id, 0);
+        }
+        let hold = sender.recovery.frto_hold;
+        let before = sender.sock.tp.snd_nxt;
+        conn.push(cx, &mut self.senders);
+        if hold {
+            let sent_new = self.senders[i].sock.tp.snd_nxt != before;
+            self.senders[i].finish_frto_probe(cx!(self), sent_new);
+        }
+        if self.per_ack {
+            self.sample_subflow(i);
+        }
+    }
+
+    fn joins(&self, i: usize) -> bool {
+        self.conns[self.senders[i].conn as usize].subflows.start != i
+    }
+
+    fn on_handshake_request(&mut self, packet: &Packet) {
+        let i = packet.subflow();
+        let config = &self.senders[i].config;
+        let (mptcp, ack_header) = (config.mptcp, config.ack_header);
+        if let Some(reply) = handshake::answer(packet, mptcp, self.joins(i), ack_header) {
+            self.net.send(self.now, reply);
+        }
+    }
+
+    fn on_handshake_reply(&mut self, packet: &Packet) {
+        let i = packet.subflow();
+        let joins = self.joins(i);
+        let sender = &mut self.senders[i];
+        let ready = match packet.kind() {
+            Kind::SynAck => sender.on_syn_ack(cx!(self), joins),
+            _ => sender.phase == Phase::JoinSent,
+        };
+        if !ready {
+            return;
+        }
+        let c = sender.conn as usize;
+        let slot = (i - self.conns[c].subflows.start) as u32;
+        self.senders[i].establish(cx!(self), &mut self.conns[c], slot);
+        if slot == 0 {
+            self.schedule_joins(c);
+        }
+        self.conns[c].push(cx!(self), &mut self.senders);
+    }
+
+    /// The connection is established: its further subflows may open.
+    fn schedule_joins(&mut self, c: usize) {
+        for i in self.conns[c].subflows.clone().skip(1) {
+            let sender = &mut self.senders[i];
+            if sender.phase == Phase::Closed {
+                let at = sender.open_ns.max(self.now);
+                self.timers
+                    .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
+            }
+        }
+    }
+
+    fn on_timer(&mut self) {
+        let Some((at, kind, index)) = self.timers.pop() else {
+            return;
+        };
+        let i = index as usize;
+        let timers = &mut self.timers;
+        let fires = match kind {
+            TimerKind::App => timers.fires(&mut self.conns[i].timer, at, kind, index),
+            TimerKind::Lifecycle => timers.fires(&mut self.senders[i].lifecycle, at, kind, index),
+            TimerKind::Retransmit => timers.fires(&mut self.senders[i].timer, at, kind, index),
+            TimerKind::Pace => timers.fires(&mut self.senders[i].pace_timer, at, kind, index),
+            TimerKind::Jitter => timers.fires(&mut self.senders[i].jitter_timer, at, kind, index),
+            TimerKind::DelayedAck => timers.fires(&mut self.receivers[i].timer, at, kind, index),
+            TimerKind::Udp => timers.fires(&mut self.udp[i].timer, at, kind, index),
+        };
+        if !fires {
+            return;
+        }
+        match kind {
+            TimerKind::App => self.on_app(i),
+            TimerKind::Lifecycle => self.on_lifecycle(i),
+            TimerKind::Retransmit => self.on_retransmit(i),
+            TimerKind::Pace => {
+                self.senders[i].paced_out = false;
+                let c = self.senders[i].conn as usize;
+                self.senders[i].retransmit_lost(cx!(self));
+                self.conns[c].push(cx!(self), &mut self.senders);
+            }
+            TimerKind::Jitter => self.senders[i].release_held(cx!(self)),
+            TimerKind::DelayedAck => self.send_delayed_ack(i),
+            TimerKind::Udp => {
+                let flow = self.udp[i].flow;
+                if self.udp[i].on_timer(cx!(self), index) {
+                    self.rec
+                        .flow_event(self.now, EventKind::FlowStarted, flow, 0);
+                }
+            }
+        }
+    }
+
+    fn on_app(&mut self, c: usize) {
+        let first = self.conns[c].subflows.start;
+        let opening =
+            self.senders[first].phase == Phase::Closed && self.now < self.conns[c].stop_ns;
+        traffic::on_app_timer(
+            cx!(self),
+            &mut self.conns[c],
+            c as u32,
+            &mut self.app_rng[c],
+        );
+        if opening {
+            self.rec
+                .flow_event(self.now, EventKind::FlowStarted, self.conns[c].flow, 0);
+            self.open(first);
+        }
+        self.conns[c].push(cx!(self), &mut self.senders);
+    }
+
+    fn open(&mut self, i: usize) {
+        let joins = self.joins(i);
+        self.senders[i].open(cx!(self), joins);
+        let stop = self.senders[i].remove_ns;
+        if stop != NEVER {
+            self.timers.set(
+                &mut self.senders[i].lifecycle,
+                stop,
+                TimerKind::Lifecycle,
+                i as u32,
+            );
+        }
+    }
+
+    fn on_lifecycle(&mut self, i: usize) {
+        let sender = &mut self.senders[i];
+        if self.now >= sender.remove_ns {
+            let c = sender.conn as usize;
+            self.conns[c].reinject_from(sender, true);
+            sender.remove(cx!(self), &mut self.conns[c]);
+            self.conns[c].push(cx!(self), &mut self.senders);
+        } else if sender.phase == Phase::Closed {
+            self.open(i);
+        }
+    }
+
+    fn on_retransmit(&mut self, i: usize) {
+        let joins = self.joins(i);
+        let sender = &mut self.senders[i];
+        let c = sender.conn as usize;
+        match sender.phase {
+            Phase::SynSent | Phase::JoinSent => sender.retry_handshake(cx!(self), joins),
+            Phase::Established => {
+                let timed_out = sender.on_timer(cx!(self), &mut self.conns[c].cc);
+                if sender.recovery.probe_due {
+                    let sent_new = self.conns[c].push_probe(cx!(self), &mut self.senders[i]);
+                    self.senders[i].finish_probe(cx!(self), sent_new);
+                }
+                if timed_out {
+                    self.conns[c].note_timeout(cx!(self), &mut self.senders, i);
+                }
+                self.conns[c].push(cx!(self), &mut self.senders);
+            }
+            Phase::Closed | Phase::Removed => {}
+        }
+    }
+
+    fn send_delayed_ack(&mut self, i: usize) {
+        let conn = &self.conns[self.senders[i].conn as usize];
+        let (next, window) = (conn.rx.next(), conn.rx.advertised());
+        let ack = self.receivers[i].make_ack(cx!(self), next, window);
+        self.net.send(self.now, ack);
+    }
+}

@@ -1,0 +1,185 @@
+//! The total order of events: by time, then links before timers, then by index.
+//!
+//! Links are the hot sources: each has at most one pending time, kept in a winner tree whose update touches
+//! log2(links) nodes and stops early. Timers are re-armed far more often than they fire, so a deadline is
+//! only moved in its owner; the heap entry is checked against it when it surfaces.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// No event pending.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
+#[derive(Debug)]
+pub(crate) struct WinnerTree {
+    /// Leaves at `base..`, node 1 is the root; a node holds the winner of its children.
+    nodes: Vec<(u64, u32)>,
+    base: usize,
+}
+
+impl WinnerTree {
+    pub(crate) fn new(sources: usize) -> Self {
+        let base = sources.next_power_of_two().max(2);
+        let mut nodes = vec![(NEVER, 0); 2 * base];
+        for (i, leaf) in nodes[base..].iter_mut().enumerate() {
+            leaf.1 = i as u32;
+        }
+        for p in (1..base).rev() {
+            nodes[p] = nodes[2 * p];
+        }
+        Self { nodes, base }
+    }
+
+    /// Time and index of the earliest source.
+    #[inline]
+    pub(crate) fn first(&self) -> (u64, usize) {
+        let (at, i) = self.nodes[1];
+        (at, i as usize)
+    }
+
+    /// Set the pending time of one source.
+    #[inline]
+    pub(crate) fn set(&mut self, source: usize, at: u64) {
+        let mut p = self.base + source;
+        self.nodes[p].0 = at;
+        while p > 1 {
+            p >>= 1;
+            let (l, r) = (self.nodes[2 * p], self.nodes[2 * p + 1]);
+            let winner = if r.0 < l.0 { r } else { l };
+            if self.nodes[p] == winner {
+                return;
+            }
+            self.nodes[p] = winner;
+        }
+    }
+}
+
+/// Who a timer belongs to. The discriminant orders timers of the same instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum TimerKind {
+    /// Start, stop and on/off changes of a flow's application (index: connection).
+    App,
+    /// Opening and removal of a subflow (index: subflow).
+    Lifecycle,
+    /// Retransmission, tail loss probe or reordering timer of a sender (index: subflow).
+    Retransmit,
+    /// Pacing release (index: subflow).
+    Pace,
+    /// Release of a packet held back by send jitter (index: subflow).
+    Jitter,
+    /// Delayed ACK of a receiver (index: subflow).
+    DelayedAck,
+    /// Next datagram or on/off change of a UDP source (index: UDP source).
+    Udp,
+}
+
+/// A deadline whose heap entry is allowed to be early.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timer {
+    /// When it should fire; [`NEVER`] when off.
+    pub(crate) deadline: u64,
+    /// Time of its live heap entry; [`NEVER`] when there is none.
+    armed: u64,
+}
+
+impl Timer {
+    pub(crate) const OFF: Self = Self {
+        deadline: NEVER,
+        armed: NEVER,
+    };
+}
+
+/// Heap of timer entries.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<(u64, TimerKind, u32)>>,
+}
+
+impl Timers {
+    /// Time of the earliest entry, which may turn out to be stale.
+    #[inline]
+    pub(crate) fn first(&self) -> u64 {
+        self.heap.peek().map_or(NEVER, |e| e.0.0)
+    }
+
+    /// Remove the earliest entry.
+    pub(crate) fn pop(&mut self) -> Option<(u64, TimerKind, u32)> {
+        self.heap.pop().map(|e| e.0)
+    }
+
+    /// Move a deadline; costs a heap operation only when it moves before the live entry.
+    #[inline]
+    pub(crate) fn set(&mut self, timer: &mut Timer, deadline: u64, kind: TimerKind, index: u32) {
+        timer.deadline = deadline;
+        if deadline < timer.armed {
+            timer.armed = deadline;
+            self.heap.push(Reverse((deadline, kind, index)));
+        }
+    }
+
+    /// Whether the popped entry means that `timer` fires now. Re-inserts an entry that was early.
+    pub(crate) fn fires(
+        &mut self,
+        timer: &mut Timer,
+        at: u64,
+        kind: TimerKind,
+        index: u32,
+    ) -> bool {
+        if timer.armed != at {
+            return false;
+        }
+        timer.armed = NEVER;
+        if timer.deadline > at {
+            let deadline = timer.deadline;
+            if deadline != NEVER {
+                self.set(timer, deadline, kind, index);
+            }
+            return false;
+        }
+        timer.deadline = NEVER;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tree_gives_earliest_then_lowest_index() {
+        for n in [1, 2, 3, 5, 8, 100] {
+            let mut t = WinnerTree::new(n);
+            assert_eq!(t.first().0, NEVER);
+            for i in (0..n).rev() {
+                t.set(i, 50 + (i as u64 % 3));
+            }
+            assert_eq!(t.first(), (50, 0));
+            t.set(0, NEVER);
+            let expected = (1..n).min_by_key(|i| (50 + (*i as u64 % 3), *i));
+            if let Some(e) = expected {
+                assert_eq!(t.first(), (50 + (e as u64 % 3), e));
+            }
+        }
+    }
+
+    #[test]
+    fn a_moved_deadline_fires_once_at_the_new_time() {
+        let mut h = Timers::default();
+        let mut t = Timer::OFF;
+        h.set(&mut t, 10, TimerKind::Retransmit, 3);
+        h.set(&mut t, 30, TimerKind::Retransmit, 3);
+        let (at, k, i) = h.pop().unwrap();
+        assert_eq!((at, i), (10, 3));
+        assert!(!h.fires(&mut t, at, k, i));
+        h.set(&mut t, 20, TimerKind::Retransmit, 3);
+        let fired: Vec<u64> = std::iter::from_fn(|| h.pop())
+            .filter_map(|(at, k, i)| h_fires(&mut t, at, k, i).then_some(at))
+            .collect();
+        assert_eq!(fired, [20]);
+        fn h_fires(t: &mut Timer, at: u64, k: TimerKind, i: u32) -> bool {
+            Timers::default().fires(t, at, k, i)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Opening and closing subflows: TCP's three-way handshake, MP_CAPABLE and MP_JOIN (RFC 8684 sections 3.1, 3.2).
+//!
+//! A joined subflow may carry data only after the fourth packet, one more round trip.
+
+use crate::connection::Connection;
+use crate::event::{NEVER, TimerKind};
+use crate::net::Ctx;
+use crate::packet::{Kind, Packet, tick};
+use crate::rtt::RTO_INITIAL_NS;
+use crate::sender::{Phase, Sender};
+use mptcplab_trace::EventKind;
+
+/// IP and TCP headers with MSS, SACK-permitted, timestamp and window-scale options.
+const SYN_BYTES: u16 = 60;
+/// Options of the MP_CAPABLE handshake (SYN, SYN/ACK).
+const CAPABLE_BYTES: (u16, u16) = (4, 12);
+/// Options of the MP_JOIN handshake (SYN, SYN/ACK, ACK).
+const JOIN_BYTES: (u16, u16, u16) = (12, 16, 24);
+
+impl Sender {
+    /// Send the SYN.
+    pub(crate) fn open(&mut self, cx: &mut Ctx, joins: bool) {
+        self.phase = Phase::SynSent;
+        self.handshake_ns = cx.now;
+        self.progress_ns = cx.now;
+        self.backoff = 0;
+        self.send_syn(cx, joins);
+    }
+
+    fn send_syn(&mut self, cx: &mut Ctx, joins: bool) {
+        let options = match (self.config.mptcp, joins) {
+            (false, _) => 0,
+            (true, false) => CAPABLE_BYTES.0,
+            (true, true) => JOIN_BYTES.0,
+        };
+        self.send_control(cx, Kind::Syn, SYN_BYTES + options);
+    }
+
+    fn send_control(&mut self, cx: &mut Ctx, kind: Kind, len: u16) {
+        let mut packet = Packet::new(kind, self.id, len);
+        packet.ts = tick(cx.now);
+        self.put_on_path(cx, packet);
+        let wait = RTO_INITIAL_NS << self.backoff.min(6);
+        cx.timers.set(
+            &mut self.timer,
+            cx.now + wait,
+            TimerKind::Retransmit,
+            self.id,
+        );
+    }
+
+    /// No answer to the handshake: try again, twice as late.
+    pub(crate) fn retry_handshake(&mut self, cx: &mut Ctx, joins: bool) {
+        self.backoff += 1;
+        match self.phase {
+            Phase::SynSent => self.send_syn(cx, joins),
+            Phase::JoinSent => self.send_join_ack(cx),
+            _ => {}
+        }
+    }
+
+    fn send_join_ack(&mut self, cx: &mut Ctx) {
+        self.send_control(cx, Kind::JoinAck, self.config.ack_header + JOIN_BYTES.2);
+    }
+
+    /// The SYN/ACK arrived. Returns whether the subflow may carry data now.
+    pub(crate) fn on_syn_ack(&mut self, cx: &mut Ctx, joins: bool) -> bool {
+        if self.phase != Phase::SynSent {
+            return false;
+        }
+        if self.backoff == 0 {
+            self.rtt
+                .sample(&mut self.sock.tp, cx.now - self.handshake_ns, cx.now);
+        }
+        self.backoff = 0;
+        if joins {
+            self.phase = Phase::JoinSent;
+            self.send_join_ack(cx);
+            return false;
+        }
+        true
+    }
+
+    /// The handshake is complete: the algorithm starts.
+    pub(crate) fn establish(&mut self, cx: &mut Ctx, conn: &mut Connection, slot: u32) {
+        self.phase = Phase::Established;
+        self.backoff = 0;
+        self.timer.deadline = NEVER;
+        self.progress_ns = cx.now;
+        self.cwnd_stamp_ns = cx.now;
+        self.last_sent_ns = cx.now;
+        self.sock.tp.tcp_mstamp = cx.now / 1000;
+        self.sock.init(&mut conn.cc, slot);
+        self.update_pacing_rate();
+        cx.rec.event(
+            cx.now,
+            EventKind::SubflowAdded,
+            self.id,
+            cx.now - self.handshake_ns,
+        );
+    }
+
+    /// Remove the subflow. Its data in flight have been handed to the others.
+    pub(crate) fn remove(&mut self, cx: &mut Ctx, conn: &mut Connection) {
+        if self.phase == Phase::Established {
+            self.sock.release(&mut conn.cc);
+        }
+        self.phase = Phase::Removed;
+        self.timer.deadline = NEVER;
+        self.pace_timer.deadline = NEVER;
+        cx.rec.event(cx.now, EventKind::SubflowRemoved, self.id, 0);
+    }
+}
+
+/// The receiver's answer to a handshake packet, if it needs one.
+pub(crate) fn answer(packet: &Packet, mptcp: bool, joins: bool, ack_header: u16) -> Option<Packet> {
+    let (kind, len) = match packet.kind() {
+        Kind::Syn => {
+            let options = match (mptcp, joins) {
+                (false, _) => 0,
+                (true, false) => CAPABLE_BYTES.1,
+                (true, true) => JOIN_BYTES.1,
+            };
+            (Kind::SynAck, SYN_BYTES + options)
+        }
+        Kind::JoinAck => (Kind::JoinDone, ack_header),
+        _ => return None,
+    };
+    let mut reply = Packet::new(kind, packet.subflow() as u32, len);
+    reply.ts = packet.ts;
+    Some(reply)
+}

@@ -1,0 +1,237 @@
+//! Links, routes and the side table of SACK blocks: everything a packet meets between its hosts.
+
+use crate::event::{Timers, WinnerTree};
+use crate::packet::Packet;
+use crate::record::Recorder;
+use mptcplab_link::{Link, LinkStats, Verdict};
+
+/// What an endpoint may touch while it handles an event.
+pub(crate) struct Ctx<'a> {
+    /// Simulated time.
+    pub(crate) now: u64,
+    pub(crate) net: &'a mut Net,
+    pub(crate) timers: &'a mut Timers,
+    pub(crate) rec: &'a mut Recorder,
+}
+
+/// Forward and reverse path of a subflow as ranges of [`Net::hops`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Route {
+    forward: (u32, u32),
+    reverse: (u32, u32),
+}
+
+pub(crate) struct Net {
+    links: Vec<Link<Packet>>,
+    /// Next event of every link.
+    tree: WinnerTree,
+    routes: Vec<Route>,
+    /// Link indices of all routes, one after the other.
+    hops: Vec<u32>,
+    pub(crate) sacks: SackTable,
+    /// Links crossed by packets so far.
+    pub(crate) crossed: u64,
+    /// Packets that hosts put on a path, and that reached a host (debug builds).
+    sent: u64,
+    arrived: u64,
+}
+
+/// What came out of a link.
+pub(crate) enum Step {
+    /// The packet reached its host.
+    Delivered(Packet),
+    /// Nothing for the hosts.
+    Internal,
+}
+
+impl Net {
+    pub(crate) fn new(links: Vec<Link<Packet>>) -> Self {
+        let mut tree = WinnerTree::new(links.len());
+        for (i, link) in links.iter().enumerate() {
+            tree.set(i, link.next_ns());
+        }
+        Self {
+            links,
+            tree,
+            routes: Vec::new(),
+            hops: Vec::new(),
+            sacks: SackTable::default(),
+            crossed: 0,
+            sent: 0,
+            arrived: 0,
+        }
+    }
+
+    /// Register the paths of the next subflow; returns its index.
+    pub(crate) fn add_route(&mut self, forward: &[u32], reverse: &[u32]) -> u32 {
+        let start = self.hops.len() as u32;
+        self.hops.extend_from_slice(forward);
+        let middle = self.hops.len() as u32;
+        self.hops.extend_from_slice(reverse);
+        self.routes.push(Route {
+            forward: (start, middle),
+            reverse: (middle, self.hops.len() as u32),
+        });
+        (self.routes.len() - 1) as u32
+    }
+
+    /// The first link of a subflow's forward path.
+    pub(crate) fn first_link(&self, subflow: usize) -> usize {
+        self.hops[self.routes[subflow].forward.0 as usize] as usize
+    }
+
+    pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
+        &mut self.links
+    }
+
+    /// Time and link of the next event.
+    #[inline]
+    pub(crate) fn first(&self) -> (u64, usize) {
+        self.tree.first()
+    }
+
+    /// A host sends a packet.
+    #[inline]
+    pub(crate) fn send(&mut self, now: u64, packet: Packet) {
+        if cfg!(debug_assertions) {
+            self.sent += 1;
+        }
+        let arrived = self.forward(now, packet);
+        debug_assert!(!arrived, "a path has at least one link");
+    }
+
+    /// Put a packet on the next link of its path. True if there is none left: it has arrived.
+    #[inline]
+    fn forward(&mut self, now: u64, packet: Packet) -> bool {
+        let route = &self.routes[packet.subflow()];
+        let (start, end) = if packet.is_forward() {
+            route.forward
+        } else {
+            route.reverse
+        };
+        let at = start + packet.hop() as u32;
+        if at >= end {
+            return true;
+        }
+        self.enqueue(self.hops[at as usize] as usize, now, packet);
+        false
+    }
+
+    #[inline]
+    fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
+        let link = &mut self.links[index];
+        let before = link.next_ns();
+        match link.enqueue(now, packet) {
+            Verdict::Queued => {
+                let after = link.next_ns();
+                if after != before {
+                    self.tree.set(index, after);
+                }
+            }
+            Verdict::LostRandom | Verdict::LostQueue => self.lost(index, &packet),
+        }
+    }
+
+    #[cold]
+    fn lost(&mut self, index: usize, packet: &Packet) {
+        self.sacks.release(packet.sack);
+        let next = self.links[index].next_ns();
+        self.tree.set(index, next);
+    }
+
+    /// Let the link whose time has come do its next thing.
+    #[inline]
+    pub(crate) fn step(&mut self, now: u64, index: usize) -> Step {
+        let link = &mut self.links[index];
+        let out = link.poll(now);
+        self.tree.set(index, link.next_ns());
+        let Some(mut packet) = out else {
+            return Step::Internal;
+        };
+        self.crossed += 1;
+        packet.advance_hop();
+        if !self.forward(now, packet) {
+            return Step::Internal;
+        }
+        if cfg!(debug_assertions) {
+            self.arrived += 1;
+        }
+        Step::Delivered(packet)
+    }
+
+    /// Counters of a link.
+    pub(crate) fn link_stats(&mut self, index: usize, now: u64) -> LinkStats {
+        let stats = self.links[index].stats(now);
+        self.tree.set(index, self.links[index].next_ns());
+        stats
+    }
+
+    /// What hosts sent has arrived, was dropped, or is on a link.
+    pub(crate) fn check_conservation(&mut self, now: u64) {
+        let mut accounted = self.arrived;
+        for link in &mut self.links {
+            let s = link.stats(now);
+            accounted += s.dropped_random_pkts + s.dropped_queue_pkts + link.in_transit();
+        }
+        assert_eq!(self.sent, accounted, "packets sent by hosts");
+    }
+}
+
+/// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
+pub(crate) const MAX_BLOCKS: usize = 4;
+
+/// The SACK option of one ACK in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SackBlocks {
+    /// Half-open ranges of segment numbers, most recent first.
+    pub(crate) blocks: [(u32, u32); MAX_BLOCKS],
+    /// How many are valid.
+    pub(crate) len: u8,
+    /// The first block reports a duplicate (RFC 2883).
+    pub(crate) dsack: bool,
+}
+
+impl SackBlocks {
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    pub(crate) fn push(&mut self, block: (u32, u32)) {
+        self.blocks[usize::from(self.len)] = block;
+        self.len += 1;
+    }
+}
+
+/// SACK options live here while their ACK travels, as most ACKs have none.
+#[derive(Debug, Default)]
+pub(crate) struct SackTable {
+    slots: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl SackTable {
+    /// Store an option; the handle is never 0.
+    pub(crate) fn store(&mut self, blocks: SackBlocks) -> u32 {
+        if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = blocks;
+            i + 1
+        } else {
+            self.slots.push(blocks);
+            self.slots.len() as u32
+        }
+    }
+
+    /// Take an option out of the table.
+    pub(crate) fn take(&mut self, handle: u32) -> SackBlocks {
+        let i = handle - 1;
+        self.free.push(i);
+        self.slots[i as usize]
+    }
+
+    /// Forget the option of a packet that was lost; 0 is none.
+    pub(crate) fn release(&mut self, handle: u32) {
+        if handle != 0 {
+            self.free.push(handle - 1);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The simulated packet: 24 bytes, passed by value, so that a link's ring holds 32 bytes per packet.
+//!
+//! Sequence numbers count segments, not bytes: every segment is one packet and, but for the last one of a
+//! transfer, full. Headers are accounted in `len`.
+
+use mptcplab_link::Packet as LinkPacket;
+
+/// What a packet is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Data segment, forward.
+    Data = 0,
+    /// Acknowledgement, reverse.
+    Ack = 1,
+    /// SYN, forward.
+    Syn = 2,
+    /// SYN/ACK, reverse.
+    SynAck = 3,
+    /// Third packet of the handshake of an MP_JOIN, forward.
+    JoinAck = 4,
+    /// Fourth packet, which makes a joined subflow usable, reverse.
+    JoinDone = 5,
+    /// UDP datagram, forward.
+    Udp = 6,
+}
+
+const SUBFLOW_BITS: u32 = 20;
+const HOP_SHIFT: u32 = SUBFLOW_BITS;
+const HOP_ONE: u32 = 1 << HOP_SHIFT;
+const HOP_MASK: u32 = 0x3f << HOP_SHIFT;
+const KIND_SHIFT: u32 = 26;
+const ECT: u32 = 1 << 29;
+const CE: u32 = 1 << 30;
+/// On an ACK: ECN echo. On data: CWR, the sender has reduced.
+const ECHO: u32 = 1 << 31;
+
+/// Most subflows and UDP streams of one connected part of a topology.
+pub(crate) const MAX_SUBFLOWS: usize = 1 << SUBFLOW_BITS;
+/// Most links of a path.
+pub(crate) const MAX_HOPS: usize = 0x3f;
+/// Advertised window that means "no limit".
+pub(crate) const WINDOW_UNLIMITED: u16 = u16::MAX;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Packet {
+    /// Subflow (20 bits), hop (6), kind (3), ECT, CE, echo.
+    meta: u32,
+    /// Data: segment number. ACK: next segment expected.
+    pub(crate) seq: u32,
+    /// Data: data sequence number. ACK: next data sequence number expected.
+    pub(crate) dsn: u32,
+    /// Timestamp option: the sender's clock on data, its echo on ACKs, in ticks of [`tick`].
+    pub(crate) ts: u32,
+    /// ACK: handle of the SACK blocks, 0 for none.
+    pub(crate) sack: u32,
+    /// Bytes of the IP packet.
+    pub(crate) len: u16,
+    /// ACK: advertised receive window in segments, scaled by the connection's shift.
+    pub(crate) wnd: u16,
+}
+
+impl Packet {
+    #[inline]
+    pub(crate) fn new(kind: Kind, subflow: u32, len: u16) -> Self {
+        Self {
+            meta: subflow | (kind as u32) << KIND_SHIFT,
+            seq: 0,
+            dsn: 0,
+            ts: 0,
+            sack: 0,
+            len,
+            wnd: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn subflow(&self) -> usize {
+        (self.meta & (HOP_ONE - 1)) as usize
+    }
+
+    #[inline]
+    pub(crate) fn hop(&self) -> usize {
+        ((self.meta & HOP_MASK) >> HOP_SHIFT) as usize
+    }
+
+    #[inline]
+    pub(crate) fn advance_hop(&mut self) {
+        self.meta += HOP_ONE;
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        match (self.meta >> KIND_SHIFT) & 7 {
+            0 => Kind::Data,
+            1 => Kind::Ack,
+            2 => Kind::Syn,
+            3 => Kind::SynAck,
+            4 => Kind::JoinAck,
+            5 => Kind::JoinDone,
+            _ => Kind::Udp,
+        }
+    }
+
+    /// Whether the packet travels from the data sender to the data receiver.
+    #[inline]
+    pub(crate) fn is_forward(&self) -> bool {
+        // Kinds 1, 3 and 5 travel back; every other one is even.
+        self.meta & (1 << KIND_SHIFT) == 0
+    }
+
+    #[inline]
+    pub(crate) fn set_ecn_capable(&mut self) {
+        self.meta |= ECT;
+    }
+
+    #[inline]
+    pub(crate) fn is_ce(&self) -> bool {
+        self.meta & CE != 0
+    }
+
+    #[inline]
+    pub(crate) fn set_echo(&mut self) {
+        self.meta |= ECHO;
+    }
+
+    #[inline]
+    pub(crate) fn echo(&self) -> bool {
+        self.meta & ECHO != 0
+    }
+}
+
+impl LinkPacket for Packet {
+    #[inline]
+    fn ip_bytes(&self) -> u32 {
+        u32::from(self.len)
+    }
+    #[inline]
+    fn is_ecn_capable(&self) -> bool {
+        self.meta & ECT != 0
+    }
+    #[inline]
+    fn mark_ce(&mut self) {
+        self.meta |= CE;
+    }
+    #[inline]
+    fn flow_hash(&self) -> u64 {
+        u64::from(self.meta & (HOP_ONE - 1)) | u64::from(self.is_forward()) << 32
+    }
+}
+
+/// The timestamp clock: about a millisecond (2^20 ns), as Linux' default granularity.
+#[inline]
+pub(crate) fn tick(now_ns: u64) -> u32 {
+    (now_ns >> 20) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_do_not_overlap() {
+        let mut p = Packet::new(Kind::JoinDone, (MAX_SUBFLOWS - 1) as u32, 1500);
+        for _ in 0..MAX_HOPS {
+            p.advance_hop();
+        }
+        p.set_echo();
+        assert_eq!(
+            (p.kind(), p.subflow(), p.hop()),
+            (Kind::JoinDone, MAX_SUBFLOWS - 1, MAX_HOPS)
+        );
+        assert!(p.echo() && !p.is_ce() && !p.is_ecn_capable() && !p.is_forward());
+        assert_eq!(size_of::<Packet>(), 24);
+    }
+}

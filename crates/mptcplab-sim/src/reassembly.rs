@@ -1,0 +1,149 @@
+//! In-order tracking of numbered segments, for a subflow's receiver and for the connection above it.
+
+/// What an arriving segment was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It was the next one expected; this many segments (itself included) are now in order.
+    InOrder(u32),
+    /// It is kept until the ones before it arrive.
+    OutOfOrder,
+    /// It had arrived before.
+    Duplicate,
+}
+
+/// A bitmap of the segments beyond `next`, as large as the largest gap needed so far.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    next: u32,
+    held: u32,
+    words: Vec<u64>,
+}
+
+impl Reassembly {
+    /// The next segment expected.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Segments kept out of order.
+    #[inline]
+    pub(crate) fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Take in one segment.
+    #[inline]
+    pub(crate) fn insert(&mut self, seq: u32) -> Arrival {
+        if seq == self.next {
+            self.next += 1;
+            return Arrival::InOrder(if self.held == 0 { 1 } else { 1 + self.drain() });
+        }
+        if seq < self.next {
+            Arrival::Duplicate
+        } else {
+            self.insert_beyond(seq)
+        }
+    }
+
+    fn insert_beyond(&mut self, seq: u32) -> Arrival {
+        if (seq - self.next) as usize >= self.words.len() * 64 {
+            self.grow((seq - self.next) as usize + 1);
+        }
+        let (word, bit) = self.place(seq);
+        if self.words[word] & bit != 0 {
+            return Arrival::Duplicate;
+        }
+        self.words[word] |= bit;
+        self.held += 1;
+        Arrival::OutOfOrder
+    }
+
+    /// Move `next` over the segments that are in order now; returns how many.
+    fn drain(&mut self) -> u32 {
+        let start = self.next;
+        while self.held > 0 {
+            let (word, _) = self.place(self.next);
+            let offset = self.next & 63;
+            let run = (self.words[word] >> offset).trailing_ones();
+            if run == 0 {
+                break;
+            }
+            // run <= 64 - offset, so the mask stays inside the word.
+            let mask = if run == 64 {
+                u64::MAX
+            } else {
+                ((1 << run) - 1) << offset
+            };
+            self.words[word] &= !mask;
+            self.next += run;
+            self.held -= run;
+            if run + offset < 64 {
+                break;
+            }
+        }
+        self.next - start
+    }
+
+    #[inline]
+    fn place(&self, seq: u32) -> (usize, u64) {
+        let index = seq as usize & (self.words.len() * 64 - 1);
+        (index >> 6, 1 << (index & 63))
+    }
+
+    fn grow(&mut self, span: usize) {
+        let bits = span.next_power_of_two().max(256);
+        let old = std::mem::replace(
+            self,
+            Self {
+                next: self.next,
+                held: 0,
+                words: vec![0; bits / 64],
+            },
+        );
+        for distance in 0..(old.words.len() * 64) as u32 {
+            let (word, bit) = old.place(old.next + distance);
+            if old.words[word] & bit != 0 {
+                self.insert_beyond(old.next + distance);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn agrees_with_a_set_under_random_arrivals() {
+        let mut x = 12345u64;
+        let mut draw = move |n: u64| {
+            x = x
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (x >> 33) % n
+        };
+        for span in [3u64, 70, 500, 3000] {
+            let (mut r, mut set, mut next) = (Reassembly::default(), BTreeSet::new(), 0u32);
+            for _ in 0..20_000 {
+                let seq = (next as u64 + draw(span)).saturating_sub(draw(4)) as u32;
+                let expected = if seq < next || set.contains(&seq) {
+                    Arrival::Duplicate
+                } else if seq > next {
+                    set.insert(seq);
+                    Arrival::OutOfOrder
+                } else {
+                    let before = next;
+                    next += 1;
+                    while set.remove(&next) {
+                        next += 1;
+                    }
+                    Arrival::InOrder(next - before)
+                };
+                assert_eq!(r.insert(seq), expected);
+                assert_eq!((r.next(), r.held() as usize), (next, set.len()));
+            }
+        }
+    }
+}

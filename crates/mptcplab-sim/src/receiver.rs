@@ -1,0 +1,196 @@
+//! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
+
+use crate::event::{NEVER, Timer, TimerKind};
+use crate::net::{Ctx, MAX_BLOCKS, SackBlocks};
+use crate::packet::{Kind, Packet};
+use crate::reassembly::{Arrival, Reassembly};
+
+/// Longest delay of an ACK, Linux' `TCP_DELACK_MIN`.
+const DELAYED_ACK_NS: u64 = 40_000_000;
+/// Segments acknowledged at once at the start of a connection, Linux' `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS: u32 = 16;
+
+/// Constants of a receiver.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiverConfig {
+    /// Every second segment and a timer, instead of every segment.
+    pub(crate) delayed_acks: bool,
+    /// IP bytes of an ACK without SACK blocks.
+    pub(crate) ack_bytes: u16,
+    /// SACK blocks that fit beside the other options.
+    pub(crate) max_blocks: u8,
+}
+
+pub(crate) struct Receiver {
+    pub(crate) order: Reassembly,
+    config: ReceiverConfig,
+    id: u32,
+    /// Blocks above `order.next()`, most recently changed first.
+    blocks: [(u32, u32); MAX_BLOCKS],
+    n_blocks: usize,
+    duplicate: Option<u32>,
+    /// Timestamp to echo (RFC 7323 section 4.3).
+    ts_recent: u32,
+    last_ack_sent: u32,
+    unacked: u32,
+    quick_acks: u32,
+    pub(crate) timer: Timer,
+    /// Echo congestion until the sender says that it reduced.
+    echo: bool,
+    pub(crate) packets: u64,
+    pub(crate) ip_bytes: u64,
+    pub(crate) payload_bytes: u64,
+}
+
+/// Whether an ACK is due now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AckPolicy {
+    Now,
+    Later,
+}
+
+impl Receiver {
+    pub(crate) fn new(id: u32, config: ReceiverConfig) -> Self {
+        Self {
+            order: Reassembly::default(),
+            config,
+            id,
+            blocks: [(0, 0); MAX_BLOCKS],
+            n_blocks: 0,
+            duplicate: None,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            unacked: 0,
+            quick_acks: QUICK_ACKS,
+            timer: Timer::OFF,
+            echo: false,
+            packets: 0,
+            ip_bytes: 0,
+            payload_bytes: 0,
+        }
+    }
+
+    /// Take in a data packet at subflow level.
+    #[inline]
+    pub(crate) fn on_data(&mut self, packet: &Packet, payload: u16) -> AckPolicy {
+        self.packets += 1;
+        self.ip_bytes += u64::from(packet.len);
+        self.payload_bytes += u64::from(payload);
+        let marked = packet.is_ce();
+        let was_echo = self.echo;
+        if marked || (packet.echo() && was_echo) {
+            self.echo = marked;
+        }
+        if packet.seq <= self.last_ack_sent {
+            self.ts_recent = packet.ts;
+        }
+        let had_gap = self.order.held() > 0;
+        match self.order.insert(packet.seq) {
+            Arrival::InOrder(_) => {
+                if had_gap {
+                    self.forget_blocks_in_order();
+                    return AckPolicy::Now;
+                }
+                self.unacked += 1;
+                if !self.config.delayed_acks || self.unacked >= 2 || marked != was_echo && marked {
+                    return AckPolicy::Now;
+                }
+                if self.quick_acks > 0 {
+                    self.quick_acks -= 1;
+                    return AckPolicy::Now;
+                }
+                AckPolicy::Later
+            }
+            Arrival::OutOfOrder => {
+                self.note_block(packet.seq);
+                AckPolicy::Now
+            }
+            Arrival::Duplicate => {
+                self.duplicate = Some(packet.seq);
+                AckPolicy::Now
+            }
+        }
+    }
+
+    /// Start the delayed ACK timer unless it runs.
+    #[inline]
+    pub(crate) fn delay_ack(&mut self, cx: &mut Ctx) {
+        if self.timer.deadline == NEVER {
+            cx.timers.set(
+                &mut self.timer,
+                cx.now + DELAYED_ACK_NS,
+                TimerKind::DelayedAck,
+                self.id,
+            );
+        }
+    }
+
+    /// Build the ACK for the current state.
+    #[inline]
+    pub(crate) fn make_ack(&mut self, cx: &mut Ctx, data_ack: u32, window: u16) -> Packet {
+        let next = self.order.next();
+        let mut ack = Packet::new(Kind::Ack, self.id, self.config.ack_bytes);
+        ack.seq = next;
+        ack.dsn = data_ack;
+        ack.wnd = window;
+        ack.ts = self.ts_recent;
+        if self.echo {
+            ack.set_echo();
+        }
+        if self.n_blocks > 0 || self.duplicate.is_some() {
+            self.attach_blocks(cx, &mut ack);
+        }
+        self.last_ack_sent = next;
+        self.unacked = 0;
+        self.timer.deadline = NEVER;
+        ack
+    }
+
+    fn attach_blocks(&mut self, cx: &mut Ctx, ack: &mut Packet) {
+        let mut sack = SackBlocks::default();
+        if let Some(seq) = self.duplicate.take() {
+            sack.push((seq, seq + 1));
+            sack.dsack = true;
+        }
+        for &block in &self.blocks[..self.n_blocks] {
+            if sack.len < self.config.max_blocks {
+                sack.push(block);
+            }
+        }
+        // RFC 2018: kind, length and two no-ops, then 8 bytes a block.
+        ack.len += 4 + 8 * u16::from(sack.len);
+        ack.sack = cx.net.sacks.store(sack);
+    }
+
+    /// A segment arrived beyond a gap: its block comes first (RFC 2018 section 4).
+    fn note_block(&mut self, seq: u32) {
+        let mut merged = (seq, seq + 1);
+        let mut kept = [(0, 0); MAX_BLOCKS];
+        let mut n = 0;
+        for &(start, end) in &self.blocks[..self.n_blocks] {
+            if start <= merged.1 && merged.0 <= end {
+                merged = (merged.0.min(start), merged.1.max(end));
+            } else {
+                kept[n] = (start, end);
+                n += 1;
+            }
+        }
+        self.blocks[0] = merged;
+        let room = n.min(MAX_BLOCKS - 1);
+        self.blocks[1..=room].copy_from_slice(&kept[..room]);
+        self.n_blocks = 1 + room;
+    }
+
+    /// Blocks now below the cumulative ACK are not reported any more.
+    fn forget_blocks_in_order(&mut self) {
+        let next = self.order.next();
+        let mut n = 0;
+        for i in 0..self.n_blocks {
+            if self.blocks[i].1 > next {
+                self.blocks[n] = self.blocks[i];
+                n += 1;
+            }
+        }
+        self.n_blocks = n;
+    }
+}

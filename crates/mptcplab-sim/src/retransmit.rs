@@ -1,0 +1,155 @@
+//! The retransmission timer: timeout, tail loss probe and reordering timer (RFC 6298, RFC 8985).
+
+use crate::event::{NEVER, TimerKind};
+use crate::net::Ctx;
+use crate::rtt::{RTO_MAX_NS, RTO_MIN_US};
+use crate::segments::flag;
+use crate::sender::{Pending, Sender};
+use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
+use mptcplab_trace::EventKind;
+
+/// Slack of probe and reordering timers: Linux' two jiffies at 1000 Hz.
+pub(crate) const TIMER_SLACK_NS: u64 = 2_000_000;
+
+impl Sender {
+    /// Timeout with backoff.
+    pub(crate) fn rto_backed_off(&self) -> u64 {
+        (self.rtt.rto_ns << self.backoff.min(16)).min(RTO_MAX_NS)
+    }
+
+    /// Set the timer after progress or a first transmission: a tail loss probe if allowed, else the timeout.
+    #[inline]
+    pub(crate) fn rearm_timer(&mut self, cx: &mut Ctx) {
+        let tp = &self.sock.tp;
+        if tp.packets_out == 0 {
+            self.timer.deadline = NEVER;
+            return;
+        }
+        let mut after = self.rto_backed_off();
+        self.pending = Pending::Rto;
+        if self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0 {
+            // 2 srtt; the receiver may delay its ACK of a single packet.
+            let srtt_twice = u64::from(tp.srtt_us >> 2) * 1000;
+            let slack = if tp.packets_out == 1 {
+                u64::from(RTO_MIN_US) * 1000
+            } else {
+                TIMER_SLACK_NS
+            };
+            if srtt_twice + slack < after {
+                after = srtt_twice + slack;
+                self.pending = Pending::TailLossProbe;
+            }
+        }
+        cx.timers.set(
+            &mut self.timer,
+            cx.now + after,
+            TimerKind::Retransmit,
+            self.id,
+        );
+    }
+
+    /// Set the plain timeout.
+    pub(crate) fn rearm_rto(&mut self, cx: &mut Ctx) {
+        if self.sock.tp.packets_out == 0 {
+            self.timer.deadline = NEVER;
+            return;
+        }
+        self.pending = Pending::Rto;
+        let at = cx.now + self.rto_backed_off();
+        cx.timers
+            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
+    }
+
+    /// The timer fired on an established subflow. Returns true if it was a timeout.
+    pub(crate) fn on_timer(&mut self, cx: &mut Ctx, cc: &mut CcTable) -> bool {
+        self.sock.tp.tcp_mstamp = cx.now / 1000;
+        if self.sock.tp.packets_out == 0 {
+            return false;
+        }
+        match self.pending {
+            Pending::Reordering => {
+                self.reordering_timeout(cx, cc);
+                false
+            }
+            Pending::TailLossProbe => {
+                self.recovery.probe_due = true;
+                false
+            }
+            Pending::Rto => {
+                self.timeout(cx, cc);
+                true
+            }
+        }
+    }
+
+    /// Send the probe: new data if `sent_new` says that the connection could, else the last segment again.
+    pub(crate) fn finish_probe(&mut self, cx: &mut Ctx, sent_new: bool) {
+        self.recovery.probe_due = false;
+        if self.recovery.tlp_high_seq.is_none() && self.sock.tp.packets_out > 0 {
+            self.recovery.tlp_retrans = !sent_new;
+            if !sent_new {
+                let last = self.sock.tp.snd_nxt - 1;
+                if self.segments.get(last).flags & flag::RETRANS == 0 {
+                    self.retransmit(cx, last);
+                }
+            }
+            self.recovery.tlp_high_seq = Some(self.sock.tp.snd_nxt);
+            cx.rec.event(cx.now, EventKind::TlpSent, self.id, 0);
+        }
+        self.rearm_rto(cx);
+    }
+
+    /// Retransmission timeout (RFC 6298 section 5, Linux `tcp_enter_loss`).
+    fn timeout(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+        self.count.rto_count += 1;
+        self.count.rto_wait_ns += cx.now - self.progress_ns;
+        cx.rec.event(
+            cx.now,
+            EventKind::RtoFired,
+            self.id,
+            u64::from(self.backoff),
+        );
+        self.enter_loss(cx, cc);
+        self.retransmits += 1;
+        let head = self.sock.tp.snd_una;
+        if self.segments.get(head).flags & flag::RETRANS == 0 {
+            self.retransmit(cx, head);
+        }
+        self.backoff = (self.backoff + 1).min(16);
+        self.rearm_rto(cx);
+    }
+
+    fn enter_loss(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+        self.mark_lost_on_timeout(cx.now);
+        let new_recovery = (self.recovery.state as u8) < CaState::Recovery as u8;
+        let r = &self.recovery;
+        if r.state as u8 <= CaState::Disorder as u8
+            || r.high_seq <= self.sock.tp.snd_una
+            || (r.state == CaState::Loss && self.retransmits == 0)
+        {
+            self.recovery.prior_ssthresh = self.prior_ssthresh();
+            self.sock.tp.prior_cwnd = self.sock.tp.snd_cwnd;
+            self.sock.tp.snd_ssthresh = self.sock.ssthresh(cc);
+            self.sock.cwnd_event(cc, CaEvent::Loss);
+            self.init_undo();
+        }
+        self.sock.tp.snd_cwnd = self.inflight() + 1;
+        self.sock.tp.snd_cwnd_cnt = 0;
+        self.cwnd_stamp_ns = cx.now;
+        self.recovery.frto = new_recovery || self.retransmits > 0;
+        self.set_state(cc, CaState::Loss);
+        self.recovery.high_seq = self.sock.tp.snd_nxt;
+        self.recovery.tlp_high_seq = None;
+    }
+
+    /// Everything not acknowledged is lost, but for what was sent too recently to tell (RFC 8985 section 6.3).
+    fn mark_lost_on_timeout(&mut self, now: u64) {
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        for seq in una..nxt {
+            let sent = self.segments.get(seq).sent_ns;
+            if seq == una || sent + self.board.rack.rtt_ns <= now {
+                self.mark_lost(seq);
+            }
+        }
+    }
+}

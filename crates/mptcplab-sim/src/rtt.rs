@@ -1,0 +1,124 @@
+//! Round-trip time: RFC 6298 smoothing with Linux' variance decay, and the windowed minimum.
+
+use mptcplab_cc::TcpSock;
+
+/// Lower bound of the variance term, Linux' `TCP_RTO_MIN`.
+pub(crate) const RTO_MIN_US: u32 = 200_000;
+/// Upper bound of the timeout, Linux' `TCP_RTO_MAX`.
+pub(crate) const RTO_MAX_NS: u64 = 120_000_000_000;
+/// Timeout before the first sample (RFC 6298 2.1).
+pub(crate) const RTO_INITIAL_NS: u64 = 1_000_000_000;
+/// Window of the minimum filter, Linux' `tcp_min_rtt_wlen`.
+const MIN_RTT_WINDOW_US: u64 = 300_000_000;
+
+/// State beside `srtt_us`, `mdev_us`, `rttvar_us` and `min_rtt_us`, which the algorithms see in their socket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RttEstimator {
+    /// Largest mean deviation of the current round.
+    mdev_max_us: u32,
+    /// The round ends when this segment is acknowledged.
+    round_end: u32,
+    /// Timeout without backoff.
+    pub(crate) rto_ns: u64,
+    /// Latest sample.
+    pub(crate) latest_us: u32,
+    /// Samples so far, for exact means.
+    pub(crate) count: u64,
+    /// Their sum.
+    pub(crate) sum_us: u64,
+    /// The three best minima of the filter window: (time, rtt), best first (Nichols' windowed filter).
+    minima: [(u64, u32); 3],
+}
+
+impl RttEstimator {
+    pub(crate) fn new() -> Self {
+        Self {
+            mdev_max_us: 0,
+            round_end: 0,
+            rto_ns: RTO_INITIAL_NS,
+            latest_us: 0,
+            count: 0,
+            sum_us: 0,
+            minima: [(0, u32::MAX); 3],
+        }
+    }
+
+    /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3).
+    #[inline]
+    pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64, now_ns: u64) {
+        let rtt_us = ((rtt_ns / 1000) as u32).max(1);
+        self.latest_us = rtt_us;
+        self.count += 1;
+        self.sum_us += u64::from(rtt_us);
+        self.minimum(tp, rtt_us, now_ns / 1000);
+        if tp.srtt_us == 0 {
+            tp.srtt_us = rtt_us << 3;
+            tp.mdev_us = rtt_us << 1;
+            tp.rttvar_us = tp.mdev_us.max(RTO_MIN_US);
+            self.mdev_max_us = tp.rttvar_us;
+            self.round_end = tp.snd_nxt;
+        } else {
+            self.smooth(tp, rtt_us);
+        }
+        self.rto_ns = (u64::from((tp.srtt_us >> 3) + tp.rttvar_us) * 1000).min(RTO_MAX_NS);
+    }
+
+    #[inline]
+    fn smooth(&mut self, tp: &mut TcpSock, rtt_us: u32) {
+        let error = rtt_us as i32 - (tp.srtt_us >> 3) as i32;
+        tp.srtt_us = tp.srtt_us.wrapping_add_signed(error).max(1);
+        // mdev is the deviation times 4; a shrinking RTT must not inflate it, so that step counts an eighth.
+        let excess = error.abs() - (tp.mdev_us >> 2) as i32;
+        let step = if error < 0 && excess > 0 {
+            excess >> 3
+        } else {
+            excess
+        };
+        tp.mdev_us = tp.mdev_us.wrapping_add_signed(step);
+        if tp.mdev_us > self.mdev_max_us {
+            self.mdev_max_us = tp.mdev_us;
+            tp.rttvar_us = tp.rttvar_us.max(self.mdev_max_us);
+        }
+        if tp.snd_una > self.round_end {
+            if self.mdev_max_us < tp.rttvar_us {
+                tp.rttvar_us -= (tp.rttvar_us - self.mdev_max_us) >> 2;
+            }
+            self.round_end = tp.snd_nxt;
+            self.mdev_max_us = RTO_MIN_US;
+        }
+    }
+
+    #[inline]
+    fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u32, now_us: u64) {
+        let sample = (now_us, rtt_us);
+        if rtt_us <= self.minima[0].1 || now_us - self.minima[2].0 > MIN_RTT_WINDOW_US {
+            self.minima = [sample; 3];
+        } else {
+            self.update_minima(sample);
+        }
+        tp.min_rtt_us = self.minima[0].1;
+    }
+
+    fn update_minima(&mut self, sample: (u64, u32)) {
+        let m = &mut self.minima;
+        if sample.1 <= m[1].1 {
+            m[1] = sample;
+            m[2] = sample;
+        } else if sample.1 <= m[2].1 {
+            m[2] = sample;
+        }
+        // As sub-windows expire, the next best take over.
+        let age = sample.0 - m[0].0;
+        if age > MIN_RTT_WINDOW_US {
+            *m = [m[1], m[2], sample];
+            if sample.0 - m[0].0 > MIN_RTT_WINDOW_US {
+                *m = [m[1], m[2], sample];
+            }
+        } else if m[1].0 == m[0].0 && age > MIN_RTT_WINDOW_US / 4 {
+            m[1] = sample;
+            m[2] = sample;
+        } else if m[2].0 == m[1].0 && age > MIN_RTT_WINDOW_US / 2 {
+            m[2] = sample;
+        }
+    }
+}

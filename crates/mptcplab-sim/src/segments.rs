@@ -1,0 +1,75 @@
+//! The sender's record of every segment in flight: a power-of-two ring indexed by segment number.
+
+/// Scoreboard flags of a segment, as in Linux' `sacked` byte.
+pub(crate) mod flag {
+    /// Selectively acknowledged.
+    pub(crate) const SACKED: u8 = 1;
+    /// Considered lost.
+    pub(crate) const LOST: u8 = 2;
+    /// A retransmission of it is in flight.
+    pub(crate) const RETRANS: u8 = 4;
+    /// Was retransmitted at least once (its RTT is ambiguous).
+    pub(crate) const EVER: u8 = 8;
+    /// Its data were handed to another subflow.
+    pub(crate) const REINJECTED: u8 = 16;
+}
+
+/// One segment in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Segment {
+    /// Time of its latest transmission.
+    pub(crate) sent_ns: u64,
+    /// Data sequence number it carries.
+    pub(crate) dsn: u32,
+    /// Bytes of its IP packet.
+    pub(crate) len: u16,
+    /// See [`flag`].
+    pub(crate) flags: u8,
+}
+
+/// Ring of segments `snd_una..snd_nxt`; grows, never shrinks.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    ring: Vec<Segment>,
+    mask: u32,
+}
+
+impl Segments {
+    pub(crate) fn new() -> Self {
+        Self {
+            ring: vec![Segment::default(); 16],
+            mask: 15,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, seq: u32) -> &Segment {
+        &self.ring[(seq & self.mask) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, seq: u32) -> &mut Segment {
+        &mut self.ring[(seq & self.mask) as usize]
+    }
+
+    /// Append segment `next`, given that `una` is the oldest one in flight.
+    #[inline]
+    pub(crate) fn push(&mut self, una: u32, next: u32, segment: Segment) {
+        if next - una > self.mask {
+            self.grow(una, next);
+        }
+        *self.get_mut(next) = segment;
+    }
+
+    #[cold]
+    fn grow(&mut self, una: u32, next: u32) {
+        let mut larger = Self {
+            ring: vec![Segment::default(); self.ring.len() * 2],
+            mask: self.mask * 2 + 1,
+        };
+        for seq in una..next {
+            *larger.get_mut(seq) = *self.get(seq);
+        }
+        *self = larger;
+    }
+}

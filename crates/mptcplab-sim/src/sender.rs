@@ -1,0 +1,508 @@
+//! One subflow's sender: what it keeps, how it sends, and the common case of an ACK in order.
+//!
+//! Behaviour follows Linux where Linux differs from the textbooks. Loss detection and recovery are in
+//! `recovery.rs`, the SACK scoreboard in `scoreboard.rs`, timers in `retransmit.rs`.
+
+use crate::event::{NEVER, Timer, TimerKind};
+use crate::net::Ctx;
+use crate::packet::{Kind, Packet, tick};
+use crate::recovery::Recovery;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+use crate::segments::{Segment, Segments, flag};
+use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
+use mptcplab_link::rng::Rng;
+use std::collections::VecDeque;
+
+/// Infinite slow start threshold, as in Linux.
+pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Life of a subflow as its sender sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not opened yet.
+    Closed,
+    /// SYN sent.
+    SynSent,
+    /// Joined, waiting for the fourth packet of the handshake.
+    JoinSent,
+    /// Carries data.
+    Established,
+    /// Removed; late ACKs are ignored.
+    Removed,
+}
+
+/// What the retransmission timer is set for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Rto,
+    TailLossProbe,
+    Reordering,
+}
+
+/// Constants of a sender, from the scenario.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SenderConfig {
+    pub(crate) mptcp: bool,
+    /// IP, TCP, timestamp and DSS bytes of a data packet.
+    pub(crate) data_header: u16,
+    /// The same of a pure ACK, which a SYN's retransmission and others build on.
+    pub(crate) ack_header: u16,
+    pub(crate) initial_cwnd: u32,
+    pub(crate) ecn: bool,
+    pub(crate) pacing: bool,
+    pub(crate) slow_start_after_idle: bool,
+    pub(crate) jitter_ns: u64,
+}
+
+/// Cumulative counters, as the trace wants them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SenderCounters {
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) acked: u64,
+    pub(crate) lost: u64,
+    pub(crate) loss_events: u64,
+    pub(crate) ecn_events: u64,
+    pub(crate) rto_count: u64,
+    pub(crate) rto_wait_ns: u64,
+    pub(crate) undo_count: u64,
+}
+
+pub(crate) struct Sender {
+    /// The congestion control's view of the subflow; `sock.tp` is this sender's own state.
+    pub(crate) sock: Sock,
+    pub(crate) segments: Segments,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) board: Scoreboard,
+    pub(crate) recovery: Recovery,
+    pub(crate) timer: Timer,
+    pub(crate) pending: Pending,
+    /// Index of the subflow in this part of the topology.
+    pub(crate) id: u32,
+    pub(crate) conn: u32,
+    pub(crate) phase: Phase,
+    pub(crate) backup: bool,
+    /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
+    pub(crate) failed: bool,
+    wants_pkts_acked: bool,
+    wants_cwnd_event: bool,
+    pub(crate) config: SenderConfig,
+    /// Exponent of the timeout's backoff.
+    pub(crate) backoff: u32,
+    /// Timeouts since the last progress.
+    pub(crate) retransmits: u32,
+    /// When the last ACK advanced.
+    pub(crate) progress_ns: u64,
+    /// `snd_nxt` at the last change of the cwnd-limited verdict.
+    usage_round: u32,
+    /// Largest flight while application-limited.
+    cwnd_used: u32,
+    /// When cwnd was last seen in full use.
+    pub(crate) cwnd_stamp_ns: u64,
+    pub(crate) last_sent_ns: u64,
+    /// The next data packet tells the receiver that the window was reduced.
+    pub(crate) announce_cwr: bool,
+    pub(crate) pace_timer: Timer,
+    pace_next_ns: u64,
+    /// Waiting for the pacing timer.
+    pub(crate) paced_out: bool,
+    pub(crate) jitter_timer: Timer,
+    held: VecDeque<(u64, Packet)>,
+    rng: Rng,
+    /// Data waiting on this subflow (schedulers that assign ahead of the window).
+    pub(crate) assigned: VecDeque<u32>,
+    /// Average pacing rate of the linger scheduler, bytes/s.
+    pub(crate) avg_pacing: u64,
+    pub(crate) lifecycle: Timer,
+    /// Earliest time to open (subflows but the first) and time of removal.
+    pub(crate) open_ns: u64,
+    pub(crate) remove_ns: u64,
+    /// Layer-2 bytes per packet on the last link, for the wire throughput.
+    pub(crate) overhead_bytes: u32,
+    /// When the current handshake began.
+    pub(crate) handshake_ns: u64,
+    pub(crate) count: SenderCounters,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        sock: Sock,
+        id: u32,
+        conn: u32,
+        backup: bool,
+        config: SenderConfig,
+        rng: Rng,
+    ) -> Self {
+        let algorithm = sock.algorithm();
+        Self {
+            wants_pkts_acked: algorithm.has_pkts_acked(),
+            wants_cwnd_event: algorithm.has_cwnd_event(),
+            sock,
+            segments: Segments::new(),
+            rtt: RttEstimator::new(),
+            board: Scoreboard::new(),
+            recovery: Recovery::new(),
+            timer: Timer::OFF,
+            pending: Pending::Rto,
+            id,
+            conn,
+            phase: Phase::Closed,
+            backup,
+            failed: false,
+            config,
+            backoff: 0,
+            retransmits: 0,
+            progress_ns: 0,
+            usage_round: 0,
+            cwnd_used: 0,
+            cwnd_stamp_ns: 0,
+            last_sent_ns: 0,
+            announce_cwr: false,
+            pace_timer: Timer::OFF,
+            pace_next_ns: 0,
+            paced_out: false,
+            jitter_timer: Timer::OFF,
+            held: VecDeque::new(),
+            rng,
+            assigned: VecDeque::new(),
+            avg_pacing: 0,
+            lifecycle: Timer::OFF,
+            open_ns: 0,
+            remove_ns: NEVER,
+            overhead_bytes: 0,
+            handshake_ns: 0,
+            count: SenderCounters::default(),
+        }
+    }
+
+    /// Packets believed to be in the network.
+    #[inline]
+    pub(crate) fn inflight(&self) -> u32 {
+        let tp = &self.sock.tp;
+        tp.packets_out - (tp.sacked_out + tp.lost_out) + tp.retrans_out
+    }
+
+    /// Whether the congestion window has room for another packet.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.inflight() < self.sock.tp.snd_cwnd
+    }
+
+    /// Whether new data may be given to this subflow at all.
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.phase == Phase::Established && !self.failed
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> CaState {
+        self.recovery.state
+    }
+
+    #[inline]
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.sock.tp.snd_cwnd < self.sock.tp.snd_ssthresh
+    }
+
+    /// Handle an ACK. New data is sent by the connection afterwards.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, cx: &mut Ctx, cc: &mut CcTable, packet: &Packet) {
+        let tp = &mut self.sock.tp;
+        tp.tcp_mstamp = cx.now / 1000;
+        let (una, ack) = (tp.snd_una, packet.seq);
+        if packet.sack == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
+            self.ack_in_order(cx, cc, ack, ack - una);
+        } else if ack >= una {
+            self.ack_with_recovery(cx, cc, packet);
+        } else if packet.sack != 0 {
+            // Older than what is known: paths keep order, so it says nothing new.
+            cx.net.sacks.release(packet.sack);
+        }
+    }
+
+    /// Nothing lost, nothing out of order, nothing retransmitted: the path of nearly every ACK.
+    #[inline]
+    fn ack_in_order(&mut self, cx: &mut Ctx, cc: &mut CcTable, ack: u32, newly: u32) {
+        let una = self.sock.tp.snd_una;
+        let first_sent = self.segments.get(una).sent_ns;
+        let last_sent = self.segments.get(ack - 1).sent_ns;
+        let prior_inflight = self.sock.tp.packets_out;
+        let tp = &mut self.sock.tp;
+        tp.snd_una = ack;
+        tp.packets_out -= newly;
+        tp.delivered += newly;
+        self.count.acked += u64::from(newly);
+        self.rtt.sample(tp, cx.now - first_sent, cx.now);
+        self.board.rack_advance_in_order(last_sent, ack, cx.now);
+        self.note_progress(cx.now);
+        self.rearm_timer(cx);
+        if self.wants_pkts_acked {
+            self.report_acked(cc, newly, Some(cx.now - last_sent), prior_inflight);
+        }
+        self.sock.cong_avoid(cc, ack, newly);
+        self.update_pacing_rate();
+    }
+
+    #[inline]
+    pub(crate) fn note_progress(&mut self, now: u64) {
+        self.progress_ns = now;
+        self.backoff = 0;
+        self.retransmits = 0;
+    }
+
+    /// Tell the algorithm about acknowledged packets, if it wants to know.
+    pub(crate) fn report_acked(
+        &mut self,
+        cc: &mut CcTable,
+        acked: u32,
+        rtt_ns: Option<u64>,
+        prior_inflight: u32,
+    ) {
+        if self.wants_pkts_acked {
+            let rtt_us = rtt_ns.map_or(-1, |ns| ((ns / 1000) as i32).max(1));
+            self.sock.pkts_acked(
+                cc,
+                &AckSample {
+                    pkts_acked: acked,
+                    rtt_us,
+                    in_flight: prior_inflight,
+                },
+            );
+        }
+    }
+
+    /// Linux' default pacing rate: 200 % of cwnd per srtt in slow start, 120 % later.
+    #[inline]
+    pub(crate) fn update_pacing_rate(&mut self) {
+        if self.config.pacing || self.sock.tp.sk_pacing_status != 0 {
+            self.compute_pacing_rate();
+        }
+    }
+
+    fn compute_pacing_rate(&mut self) {
+        if !self.sock.algorithm().has_cong_control() && self.sock.tp.srtt_us > 0 {
+            self.sock.tp.sk_pacing_rate = self.default_pacing_rate();
+        }
+    }
+
+    /// The rate in bytes/s that Linux computes for every socket, paced or not; 0 before the first RTT sample.
+    pub(crate) fn default_pacing_rate(&self) -> u64 {
+        let tp = &self.sock.tp;
+        let percent: u64 = if tp.snd_cwnd < tp.snd_ssthresh / 2 {
+            200
+        } else {
+            120
+        };
+        // window < 2^21 packets * 2^11 bytes, so the product stays below 2^56; srtt_us counts eighths.
+        let window = u64::from(tp.snd_cwnd.max(tp.packets_out)) * u64::from(tp.mss_cache);
+        (window * percent * 80_000)
+            .checked_div(u64::from(tp.srtt_us))
+            .unwrap_or(0)
+    }
+
+    /// Whether pacing forbids to send now; arms the release timer if so.
+    #[inline]
+    pub(crate) fn is_paced_out(&mut self, cx: &mut Ctx) -> bool {
+        if !(self.config.pacing || self.sock.tp.sk_pacing_status != 0)
+            || self.sock.tp.sk_pacing_rate == 0
+        {
+            return false;
+        }
+        if cx.now >= self.pace_next_ns {
+            return false;
+        }
+        self.paced_out = true;
+        cx.timers.set(
+            &mut self.pace_timer,
+            self.pace_next_ns,
+            TimerKind::Pace,
+            self.id,
+        );
+        true
+    }
+
+    fn note_paced(&mut self, now: u64, len: u16) {
+        let rate = self.sock.tp.sk_pacing_rate;
+        if (self.config.pacing || self.sock.tp.sk_pacing_status != 0) && rate > 0 {
+            self.pace_next_ns = now.max(self.pace_next_ns) + u64::from(len) * 1_000_000_000 / rate;
+        }
+    }
+
+    /// Send a new segment with this data sequence number and payload.
+    #[inline]
+    pub(crate) fn send_new(&mut self, cx: &mut Ctx, cc: &mut CcTable, dsn: u32, payload: u16) {
+        let len = payload + self.config.data_header;
+        if self.sock.tp.packets_out == 0 {
+            self.before_first_packet(cx.now, cc);
+        }
+        let tp = &mut self.sock.tp;
+        let (una, seq) = (tp.snd_una, tp.snd_nxt);
+        tp.snd_nxt = seq + 1;
+        tp.packets_out += 1;
+        self.segments.push(
+            una,
+            seq,
+            Segment {
+                sent_ns: cx.now,
+                dsn,
+                len,
+                flags: 0,
+            },
+        );
+        self.transmit(cx, seq, dsn, len);
+        if self.recovery.in_reduction() {
+            self.recovery.prr_out += 1;
+        }
+        if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
+            self.rearm_timer(cx);
+        }
+    }
+
+    /// After a pause: validate the window (RFC 2861) and tell the algorithm.
+    fn before_first_packet(&mut self, now: u64, cc: &mut CcTable) {
+        let idle = now - self.last_sent_ns;
+        if self.config.slow_start_after_idle && self.count.sent > 0 && idle > self.rtt.rto_ns {
+            self.restart_after_idle(now, idle, cc);
+        }
+        if self.wants_cwnd_event {
+            self.sock.tp.tcp_mstamp = now / 1000;
+            self.sock.tp.lsndtime_us = self.last_sent_ns / 1000;
+            self.sock.cwnd_event(cc, CaEvent::TxStart);
+        }
+    }
+
+    fn restart_after_idle(&mut self, now: u64, mut idle: u64, cc: &mut CcTable) {
+        self.sock.tp.tcp_mstamp = now / 1000;
+        if self.wants_cwnd_event {
+            self.sock.cwnd_event(cc, CaEvent::CwndRestart);
+        }
+        self.sock.tp.snd_ssthresh = self.current_ssthresh();
+        let restart = self.config.initial_cwnd.min(self.sock.tp.snd_cwnd);
+        let mut cwnd = self.sock.tp.snd_cwnd;
+        while idle > self.rtt.rto_ns && cwnd > restart {
+            idle -= self.rtt.rto_ns;
+            cwnd >>= 1;
+        }
+        self.sock.tp.snd_cwnd = cwnd.max(restart);
+        self.cwnd_stamp_ns = now;
+        self.cwnd_used = 0;
+    }
+
+    /// The threshold to remember when the window shrinks for lack of use: at least 3/4 of the window.
+    fn current_ssthresh(&self) -> u32 {
+        let tp = &self.sock.tp;
+        if self.recovery.in_reduction() {
+            tp.snd_ssthresh
+        } else {
+            tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
+        }
+    }
+
+    /// Put a data packet on the path (first or repeated transmission).
+    #[inline]
+    pub(crate) fn transmit(&mut self, cx: &mut Ctx, seq: u32, dsn: u32, len: u16) {
+        let mut packet = Packet::new(Kind::Data, self.id, len);
+        packet.seq = seq;
+        packet.dsn = dsn;
+        packet.ts = tick(cx.now);
+        if self.config.ecn {
+            packet.set_ecn_capable();
+            if std::mem::take(&mut self.announce_cwr) {
+                packet.set_echo();
+            }
+        }
+        self.count.sent += 1;
+        self.last_sent_ns = cx.now;
+        self.note_paced(cx.now, len);
+        self.put_on_path(cx, packet);
+    }
+
+    #[inline]
+    pub(crate) fn put_on_path(&mut self, cx: &mut Ctx, packet: Packet) {
+        if self.config.jitter_ns == 0 {
+            cx.net.send(cx.now, packet);
+        } else {
+            self.hold(cx, packet);
+        }
+    }
+
+    /// Delay a packet by a random time, keeping order, to break phase effects.
+    fn hold(&mut self, cx: &mut Ctx, packet: Packet) {
+        let earliest = self.held.back().map_or(cx.now, |h| h.0.max(cx.now));
+        let release = earliest.max(cx.now + self.rng.below(self.config.jitter_ns + 1));
+        self.held.push_back((release, packet));
+        let first = self.held[0].0;
+        cx.timers
+            .set(&mut self.jitter_timer, first, TimerKind::Jitter, self.id);
+    }
+
+    /// Release the packets whose jitter is over.
+    pub(crate) fn release_held(&mut self, cx: &mut Ctx) {
+        while let Some(&(release, packet)) = self.held.front() {
+            if release > cx.now {
+                cx.timers
+                    .set(&mut self.jitter_timer, release, TimerKind::Jitter, self.id);
+                return;
+            }
+            self.held.pop_front();
+            cx.net.send(cx.now, packet);
+        }
+    }
+
+    /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
+    #[inline]
+    pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
+        let limited = !self.has_room();
+        let tp = &mut self.sock.tp;
+        let was = tp.is_cwnd_limited;
+        if tp.snd_una >= self.usage_round
+            || limited
+            || (!was && tp.packets_out > tp.max_packets_out)
+        {
+            tp.is_cwnd_limited = limited;
+            tp.max_packets_out = tp.packets_out;
+            self.usage_round = tp.snd_nxt;
+        }
+        if limited || (tp.snd_cwnd < tp.snd_ssthresh && tp.snd_cwnd < 2 * tp.max_packets_out) {
+            self.cwnd_used = 0;
+            self.cwnd_stamp_ns = now;
+        } else {
+            self.not_limited(now, cc);
+        }
+    }
+
+    fn not_limited(&mut self, now: u64, _cc: &mut CcTable) {
+        self.cwnd_used = self.cwnd_used.max(self.sock.tp.packets_out);
+        if !self.config.slow_start_after_idle
+            || now - self.cwnd_stamp_ns < self.rtt.rto_ns
+            || self.recovery.state != CaState::Open
+            || self.sock.algorithm().has_cong_control()
+        {
+            return;
+        }
+        // RFC 2861: half-way down to what was used.
+        let used = self.cwnd_used.max(self.config.initial_cwnd);
+        if used < self.sock.tp.snd_cwnd {
+            self.sock.tp.snd_ssthresh = self.current_ssthresh();
+            self.sock.tp.snd_cwnd = (self.sock.tp.snd_cwnd + used) >> 1;
+        }
+        self.cwnd_used = 0;
+        self.cwnd_stamp_ns = now;
+    }
+
+    /// Data sequence numbers still in flight here that are not below `una`, and mark them as handed over.
+    pub(crate) fn outstanding_data(&mut self, una: u32) -> Vec<u32> {
+        let range = self.sock.tp.snd_una..self.sock.tp.snd_nxt;
+        let mut out = Vec::new();
+        for seq in range {
+            let segment = self.segments.get_mut(seq);
+            if segment.dsn >= una && segment.flags & (flag::SACKED | flag::REINJECTED) == 0 {
+                segment.flags |= flag::REINJECTED;
+                out.push(segment.dsn);
+            }
+        }
+        out.extend(self.assigned.drain(..));
+        out
+    }
+}
