@@ -172,14 +172,20 @@ CC_INLINE s64 cc_credit_q40(const struct sock *sk)
 	return sk->credit_cwnd == tcp_sk(sk)->snd_cwnd ? sk->credit_q40 : 0;
 }
 
+/* Declares what fraction belongs to the window `packets`, which somebody else will set. */
+CC_INLINE void cc_set_credit(struct sock *sk, u32 packets, u64 fraction_q40)
+{
+	sk->credit_cwnd = packets;
+	sk->credit_q40 = (s64)fraction_q40;
+}
+
 CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	u32 cwnd = cc_clamp(packets, 1u, tp->snd_cwnd_clamp);
 
 	tp->snd_cwnd = cwnd;
-	sk->credit_cwnd = cwnd;
-	sk->credit_q40 = cwnd == packets ? (s64)fraction_q40 : 0;
+	cc_set_credit(sk, cwnd, cwnd == packets ? fraction_q40 : 0);
 }
 
 /*
@@ -265,6 +271,11 @@ CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, u64 inc_q40)
 
 #define CC_FLOOR_SINGLE 2u	/* RFC 5681: ssthresh is at least two segments */
 
+CC_INLINE u32 cc_floor(bool coupled, u32 floor)
+{
+	return coupled ? floor : CC_FLOOR_SINGLE;
+}
+
 CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
 {
 	return cc_max(tcp_sk(sk)->snd_cwnd / 2, floor);
@@ -299,6 +310,7 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 	bool member = false;
 	u32 i, n = 0;
 
+	set->self = 0;
 	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
 		u64 wt = slot->window_rtt;

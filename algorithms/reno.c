@@ -18,7 +18,6 @@
 
 CC_HOOK(void, reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	(void)ack;
 	acked = cc_ca_growth(sk, acked);
 	if (acked)
 		cc_grow_per_packet(sk, acked, cc_reno_inc_q40(sk));

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * SEMICOUPLED: coupled increase, uncoupled decrease
+ *
+ * Idea: a compromise between EWTCP and COUPLED. Less congested paths get more of
+ *   the window, but the others keep enough to notice when they become better.
+ * Equations: congestion avoidance w_r += min(a/W, 1/w_r) per acknowledged packet,
+ *   W = sum w_k; congestion event ssthresh_r = max(w_r/2, 1). In equilibrium
+ *   w_r = sqrt(2a) (1/p_r)/sqrt(sum 1/p_k).
+ * States: slow start, congestion avoidance, both per subflow.
+ * Parameters' source: a is "a constant" in the NSDI'11 paper; 1 is the value of
+ *   its examples. The total equals one TCP for equal loss rates only if a = 1/n.
+ * Deviations: none.
+ * On one path: Reno.
+ * Reference: Wischik et al., NSDI 2011, section 2.4
+ */
+#include "cc.h"
+
+#define SEMICOUPLED_PARAMS(P) \
+	P(a, 65536, 64, 64 << 16, 65536, CC_NUMBER, "aggressiveness a of the increase a/W")
+CC_PARAMS(semicoupled, SEMICOUPLED_PARAMS);
+
+#define SEMICOUPLED_FLOOR 1u	/* packets, with several subflows */
+
+/* a/W in Q40: a <= 2^22 in Q16, so the dividend is <= 2^46. */
+static u64 semicoupled_inc_q40(struct sock *sk)
+{
+	u64 reno_q40 = cc_reno_inc_q40(sk);
+	struct cc_set set;
+
+	if (!cc_coupling_set(sk, &set))
+		return reno_q40;
+	return cc_min(cc_div(cc_shl((u64)CC_PARAM(sk, semicoupled, a), 24), cc_total_window(&set)),
+		      reno_q40);
+}
+
+CC_HOOK(void, semicoupled_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_ca_growth(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, semicoupled_inc_q40(sk));
+}
+
+CC_HOOK(u32, semicoupled_ssthresh, struct sock *sk)
+{
+	struct cc_set set;
+
+	return cc_halved(sk, cc_floor(cc_coupling_set(sk, &set), SEMICOUPLED_FLOOR));
+}
+
+CC_RENO_UNDO(semicoupled);
+
+CC_REGISTER(semicoupled, CC_COUPLED(0),
+	    .ssthresh = CC_OP(semicoupled_ssthresh),
+	    .cong_avoid = CC_OP(semicoupled_cong_avoid),
+	    .undo_cwnd = CC_OP(semicoupled_undo_cwnd));

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Template: additive increase, multiplicative decrease with free constants
+ *
+ * Idea: the smallest complete algorithm, to be copied. It adds a constant number
+ *   of packets per round trip and multiplies the window by a constant at each
+ *   congestion event; its defaults make it Reno.
+ * Equations: congestion avoidance w += a/w per acknowledged packet; congestion
+ *   event ssthresh = max(b w, 2).
+ * States: slow start (w < ssthresh), congestion avoidance.
+ * Parameters' source: a = 1 and b = 1/2 are Reno's (RFC 5681).
+ * Deviations: none.
+ * On one path: itself (it knows nothing of other subflows).
+ * Reference: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6
+ */
+#include "cc.h"
+
+#define TEMPLATE_PARAMS(P)                                                              \
+	P(increase, 65536, 64, 64 << 16, 65536, CC_NUMBER,                              \
+	  "packets added per round trip in congestion avoidance (a)")                   \
+	P(decrease, 32768, 6554, 62259, 65536, CC_NUMBER,                               \
+	  "fraction of the window kept at a congestion event (b)")
+CC_PARAMS(template, TEMPLATE_PARAMS);
+
+struct template {
+	u32 events;	/* congestion events so far */
+};
+CC_STATE(template);
+CC_FIELDS(template, CC_FIELD(template, events, "events", 1, 1, "congestion events"));
+
+/* a/w in Q40: a <= 2^22 in Q16, so the dividend is <= 2^46. */
+static u64 template_inc_q40(u32 w, u32 a_q16)
+{
+	return cc_div(cc_shl((u64)a_q16, 24), w);
+}
+
+/* b w: b < 2^16 in Q16, w <= 2^20. */
+static u32 template_decreased(u32 w, u32 b_q16)
+{
+	return cc_max((u32)(cc_mul(w, b_q16) >> 16), CC_FLOOR_SINGLE);
+}
+
+CC_HOOK(void, template_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_ca_growth(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked,
+				   template_inc_q40(cc_window(sk), CC_PARAM(sk, template, increase)));
+}
+
+CC_HOOK(u32, template_ssthresh, struct sock *sk)
+{
+	template_state(sk)->events++;
+	return template_decreased(cc_window(sk), CC_PARAM(sk, template, decrease));
+}
+
+CC_RENO_UNDO(template);
+
+CC_REGISTER(template, CC_UNCOUPLED,
+	    .ssthresh = CC_OP(template_ssthresh),
+	    .cong_avoid = CC_OP(template_cong_avoid),
+	    .undo_cwnd = CC_OP(template_undo_cwnd));
