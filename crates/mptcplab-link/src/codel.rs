@@ -2,6 +2,7 @@
 
 use crate::Packet;
 use crate::fifo::{Fifo, Waiting};
+use std::collections::VecDeque;
 
 /// Parameters, equal for all queues of a link.
 #[derive(Debug, Clone, Copy)]
@@ -23,11 +24,30 @@ impl Params {
     }
 }
 
-/// Signals given during a dequeue.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+/// What happened to packets that the link had accepted.
+#[derive(Debug)]
+pub(crate) struct Tally<P> {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
+    /// The dropped packets, oldest first, where the owner wants them back.
+    pub(crate) kept: Option<VecDeque<P>>,
+}
+
+impl<P> Tally<P> {
+    pub(crate) fn new() -> Self {
+        Self {
+            dropped: 0,
+            marked: 0,
+            kept: None,
+        }
+    }
+
+    pub(crate) fn drop(&mut self, packet: P) {
+        self.dropped += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.push_back(packet);
+        }
+    }
 }
 
 /// State of CoDel on one queue; names as in RFC 8289 section 5.
@@ -49,7 +69,7 @@ impl Codel {
         fifo: &mut Fifo<P>,
         now: u64,
         params: &Params,
-        tally: &mut Tally,
+        tally: &mut Tally<P>,
     ) -> Option<Waiting<P>> {
         let (mut head, mut late) = self.next(fifo, now, params);
         if self.dropping {
@@ -113,7 +133,7 @@ impl Codel {
 }
 
 /// Mark the packet, or take and drop it; whether it was marked.
-fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut Tally) -> bool {
+fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut Tally<P>) -> bool {
     match head {
         Some(waiting) if params.ecn && waiting.packet.is_ecn_capable() => {
             waiting.packet.mark_ce();
@@ -121,7 +141,9 @@ fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut
             true
         }
         _ => {
-            tally.dropped += u64::from(head.take().is_some());
+            if let Some(waiting) = head.take() {
+                tally.drop(waiting.packet);
+            }
             false
         }
     }

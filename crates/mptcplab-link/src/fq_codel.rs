@@ -74,23 +74,19 @@ impl<P: Packet> FqCodel<P> {
         index
     }
 
-    /// Drop the head of the queue with most bytes (RFC 8290 section 4.1.2), of which there must be one; whether this was
-    /// the last packet of the bucket `of`.
-    pub(crate) fn drop_from_fattest(&mut self, of: u32) -> bool {
-        let Some(fattest) = self.fattest() else {
-            return false;
-        };
+    /// Take the head of the queue with most bytes to drop it (RFC 8290 section 4.1.2), and say whether that was the last
+    /// packet of the bucket `of`.
+    pub(crate) fn pop_from_fattest(&mut self, of: u32) -> Option<(P, bool)> {
+        let fattest = self.fattest()?;
         let bucket = &mut self.buckets[fattest as usize];
-        let Some(dropped) = bucket.fifo.pop() else {
-            return false;
-        };
+        let head = bucket.fifo.pop()?;
         self.packets -= 1;
-        self.bytes -= u64::from(dropped.bytes);
-        fattest == of && bucket.fifo.len() == 0
+        self.bytes -= u64::from(head.bytes);
+        Some((head.packet, fattest == of && bucket.fifo.len() == 0))
     }
 
     /// The next packet to send (RFC 8290 section 4.2).
-    pub(crate) fn pop(&mut self, now: u64, tally: &mut Tally) -> Option<Waiting<P>> {
+    pub(crate) fn pop(&mut self, now: u64, tally: &mut Tally<P>) -> Option<Waiting<P>> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new {

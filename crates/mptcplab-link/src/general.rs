@@ -33,6 +33,8 @@ struct Stages<P> {
     propagating: VecDeque<(u64, P)>,
     delay_ns: u64,
     counters: Counters,
+    /// Drops and marks after acceptance, not among `counters`.
+    tally: Tally<P>,
     departed_pkts: u64,
 }
 
@@ -57,6 +59,7 @@ impl<P: Packet> General<P> {
                 propagating: VecDeque::new(),
                 delay_ns: config.delay_ns,
                 counters: Counters::default(),
+                tally: Tally::new(),
                 departed_pkts: 0,
             },
             transmitter: match &config.trace {
@@ -123,7 +126,20 @@ impl<P: Packet> General<P> {
         self.advance(now);
         let stages = &mut self.stages;
         let (packets, bytes) = (stages.queue.len(), stages.queue.bytes());
-        stages.counters.report(packets, bytes, stages.departed_pkts)
+        let mut stats = stages.counters.report(packets, bytes, stages.departed_pkts);
+        stats.dropped_queue_pkts += stages.tally.dropped;
+        stats.marked_pkts += stages.tally.marked;
+        stats
+    }
+
+    /// Keep the packets that are dropped after acceptance.
+    pub(crate) fn keep_dropped(&mut self) {
+        self.stages.tally.kept.get_or_insert_default();
+    }
+
+    /// The oldest packet that was kept.
+    pub(crate) fn take_dropped(&mut self) -> Option<P> {
+        self.stages.tally.kept.as_mut()?.pop_front()
     }
 
     pub(crate) fn in_transit(&self) -> u64 {
@@ -264,19 +280,15 @@ impl<P: Packet> General<P> {
     /// Drop from the fattest flow queues until they are within the limit; whether the packet that has just entered
     /// `bucket` was dropped, which `enqueue` counts.
     fn limit_flows(&mut self, bucket: u32) -> bool {
-        let Stages {
-            queue: Queue::FqCodel(flows),
-            counters,
-            ..
-        } = &mut self.stages
-        else {
+        let Queue::FqCodel(flows) = &mut self.stages.queue else {
             return false;
         };
         while !self.limit.holds(flows.len(), flows.bytes()) {
-            if flows.drop_from_fattest(bucket) {
-                return true;
+            match flows.pop_from_fattest(bucket) {
+                Some((packet, false)) => self.stages.tally.drop(packet),
+                Some((_, true)) => return true,
+                None => return false,
             }
-            counters.dropped_queue += 1;
         }
         false
     }
@@ -318,18 +330,16 @@ impl<P: Packet> General<P> {
     }
 
     fn check(&self) {
-        self.stages.counters.check(self.in_transit());
+        self.stages
+            .counters
+            .check(self.in_transit() + self.stages.tally.dropped);
     }
 }
 
 impl<P: Packet> Stages<P> {
     /// The packet that the queue discipline sends next; its wait ends here.
     fn next(&mut self, now: u64) -> Option<Waiting<P>> {
-        let mut tally = Tally::default();
-        let waiting = self.queue.pop(now, &mut tally);
-        self.counters.dropped_queue += tally.dropped;
-        self.counters.marked += tally.marked;
-        let waiting = waiting?;
+        let waiting = self.queue.pop(now, &mut self.tally)?;
         self.counters.waited(now - waiting.arrived_ns);
         Some(waiting)
     }
@@ -389,7 +399,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    fn pop(&mut self, now: u64, tally: &mut Tally) -> Option<Waiting<P>> {
+    fn pop(&mut self, now: u64, tally: &mut Tally<P>) -> Option<Waiting<P>> {
         match self {
             Self::Fifo(fifo) => fifo.pop(),
             Self::Codel(fifo, codel, params) => codel.dequeue(fifo, now, params, tally),

@@ -104,12 +104,13 @@ impl Counters {
         self.queue_delay_max_ns = self.queue_delay_max_ns.max(wait_ns);
     }
 
-    /// Packet conservation: what arrived was delivered, was dropped or is still here.
+    /// Packet conservation: what arrived was delivered, was dropped, or is `elsewhere`: still on the link, or counted in
+    /// another place.
     #[inline]
-    fn check(&self, in_transit: u64) {
+    fn check(&self, elsewhere: u64) {
         debug_assert_eq!(
             self.arrived,
-            self.delivered + self.dropped_random + self.dropped_queue + in_transit,
+            self.delivered + self.dropped_random + self.dropped_queue + elsewhere,
             "packet conservation"
         );
     }
@@ -221,6 +222,23 @@ impl<P: Packet> Link<P> {
         match &self.machine {
             Machine::Fused(fused) => fused.delivered_pkts(),
             Machine::General(general) => general.delivered_pkts(),
+        }
+    }
+
+    /// Keep packets that are dropped after [`enqueue`](Self::enqueue) said [`Verdict::Queued`], for an owner that must
+    /// know of them and calls [`take_dropped`](Self::take_dropped); otherwise they are just counted.
+    pub fn keep_dropped(&mut self) {
+        if let Machine::General(general) = &mut self.machine {
+            general.keep_dropped();
+        }
+    }
+
+    /// The oldest packet that was dropped after it had been accepted (CoDel, FQ-CoDel) and not yet taken. `enqueue`,
+    /// `poll` and `stats` may drop packets; without [`keep_dropped`](Self::keep_dropped) there is never one here.
+    pub fn take_dropped(&mut self) -> Option<P> {
+        match &mut self.machine {
+            Machine::Fused(_) => None,
+            Machine::General(general) => general.take_dropped(),
         }
     }
 

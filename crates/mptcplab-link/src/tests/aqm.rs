@@ -323,6 +323,42 @@ fn fq_codel_overflow_can_hit_the_arrival_itself() {
     assert_eq!(link.stats(0).dropped_queue_pkts, 1);
 }
 
+#[test]
+fn dropped_packets_come_back_to_an_owner_who_wants_them() {
+    for (aqm, queue) in [(CODEL, 1000), (FQ_CODEL, 1000), (FQ_CODEL, 9)] {
+        let queue = QueueLimit::Packets(queue);
+        let mut link = link(&LinkConfig {
+            queue,
+            ..bottleneck(aqm)
+        });
+        link.keep_dropped();
+        let stream = |flow, gap_ns| Stream {
+            flow,
+            gap_ns,
+            start_ns: u64::from(flow),
+            bytes: 1250,
+        };
+        let out = offer(
+            &mut link,
+            &[stream(1, 1_600_000), stream(2, 2_100_000)],
+            false,
+            3_000 * MS,
+        );
+        let dropped: Vec<Parcel> = std::iter::from_fn(|| link.take_dropped()).collect();
+        let stats = link.stats(3_000 * MS);
+        assert!(dropped.len() > 10);
+        assert_eq!(
+            dropped.len() as u64,
+            stats.dropped_queue_pkts,
+            "nothing was refused on arrival"
+        );
+        assert!(dropped.iter().all(|lost| {
+            out.iter()
+                .all(|(_, parcel)| (parcel.flow, parcel.id) != (lost.flow, lost.id))
+        }));
+    }
+}
+
 /// RED between 20 and 60 packets, at most 10 %, gentle.
 const RED: Aqm = Aqm::Red {
     min_pkts: 20.0,
