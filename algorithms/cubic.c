@@ -283,12 +283,16 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		cubic_avoid_congestion(sk, acked);
 }
 
-/* b w: w <= 2^30 in Q10, b < 2^16 in Q16. */
+/*
+ * b w: w <= 2^30 in Q10, b < 2^16 in Q16. The fraction is kept for when the engine sets
+ * this window: at small windows the curve would otherwise start from a part of a packet less.
+ */
 CC_HOOK(u32, cubic_ssthresh, struct sock *sk)
 {
 	struct cubic *state = cubic_state(sk);
 	u32 beta_q16 = CC_PARAM(sk, cubic, beta);
 	u64 w_q10 = cubic_own_q10(sk);
+	u64 reduced_q26 = cc_mul(w_q10, beta_q16);
 	u64 peak_q10 = w_q10;
 
 	if (CC_PARAM(sk, cubic, fast_convergence) && w_q10 < state->w_max_q10)
@@ -297,7 +301,8 @@ CC_HOOK(u32, cubic_ssthresh, struct sock *sk)
 	state->prior_q10 = (u32)w_q10;
 	state->in_epoch = 0;
 	state->reduced = 1;
-	return cc_max((u32)(cc_mul(w_q10, beta_q16) >> 26), CC_FLOOR_SINGLE);
+	cc_set_credit(sk, (u32)(reduced_q26 >> 26), (reduced_q26 & ((1u << 26) - 1)) << 14);
+	return cc_max((u32)(reduced_q26 >> 26), CC_FLOOR_SINGLE);
 }
 
 CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
@@ -309,6 +314,7 @@ CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
 	state->in_epoch = 0;
 	state->reduced = 0;
 	state->found = 0;
+	cc_set_credit(sk, 0, 0);
 	hystart_begin_round(sk);
 }
 

@@ -9,6 +9,7 @@
 mod ffi;
 mod registry;
 mod sock;
+pub mod vectors;
 
 pub use registry::{Algorithm, FieldSpec, ParamError, ParamSpec, algorithms, find};
 pub use sock::{
