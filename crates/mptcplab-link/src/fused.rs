@@ -2,40 +2,33 @@
 //!
 //! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
 //! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
-//! in this order; `departed` says how many of them are propagating and is brought up to date only when someone asks.
+//! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
 
 use crate::loss::LossProcess;
 use crate::red::{IDLE_PACKET_BYTES, Red, Signal};
+use crate::ring::Ring;
 use crate::rng::Rng;
 use crate::service::{Instant, Rate};
 use crate::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
-use std::collections::VecDeque;
-
-/// A packet and the time at which it arrives at the far end: 32 bytes in the simulator.
-#[derive(Debug)]
-struct Entry<P> {
-    deliver_ns: u64,
-    packet: P,
-}
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
     /// With fewer packets than this waiting or in service there is room, and nobody need ask; all the more with fewer in
     /// the ring, whatever has departed.
     ask_from: usize,
-    ring: VecDeque<Entry<P>>,
+    ring: Ring<P>,
     /// A fast one.
     rate: Rate,
     /// When the last accepted packet is fully serialised.
     free: Instant,
     delay_ns: u64,
     overhead_bytes: u32,
-    /// Packets at the front of the ring that are known to be fully serialised.
-    departed: usize,
+    /// Position in the ring of the first packet that is not known to be fully serialised.
+    serving: usize,
     counters: Counters,
     loss: LossProcess,
     limit: QueueLimit,
-    /// Bytes of the packets in the ring behind the departed ones.
+    /// Layer-2 bytes of the packets in service and waiting.
     backlog_bytes: u64,
     red: Option<Box<Red>>,
     ecn: bool,
@@ -61,12 +54,12 @@ impl<P: Packet> Fused<P> {
         };
         Some(Self {
             ask_from,
-            ring: VecDeque::new(),
+            ring: Ring::new(),
             rate,
             free: Instant::ZERO,
             delay_ns: config.delay_ns,
             overhead_bytes: config.overhead_bytes,
-            departed: 0,
+            serving: 0,
             counters: Counters::default(),
             loss: LossProcess::new(config.loss, rng.fork("loss")),
             limit: config.queue,
@@ -94,7 +87,7 @@ impl<P: Packet> Fused<P> {
         self.backlog_bytes += u64::from(bytes);
         let deliver_ns = self.free.ns() + self.delay_ns;
         *next_ns = deliver_ns.min(*next_ns);
-        self.ring.push_back(Entry { deliver_ns, packet });
+        self.ring.push(deliver_ns, packet);
         self.check();
         Verdict::Queued
     }
@@ -104,21 +97,21 @@ impl<P: Packet> Fused<P> {
         if now < *next_ns {
             return None;
         }
-        let packet = self.ring.pop_front()?.packet;
+        let position = self.ring.head();
+        let packet = self.ring.pop()?;
         self.counters.delivered += 1;
-        if self.departed > 0 {
-            self.departed -= 1;
-        } else {
-            self.depart(self.bytes(&packet));
+        if position == self.serving {
+            self.serve_next(self.bytes(&packet));
         }
-        *next_ns = self.ring.front().map_or(u64::MAX, |entry| entry.deliver_ns);
+        *next_ns = self.ring.next_ns();
         self.check();
         Some(packet)
     }
 
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
         self.advance(now);
-        let departed_pkts = self.counters.delivered + self.departed as u64;
+        let propagating = self.ring.len() - self.unsent();
+        let departed_pkts = self.counters.delivered + propagating as u64;
         let (waiting, waiting_bytes) = (self.waiting(), self.waiting_bytes());
         self.counters.report(waiting, waiting_bytes, departed_pkts)
     }
@@ -137,50 +130,58 @@ impl<P: Packet> Fused<P> {
         packet.ip_bytes() + self.overhead_bytes
     }
 
-    /// The first packet that has not departed does so.
+    /// The packet in service, of this length, has ended.
     #[inline]
-    fn depart(&mut self, bytes: u32) {
+    fn serve_next(&mut self, bytes: u32) {
         self.backlog_bytes -= u64::from(bytes);
         self.counters.departed_bytes += u64::from(bytes);
+        self.serving = self.serving.wrapping_add(1);
     }
 
-    /// Bring `departed` up to date.
+    /// Bring `serving` up to date.
     #[inline]
     fn advance(&mut self, now: u64) {
         let horizon = now + self.delay_ns;
-        while let Some(entry) = self.ring.get(self.departed)
-            && entry.deliver_ns <= horizon
+        while self.serving != self.ring.tail()
+            && let Some((deliver_ns, packet)) = self.ring.get(self.serving)
+            && deliver_ns <= horizon
         {
-            self.depart(self.bytes(&entry.packet));
-            self.departed += 1;
+            self.serve_next(self.bytes(packet));
         }
+    }
+
+    /// Packets in service and behind it, as of the last `advance`.
+    #[inline]
+    fn unsent(&self) -> usize {
+        self.ring.tail().wrapping_sub(self.serving)
     }
 
     /// Packets behind the one in service, as of the last `advance`.
     fn waiting(&self) -> usize {
-        (self.ring.len() - self.departed).saturating_sub(1)
+        self.unsent().saturating_sub(1)
     }
 
     /// Their layer-2 bytes.
     fn waiting_bytes(&self) -> u64 {
-        let serving = self
-            .ring
-            .get(self.departed)
-            .map_or(0, |entry| self.bytes(&entry.packet));
-        self.backlog_bytes - u64::from(serving)
+        let in_service = if self.unsent() == 0 {
+            None
+        } else {
+            self.ring.get(self.serving)
+        };
+        self.backlog_bytes - in_service.map_or(0, |(_, packet)| u64::from(self.bytes(packet)))
     }
 
     /// Whether the queue takes this packet now; RED may mark it.
     #[inline]
     fn has_room(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
         self.advance(now);
-        self.ring.len() - self.departed < self.ask_from || self.admit(now, bytes, packet)
+        self.unsent() < self.ask_from || self.admit(now, bytes, packet)
     }
 
     /// The decision that needs more than the number of packets.
     #[inline(never)]
     fn admit(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
-        let idle = self.ring.len() == self.departed;
+        let idle = self.unsent() == 0;
         let waiting = self.waiting();
         let room = idle
             || self

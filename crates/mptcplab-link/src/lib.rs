@@ -19,6 +19,7 @@ mod general;
 mod loss;
 mod opportunities;
 mod red;
+mod ring;
 pub mod rng;
 mod service;
 mod transmitter;
