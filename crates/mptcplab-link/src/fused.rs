@@ -5,7 +5,7 @@
 //! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
 
 use crate::loss::LossProcess;
-use crate::red::{IDLE_PACKET_BYTES, Red, Signal};
+use crate::red::{IDLE_PACKET_BYTES, Red};
 use crate::ring::Ring;
 use crate::rng::Rng;
 use crate::service::{Instant, Rate};
@@ -31,7 +31,6 @@ pub(crate) struct Fused<P> {
     /// Layer-2 bytes of the packets in service and waiting.
     backlog_bytes: u64,
     red: Option<Box<Red>>,
-    ecn: bool,
 }
 
 impl<P: Packet> Fused<P> {
@@ -45,7 +44,7 @@ impl<P: Packet> Fused<P> {
         if !rate.is_fast() {
             return None;
         }
-        let red = Red::new(&config.aqm, rng).map(Box::new);
+        let red = Red::new(config, rng).map(Box::new);
         let ask_from = match config.queue {
             _ if red.is_some() => 0,
             QueueLimit::Packets(limit) => limit as usize + 1,
@@ -65,7 +64,6 @@ impl<P: Packet> Fused<P> {
             limit: config.queue,
             backlog_bytes: 0,
             red,
-            ecn: config.ecn,
         })
     }
 
@@ -196,19 +194,8 @@ impl<P: Packet> Fused<P> {
         } else {
             0
         };
-        match red.arrival(waiting, idle_pkts) {
-            _ if !room => {
-                red.overflow();
-                false
-            }
-            Signal::Pass => true,
-            Signal::Early if self.ecn && packet.is_ecn_capable() => {
-                packet.mark_ce();
-                self.counters.marked += 1;
-                true
-            }
-            Signal::Early | Signal::Forced => false,
-        }
+        let marked = &mut self.counters.marked;
+        red.lets_in((waiting, idle_pkts), room, packet, marked)
     }
 
     #[inline]

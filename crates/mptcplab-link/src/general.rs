@@ -5,7 +5,7 @@ use crate::fifo::{Fifo, Waiting};
 use crate::fq_codel::FqCodel;
 use crate::loss::LossProcess;
 use crate::opportunities::Opportunities;
-use crate::red::{IDLE_PACKET_BYTES, Red, Signal};
+use crate::red::{IDLE_PACKET_BYTES, Red};
 use crate::rng::Rng;
 use crate::transmitter::{RateTransmitter, TraceTransmitter};
 use crate::{Aqm, Change, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
@@ -19,7 +19,6 @@ pub(crate) struct General<P> {
     red: Option<Red>,
     limit: QueueLimit,
     overhead_bytes: u32,
-    ecn: bool,
     up: bool,
     schedule: Vec<Change>,
     changes_applied: usize,
@@ -67,10 +66,9 @@ impl<P: Packet> General<P> {
                 None => Transmitter::Rate(RateTransmitter::new(config.rate_bps)),
             },
             loss: LossProcess::new(config.loss, rng.fork("loss")),
-            red: Red::new(&config.aqm, rng),
+            red: Red::new(config, rng),
             limit: config.queue,
             overhead_bytes: config.overhead_bytes,
-            ecn: config.ecn,
             up: true,
             schedule: config.schedule.clone(),
             changes_applied: 0,
@@ -313,20 +311,9 @@ impl<P: Packet> General<P> {
             Transmitter::Rate(rate) if rate.is_idle() => rate.idle_packets(now, IDLE_PACKET_BYTES),
             _ => 0,
         };
-        let signal = red.arrival(self.stages.queue.len(), idle_pkts);
-        if !room {
-            red.overflow();
-            return false;
-        }
-        match signal {
-            Signal::Pass => true,
-            Signal::Early if self.ecn && packet.is_ecn_capable() => {
-                packet.mark_ce();
-                self.stages.counters.marked += 1;
-                true
-            }
-            Signal::Early | Signal::Forced => false,
-        }
+        let waiting = self.stages.queue.len();
+        let marked = &mut self.stages.counters.marked;
+        red.lets_in((waiting, idle_pkts), room, packet, marked)
     }
 
     fn check(&self) {

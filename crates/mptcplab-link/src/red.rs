@@ -1,7 +1,7 @@
 //! Random early detection (Floyd & Jacobson 1993), gentle variant (Floyd 2000), in fixed point.
 
-use crate::Aqm;
 use crate::rng::{Probability, Rng};
+use crate::{Aqm, LinkConfig, Packet};
 
 /// 1.0 with 32 fractional bits.
 const ONE_Q32: u64 = 1 << 32;
@@ -12,7 +12,7 @@ pub(crate) const IDLE_PACKET_BYTES: u32 = 1000;
 
 /// What RED says about an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
+enum Signal {
     /// Let it in.
     Pass,
     /// Mark it, or drop it if it is not ECN-capable.
@@ -31,18 +31,20 @@ pub(crate) struct Red {
     average_q32: u64,
     /// Packets let in since the last signal while the average was above the minimum; `None` below it.
     spacing: Option<u64>,
+    /// Mark ECN-capable packets instead of dropping them.
+    ecn: bool,
     rng: Rng,
 }
 
 impl Red {
-    /// `None` unless `aqm` is RED.
-    pub(crate) fn new(aqm: &Aqm, rng: &Rng) -> Option<Self> {
+    /// `None` unless the link uses RED.
+    pub(crate) fn new(config: &LinkConfig, rng: &Rng) -> Option<Self> {
         let Aqm::Red {
             min_pkts,
             max_pkts,
             max_p,
             weight,
-        } = *aqm
+        } = config.aqm
         else {
             return None;
         };
@@ -55,12 +57,38 @@ impl Red {
             weight_q32: q32(weight).min(ONE_Q32),
             average_q32: 0,
             spacing: None,
+            ecn: config.ecn,
             rng: rng.fork("red"),
         })
     }
 
+    /// Whether a packet that arrives gets in, where the queue has `room` for it or not; RED may mark it. See
+    /// [`arrival`](Self::arrival) for `waiting` and `idle`.
+    pub(crate) fn lets_in<P: Packet>(
+        &mut self,
+        (waiting, idle): (usize, u64),
+        room: bool,
+        packet: &mut P,
+        marked: &mut u64,
+    ) -> bool {
+        match self.arrival(waiting, idle) {
+            _ if !room => {
+                // A packet lost to a full queue counts as a signal.
+                self.spacing = Some(0);
+                false
+            }
+            Signal::Pass => true,
+            Signal::Early if self.ecn && packet.is_ecn_capable() => {
+                packet.mark_ce();
+                *marked += 1;
+                true
+            }
+            Signal::Early | Signal::Forced => false,
+        }
+    }
+
     /// A packet arrives and finds `waiting` packets, after `idle` packets could have been sent on an idle link.
-    pub(crate) fn arrival(&mut self, waiting: usize, idle: u64) -> Signal {
+    fn arrival(&mut self, waiting: usize, idle: u64) -> Signal {
         self.decay(idle);
         self.sample(waiting as u64);
         if self.average_q32 < self.min_q32 {
@@ -81,11 +109,6 @@ impl Red {
         }
         self.spacing = Some(count);
         Signal::Pass
-    }
-
-    /// The queue was full: the packet is lost and counts as a signal.
-    pub(crate) fn overflow(&mut self) {
-        self.spacing = Some(0);
     }
 
     /// average += weight * (waiting - average)
@@ -129,13 +152,16 @@ mod tests {
     use super::*;
 
     fn red(min_pkts: f64, max_pkts: f64, max_p: f64, weight: f64) -> Red {
-        let aqm = Aqm::Red {
-            min_pkts,
-            max_pkts,
-            max_p,
-            weight,
+        let config = LinkConfig {
+            aqm: Aqm::Red {
+                min_pkts,
+                max_pkts,
+                max_p,
+                weight,
+            },
+            ..crate::tests::config()
         };
-        Red::new(&aqm, &Rng::new(5, 0, "test", "red")).expect("is RED")
+        Red::new(&config, &Rng::new(5, 0, "test", "red")).expect("is RED")
     }
 
     fn average(red: &Red) -> f64 {

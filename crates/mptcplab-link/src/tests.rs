@@ -46,7 +46,7 @@ fn parcel(id: u32, bytes: u32) -> Parcel {
 }
 
 /// 10 Mbit/s, 20 ms, Ethernet headers, 5 waiting packets: a full packet lasts 1,211,200 ns.
-fn config() -> LinkConfig {
+pub(crate) fn config() -> LinkConfig {
     LinkConfig {
         rate_bps: 10_000_000,
         delay_ns: 20 * MS,
