@@ -115,7 +115,7 @@ fn add_connection(
             ));
         }
         let id = engine
-            .net
+            .world.net
             .add_route(&paths.local(&subflow.path), &paths.local(&subflow.reverse));
         let config = sender_config(t);
         let stream = Rng::new(
@@ -139,7 +139,7 @@ fn add_connection(
             .last()
             .ok_or_else(|| unsupported(flow, "path of no links", k))?;
         sender.overhead_bytes = run.links[last].config.overhead_bytes;
-        engine.rec.add_sender(f as u32, k as u32);
+        engine.world.rec.add_sender(f as u32, k as u32);
         engine.senders.push(sender);
         engine
             .receivers
@@ -226,7 +226,7 @@ fn add_udp(engine: &mut Engine, run: &Run, f: usize, u: &UdpFlow, paths: &Paths)
     let flow = &run.flows[f];
     let mut rng = Rng::new(run.seed, run.rep, "flow", &flow.name);
     let start_ns = draw_start(flow.start, &mut rng);
-    let id = engine.net.add_route(&paths.local(&u.path), &[]);
+    let id = engine.world.net.add_route(&paths.local(&u.path), &[]);
     engine.udp.push(UdpSource::new(
         UdpConfig {
             flow: f as u32,

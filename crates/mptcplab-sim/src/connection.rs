@@ -3,7 +3,7 @@
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers.
 
 use crate::event::{NEVER, Timer};
-use crate::net::Ctx;
+use crate::net::World;
 use crate::packet::WINDOW_UNLIMITED;
 use crate::reassembly::{Arrival, Reassembly};
 use crate::scheduler::Scheduler;
@@ -158,7 +158,7 @@ impl Connection {
 
     /// Send what may be sent. `senders` are all subflows of this part of the topology.
     #[inline]
-    pub(crate) fn push(&mut self, cx: &mut Ctx, senders: &mut [Sender]) {
+    pub(crate) fn push(&mut self, cx: &mut World, senders: &mut [Sender]) {
         if self.subflows.len() == 1 && self.reinject.is_empty() {
             let sender = &mut senders[self.subflows.start];
             self.push_single(cx, sender);
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     #[inline]
-    fn push_single(&mut self, cx: &mut Ctx, sender: &mut Sender) {
+    fn push_single(&mut self, cx: &mut World, sender: &mut Sender) {
         if sender.phase != Phase::Established {
             return;
         }
@@ -185,7 +185,7 @@ impl Connection {
         self.note_blocked(cx.now, !full);
     }
 
-    fn push_scheduled(&mut self, cx: &mut Ctx, senders: &mut [Sender]) {
+    fn push_scheduled(&mut self, cx: &mut World, senders: &mut [Sender]) {
         let base = self.subflows.start as u32;
         for sender in senders.iter_mut() {
             self.send_assigned(cx, sender);
@@ -224,7 +224,7 @@ impl Connection {
 
     /// Send what the scheduler gave to a subflow, as far as its window allows.
     #[inline]
-    fn send_assigned(&mut self, cx: &mut Ctx, sender: &mut Sender) {
+    fn send_assigned(&mut self, cx: &mut World, sender: &mut Sender) {
         while !sender.assigned.is_empty() && sender.phase == Phase::Established && sender.has_room()
         {
             if sender.is_paced_out(cx) {
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// Data of failed subflows go first, each on a subflow other than the one that failed with them.
-    fn push_reinjections(&mut self, cx: &mut Ctx, senders: &mut [Sender], base: u32) {
+    fn push_reinjections(&mut self, cx: &mut World, senders: &mut [Sender], base: u32) {
         while let Some(&(dsn, origin)) = self.reinject.front() {
             if dsn < self.una {
                 self.reinject.pop_front();
@@ -274,7 +274,7 @@ impl Connection {
     }
 
     /// Send a tail loss probe with new data if there is any. Returns whether it did.
-    pub(crate) fn push_probe(&mut self, cx: &mut Ctx, sender: &mut Sender) -> bool {
+    pub(crate) fn push_probe(&mut self, cx: &mut World, sender: &mut Sender) -> bool {
         if self.mptcp || !self.has_sendable() || sender.recovery.tlp_high_seq.is_some() {
             return false;
         }
@@ -307,7 +307,7 @@ impl Connection {
     }
 
     /// Mark a subflow that timed out as failed if another one can take over.
-    pub(crate) fn note_timeout(&mut self, cx: &mut Ctx, senders: &mut [Sender], i: usize) {
+    pub(crate) fn note_timeout(&mut self, cx: &mut World, senders: &mut [Sender], i: usize) {
         let others = self
             .subflows
             .clone()
@@ -432,7 +432,7 @@ impl ConnectionReceiver {
 
     /// Take in a segment's data.
     #[inline]
-    pub(crate) fn on_data(&mut self, cx: &mut Ctx, flow: u32, dsn: u32, srtt_us: u32) {
+    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32, srtt_us: u32) {
         match self.order.insert(dsn) {
             Arrival::InOrder(_) => {
                 if !self.first_byte {

@@ -3,7 +3,7 @@
 use crate::connection::Connection;
 use crate::event::{NEVER, TimerKind, Timers};
 use crate::handshake;
-use crate::net::{Ctx, Net, Step};
+use crate::net::{Net, World};
 use crate::packet::{Kind, Packet};
 use crate::receiver::{AckPolicy, Receiver};
 use crate::record::Recorder;
@@ -20,10 +20,7 @@ use std::sync::atomic::Ordering;
 const CONTROL_EVERY: u64 = 1 << 16;
 
 pub(crate) struct Engine {
-    pub(crate) now: u64,
-    pub(crate) net: Net,
-    pub(crate) timers: Timers,
-    pub(crate) rec: Recorder,
+    pub(crate) world: World,
     pub(crate) conns: Vec<Connection>,
     pub(crate) senders: Vec<Sender>,
     pub(crate) receivers: Vec<Receiver>,
@@ -37,24 +34,10 @@ pub(crate) struct Engine {
     pub(crate) events: u64,
 }
 
-macro_rules! cx {
-    ($s:ident) => {
-        &mut Ctx {
-            now: $s.now,
-            net: &mut $s.net,
-            timers: &mut $s.timers,
-            rec: &mut $s.rec,
-        }
-    };
-}
-
 impl Engine {
     pub(crate) fn new(net: Net) -> Self {
         Self {
-            now: 0,
-            net,
-            timers: Timers::default(),
-            rec: Recorder::new(),
+            world: World { now: 0, net, timers: Timers::default(), rec: Recorder::new() },
             conns: Vec::new(),
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -70,12 +53,12 @@ impl Engine {
     /// Arm the timers that start everything.
     pub(crate) fn start(&mut self) {
         for (i, conn) in self.conns.iter_mut().enumerate() {
-            self.timers
+            self.world.timers
                 .set(&mut conn.timer, conn.start_ns, TimerKind::App, i as u32);
         }
         for (i, source) in self.udp.iter_mut().enumerate() {
             let at = source.start_ns();
-            self.timers
+            self.world.timers
                 .set(&mut source.timer, at, TimerKind::Udp, i as u32);
         }
     }
@@ -90,8 +73,8 @@ impl Engine {
     ) -> Result<(), SimError> {
         let mut reported = 0;
         loop {
-            let (link_at, link) = self.net.first();
-            let timer_at = self.timers.first();
+            let (link_at, link) = self.world.net.first();
+            let timer_at = self.world.timers.first();
             let at = link_at.min(timer_at);
             if at > clock.next() {
                 self.sample_until(at.min(end + 1), clock);
@@ -99,7 +82,7 @@ impl Engine {
             if at > end {
                 break;
             }
-            self.now = at;
+            self.world.now = at;
             self.events += 1;
             if link_at <= timer_at {
                 self.on_link(link);
@@ -112,37 +95,37 @@ impl Engine {
                 }
                 control
                     .simulated_ns
-                    .fetch_add((self.now - reported) / share, Ordering::Relaxed);
-                reported = self.now;
+                    .fetch_add((self.world.now - reported) / share, Ordering::Relaxed);
+                reported = self.world.now;
             }
         }
-        self.now = end;
+        self.world.now = end;
         control
             .simulated_ns
             .fetch_add((end - reported) / share, Ordering::Relaxed);
         if cfg!(debug_assertions) {
-            self.net.check_conservation(end);
+            self.world.net.check_conservation(end);
         }
         Ok(())
     }
 
     #[inline]
     fn on_link(&mut self, link: usize) {
-        let step = self.net.step(self.now, link);
+        let arrived = self.world.net.step(self.world.now, link);
         if self.has_schedules {
             self.log_changes(link);
         }
-        if let Step::Delivered(packet) = step {
+        if let Some(packet) = arrived {
             self.deliver(&packet);
         }
     }
 
     fn log_changes(&mut self, link: usize) {
-        let applied = self.net.links_mut()[link].changes_applied();
+        let applied = self.world.net.links_mut()[link].changes_applied();
         let (id, logged) = &mut self.link_ids[link];
         while *logged < applied {
-            self.rec
-                .link_event(self.now, EventKind::LinkChanged, *id, *logged as u64);
+            self.world.rec
+                .link_event(self.world.now, EventKind::LinkChanged, *id, *logged as u64);
             *logged += 1;
         }
     }
@@ -169,7 +152,7 @@ impl Engine {
         let (srtt_us, c) = (sender.sock.tp.srtt_us, sender.conn as usize);
         let conn = &mut self.conns[c];
         let receiver = &mut self.receivers[i];
-        let cx = cx!(self);
+        let cx = &mut self.world;
         let policy = receiver.on_data(packet, payload);
         conn.rx.on_data(cx, conn.flow, packet.dsn, srtt_us);
         match policy {
@@ -186,12 +169,12 @@ impl Engine {
         let i = packet.subflow();
         let sender = &mut self.senders[i];
         if sender.phase != Phase::Established {
-            self.net.sacks.release(packet.sack);
+            self.world.net.sacks.release(packet.sack);
             return;
         }
         let c = sender.conn as usize;
         let conn = &mut self.conns[c];
-        let cx = cx!(self);
+        let cx = &mut self.world;
         conn.on_data_ack(packet.dsn, packet.wnd);
         sender.on_ack(cx, &mut conn.cc, packet);
         if sender.failed && sender.retransmits == 0 {
@@ -204,7 +187,7 @@ impl Engine {
         conn.push(cx, &mut self.senders);
         if hold {
             let sent_new = self.senders[i].sock.tp.snd_nxt != before;
-            self.senders[i].finish_frto_probe(cx!(self), sent_new);
+            self.senders[i].finish_frto_probe(&mut self.world, sent_new);
         }
         if self.per_ack {
             self.sample_subflow(i);
@@ -220,7 +203,7 @@ impl Engine {
         let config = &self.senders[i].config;
         let (mptcp, ack_header) = (config.mptcp, config.ack_header);
         if let Some(reply) = handshake::answer(packet, mptcp, self.joins(i), ack_header) {
-            self.net.send(self.now, reply);
+            self.world.net.send(self.world.now, reply);
         }
     }
 
@@ -229,7 +212,7 @@ impl Engine {
         let joins = self.joins(i);
         let sender = &mut self.senders[i];
         let ready = match packet.kind() {
-            Kind::SynAck => sender.on_syn_ack(cx!(self), joins),
+            Kind::SynAck => sender.on_syn_ack(&mut self.world, joins),
             _ => sender.phase == Phase::JoinSent,
         };
         if !ready {
@@ -237,11 +220,11 @@ impl Engine {
         }
         let c = sender.conn as usize;
         let slot = (i - self.conns[c].subflows.start) as u32;
-        self.senders[i].establish(cx!(self), &mut self.conns[c], slot);
+        self.senders[i].establish(&mut self.world, &mut self.conns[c], slot);
         if slot == 0 {
             self.schedule_joins(c);
         }
-        self.conns[c].push(cx!(self), &mut self.senders);
+        self.conns[c].push(&mut self.world, &mut self.senders);
     }
 
     /// The connection is established: its further subflows may open.
@@ -249,19 +232,19 @@ impl Engine {
         for i in self.conns[c].subflows.clone().skip(1) {
             let sender = &mut self.senders[i];
             if sender.phase == Phase::Closed {
-                let at = sender.open_ns.max(self.now);
-                self.timers
+                let at = sender.open_ns.max(self.world.now);
+                self.world.timers
                     .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
             }
         }
     }
 
     fn on_timer(&mut self) {
-        let Some((at, kind, index)) = self.timers.pop() else {
+        let Some((at, kind, index)) = self.world.timers.pop() else {
             return;
         };
         let i = index as usize;
-        let timers = &mut self.timers;
+        let timers = &mut self.world.timers;
         let fires = match kind {
             TimerKind::App => timers.fires(&mut self.conns[i].timer, at, kind, index),
             TimerKind::Lifecycle => timers.fires(&mut self.senders[i].lifecycle, at, kind, index),
@@ -281,16 +264,16 @@ impl Engine {
             TimerKind::Pace => {
                 self.senders[i].paced_out = false;
                 let c = self.senders[i].conn as usize;
-                self.senders[i].retransmit_lost(cx!(self));
-                self.conns[c].push(cx!(self), &mut self.senders);
+                self.senders[i].retransmit_lost(&mut self.world);
+                self.conns[c].push(&mut self.world, &mut self.senders);
             }
-            TimerKind::Jitter => self.senders[i].release_held(cx!(self)),
+            TimerKind::Jitter => self.senders[i].release_held(&mut self.world),
             TimerKind::DelayedAck => self.send_delayed_ack(i),
             TimerKind::Udp => {
                 let flow = self.udp[i].flow;
-                if self.udp[i].on_timer(cx!(self), index) {
-                    self.rec
-                        .flow_event(self.now, EventKind::FlowStarted, flow, 0);
+                if self.udp[i].on_timer(&mut self.world, index) {
+                    self.world.rec
+                        .flow_event(self.world.now, EventKind::FlowStarted, flow, 0);
                 }
             }
         }
@@ -299,27 +282,27 @@ impl Engine {
     fn on_app(&mut self, c: usize) {
         let first = self.conns[c].subflows.start;
         let opening =
-            self.senders[first].phase == Phase::Closed && self.now < self.conns[c].stop_ns;
+            self.senders[first].phase == Phase::Closed && self.world.now < self.conns[c].stop_ns;
         traffic::on_app_timer(
-            cx!(self),
+            &mut self.world,
             &mut self.conns[c],
             c as u32,
             &mut self.app_rng[c],
         );
         if opening {
-            self.rec
-                .flow_event(self.now, EventKind::FlowStarted, self.conns[c].flow, 0);
+            self.world.rec
+                .flow_event(self.world.now, EventKind::FlowStarted, self.conns[c].flow, 0);
             self.open(first);
         }
-        self.conns[c].push(cx!(self), &mut self.senders);
+        self.conns[c].push(&mut self.world, &mut self.senders);
     }
 
     fn open(&mut self, i: usize) {
         let joins = self.joins(i);
-        self.senders[i].open(cx!(self), joins);
+        self.senders[i].open(&mut self.world, joins);
         let stop = self.senders[i].remove_ns;
         if stop != NEVER {
-            self.timers.set(
+            self.world.timers.set(
                 &mut self.senders[i].lifecycle,
                 stop,
                 TimerKind::Lifecycle,
@@ -330,11 +313,11 @@ impl Engine {
 
     fn on_lifecycle(&mut self, i: usize) {
         let sender = &mut self.senders[i];
-        if self.now >= sender.remove_ns {
+        if self.world.now >= sender.remove_ns {
             let c = sender.conn as usize;
             self.conns[c].reinject_from(sender, true);
-            sender.remove(cx!(self), &mut self.conns[c]);
-            self.conns[c].push(cx!(self), &mut self.senders);
+            sender.remove(&mut self.world, &mut self.conns[c]);
+            self.conns[c].push(&mut self.world, &mut self.senders);
         } else if sender.phase == Phase::Closed {
             self.open(i);
         }
@@ -345,17 +328,17 @@ impl Engine {
         let sender = &mut self.senders[i];
         let c = sender.conn as usize;
         match sender.phase {
-            Phase::SynSent | Phase::JoinSent => sender.retry_handshake(cx!(self), joins),
+            Phase::SynSent | Phase::JoinSent => sender.retry_handshake(&mut self.world, joins),
             Phase::Established => {
-                let timed_out = sender.on_timer(cx!(self), &mut self.conns[c].cc);
+                let timed_out = sender.on_timer(&mut self.world, &mut self.conns[c].cc);
                 if sender.recovery.probe_due {
-                    let sent_new = self.conns[c].push_probe(cx!(self), &mut self.senders[i]);
-                    self.senders[i].finish_probe(cx!(self), sent_new);
+                    let sent_new = self.conns[c].push_probe(&mut self.world, &mut self.senders[i]);
+                    self.senders[i].finish_probe(&mut self.world, sent_new);
                 }
                 if timed_out {
-                    self.conns[c].note_timeout(cx!(self), &mut self.senders, i);
+                    self.conns[c].note_timeout(&mut self.world, &mut self.senders, i);
                 }
-                self.conns[c].push(cx!(self), &mut self.senders);
+                self.conns[c].push(&mut self.world, &mut self.senders);
             }
             Phase::Closed | Phase::Removed => {}
         }
@@ -364,7 +347,7 @@ impl Engine {
     fn send_delayed_ack(&mut self, i: usize) {
         let conn = &self.conns[self.senders[i].conn as usize];
         let (next, window) = (conn.rx.next(), conn.rx.advertised());
-        let ack = self.receivers[i].make_ack(cx!(self), next, window);
-        self.net.send(self.now, ack);
+        let ack = self.receivers[i].make_ack(&mut self.world, next, window);
+        self.world.net.send(self.world.now, ack);
     }
 }

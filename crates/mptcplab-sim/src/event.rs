@@ -13,17 +13,17 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
 #[derive(Debug)]
 pub(crate) struct WinnerTree {
-    /// Leaves at `base..`, node 1 is the root; a node holds the winner of its children.
-    nodes: Vec<(u64, u32)>,
+    /// `time << 64 | index`: leaves at `base..`, node 1 is the root, a node holds the smaller of its children.
+    nodes: Vec<u128>,
     base: usize,
 }
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
         let base = sources.next_power_of_two().max(2);
-        let mut nodes = vec![(NEVER, 0); 2 * base];
-        for (i, leaf) in nodes[base..].iter_mut().enumerate() {
-            leaf.1 = i as u32;
+        let mut nodes = vec![u128::MAX; 2 * base];
+        for i in 0..base {
+            nodes[base + i] = Self::key(NEVER, i);
         }
         for p in (1..base).rev() {
             nodes[p] = nodes[2 * p];
@@ -31,26 +31,32 @@ impl WinnerTree {
         Self { nodes, base }
     }
 
+    #[inline]
+    fn key(at: u64, source: usize) -> u128 {
+        u128::from(at) << 64 | source as u128
+    }
+
     /// Time and index of the earliest source.
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
-        let (at, i) = self.nodes[1];
-        (at, i as usize)
+        let root = self.nodes[1];
+        ((root >> 64) as u64, root as u64 as usize)
     }
 
     /// Set the pending time of one source.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, at: u64) {
         let mut p = self.base + source;
-        self.nodes[p].0 = at;
+        let mut winner = Self::key(at, source);
+        let nodes = self.nodes.as_mut_slice();
+        nodes[p] = winner;
         while p > 1 {
+            winner = winner.min(nodes[p ^ 1]);
             p >>= 1;
-            let (l, r) = (self.nodes[2 * p], self.nodes[2 * p + 1]);
-            let winner = if r.0 < l.0 { r } else { l };
-            if self.nodes[p] == winner {
+            if nodes[p] == winner {
                 return;
             }
-            self.nodes[p] = winner;
+            nodes[p] = winner;
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::connection::Connection;
 use crate::event::{NEVER, TimerKind};
-use crate::net::Ctx;
+use crate::net::World;
 use crate::packet::{Kind, Packet, tick};
 use crate::rtt::RTO_INITIAL_NS;
 use crate::sender::{Phase, Sender};
@@ -19,7 +19,7 @@ const JOIN_BYTES: (u16, u16, u16) = (12, 16, 24);
 
 impl Sender {
     /// Send the SYN.
-    pub(crate) fn open(&mut self, cx: &mut Ctx, joins: bool) {
+    pub(crate) fn open(&mut self, cx: &mut World, joins: bool) {
         self.phase = Phase::SynSent;
         self.handshake_ns = cx.now;
         self.progress_ns = cx.now;
@@ -27,7 +27,7 @@ impl Sender {
         self.send_syn(cx, joins);
     }
 
-    fn send_syn(&mut self, cx: &mut Ctx, joins: bool) {
+    fn send_syn(&mut self, cx: &mut World, joins: bool) {
         let options = match (self.config.mptcp, joins) {
             (false, _) => 0,
             (true, false) => CAPABLE_BYTES.0,
@@ -36,7 +36,7 @@ impl Sender {
         self.send_control(cx, Kind::Syn, SYN_BYTES + options);
     }
 
-    fn send_control(&mut self, cx: &mut Ctx, kind: Kind, len: u16) {
+    fn send_control(&mut self, cx: &mut World, kind: Kind, len: u16) {
         let mut packet = Packet::new(kind, self.id, len);
         packet.ts = tick(cx.now);
         self.put_on_path(cx, packet);
@@ -50,7 +50,7 @@ impl Sender {
     }
 
     /// No answer to the handshake: try again, twice as late.
-    pub(crate) fn retry_handshake(&mut self, cx: &mut Ctx, joins: bool) {
+    pub(crate) fn retry_handshake(&mut self, cx: &mut World, joins: bool) {
         self.backoff += 1;
         match self.phase {
             Phase::SynSent => self.send_syn(cx, joins),
@@ -59,12 +59,12 @@ impl Sender {
         }
     }
 
-    fn send_join_ack(&mut self, cx: &mut Ctx) {
+    fn send_join_ack(&mut self, cx: &mut World) {
         self.send_control(cx, Kind::JoinAck, self.config.ack_header + JOIN_BYTES.2);
     }
 
     /// The SYN/ACK arrived. Returns whether the subflow may carry data now.
-    pub(crate) fn on_syn_ack(&mut self, cx: &mut Ctx, joins: bool) -> bool {
+    pub(crate) fn on_syn_ack(&mut self, cx: &mut World, joins: bool) -> bool {
         if self.phase != Phase::SynSent {
             return false;
         }
@@ -82,7 +82,7 @@ impl Sender {
     }
 
     /// The handshake is complete: the algorithm starts.
-    pub(crate) fn establish(&mut self, cx: &mut Ctx, conn: &mut Connection, slot: u32) {
+    pub(crate) fn establish(&mut self, cx: &mut World, conn: &mut Connection, slot: u32) {
         self.phase = Phase::Established;
         self.backoff = 0;
         self.timer.deadline = NEVER;
@@ -101,7 +101,7 @@ impl Sender {
     }
 
     /// Remove the subflow. Its data in flight have been handed to the others.
-    pub(crate) fn remove(&mut self, cx: &mut Ctx, conn: &mut Connection) {
+    pub(crate) fn remove(&mut self, cx: &mut World, conn: &mut Connection) {
         if self.phase == Phase::Established {
             self.sock.release(&mut conn.cc);
         }

@@ -84,9 +84,9 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
                 .map(|s| s.sock.algorithm().name().to_owned());
             outcome.subflow_cc[conn.flow as usize] = names.collect();
         }
-        outcome.tables.append(&mut engine.rec.tables);
+        outcome.tables.append(&mut engine.world.rec.tables);
         outcome.events += engine.events;
-        outcome.packet_hops += engine.net.crossed;
+        outcome.packet_hops += engine.world.net.crossed;
     }
     Ok(outcome)
 }

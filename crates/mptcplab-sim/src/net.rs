@@ -5,13 +5,13 @@ use crate::packet::Packet;
 use crate::record::Recorder;
 use mptcplab_link::{Link, LinkStats, Verdict};
 
-/// What an endpoint may touch while it handles an event.
-pub(crate) struct Ctx<'a> {
+/// The state that all endpoints share: time, links, timers and the trace.
+pub(crate) struct World {
     /// Simulated time.
     pub(crate) now: u64,
-    pub(crate) net: &'a mut Net,
-    pub(crate) timers: &'a mut Timers,
-    pub(crate) rec: &'a mut Recorder,
+    pub(crate) net: Net,
+    pub(crate) timers: Timers,
+    pub(crate) rec: Recorder,
 }
 
 /// Forward and reverse path of a subflow as ranges of [`Net::hops`].
@@ -26,6 +26,10 @@ pub(crate) struct Net {
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
+    /// First link of every subflow's forward and reverse path.
+    entries: Vec<[u32; 2]>,
+    /// Every packet that leaves this link has arrived: no path goes on from it.
+    terminal: Vec<bool>,
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
@@ -36,16 +40,9 @@ pub(crate) struct Net {
     arrived: u64,
 }
 
-/// What came out of a link.
-pub(crate) enum Step {
-    /// The packet reached its host.
-    Delivered(Packet),
-    /// Nothing for the hosts.
-    Internal,
-}
-
 impl Net {
     pub(crate) fn new(links: Vec<Link<Packet>>) -> Self {
+        let terminal = vec![true; links.len()];
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
             tree.set(i, link.next_ns());
@@ -54,6 +51,8 @@ impl Net {
             links,
             tree,
             routes: Vec::new(),
+            entries: Vec::new(),
+            terminal,
             hops: Vec::new(),
             sacks: SackTable::default(),
             crossed: 0,
@@ -64,6 +63,11 @@ impl Net {
 
     /// Register the paths of the next subflow; returns its index.
     pub(crate) fn add_route(&mut self, forward: &[u32], reverse: &[u32]) -> u32 {
+        for &link in forward.iter().rev().skip(1).chain(reverse.iter().rev().skip(1)) {
+            self.terminal[link as usize] = false;
+        }
+        let entry = |path: &[u32]| path.first().copied().unwrap_or(u32::MAX);
+        self.entries.push([entry(forward), entry(reverse)]);
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(forward);
         let middle = self.hops.len() as u32;
@@ -73,11 +77,6 @@ impl Net {
             reverse: (middle, self.hops.len() as u32),
         });
         (self.routes.len() - 1) as u32
-    }
-
-    /// The first link of a subflow's forward path.
-    pub(crate) fn first_link(&self, subflow: usize) -> usize {
-        self.hops[self.routes[subflow].forward.0 as usize] as usize
     }
 
     pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
@@ -96,25 +95,16 @@ impl Net {
         if cfg!(debug_assertions) {
             self.sent += 1;
         }
-        let arrived = self.forward(now, packet);
-        debug_assert!(!arrived, "a path has at least one link");
+        let link = self.entries[packet.subflow()][usize::from(!packet.is_forward())];
+        self.enqueue(link as usize, now, packet);
     }
 
-    /// Put a packet on the next link of its path. True if there is none left: it has arrived.
-    #[inline]
-    fn forward(&mut self, now: u64, packet: Packet) -> bool {
+    /// The link that follows on a packet's path, if it has not arrived.
+    fn next_link(&self, packet: &Packet) -> Option<usize> {
         let route = &self.routes[packet.subflow()];
-        let (start, end) = if packet.is_forward() {
-            route.forward
-        } else {
-            route.reverse
-        };
-        let at = start + packet.hop() as u32;
-        if at >= end {
-            return true;
-        }
-        self.enqueue(self.hops[at as usize] as usize, now, packet);
-        false
+        let (start, end) = if packet.is_forward() { route.forward } else { route.reverse };
+        let path = &self.hops[start as usize..end as usize];
+        path.get(packet.hop()).map(|&link| link as usize)
     }
 
     #[inline]
@@ -139,24 +129,33 @@ impl Net {
         self.tree.set(index, next);
     }
 
-    /// Let the link whose time has come do its next thing.
+    /// Let the link whose time has come do its next thing; a packet that has reached its host comes out.
     #[inline]
-    pub(crate) fn step(&mut self, now: u64, index: usize) -> Step {
+    pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
         let link = &mut self.links[index];
         let out = link.poll(now);
         self.tree.set(index, link.next_ns());
-        let Some(mut packet) = out else {
-            return Step::Internal;
-        };
+        let packet = out?;
         self.crossed += 1;
+        if self.terminal[index] {
+            if cfg!(debug_assertions) {
+                self.arrived += 1;
+            }
+            return Some(packet);
+        }
+        self.go_on(now, packet)
+    }
+
+    fn go_on(&mut self, now: u64, mut packet: Packet) -> Option<Packet> {
         packet.advance_hop();
-        if !self.forward(now, packet) {
-            return Step::Internal;
+        if let Some(link) = self.next_link(&packet) {
+            self.enqueue(link, now, packet);
+            return None;
         }
         if cfg!(debug_assertions) {
             self.arrived += 1;
         }
-        Step::Delivered(packet)
+        Some(packet)
     }
 
     /// Counters of a link.

@@ -1,7 +1,7 @@
 //! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
 
 use crate::event::{NEVER, Timer, TimerKind};
-use crate::net::{Ctx, MAX_BLOCKS, SackBlocks};
+use crate::net::{MAX_BLOCKS, SackBlocks, World};
 use crate::packet::{Kind, Packet};
 use crate::reassembly::{Arrival, Reassembly};
 
@@ -114,7 +114,7 @@ impl Receiver {
 
     /// Start the delayed ACK timer unless it runs.
     #[inline]
-    pub(crate) fn delay_ack(&mut self, cx: &mut Ctx) {
+    pub(crate) fn delay_ack(&mut self, cx: &mut World) {
         if self.timer.deadline == NEVER {
             cx.timers.set(
                 &mut self.timer,
@@ -127,7 +127,7 @@ impl Receiver {
 
     /// Build the ACK for the current state.
     #[inline]
-    pub(crate) fn make_ack(&mut self, cx: &mut Ctx, data_ack: u32, window: u16) -> Packet {
+    pub(crate) fn make_ack(&mut self, cx: &mut World, data_ack: u32, window: u16) -> Packet {
         let next = self.order.next();
         let mut ack = Packet::new(Kind::Ack, self.id, self.config.ack_bytes);
         ack.seq = next;
@@ -146,7 +146,7 @@ impl Receiver {
         ack
     }
 
-    fn attach_blocks(&mut self, cx: &mut Ctx, ack: &mut Packet) {
+    fn attach_blocks(&mut self, cx: &mut World, ack: &mut Packet) {
         let mut sack = SackBlocks::default();
         if let Some(seq) = self.duplicate.take() {
             sack.push((seq, seq + 1));

@@ -2,7 +2,7 @@
 //! (RFC 5681, RFC 6937, RFC 5682, RFC 4015, RFC 3168), in the order of Linux' `tcp_ack`.
 
 use crate::event::TimerKind;
-use crate::net::{Ctx, SackBlocks};
+use crate::net::{SackBlocks, World};
 use crate::packet::{Packet, tick};
 use crate::retransmit::TIMER_SLACK_NS;
 use crate::scoreboard::AckNews;
@@ -83,7 +83,7 @@ impl Recovery {
 
 impl Sender {
     /// An ACK while something is out of order, lost, retransmitted, probed or marked.
-    pub(crate) fn ack_with_recovery(&mut self, cx: &mut Ctx, cc: &mut CcTable, packet: &Packet) {
+    pub(crate) fn ack_with_recovery(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let prior_lost = self.count.lost;
@@ -140,7 +140,7 @@ impl Sender {
     }
 
     /// After the connection had its chance to send new data: without any, F-RTO gives up.
-    pub(crate) fn finish_frto_probe(&mut self, cx: &mut Ctx, sent_new: bool) {
+    pub(crate) fn finish_frto_probe(&mut self, cx: &mut World, sent_new: bool) {
         self.recovery.frto_hold = false;
         if !sent_new {
             self.recovery.frto = false;
@@ -200,7 +200,7 @@ impl Sender {
     }
 
     /// Outcome of a tail loss probe (RFC 8985 section 7.4).
-    fn process_tlp(&mut self, ack: u32, news: &AckNews, cx: &mut Ctx, cc: &mut CcTable) {
+    fn process_tlp(&mut self, ack: u32, news: &AckNews, cx: &mut World, cc: &mut CcTable) {
         let Some(high) = self.recovery.tlp_high_seq else {
             return;
         };
@@ -233,7 +233,7 @@ impl Sender {
     /// The state machine (Linux `tcp_fastretrans_alert`). Returns how long until RACK may find another loss.
     fn advance_state(
         &mut self,
-        cx: &mut Ctx,
+        cx: &mut World,
         cc: &mut CcTable,
         news: &AckNews,
         packet: &Packet,
@@ -309,7 +309,7 @@ impl Sender {
         self.detect_loss(now)
     }
 
-    fn maybe_enter_recovery(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: bool) {
+    fn maybe_enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
         if self.sock.tp.lost_out == 0 {
             self.try_to_open(cx, cc, echo);
         } else if self.recovery.state != CaState::Recovery {
@@ -318,7 +318,7 @@ impl Sender {
     }
 
     /// Fast recovery begins: one reduction per episode.
-    fn enter_recovery(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: bool) {
+    fn enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
         self.recovery.prior_ssthresh = 0;
         self.init_undo();
         if !self.recovery.in_reduction() {
@@ -393,7 +393,7 @@ impl Sender {
         }
     }
 
-    fn try_to_open(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: bool) {
+    fn try_to_open(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
         if self.sock.tp.retrans_out == 0 {
             self.recovery.retrans_stamp = None;
         }
@@ -422,7 +422,7 @@ impl Sender {
     }
 
     /// Reduce because of an ECN echo, once per window (RFC 3168 section 6.1.2).
-    fn enter_cwr(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+    fn enter_cwr(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.recovery.prior_ssthresh = 0;
         if self.recovery.state as u8 >= CaState::Cwr as u8 {
             return;
@@ -440,7 +440,7 @@ impl Sender {
     }
 
     /// Loss recovery after a timeout, with F-RTO (RFC 5682 section 3.1).
-    fn process_loss(&mut self, cx: &mut Ctx, cc: &mut CcTable, news: &AckNews, echo: u32) {
+    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, news: &AckNews, echo: u32) {
         let una = self.sock.tp.snd_una;
         let recovered = una >= self.recovery.high_seq;
         if news.newly > 0 && self.undo_loss(cx, cc, echo, false) {
@@ -485,7 +485,7 @@ impl Sender {
             && (r.undo_retrans == Some(0) || r.retrans_stamp.is_some_and(|stamp| echo < stamp))
     }
 
-    fn undo_recovery(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: u32) -> bool {
+    fn undo_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
         let undone = self.may_undo(echo);
         if undone {
             self.undo_reduction(cx, cc);
@@ -497,7 +497,7 @@ impl Sender {
     }
 
     /// A partial ACK in recovery that shows that the first retransmission was not needed.
-    fn undo_partial(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: u32) -> bool {
+    fn undo_partial(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
         let late_original = self.recovery.undo_marker.is_some()
             && self
                 .recovery
@@ -518,7 +518,7 @@ impl Sender {
         true
     }
 
-    fn undo_by_dsack(&mut self, cx: &mut Ctx, cc: &mut CcTable) -> bool {
+    fn undo_by_dsack(&mut self, cx: &mut World, cc: &mut CcTable) -> bool {
         let r = &self.recovery;
         if r.undo_marker.is_none() || r.undo_retrans != Some(0) {
             return false;
@@ -528,7 +528,7 @@ impl Sender {
         true
     }
 
-    fn undo_loss(&mut self, cx: &mut Ctx, cc: &mut CcTable, echo: u32, by_frto: bool) -> bool {
+    fn undo_loss(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32, by_frto: bool) -> bool {
         if !by_frto && !self.may_undo(echo) {
             return false;
         }
@@ -550,7 +550,7 @@ impl Sender {
         self.board.lost.clear();
     }
 
-    fn undo_reduction(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+    fn undo_reduction(&mut self, cx: &mut World, cc: &mut CcTable) {
         if self.recovery.prior_ssthresh > 0 {
             self.sock.tp.snd_cwnd = self.sock.undo_cwnd(cc);
             if self.recovery.prior_ssthresh > self.sock.tp.snd_ssthresh {
@@ -624,7 +624,7 @@ impl Sender {
     }
 
     /// Retransmit lost segments while the window has room.
-    pub(crate) fn retransmit_lost(&mut self, cx: &mut Ctx) {
+    pub(crate) fn retransmit_lost(&mut self, cx: &mut World) {
         if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.board.lost.is_empty() {
             return;
         }
@@ -642,14 +642,14 @@ impl Sender {
         }
     }
 
-    fn rearm_rto_keeping_probe(&mut self, cx: &mut Ctx) {
+    fn rearm_rto_keeping_probe(&mut self, cx: &mut World) {
         if self.pending == Pending::Rto {
             self.rearm_rto(cx);
         }
     }
 
     /// The reordering timer fired: what RACK waited for is lost (RFC 8985 section 6.3).
-    pub(crate) fn reordering_timeout(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+    pub(crate) fn reordering_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         let before = self.inflight();
         let prior_lost = self.count.lost;
         let wait = self.detect_loss(cx.now);

@@ -1,7 +1,7 @@
 //! The retransmission timer: timeout, tail loss probe and reordering timer (RFC 6298, RFC 8985).
 
 use crate::event::{NEVER, TimerKind};
-use crate::net::Ctx;
+use crate::net::World;
 use crate::rtt::{RTO_MAX_NS, RTO_MIN_US};
 use crate::segments::flag;
 use crate::sender::{Pending, Sender};
@@ -19,7 +19,7 @@ impl Sender {
 
     /// Set the timer after progress or a first transmission: a tail loss probe if allowed, else the timeout.
     #[inline]
-    pub(crate) fn rearm_timer(&mut self, cx: &mut Ctx) {
+    pub(crate) fn rearm_timer(&mut self, cx: &mut World) {
         let tp = &self.sock.tp;
         if tp.packets_out == 0 {
             self.timer.deadline = NEVER;
@@ -49,7 +49,7 @@ impl Sender {
     }
 
     /// Set the plain timeout.
-    pub(crate) fn rearm_rto(&mut self, cx: &mut Ctx) {
+    pub(crate) fn rearm_rto(&mut self, cx: &mut World) {
         if self.sock.tp.packets_out == 0 {
             self.timer.deadline = NEVER;
             return;
@@ -61,7 +61,7 @@ impl Sender {
     }
 
     /// The timer fired on an established subflow. Returns true if it was a timeout.
-    pub(crate) fn on_timer(&mut self, cx: &mut Ctx, cc: &mut CcTable) -> bool {
+    pub(crate) fn on_timer(&mut self, cx: &mut World, cc: &mut CcTable) -> bool {
         self.sock.tp.tcp_mstamp = cx.now / 1000;
         if self.sock.tp.packets_out == 0 {
             return false;
@@ -83,7 +83,7 @@ impl Sender {
     }
 
     /// Send the probe: new data if `sent_new` says that the connection could, else the last segment again.
-    pub(crate) fn finish_probe(&mut self, cx: &mut Ctx, sent_new: bool) {
+    pub(crate) fn finish_probe(&mut self, cx: &mut World, sent_new: bool) {
         self.recovery.probe_due = false;
         if self.recovery.tlp_high_seq.is_none() && self.sock.tp.packets_out > 0 {
             self.recovery.tlp_retrans = !sent_new;
@@ -100,7 +100,7 @@ impl Sender {
     }
 
     /// Retransmission timeout (RFC 6298 section 5, Linux `tcp_enter_loss`).
-    fn timeout(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+    fn timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.count.rto_count += 1;
         self.count.rto_wait_ns += cx.now - self.progress_ns;
         cx.rec.event(
@@ -119,7 +119,7 @@ impl Sender {
         self.rearm_rto(cx);
     }
 
-    fn enter_loss(&mut self, cx: &mut Ctx, cc: &mut CcTable) {
+    fn enter_loss(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.mark_lost_on_timeout(cx.now);
         let new_recovery = (self.recovery.state as u8) < CaState::Recovery as u8;
         let r = &self.recovery;

@@ -28,6 +28,8 @@ pub(crate) struct RttEstimator {
     pub(crate) sum_us: u64,
     /// The three best minima of the filter window: (time, rtt), best first (Nichols' windowed filter).
     minima: [(u64, u32); 3],
+    /// When a sub-window of the filter expires next.
+    minima_due_us: u64,
 }
 
 impl RttEstimator {
@@ -40,6 +42,7 @@ impl RttEstimator {
             count: 0,
             sum_us: 0,
             minima: [(0, u32::MAX); 3],
+            minima_due_us: 0,
         }
     }
 
@@ -90,13 +93,31 @@ impl RttEstimator {
 
     #[inline]
     fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u32, now_us: u64) {
+        // Nothing changes while no candidate is beaten and no sub-window expires.
+        if rtt_us > self.minima[2].1 && now_us < self.minima_due_us {
+            return;
+        }
         let sample = (now_us, rtt_us);
         if rtt_us <= self.minima[0].1 || now_us - self.minima[2].0 > MIN_RTT_WINDOW_US {
             self.minima = [sample; 3];
         } else {
             self.update_minima(sample);
         }
+        self.minima_due_us = self.next_expiry();
         tp.min_rtt_us = self.minima[0].1;
+    }
+
+    /// When `update_minima` would act on age alone.
+    fn next_expiry(&self) -> u64 {
+        let m = &self.minima;
+        let age = if m[1].0 == m[0].0 {
+            MIN_RTT_WINDOW_US / 4
+        } else if m[2].0 == m[1].0 {
+            MIN_RTT_WINDOW_US / 2
+        } else {
+            MIN_RTT_WINDOW_US
+        };
+        m[0].0 + age + 1
     }
 
     fn update_minima(&mut self, sample: (u64, u32)) {

@@ -48,7 +48,7 @@ impl Engine {
     /// Take the samples due before `until`.
     pub(crate) fn sample_until(&mut self, until: u64, clock: &mut SampleClock) {
         while clock.next() < until {
-            self.now = clock.next();
+            self.world.now = clock.next();
             clock.advance();
             self.sample_flows();
             for i in 0..self.senders.len() {
@@ -59,9 +59,9 @@ impl Engine {
     }
 
     fn sample_flows(&mut self) {
-        let t_ns = self.now;
+        let t_ns = self.world.now;
         for conn in &self.conns {
-            self.rec.tables.flow.push(FlowRow {
+            self.world.rec.tables.flow.push(FlowRow {
                 t_ns,
                 flow: conn.flow,
                 delivered_bytes: conn.rx.delivered_bytes(),
@@ -74,7 +74,7 @@ impl Engine {
             });
         }
         for source in &self.udp {
-            self.rec.tables.flow.push(FlowRow {
+            self.world.rec.tables.flow.push(FlowRow {
                 t_ns,
                 flow: source.flow,
                 delivered_bytes: source.delivered_bytes(),
@@ -91,11 +91,11 @@ impl Engine {
     /// Append the current state of one subflow.
     pub(crate) fn sample_subflow(&mut self, i: usize) {
         let (sender, receiver) = (&self.senders[i], &self.receivers[i]);
-        let (flow, subflow) = self.rec.name(i as u32);
+        let (flow, subflow) = self.world.rec.name(i as u32);
         let (tp, count) = (&sender.sock.tp, &sender.count);
         let paced = sender.config.pacing || tp.sk_pacing_status != 0;
-        self.rec.tables.subflow.push(SubflowRow {
-            t_ns: self.now,
+        self.world.rec.tables.subflow.push(SubflowRow {
+            t_ns: self.world.now,
             flow,
             subflow,
             state: state_code(sender),
@@ -125,10 +125,10 @@ impl Engine {
     }
 
     fn sample_links(&mut self) {
-        let t_ns = self.now;
+        let t_ns = self.world.now;
         for i in 0..self.link_ids.len() {
-            let s = self.net.link_stats(i, t_ns);
-            self.rec.tables.link.push(LinkRow {
+            let s = self.world.net.link_stats(i, t_ns);
+            self.world.rec.tables.link.push(LinkRow {
                 t_ns,
                 link: self.link_ids[i].0,
                 queue_pkts: s.queue_pkts,

@@ -2,7 +2,7 @@
 //!
 //! Work per ACK is proportional to what the ACK says that is new, never to the window.
 
-use crate::net::SackBlocks;
+use crate::net::{SackBlocks, World};
 use crate::segments::flag;
 use crate::sender::Sender;
 use mptcplab_cc::CaState;
@@ -404,7 +404,7 @@ impl Sender {
     }
 
     /// Retransmit a segment now.
-    pub(crate) fn retransmit(&mut self, cx: &mut crate::net::Ctx, seq: u32) {
+    pub(crate) fn retransmit(&mut self, cx: &mut World, seq: u32) {
         let now = cx.now;
         let segment = self.segments.get_mut(seq);
         segment.sent_ns = now;

@@ -4,7 +4,7 @@
 //! `recovery.rs`, the SACK scoreboard in `scoreboard.rs`, timers in `retransmit.rs`.
 
 use crate::event::{NEVER, Timer, TimerKind};
-use crate::net::Ctx;
+use crate::net::World;
 use crate::packet::{Kind, Packet, tick};
 use crate::recovery::Recovery;
 use crate::rtt::RttEstimator;
@@ -207,7 +207,7 @@ impl Sender {
 
     /// Handle an ACK. New data is sent by the connection afterwards.
     #[inline]
-    pub(crate) fn on_ack(&mut self, cx: &mut Ctx, cc: &mut CcTable, packet: &Packet) {
+    pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
         let (una, ack) = (tp.snd_una, packet.seq);
@@ -223,7 +223,7 @@ impl Sender {
 
     /// Nothing lost, nothing out of order, nothing retransmitted: the path of nearly every ACK.
     #[inline]
-    fn ack_in_order(&mut self, cx: &mut Ctx, cc: &mut CcTable, ack: u32, newly: u32) {
+    fn ack_in_order(&mut self, cx: &mut World, cc: &mut CcTable, ack: u32, newly: u32) {
         let una = self.sock.tp.snd_una;
         let first_sent = self.segments.get(una).sent_ns;
         let last_sent = self.segments.get(ack - 1).sent_ns;
@@ -303,7 +303,7 @@ impl Sender {
 
     /// Whether pacing forbids to send now; arms the release timer if so.
     #[inline]
-    pub(crate) fn is_paced_out(&mut self, cx: &mut Ctx) -> bool {
+    pub(crate) fn is_paced_out(&mut self, cx: &mut World) -> bool {
         if !(self.config.pacing || self.sock.tp.sk_pacing_status != 0)
             || self.sock.tp.sk_pacing_rate == 0
         {
@@ -331,7 +331,7 @@ impl Sender {
 
     /// Send a new segment with this data sequence number and payload.
     #[inline]
-    pub(crate) fn send_new(&mut self, cx: &mut Ctx, cc: &mut CcTable, dsn: u32, payload: u16) {
+    pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
         let len = payload + self.config.data_header;
         if self.sock.tp.packets_out == 0 {
             self.before_first_packet(cx.now, cc);
@@ -401,7 +401,7 @@ impl Sender {
 
     /// Put a data packet on the path (first or repeated transmission).
     #[inline]
-    pub(crate) fn transmit(&mut self, cx: &mut Ctx, seq: u32, dsn: u32, len: u16) {
+    pub(crate) fn transmit(&mut self, cx: &mut World, seq: u32, dsn: u32, len: u16) {
         let mut packet = Packet::new(Kind::Data, self.id, len);
         packet.seq = seq;
         packet.dsn = dsn;
@@ -419,7 +419,7 @@ impl Sender {
     }
 
     #[inline]
-    pub(crate) fn put_on_path(&mut self, cx: &mut Ctx, packet: Packet) {
+    pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
         if self.config.jitter_ns == 0 {
             cx.net.send(cx.now, packet);
         } else {
@@ -428,7 +428,7 @@ impl Sender {
     }
 
     /// Delay a packet by a random time, keeping order, to break phase effects.
-    fn hold(&mut self, cx: &mut Ctx, packet: Packet) {
+    fn hold(&mut self, cx: &mut World, packet: Packet) {
         let earliest = self.held.back().map_or(cx.now, |h| h.0.max(cx.now));
         let release = earliest.max(cx.now + self.rng.below(self.config.jitter_ns + 1));
         self.held.push_back((release, packet));
@@ -438,7 +438,7 @@ impl Sender {
     }
 
     /// Release the packets whose jitter is over.
-    pub(crate) fn release_held(&mut self, cx: &mut Ctx) {
+    pub(crate) fn release_held(&mut self, cx: &mut World) {
         while let Some(&(release, packet)) = self.held.front() {
             if release > cx.now {
                 cx.timers

@@ -2,7 +2,7 @@
 
 use crate::connection::{Connection, DSN_MAX};
 use crate::event::{NEVER, TimerKind};
-use crate::net::Ctx;
+use crate::net::World;
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::{Span, StartTime, Traffic};
 use mptcplab_trace::EventKind;
@@ -24,7 +24,7 @@ pub(crate) fn draw_start(start: StartTime, rng: &mut Rng) -> u64 {
 }
 
 /// The application's timer fired: start, switch or stop. `index` is the connection's.
-pub(crate) fn on_app_timer(cx: &mut Ctx, conn: &mut Connection, index: u32, rng: &mut Rng) {
+pub(crate) fn on_app_timer(cx: &mut World, conn: &mut Connection, index: u32, rng: &mut Rng) {
     if cx.now >= conn.stop_ns {
         // Nothing new is written; what was written is still delivered.
         conn.written = conn.written.min(conn.next);

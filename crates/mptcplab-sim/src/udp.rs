@@ -1,7 +1,7 @@
 //! Constant-rate UDP, with optional silent periods and no feedback.
 
 use crate::event::{NEVER, Timer, TimerKind};
-use crate::net::Ctx;
+use crate::net::World;
 use crate::packet::{Kind, Packet};
 use crate::traffic::draw_span;
 use mptcplab_link::rng::Rng;
@@ -85,7 +85,7 @@ impl UdpSource {
     }
 
     /// Send the packet that is due and set the timer for the next. Returns true on the first call.
-    pub(crate) fn on_timer(&mut self, cx: &mut Ctx, index: u32) -> bool {
+    pub(crate) fn on_timer(&mut self, cx: &mut World, index: u32) -> bool {
         let first = !std::mem::replace(&mut self.started, true);
         if cx.now >= self.stop_ns {
             return first;
