@@ -1,0 +1,311 @@
+"""The command line: each verb is one call of the Python API, printed.
+
+Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab import terminal
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+app = typer.Typer(
+    name="mptcplab",
+    help="A laboratory for Multipath TCP congestion control.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+FAILED, ERROR, INTERRUPTED = 1, 2, 130
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Scenario = Annotated[Path, typer.Argument(help="Scenario file (TOML).", show_default=False)]
+Cc = Annotated[
+    list[str] | None,
+    typer.Option("--cc", help="Algorithms to compare, separated by commas; may be repeated.", show_default=False),
+]
+ProfileOption = Annotated[
+    list[str] | None,
+    typer.Option("--profile", help="How ACKs are sent and counted; several are compared.", show_default=False),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="KEY=VALUE as in the file, such as links.B1.queue=\"1 BDP\".", show_default=False),
+]
+Reps = Annotated[int | None, typer.Option("--reps", min=1, help="Repetitions.", show_default=False)]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed.", show_default=False)]
+Duration = Annotated[str | None, typer.Option("--duration", help="Length of a run, such as \"30 s\".", show_default=False)]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from mptcplab import _core
+
+        print(f"mptcplab {_core.version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def run(
+    scenario: Scenario,
+    cc: Cc = None,
+    reps: Reps = None,
+    seed: Seed = None,
+    profile: ProfileOption = None,
+    duration: Duration = None,
+    settings: Set = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Threads; 0 is one per core.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Output directory. Default: results/<scenario>.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a former result in --out.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace only.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Simulate a scenario, print the summary and write a report."""
+    from mptcplab import api, output
+
+    directory = out or output.fresh_directory(scenario)
+    with terminal.progress() as progress:
+        results = api.run(
+            scenario,
+            cc=_split(cc),
+            reps=reps,
+            seed=seed,
+            jobs=jobs,
+            out=directory,
+            profile=_split(profile),
+            duration=duration,
+            settings=_pairs(settings),
+            force=force,
+            progress=progress,
+        )
+    _finish(results, None if no_report else directory / "report.html", as_json=as_json)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(help="Directory that `mptcplab run` wrote.", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """Write the report of an earlier run again, and print its summary."""
+    from mptcplab import api
+
+    _finish(api.load(directory), directory / "report.html", as_json=as_json)
+
+
+def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
+    """Print the summary; write the report if asked for."""
+    if report is not None:
+        with terminal.working("writing the report"):
+            results.report(report)
+    if as_json:
+        _print_json(
+            {
+                "results": str(results.directory),
+                "report": None if report is None else str(report),
+                "runs": results.runs.height,
+                "summary": results.summary().to_dicts(),
+            }
+        )
+        return
+    from mptcplab.report.tables import headline
+
+    terminal.print_table(headline(results, results.summary()))
+    terminal.note(f"trace:  {results.directory}")
+    if report is not None:
+        terminal.note(f"report: {report}")
+
+
+@app.command()
+def check(
+    scenario: Scenario,
+    cc: Cc = None,
+    reps: Reps = None,
+    seed: Seed = None,
+    profile: ProfileOption = None,
+    duration: Duration = None,
+    settings: Set = None,
+    as_json: Json = False,
+) -> None:
+    """Validate a scenario and print what was understood."""
+    from mptcplab import api
+
+    overrides = api.Overrides(
+        tuple(_split(cc) or ()), reps, seed, tuple(_split(profile) or ()), duration, _pairs(settings) or {}
+    )
+    found = api.check(scenario, overrides)
+    if as_json:
+        _print_json(found)
+    else:
+        print(found["text"].rstrip("\n"))
+
+
+@app.command()
+def algorithms(
+    name: Annotated[str | None, typer.Argument(help="Show everything about this one.", show_default=False)] = None,
+    as_json: Json = False,
+) -> None:
+    """List the congestion control algorithms of this build."""
+    from mptcplab import api, docs
+
+    known = api.algorithms()
+    chosen = known if name is None else [_named(known, name)]
+    if as_json:
+        _print_json(chosen if name is None else chosen[0])
+    elif name is None:
+        terminal.print_table(docs.algorithm_table(known))
+    else:
+        print(docs.algorithm_text(chosen[0]))
+
+
+@app.command()
+def vectors(
+    file: Annotated[Path, typer.Argument(help="File of test vectors (JSON).", show_default=False)], as_json: Json = False
+) -> None:
+    """Run test vectors against the algorithms of this build; exit code 1 if one fails."""
+    from mptcplab import api, docs
+
+    found = api.vectors(file)
+    if as_json:
+        _print_json(found)
+    else:
+        terminal.print_table(docs.vector_table(found))
+    if docs.vectors_failed(found):
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from mptcplab import _core
+
+    _print_json(json.loads(_core.schema_json()))
+
+
+@app.command(name="docs")
+def docs_command(
+    out: Annotated[Path, typer.Option("--out", help="Where the pages go.")] = Path("docs/reference"),
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a page is not up to date.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Generate the reference pages from the sources."""
+    from mptcplab import docs
+
+    stale = docs.stale_pages(out) if check_only else docs.write_pages(out)
+    if as_json:
+        _print_json({"stale" if check_only else "written": [str(path) for path in stale]})
+    else:
+        for path in stale:
+            print(f"{'not up to date' if check_only else 'wrote'}: {path}")
+    if check_only and stale:
+        raise typer.Exit(FAILED)
+
+
+def _split(values: list[str] | None) -> list[str] | None:
+    """`a,b` and repeated options mean the same."""
+    if values is None:
+        return None
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _pairs(settings: list[str] | None) -> dict[str, str] | None:
+    if settings is None:
+        return None
+    pairs = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--set needs KEY=VALUE: {setting!r}")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for algorithm in known:
+        if algorithm["name"] == name:
+            return algorithm
+    import difflib
+
+    from mptcplab.errors import MptcplabError, with_hint
+
+    close = difflib.get_close_matches(name, [algorithm["name"] for algorithm in known], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else "`mptcplab algorithms` lists them"
+    raise MptcplabError(with_hint(f"no such algorithm: {name!r}", hint))
+
+
+def _print_json(data: object) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def main() -> None:
+    """Entry point: run the command and turn whatever happens into a message and an exit code."""
+    code = _guarded()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _reader_left()
+    sys.exit(code)
+
+
+def _guarded() -> int:
+    from mptcplab.errors import MptcplabError
+
+    try:
+        # Without standalone mode an explicit exit code is returned, not raised.
+        return app(standalone_mode=False) or 0
+    except KeyboardInterrupt:
+        terminal.error("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _reader_left()
+    except MptcplabError as error:
+        return _failed(str(error))
+    except typer.Abort:
+        return INTERRUPTED
+    except typer.Exit as leave:
+        return leave.exit_code
+    except Exception as error:
+        # Usage errors of the command line parser say what is wrong; anything else is a bug.
+        describe = getattr(error, "format_message", None)
+        if describe is not None:
+            return _failed(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
+        return _failed(
+            f"internal error: {type(error).__name__}: {error}\n\n"
+            "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
+        )
+
+
+def _failed(message: str) -> int:
+    if os.environ.get("MPTCPLAB_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    terminal.error(message)
+    return ERROR
+
+
+def _reader_left() -> int:
+    """The reader of our output has seen enough; that is no error, and Python must not complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,69 @@
+"""Metrics: traces in, numbers out. Nothing here reads anything but the trace tables.
+
+Each metric is one function registered with its name, unit and definition; the reference page is generated
+from the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.metrics import allocation, fairness, links, rates, reliability, windows  # noqa: F401  (they register)
+from mptcplab.metrics.registry import REGISTRY, Metric
+from mptcplab.metrics.window import Window
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+__all__ = ["REGISTRY", "Metric", "Window", "compute"]
+
+# Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
+_BATCH_ROWS = 20_000_000
+COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
+
+
+def compute(results: Results, names: Iterable[str] | None = None) -> pl.DataFrame:
+    """Every (or every named) metric of every run, one value per row; null where it is not applicable."""
+    chosen = list(REGISTRY.values()) if names is None else [_find(name) for name in names]
+    windows = [Window(results, runs) for runs in _batches(results)]
+    frames = [_complete(metric, metric.compute(window)) for window in windows for metric in chosen]
+    if not frames:
+        return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
+    return pl.concat(frames)
+
+
+def _batches(results: Results) -> list[list[int]]:
+    """Runs in groups whose traces fit in memory together."""
+    runs = results.runs["run"].to_list()
+    rows = results.scan("link").select(pl.len()).collect().item() + results.scan("subflow").select(pl.len()).collect().item()
+    size = max(1, _BATCH_ROWS * len(runs) // max(rows, 1))
+    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
+
+
+def _find(name: str) -> Metric:
+    try:
+        return REGISTRY[name]
+    except KeyError:
+        import difflib
+
+        close = difflib.get_close_matches(name, REGISTRY, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "`mptcplab docs` lists them"
+        raise MptcplabError(with_hint(f"no such metric: {name!r}", hint)) from None
+
+
+def _complete(metric: Metric, frame: pl.DataFrame) -> pl.DataFrame:
+    """Bring a metric's frame to the common columns."""
+    keys = [
+        pl.col(key).cast(pl.String) if key in frame.columns else pl.lit(None, pl.String).alias(key)
+        for key in ("flow", "subflow", "link")
+    ]
+    return frame.select(
+        pl.col("run").cast(pl.UInt32),
+        pl.lit(metric.name).alias("metric"),
+        *keys,
+        pl.col("value").cast(pl.Float64).fill_nan(None),
+    )

@@ -1,0 +1,114 @@
+"""Fairness and gain: how the flows share, and what using several paths brought."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mptcplab.metrics.allocation import ideal, path_rates
+from mptcplab.metrics.rates import goodput, throughput
+from mptcplab.metrics.registry import Compute, metric
+from mptcplab.metrics.window import FLOW, Window, ratio
+
+MEGA = 1e6
+
+
+def _flow_values(compute: Compute, window: Window, name: str) -> pl.DataFrame:
+    """A metric's values of the TCP and MPTCP connections."""
+    frame = compute(window)
+    if "subflow" in frame.columns:
+        frame = frame.filter(pl.col("subflow").is_null())
+    elastic = window.flows.filter(pl.col("transport") != "udp").select(FLOW)
+    return elastic.join(frame.select(*FLOW, pl.col("value").alias(name)), on=FLOW, how="inner", maintain_order="left")
+
+
+def _over_ideal(window: Window, compute: Compute) -> pl.DataFrame:
+    values = _flow_values(compute, window, "got").join(_flow_values(ideal, window, "ideal"), on=FLOW, maintain_order="left")
+    return values.select(*FLOW, value=ratio(pl.col("got"), pl.col("ideal")))
+
+
+@metric("ratio", "Goodput over fair share", "", ("flow",), digits=3)
+def ratio_to_ideal(window: Window) -> pl.DataFrame:
+    """Goodput over the connection's max-min fair share in raw link rate; full MPTCP frames cannot exceed 0.943."""
+    return _over_ideal(window, goodput)
+
+
+@metric("ratio_wire", "Throughput over fair share", "", ("flow",), digits=3)
+def ratio_wire(window: Window) -> pl.DataFrame:
+    """Throughput on the wire over the connection's max-min fair share; its ceiling is 1 where the share is a limit."""
+    return _over_ideal(window, throughput)
+
+
+def jain_index(value: pl.Expr) -> pl.Expr:
+    """Jain's index (sum x)^2 / (n sum x^2) of the values of a group."""
+    return ratio(value.sum().pow(2), value.count() * value.pow(2).sum())
+
+
+@metric("jain", "Jain's index", "", ("run",), digits=3)
+def jain(window: Window) -> pl.DataFrame:
+    """Jain's fairness index (sum x)^2 / (n sum x^2) over the throughputs of all TCP and MPTCP connections.
+
+    1 when all are equal, 1/n when one has everything; not applicable to a single connection.
+    """
+    return _jain(_flow_values(throughput, window, "x"))
+
+
+@metric("jain_weighted", "Jain's index, relative to fair shares", "", ("run",), digits=3)
+def jain_weighted(window: Window) -> pl.DataFrame:
+    """Jain's index over throughput divided by fair share: 1 when every connection has the same part of its share."""
+    return _jain(ratio_wire(window).rename({"value": "x"}))
+
+
+def _jain(values: pl.DataFrame) -> pl.DataFrame:
+    complete = values.filter((pl.len().over("run") > 1) & ~pl.col("x").is_null().any().over("run"))
+    return complete.group_by("run", maintain_order=True).agg(value=jain_index(pl.col("x")))
+
+
+@metric("total_goodput", "Total goodput", "Mbit/s", ("run",))
+def total_goodput(window: Window) -> pl.DataFrame:
+    """Sum of the goodput of all TCP and MPTCP connections."""
+    values = _flow_values(goodput, window, "x")
+    return values.group_by("run", maintain_order=True).agg(
+        value=pl.when(pl.col("x").is_null().any()).then(None).otherwise(pl.col("x").sum())
+    )
+
+
+def aggregate_benefit(goodput_bps: float, paths_bps: list[float]) -> float | None:
+    """Aggregate benefit (Paasch, Khalili, Bonaventure 2013) of a goodput, given what each path has to offer.
+
+    >>> aggregate_benefit(15.0, [10.0, 5.0]), aggregate_benefit(10.0, [10.0, 5.0]), aggregate_benefit(5.0, [10.0, 5.0])
+    (1.0, 0.0, -0.5)
+    """
+    best, everything = max(paths_bps, default=0.0), sum(paths_bps)
+    if best <= 0 or everything <= best:
+        return None
+    if goodput_bps >= best:
+        return (goodput_bps - best) / (everything - best)
+    return (goodput_bps - best) / best
+
+
+def _benefit(window: Window, *, fair: bool) -> pl.DataFrame:
+    rows = []
+    for run, flow, got in _flow_values(goodput, window, "got").iter_rows():
+        topology = window.topologies[run]
+        multipath = next(f for f in topology.connections if f.name == flow)
+        if got is None or len(multipath.paths) < 2:
+            continue
+        rows.append((run, flow, aggregate_benefit(got * MEGA, path_rates(topology, multipath, fair=fair))))
+    return pl.DataFrame(rows, schema={"run": pl.UInt32, "flow": pl.String, "value": pl.Float64}, orient="row")
+
+
+@metric("agr_bf", "Aggregate benefit", "", ("flow",), digits=3)
+def agr_bf(window: Window) -> pl.DataFrame:
+    """Gain of using several paths (Paasch, Khalili, Bonaventure 2013): 0 is the best path alone, 1 is all paths filled.
+
+    With G the goodput and B_x what path x has to offer: (G - max B) / (sum B - max B) if G >= max B, else
+    (G - max B) / max B. B_x is the rate of the path's smallest link, divided equally among the connections that use
+    it and then among the flow's own subflows, times the payload's part of a full frame. Not applicable to one path.
+    """
+    return _benefit(window, fair=True)
+
+
+@metric("agr_bf_capacity", "Aggregate benefit, by capacity", "", ("flow",), digits=3)
+def agr_bf_capacity(window: Window) -> pl.DataFrame:
+    """Aggregate benefit with B_x from the whole link rates, not divided among the connections that use them."""
+    return _benefit(window, fair=False)

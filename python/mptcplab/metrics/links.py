@@ -1,0 +1,64 @@
+"""Links: how full, how lossy, how late."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mptcplab.metrics.registry import metric
+from mptcplab.metrics.window import LINK, Window, ratio, weighted_mean
+
+_ARRIVED = pl.col("arrived_pkts")
+_RANDOM = pl.col("dropped_random_pkts")
+_QUEUE = pl.col("dropped_queue_pkts")
+
+
+@metric("utilisation", "Utilisation", "%", ("link",), digits=1)
+def utilisation(window: Window) -> pl.DataFrame:
+    """Bytes that left the link times 8, over its rate (the mean rate, where it changes) times the window."""
+    offered = pl.col("rate_bps") * pl.col("seconds")
+    return window.link_delta.select(*LINK, value=100 * ratio(8 * pl.col("departed_bytes"), offered))
+
+
+@metric("loss", "Packet loss", "%", ("link",), digits=3)
+def loss(window: Window) -> pl.DataFrame:
+    """Random losses and queue drops over packets that arrived at the link."""
+    return window.link_delta.select(*LINK, value=100 * ratio(_RANDOM + _QUEUE, _ARRIVED))
+
+
+@metric("loss_random", "Random loss", "%", ("link",), digits=3)
+def loss_random(window: Window) -> pl.DataFrame:
+    """Random losses, outages included, over packets that arrived at the link."""
+    return window.link_delta.select(*LINK, value=100 * ratio(_RANDOM, _ARRIVED))
+
+
+@metric("loss_queue", "Queue loss", "%", ("link",), digits=3)
+def loss_queue(window: Window) -> pl.DataFrame:
+    """Drops by a full queue or an AQM over packets that arrived at the link."""
+    return window.link_delta.select(*LINK, value=100 * ratio(_QUEUE, _ARRIVED))
+
+
+@metric("marked", "ECN marks", "%", ("link",), digits=3)
+def marked(window: Window) -> pl.DataFrame:
+    """ECN marks over packets that arrived at the link."""
+    return window.link_delta.select(*LINK, value=100 * ratio(pl.col("marked_pkts"), _ARRIVED))
+
+
+@metric("queue_delay_mean", "Mean queueing delay", "ms", ("link",), digits=2)
+def queue_delay_mean(window: Window) -> pl.DataFrame:
+    """Mean over accepted packets of the time from arrival to the start of service."""
+    accepted = _ARRIVED - _RANDOM - _QUEUE
+    return window.link_delta.select(*LINK, value=ratio(pl.col("queue_delay_sum_ns") / 1e6, accepted))
+
+
+@metric("queue_delay_max", "Largest queueing delay", "ms", ("link",), digits=1, needs_samples=True)
+def queue_delay_max(window: Window) -> pl.DataFrame:
+    """Largest queueing delay of a packet accepted in the window."""
+    # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
+    inside = pl.col("queue_delay_max_ns").filter(pl.col("t_ns") > pl.col("t0"))
+    return window.samples("link").per_entity(value=inside.max() / 1e6)
+
+
+@metric("queue_mean", "Mean queue", "packets", ("link",), digits=1, needs_samples=True)
+def queue_mean(window: Window) -> pl.DataFrame:
+    """Time-weighted mean of the packets waiting, the one in service not counted."""
+    return window.samples("link").per_entity(value=weighted_mean("queue_pkts"))

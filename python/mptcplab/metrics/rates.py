@@ -1,0 +1,80 @@
+"""Rates: what arrived, and what the application got of it."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mptcplab.metrics.registry import metric
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
+
+MEGA = 1e6
+NS = 1_000_000_000
+
+
+@metric("goodput", "Goodput", "Mbit/s", ("flow", "subflow"))
+def goodput(window: Window) -> pl.DataFrame:
+    """Application bytes handed over in order at connection level, times 8, over the window.
+
+    What an iperf3 receiver shows. Only the connection delivers in order; the value of a subflow is its share of the
+    payload that arrived, times the connection's goodput, so that subflows add up to the flow.
+    """
+    flows = window.flow_delta.select(*FLOW, "transport", value=8 * pl.col("delivered_bytes") / pl.col("seconds") / MEGA)
+    arrived = window.subflow_delta.select(*SUBFLOW, "rx_payload_bytes")
+    part = ratio(pl.col("rx_payload_bytes"), pl.col("rx_payload_bytes").sum().over(FLOW))
+    subflows = arrived.with_columns(part=part).join(flows, on=FLOW, maintain_order="left")
+    subflows = subflows.select(*SUBFLOW, value=pl.col("part") * pl.col("value"))
+    return pl.concat([subflows, flows.select(*FLOW, subflow=pl.lit(None, pl.String), value="value")])
+
+
+@metric("throughput", "Throughput on the wire", "Mbit/s", ("flow", "subflow"))
+def throughput(window: Window) -> pl.DataFrame:
+    """Frame bytes of data packets that reached the receiving host, times 8, over the window.
+
+    Retransmissions, duplicates and layer-2 headers included: what `ifstat` shows at the client.
+    """
+    value = 8 * total("rx_wire_bytes") / pl.col("seconds").first() / MEGA
+    return both_levels(window.subflow_delta, value)
+
+
+@metric("pps", "Packet rate", "packets/s", ("flow", "subflow"), digits=1)
+def pps(window: Window) -> pl.DataFrame:
+    """Data packets that reached the receiving host, over the window."""
+    return both_levels(window.subflow_delta, total("rx_pkts") / pl.col("seconds").first())
+
+
+@metric("share", "Share of the flow", "", ("subflow",), digits=3)
+def share(window: Window) -> pl.DataFrame:
+    """Throughput of the subflow over the throughput of its flow."""
+    wire = pl.col("rx_wire_bytes")
+    return window.subflow_delta.select(*SUBFLOW, value=ratio(wire, wire.sum().over(FLOW)))
+
+
+@metric("std_1s", "Variation of throughput", "Mbit/s", ("flow",), needs_samples=True)
+def std_1s(window: Window) -> pl.DataFrame:
+    """Standard deviation over the one-second throughput values of one run."""
+    bins = throughput_bins(window).group_by(*FLOW, "second", maintain_order=True).agg(pl.col("mbps").sum())
+    return bins.group_by(FLOW, maintain_order=True).agg(value=pl.col("mbps").std())
+
+
+def throughput_bins(window: Window) -> pl.DataFrame:
+    """Throughput per subflow in whole seconds of the window: run, flow, subflow, second, mbps."""
+    second = (pl.col("t_ns") - pl.col("t0")) // NS
+    samples = window.samples("subflow")
+    # The counter at a second's start is the first sample in it; the difference to the next one is what arrived.
+    starts = samples.rows.filter((second != second.shift(1)).fill_null(True) | (pl.col("entity") != pl.col("entity").shift(1)))
+    wire = pl.col("rx_wire_bytes").cast(pl.Float64)
+    mbps = 8e3 * wire.diff().shift(-1) / pl.col("t_ns").diff().shift(-1)
+    return samples.with_rows(starts).per_entity(second=second, mbps=mbps).explode("second", "mbps").drop_nulls("mbps")
+
+
+@metric("ftt", "Transfer time", "s", ("flow",), digits=3)
+def ftt(window: Window) -> pl.DataFrame:
+    """Time from the first SYN to the last application byte delivered in order; only for transfers that finished."""
+    times = window.results.scan("event").select(
+        "run", pl.col("flow").cast(pl.String), kind=pl.col("kind").cast(pl.String), t_ns=pl.col("t_ns").cast(pl.Float64)
+    )
+    when = pl.col("t_ns")
+    opened = when.filter(pl.col("kind") == "flow_started").first()
+    done = when.filter(pl.col("kind") == "flow_completed").last()
+    chosen = times.filter(pl.col("kind").is_in(["flow_started", "flow_completed"]) & pl.col("flow").is_not_null())
+    return chosen.group_by(FLOW, maintain_order=True).agg(value=(done - opened) / 1e9).collect().drop_nulls("value")

@@ -1,0 +1,45 @@
+"""Statistics over repetitions: one value per repetition, Student's t for the mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+CONFIDENCE = 0.95
+ENTITY = ("metric", "flow", "subflow", "link")
+
+
+def t_quantile(degrees: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarray:
+    """Two-sided quantile of Student's t; NaN where there are no degrees of freedom.
+
+    >>> float(t_quantile(np.array([4.0]))[0].round(3))
+    2.776
+    """
+    from scipy.special import stdtrit
+
+    usable = np.where(degrees > 0, degrees, np.nan)
+    return stdtrit(usable, 0.5 + confidence / 2)
+
+
+def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
+    """Per configuration and entity: n, mean, std, median, min, max and the 95 % interval `lo`..`hi`.
+
+    `lo` and `hi` are null for fewer than two repetitions: there is no interval to show.
+    """
+    value = pl.col("value")
+    joined = configs.select("run", "config").join(metrics, on="run", maintain_order="left")
+    grouped = (
+        joined.filter(pl.col("metric").is_not_null())
+        .group_by("config", *ENTITY, maintain_order=True)
+        .agg(
+            n=value.count(),
+            mean=value.mean(),
+            std=value.std(),
+            median=value.median(),
+            min=value.min(),
+            max=value.max(),
+        )
+    )
+    quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
+    half = pl.col("std") * quantile / pl.col("n").cast(pl.Float64).sqrt()
+    return grouped.with_columns(half=half).with_columns(lo=pl.col("mean") - pl.col("half"), hi=pl.col("mean") + pl.col("half"))

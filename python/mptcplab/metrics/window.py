@@ -1,0 +1,209 @@
+"""The measurement window: counters at its two edges, and the samples inside it.
+
+The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. Counters are cumulative,
+so a window is the difference of two rows. A row speaks for an edge if it is at most one sampling interval older;
+where no such row exists the value is null, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from mptcplab.samples import KEYS, Samples, pick_runs, read
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+    from mptcplab.topology import Topology
+
+FLOW, SUBFLOW, LINK = KEYS["flow"], KEYS["subflow"], KEYS["link"]
+
+_FLOW_COUNTERS = (
+    "delivered_bytes",
+    "reinjected_pkts",
+    "duplicate_pkts",
+    "blocked_ns",
+)
+_SUBFLOW_COUNTERS = (
+    "rtt_sum_us",
+    "rtt_count",
+    "sent_pkts",
+    "retx_pkts",
+    "lost_pkts",
+    "loss_events",
+    "ecn_events",
+    "rto_count",
+    "rto_wait_ns",
+    "undo_count",
+    "rx_pkts",
+    "rx_wire_bytes",
+    "rx_payload_bytes",
+)
+_LINK_COUNTERS = (
+    "arrived_pkts",
+    "dropped_random_pkts",
+    "dropped_queue_pkts",
+    "marked_pkts",
+    "departed_pkts",
+    "departed_bytes",
+    "queue_delay_sum_ns",
+)
+
+
+# Columns that the sample-based metrics need; read together, once.
+_SAMPLED = {
+    "flow": ("ooo_bytes",),
+    "subflow": ("state", "cwnd_pkts", "rtt_us", "rx_wire_bytes"),
+    "link": ("queue_pkts", "queue_delay_max_ns"),
+}
+# With more different windows than this, a filter on time would cost more than it saves.
+_MAX_WINDOWS = 8
+
+
+class Window:
+    """Everything that metrics need of the traces of some runs, each part computed once."""
+
+    def __init__(self, results: Results, runs: Sequence[int] | None = None) -> None:
+        self.results = results
+        self.run_ids = results.runs["run"].to_list() if runs is None else list(runs)
+
+    @cached_property
+    def topologies(self) -> dict[int, Topology]:
+        """The resolved scenario of every run."""
+        return {run: self.results.topologies[run] for run in self.run_ids}
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """run, t0, t1 (ns), slack (ns): the window of a whole run."""
+        return self.results.runs.filter(pl.col("run").is_in(self.run_ids)).select(
+            "run",
+            t0=pl.col("warmup_ns").cast(pl.Int64),
+            t1=pl.col("duration_ns").cast(pl.Int64),
+            slack=pl.col("sample_ns").cast(pl.Int64).fill_null(1),
+            sampled=pl.col("sample_ns").is_not_null(),
+        )
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """run, flow, transport, t0, t1, slack, seconds: the window of every flow."""
+        rows = [
+            (run, flow.name, flow.transport, flow.stop_ns)
+            for run, topology in self.topologies.items()
+            for flow in topology.flows
+        ]
+        schema = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "stop": pl.Int64}
+        return (
+            pl.DataFrame(rows, schema=schema, orient="row")
+            .join(self.runs, on="run", maintain_order="left")
+            .with_columns(t1=pl.min_horizontal("t1", "stop"))
+            .with_columns(seconds=(pl.col("t1") - pl.col("t0")) / 1e9)
+            .filter(pl.col("seconds") > 0)
+        )
+
+    @cached_property
+    def links(self) -> pl.DataFrame:
+        """run, link, rate_bps (mean over the window; null where the scenario does not tell), t0, t1, slack, seconds."""
+        rows = [
+            (run, link.name, link.mean_rate_bps(topology.warmup_ns, topology.duration_ns))
+            for run, topology in self.topologies.items()
+            for link in topology.links.values()
+        ]
+        schema = {"run": pl.UInt32, "link": pl.String, "rate_bps": pl.Float64}
+        links = pl.DataFrame(rows, schema=schema, orient="row").join(self.runs, on="run", maintain_order="left")
+        return links.with_columns(seconds=(pl.col("t1") - pl.col("t0")) / 1e9)
+
+    @cached_property
+    def flow_delta(self) -> pl.DataFrame:
+        """Growth of every flow counter over the flow's window."""
+        return self._delta("flow", _FLOW_COUNTERS, self.flows)
+
+    @cached_property
+    def subflow_delta(self) -> pl.DataFrame:
+        """Growth of every subflow counter over its flow's window."""
+        return self._delta("subflow", _SUBFLOW_COUNTERS, self.flows)
+
+    @cached_property
+    def link_delta(self) -> pl.DataFrame:
+        """Growth of every link counter over the run's window, with the link's mean rate."""
+        return self._delta("link", _LINK_COUNTERS, self.links)
+
+    def samples(self, table: str) -> Samples:
+        """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
+        if table not in self._samples:
+            self._samples[table] = self._read(table)
+        return self._samples[table]
+
+    @cached_property
+    def _samples(self) -> dict[str, Samples]:
+        return {}
+
+    def _read(self, table: str) -> Samples:
+        carrying = None
+        if table == "link":
+            carrying = sorted({link.name for topology in self.topologies.values() for link in topology.data_links})
+        everything = read(self.results, table, _SAMPLED[table], self.run_ids, carrying)
+        bounds = (self.links if table == "link" else self.flows).filter("sampled")
+        on = [key for key in KEYS[table] if key in bounds.columns]
+        windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")
+        rows = everything.rows.join(windows, on="entity", how="inner", maintain_order="left")
+        return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
+
+    def _delta(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
+        keys = KEYS[table]
+        on = [key for key in keys if key in bounds.columns]
+        t, t0, t1, slack = (pl.col(name) for name in ("t_ns", "t0", "t1", "slack"))
+        at_start, at_end = (t <= t0) & (t > t0 - slack), (t <= t1) & (t > t1 - slack)
+        growth = []
+        for name in counters:
+            value = pl.col(name).cast(pl.Float64)
+            # An entity that appears after the window opened had counted nothing before.
+            begin = pl.when((t > t0).all()).then(0.0).otherwise(value.filter(at_start).last())
+            growth.append((value.filter(at_end).last() - begin).alias(name))
+        extra = [pl.col(name).first() for name in bounds.columns if name not in keys]
+        words = [pl.col(key).cast(pl.String) for key in keys[1:]]
+        return (
+            pick_runs(self.results, table, self.run_ids)
+            .select("run", t.cast(pl.Int64), *keys[1:], *counters)
+            .filter(_near_edges(bounds))
+            .with_columns(words)
+            .join(bounds.lazy(), on=on, maintain_order="left")
+            .filter((t <= t0) | at_end)
+            .group_by(keys, maintain_order=True)
+            .agg(*growth, *extra)
+            .collect()
+        )
+
+
+def _near_edges(bounds: pl.DataFrame) -> pl.Expr:
+    """A cheap filter that drops most rows before the join: only times that matter to some window."""
+    windows = bounds.select("t0", "t1", "slack").unique(maintain_order=True)
+    if windows.is_empty() or windows.height > _MAX_WINDOWS:
+        return pl.lit(True)
+    t = pl.col("t_ns")
+    return pl.any_horizontal((t <= t0) | ((t <= t1) & (t > t1 - slack)) for t0, t1, slack in windows.iter_rows())
+
+
+def both_levels(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+    """Evaluate an aggregating expression per subflow and per flow."""
+    per_subflow = frame.group_by(SUBFLOW, maintain_order=True).agg(value=value)
+    per_flow = frame.group_by(FLOW, maintain_order=True).agg(value=value)
+    return pl.concat([per_subflow, per_flow.select("run", "flow", subflow=pl.lit(None, pl.String), value="value")])
+
+
+def total(name: str) -> pl.Expr:
+    """Sum that stays null when any part is unknown (a plain sum would call it 0)."""
+    return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum())
+
+
+def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
+    """Quotient that is null instead of infinite."""
+    return pl.when(denominator > 0).then(numerator / denominator)
+
+
+def weighted_mean(name: str) -> pl.Expr:
+    """Time-weighted mean of an entity's samples in a window: each counts for the time until the next."""
+    valid = pl.col("t_ns").shift(-1).fill_null(pl.col("t1").first()) - pl.col("t_ns")
+    return ratio((pl.col(name).cast(pl.Float64) * valid).sum(), valid.sum())

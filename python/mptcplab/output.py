@@ -1,0 +1,86 @@
+"""Where results go: fresh directories, nothing overwritten, nothing half-written left behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from mptcplab.errors import OutputError, with_hint
+
+TABLES = ("run", "flow", "subflow", "link", "event")
+DERIVED = ("report.html", "summary.csv", "summary.json", "metrics.csv", "figures")
+
+
+def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
+    """`root/<scenario>`, or with the first free number appended."""
+    number = 1
+    while True:
+        name = scenario.stem if number == 1 else f"{scenario.stem}-{number}"
+        candidate = root / name
+        if not candidate.exists() and not candidate.with_name(name + ".partial").exists():
+            return candidate
+        number += 1
+
+
+def is_former_result(directory: Path) -> bool:
+    """Whether a directory holds an earlier result of ours and nothing else."""
+    known = {f"{table}.parquet" for table in TABLES} | set(DERIVED)
+    entries = {entry.name for entry in directory.iterdir()}
+    return "run.parquet" in entries and entries <= known
+
+
+def require_writable(directory: Path, *, force: bool) -> None:
+    """Refuse an output directory whose contents would be lost."""
+    if not directory.exists():
+        return
+    if not directory.is_dir():
+        raise OutputError(with_hint(f"output is not a directory: {directory}", "choose another --out"))
+    if not any(directory.iterdir()):
+        return
+    if not force:
+        raise OutputError(
+            with_hint(f"output directory is not empty: {directory}", "choose another --out, or --force to replace a former result")
+        )
+    if not is_former_result(directory):
+        raise OutputError(
+            with_hint(
+                f"output directory holds other files than a former result: {directory}",
+                "--force replaces results of mptcplab only; choose another --out",
+            )
+        )
+
+
+def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -> None:
+    """Let `write` create `directory`; a former result is removed only after the new one is complete."""
+    require_writable(directory, force=force)
+    made = _make_parents(directory.parent)
+    former = directory.with_name(f"{directory.name}.former-{os.getpid()}")
+    if directory.exists():
+        directory.rename(former)
+    try:
+        write(directory)
+    except BaseException:
+        if former.exists():
+            former.rename(directory)
+        for parent in made:
+            if not any(parent.iterdir()):
+                parent.rmdir()
+        raise
+    if former.exists():
+        shutil.rmtree(former)
+
+
+def _make_parents(parent: Path) -> list[Path]:
+    """Create missing parents; return those created, innermost first, so that a failure can take them away."""
+    missing: list[Path] = []
+    at = parent
+    while not at.exists():
+        missing.append(at)
+        at = at.parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot create output directory: {parent}: {error.strerror}") from error
+    return missing

@@ -1,0 +1,56 @@
+"""Reports: metrics and traces in, one self-contained page, figures and tables out."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mptcplab.errors import OutputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from mptcplab.results import Results
+
+__all__ = ["write_report"]
+
+
+def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
+    """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
+    from mptcplab.report.html import render
+    from mptcplab.report.series import plot_data
+
+    summary = results.summary()
+    plots = plot_data(results)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, render(results, summary, plots))
+        _replace(path.with_name("summary.csv"), summary.write_csv())
+        _replace(path.with_name("summary.json"), summary_json(results, summary))
+        _replace(path.with_name("metrics.csv"), results.metrics().write_csv())
+        if figures:
+            from mptcplab.report.figures import write_figures
+
+            write_figures(results, summary, plots, path.with_name("figures"))
+    except OSError as error:
+        raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
+    return path
+
+
+def summary_json(results: Results, summary: pl.DataFrame) -> str:
+    """The summary with the facts that explain it, for programs."""
+    first = results.runs.row(0, named=True)
+    facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}
+    return json.dumps({**facts, "runs": results.runs.height, "summary": summary.to_dicts()}, indent=1) + "\n"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that a reader never sees half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,227 @@
+"""The page: everything in one file, no request to anywhere (a content security policy enforces it)."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import shlex
+import tomllib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import numpy as np
+import polars as pl
+
+from mptcplab.metrics import REGISTRY
+from mptcplab.report import picture, tables, text
+from mptcplab.report.series import PANELS, PlotData, RunPlots, Series
+from mptcplab.report.styles import subflow_labels, subflow_styles
+from mptcplab.results import axes_of
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+    from mptcplab.topology import Topology
+
+# Value of an embedded 16-bit sample that means "nothing here".
+_GAP = 65535
+
+
+def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
+    """The HTML text of the report."""
+    package = files("mptcplab.report")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(package.joinpath("page.html").read_text(encoding="utf-8"))
+    first = results.runs.row(0, named=True)
+    topology = results.topologies[first["run"]]
+    headline = tables.headline(results, summary)
+    drawable = picture.can_draw(topology)
+    data = page_data(results, summary, plots)
+    return template.render(
+        style=package.joinpath("page.css").read_text(encoding="utf-8"),
+        script=package.joinpath("page.js").read_text(encoding="utf-8"),
+        plotly=_library(),
+        data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
+        title=first["title"] or first["scenario"],
+        scenario=first["scenario"],
+        about=_about(first["scenario_toml"]),
+        facts=_facts(results),
+        headline=headline,
+        everything=tables.all_metrics(results, summary),
+        warnings=[*headline.notes, *plots.notes],
+        picture_wide=picture.draw(topology, wide=True) if drawable else "",
+        picture_tall=picture.draw(topology, wide=False) if drawable else "",
+        varies=len({_shape(t) for t in results.topologies.values()}) > 1,
+        flows=_flows(topology),
+        links=topology.data_links,
+        text=text,
+        has_plots=bool(plots.runs),
+        command=command(results),
+        run=first,
+        algorithms=algorithms_run(results),
+        toml=first["scenario_toml"],
+    )
+
+
+def _shape(topology: Topology) -> tuple[object, ...]:
+    return tuple(topology.links.values())
+
+
+def _library() -> str:
+    """Plotly's script, compressed: a quarter of its size on disk, and parsed only after the text is on screen."""
+    import plotly
+
+    script = files(plotly).joinpath("package_data", "plotly.min.js").read_bytes()
+    return base64.b64encode(gzip.compress(script, 6, mtime=0)).decode("ascii")
+
+
+def _about(toml: str) -> dict[str, str]:
+    """What the scenario file says about itself."""
+    try:
+        parsed = tomllib.loads(toml)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {key: parsed[key] for key in ("question", "description", "source") if isinstance(parsed.get(key), str)}
+
+
+def _facts(results: Results) -> list[str]:
+    runs, configs = results.runs, tables.config_names(results)
+    reps = results.configs.group_by("config").len()["len"].max()
+    seconds = runs["duration_ns"].unique().sort() / 1e9
+    length = " / ".join(f"{s:g} s" for s in seconds)
+    warmup = max(runs["warmup_ns"]) / 1e9
+    facts = [
+        f"{len(configs)} configuration{'s' if len(configs) != 1 else ''} × {reps} repetition{'s' if reps != 1 else ''}",
+        f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
+        f"engine {runs['engine'][0]} {runs['engine_version'][0]}",
+        "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
+    ]
+    return facts
+
+
+def _flows(topology: Topology) -> list[dict[str, Any]]:
+    """Legend of the picture: every subflow with its line and path."""
+    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    rows = []
+    for flow in topology.flows[:40]:
+        for subflow in flow.subflows:
+            key = (flow.name, subflow.name)
+            about = "UDP" if flow.transport == "udp" else f"{flow.transport.upper()}, {flow.traffic}"
+            rows.append(
+                {
+                    "label": labels[key],
+                    "style": styles[key],
+                    "flow": flow.name,
+                    "about": about,
+                    "path": " → ".join(subflow.path),
+                }
+            )
+    return rows
+
+
+def algorithms_run(results: Results) -> list[tuple[str, str]]:
+    """Per configuration: the algorithm that every subflow really ran, as the engine recorded it."""
+    rows = results.configs.join(results.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
+    firsts = rows.unique("config", keep="first", maintain_order=True)
+    found = []
+    for config, recorded in firsts.select("config", "subflow_cc").iter_rows():
+        groups: dict[str, list[str]] = {}
+        for entry in json.loads(recorded):
+            groups.setdefault(_algorithm(entry), []).append(f"{entry['flow']}/{entry['subflow']}")
+        found.append((config, "; ".join(f"{_some(who)}: {cc}" for cc, who in groups.items())))
+    return found
+
+
+def _algorithm(entry: dict[str, Any]) -> str:
+    params = entry.get("params") or {}
+    pairs = params.items() if isinstance(params, dict) else params
+    shown = ", ".join(f"{key} = {value}" for key, value in pairs)
+    return f"{entry['cc']} ({shown})" if shown else entry["cc"]
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def command(results: Results) -> str:
+    """The command that repeats this sweep."""
+    runs = results.runs
+    first = runs.row(0, named=True)
+    words = ["mptcplab", "run", f"{first['scenario']}.toml"]
+    swept = [axes_of(axes) for axes in runs["axes"]]
+    if all("cc" in axes for axes in swept):
+        words += ["--cc", ",".join(dict.fromkeys(axes["cc"] for axes in swept))]
+    words += ["--reps", str(runs["rep"].n_unique()), "--seed", str(first["seed"])]
+    return shlex.join(words)
+
+
+def page_data(results: Results, summary: pl.DataFrame, plots: PlotData) -> dict[str, Any]:
+    """What the page's script draws: the goodput plot and the series over time."""
+    return {
+        "panels": [{"name": p.name, "title": p.title, "unit": p.unit} for p in PANELS],
+        "runs": [_run_data(run) for run in plots.runs],
+        "goodput": _goodput_data(results, summary),
+    }
+
+
+def _run_data(run: RunPlots) -> dict[str, Any]:
+    series = [_pack(s) for s in run.series]
+    return {"config": run.config, "rep": run.rep, "duration": run.duration_s, "warmup": run.warmup_s, "series": series}
+
+
+def _pack(series: Series) -> dict[str, Any]:
+    """Values as 16-bit numbers: finer than any screen, and small."""
+    finite = np.isfinite(series.values)
+    peak = float(series.values[finite].max()) if finite.any() else 0.0
+    scale = peak / (_GAP - 1) or 1.0
+    packed = np.full(series.values.shape, _GAP, dtype="<u2")
+    packed[finite] = np.round(series.values[finite] / scale)
+    return {
+        "panel": series.panel,
+        "label": series.label,
+        **series.style.for_page(),
+        "start": series.start_s,
+        "step": series.step_s,
+        "scale": scale,
+        "values": base64.b64encode(packed.tobytes()).decode("ascii"),
+    }
+
+
+def _goodput_data(results: Results, summary: pl.DataFrame) -> dict[str, Any]:
+    """Rows of the goodput plot: total with interval, every repetition, the split, and the fair share."""
+    flows = tables.connection_names(results)
+    if len(flows) > tables.MAX_FLOWS:
+        return {"rows": [], "unit": REGISTRY["goodput"].unit}
+    topology = next(iter(results.topologies.values()))
+    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"]))
+    lookup = {
+        (row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)
+    }
+    values = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    points = values.join(results.configs, on="run", maintain_order="left").drop_nulls("value")
+    rows = []
+    for config in tables.config_names(results):
+        for flow in flows:
+            total = lookup.get((config, "goodput", flow, None))
+            if total is None or total["mean"] is None:
+                continue
+            parts = [
+                {"label": labels[who], "mean": row["mean"], **styles[who].for_page()}
+                for who in styles
+                if who[0] == flow and (row := lookup.get((config, "goodput", *who))) and row["mean"] is not None
+            ]
+            ideal = lookup.get((config, "ideal", flow, None))
+            mine = points.filter((pl.col("config") == config) & (pl.col("flow") == flow))
+            rows.append(
+                {
+                    "label": config if len(flows) == 1 else f"{config} · {flow}",
+                    "mean": total["mean"],
+                    "half": total["half"],
+                    "points": mine["value"].to_list(),
+                    "parts": parts,
+                    "ideal": ideal["mean"] if ideal else None,
+                }
+            )
+    return {"rows": rows, "unit": REGISTRY["goodput"].unit}

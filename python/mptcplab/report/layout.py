@@ -1,0 +1,107 @@
+"""Layered layout of a scenario's graph: which node stands where, and along which lane each link runs.
+
+Positions are abstract (layer, lane); the picture turns them into pixels, left to right or top to bottom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mptcplab.topology import Link, Topology
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A drawn link: `lanes` are the positions across, `first`..`last` the layers that it spans."""
+
+    link: Link
+    first: float
+    last: float
+    begin: float
+    lane: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Position of every node (layer, lane), the drawn links, and the extent across."""
+
+    nodes: dict[str, tuple[float, float]]
+    edges: tuple[Edge, ...]
+    layers: int
+    low: float
+    high: float
+
+
+def lay_out(topology: Topology) -> Layout:
+    """Place nodes in layers along the data paths; order them so that links cross little."""
+    links = _drawn_links(topology)
+    layer = _layers(topology, links)
+    lanes = _lanes(links, layer)
+    parallel: dict[tuple[str, str], list[Link]] = {}
+    for link in links:
+        parallel.setdefault(_ends(link), []).append(link)
+    middle = (max(lanes.values()) + min(lanes.values())) / 2 if lanes else 0.0
+    edges = []
+    for link in links:
+        group = parallel[_ends(link)]
+        spread = group.index(link) - (len(group) - 1) / 2
+        begin, end = lanes[link.source], lanes[link.target]
+        # The straight part runs at the outer end, so that links fan out early and leave room for their labels.
+        outer = begin if abs(begin - middle) > abs(end - middle) else end
+        if len(group) > 1:
+            outer = (begin + end) / 2 + spread
+        edges.append(Edge(link, layer[link.source], layer[link.target], begin, outer, end))
+    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
+    across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
+    return Layout(nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0))
+
+
+def _ends(link: Link) -> tuple[str, str]:
+    return (link.source, link.target)
+
+
+def _drawn_links(topology: Topology) -> list[Link]:
+    """Data links; of a duplex pair that carries data both ways only the forward direction."""
+    names = {link.name for link in topology.data_links}
+    return [link for link in topology.data_links if not (link.name.endswith("~") and link.name[:-1] in names)]
+
+
+def _layers(topology: Topology, links: list[Link]) -> dict[str, int]:
+    """Longest distance from a source; links that go back (cycles) do not count."""
+    layer = {end: 0 for link in links for end in _ends(link)}
+    drawn = {link.name for link in links}
+    chains = [
+        [topology.links[name] for name in path if name in drawn] for flow in topology.flows for path in flow.paths
+    ]
+    for _ in range(len(layer)):
+        changed = False
+        for chain in chains:
+            for link in chain:
+                wanted = layer[link.source] + 1
+                if layer[link.target] < wanted < len(layer):
+                    layer[link.target], changed = wanted, True
+        if not changed:
+            break
+    return layer
+
+
+def _lanes(links: list[Link], layer: dict[str, int]) -> dict[str, float]:
+    """Positions across: barycentre sweeps, then even spacing around the middle."""
+    rows: dict[int, list[str]] = {}
+    for name, depth in layer.items():
+        rows.setdefault(depth, []).append(name)
+    near: dict[str, list[str]] = {name: [] for name in layer}
+    for link in links:
+        near[link.source].append(link.target)
+        near[link.target].append(link.source)
+    lanes = {name: index - (len(row) - 1) / 2 for row in rows.values() for index, name in enumerate(row)}
+    depths = sorted(rows)
+    for sweep in range(8):
+        for depth in depths if sweep % 2 == 0 else reversed(depths):
+            row = rows[depth]
+            pull = {name: sum(lanes[n] for n in near[name]) / max(len(near[name]), 1) for name in row}
+            row.sort(key=lambda name: (pull[name], lanes[name]))
+            for index, name in enumerate(row):
+                lanes[name] = index - (len(row) - 1) / 2
+    return lanes

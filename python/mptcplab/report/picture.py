@@ -1,0 +1,176 @@
+"""The scenario as a picture: nodes, links with their properties, and the subflows' paths. SVG, no dependencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from mptcplab.report import text
+from mptcplab.report.layout import Edge, Layout, lay_out
+from mptcplab.report.styles import Style, subflow_labels, subflow_styles
+from mptcplab.topology import Link, Topology
+
+# Above this a drawing explains nothing.
+MAX_DRAWN_LINKS = 24
+MAX_DRAWN_SUBFLOWS = 16
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Turns (layer, lane) into pixels."""
+
+    wide: bool
+    layer_px: float
+    lane_px: float
+    margin_along: float
+    margin_across: float
+    low: float
+
+    def at(self, layer: float, lane: float, shift: float = 0.0) -> tuple[float, float]:
+        """Pixel position; `shift` is a distance across the direction of travel."""
+        along = self.margin_along + layer * self.layer_px
+        across = self.margin_across + (lane - self.low) * self.lane_px + shift
+        return (along, across) if self.wide else (across, along)
+
+
+def can_draw(topology: Topology) -> bool:
+    """Whether the scenario is small enough to be drawn."""
+    subflows = sum(len(flow.subflows) for flow in topology.flows)
+    return len(topology.data_links) <= MAX_DRAWN_LINKS and subflows <= MAX_DRAWN_SUBFLOWS
+
+
+def draw(topology: Topology, *, wide: bool) -> str:
+    """The picture, left to right (`wide`) or top to bottom."""
+    layout = lay_out(topology)
+    if wide:
+        frame = Frame(True, 270, 112, 60, 74, layout.low)
+    else:
+        frame = Frame(False, 170, 176, 40, 76, layout.low)
+    along = 2 * frame.margin_along + (layout.layers - 1) * frame.layer_px
+    across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
+    width, height = (along, across) if wide else (across + 50, along)
+    parts = [_pipe(edge, frame) for edge in layout.edges]
+    parts += _paths(topology, layout, frame)
+    parts += [_label(topology, edge, frame, layout) for edge in layout.edges]
+    ends = _endpoints(topology)
+    parts += [_node(name, *frame.at(*position), name in ends) for name, position in layout.nodes.items()]
+    kind = "wide" if wide else "tall"
+    return (
+        f'<svg class="picture {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px" '
+        f'role="img" aria-label="{escape(_description(topology), quote=True)}">{"".join(parts)}</svg>'
+    )
+
+
+def _description(topology: Topology) -> str:
+    flows = (f"{flow.name}: " + "; ".join(" > ".join(path) for path in flow.paths) for flow in topology.flows)
+    return "Network of the scenario. " + ". ".join(flows)
+
+
+def _endpoints(topology: Topology) -> set[str]:
+    ends = set()
+    for flow in topology.flows:
+        for path in flow.paths:
+            ends |= {topology.links[path[0]].source, topology.links[path[-1]].target}
+    return ends
+
+
+def _curve(edge: Edge, frame: Frame, shift: float = 0.0) -> str:
+    """Out of the node, onto the link's lane, straight on, and into the other node."""
+    bend = min(0.36, 0.5 * (edge.last - edge.first) or 0.36)
+    points: list[tuple[float, float]] = [(edge.first, edge.begin)]
+    points.append((edge.first + bend if edge.begin != edge.lane else edge.first, edge.lane))
+    points.append((edge.last - bend if edge.end != edge.lane else edge.last, edge.lane))
+    points.append((edge.last, edge.end))
+    x, y = frame.at(*points[0], shift)
+    parts = [f"M{x:.1f} {y:.1f}"]
+    for (layer, lane), (next_layer, next_lane) in zip(points, points[1:], strict=False):
+        half = (layer + next_layer) / 2
+        (ax, ay), (bx, by) = frame.at(half, lane, shift), frame.at(half, next_lane, shift)
+        x, y = frame.at(next_layer, next_lane, shift)
+        parts.append(f"C{ax:.1f} {ay:.1f} {bx:.1f} {by:.1f} {x:.1f} {y:.1f}")
+    return " ".join(parts)
+
+
+def _pipe(edge: Edge, frame: Frame) -> str:
+    return f'<path class="pipe" d="{_curve(edge, frame)}"/>'
+
+
+def _users(topology: Topology, link: Link) -> list[tuple[str, str]]:
+    """Subflows that cross a link, in either direction of a duplex link."""
+    names = {link.name, link.name + "~"}
+    return [(f.name, s.name) for f in topology.flows for s in f.subflows if names & set(s.path)]
+
+
+def _paths(topology: Topology, layout: Layout, frame: Frame) -> list[str]:
+    styles = subflow_styles(topology)
+    parts = []
+    for edge in layout.edges:
+        users = _users(topology, edge.link)
+        for index, user in enumerate(users):
+            shift = 5.0 * (index - (len(users) - 1) / 2)
+            parts.append(
+                f'<path class="flow" {_paint(styles[user])} stroke-dasharray="{styles[user].svg_dash}" '
+                f'd="{_curve(edge, frame, shift)}"/>'
+            )
+    return parts
+
+
+def _paint(style: Style) -> str:
+    """Both colours; the style sheet takes the one that fits the page."""
+    return f'style="--light:{style.light};--dark:{style.dark}"'
+
+
+def properties(link: Link) -> list[str]:
+    """What a label says about a link: only what matters."""
+    speed = f"trace {link.trace}" if link.trace else text.rate(link.rate_bps)
+    lines = [f"{speed}, {text.duration(link.delay_ns)}"]
+    extras = []
+    if link.loss > 0:
+        extras.append(f"{text.percent(link.loss)} loss")
+    if link.schedule:
+        extras.append(f"{len(link.schedule)} changes")
+    extras.append(f"queue {link.queue}" if link.queue != "unlimited" else "no queue limit")
+    if link.aqm not in ("drop-tail", "drop_tail"):
+        extras.append(link.aqm)
+    return [*lines, ", ".join(extras)]
+
+
+def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
+    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    starting = [
+        (f.name, s.name) for f in topology.flows for s in f.subflows if s.path[0].removesuffix("~") == edge.link.name
+    ]
+    tags = " ".join(f'<tspan class="tag" {_paint(styles[who])}>{escape(labels[who])}</tspan>' for who in starting)
+    name = f'<tspan class="name">{escape(edge.link.name)}</tspan> {tags}'
+    details = properties(edge.link)
+    if not frame.wide:
+        details = [part for line in details for part in line.split(", ")]
+    lines = [name, *(escape(line) for line in details)]
+    centre = (edge.first + edge.last) / 2
+    if edge.begin != edge.lane and edge.end == edge.lane:
+        centre += 0.12
+    elif edge.end != edge.lane and edge.begin == edge.lane:
+        centre -= 0.12
+    x, y = frame.at(centre, edge.lane)
+    step = 16
+    if frame.wide:
+        above = edge.lane <= (layout.low + layout.high) / 2
+        top = y - 14 - step * (len(lines) - 1) if above else y + 24
+        anchor = "middle"
+    else:
+        top, x, anchor = y - step * (len(lines) - 1) / 2 + 4, x + 14, "start"
+    rows = "".join(
+        f'<tspan x="{x:.1f}" y="{top + index * step:.1f}">{line}</tspan>' for index, line in enumerate(lines)
+    )
+    return f'<text class="label" text-anchor="{anchor}">{rows}</text>'
+
+
+def _node(name: str, x: float, y: float, endpoint: bool) -> str:
+    width = max(40.0, 9.0 * len(name) + 18)
+    shape = (
+        f'<rect class="host" x="{x - width / 2:.1f}" y="{y - 18:.1f}" width="{width:.1f}" height="36" rx="8"/>'
+        if endpoint
+        else f'<rect class="router" x="{x - width / 2:.1f}" y="{y - 15:.1f}" width="{width:.1f}" height="30" rx="15"/>'
+    )
+    css = "host-name" if endpoint else "router-name"
+    return f'{shape}<text class="{css}" x="{x:.1f}" y="{y + 5:.1f}" text-anchor="middle">{escape(name)}</text>'

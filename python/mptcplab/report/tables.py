@@ -1,0 +1,146 @@
+"""The summary table, the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from mptcplab.metrics import REGISTRY
+from mptcplab.report.text import NOT_APPLICABLE, mean_and_interval
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+# What people look at first, in this order; a column without a single value is left out.
+_PER_FLOW = ("goodput", "ratio", "agr_bf", "rtt_mean", "retx_rate", "rto_count", "ftt")
+_PER_RUN = ("total_goodput", "jain")
+# With more flows than this the table shows whole runs only.
+MAX_FLOWS = 8
+_SHORT = {
+    "goodput": "Goodput",
+    "ratio": "Of fair share",
+    "agr_bf": "Aggregate benefit",
+    "rtt_mean": "RTT",
+    "retx_rate": "Retrans.",
+    "rto_count": "Timeouts",
+    "ftt": "Transfer time",
+    "total_goodput": "Total goodput",
+    "jain": "Jain's index",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: column heads with units, and rows."""
+
+    head: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Values:
+    """Means and half intervals by (config, metric, flow, subflow)."""
+
+    by_key: dict[tuple[str, str, str | None, str | None], tuple[float | None, float | None]]
+
+    @classmethod
+    def of(cls, summary: pl.DataFrame) -> _Values:
+        rows = summary.filter(pl.col("link").is_null()).select("config", "metric", "flow", "subflow", "mean", "half")
+        return cls({tuple(row[:4]): (row[4], row[5]) for row in rows.iter_rows()})
+
+    def text(self, config: str, metric: str, flow: str | None, subflow: str | None = None) -> str:
+        mean, half = self.by_key.get((config, metric, flow, subflow), (None, None))
+        return mean_and_interval(mean, half, REGISTRY[metric].digits)
+
+
+def config_names(results: Results) -> list[str]:
+    """Configurations in run order."""
+    return results.configs["config"].unique(maintain_order=True).to_list()
+
+
+def connection_names(results: Results) -> list[str]:
+    """TCP and MPTCP flows of all runs, in file order."""
+    names = (flow.name for topology in results.topologies.values() for flow in topology.connections)
+    return list(dict.fromkeys(names))
+
+
+def headline(results: Results, summary: pl.DataFrame) -> Table:
+    """One row per configuration and flow: mean and 95 % interval of what people look at first."""
+    values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
+    notes = list(_notes(results, configs))
+    if len(flows) > MAX_FLOWS:
+        notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
+        keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
+        names = list(_PER_RUN)
+    else:
+        keys = [(config, flow) for config in configs for flow in flows]
+        names = [*_PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
+    body = [[_cell(values, name, config, flow) for name in names] for config, flow in keys]
+    kept = [i for i in range(len(names)) if any(row[i] != NOT_APPLICABLE for row in body)]
+    splits = [_split(values, results, config, flow) for config, flow in keys]
+    show_flow, show_split = len(flows) > 1 and keys[0][1] is not None, any(splits)
+    head = [("Algorithm", "")]
+    head += [("Flow", "")] if show_flow else []
+    columns = [(_SHORT[names[i]], REGISTRY[names[i]].unit) for i in kept]
+    columns[1:1] = [("of it by subflow", "Mbit/s")] if show_split else []
+    rows = []
+    for (config, flow), row, split in zip(keys, body, splits, strict=True):
+        cells = [row[i] for i in kept]
+        cells[1:1] = [split or NOT_APPLICABLE] if show_split else []
+        rows.append((config, *([flow or ""] if show_flow else []), *cells))
+    return Table((*head, *columns), tuple(rows), tuple(notes))
+
+
+def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
+    return values.text(config, name, flow if "flow" in REGISTRY[name].levels else None)
+
+
+def _split(values: _Values, results: Results, config: str, flow: str | None) -> str:
+    """Goodput of each subflow, means only."""
+    if flow is None:
+        return ""
+    found = [
+        (key[3], mean)
+        for key, (mean, _) in values.by_key.items()
+        if key[0] == config and key[1] == "goodput" and key[2] == flow and key[3] is not None and mean is not None
+    ]
+    if len(found) < 2:
+        return ""
+    return " + ".join(f"{mean:.2f}" for _, mean in found)
+
+
+def _notes(results: Results, configs: list[str]) -> list[str]:
+    per_config = results.configs.group_by("config").len()["len"]
+    if per_config.max() == 1:
+        return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]
+    if per_config.min() < 5:
+        return [f"only {per_config.min()} repetitions: the intervals are wide"]
+    return []
+
+
+def all_metrics(results: Results, summary: pl.DataFrame, max_rows: int = 300) -> Table:
+    """Every metric of every entity (data links only), one column per configuration."""
+    carrying = {link.name for topology in results.topologies.values() for link in topology.data_links}
+    configs = config_names(results)
+    rows = summary.filter(pl.col("link").is_null() | pl.col("link").is_in(sorted(carrying)))
+    cells: dict[tuple[str, str | None, str | None, str | None], dict[str, str]] = {}
+    for row in rows.select("config", "metric", "flow", "subflow", "link", "mean", "half").iter_rows():
+        config, name, flow, subflow, link, mean, half = row
+        shown = mean_and_interval(mean, half, REGISTRY[name].digits)
+        cells.setdefault((name, flow, subflow, link), {})[config] = shown
+    order = {name: position for position, name in enumerate(REGISTRY)}
+    keys = sorted(cells, key=lambda key: order[key[0]])
+    keys = [key for key in keys if any(text != NOT_APPLICABLE for text in cells[key].values())]
+    notes = (f"{len(keys) - max_rows} more rows in summary.csv",) if len(keys) > max_rows else ()
+    body = []
+    for key in keys[:max_rows]:
+        name, flow, subflow, link = key
+        entity = link or " ".join(part for part in (flow, subflow) if part) or "whole run"
+        body.append(
+            (REGISTRY[name].title, entity, REGISTRY[name].unit, *(cells[key].get(c, NOT_APPLICABLE) for c in configs))
+        )
+    head = (("Metric", ""), ("Of", ""), ("Unit", ""), *((config, "") for config in configs))
+    return Table(head, tuple(body), notes)

@@ -1,0 +1,136 @@
+"""What people see in the terminal: tables on stdout; progress, notes and errors on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from mptcplab.report.tables import Table
+
+# Shorter work needs no progress bar.
+_PATIENCE_S = 1.0
+# Time between two lines of progress where there is no terminal.
+_LINE_EVERY_S = 10.0
+
+
+def error(message: str) -> None:
+    """`error: what failed`, and the hint if there is one."""
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console.print("error:", style="bold red", end=" ")
+    console.print(message.rstrip("\n"))
+
+
+def note(message: str) -> None:
+    """A remark that is not data."""
+    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message)
+
+
+def print_table(table: Table) -> None:
+    """A table on stdout; to a file or pipe as wide as it needs to be."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=250)
+    rich = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for index, (name, unit) in enumerate(table.head):
+        rich.add_column(f"{name}\n{unit}" if unit else name, justify="left" if index == 0 or not unit and name in _TEXT else "right")
+    for row in table.rows:
+        rich.add_row(*row)
+    console.print(rich)
+    for remark in table.notes:
+        note(f"note: {remark}")
+
+
+# Columns of words; all others hold numbers.
+_TEXT = frozenset({"Algorithm", "Flow", "Title", "Parameters", "Kind", "Failing"})
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Say what is going on while it takes time (terminals only)."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int, float, float], None]]:
+    """A progress callback for the engine: a bar in a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True, highlight=False)
+    reporter = _Terminal(console) if console.is_terminal else _Lines()
+    try:
+        yield reporter.update
+    finally:
+        reporter.close()
+
+
+class _Lines:
+    """Progress for logs."""
+
+    def __init__(self) -> None:
+        self.started = self.last = time.monotonic()
+
+    def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
+        now = time.monotonic()
+        if now - self.last < _LINE_EVERY_S:
+            return
+        self.last = now
+        rate = simulated_s / (now - self.started)
+        left = f"{(total_s - simulated_s) / rate:.0f} s left" if rate > 0 else "time left unknown"
+        print(f"{done} of {runs} runs, {rate:,.0f} simulated s/s, {left}", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        pass
+
+
+class _Terminal:
+    """A bar that appears when the work takes more than a moment."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.started = time.monotonic()
+        self.bar: Bar | None = None
+        self.task = None
+
+    def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
+        elapsed = time.monotonic() - self.started
+        if self.bar is None:
+            if elapsed < _PATIENCE_S:
+                return
+            self.bar = self._open()
+            self.task = self.bar.add_task("simulating", total=total_s, rate="", runs="")
+        rate = simulated_s / elapsed
+        self.bar.update(self.task, completed=simulated_s, rate=f"{rate:,.0f} simulated s/s", runs=f"{done}/{runs} runs")
+
+    def _open(self) -> Bar:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[runs]}"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("left"),
+            console=self.console,
+            transient=True,
+        )
+        bar.start()
+        return bar
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,210 @@
+"""The resolved scenario of a run as Python sees it: links, flows and paths by name, every unit explicit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+# IP 20 + TCP 20 + timestamps 12; the MPTCP DSS option adds 20.
+_TCP_HEADER_BYTES = 52
+_DSS_BYTES = 20
+
+
+@dataclass(frozen=True)
+class Change:
+    """One entry of a link's schedule; None leaves the property as it is."""
+
+    at_ns: int
+    rate_bps: float | None
+    up: bool | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed link."""
+
+    name: str
+    source: str
+    target: str
+    rate_bps: float
+    delay_ns: int
+    overhead_bytes: int
+    queue: str
+    aqm: str
+    loss: float
+    loss_model: str
+    schedule: tuple[Change, ...]
+    trace: str | None
+    # Mean rate of the delivery trace, which replaces `rate_bps`.
+    trace_rate_bps: float | None
+
+    def mean_rate_bps(self, begin_ns: int, end_ns: int) -> float | None:
+        """Mean rate over a span of time; None where the scenario does not tell it."""
+        if self.trace is not None:
+            return self.trace_rate_bps
+        if not self.schedule or end_ns <= begin_ns:
+            return self.rate_bps
+        carried, at, rate, up = 0.0, 0, self.rate_bps, True
+        for change in (*self.schedule, Change(end_ns, None, None)):
+            span = min(change.at_ns, end_ns) - max(at, begin_ns)
+            carried += max(span, 0) * (rate if up else 0.0)
+            at = change.at_ns
+            rate = rate if change.rate_bps is None else change.rate_bps
+            up = up if change.up is None else change.up
+        return carried / (end_ns - begin_ns)
+
+
+@dataclass(frozen=True)
+class Subflow:
+    """One subflow: forward path and path of the ACKs, as link names."""
+
+    name: str
+    path: tuple[str, ...]
+    reverse: tuple[str, ...]
+    backup: bool
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A TCP connection, an MPTCP connection or a UDP stream."""
+
+    name: str
+    transport: str
+    cc: str
+    scheduler: str
+    traffic: str
+    subflows: tuple[Subflow, ...]
+    # Earliest start, where it is drawn at random.
+    start_ns: int
+    stop_ns: int | None
+    mss_bytes: int
+    udp_load_bps: float
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """Forward paths of the subflows."""
+        return tuple(subflow.path for subflow in self.subflows)
+
+    @property
+    def frame_bytes(self) -> int:
+        """Size of a full data packet without layer-2 overhead."""
+        return self.mss_bytes + _TCP_HEADER_BYTES + (_DSS_BYTES if self.transport == "mptcp" else 0)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Everything that metrics and pictures need to know about the scenario of a run."""
+
+    nodes: tuple[str, ...]
+    links: dict[str, Link]
+    flows: tuple[Flow, ...]
+    duration_ns: int
+    warmup_ns: int
+
+    @property
+    def connections(self) -> tuple[Flow, ...]:
+        """The TCP and MPTCP flows."""
+        return tuple(flow for flow in self.flows if flow.transport != "udp")
+
+    @property
+    def data_links(self) -> tuple[Link, ...]:
+        """Links that carry data (not only ACKs), in file order."""
+        used = {name for flow in self.flows for path in flow.paths for name in path}
+        return tuple(link for link in self.links.values() if link.name in used)
+
+    @classmethod
+    def from_json(cls, text: str) -> Topology:
+        """Parse the `resolved` column of the run table."""
+        data = json.loads(text)
+        links = [_link(entry) for entry in data["links"]]
+        return cls(
+            nodes=tuple(data["nodes"]),
+            links={link.name: link for link in links},
+            flows=tuple(_flow(entry) for entry in data["flows"]),
+            duration_ns=data["duration_ns"],
+            warmup_ns=data["warmup_ns"],
+        )
+
+
+def _link(entry: dict[str, Any]) -> Link:
+    loss, model = _loss(entry["loss"])
+    trace = entry.get("trace")
+    return Link(
+        name=entry["name"],
+        source=entry["from"],
+        target=entry["to"],
+        rate_bps=float(entry["rate_bps"]),
+        delay_ns=entry["delay_ns"],
+        overhead_bytes=entry["overhead_bytes"],
+        queue=_queue(entry["queue"]),
+        aqm=_kind(entry["aqm"]),
+        loss=loss,
+        loss_model=model,
+        schedule=tuple(
+            Change(change["at_ns"], change.get("rate_bps"), change.get("up")) for change in entry.get("schedule") or ()
+        ),
+        trace=trace["name"] if trace else None,
+        trace_rate_bps=trace.get("mean_rate_bps") if trace else None,
+    )
+
+
+def _kind(value: str | dict[str, Any]) -> str:
+    return value if isinstance(value, str) else value["kind"]
+
+
+def _queue(value: str | dict[str, Any]) -> str:
+    if isinstance(value, str):
+        return value
+    if "packets" in value:
+        return f"{value['packets']:,} packets"
+    return f"{value['bytes']:,} bytes"
+
+
+def _loss(value: str | dict[str, Any]) -> tuple[float, str]:
+    """Long-run loss probability and the name of the model."""
+    kind = _kind(value)
+    if isinstance(value, str):
+        return 0.0, kind
+    if "loss_bad" not in value:
+        return float(value["p"]), kind
+    bad = value["p"] / (value["p"] + value["r"]) if value["p"] + value["r"] > 0 else 0.0
+    return (1 - bad) * value["loss_good"] + bad * value["loss_bad"], kind
+
+
+def _flow(entry: dict[str, Any]) -> Flow:
+    transport = entry["transport"]
+    if transport == "udp":
+        subflows: tuple[Subflow, ...] = (Subflow("udp", tuple(entry["path"]), (), False),)
+    else:
+        subflows = tuple(
+            Subflow(s["name"], tuple(s["path"]), tuple(s["reverse"]), bool(s.get("backup"))) for s in entry["subflows"]
+        )
+    return Flow(
+        name=entry["name"],
+        transport=transport,
+        cc="" if transport == "udp" else entry["cc"]["name"],
+        scheduler=entry.get("scheduler") or "",
+        traffic=_kind(entry.get("traffic") or "constant"),
+        subflows=subflows,
+        start_ns=_span_low(entry["start"]),
+        stop_ns=entry.get("stop_ns"),
+        mss_bytes=entry.get("mss_bytes") or 0,
+        udp_load_bps=float(entry.get("rate_bps") or 0.0) * _duty(entry.get("on_off")),
+    )
+
+
+def _span_low(value: int | dict[str, Any]) -> int:
+    return value if isinstance(value, int) else value["lo_ns"]
+
+
+def _span_mean(value: int | dict[str, Any]) -> float:
+    return float(value) if isinstance(value, int) else (value["lo_ns"] + value["hi_ns"]) / 2
+
+
+def _duty(on_off: dict[str, Any] | None) -> float:
+    """Part of the time in which an on/off stream sends."""
+    if not on_off:
+        return 1.0
+    on, off = _span_mean(on_off["on"]), _span_mean(on_off["off"])
+    return on / (on + off) if on + off > 0 else 1.0
