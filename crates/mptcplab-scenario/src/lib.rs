@@ -7,19 +7,28 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod describe;
+mod document;
 mod error;
 mod expand;
+mod format;
+mod json;
 mod mahimahi;
 mod model;
 mod overrides;
 mod resolve;
+mod schema;
 mod spec;
 mod table;
 mod units;
 mod validate;
 mod value;
 
+pub use describe::describe;
+pub use document::format_doc;
 pub use error::{Diagnostic, Error, Origin};
 pub use expand::{load, parse};
+pub use json::{sweep_json, to_json};
 pub use model::*;
 pub use overrides::Overrides;
+pub use schema::json_schema;

@@ -49,7 +49,33 @@ pub struct Run {
     pub flows: Vec<Flow>,
 }
 
-/// How ACKs are sent and counted (shared/spec/scenarios.md 0.4).
+impl Run {
+    /// Propagation delay of a subflow's path, there and back, before any scheduled change.
+    pub fn base_rtt_ns(&self, subflow: &Subflow) -> u64 {
+        let links = subflow.path.iter().chain(&subflow.reverse);
+        links.map(|&link| self.links[link].config.delay_ns).sum()
+    }
+
+    /// For every link the largest base RTT of the subflows that cross it, as a way there or as a way back.
+    pub fn largest_base_rtts_ns(&self) -> Vec<Option<u64>> {
+        largest_base_rtts_ns(&self.links, &self.flows)
+    }
+}
+
+/// [`Run::largest_base_rtts_ns`] for a run that is not whole yet.
+pub(crate) fn largest_base_rtts_ns(links: &[Link], flows: &[Flow]) -> Vec<Option<u64>> {
+    let mut largest = vec![None; links.len()];
+    for subflow in flows.iter().flat_map(Flow::subflows) {
+        let both_ways = || subflow.path.iter().chain(&subflow.reverse);
+        let rtt = both_ways().map(|&link| links[link].config.delay_ns).sum();
+        for &link in both_ways() {
+            largest[link] = largest[link].max(Some(rtt));
+        }
+    }
+    largest
+}
+
+/// How ACKs are sent and counted (docs/reference/scenario-format.md, `profile`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// One ACK per segment, growth per acked segment.
@@ -108,6 +134,16 @@ pub struct Flow {
     pub stop_ns: Option<u64>,
     /// What it carries.
     pub transport: Transport,
+}
+
+impl Flow {
+    /// The subflows; none for UDP.
+    pub fn subflows(&self) -> &[Subflow] {
+        match &self.transport {
+            Transport::Tcp(tcp) => &tcp.subflows,
+            Transport::Udp(_) => &[],
+        }
+    }
 }
 
 /// A start time, fixed or drawn from the flow's own stream.

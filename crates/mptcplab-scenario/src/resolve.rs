@@ -54,7 +54,7 @@ pub(crate) fn run(root: &Value, traces: &mut Traces<'_>) -> Res<Run> {
         per_ack: top.item("per_ack")?.boolean()?,
         profile: profile(&top.item("profile")?)?,
         nodes: network.nodes,
-        links: network.links.into_iter().map(|draft| draft.link).collect(),
+        links: network.links,
         flows,
     })
 }

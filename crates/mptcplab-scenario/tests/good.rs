@@ -30,3 +30,31 @@ fn the_demo_is_understood_as_the_paper_prints_it() {
     assert_eq!(tcp.subflows[1].path, [4, 6]);
     assert_eq!(tcp.subflows[1].reverse, [7, 5]);
 }
+
+/// Every file below `scenarios/`.
+fn shipped() -> Vec<std::path::PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut files = Vec::new();
+    for folder in [root.clone(), root.join("bench")] {
+        for entry in std::fs::read_dir(&folder).expect("scenarios/ is there") {
+            let path = entry.expect("a readable folder").path();
+            if path.extension().is_some_and(|e| e == "toml") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn every_shipped_scenario_is_right() {
+    for file in shipped() {
+        let sweep = load(&file, &Overrides::default()).unwrap_or_else(|e| panic!("error: {e}"));
+        let text = mptcplab_scenario::describe(&sweep);
+        println!("{text}");
+        assert!(text.contains(&format!("{} runs = ", sweep.runs.len())));
+        let json = mptcplab_scenario::sweep_json(&sweep);
+        assert_eq!(json["runs"], sweep.runs.len());
+    }
+}

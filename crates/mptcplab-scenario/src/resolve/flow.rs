@@ -465,7 +465,7 @@ fn few_enough_segments(
     mss_bytes: u32,
 ) -> Res<()> {
     let fastest = |&link: &usize| {
-        let config = &context.network.links[link].link.config;
+        let config = &context.network.links[link].config;
         let later = config
             .schedule
             .iter()

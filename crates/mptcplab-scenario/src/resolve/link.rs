@@ -2,7 +2,7 @@
 
 use crate::error::{Diagnostic, Origin, suggest};
 use crate::mahimahi::{MTU_BYTES, Traces};
-use crate::model::{Flow, Link, Subflow, Transport};
+use crate::model::{Flow, Link, largest_base_rtts_ns};
 use crate::spec::{
     AQM, CHANGE, CODEL_FIELDS, DEFAULT_OVERHEAD_BYTES, FQ_FIELDS, Field, GILBERT_ELLIOTT, LINK,
     RED_FIELDS, REVERSE,
@@ -23,7 +23,8 @@ const FULL_PACKET_BYTES: u64 = 1500;
 /// Nodes and links, with the queues still as written.
 pub(crate) struct Network {
     pub(crate) nodes: Vec<String>,
-    pub(crate) links: Vec<DraftLink>,
+    pub(crate) links: Vec<Link>,
+    queues: Vec<DraftQueue>,
     /// Link name to index.
     pub(crate) index: BTreeMap<String, usize>,
     /// Number of copies of the links that have a `count`.
@@ -31,12 +32,15 @@ pub(crate) struct Network {
     node_index: BTreeMap<String, usize>,
 }
 
-/// A link whose queue may still depend on the paths over it.
-pub(crate) struct DraftLink {
-    pub(crate) link: Link,
-    queue: Option<QueueSize>,
-    /// Where the queue was written, for errors.
-    queue_place: (Origin, String, String),
+/// A queue that may still depend on the paths over its link.
+#[derive(Clone)]
+struct DraftQueue {
+    /// `None`: unlimited.
+    size: Option<QueueSize>,
+    /// Where it was written, its key and its text, for errors.
+    origin: Origin,
+    key: String,
+    written: String,
 }
 
 /// Builds the graph.
@@ -44,6 +48,7 @@ pub(crate) fn network(top: &Table<'_>, traces: &mut Traces<'_>) -> Res<Network> 
     let mut network = Network {
         nodes: Vec::new(),
         links: Vec::new(),
+        queues: Vec::new(),
         index: BTreeMap::new(),
         copies: BTreeMap::new(),
         node_index: BTreeMap::new(),
@@ -163,29 +168,19 @@ impl Network {
             ));
         }
         self.index.insert(name.clone(), self.links.len());
-        self.links.push(DraftLink {
-            link: Link {
-                name,
-                from,
-                to,
-                config: direction.0.clone(),
-            },
-            queue: direction.1,
-            queue_place: direction.2.clone(),
+        self.links.push(Link {
+            name,
+            from,
+            to,
+            config: direction.0.clone(),
         });
+        self.queues.push(direction.1.clone());
         Ok(())
-    }
-
-    /// Sum of the propagation delays of a path.
-    pub(crate) fn delay_ns(&self, path: &[usize]) -> u64 {
-        path.iter()
-            .map(|&l| self.links[l].link.config.delay_ns)
-            .sum()
     }
 }
 
-/// A direction's configuration, its queue as written, and where that was.
-type Direction = (LinkConfig, Option<QueueSize>, (Origin, String, String));
+/// A direction's configuration, and its queue as written.
+type Direction = (LinkConfig, DraftQueue);
 
 fn backward(
     table: &Table<'_>,
@@ -272,16 +267,17 @@ fn direction(
         schedule,
         trace,
     };
-    let size = if queue.is("unlimited") {
-        None
-    } else {
-        Some(queue.queue()?)
+    let queue = DraftQueue {
+        size: if queue.is("unlimited") {
+            None
+        } else {
+            Some(queue.queue()?)
+        },
+        origin: queue.value.origin,
+        key: queue.path.clone(),
+        written: queue.value.quoted(),
     };
-    Ok((
-        config,
-        size,
-        (queue.value.origin, queue.path.clone(), queue.value.quoted()),
-    ))
+    Ok((config, queue))
 }
 
 fn positive_rate(item: &Item<'_>) -> Res<u64> {
@@ -502,38 +498,20 @@ fn codel(table: &Table<'_>) -> Res<(u64, u64)> {
 
 /// Turns queues given as time or BDP into packets or bytes.
 pub(crate) fn resolve_queues(network: &mut Network, flows: &[Flow]) -> Res<()> {
-    let base_rtt = largest_base_rtts(network, flows);
-    for (draft, base_rtt_ns) in network.links.iter_mut().zip(base_rtt) {
-        draft.link.config.queue = limit(draft, base_rtt_ns)?;
+    let base_rtts = largest_base_rtts_ns(&network.links, flows);
+    for ((link, draft), base_rtt_ns) in network.links.iter_mut().zip(&network.queues).zip(base_rtts)
+    {
+        link.config.queue = limit(link, draft, base_rtt_ns)?;
     }
     Ok(())
 }
 
-/// Per link, the largest base RTT of the TCP paths that cross it, as a way there or as a way back.
-fn largest_base_rtts(network: &Network, flows: &[Flow]) -> Vec<Option<u64>> {
-    let mut largest = vec![None; network.links.len()];
-    for subflow in flows.iter().flat_map(subflows) {
-        let rtt = network.delay_ns(&subflow.path) + network.delay_ns(&subflow.reverse);
-        for &link in subflow.path.iter().chain(&subflow.reverse) {
-            largest[link] = largest[link].max(Some(rtt));
-        }
-    }
-    largest
-}
-
-pub(crate) fn subflows(flow: &Flow) -> &[Subflow] {
-    match &flow.transport {
-        Transport::Tcp(tcp) => &tcp.subflows,
-        Transport::Udp(_) => &[],
-    }
-}
-
-fn limit(draft: &DraftLink, base_rtt_ns: Option<u64>) -> Res<QueueLimit> {
-    let config = &draft.link.config;
+fn limit(link: &Link, draft: &DraftQueue, base_rtt_ns: Option<u64>) -> Res<QueueLimit> {
+    let config = &link.config;
     let frame_bytes = FULL_PACKET_BYTES + u64::from(config.overhead_bytes);
-    let (origin, key, written) = &draft.queue_place;
-    let error = |message: String| Diagnostic::new(*origin, key, message);
-    let bytes = match draft.queue {
+    let written = &draft.written;
+    let error = |message: String| Diagnostic::new(draft.origin, &draft.key, message);
+    let bytes = match draft.size {
         None => return Ok(QueueLimit::Unlimited),
         Some(QueueSize::Fixed(QueueLimit::Bytes(bytes))) => bytes,
         Some(QueueSize::Fixed(limit)) => return Ok(limit),
@@ -541,7 +519,7 @@ fn limit(draft: &DraftLink, base_rtt_ns: Option<u64>) -> Res<QueueLimit> {
             let base_rtt_ns = base_rtt_ns.ok_or_else(|| {
                 error(format!(
                     "{written}, but no TCP path crosses \"{}\", so it has no RTT",
-                    draft.link.name
+                    link.name
                 ))
                 .hint("write the size in packets, e.g. \"100 packets\"")
             })?;

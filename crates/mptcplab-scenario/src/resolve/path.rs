@@ -25,15 +25,15 @@ pub(super) fn resolve(network: &Network, item: &Item<'_>, copy: Option<u64>) -> 
         if let Some(&before) = path.last() {
             joins(network, before, link, name, item)?;
         }
-        let to = network.links[link].link.to;
-        let visited = path.iter().map(|&l| network.links[l].link.from);
+        let to = network.links[link].to;
+        let visited = path.iter().map(|&l| network.links[l].from);
         if visited
-            .chain([network.links[link].link.from])
+            .chain([network.links[link].from])
             .any(|node| node == to)
         {
             let message = format!(
                 "\"{}\" leads back to \"{}\"",
-                network.links[link].link.name, network.nodes[to]
+                network.links[link].name, network.nodes[to]
             );
             return Err(here(name, item, message).hint("a path goes through every node once"));
         }
@@ -71,7 +71,7 @@ fn find(network: &Network, name: &Item<'_>, path: &Item<'_>, copy: Option<u64>) 
         );
         return Err(here(name, path, message).hint(hint));
     }
-    let names = network.links.iter().map(|l| l.link.name.as_str());
+    let names = network.links.iter().map(|l| l.name.as_str());
     let forward: Vec<&str> = names
         .filter(|n| !n.ends_with('~') || written.ends_with('~'))
         .collect();
@@ -120,7 +120,7 @@ fn joins(
     name: &Item<'_>,
     path: &Item<'_>,
 ) -> Res<()> {
-    let (before, link) = (&network.links[before].link, &network.links[link].link);
+    let (before, link) = (&network.links[before], &network.links[link]);
     if before.to == link.from {
         return Ok(());
     }
@@ -135,8 +135,8 @@ fn joins(
     let onward: Vec<&str> = network
         .links
         .iter()
-        .filter(|l| l.link.from == before.to && l.link.to != before.from)
-        .map(|l| l.link.name.as_str())
+        .filter(|l| l.from == before.to && l.to != before.from)
+        .map(|l| l.name.as_str())
         .take(10)
         .collect();
     let hint = match onward.is_empty() {
@@ -152,15 +152,15 @@ fn joins(
 
 /// Where a path begins and ends. A resolved path has at least one link.
 pub(super) fn ends(network: &Network, path: &[usize]) -> (usize, usize) {
-    let from = path.first().map_or(0, |&l| network.links[l].link.from);
-    let to = path.last().map_or(0, |&l| network.links[l].link.to);
+    let from = path.first().map_or(0, |&l| network.links[l].from);
+    let to = path.last().map_or(0, |&l| network.links[l].to);
     (from, to)
 }
 
 /// The same links the other way round.
 pub(super) fn backwards(network: &Network, path: &[usize], item: &Item<'_>) -> Res<Vec<usize>> {
     let back = |&link: &usize| {
-        let name = &network.links[link].link.name;
+        let name = &network.links[link].name;
         let other = match name.strip_suffix('~') {
             Some(forward) => forward.to_string(),
             None => format!("{name}~"),

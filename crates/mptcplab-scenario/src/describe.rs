@@ -1,0 +1,355 @@
+//! What was understood, for people.
+
+use crate::format::{percent, rate, size, time};
+use crate::model::{
+    CcChoice, Flow, Link, Profile, RcvBuffer, Run, Scheduler, Span, StartTime, Subflow, Sweep,
+    TcpFlow, Traffic, Transport, UdpFlow,
+};
+use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use std::fmt::Write;
+
+/// Longer tables are cut; `--json` has everything.
+const ROWS: usize = 60;
+
+/// The scenario as it was understood: axes and number of runs, nodes, links with resolved numbers, flows with paths
+/// and base RTTs. Where a number depends on an axis, that of the first run is shown.
+pub fn describe(sweep: &Sweep) -> String {
+    let mut out = format!("{}: {}\n", sweep.name, sweep.title);
+    if !sweep.source.is_empty() {
+        let _ = writeln!(out, "source: {}", sweep.source);
+    }
+    let Some(run) = sweep.runs.first() else {
+        return out;
+    };
+    out.push('\n');
+    out.push_str(&plan(sweep, run));
+    let _ = writeln!(out, "\nnodes: {}", cut(&run.nodes, "nodes").join(" "));
+    out.push('\n');
+    out.push_str(&table(&links(run), "links"));
+    out.push('\n');
+    out.push_str(&table(&flows(run), "subflows"));
+    out
+}
+
+fn plan(sweep: &Sweep, run: &Run) -> String {
+    let mut out = String::new();
+    let samples = run.sample_ns.map_or("no samples".to_string(), |ns| {
+        format!("samples every {}", time(ns))
+    });
+    let per_ack = if run.per_ack { " and at every ACK" } else { "" };
+    let warmup = match run.warmup_ns {
+        0 => String::new(),
+        ns => format!(", the first {} left out of metrics", time(ns)),
+    };
+    let _ = writeln!(
+        out,
+        "{} simulated{warmup}; seed {}; profile {}; {samples}{per_ack}",
+        time(run.duration_ns),
+        run.seed,
+        profile_name(run.profile),
+    );
+    let combinations: usize = sweep.axes.iter().map(|(_, values)| values.len()).product();
+    let repetitions = sweep.runs.len() / combinations.max(1);
+    let mut factors: Vec<String> = sweep
+        .axes
+        .iter()
+        .map(|(key, values)| format!("{} {key}", values.len()))
+        .collect();
+    factors.push(format!(
+        "{repetitions} repetition{}",
+        if repetitions == 1 { "" } else { "s" }
+    ));
+    let _ = writeln!(out, "{} runs = {}", sweep.runs.len(), factors.join(" x "));
+    for (key, values) in &sweep.axes {
+        let _ = writeln!(out, "  {key}: {}", cut(values, "values").join(", "));
+    }
+    if !sweep.axes.is_empty() {
+        let shown: Vec<String> = run
+            .axes
+            .iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        let _ = writeln!(out, "below: the first run, {}", shown.join(", "));
+    }
+    out
+}
+
+pub(crate) fn profile_name(profile: Profile) -> &'static str {
+    // Every profile is in the list.
+    Profile::ALL
+        .iter()
+        .find(|(_, p)| *p == profile)
+        .map_or("", |(name, _)| name)
+}
+
+pub(crate) fn scheduler_name(scheduler: Scheduler) -> &'static str {
+    match scheduler {
+        Scheduler::MinRtt => "minrtt",
+        Scheduler::RoundRobin => "roundrobin",
+        Scheduler::Linger => "linger",
+    }
+}
+
+fn cut(words: &[String], what: &str) -> Vec<String> {
+    let mut shown: Vec<String> = words.iter().take(ROWS).cloned().collect();
+    if words.len() > ROWS {
+        shown.push(format!("... and {} more {what}", words.len() - ROWS));
+    }
+    shown
+}
+
+/// Rows with their columns aligned; the first row is the heading.
+fn table(rows: &[Vec<String>], what: &str) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let shown = &rows[..rows.len().min(ROWS + 1)];
+    let width = |c: usize| {
+        shown
+            .iter()
+            .map(|row| row[c].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in shown {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    if rows.len() > shown.len() {
+        let _ = writeln!(out, "... and {} more {what}", rows.len() - shown.len());
+    }
+    out
+}
+
+fn row(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_string()).collect()
+}
+
+fn links(run: &Run) -> Vec<Vec<String>> {
+    let base_rtts = run.largest_base_rtts_ns();
+    let mut rows = vec![row(&[
+        "link", "from", "to", "rate", "delay", "BDP", "queue", "loss", "more",
+    ])];
+    for (link, base_rtt) in run.links.iter().zip(base_rtts) {
+        let config = &link.config;
+        let bdp = base_rtt.map_or("-".to_string(), |ns| {
+            format!("{} packets", bdp_packets(config, ns))
+        });
+        rows.push(vec![
+            link.name.clone(),
+            run.nodes[link.from].clone(),
+            run.nodes[link.to].clone(),
+            rate(config.rate_bps),
+            time(config.delay_ns),
+            bdp,
+            queue(config.queue),
+            loss(&config.loss),
+            more(link),
+        ]);
+    }
+    rows
+}
+
+/// ceil(rate x base RTT / (8 x full frame)) (spec/scenarios.md 0.1).
+fn bdp_packets(config: &LinkConfig, base_rtt_ns: u64) -> u128 {
+    let frame_bits = 8 * (1500 + u128::from(config.overhead_bytes));
+    (u128::from(config.rate_bps) * u128::from(base_rtt_ns)).div_ceil(frame_bits * 1_000_000_000)
+}
+
+fn queue(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(n) => size(n),
+        QueueLimit::Unlimited => "unlimited".into(),
+    }
+}
+
+fn loss(loss: &Loss) -> String {
+    match *loss {
+        Loss::None => "0 %".into(),
+        Loss::Bernoulli { p } => percent(p),
+        Loss::GilbertElliott {
+            p,
+            r,
+            loss_good,
+            loss_bad,
+        } => {
+            // Share of time in the bad state; p = r = 0 stays in the good one.
+            let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
+            let mean = loss_bad * bad + loss_good * (1.0 - bad);
+            format!("{} in bursts", percent((mean * 1e6).round() / 1e6))
+        }
+    }
+}
+
+fn more(link: &Link) -> String {
+    let config = &link.config;
+    let mut notes = Vec::new();
+    if let Some(trace) = &config.trace {
+        notes.push(format!(
+            "mean rate of {} ({})",
+            trace.name,
+            time(trace.period_ns)
+        ));
+    }
+    if config.aqm != Aqm::DropTail {
+        notes.push(format!(
+            "{}{}",
+            aqm_name(&config.aqm),
+            if config.ecn { " with ECN" } else { "" }
+        ));
+    }
+    if config.overhead_bytes != crate::spec::DEFAULT_OVERHEAD_BYTES {
+        notes.push(format!("{} bytes overhead", config.overhead_bytes));
+    }
+    if let (Some(first), Some(last)) = (config.schedule.first(), config.schedule.last()) {
+        let n = config.schedule.len();
+        notes.push(format!(
+            "{n} changes, {} to {}",
+            time(first.at_ns),
+            time(last.at_ns)
+        ));
+    }
+    notes.join("; ")
+}
+
+pub(crate) fn aqm_name(aqm: &Aqm) -> &'static str {
+    match aqm {
+        Aqm::DropTail => "drop-tail",
+        Aqm::Red { .. } => "red",
+        Aqm::Codel { .. } => "codel",
+        Aqm::FqCodel { .. } => "fq-codel",
+    }
+}
+
+fn flows(run: &Run) -> Vec<Vec<String>> {
+    let mut rows = vec![row(&["flow", "subflow", "path", "base RTT", "what"])];
+    for flow in &run.flows {
+        match &flow.transport {
+            Transport::Tcp(tcp) => {
+                for (i, subflow) in tcp.subflows.iter().enumerate() {
+                    let what = match i {
+                        0 => [tcp_what(tcp), when(flow)].concat(),
+                        _ => String::new(),
+                    };
+                    rows.push(vec![
+                        if i == 0 {
+                            flow.name.clone()
+                        } else {
+                            String::new()
+                        },
+                        subflow.name.clone(),
+                        path(run, &subflow.path),
+                        time(run.base_rtt_ns(subflow)),
+                        [what, subflow_notes(subflow)]
+                            .concat()
+                            .trim_start_matches(", ")
+                            .to_string(),
+                    ]);
+                }
+            }
+            Transport::Udp(udp) => rows.push(vec![
+                flow.name.clone(),
+                "-".into(),
+                path(run, &udp.path),
+                "-".into(),
+                [udp_what(udp), when(flow)].concat(),
+            ]),
+        }
+    }
+    rows
+}
+
+fn path(run: &Run, path: &[usize]) -> String {
+    path.iter()
+        .map(|&l| run.links[l].name.as_str())
+        .collect::<Vec<_>>()
+        .join(" > ")
+}
+
+fn tcp_what(tcp: &TcpFlow) -> String {
+    let protocol = match tcp.mptcp {
+        true => format!("MPTCP {} {}", cc(&tcp.cc), scheduler_name(tcp.scheduler)),
+        false => format!("TCP {}", cc(&tcp.cc)),
+    };
+    let traffic = match tcp.traffic {
+        Traffic::Bulk => "bulk".to_string(),
+        Traffic::Size { bytes } => size(bytes),
+        Traffic::OnOff { on, off } => format!("on {}, off {}", span(on), span(off)),
+    };
+    let buffer = match tcp.rcv_buffer {
+        RcvBuffer::Unlimited => String::new(),
+        RcvBuffer::Fixed(bytes) => format!(", {} receive buffer", size(bytes)),
+        RcvBuffer::Auto { max_bytes } => format!(", receive buffer up to {}", size(max_bytes)),
+    };
+    format!("{protocol}, {traffic}{buffer}")
+}
+
+/// A choice as a scenario would write it, with raw parameter values as the algorithm formats them.
+pub(crate) fn cc(choice: &CcChoice) -> String {
+    let algorithm = mptcplab_cc::find(&choice.name);
+    let written = |(name, raw): &(String, u64)| {
+        let spec = algorithm.and_then(|a| a.params().iter().find(|p| p.name == name));
+        format!(
+            "{name}={}",
+            spec.map_or(raw.to_string(), |s| s.format(*raw))
+        )
+    };
+    match choice.params.as_slice() {
+        [] => choice.name.clone(),
+        params => format!(
+            "{}({})",
+            choice.name,
+            params.iter().map(written).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
+fn udp_what(udp: &UdpFlow) -> String {
+    let pattern = udp.on_off.map_or(String::new(), |(on, off)| {
+        format!(", on {}, off {}", span(on), span(off))
+    });
+    format!(
+        "UDP {}, {} bytes per packet{pattern}",
+        rate(udp.rate_bps),
+        udp.packet_bytes
+    )
+}
+
+fn when(flow: &Flow) -> String {
+    let start = match flow.start {
+        StartTime::At(0) => String::new(),
+        StartTime::At(ns) => format!(", from {}", time(ns)),
+        StartTime::Uniform { lo_ns, hi_ns } => {
+            format!(", from {} to {} at random", time(lo_ns), time(hi_ns))
+        }
+    };
+    let stop = flow
+        .stop_ns
+        .map_or(String::new(), |ns| format!(", until {}", time(ns)));
+    start + &stop
+}
+
+fn subflow_notes(subflow: &Subflow) -> String {
+    let mut out = String::new();
+    if subflow.backup {
+        out.push_str(", backup");
+    }
+    if let Some(ns) = subflow.start_ns {
+        let _ = write!(out, ", joins at {}", time(ns));
+    }
+    if let Some(ns) = subflow.stop_ns {
+        let _ = write!(out, ", removed at {}", time(ns));
+    }
+    out
+}
+
+fn span(span: Span) -> String {
+    match span {
+        Span::Fixed(ns) => time(ns),
+        Span::Uniform { lo_ns, hi_ns } => format!("{}-{}", time(lo_ns), time(hi_ns)),
+    }
+}
