@@ -1,1 +1,148 @@
-//! Python bindings
+//! Module `mptcplab._core`: what Python needs of the Rust crates. Structured data crosses as JSON text;
+//! `python/mptcplab/_core.pyi` documents every function.
+
+mod build;
+mod errors;
+mod overrides;
+mod panics;
+mod record;
+mod reference;
+mod sweep;
+
+use errors::{EngineError, MptcplabError, ScenarioError};
+use pyo3::prelude::*;
+use serde_json::json;
+use std::path::PathBuf;
+use sweep::{Progress, SweepError, run_sweep};
+
+/// Compiled part of mptcplab.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::{
+        EngineError, MptcplabError, ScenarioError, algorithms_json, build_info, check, format_doc,
+        run, schema_json, trace_schema_json, vectors_json, version,
+    };
+
+    #[pymodule_init]
+    fn init(_module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        super::panics::install();
+        Ok(())
+    }
+}
+
+/// Version of the package.
+#[pyfunction]
+fn version() -> &'static str {
+    build::VERSION
+}
+
+/// What the extension was built from.
+#[pyfunction]
+fn build_info() -> std::collections::BTreeMap<&'static str, &'static str> {
+    build::FACTS.into_iter().collect()
+}
+
+/// All algorithms with parameters and documentation.
+#[pyfunction]
+fn algorithms_json() -> String {
+    reference::algorithms().to_string()
+}
+
+/// Tables and columns of a trace.
+#[pyfunction]
+fn trace_schema_json() -> String {
+    reference::trace_schema().to_string()
+}
+
+/// JSON Schema of scenario files.
+#[pyfunction]
+fn schema_json() -> String {
+    mptcplab_scenario::json_schema().to_string()
+}
+
+/// The scenario format as Markdown.
+#[pyfunction]
+fn format_doc() -> String {
+    mptcplab_scenario::format_doc()
+}
+
+/// Validate a scenario; what it says, for people and resolved.
+#[pyfunction]
+fn check(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String> {
+    let overrides = overrides::from_json(overrides_json)?;
+    let checked = py.detach(|| {
+        let sweep = mptcplab_scenario::load(&path, &overrides)?;
+        let text = mptcplab_scenario::describe(&sweep);
+        Ok(json!({"text": text, "resolved": mptcplab_scenario::sweep_json(&sweep)}).to_string())
+    });
+    checked.map_err(|error: mptcplab_scenario::Error| errors::scenario(error))
+}
+
+/// Run a file of test vectors against the native algorithms.
+#[pyfunction]
+fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let report = py.detach(|| mptcplab_cc::vectors::run_file(&path));
+    report
+        .map(|report| reference::vectors(&report).to_string())
+        .map_err(errors::scenario)
+}
+
+/// Simulate every run of a scenario and write its trace.
+#[pyfunction]
+#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None))]
+fn run(
+    py: Python<'_>,
+    path: PathBuf,
+    out_dir: PathBuf,
+    overrides_json: &str,
+    jobs: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let overrides = overrides::from_json(overrides_json)?;
+    let sweep = py
+        .detach(|| mptcplab_scenario::load(&path, &overrides))
+        .map_err(errors::scenario)?;
+    // The exception of a signal handler or of `progress`, which ends the sweep.
+    let mut interrupted: Option<PyErr> = None;
+    let totals = py.detach(|| {
+        run_sweep(&sweep, &out_dir, jobs, &mut |now| {
+            let ticked = Python::attach(|py| tick(py, progress.as_ref(), now));
+            interrupted = ticked.err();
+            interrupted.is_none()
+        })
+    });
+    match totals {
+        Ok(totals) => Ok(json!({
+            "scenario": sweep.name,
+            "runs": sweep.runs.len(),
+            "jobs": totals.jobs,
+            "simulated_s": seconds(totals.simulated_ns),
+            "events": totals.events,
+            "packet_hops": totals.packet_hops,
+        })
+        .to_string()),
+        Err(SweepError::Cancelled) => {
+            Err(interrupted.unwrap_or_else(|| SweepError::Cancelled.into()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn tick(py: Python<'_>, progress: Option<&Py<PyAny>>, now: Progress) -> PyResult<()> {
+    py.check_signals()?;
+    if let Some(progress) = progress {
+        let arguments = (
+            now.done_runs,
+            now.total_runs,
+            seconds(now.simulated_ns),
+            seconds(now.total_ns),
+        );
+        progress.call1(py, arguments)?;
+    }
+    Ok(())
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}

@@ -1,0 +1,24 @@
+//! What this extension was built from. Constant for a build, so traces stay comparable byte for byte.
+
+/// Version of the workspace.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Facts about the build: (name, value).
+pub(crate) const FACTS: [(&str, &str); 5] = [
+    ("version", VERSION),
+    ("revision", env!("MPTCPLAB_REVISION")),
+    ("rustc", env!("MPTCPLAB_RUSTC")),
+    ("target", env!("MPTCPLAB_TARGET")),
+    ("profile", env!("MPTCPLAB_PROFILE")),
+];
+
+/// The same in one line, for the `build` column of the trace.
+pub(crate) const LINE: &str = concat!(
+    env!("MPTCPLAB_REVISION"),
+    ", ",
+    env!("MPTCPLAB_RUSTC"),
+    ", ",
+    env!("MPTCPLAB_TARGET"),
+    ", ",
+    env!("MPTCPLAB_PROFILE"),
+);

@@ -1,0 +1,59 @@
+//! Rust errors as Python exceptions: one base, one subclass per kind.
+
+use crate::sweep::SweepError;
+use mptcplab_trace::parquet::TraceError;
+use pyo3::PyErr;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
+
+create_exception!(
+    _core,
+    MptcplabError,
+    PyException,
+    "Base of all errors of mptcplab. The text is `what failed: value`, then possibly `hint: what to do`."
+);
+create_exception!(
+    _core,
+    ScenarioError,
+    MptcplabError,
+    "The input is wrong: a scenario, an override, a file of vectors."
+);
+create_exception!(
+    _core,
+    EngineError,
+    MptcplabError,
+    "A run could not be finished, or its trace could not be written."
+);
+
+/// Anything that is wrong with what the user gave.
+pub(crate) fn scenario(error: impl std::fmt::Display) -> PyErr {
+    ScenarioError::new_err(error.to_string())
+}
+
+impl From<SweepError> for PyErr {
+    fn from(error: SweepError) -> Self {
+        match &error {
+            SweepError::Cancelled => PyKeyboardInterrupt::new_err(()),
+            SweepError::Trace(trace) => EngineError::new_err(format!("{trace}{}", hint(trace))),
+            SweepError::Engine { .. } | SweepError::Panic { .. } => {
+                EngineError::new_err(error.to_string())
+            }
+        }
+    }
+}
+
+fn hint(error: &TraceError) -> &'static str {
+    match error {
+        TraceError::Exists(_) => {
+            "\n\nhint: name a directory that does not exist, or remove this one"
+        }
+        TraceError::Busy(_) => "\n\nhint: wait until it has ended, or name another directory",
+        TraceError::Foreign { .. } => {
+            "\n\nhint: move that file elsewhere; the directory is for unfinished runs"
+        }
+        TraceError::NoName { .. } | TraceError::Order { .. } => {
+            "\n\nhint: this is a bug of mptcplab; please report it with the scenario, its seed and this message"
+        }
+        TraceError::Io { .. } | TraceError::Parquet { .. } => "",
+    }
+}

@@ -1,0 +1,93 @@
+//! What the build knows about itself, as JSON: algorithms with their parameters, how far they are from test
+//! vectors, columns of the trace.
+
+use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
+use mptcplab_cc::{Algorithm, ParamSpec};
+use mptcplab_trace::parquet::{FILES, schemas};
+use serde_json::{Map, Value, json};
+
+pub(crate) fn algorithms() -> Value {
+    mptcplab_cc::algorithms().iter().map(algorithm).collect()
+}
+
+fn algorithm(algorithm: &Algorithm) -> Value {
+    let sections = algorithm.sections().iter();
+    json!({
+        "name": algorithm.name(),
+        "title": algorithm.title(),
+        "coupled": algorithm.coupled(),
+        "sections": sections.map(|(name, text)| json!({"name": name, "text": text})).collect::<Value>(),
+        "params": algorithm.params().iter().map(param).collect::<Value>(),
+    })
+}
+
+/// Raw integers, and `scale`, the raw value of 1.0.
+fn param(param: &ParamSpec) -> Value {
+    let values = param
+        .values
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).into()));
+    json!({
+        "name": param.name,
+        "default": param.default,
+        "min": param.min,
+        "max": param.max,
+        "scale": param.scale,
+        "values": values.collect::<Map<_, _>>(),
+        "doc": param.doc,
+    })
+}
+
+pub(crate) fn vectors(report: &Report) -> Value {
+    let (passed, failed, skipped) = report.totals();
+    json!({
+        "passed": passed,
+        "failed": failed,
+        "skipped": skipped,
+        "algorithms": report.algorithms.iter().map(vectors_of).collect::<Value>(),
+    })
+}
+
+fn vectors_of(algorithm: &AlgorithmReport) -> Value {
+    let failure = |failure: &Failure| {
+        let deviations = failure.deviations.iter().map(deviation);
+        json!({"id": failure.id, "deviations": deviations.collect::<Value>()})
+    };
+    json!({
+        "name": algorithm.name,
+        "passed": algorithm.passed,
+        "failed": algorithm.failures.len(),
+        "skipped": algorithm.skipped,
+        "skip_reason": algorithm.skip_reason,
+        "worst": algorithm.worst.as_ref().map(deviation),
+        "failures": algorithm.failures.iter().map(failure).collect::<Value>(),
+    })
+}
+
+/// `ratio` is the difference as a part of the tolerance; null when the tolerance is zero and there is one.
+fn deviation(deviation: &Deviation) -> Value {
+    json!({
+        "id": deviation.id,
+        "what": deviation.what,
+        "got": deviation.got,
+        "expected": deviation.expected,
+        "tolerance": deviation.tolerance,
+        "ratio": deviation.ratio(),
+    })
+}
+
+pub(crate) fn trace_schema() -> Value {
+    let tables = std::iter::zip(schemas(), FILES).map(|((name, schema), file)| {
+        let columns = schema.fields().iter().map(|field| {
+            json!({
+                "name": field.name(),
+                "type": field.data_type().to_string(),
+                "nullable": field.is_nullable(),
+                "unit": field.metadata().get("unit"),
+                "doc": field.metadata().get("doc"),
+            })
+        });
+        json!({"name": name, "file": file, "columns": columns.collect::<Value>()})
+    });
+    json!({ "tables": tables.collect::<Value>() })
+}

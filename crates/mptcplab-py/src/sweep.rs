@@ -1,0 +1,274 @@
+//! All runs of a sweep on several threads, written in run order.
+//!
+//! A worker simulates a run and compresses its trace; the calling thread appends the results in order of
+//! run id, reports progress and asks whether to go on. A worker does not start a run that is too far ahead
+//! of the one being waited for, so that memory does not grow with the sweep.
+
+use crate::panics;
+use crate::record::record;
+use mptcplab_scenario::Sweep;
+use mptcplab_sim::{Control, SimError, simulate};
+use mptcplab_trace::parquet::{EncodedRun, Encoder, TraceError, TraceWriter};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time between two reports of progress.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Finished runs that may wait for a slower one before them, per worker.
+const RUNS_AHEAD: usize = 4;
+
+/// How far a sweep is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Progress {
+    pub(crate) done_runs: usize,
+    pub(crate) total_runs: usize,
+    pub(crate) simulated_ns: u64,
+    pub(crate) total_ns: u64,
+}
+
+/// Sums over a finished sweep.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) events: u64,
+    pub(crate) packet_hops: u64,
+    pub(crate) simulated_ns: u64,
+    pub(crate) jobs: usize,
+}
+
+/// Why a sweep did not finish.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SweepError {
+    #[error("cancelled")]
+    Cancelled,
+    #[error("run {run} ({label}): {message}")]
+    Engine {
+        run: u32,
+        label: String,
+        message: String,
+    },
+    #[error(
+        "run {run} ({label}): the simulator broke: {message}\n\n\
+         hint: this is a bug of mptcplab; please report it with the scenario, its seed and this message"
+    )]
+    Panic {
+        run: u32,
+        label: String,
+        message: String,
+    },
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Simulate every run of `sweep` on `jobs` threads (0: one per core) and write the traces to `out`.
+/// `tick` is called on the calling thread; it returns false to stop, which leaves nothing behind.
+pub(crate) fn run_sweep(
+    sweep: &Sweep,
+    out: &Path,
+    jobs: usize,
+    tick: &mut dyn FnMut(Progress) -> bool,
+) -> Result<Totals, SweepError> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if jobs == 0 { cores } else { jobs }
+        .min(sweep.runs.len())
+        .max(1);
+    let mut writer = TraceWriter::create(out)?;
+    let team = Team {
+        sweep,
+        encoder: &writer.encoder(),
+        control: Control::default(),
+        next: AtomicUsize::new(0),
+        gate: Gate::new(RUNS_AHEAD * jobs),
+    };
+    let (sender, results) = channel();
+    let totals = thread::scope(|scope| {
+        for _ in 0..jobs {
+            let (team, sender) = (&team, sender.clone());
+            scope.spawn(move || team.work(&sender));
+        }
+        drop(sender);
+        let totals = team.collect(&results, &mut writer, tick);
+        if totals.is_err() {
+            team.stop();
+        }
+        totals
+    })?;
+    writer.finish()?;
+    Ok(Totals { jobs, ..totals })
+}
+
+type RunResult = (usize, Result<Finished, SweepError>);
+
+struct Finished {
+    encoded: EncodedRun,
+    events: u64,
+    packet_hops: u64,
+}
+
+struct Team<'a> {
+    sweep: &'a Sweep,
+    encoder: &'a Encoder,
+    control: Control,
+    next: AtomicUsize,
+    gate: Gate,
+}
+
+impl Team<'_> {
+    fn work(&self, results: &Sender<RunResult>) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            if index >= self.sweep.runs.len() || !self.gate.wait_for(index) {
+                return;
+            }
+            if results.send((index, self.run(index))).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn run(&self, index: usize) -> Result<Finished, SweepError> {
+        let run = &self.sweep.runs[index];
+        let label = || {
+            let axes = run
+                .axes
+                .iter()
+                .map(|(key, value)| format!("{key} = {value}, "));
+            format!("{}repetition {}", axes.collect::<String>(), run.rep)
+        };
+        let simulated = panics::catch(|| simulate(run, &self.control));
+        let outcome = match simulated {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(SimError::Cancelled)) => return Err(SweepError::Cancelled),
+            Ok(Err(error)) => {
+                return Err(SweepError::Engine {
+                    run: run.id,
+                    label: label(),
+                    message: error.to_string(),
+                });
+            }
+            Err(message) => {
+                return Err(SweepError::Panic {
+                    run: run.id,
+                    label: label(),
+                    message,
+                });
+            }
+        };
+        let encoded = self
+            .encoder
+            .encode(record(self.sweep, run, &outcome), &outcome.tables)?;
+        Ok(Finished {
+            encoded,
+            events: outcome.events,
+            packet_hops: outcome.packet_hops,
+        })
+    }
+
+    /// Append results in run order until all are there.
+    fn collect(
+        &self,
+        results: &Receiver<RunResult>,
+        writer: &mut TraceWriter,
+        tick: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<Totals, SweepError> {
+        let mut totals = Totals::default();
+        let mut waiting = BTreeMap::new();
+        let mut done = 0;
+        let mut next_tick = Instant::now() + TICK;
+        while done < self.sweep.runs.len() {
+            match results.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+                Ok((index, result)) => {
+                    waiting.insert(index, result?);
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.report(done, tick)?;
+                    next_tick = Instant::now() + TICK;
+                }
+                // Every worker has left although runs are missing: only after a panic outside `catch`.
+                Err(RecvTimeoutError::Disconnected) => return Err(SweepError::Cancelled),
+            }
+            while let Some(finished) = waiting.remove(&done) {
+                writer.append(finished.encoded)?;
+                totals.events += finished.events;
+                totals.packet_hops += finished.packet_hops;
+                totals.simulated_ns += self.sweep.runs[done].duration_ns;
+                done += 1;
+                self.gate.advance(done);
+            }
+        }
+        self.report(done, tick)?;
+        Ok(totals)
+    }
+
+    fn report(
+        &self,
+        done_runs: usize,
+        tick: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(), SweepError> {
+        let progress = Progress {
+            done_runs,
+            total_runs: self.sweep.runs.len(),
+            simulated_ns: self.control.simulated_ns.load(Ordering::Relaxed),
+            total_ns: self.sweep.runs.iter().map(|run| run.duration_ns).sum(),
+        };
+        if tick(progress) {
+            Ok(())
+        } else {
+            Err(SweepError::Cancelled)
+        }
+    }
+
+    fn stop(&self) {
+        self.control.cancel.store(true, Ordering::Relaxed);
+        self.gate.close();
+    }
+}
+
+/// Lets a run start when it is less than `ahead` runs after the first one that is not written yet.
+struct Gate {
+    ahead: usize,
+    /// Runs written, or `None` when the sweep is being stopped.
+    written: Mutex<Option<usize>>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn new(ahead: usize) -> Self {
+        Self {
+            ahead,
+            written: Mutex::new(Some(0)),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Wait for the turn of run `index`; false when the sweep is being stopped.
+    fn wait_for(&self, index: usize) -> bool {
+        let too_early = |written: &mut Option<usize>| {
+            written.is_some_and(|written| index >= written + self.ahead)
+        };
+        // A poisoned lock still guards a whole value: it is only ever assigned.
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        self.changed
+            .wait_while(written, too_early)
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+    }
+
+    fn advance(&self, written: usize) {
+        self.set(Some(written));
+    }
+
+    fn close(&self) {
+        self.set(None);
+    }
+
+    fn set(&self, written: Option<usize>) {
+        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = written;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,62 @@
+"""The compiled part. Structured data crosses the border as JSON text."""
+
+from collections.abc import Callable
+from os import PathLike
+
+class MptcplabError(Exception):
+    """Base of all errors; the text is `what failed: value`, then possibly a blank line and `hint: what to do`."""
+
+class ScenarioError(MptcplabError):
+    """The input is wrong: a scenario, an override, a file of vectors."""
+
+class EngineError(MptcplabError):
+    """A run could not be finished, or its trace could not be written."""
+
+def version() -> str:
+    """Version of the package."""
+
+def build_info() -> dict[str, str]:
+    """What the extension was built from: version, revision, rustc, target, profile."""
+
+def algorithms_json() -> str:
+    """List of {name, title, coupled, sections: [{name, text}], params: [{name, default, min, max, scale, values, doc}]}.
+
+    Parameter values are raw integers, `scale` is the raw value of 1.0, `values` maps the names of an enumeration to
+    raw values (empty for a number).
+    """
+
+def trace_schema_json() -> str:
+    """Object {tables: [{name, file, columns: [{name, type, nullable, unit, doc}]}]}, in the order of the files."""
+
+def schema_json() -> str:
+    """JSON Schema of scenario files."""
+
+def format_doc() -> str:
+    """The scenario format as Markdown."""
+
+def check(path: str | PathLike[str], overrides_json: str) -> str:
+    """Validate a scenario: object {text: for people, resolved: every unit explicit, defaults filled in}.
+
+    `overrides_json` is an object with any of cc, reps, seed, profile, duration, set: [[key path, value], ...].
+    """
+
+def vectors_json(path: str | PathLike[str]) -> str:
+    """Run a file of test vectors against the native algorithms.
+
+    Object {passed, failed, skipped, algorithms: [{name, passed, failed, skipped, skip_reason, worst, failures: [{id,
+    deviations}]}]}; `worst` (possibly null) and each deviation are {id, what, got, expected, tolerance, ratio}.
+    """
+
+def run(
+    path: str | PathLike[str],
+    out_dir: str | PathLike[str],
+    overrides_json: str = "{}",
+    jobs: int = 0,
+    progress: Callable[[int, int, float, float], object] | None = None,
+) -> str:
+    """Simulate every run of a scenario on `jobs` threads (0: one per core) and write the trace to `out_dir`.
+
+    `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C raises
+    KeyboardInterrupt; whatever is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
+    simulated_s, events, packet_hops}.
+    """
