@@ -64,7 +64,8 @@ fn vectors_of(algorithm: &AlgorithmReport) -> Value {
     })
 }
 
-/// `ratio` is the difference as a part of the tolerance; null when the tolerance is zero and there is one.
+/// `ratio` is the difference as a part of the tolerance. JSON has no infinity, so a difference where none is
+/// allowed becomes the largest number there is.
 fn deviation(deviation: &Deviation) -> Value {
     json!({
         "id": deviation.id,
@@ -72,7 +73,7 @@ fn deviation(deviation: &Deviation) -> Value {
         "got": deviation.got,
         "expected": deviation.expected,
         "tolerance": deviation.tolerance,
-        "ratio": deviation.ratio(),
+        "ratio": deviation.ratio().min(f64::MAX),
     })
 }
 
