@@ -46,6 +46,8 @@ struct wvegas {
 	u32 qdelay_us;		/* smallest queueing delay since the last drain, 0: none yet */
 	u32 alpha_q16;		/* packets this subflow may keep queued */
 	u32 weight_q16;		/* share of total_alpha */
+	u32 threshold;		/* the ssthresh that this algorithm set, packets */
+	u32 threshold_q16;	/* its fraction */
 };
 CC_STATE(wvegas);
 CC_FIELDS(wvegas,
@@ -116,12 +118,45 @@ static void wvegas_update_alpha(struct sock *sk, const struct wvegas_round *roun
 	state->alpha_q16 = (u32)cc_max(share, (u64)CC_PARAM(sk, wvegas, min_alpha) << 16);
 }
 
+static u64 wvegas_window_q16(const struct sock *sk)
+{
+	return (u64)cc_window(sk) << 16 | (u64)(cc_credit_q40(sk) >> 24);
+}
+
+/*
+ * ssthresh with its fraction, as long as nobody else has set it: windows move by one packet
+ * per round, so a part of a packet decides whether slow start is over.
+ */
+static u64 wvegas_threshold_q16(struct sock *sk)
+{
+	const struct wvegas *state = wvegas_state(sk);
+	u32 ssthresh = tcp_sk(sk)->snd_ssthresh;
+
+	return ((u64)ssthresh << 16) + (state->threshold == ssthresh ? state->threshold_q16 : 0);
+}
+
+/* Returns the whole packets, at least the floor, and remembers the rest. */
+static u32 wvegas_keep_threshold(struct sock *sk, u64 threshold_q16)
+{
+	struct wvegas *state = wvegas_state(sk);
+
+	threshold_q16 = cc_max(threshold_q16, (u64)WVEGAS_FLOOR << 16);
+	state->threshold = (u32)(threshold_q16 >> 16);
+	state->threshold_q16 = threshold_q16 & (WVEGAS_ONE_Q16 - 1);
+	return state->threshold;
+}
+
+static bool wvegas_in_slow_start(struct sock *sk)
+{
+	return wvegas_window_q16(sk) < wvegas_threshold_q16(sk);
+}
+
 /* ssthresh below the window, so that slow start does not undo the decision. */
 static void wvegas_leave_slow_start(struct sock *sk, u64 w_q16)
 {
-	u32 below = (u32)(w_q16 >> 16) - 1;
+	u64 below_q16 = cc_min(wvegas_threshold_q16(sk), w_q16 - WVEGAS_ONE_Q16);
 
-	tcp_sk(sk)->snd_ssthresh = cc_max(cc_min(tcp_sk(sk)->snd_ssthresh, below), WVEGAS_FLOOR);
+	tcp_sk(sk)->snd_ssthresh = wvegas_keep_threshold(sk, below_q16);
 }
 
 static void wvegas_set_window(struct sock *sk, u64 w_q16)
@@ -179,11 +214,15 @@ static void wvegas_avoid_congestion(struct sock *sk, const struct wvegas_round *
 	wvegas_set_window(sk, wvegas_drained_q16(state, round, w_q16));
 }
 
-/* Growth on an ACK that decides nothing: slow start only. */
+/* Growth on an ACK that decides nothing: slow start only. acked <= 2^16. */
 static void wvegas_slow_start(struct sock *sk, u32 acked)
 {
-	if (cc_in_slow_start(sk) && cc_is_cwnd_limited(sk))
-		cc_slow_start(sk, acked);
+	u64 w_q16 = wvegas_window_q16(sk) + ((u64)cc_min(acked, CC_ACKED_MAX) << 16);
+
+	if (!wvegas_in_slow_start(sk) || !cc_is_cwnd_limited(sk))
+		return;
+	w_q16 = cc_min(w_q16, wvegas_threshold_q16(sk));
+	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
 }
 
 static void wvegas_begin_round(struct sock *sk)
@@ -195,18 +234,13 @@ static void wvegas_begin_round(struct sock *sk)
 	state->rtt_count = 0;
 }
 
-static u64 wvegas_window_q16(const struct sock *sk)
-{
-	return (u64)cc_window(sk) << 16 | (u64)(cc_credit_q40(sk) >> 24);
-}
-
 static void wvegas_end_round(struct sock *sk, u32 acked)
 {
 	struct wvegas *state = wvegas_state(sk);
 	struct wvegas_round round = { .w_q16 = wvegas_window_q16(sk) };
 
 	if (state->rtt_count < WVEGAS_MIN_SAMPLES) {
-		if (cc_in_slow_start(sk))
+		if (wvegas_in_slow_start(sk))
 			wvegas_slow_start(sk, acked);
 		else if (cc_is_cwnd_limited(sk))
 			cc_grow_q40(sk, CC_ONE_Q40);
@@ -215,7 +249,7 @@ static void wvegas_end_round(struct sock *sk, u32 acked)
 	round.base_us = cc_clamp(state->base_us, 1u, CC_RTT_MAX_US);
 	round.rtt_us = (u32)cc_min(cc_div(state->rtt_sum_us, state->rtt_count), (u64)CC_RTT_MAX_US);
 	round.rtt_us = cc_max(round.rtt_us, round.base_us);
-	if (!cc_in_slow_start(sk))
+	if (!wvegas_in_slow_start(sk))
 		wvegas_avoid_congestion(sk, &round);
 	else if (!wvegas_slow_start_exit(sk, &round))
 		wvegas_slow_start(sk, acked);
@@ -270,11 +304,10 @@ CC_HOOK(void, wvegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 CC_HOOK(u32, wvegas_ssthresh, struct sock *sk)
 {
 	u64 half_q16 = wvegas_window_q16(sk) / 2;
-	u32 half = (u32)(half_q16 >> 16);
 
 	wvegas_forget_rates(sk);
-	cc_set_credit(sk, half, (half_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
-	return cc_max(half, WVEGAS_FLOOR);
+	cc_set_credit(sk, (u32)(half_q16 >> 16), (half_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
+	return wvegas_keep_threshold(sk, half_q16);
 }
 
 CC_HOOK(void, wvegas_set_state, struct sock *sk, u8 new_state)

@@ -404,11 +404,16 @@ impl Sock {
         }
     }
 
-    /// Window with its fraction, packets: `snd_cwnd` plus the credit towards the next packet.
-    pub fn window(&self) -> f64 {
+    /// Fraction of a packet on top of `snd_cwnd` that the algorithm has earned, packets.
+    pub fn credit(&self) -> f64 {
         // SAFETY: reads the socket only.
         let credit = unsafe { ffi::mptcplab_cc_credit_q40(std::ptr::from_ref(self)) };
-        f64::from(self.tp.snd_cwnd) + credit as f64 / (1u64 << 40) as f64
+        credit as f64 / (1u64 << 40) as f64
+    }
+
+    /// Window with its fraction, packets.
+    pub fn window(&self) -> f64 {
+        f64::from(self.tp.snd_cwnd) + self.credit()
     }
 
     /// A member of the algorithm's state by name, in its declared unit.
