@@ -153,6 +153,82 @@ fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut
 mod tests {
     use super::*;
 
+    use crate::tests::parcel;
+
+    /// A target of 5 and an interval of 100: small numbers to follow by hand.
+    const SMALL: Params = Params {
+        target_ns: 5,
+        interval_ns: 100,
+        ecn: false,
+    };
+
+    /// `count` packets of 100 bytes that arrived at `arrived_ns`.
+    fn fill(fifo: &mut Fifo<crate::tests::Parcel>, count: u32, arrived_ns: u64) {
+        for id in 0..count {
+            let (packet, bytes) = (parcel(id, 100), 100);
+            fifo.push(Waiting {
+                packet,
+                bytes,
+                arrived_ns,
+            });
+        }
+    }
+
+    #[test]
+    fn signals_come_faster_and_resume_where_they_were() {
+        // Drops at 110, 210, 280, 337, then the delay is low at 340 and high again from 350 on. Returns count and
+        // drop_next after the first drop of the second episode at `again`.
+        let second_episode = |again| {
+            let (mut codel, mut fifo, mut tally) = (Codel::default(), Fifo::new(), Tally::new());
+            fill(&mut fifo, 9, 0);
+            let mut dropped = Vec::new();
+            for now in [10, 109, 110, 209, 210, 280, 337] {
+                assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
+                dropped.push((now, tally.dropped));
+                if tally.dropped > 3 {
+                    break;
+                }
+                fill(&mut fifo, 2, 0);
+            }
+            let expected = [
+                (10, 0),
+                (109, 0),
+                (110, 1),
+                (209, 1),
+                (210, 2),
+                (280, 3),
+                (337, 4),
+            ];
+            assert_eq!(dropped, expected);
+            // 337 + 100 / sqrt(4)
+            assert_eq!((codel.count, codel.drop_next_ns), (4, 387));
+            while fifo.pop().is_some() {}
+            fill(&mut fifo, 9, 340);
+            assert!(codel.dequeue(&mut fifo, 340, &SMALL, &mut tally).is_some());
+            assert!(!codel.dropping);
+            for now in [again - 100, again] {
+                assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
+            }
+            assert_eq!(tally.dropped, 5);
+            (codel.count, codel.drop_next_ns)
+        };
+        // Three signals were needed after the first: 100 / sqrt(3) = 57.7. Later than 16 intervals it starts again.
+        assert_eq!(second_episode(500), (3, 557));
+        assert_eq!(second_episode(387 + 1599), (3, 387 + 1599 + 57));
+        assert_eq!(second_episode(387 + 1600), (1, 387 + 1600 + 100));
+    }
+
+    #[test]
+    fn one_packet_behind_is_no_standing_queue() {
+        let (mut codel, mut fifo, mut tally) = (Codel::default(), Fifo::new(), Tally::new());
+        fill(&mut fifo, 1, 0);
+        for now in (0..2000).step_by(50) {
+            fill(&mut fifo, 1, 0);
+            assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
+        }
+        assert_eq!(tally.dropped, 0);
+    }
+
     #[test]
     fn control_law_spaces_signals_by_the_inverse_square_root() {
         let params = Params {

@@ -144,3 +144,93 @@ impl<P: Packet> FqCodel<P> {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Parcel, parcel};
+
+    fn flows(quantum: u32) -> FqCodel<Parcel> {
+        let params = Params {
+            target_ns: 5,
+            interval_ns: 100,
+            ecn: false,
+        };
+        FqCodel::new(64, quantum, params, 0)
+    }
+
+    fn push(queue: &mut FqCodel<Parcel>, flow: u32, bytes: u32) {
+        let packet = Parcel {
+            flow,
+            ..parcel(0, bytes)
+        };
+        queue.push(Waiting {
+            packet,
+            bytes,
+            arrived_ns: 0,
+        });
+    }
+
+    /// The flows of the next packets.
+    fn pops(queue: &mut FqCodel<Parcel>, count: usize) -> Vec<u32> {
+        let mut tally = Tally::new();
+        (0..count)
+            .map_while(|_| queue.pop(0, &mut tally))
+            .map(|w| w.packet.flow)
+            .collect()
+    }
+
+    #[test]
+    fn each_round_gives_a_quantum_and_debts_are_remembered() {
+        let mut queue = flows(300);
+        for _ in 0..12 {
+            push(&mut queue, 1, 100);
+        }
+        for _ in 0..6 {
+            push(&mut queue, 2, 250);
+        }
+        // Flow 1 sends three packets per round. Flow 2 has 300, 50, -200; then 100, -150; 150, -100; 200, -50; 250.
+        assert_eq!(
+            pops(&mut queue, 99),
+            [1, 1, 1, 2, 2, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 2, 2]
+        );
+        assert_eq!((queue.len(), queue.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn new_flows_go_first_and_become_old_when_empty() {
+        let mut queue = flows(1500);
+        for _ in 0..30 {
+            push(&mut queue, 1, 500);
+        }
+        // After its first quantum flow 1 is old.
+        assert_eq!(pops(&mut queue, 4), [1, 1, 1, 1]);
+        push(&mut queue, 2, 100);
+        assert_eq!(pops(&mut queue, 2), [2, 1], "the new flow first");
+        // Flow 2 has been found empty and is old now: its next packet waits for the rest of flow 1's quantum.
+        push(&mut queue, 2, 100);
+        assert_eq!(pops(&mut queue, 2), [1, 2]);
+        assert!(queue.new.is_empty());
+    }
+
+    #[test]
+    fn buckets_are_spread_and_depend_on_the_seed() {
+        let spread = |seed| {
+            let mut queue = flows(300);
+            queue.seed = seed;
+            (0..64)
+                .map(|flow| queue.bucket_of(flow))
+                .collect::<Vec<_>>()
+        };
+        let mut used = spread(1);
+        assert_ne!(used, spread(2));
+        used.sort_unstable();
+        used.dedup();
+        // 64 balls in 64 bins fill 1 - 1/e of them: 40.
+        assert!(
+            (32..48).contains(&used.len()) && used.iter().all(|b| *b < 64),
+            "{}",
+            used.len()
+        );
+    }
+}

@@ -53,8 +53,8 @@ impl Opportunities {
         if self.current_ns() > now || self.times_ns.is_empty() {
             return;
         }
-        // One repetition early: the last opportunity of a repetition may be at its very end.
-        let repetitions = ((now - self.base_ns) / self.period_ns).saturating_sub(1);
+        // All opportunities of the repetitions that have ended by now are in the past.
+        let repetitions = (now - self.base_ns) / self.period_ns;
         if repetitions > 0 {
             self.base_ns += repetitions * self.period_ns;
             self.index = 0;

@@ -232,4 +232,19 @@ mod tests {
         assert!(gaps[1..].iter().all(|g| (1..=9).contains(g)));
         assert!((mean - 5.0).abs() < 0.1, "{mean}");
     }
+
+    #[test]
+    fn a_loss_to_a_full_queue_counts_as_a_signal() {
+        // p = 0.1 and gaps are uniform on 1..=9, so 4 packets get in on average between the loss and the next signal. If
+        // the loss only counted as a packet let in, it would be about 3.5.
+        let mut red = red(10.0, 30.0, 0.2, 1.0);
+        let mut lets_in =
+            |room| red.lets_in((20, 0), room, &mut crate::tests::parcel(0, 40), &mut 0);
+        let mut run = |_| {
+            assert!(!lets_in(false));
+            (0..20).take_while(|_| lets_in(true)).count()
+        };
+        let mean = (0..20_000).map(&mut run).sum::<usize>() as f64 / 20_000.0;
+        assert!((mean - 4.0).abs() < 0.1, "{mean}");
+    }
 }

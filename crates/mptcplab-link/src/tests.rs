@@ -10,12 +10,12 @@ mod trace;
 
 /// A packet with an identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Parcel {
-    id: u32,
-    flow: u32,
-    bytes: u32,
-    ecn: bool,
-    ce: bool,
+pub(crate) struct Parcel {
+    pub(crate) id: u32,
+    pub(crate) flow: u32,
+    pub(crate) bytes: u32,
+    pub(crate) ecn: bool,
+    pub(crate) ce: bool,
 }
 
 impl Packet for Parcel {
@@ -35,7 +35,7 @@ impl Packet for Parcel {
 
 const MS: u64 = 1_000_000;
 
-fn parcel(id: u32, bytes: u32) -> Parcel {
+pub(crate) fn parcel(id: u32, bytes: u32) -> Parcel {
     Parcel {
         id,
         flow: 0,
