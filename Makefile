@@ -5,6 +5,9 @@ BIN      := $(VENV)/bin
 DEMO     := scenarios/dolia-scenario-1.toml
 DEMO_OUT := results/demo
 
+# A rustup that was installed a moment ago is not in the shell's PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test bench lint format docs clean
 

@@ -3,16 +3,10 @@
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-section "Formatting"
-say "cargo fmt --check"
-cargo fmt --all --check
-say "ruff format --check"
-"$BIN/ruff" format --check --quiet python tests
-say "clang-format (algorithms/)"
-"$BIN/clang-format" --dry-run --Werror algorithms/*.c algorithms/*.h
+check "Formatting of Rust" cargo fmt --all --check
+check "Formatting of Python" "$BIN/ruff" format --check --quiet python tests
+check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.c algorithms/*.h
+check "Lints of Python" "$BIN/ruff" check --quiet python tests
+check "Lints of Rust" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 
-section "Lints"
-say "ruff check"
-"$BIN/ruff" check --quiet python tests
-say "cargo clippy"
-cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
+conclude "make format mends formatting"

@@ -85,8 +85,6 @@ check_rust() {
         Ubuntu 24.04, Debian 13 and newer:  apt-get install rustup && rustup default stable
         Debian 12 (its rustc is too old):   follow the instructions of rustup.rs
       and check with: cargo --version (at least $MIN_RUST)"
-	# A shell that has not been restarted since rustup came does not have it in PATH.
-	if ! have cargo && [ -x "$HOME/.cargo/bin/cargo" ]; then PATH=$HOME/.cargo/bin:$PATH; fi
 	if ! have cargo; then fail "Rust is missing: no cargo in PATH" "$get"; fi
 	if ! version=$(cargo --version 2>/dev/null | awk '{ print $2 }') || [ -z "$version" ]; then
 		fail "cargo is there but does not run: $(command -v cargo)" "$get"
@@ -140,8 +138,10 @@ engine() {
 	fingerprint=$(engine_sources | sha256sum)
 	if ! changed "$stamp" "$fingerprint" && compgen -G 'python/mptcplab/_core*.so' >/dev/null; then return; fi
 	say "compiling the engine (the first time takes some minutes)"
-	# Another environment that is active would get the package instead.
-	env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" "$BIN/maturin" develop --release --quiet
+	# On a terminal cargo shows what it compiles. Another active environment would get the package instead.
+	local quiet=(--quiet)
+	if [ -t 2 ]; then quiet=(); fi
+	env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" PIP_QUIET=1 "$BIN/maturin" develop --release "${quiet[@]}"
 	printf '%s\n' "$fingerprint" >"$stamp"
 }
 
