@@ -274,15 +274,14 @@ def _guarded() -> int:
     try:
         # Without standalone mode an explicit exit code is returned, not raised.
         return app(standalone_mode=False) or 0
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
+        # The parser turns the one into the other.
         terminal.error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         return _reader_left()
     except MptcplabError as error:
         return _failed(str(error))
-    except typer.Abort:
-        return INTERRUPTED
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:

@@ -9,6 +9,8 @@ from typing import Any
 # IP 20 + TCP 20 + timestamps 12; the MPTCP DSS option adds 20.
 _TCP_HEADER_BYTES = 52
 _DSS_BYTES = 20
+# What one delivery opportunity of a Mahimahi trace lets through.
+OPPORTUNITY_BYTES = 1504
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Link:
     overhead_bytes: int
     queue: str
     aqm: str
+    # Long-run probability.
     loss: float
-    loss_model: str
     schedule: tuple[Change, ...]
     trace: str | None
     # Mean rate of the delivery trace, which replaces `rate_bps`.
@@ -62,6 +64,7 @@ class Subflow:
     name: str
     path: tuple[str, ...]
     reverse: tuple[str, ...]
+    base_rtt_ns: int | None
     backup: bool
 
 
@@ -128,8 +131,7 @@ class Topology:
 
 
 def _link(entry: dict[str, Any]) -> Link:
-    loss, model = _loss(entry["loss"])
-    trace = entry.get("trace")
+    trace = entry["trace"]
     return Link(
         name=entry["name"],
         source=entry["from"],
@@ -138,73 +140,81 @@ def _link(entry: dict[str, Any]) -> Link:
         delay_ns=entry["delay_ns"],
         overhead_bytes=entry["overhead_bytes"],
         queue=_queue(entry["queue"]),
-        aqm=_kind(entry["aqm"]),
-        loss=loss,
-        loss_model=model,
-        schedule=tuple(
-            Change(change["at_ns"], change.get("rate_bps"), change.get("up")) for change in entry.get("schedule") or ()
-        ),
+        aqm=entry["aqm"]["name"],
+        loss=_loss(entry["loss"]),
+        schedule=tuple(Change(change["at_ns"], change.get("rate_bps"), change.get("up")) for change in entry["schedule"]),
         trace=trace["name"] if trace else None,
-        trace_rate_bps=trace.get("mean_rate_bps") if trace else None,
+        trace_rate_bps=_trace_rate(trace) if trace else None,
     )
 
 
-def _kind(value: str | dict[str, Any]) -> str:
-    return value if isinstance(value, str) else value["kind"]
+def _trace_rate(trace: dict[str, Any]) -> float | None:
+    if trace["period_ns"] <= 0:
+        return None
+    return trace["opportunities"] * OPPORTUNITY_BYTES * 8e9 / trace["period_ns"]
 
 
-def _queue(value: str | dict[str, Any]) -> str:
-    if isinstance(value, str):
-        return value
-    if "packets" in value:
-        return f"{value['packets']:,} packets"
-    return f"{value['bytes']:,} bytes"
+def _queue(limit: dict[str, Any] | None) -> str:
+    if limit is None:
+        return "unlimited"
+    ((unit, amount),) = limit.items()
+    return f"{amount:,} {unit}"
 
 
-def _loss(value: str | dict[str, Any]) -> tuple[float, str]:
-    """Long-run loss probability and the name of the model."""
-    kind = _kind(value)
-    if isinstance(value, str):
-        return 0.0, kind
-    if "loss_bad" not in value:
-        return float(value["p"]), kind
-    bad = value["p"] / (value["p"] + value["r"]) if value["p"] + value["r"] > 0 else 0.0
-    return (1 - bad) * value["loss_good"] + bad * value["loss_bad"], kind
+def _loss(model: dict[str, Any] | None) -> float:
+    """Long-run loss probability."""
+    if model is None:
+        return 0.0
+    if model["model"] == "bernoulli":
+        return float(model["p"])
+    moves = model["p"] + model["r"]
+    bad = model["p"] / moves if moves > 0 else 0.0
+    return (1 - bad) * model["loss_good"] + bad * model["loss_bad"]
 
 
 def _flow(entry: dict[str, Any]) -> Flow:
-    transport = entry["transport"]
-    if transport == "udp":
-        subflows: tuple[Subflow, ...] = (Subflow("udp", tuple(entry["path"]), (), False),)
-    else:
-        subflows = tuple(
-            Subflow(s["name"], tuple(s["path"]), tuple(s["reverse"]), bool(s.get("backup"))) for s in entry["subflows"]
-        )
+    common = {
+        "name": entry["name"],
+        "transport": entry["transport"],
+        "start_ns": _earliest(entry["start_ns"]),
+        "stop_ns": entry["stop_ns"],
+    }
+    if entry["transport"] == "udp":
+        subflow = Subflow("udp", tuple(entry["path"]), (), None, False)
+        load = entry["rate_bps"] * _duty(entry["on_off"])
+        return Flow(**common, cc="", scheduler="", traffic="constant rate", subflows=(subflow,), mss_bytes=0, udp_load_bps=load)
+    subflows = tuple(
+        Subflow(part["name"], tuple(part["path"]), tuple(part["reverse"]), part["base_rtt_ns"], part["backup"])
+        for part in entry["subflows"]
+    )
     return Flow(
-        name=entry["name"],
-        transport=transport,
-        cc="" if transport == "udp" else entry["cc"]["name"],
-        scheduler=entry.get("scheduler") or "",
-        traffic=_kind(entry.get("traffic") or "constant"),
+        **common,
+        cc=entry["cc"]["text"],
+        scheduler=entry["scheduler"] or "",
+        traffic=_traffic(entry["traffic"]),
         subflows=subflows,
-        start_ns=_span_low(entry["start"]),
-        stop_ns=entry.get("stop_ns"),
-        mss_bytes=entry.get("mss_bytes") or 0,
-        udp_load_bps=float(entry.get("rate_bps") or 0.0) * _duty(entry.get("on_off")),
+        mss_bytes=entry["mss_bytes"],
+        udp_load_bps=0.0,
     )
 
 
-def _span_low(value: int | dict[str, Any]) -> int:
-    return value if isinstance(value, int) else value["lo_ns"]
+def _traffic(traffic: str | dict[str, Any]) -> str:
+    if isinstance(traffic, str):
+        return traffic
+    return f"{traffic['size_bytes']:,} bytes" if "size_bytes" in traffic else "on/off"
 
 
-def _span_mean(value: int | dict[str, Any]) -> float:
-    return float(value) if isinstance(value, int) else (value["lo_ns"] + value["hi_ns"]) / 2
+def _earliest(span: int | dict[str, Any]) -> int:
+    return span if isinstance(span, int) else span["uniform_ns"][0]
+
+
+def _mean(span: int | dict[str, Any]) -> float:
+    return float(span) if isinstance(span, int) else sum(span["uniform_ns"]) / 2
 
 
 def _duty(on_off: dict[str, Any] | None) -> float:
     """Part of the time in which an on/off stream sends."""
-    if not on_off:
+    if on_off is None:
         return 1.0
-    on, off = _span_mean(on_off["on"]), _span_mean(on_off["off"])
+    on, off = _mean(on_off["on_ns"]), _mean(on_off["off_ns"])
     return on / (on + off) if on + off > 0 else 1.0

@@ -25,21 +25,21 @@ def link(name: str, source: str, target: str, mbps: float, delay_ms: float = 5, 
     """A link of the resolved scenario."""
     return {
         "name": name, "from": source, "to": target, "rate_bps": int(mbps * 1e6), "delay_ns": int(delay_ms * 1e6),
-        "overhead_bytes": 14, "queue": {"packets": 1000}, "aqm": "drop-tail", "ecn": False, "loss": "none", "schedule": [], "trace": None,
+        "overhead_bytes": 14, "queue": {"packets": 1000}, "aqm": {"name": "drop-tail"}, "ecn": False, "loss": None, "schedule": [], "trace": None,
     } | changes  # fmt: skip
 
 
 def subflow(name: str, *path: str) -> dict[str, Any]:
     """A subflow over the named links, ACKs going back the same way."""
-    return {"name": name, "path": list(path), "reverse": [f"{hop}~" for hop in reversed(path)], "backup": False}
+    return {"name": name, "path": list(path), "reverse": [f"{hop}~" for hop in reversed(path)], "base_rtt_ns": None, "backup": False}
 
 
 def tcp(name: str, *subflows: dict[str, Any], cc: str = "reno", **changes: Any) -> dict[str, Any]:
     """A TCP flow, or an MPTCP flow if it has several subflows."""
     multipath = len(subflows) > 1
     return {
-        "name": name, "transport": "mptcp" if multipath else "tcp", "cc": {"name": cc, "params": []}, "scheduler": "minrtt",
-        "subflows": list(subflows), "traffic": "bulk", "start": 0, "stop_ns": None, "mss_bytes": 1428 if multipath else 1448,
+        "name": name, "transport": "mptcp" if multipath else "tcp", "cc": {"text": cc, "name": cc, "params_raw": {}}, "scheduler": "minrtt",
+        "subflows": list(subflows), "traffic": "bulk", "start_ns": 0, "stop_ns": None, "mss_bytes": 1428 if multipath else 1448,
     } | changes  # fmt: skip
 
 

@@ -125,7 +125,8 @@ def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
         if run.warmup_s > 0:
             axes.axvspan(0, run.warmup_s, color=_SOFT, alpha=0.15, linewidth=0)
         axes.set_title(run.config, fontsize=9)
-        axes.set_ylim(bottom=0)
+    # Last, because a limit ends the automatic scaling of all of them.
+    grid[0, 0].set_ylim(bottom=0)
     for spare in grid.flat[len(runs) :]:
         spare.set_visible(False)
     figure.supxlabel("Time (s)", fontsize=9)

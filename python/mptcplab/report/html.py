@@ -82,7 +82,12 @@ def _about(toml: str) -> dict[str, str]:
         parsed = tomllib.loads(toml)
     except tomllib.TOMLDecodeError:
         return {}
-    return {key: parsed[key] for key in ("question", "description", "source") if isinstance(parsed.get(key), str)}
+    about = {key: parsed[key] for key in ("description", "source") if isinstance(parsed.get(key), str)}
+    first = toml.lstrip().partition("\n")[0]
+    # By convention a scenario file opens with the question that it answers.
+    if first.startswith("#") and first.rstrip().endswith("?"):
+        about["question"] = first.lstrip("# ").rstrip()
+    return about
 
 
 def _facts(results: Results) -> list[str]:
@@ -107,7 +112,10 @@ def _flows(topology: Topology) -> list[dict[str, Any]]:
     for flow in topology.flows[:40]:
         for subflow in flow.subflows:
             key = (flow.name, subflow.name)
-            about = "UDP" if flow.transport == "udp" else f"{flow.transport.upper()}, {flow.traffic}"
+            about = f"{flow.transport.upper()}, {flow.traffic}"
+            if subflow.base_rtt_ns is not None:
+                about += f", base RTT {text.duration(subflow.base_rtt_ns)}"
+            about += ", backup" if subflow.backup else ""
             rows.append(
                 {
                     "label": labels[key],

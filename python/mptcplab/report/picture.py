@@ -43,12 +43,12 @@ def draw(topology: Topology, *, wide: bool) -> str:
     """The picture, left to right (`wide`) or top to bottom."""
     layout = lay_out(topology)
     if wide:
-        frame = Frame(True, 270, 112, 60, 74, layout.low)
+        frame = Frame(True, 310, 112, 60, 74, layout.low)
     else:
         frame = Frame(False, 170, 176, 40, 76, layout.low)
     along = 2 * frame.margin_along + (layout.layers - 1) * frame.layer_px
     across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
-    width, height = (along, across) if wide else (across + 50, along)
+    width, height = (along, across) if wide else (across + 84, along)
     parts = [_pipe(edge, frame) for edge in layout.edges]
     parts += _paths(topology, layout, frame)
     parts += [_label(topology, edge, frame, layout) for edge in layout.edges]
@@ -130,7 +130,7 @@ def properties(link: Link) -> list[str]:
     if link.schedule:
         extras.append(f"{len(link.schedule)} changes")
     extras.append(f"queue {link.queue}" if link.queue != "unlimited" else "no queue limit")
-    if link.aqm not in ("drop-tail", "drop_tail"):
+    if link.aqm != "drop-tail":
         extras.append(link.aqm)
     return [*lines, ", ".join(extras)]
 
@@ -148,9 +148,9 @@ def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
     lines = [name, *(escape(line) for line in details)]
     centre = (edge.first + edge.last) / 2
     if edge.begin != edge.lane and edge.end == edge.lane:
-        centre += 0.12
+        centre += 0.08
     elif edge.end != edge.lane and edge.begin == edge.lane:
-        centre -= 0.12
+        centre -= 0.08
     x, y = frame.at(centre, edge.lane)
     step = 16
     if frame.wide:

@@ -1,7 +1,7 @@
 """Time series for plots: reduced to what a screen can show, without losing a peak.
 
 Window, RTT and queue keep the smallest and largest value of every time bin, in the order in which they occurred;
-goodput is a mean over bins of a second (longer where the run is long).
+the payload rate is a mean over bins of a second (longer where the run is long).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_RUNS = 60
 MAX_SERIES = 12
 # Values in all embedded series together: keeps the page below a few megabytes.
 _BUDGET = 900_000
-MAX_GOODPUT_BINS = 400
+MAX_RATE_BINS = 400
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Panel:
 PANELS = (
     Panel("cwnd", "Congestion window", "packets"),
     Panel("rtt", "Round-trip time", "ms"),
-    Panel("goodput", "Payload received", "Mbit/s"),
+    Panel("payload", "Payload received", "Mbit/s"),
     Panel("queue", "Queue", "packets"),
 )
 
@@ -161,7 +161,7 @@ class _Builder:
 
     def _payload(self, samples: Samples) -> list[tuple[int, Series]]:
         longest = max(t.duration_ns for t in self.topologies.values())
-        width = NS * max(1, -(-longest // (NS * MAX_GOODPUT_BINS)))
+        width = NS * max(1, -(-longest // (NS * MAX_RATE_BINS)))
         at, entity = pl.col("t_ns") // width, pl.col("entity")
         first = (at != at.shift(1)).fill_null(True) | (entity != entity.shift(1))
         grown = pl.col("rx_payload_bytes").cast(pl.Float64).diff().shift(-1)
@@ -175,7 +175,7 @@ class _Builder:
             values = np.full(max(at_bins) + 1, np.nan)
             values[at_bins] = [np.nan if value is None else value for value in mbps]
             step = width / NS
-            found.append((run, Series("goodput", label, style, step / 2, step, values)))
+            found.append((run, Series("payload", label, style, step / 2, step, values)))
         return _first_per_run(found)
 
     def _extremes(self, samples: Samples, column: str) -> pl.DataFrame:

@@ -1,0 +1,56 @@
+"""Fixtures shared by the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Two subflows of different rate, delay and loss next to a TCP flow; short enough for a test.
+SCENARIO = """\
+# What do two unequal paths and a neighbour look like?
+title = "Two unequal paths"
+source = "made for the tests"
+duration = "3 s"
+warmup = "1 s"
+repetitions = 2
+seed = 11
+cc = ["lia", "reno"]
+
+[links.A]
+from = "S"
+to = "D"
+rate = "8 Mbit/s"
+delay = "6 ms"
+queue = "40 packets"
+loss = "0.5 %"
+
+[links.B]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "17 ms"
+queue = "25 packets"
+
+[flows.mp]
+paths = [["A"], ["B"]]
+
+[flows.tcp]
+paths = [["A"]]
+cc = "cubic"
+start = "uniform(0 s, 300 ms)"
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "two-paths.toml"
+    path.write_text(SCENARIO)
+    return path
+
+
+@pytest.fixture
+def demo() -> Path:
+    return ROOT / "scenarios" / "dolia-scenario-1.toml"

@@ -1,0 +1,236 @@
+"""Metrics against numbers worked by hand. Each flow, subflow, link and run has its own, so that a mix-up shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import synthetic as s
+
+from mptcplab.errors import MptcplabError
+from mptcplab.metrics import REGISTRY
+from mptcplab.results import Results
+
+
+def value(frame: pl.DataFrame, metric: str, run: int = 0, **entity: str) -> float | None:
+    """The single value of a metric; the entity's other names must be null."""
+    for name in ("flow", "subflow", "link"):
+        wanted = entity.get(name)
+        frame = frame.filter(pl.col(name).is_null() if wanted is None else pl.col(name) == wanted)
+    return frame.filter((pl.col("metric") == metric) & (pl.col("run") == run))["value"].item()
+
+
+def has(frame: pl.DataFrame, metric: str, **entity: str) -> bool:
+    return not frame.filter(pl.col("metric") == metric, **entity).is_empty()
+
+
+def counting(names: dict[str, Any], rates: dict[str, float], times: list[float]) -> list[dict[str, Any]]:
+    """Rows of counters that grow by `rates` per second."""
+    return [{**names, "t": t, **{key: round(rate * t) for key, rate in rates.items()}} for t in times]
+
+
+LINKS = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 2), s.link("A~", "D", "S", 8), s.link("B~", "D", "S", 2)]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """An MPTCP flow over A and B next to a TCP flow on A, 10 s with 2 s of warm-up, a sample every second."""
+    scenario = s.resolved(
+        LINKS,
+        [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"), cc="lia"), s.tcp("tcp", s.subflow("only", "A"))],
+        duration_s=10,
+        warmup_s=2,
+    )
+    times = [float(t) for t in range(11)]
+    sf1 = {"rx_wire_bytes": 500_000, "rx_payload_bytes": 450_000, "rx_pkts": 330, "sent_pkts": 400, "retx_pkts": 4}
+    sf2 = {"rx_wire_bytes": 125_000, "rx_payload_bytes": 150_000, "rx_pkts": 80, "sent_pkts": 100, "retx_pkts": 3}
+    only = {"rx_wire_bytes": 250_000, "rx_payload_bytes": 240_000, "rx_pkts": 166, "sent_pkts": 200, "retx_pkts": 1}
+    sf1 |= {"rtt_count": 10, "rtt_sum_us": 200_000, "lost_pkts": 8, "rto_count": 1, "rto_wait_ns": 250_000_000}
+    sf2 |= {"rtt_count": 30, "rtt_sum_us": 1_200_000, "lost_pkts": 5, "loss_events": 2, "undo_count": 1}
+    subflow = counting({"flow": "mp", "subflow": "sf1"}, sf1, times) + counting({"flow": "mp", "subflow": "sf2"}, sf2, times)
+    subflow += counting({"flow": "tcp", "subflow": "only"}, only, times)
+    for row in subflow:
+        # 20 packets in the first half of the window, 40 in the second: 20 until 6 s, then 40.
+        row["cwnd_pkts"] = {"sf1": 20 if row["t"] < 6 else 40, "sf2": 7, "only": 11}[row["subflow"]]
+        row["rtt_us"] = {"sf1": 1000 * (10 + row["t"]), "sf2": 50_000, "only": None}[row["subflow"]]
+    flow = counting({"flow": "mp"}, {"delivered_bytes": 550_000, "reinjected_pkts": 2, "blocked_ns": 30_000_000}, times)
+    flow += counting({"flow": "tcp"}, {"delivered_bytes": 225_000, "duplicate_pkts": 6}, times)
+    for row in flow:
+        row["ooo_bytes"] = 900 if row["flow"] == "mp" and row["t"] >= 8 else 0
+    a = {"departed_bytes": 750_000, "arrived_pkts": 600, "dropped_random_pkts": 6, "dropped_queue_pkts": 94, "marked_pkts": 30}
+    b = {"departed_bytes": 125_000, "arrived_pkts": 90, "dropped_queue_pkts": 9}
+    link = counting({"link": "A"}, a | {"queue_delay_sum_ns": 2_000_000_000}, times)
+    link += counting({"link": "B"}, b | {"queue_delay_sum_ns": 81_000_000}, times)
+    link += counting({"link": "A~"}, {"departed_bytes": 40_000, "arrived_pkts": 466}, times)
+    for row in link:
+        row["queue_delay_max_ns"] = {2: 99_000_000, 3: 7_000_000}.get(row["t"], 1_000_000) if row["link"] == "A" else 0
+        row["queue_pkts"] = {"A": 12 if row["t"] >= 4 else 0, "B": 5, "A~": 1}[row["link"]]
+    event = [
+        {"t": 0.5, "kind": "flow_started", "flow": "mp"},
+        {"t": 9.25, "kind": "flow_completed", "flow": "mp"},
+        {"t": 0.25, "kind": "flow_started", "flow": "tcp"},
+    ]
+    s.write(tmp_path / "r", [s.run_row(0, scenario)], flow=flow, subflow=subflow, link=link, event=event)
+    return Results.open(tmp_path / "r")
+
+
+def test_rates_are_differences_over_the_window(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "goodput", flow="mp") == pytest.approx(4.4)  # 8 x 550,000 byte/s
+    assert value(m, "goodput", flow="tcp") == pytest.approx(1.8)
+    # sf1 brought 450 of 600 payload bytes, sf2 150 of 600.
+    assert value(m, "goodput", flow="mp", subflow="sf1") == pytest.approx(3.3)
+    assert value(m, "goodput", flow="mp", subflow="sf2") == pytest.approx(1.1)
+    assert value(m, "throughput", flow="mp", subflow="sf1") == pytest.approx(4.0)
+    assert value(m, "throughput", flow="mp") == pytest.approx(5.0)
+    assert value(m, "pps", flow="mp") == pytest.approx(410)
+    assert value(m, "share", flow="mp", subflow="sf2") == pytest.approx(0.2)
+    assert value(m, "std_1s", flow="mp") == pytest.approx(0.0, abs=1e-9)
+    assert value(m, "total_goodput") == pytest.approx(6.2)
+
+
+def test_losses_and_retransmissions_count_in_the_window_only(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "retx", flow="mp", subflow="sf1") == 32  # 4 a second for 8 s
+    assert value(m, "retx", flow="mp") == 56
+    assert value(m, "retx_rate", flow="mp") == pytest.approx(100 * 7 / 500)
+    assert value(m, "plr", flow="mp", subflow="sf2") == pytest.approx(5.0)
+    assert value(m, "rto_count", flow="mp") == 8
+    assert value(m, "rto_time", flow="mp", subflow="sf1") == pytest.approx(2.0)
+    assert value(m, "loss_events", flow="mp", subflow="sf2") == 16
+    assert value(m, "undo", flow="mp") == 8
+    assert value(m, "reinjected", flow="mp") == 16
+    assert value(m, "duplicates", flow="tcp") == 48
+    assert value(m, "blk_time", flow="mp") == pytest.approx(0.24)
+
+
+def test_windows_and_rtts_are_weighted_as_defined(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "cwnd_mean", flow="mp", subflow="sf1") == pytest.approx(30)  # 20 for 4 s, 40 for 4 s
+    assert value(m, "cwnd_mean", flow="mp", subflow="sf2") == pytest.approx(7)
+    assert value(m, "rtt_mean", flow="mp", subflow="sf1") == pytest.approx(20)
+    assert value(m, "rtt_mean", flow="mp", subflow="sf2") == pytest.approx(40)
+    assert value(m, "rtt_mean", flow="mp") == pytest.approx(35)  # 10 samples of 20 ms, 30 of 40 ms
+    assert value(m, "rtt_p50", flow="mp", subflow="sf1") == pytest.approx(16)  # 12 .. 20 ms
+    assert value(m, "rtt_p95", flow="mp", subflow="sf1") == pytest.approx(19.6)
+    assert value(m, "rtt_p50", flow="tcp") is None  # never a sample
+    assert value(m, "hol_bytes", flow="mp") == pytest.approx(900 * 2 / 8)
+
+
+def test_links_are_measured_by_what_arrived_and_left(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "utilisation", link="A") == pytest.approx(75)  # 6 of 8 Mbit/s
+    assert value(m, "utilisation", link="B") == pytest.approx(50)
+    assert value(m, "utilisation", link="A~") == pytest.approx(4)
+    assert value(m, "loss", link="A") == pytest.approx(100 * 100 / 600)
+    assert value(m, "loss_random", link="A") == pytest.approx(1)
+    assert value(m, "loss_queue", link="B") == pytest.approx(10)
+    assert value(m, "marked", link="A") == pytest.approx(5)
+    assert value(m, "queue_delay_mean", link="A") == pytest.approx(4)  # 2 s over 500 accepted packets, every second
+    assert value(m, "queue_delay_mean", link="B") == pytest.approx(1)
+    # The maximum of the sample at 2 s belongs to the interval before the window.
+    assert value(m, "queue_delay_max", link="A") == pytest.approx(7)
+    assert value(m, "queue_mean", link="A") == pytest.approx(12 * 6 / 8)
+    assert not has(m, "queue_mean", link="A~")
+
+
+def test_fair_share_and_benefit(results: Results) -> None:
+    m = results.metrics()
+    # Max-min over connections: 8 + 2 Mbit/s for two connections, and A alone can give tcp its 5.
+    assert value(m, "ideal", flow="mp") == pytest.approx(5)
+    assert value(m, "ideal", flow="tcp") == pytest.approx(5)
+    assert value(m, "ratio", flow="mp") == pytest.approx(4.4 / 5)
+    assert value(m, "ratio_wire", flow="tcp") == pytest.approx(2.0 / 5)
+    # Throughputs 5 and 2 Mbit/s: 49 / (2 x 29).
+    assert value(m, "jain") == pytest.approx(49 / 58)
+    assert value(m, "jain_weighted") == pytest.approx(49 / 58)
+    # Each path offers its fair part in payload: A 8 / 2 connections, B 2; frames of 1514 carry 1428.
+    best, both = 4 * 1428 / 1514, 6 * 1428 / 1514
+    assert value(m, "agr_bf", flow="mp") == pytest.approx((4.4 - best) / (both - best))
+    # By capacity A alone offers 8: 4.4 is less than the best path.
+    assert value(m, "agr_bf_capacity", flow="mp") == pytest.approx((4.4 - 2 * best) / (2 * best))
+    assert not has(m, "agr_bf", flow="tcp")
+
+
+def test_transfer_time_only_of_what_finished(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "ftt", flow="mp") == pytest.approx(8.75)
+    assert not has(m, "ftt", flow="tcp")
+
+
+def test_every_metric_has_documentation_and_levels() -> None:
+    for metric in REGISTRY.values():
+        assert metric.doc.endswith("."), metric.name
+        assert set(metric.levels) <= {"run", "flow", "subflow", "link"}, metric.name
+
+
+def test_values_come_only_at_declared_levels(results: Results) -> None:
+    entity = pl.coalesce(
+        pl.when(pl.col("link").is_not_null()).then(pl.lit("link")),
+        pl.when(pl.col("subflow").is_not_null()).then(pl.lit("subflow")),
+        pl.when(pl.col("flow").is_not_null()).then(pl.lit("flow")),
+        pl.lit("run"),
+    )
+    found = results.metrics().group_by("metric").agg(level=entity.unique())
+    for name, levels in found.iter_rows():
+        assert set(levels) <= set(REGISTRY[name].levels), name
+
+
+def test_without_samples_counters_work_and_the_rest_is_absent(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))], duration_s=10, warmup_s=2)
+    rows = [0.0, 2.0, 10.0]
+    flow = counting({"flow": "mp"}, {"delivered_bytes": 300_000}, rows)
+    subflow = counting({"flow": "mp", "subflow": "sf1"}, {"rx_wire_bytes": 100_000}, rows)
+    subflow += counting({"flow": "mp", "subflow": "sf2"}, {"rx_wire_bytes": 50_000}, rows)
+    link = counting({"link": "A"}, {"departed_bytes": 100_000}, rows)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=None)], flow=flow, subflow=subflow, link=link)
+    m = Results.open(tmp_path).metrics()
+    assert value(m, "goodput", flow="mp") == pytest.approx(2.4)
+    assert value(m, "utilisation", link="A") == pytest.approx(10)
+    for metric in REGISTRY.values():
+        if metric.needs_samples:
+            assert not has(m, metric.name), metric.name
+
+
+def test_a_flow_that_stops_early_is_measured_until_then(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("one", s.subflow("only", "A"), stop_ns=6 * s.NS)], duration_s=10, warmup_s=2)
+    rows = [{"flow": "one", "t": float(t), "delivered_bytes": 200_000 * min(t, 6)} for t in range(11)]
+    s.write(tmp_path, [s.run_row(0, scenario)], flow=rows)
+    m = Results.open(tmp_path).metrics(["goodput"])
+    assert value(m, "goodput", flow="one") == pytest.approx(1.6)
+
+
+def test_a_row_too_old_for_the_edge_gives_null(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("one", s.subflow("only", "A"))], duration_s=10, warmup_s=2)
+    rows = counting({"flow": "one"}, {"delivered_bytes": 1000}, [0.0, 2.0, 7.0])
+    s.write(tmp_path, [s.run_row(0, scenario)], flow=rows)
+    assert value(Results.open(tmp_path).metrics(["goodput"]), "goodput", flow="one") is None
+
+
+def test_runs_keep_their_own_numbers(tmp_path: Path) -> None:
+    """Two runs of different length, warm-up and rate: nothing leaks from one into the other."""
+    first = s.resolved(LINKS, [s.tcp("f", s.subflow("p", "A"))], duration_s=4, warmup_s=1)
+    second = s.resolved(LINKS, [s.tcp("f", s.subflow("q", "B"))], duration_s=8, warmup_s=3)
+    flow = [{**r, "run": 0} for r in counting({"flow": "f"}, {"delivered_bytes": 125_000}, [0.0, 1, 2, 3, 4])]
+    flow += [{**r, "run": 1} for r in counting({"flow": "f"}, {"delivered_bytes": 250_000}, [float(t) for t in range(9)])]
+    subflow = [{"run": 0, "flow": "f", "subflow": "p", "t": float(t), "cwnd_pkts": 5} for t in range(5)]
+    subflow += [{"run": 1, "flow": "f", "subflow": "q", "t": float(t), "cwnd_pkts": t} for t in range(9)]
+    s.write(tmp_path, [s.run_row(0, first), s.run_row(1, second, cc="olia")], flow=flow, subflow=subflow)
+    m = Results.open(tmp_path).metrics()
+    assert value(m, "goodput", run=0, flow="f") == pytest.approx(1.0)
+    assert value(m, "goodput", run=1, flow="f") == pytest.approx(2.0)
+    assert value(m, "cwnd_mean", run=0, flow="f", subflow="p") == pytest.approx(5)
+    assert value(m, "cwnd_mean", run=1, flow="f", subflow="q") == pytest.approx(5)  # 3, 4, 5, 6, 7
+
+
+def test_many_runs_in_batches_give_the_same_as_at_once(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = results.metrics(REGISTRY)
+    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
+    assert results.metrics(REGISTRY).equals(at_once)
+
+
+def test_an_unknown_metric_is_named_with_the_nearest_one(results: Results) -> None:
+    with pytest.raises(MptcplabError, match=r"no such metric: 'goodputt'\n\nhint: did you mean 'goodput'\?"):
+        results.metrics(["goodputt"])
