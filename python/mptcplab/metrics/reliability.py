@@ -10,7 +10,7 @@ from mptcplab.metrics.window import FLOW, Window, both_levels, ratio, total
 _LEVELS = ("flow", "subflow")
 
 
-@metric("retx", "Retransmissions", "packets", _LEVELS, digits=0)
+@metric("retx", "Retransmissions", "packets", _LEVELS, digits=1)
 def retx(window: Window) -> pl.DataFrame:
     """Data segments sent again by TCP on their own subflow. MPTCP reinjections are counted apart (`reinjected`)."""
     return both_levels(window.subflow_delta, total("retx_pkts"))
@@ -28,19 +28,19 @@ def plr(window: Window) -> pl.DataFrame:
     return both_levels(window.subflow_delta, 100 * ratio(total("lost_pkts"), total("sent_pkts")))
 
 
-@metric("loss_events", "Loss events", "", _LEVELS, digits=0)
+@metric("loss_events", "Loss events", "", _LEVELS, digits=1)
 def loss_events(window: Window) -> pl.DataFrame:
     """Entries into fast recovery: one reaction per window, however many packets were lost."""
     return both_levels(window.subflow_delta, total("loss_events"))
 
 
-@metric("ecn_events", "ECN reductions", "", _LEVELS, digits=0)
+@metric("ecn_events", "ECN reductions", "", _LEVELS, digits=1)
 def ecn_events(window: Window) -> pl.DataFrame:
     """Reductions because of an ECN echo."""
     return both_levels(window.subflow_delta, total("ecn_events"))
 
 
-@metric("rto_count", "Timeouts", "", _LEVELS, digits=0)
+@metric("rto_count", "Timeouts", "", _LEVELS, digits=1)
 def rto_count(window: Window) -> pl.DataFrame:
     """Retransmission timeouts that led to a retransmission; a tail-loss probe is not one."""
     return both_levels(window.subflow_delta, total("rto_count"))
@@ -52,19 +52,19 @@ def rto_time(window: Window) -> pl.DataFrame:
     return both_levels(window.subflow_delta, total("rto_wait_ns") / 1e9)
 
 
-@metric("undo", "Spurious reductions undone", "", _LEVELS, digits=0)
+@metric("undo", "Spurious reductions undone", "", _LEVELS, digits=1)
 def undo(window: Window) -> pl.DataFrame:
     """Reductions that were undone because the loss turned out to be none."""
     return both_levels(window.subflow_delta, total("undo_count"))
 
 
-@metric("reinjected", "Reinjections", "packets", ("flow",), digits=0)
+@metric("reinjected", "Reinjections", "packets", ("flow",), digits=1)
 def reinjected(window: Window) -> pl.DataFrame:
     """Segments sent again on another subflow than their first."""
     return _multipath(window, pl.col("reinjected_pkts"))
 
 
-@metric("duplicates", "Duplicates at connection level", "packets", ("flow",), digits=0)
+@metric("duplicates", "Duplicates at connection level", "packets", ("flow",), digits=1)
 def duplicates(window: Window) -> pl.DataFrame:
     """Segments that arrived although the connection already had their data."""
     return _multipath(window, pl.col("duplicate_pkts"))

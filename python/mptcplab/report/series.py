@@ -172,8 +172,9 @@ class _Builder:
             style, label = self._look(run, flow, subflow)
             if style is None:
                 continue
-            values = np.full(max(at_bins) + 1, np.nan)
-            values[at_bins] = [np.nan if value is None else value for value in mbps]
+            # Rates lie between two starts, so the last start has none.
+            values = np.full(max(at_bins), np.nan)
+            values[at_bins[:-1]] = mbps[:-1]
             step = width / NS
             found.append((run, Series("payload", label, style, step / 2, step, values)))
         return _first_per_run(found)

@@ -1,0 +1,167 @@
+"""The report: self-contained, complete, and honest about what it shows."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import synthetic as s
+
+from mptcplab.report import picture
+from mptcplab.report.series import plot_data
+from mptcplab.report.styles import style
+from mptcplab.report.tables import headline
+from mptcplab.results import Results
+
+LINKS = [s.link("A", "S", "R", 8), s.link("B", "S", "D", 2, delay_ms=20), s.link("C", "R", "D", 100, queue=None)]
+
+
+def sweep(directory: Path, *, reps: int, sample_ms: float | None = 100, seconds: int = 3) -> Results:
+    """Two algorithms; sf1 gets faster with every run, sf2 slower."""
+    runs, flow, subflow, link = [], [], [], []
+    for run in range(2 * reps):
+        cc, rep = ("lia", "olia")[run // reps], run % reps
+        mp = s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "B"), cc=cc)
+        scenario = s.resolved(LINKS, [mp], duration_s=seconds)
+        runs.append(s.run_row(run, scenario, cc=cc, rep=rep, sample_ms=sample_ms))
+        step = 0.1 if sample_ms else seconds
+        for i in range(round(seconds / step) + 1):
+            at = {"run": run, "t": i * step}
+            rates = {"sf1": 100_000 + 5000 * run, "sf2": 50_000 - 3000 * run}
+            flow.append({**at, "flow": "mp", "delivered_bytes": round(sum(rates.values()) * i * step)})
+            for name, rate in rates.items():
+                grown = round(rate * i * step)
+                window = 10 + run + 40 * (i == 7) if name == "sf1" else 3
+                row = {"rx_wire_bytes": grown, "rx_payload_bytes": grown, "cwnd_pkts": window, "rtt_us": 20_000 + run}
+                subflow.append({**at, "flow": "mp", "subflow": name, **row})
+            link.append({**at, "link": "A", "queue_pkts": i % 4, "departed_bytes": i * 1000})
+            link.append({**at, "link": "B", "queue_pkts": 0, "departed_bytes": i * 1000})
+    s.write(directory, runs, flow=flow, subflow=subflow, link=link)
+    return Results.open(directory)
+
+
+def test_the_page_fetches_nothing(tmp_path: Path) -> None:
+    results = sweep(tmp_path, reps=2)
+    page = results.report(figures=False).read_text()
+    visible = page[: page.index('<script type="application/json"')] + page[page.rindex("<script>") :]
+    assert not re.search(r"""(?:src|href)\s*=|@import|url\(|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    assert "default-src 'none'" in policy[1]
+    assert "http" not in policy[1]
+    assert len(page) < 8_000_000
+
+
+def test_the_page_carries_the_table_and_how_to_repeat_it(tmp_path: Path) -> None:
+    results = sweep(tmp_path, reps=2)
+    page = results.report(figures=False).read_text()
+    table = headline(results, results.summary())
+    assert len(table.rows) == 2
+    for row in table.rows:
+        for cell in row:
+            assert cell in page
+    assert "mptcplab run synthetic.toml --cc lia,olia --reps 2 --seed 7" in page
+    assert "mp/sf1, mp/sf2: olia" in page
+    assert "8 Mbit/s, 5 ms" in page
+
+
+def test_one_repetition_is_said_and_shows_no_interval(tmp_path: Path) -> None:
+    results = sweep(tmp_path, reps=1)
+    table = headline(results, results.summary())
+    assert "one repetition" in table.notes[0]
+    assert not any("±" in cell for row in table.rows for cell in row)
+    assert "one repetition" in results.report(figures=False).read_text()
+
+
+def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
+    """The page's numbers, unpacked as the script does, keep every run's own values and its only peak."""
+    results = sweep(tmp_path, reps=2)
+    page = results.report(figures=False).read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert [(run["config"], run["rep"]) for run in data["runs"]] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
+    for number, run in enumerate(data["runs"]):
+        series = {(part["panel"], part["label"]): part for part in run["series"]}
+        assert set(series) == {
+            ("cwnd", "sf1"), ("cwnd", "sf2"), ("rtt", "sf1"), ("rtt", "sf2"), ("payload", "sf1"), ("payload", "sf2"), ("queue", "A")
+        }  # fmt: skip
+        window = unpack(series["cwnd", "sf1"])
+        assert np.nanmax(window) == pytest.approx(50 + number)
+        assert np.nanmin(window) == pytest.approx(10 + number, rel=1e-3)
+        peak = series["cwnd", "sf1"]["start"] + int(np.nanargmax(window)) * series["cwnd", "sf1"]["step"]
+        assert peak == pytest.approx(0.7, abs=0.02)
+        payload = unpack(series["payload", "sf2"])
+        assert payload == pytest.approx(np.full(3, 8 * (50_000 - 3000 * number) / 1e6), rel=1e-3)
+
+
+def unpack(part: dict) -> np.ndarray:
+    raw = np.frombuffer(base64.b64decode(part["values"]), dtype="<u2").astype(float)
+    return np.where(raw == 65535, np.nan, raw * part["scale"])
+
+
+def test_without_samples_the_page_says_so(tmp_path: Path) -> None:
+    results = sweep(tmp_path, reps=2, sample_ms=None)
+    page = results.report(figures=False).read_text()
+    assert "sampling was off" in page
+    assert 'id="time-plot"' not in page
+
+
+def test_many_runs_are_thinned_but_every_algorithm_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mptcplab.report.series.MAX_RUNS", 4)
+    plots = plot_data(sweep(tmp_path, reps=3))
+    assert [(run.config, run.rep) for run in plots.runs] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
+    assert plots.notes == ("plots show 4 of 6 runs",)
+
+
+def test_figures_and_tables_are_written_and_repeatable(tmp_path: Path) -> None:
+    results = sweep(tmp_path, reps=2)
+    results.report()
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert names == {f"{stem}.{kind}" for stem in ("goodput", "cwnd", "rtt", "payload", "queue") for kind in ("png", "svg")}
+    rows = list(csv.DictReader((tmp_path / "summary.csv").open()))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert len(rows) == len(summary["summary"]) == results.summary().height
+    assert summary["seed"] == 7
+    first = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    Results.open(tmp_path).report()
+    assert {path: path.read_bytes() for path in first} == first
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_the_picture_shows_every_node_link_and_path(tmp_path: Path, wide: bool) -> None:
+    svg = picture.draw(sweep(tmp_path, reps=1).topologies[0], wide=wide)
+    for name in ("S", "R", "D", "A", "B", "C"):
+        assert f">{name}<" in svg
+    for text in ("8 Mbit/s", "20 ms", "queue 1,000 packets", "no queue limit", "sf1", "sf2"):
+        assert text in svg
+    assert svg.count('class="pipe"') == 3
+    assert svg.count('class="flow"') == 3  # sf1 over two links, sf2 over one
+
+
+def test_parallel_links_are_drawn_apart(tmp_path: Path) -> None:
+    links = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 2)]
+    scenario = s.resolved(links, [s.tcp("mp", s.subflow("x", "A"), s.subflow("y", "B"))], duration_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario)])
+    svg = picture.draw(Results.open(tmp_path).topologies[0], wide=True)
+    pipes = re.findall(r'class="pipe" d="([^"]+)"', svg)
+    assert len(pipes) == len(set(pipes)) == 2
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
+    hostile = "</script><script>alert(1)</script>"
+    scenario = s.resolved([s.link(hostile, "S", "D", 8)], [s.tcp(hostile, s.subflow("x", hostile))], duration_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario) | {"title": hostile, "scenario_toml": f"# {hostile}?"}])
+    page = Results.open(tmp_path).report(figures=False).read_text()
+    assert "<script>alert" not in page
+
+
+def test_styles_differ_in_more_than_colour() -> None:
+    looks = [style(index) for index in range(12)]
+    assert len({(look.light, look.dash) for look in looks}) == 12
+    for one, other in zip(looks[:6], looks[1:6], strict=False):
+        assert one.dash != other.dash
+        assert one.pattern != other.pattern
