@@ -26,6 +26,14 @@ s64 mptcplab_cc_credit_q40(const struct sock *sk)
 	return cc_credit_q40(sk);
 }
 
+/* Whether this build stops on broken ranges. */
+extern const u32 mptcplab_cc_checked;
+#ifdef CC_CHECKED
+const u32 mptcplab_cc_checked = 1;
+#else
+const u32 mptcplab_cc_checked = 0;
+#endif
+
 /* Sizes and offsets, in the order of the Rust test that reads them. */
 extern const u64 mptcplab_cc_layout[];
 const u64 mptcplab_cc_layout[] = {

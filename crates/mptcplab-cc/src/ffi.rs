@@ -124,6 +124,16 @@ mod tests {
     use std::mem::{offset_of, size_of};
 
     #[test]
+    fn debug_builds_check_every_range() {
+        unsafe extern "C" {
+            static mptcplab_cc_checked: u32;
+        }
+        // SAFETY: an immutable u32 of the C side.
+        let checked = unsafe { mptcplab_cc_checked };
+        assert_eq!(checked == 1, cfg!(debug_assertions));
+    }
+
+    #[test]
     fn rust_and_c_agree_on_every_layout() {
         let rust = [
             size_of::<TcpSock>(),

@@ -62,7 +62,7 @@ fn lia_is_as_fast_as_one_tcp_on_the_best_path() {
 fn ewtcp_weighs_what_its_variant_says() {
     for n in [2usize, 4] {
         let p = 2e-8;
-        let tcp = (2.0 / p as f64).sqrt();
+        let tcp = (2.0f64 / p).sqrt();
         let sum = |params: &[(&str, u64)]| -> f64 {
             settle("ewtcp", params, &vec![p; n], &vec![17_000; n])
                 .iter()
