@@ -37,7 +37,7 @@ format: dev ## Format all sources
 	cargo fmt --all
 	$(BIN)/ruff format python tests
 	$(BIN)/ruff check --fix --quiet python tests
-	$(BIN)/clang-format -i algorithms/*.c algorithms/*.h
+	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch]
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs

@@ -5,7 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 check "Formatting of Rust" cargo fmt --all --check
 check "Formatting of Python" "$BIN/ruff" format --check --quiet python tests
-check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.c algorithms/*.h
+check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch]
 check "Lints of Python" "$BIN/ruff" check --quiet python tests
 check "Lints of Rust" cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 

@@ -19,9 +19,9 @@ def build_info() -> dict[str, str]:
     """What the extension was built from: version, revision, rustc, target, profile."""
 
 def algorithms_json() -> str:
-    """List of {name, title, coupled, sections: [{name, text}], params: [{name, default, min, max, scale, values, doc}]}.
+    """List of {name, title, coupled, sections: [{name, text}], params}.
 
-    Parameter values are raw integers, `scale` is the raw value of 1.0, `values` maps the names of an enumeration to
+    `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is the raw value of 1.0, `values` maps the names of an enumeration to
     raw values (empty for a number).
     """
 
