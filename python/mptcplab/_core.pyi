@@ -21,8 +21,8 @@ def build_info() -> dict[str, str]:
 def algorithms_json() -> str:
     """List of {name, title, coupled, sections: [{name, text}], params}.
 
-    `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is the raw value of 1.0, `values` maps the names of an enumeration to
-    raw values (empty for a number).
+    `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is
+    the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number).
     """
 
 def trace_schema_json() -> str:

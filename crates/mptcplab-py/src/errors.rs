@@ -7,19 +7,19 @@ use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 
 create_exception!(
-    _core,
+    mptcplab._core,
     MptcplabError,
     PyException,
     "Base of all errors of mptcplab. The text is `what failed: value`, then possibly `hint: what to do`."
 );
 create_exception!(
-    _core,
+    mptcplab._core,
     ScenarioError,
     MptcplabError,
     "The input is wrong: a scenario, an override, a file of vectors."
 );
 create_exception!(
-    _core,
+    mptcplab._core,
     EngineError,
     MptcplabError,
     "A run could not be finished, or its trace could not be written."
