@@ -13,7 +13,7 @@ use std::path::Path;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 /// More runs than this are refused.
 const MAX_RUNS: u64 = 100_000;
-/// Runs times links and flows; beyond it a resolved sweep takes more than about 1 GB of memory.
+/// Runs times nodes, links, changes, flows and subflows; beyond it a resolved sweep takes more than about 1 GB of memory.
 const MAX_OBJECTS: u64 = 1_000_000;
 
 /// Reads a scenario file and the trace files that it names (relative to it), and expands its sweep.
@@ -106,7 +106,9 @@ fn expand(root: &Value, axes: &[Axis], traces: &mut Traces<'_>) -> Result<Vec<Ru
     for combination in 0..combinations {
         let (mut run, objects) = one(root, axes, combination, traces)?;
         if total.saturating_mul(objects) > MAX_OBJECTS {
-            let message = format!("{total} runs of {objects} links and flows are too many at once");
+            let message = format!(
+                "{total} runs of {objects} nodes, links, flows and subflows are too many at once"
+            );
             return Err(Diagnostic::new(Origin::Nowhere, "", message).hint(format!(
                 "at most {MAX_OBJECTS} in all; split the sweep over several files"
             )));
@@ -121,7 +123,7 @@ fn expand(root: &Value, axes: &[Axis], traces: &mut Traces<'_>) -> Result<Vec<Ru
     Ok(runs)
 }
 
-/// Resolves one combination; also says how many links and flows it has.
+/// Resolves one combination; also says how many things it consists of.
 fn one(
     root: &Value,
     axes: &[Axis],
@@ -142,8 +144,10 @@ fn one(
     chosen.reverse();
     let mut run = resolve::run(&document, traces)?;
     run.axes = chosen;
-    let objects = (run.links.len() + run.flows.len()) as u64;
-    Ok((run, objects))
+    let changes: usize = run.links.iter().map(|l| l.config.schedule.len()).sum();
+    let subflows: usize = run.flows.iter().map(|f| f.subflows().len()).sum();
+    let objects = run.nodes.len() + run.links.len() + changes + run.flows.len() + subflows;
+    Ok((run, objects as u64))
 }
 
 fn set(document: &mut Value, path: &str, value: &Value) {

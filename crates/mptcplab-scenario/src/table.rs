@@ -45,10 +45,10 @@ impl<'a> Table<'a> {
     }
 
     pub(crate) fn missing(&self, key: &str) -> Diagnostic {
-        let hint = self
-            .spec
-            .field(key)
-            .map(|f| format!("add {key} = {}", example(&f.ty)));
+        let hint = self.spec.field(key).map(|f| match f.ty {
+            Type::Map(_) => format!("add a table [{key}.NAME]"),
+            _ => format!("add {key} = {}", example(&f.ty)),
+        });
         Diagnostic::new(
             self.origin,
             join(&self.path, key),

@@ -69,41 +69,48 @@ pub(crate) static RATE: Dimension = Dimension {
     range: "at most 400 Gbit/s",
 };
 
-/// Times, in nanoseconds.
-pub(crate) static DURATION: Dimension = Dimension {
-    what: "a duration",
-    example: "14 ms",
-    units: &[
-        ("ns", 1),
-        ("us", 1_000),
-        ("ms", 1_000_000),
-        ("s", 1_000_000_000),
-        ("min", 60_000_000_000),
-        ("h", 3_600_000_000_000),
-    ],
-    misspelt: &[
-        ("nsec", "ns"),
-        ("\u{b5}s", "us"),
-        ("\u{3bc}s", "us"),
-        ("usec", "us"),
-        ("msec", "ms"),
-        ("sec", "s"),
-        ("secs", "s"),
-        ("second", "s"),
-        ("seconds", "s"),
-        ("m", "min"),
-        ("mins", "min"),
-        ("minute", "min"),
-        ("minutes", "min"),
-        ("hour", "h"),
-        ("hours", "h"),
-        ("hr", "h"),
-    ],
-    base: "ns",
-    min: 0,
-    max: 24 * 3_600_000_000_000,
-    range: "at most 24 h",
-};
+/// Times of links and packets, in nanoseconds.
+pub(crate) static DURATION: Dimension = time("14 ms");
+
+/// The same for what lasts as long as a run.
+pub(crate) static LONG_DURATION: Dimension = time("60 s");
+
+const fn time(example: &'static str) -> Dimension {
+    Dimension {
+        what: "a duration",
+        example,
+        units: &[
+            ("ns", 1),
+            ("us", 1_000),
+            ("ms", 1_000_000),
+            ("s", 1_000_000_000),
+            ("min", 60_000_000_000),
+            ("h", 3_600_000_000_000),
+        ],
+        misspelt: &[
+            ("nsec", "ns"),
+            ("\u{b5}s", "us"),
+            ("\u{3bc}s", "us"),
+            ("usec", "us"),
+            ("msec", "ms"),
+            ("sec", "s"),
+            ("secs", "s"),
+            ("second", "s"),
+            ("seconds", "s"),
+            ("m", "min"),
+            ("mins", "min"),
+            ("minute", "min"),
+            ("minutes", "min"),
+            ("hour", "h"),
+            ("hours", "h"),
+            ("hr", "h"),
+        ],
+        base: "ns",
+        min: 0,
+        max: 24 * 3_600_000_000_000,
+        range: "at most 24 h",
+    }
+}
 
 /// Sizes, in bytes.
 pub(crate) static SIZE: Dimension = Dimension {
@@ -183,10 +190,14 @@ impl Dimension {
         self.units.iter().map(|(name, _)| *name)
     }
 
-    /// What to write for a bare number.
+    /// What to write for a bare number. A fraction was probably meant in another unit than the example's.
     pub(crate) fn with_unit(&self, number: &str) -> String {
-        let unit = split(self.example).map_or("", |(_, unit)| unit);
-        format!("{number} {unit}")
+        match split(self.example) {
+            Some((_, unit)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+                format!("{number} {unit}")
+            }
+            _ => self.example.to_string(),
+        }
     }
 
     fn not(&self, text: &str, write: String) -> UnitError {
@@ -297,6 +308,15 @@ pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
             message: format!("\"{text}\" is more than 100 %"),
             hint: "a probability lies between \"0 %\" and \"100 %\"".into(),
         }),
+    }
+}
+
+/// What to write for a bare number: up to 1 it is a probability, above it percent.
+pub(crate) fn percent_for_bare_number(number: &str) -> String {
+    match number.parse::<f64>() {
+        Ok(p) if (0.0..=1.0).contains(&p) => crate::format::percent(p),
+        Ok(p) if p <= 100.0 && Decimal::parse(number).is_some() => format!("{number} %"),
+        _ => PERCENT_EXAMPLE.to_string(),
     }
 }
 
@@ -418,3 +438,6 @@ pub(crate) fn span_pattern() -> String {
     let one = DURATION.pattern();
     format!(r"({one}|uniform ?\( ?{one} ?, ?{one} ?\))")
 }
+
+#[cfg(test)]
+mod tests;

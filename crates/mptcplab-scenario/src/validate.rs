@@ -1,7 +1,7 @@
 //! First pass: every key is known, every value is of its kind, and lists of scalars are the sweep's axes.
 
 use crate::algorithm;
-use crate::error::{Diagnostic, suggest};
+use crate::error::{Diagnostic, nearest, suggest};
 use crate::spec::{Field, Need, SCENARIO, TableSpec, Type};
 use crate::table::{Item, Table, example, join};
 use crate::value::{Entry, Kind, Value};
@@ -34,6 +34,11 @@ pub(crate) fn validate(root: &Value) -> Result<Vec<Axis>, Vec<Diagnostic>> {
     }
 }
 
+/// Beyond this many mistakes the rest is not looked at.
+const MAX_ERRORS: usize = 100;
+/// Longer axes are refused.
+const MAX_AXIS: usize = 1000;
+
 struct Validator {
     errors: Vec<Diagnostic>,
     axes: Vec<Axis>,
@@ -42,14 +47,22 @@ struct Validator {
 
 impl Validator {
     fn table(&mut self, table: &Table<'_>) {
+        let mut misspelt = Vec::new();
         for entry in table.entries {
+            if self.errors.len() >= MAX_ERRORS {
+                return;
+            }
             match table.spec.field(&entry.key) {
                 Some(field) => self.field(field, &item(&table.path, entry)),
-                None => self.errors.push(unknown_key(table, entry)),
+                None => {
+                    misspelt.extend(nearest(&entry.key, table.spec.fields().map(|f| f.key)));
+                    self.errors.push(unknown_key(table, entry));
+                }
             }
         }
         for field in table.spec.fields() {
-            if matches!(field.need, Need::Required) && table.get(field.key).is_none() {
+            let required = matches!(field.need, Need::Required) && table.get(field.key).is_none();
+            if required && !misspelt.contains(&field.key) {
                 self.errors.push(table.missing(field.key));
             }
         }
@@ -59,7 +72,10 @@ impl Validator {
         match item.value.as_list() {
             Some(values) if !takes_list(&field.ty) => match field.sweep {
                 true => self.axis(&field.ty, item, values),
-                false => self.errors.push(no_axis(field, item)),
+                false => self.errors.push(match field.ty {
+                    Type::Map(_) | Type::Table(_) => mismatch(&field.ty, item),
+                    _ => no_axis(field, item),
+                }),
             },
             _ => self.value(&field.ty, item),
         }
@@ -78,6 +94,11 @@ impl Validator {
                 item.error("an empty list: a sweep axis needs values")
                     .hint(format!("write {}", example(ty))),
             );
+            return;
+        }
+        if values.len() > MAX_AXIS {
+            let error = item.error(format!("{} values in a sweep axis", values.len()));
+            self.errors.push(error.hint(format!("at most {MAX_AXIS}")));
             return;
         }
         for (i, value) in values.iter().enumerate() {
@@ -211,7 +232,7 @@ impl Validator {
         let near = item
             .value
             .as_text()
-            .and_then(|text| crate::error::nearest(text, words(types)));
+            .and_then(|text| nearest(text, words(types)));
         self.errors.push(match (near, first) {
             (Some(near), Some(error)) => error.hint(format!("did you mean \"{near}\"?")),
             (None, Some(error)) => error,
@@ -404,6 +425,8 @@ fn mismatch(ty: &Type, item: &Item<'_>) -> Diagnostic {
                 .join(", ")
         ),
         Type::Map(_) => format!("write tables [{}.NAME]", item.path),
+        Type::Bool => "write true or false, without quotes".to_string(),
+        Type::Int { .. } => format!("write a whole number without quotes, e.g. {}", example(ty)),
         Type::Table(spec) | Type::Tables(spec) => match ty {
             Type::Tables(_) => format!("write [{{ {} }}]", keys_example(spec)),
             _ => format!("write {{ {} }}", keys_example(spec)),

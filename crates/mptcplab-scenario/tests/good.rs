@@ -1,4 +1,4 @@
-//! Scenarios that are right, and what is understood.
+//! The scenarios that come with mptcplab.
 
 use mptcplab_link::{Loss, QueueLimit};
 use mptcplab_scenario::{Overrides, Transport, load};
@@ -57,4 +57,77 @@ fn every_shipped_scenario_is_right() {
         let json = mptcplab_scenario::sweep_json(&sweep);
         assert_eq!(json["runs"], sweep.runs.len());
     }
+}
+
+fn first_run(name: &str) -> mptcplab_scenario::Run {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../scenarios")
+        .join(name);
+    let sweep = load(&file, &Overrides::default()).unwrap_or_else(|e| panic!("error: {e}"));
+    sweep.runs[0].clone()
+}
+
+#[test]
+fn the_benchmarks_are_those_of_the_issue() {
+    // 1 BDP in frames of 1514 bytes: 165.1, 49.5, 165.1 and 8256.3.
+    let cases = [
+        ("bench/w1-one-reno.toml", 300, 2, 1, 100_000_000, 166),
+        ("bench/w2-two-bottlenecks.toml", 300, 4, 3, 60_000_000, 50),
+        (
+            "bench/w3-thousand-flows.toml",
+            60,
+            200,
+            1000,
+            100_000_000,
+            166,
+        ),
+        ("bench/w4-ten-gigabit.toml", 10, 2, 1, 10_000_000_000, 8257),
+    ];
+    for (name, seconds, links, flows, rate_bps, queue) in cases {
+        let run = first_run(name);
+        assert_eq!(run.duration_ns, seconds * 1_000_000_000, "{name}");
+        assert_eq!((run.links.len(), run.flows.len()), (links, flows), "{name}");
+        assert_eq!(run.links[0].config.rate_bps, rate_bps, "{name}");
+        assert_eq!(
+            run.links[0].config.queue,
+            QueueLimit::Packets(queue),
+            "{name}"
+        );
+        assert_eq!(run.sample_ns, None, "{name}");
+    }
+    let w3 = first_run("bench/w3-thousand-flows.toml");
+    let mut users = vec![0; w3.links.len()];
+    for flow in &w3.flows {
+        users[flow.subflows()[0].path[0]] += 1;
+    }
+    assert_eq!(users, [[10, 0]; 100].concat());
+}
+
+#[test]
+fn the_demo_is_described_with_its_resolved_numbers() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/dolia-scenario-1.toml");
+    let sweep = load(&file, &Overrides::default()).unwrap_or_else(|e| panic!("error: {e}"));
+    let text = mptcplab_scenario::describe(&sweep);
+    let expected = "\
+30 runs = 6 cc x 5 repetitions
+  cc: cubic, reno, lia, olia, balia, wvegas
+below: the first run, cc = cubic
+
+nodes: S R1 D R2
+
+link  from  to  rate       delay  BDP           queue         loss   more
+B1    S     R1  10 Mbit/s  5 ms   12 packets    1000 packets  0.1 %
+B1~   R1    S   10 Mbit/s  5 ms   12 packets    1000 packets  0 %
+e1    R1    D   1 Gbit/s   2 ms   1156 packets  1000 packets  0 %
+e1~   D     R1  1 Gbit/s   2 ms   1156 packets  1000 packets  0 %
+B2    S     R2  5 Mbit/s   10 ms  10 packets    1000 packets  0.2 %
+B2~   R2    S   5 Mbit/s   10 ms  10 packets    1000 packets  0 %
+e2    R2    D   1 Gbit/s   2 ms   1982 packets  1000 packets  0 %
+e2~   D     R2  1 Gbit/s   2 ms   1982 packets  1000 packets  0 %
+
+flow  subflow  path     base RTT  what
+mp    sf1      B1 > e1  14 ms     MPTCP cubic minrtt, bulk
+      sf2      B2 > e2  24 ms
+";
+    assert!(text.ends_with(expected), "{text}");
 }

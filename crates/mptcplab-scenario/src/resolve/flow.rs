@@ -124,7 +124,11 @@ fn later(item: &Item<'_>, start_ns: u64, what: &str) -> Res<u64> {
     match item.duration()? {
         ns if ns > start_ns => Ok(ns),
         _ => Err(item
-            .error(format!("{} is not after the {what}", item.value.quoted()))
+            .error(format!(
+                "{} is not after the {what} at {}",
+                item.value.quoted(),
+                crate::format::time(start_ns)
+            ))
             .hint("write a later time")),
     }
 }

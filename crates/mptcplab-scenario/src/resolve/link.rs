@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 
 /// More directed links than this are refused.
 const MAX_LINKS: usize = 20_000;
+/// Scheduled changes of all links together; a recorded rate belongs into a trace.
+const MAX_CHANGES: usize = 200_000;
 /// Propagation delays beyond an hour are a mistake in the unit.
 const MAX_DELAY_NS: u64 = 3_600_000_000_000;
 /// A full packet without its layer-2 overhead.
@@ -30,6 +32,8 @@ pub(crate) struct Network {
     /// Number of copies of the links that have a `count`.
     pub(crate) copies: BTreeMap<String, u64>,
     node_index: BTreeMap<String, usize>,
+    /// Scheduled changes so far.
+    changes: usize,
 }
 
 /// A queue that may still depend on the paths over its link.
@@ -52,6 +56,7 @@ pub(crate) fn network(top: &Table<'_>, traces: &mut Traces<'_>) -> Res<Network> 
         index: BTreeMap::new(),
         copies: BTreeMap::new(),
         node_index: BTreeMap::new(),
+        changes: 0,
     };
     let listed = listed_nodes(top, &mut network)?;
     let links = top.item("links")?;
@@ -160,6 +165,13 @@ impl Network {
         if self.links.len() >= MAX_LINKS {
             let message = format!("more than {MAX_LINKS} directed links");
             return Err(table.error("count", message).hint("lower the counts"));
+        }
+        self.changes += direction.0.schedule.len();
+        if self.changes > MAX_CHANGES {
+            let message = format!("more than {MAX_CHANGES} scheduled changes in all");
+            return Err(table
+                .error("schedule", message)
+                .hint("use a trace for a rate that changes all the time"));
         }
         if self.index.contains_key(&name) {
             let message = format!("a second link \"{name}\"");

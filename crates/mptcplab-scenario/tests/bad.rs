@@ -1,0 +1,164 @@
+//! Scenarios that are wrong, each with the exact error that it gets: `bad/NAME.toml` and `bad/NAME.txt`.
+
+use mptcplab_scenario::{Overrides, load, parse};
+use std::path::{Path, PathBuf};
+
+fn corpus() -> Vec<PathBuf> {
+    // Cargo runs tests in the package's folder, so that messages name short paths.
+    let entries = std::fs::read_dir("tests/bad").expect("the corpus is there");
+    let mut files: Vec<PathBuf> = entries
+        .map(|e| e.expect("a readable folder").path())
+        .collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    files.sort();
+    files
+}
+
+#[test]
+fn every_bad_scenario_gets_its_error() {
+    let files = corpus();
+    assert!(files.len() >= 45, "{} files", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let expected = std::fs::read_to_string(file.with_extension("txt")).unwrap_or_default();
+        let got = match load(&file, &Overrides::default()) {
+            Ok(_) => "no error\n".to_string(),
+            Err(error) => format!("error: {error}\n"),
+        };
+        if got != expected {
+            wrong.push(format!(
+                "{}\n--- expected\n{expected}--- got\n{got}",
+                file.display()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_error_of_the_corpus_says_what_would_be_right() {
+    for file in corpus() {
+        let error = load(&file, &Overrides::default()).expect_err("a bad scenario");
+        for diagnostic in &error.diagnostics {
+            assert!(
+                diagnostic.hint.is_some(),
+                "{}: no hint: {diagnostic}",
+                file.display()
+            );
+        }
+    }
+}
+
+/// Not in the corpus, because the list grows with every algorithm.
+#[test]
+fn an_unknown_algorithm_gets_the_list_of_those_that_exist() {
+    let text = "duration = \"9 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\ndelay = \"4 ms\"\n\
+                [flows.f]\ncc = \"no-such-algorithm\"\npath = [\"a\"]\n";
+    let error = parse(text, "x.toml", None, &Overrides::default())
+        .expect_err("an unknown algorithm")
+        .to_string();
+    assert!(
+        error.starts_with(
+            "x.toml:8:6: flows.f.cc: no algorithm \"no-such-algorithm\"\n\nhint: algorithms: "
+        ),
+        "{error}"
+    );
+    for name in ["reno", "lia", "olia"] {
+        assert!(error.contains(name), "{error}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let error = |path: &Path| {
+        load(path, &Overrides::default())
+            .expect_err("no scenario")
+            .to_string()
+    };
+    assert!(
+        error(Path::new("tests/nowhere.toml")).starts_with("tests/nowhere.toml: cannot be read: ")
+    );
+    assert!(error(Path::new("tests/bad")).starts_with("tests/bad: cannot be read: "));
+    let binary = std::env::temp_dir().join(format!("mptcplab-binary-{}.toml", std::process::id()));
+    std::fs::write(&binary, [b'a', 0xff, 0xfe]).expect("a writable temporary folder");
+    let text = error(&binary);
+    std::fs::remove_file(&binary).expect("the file just written");
+    assert!(text.contains(": not UTF-8 text\n\nhint: "), "{text}");
+}
+
+#[test]
+fn overrides_are_checked_like_the_file() {
+    let base = "duration = \"9 s\"\ncc = \"lia\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\ndelay = \"4 ms\"\n\
+                [flows.f]\npaths = [[\"a\"], [\"a\"]]\n";
+    let set = |key: &str, value: &str| Overrides {
+        set: vec![(key.into(), value.into())],
+        ..Overrides::default()
+    };
+    let cases = [
+        (
+            set("links.a.rate", "3 Mbps"),
+            "command line: links.a.rate: \"3 Mbps\" is not a rate\n\nhint: write \"3 Mbit/s\"",
+        ),
+        (
+            set("links.b.rate", "3 Mbit/s"),
+            "command line: links.b: no such key \"b\"\n\nhint: there are: a",
+        ),
+        (
+            set("links.a.rat", "3 Mbit/s"),
+            "command line: links.a.rat: unknown key \"rat\"\n\nhint: did you mean \"rate\"?",
+        ),
+        (
+            set("duraton", "3 s"),
+            "command line: duraton: no such key \"duraton\"\n\nhint: did you mean \"duration\"?",
+        ),
+        (set("", "3 s"), "command line: no such key \"\""),
+        (
+            set("flows.f.paths.0.0", "b"),
+            "command line: flows.f.paths.0: no link \"b\"\n\nhint: links: a",
+        ),
+        (
+            Overrides {
+                cc: Some(vec!["lia".into(), "liaa".into()]),
+                ..Overrides::default()
+            },
+            "command line: cc: no algorithm \"liaa\"\n\nhint: did you mean \"lia\"?",
+        ),
+        (
+            Overrides {
+                profile: Some(vec!["rcf".into()]),
+                ..Overrides::default()
+            },
+            "command line: profile: \"rcf\" is not one of the choices\n\nhint: did you mean \"rfc\"?",
+        ),
+        (
+            Overrides {
+                duration: Some("10".into()),
+                ..Overrides::default()
+            },
+            "command line: duration: \"10\" is not a duration\n\nhint: write \"10 s\"",
+        ),
+        (
+            Overrides {
+                reps: Some(0),
+                ..Overrides::default()
+            },
+            "command line: repetitions: 0 is out of range",
+        ),
+        (
+            Overrides {
+                seed: Some(u64::MAX),
+                ..Overrides::default()
+            },
+            "command line: seed: 18446744073709551615 is out of range",
+        ),
+    ];
+    for (overrides, expected) in cases {
+        let error = parse(base, "x.toml", None, &overrides)
+            .expect_err(expected)
+            .to_string();
+        assert!(
+            error.starts_with(expected),
+            "expected {expected}\ngot {error}"
+        );
+    }
+}

@@ -1,0 +1,528 @@
+//! What scenarios mean: defaults, inheritance, sweeps, resolved numbers.
+
+use mptcplab_link::{Aqm, Change, Loss, QueueLimit};
+use mptcplab_scenario::{
+    CcChoice, Flow, Overrides, Profile, RcvBuffer, Run, Scheduler, Span, StartTime, Sweep, TcpFlow,
+    TcpOptions, Traffic, Transport, UdpFlow, parse, sweep_json, to_json,
+};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000_000_000;
+
+fn sweep_with(text: &str, overrides: &Overrides) -> Sweep {
+    let folder = std::path::Path::new("tests/bad");
+    parse(text, "some/where/my scenario.toml", Some(folder), overrides)
+        .unwrap_or_else(|e| panic!("error: {e}"))
+}
+
+fn sweep(text: &str) -> Sweep {
+    sweep_with(text, &Overrides::default())
+}
+
+/// One run of a link `a` (S to D, 12 Mbit/s, 7 ms) with more keys, and a flow `f` with its keys.
+fn one(link: &str, flow: &str) -> Run {
+    let text = format!(
+        "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"12 Mbit/s\"\ndelay = \"7 ms\"\n{link}\n\
+         [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\ndelay = \"11 ms\"\n[flows.f]\n{flow}\n"
+    );
+    let sweep = sweep(&text);
+    assert_eq!(sweep.runs.len(), 1);
+    sweep.runs[0].clone()
+}
+
+fn tcp(flow: &Flow) -> &TcpFlow {
+    match &flow.transport {
+        Transport::Tcp(tcp) => tcp,
+        Transport::Udp(_) => panic!("{} is UDP", flow.name),
+    }
+}
+
+fn udp(flow: &Flow) -> &UdpFlow {
+    match &flow.transport {
+        Transport::Udp(udp) => udp,
+        Transport::Tcp(_) => panic!("{} is TCP", flow.name),
+    }
+}
+
+const PLAIN: &str = "cc = \"reno\"\npath = [\"a\"]";
+
+#[test]
+fn what_is_not_written_follows_linux_and_the_spec() {
+    let sweep = sweep(&format!(
+        "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n[flows.f]\n{PLAIN}\n"
+    ));
+    assert_eq!(
+        (
+            sweep.name.as_str(),
+            sweep.title.as_str(),
+            sweep.source.as_str()
+        ),
+        ("my-scenario", "my-scenario", "")
+    );
+    let run = &sweep.runs[0];
+    assert_eq!(
+        (run.seed, run.rep, run.warmup_ns, run.sample_ns, run.per_ack),
+        (1, 0, 0, Some(10 * MS), false)
+    );
+    assert_eq!(run.profile, Profile::LinuxAcked);
+    let config = &run.links[0].config;
+    assert_eq!(
+        (config.overhead_bytes, config.queue),
+        (14, QueueLimit::Packets(1000))
+    );
+    assert_eq!(
+        (config.aqm, config.ecn, config.loss),
+        (Aqm::DropTail, false, Loss::None)
+    );
+    assert_eq!(run.links[1].config, *config);
+    assert_eq!(
+        (run.links[1].from, run.links[1].to),
+        (run.links[0].to, run.links[0].from)
+    );
+    let flow = &run.flows[0];
+    assert_eq!((flow.start, flow.stop_ns), (StartTime::At(0), None));
+    let flow = tcp(flow);
+    assert_eq!(
+        (flow.mptcp, flow.mss_bytes, flow.traffic),
+        (false, 1448, Traffic::Bulk)
+    );
+    assert_eq!(
+        (flow.rcv_buffer, flow.scheduler),
+        (RcvBuffer::Unlimited, Scheduler::MinRtt)
+    );
+    let expected = TcpOptions {
+        initial_cwnd_pkts: 10,
+        initial_ssthresh_pkts: None,
+        ecn: false,
+        pacing: false,
+        slow_start_after_idle: true,
+        reinject: true,
+        send_jitter_ns: 0,
+        cwnd_clamp_pkts: None,
+    };
+    assert_eq!(flow.options, expected);
+}
+
+#[test]
+fn a_flow_overrules_the_common_tcp_settings() {
+    let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nmss = \"1000 bytes\"\npacing = true\ninitial_cwnd = \"4 packets\"\n\
+                rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\n\
+                [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
+                [flows.f]\npath = [\"a\"]\ninitial_cwnd = \"6 packets\"\nrcv_buffer = \"90 kB\"\ncwnd_clamp = \"70 packets\"\n\
+                initial_ssthresh = \"50 packets\"\n[flows.g]\npath = [\"a\"]\npacing = false\n";
+    let run = &sweep(text).runs[0];
+    let (f, g) = (tcp(&run.flows[0]), tcp(&run.flows[1]));
+    assert_eq!((f.mss_bytes, g.mss_bytes), (1000, 1000));
+    assert_eq!((f.options.pacing, g.options.pacing), (true, false));
+    assert_eq!(
+        (f.options.initial_cwnd_pkts, g.options.initial_cwnd_pkts),
+        (6, 4)
+    );
+    assert_eq!(
+        (f.rcv_buffer, g.rcv_buffer),
+        (
+            RcvBuffer::Fixed(90_000),
+            RcvBuffer::Auto {
+                max_bytes: 3_000_000
+            }
+        )
+    );
+    assert_eq!(
+        (f.options.cwnd_clamp_pkts, f.options.initial_ssthresh_pkts),
+        (Some(70), Some(50))
+    );
+    assert_eq!(g.options.send_jitter_ns, 100_000);
+}
+
+#[test]
+fn a_reverse_direction_takes_over_what_it_does_not_set() {
+    let forward = "loss = \"2 %\"\nqueue = \"30 packets\"\noverhead = \"38 bytes\"\n\
+                   schedule = [{ at = \"3 s\", rate = \"6 Mbit/s\", loss = \"5 %\" }, { at = \"4 s\", loss = \"1 %\" }, \
+                   { at = \"9 s\", delay = \"8 ms\", up = false }]";
+    let changes = |run: &Run| run.links[1].config.schedule.clone();
+    let change = |at_s: u64| Change {
+        at_ns: at_s * S,
+        rate_bps: None,
+        delay_ns: None,
+        loss: None,
+        up: None,
+    };
+
+    let plain = one(forward, PLAIN);
+    let back = &plain.links[1].config;
+    assert_eq!(
+        (back.rate_bps, back.delay_ns, back.overhead_bytes),
+        (12_000_000, 7 * MS, 38)
+    );
+    assert_eq!(
+        (back.loss, back.queue),
+        (Loss::None, QueueLimit::Packets(1000))
+    );
+    let rate_change = Change {
+        rate_bps: Some(6_000_000),
+        ..change(3)
+    };
+    let down = Change {
+        delay_ns: Some(8 * MS),
+        up: Some(false),
+        ..change(9)
+    };
+    assert_eq!(changes(&plain), [rate_change, down.clone()]);
+
+    let own_rate = one(
+        &format!("{forward}\nreverse = {{ rate = \"900 kbit/s\", loss = \"3 %\" }}"),
+        PLAIN,
+    );
+    assert_eq!(own_rate.links[1].config.rate_bps, 900_000);
+    assert_eq!(own_rate.links[1].config.loss, Loss::Bernoulli { p: 0.03 });
+    assert_eq!(changes(&own_rate), [down]);
+
+    let own_schedule = one(
+        &format!("{forward}\nreverse = {{ schedule = [{{ at = \"2 s\", up = true }}] }}"),
+        PLAIN,
+    );
+    assert_eq!(
+        changes(&own_schedule),
+        [Change {
+            up: Some(true),
+            ..change(2)
+        }]
+    );
+}
+
+#[test]
+fn one_bdp_uses_the_largest_base_rtt_of_the_paths() {
+    let text = "duration = \"40 s\"\ncc = \"reno\"\n\
+                [links.in]\nfrom = \"S\"\nto = \"M\"\nrate = \"10 Mbit/s\"\ndelay = \"5 ms\"\nqueue = \"1 BDP\"\n\
+                [links.near]\nfrom = \"M\"\nto = \"D\"\nrate = \"50 Mbit/s\"\ndelay = \"2 ms\"\nqueue = \"0.5 BDP\"\n\
+                [links.far]\nfrom = \"M\"\nto = \"D\"\nrate = \"50 Mbit/s\"\ndelay = \"45 ms\"\n\
+                [flows.near]\npath = [\"in\", \"near\"]\n[flows.far]\npath = [\"in\", \"far\"]\n\
+                [flows.udp]\ntransport = \"udp\"\nrate = \"1 Mbit/s\"\npath = [\"near\"]\n";
+    let run = &sweep(text).runs[0];
+    // 10 Mbit/s x 2 x (5 + 45) ms = 1 Mbit = 82.6 frames of 1514 bytes.
+    assert_eq!(run.links[0].config.queue, QueueLimit::Packets(83));
+    // 0.5 x 50 Mbit/s x 2 x (5 + 2) ms = 350 kbit = 28.9 frames.
+    assert_eq!(run.links[2].config.queue, QueueLimit::Packets(29));
+    let rtts = run.largest_base_rtts_ns();
+    assert_eq!(
+        rtts[..4],
+        [Some(100 * MS), Some(100 * MS), Some(14 * MS), Some(14 * MS)]
+    );
+}
+
+#[test]
+fn a_queue_in_time_is_what_drains_in_it() {
+    let run = one(
+        "queue = \"50 ms\"\nreverse = { rate = \"8 Mbit/s\", queue = \"20 ms\" }",
+        PLAIN,
+    );
+    assert_eq!(run.links[0].config.queue, QueueLimit::Bytes(75_000));
+    assert_eq!(run.links[1].config.queue, QueueLimit::Bytes(20_000));
+    let run = one("queue = \"unlimited\"", PLAIN);
+    assert_eq!(run.links[0].config.queue, QueueLimit::Unlimited);
+}
+
+#[test]
+fn queue_management_has_the_defaults_of_its_source() {
+    let aqm = |text: &str| one(text, PLAIN).links[0].config.aqm;
+    assert_eq!(
+        aqm("aqm = \"codel\""),
+        Aqm::Codel {
+            target_ns: 5 * MS,
+            interval_ns: 100 * MS
+        }
+    );
+    let fq = Aqm::FqCodel {
+        target_ns: 7 * MS,
+        interval_ns: 100 * MS,
+        flows: 32,
+        quantum_bytes: 1514,
+    };
+    assert_eq!(
+        aqm("aqm = { name = \"fq-codel\", target = \"7 ms\", flows = 32 }"),
+        fq
+    );
+    let red = Aqm::Red {
+        min_pkts: 5.0,
+        max_pkts: 40.0,
+        max_p: 0.02,
+        weight: 0.002,
+    };
+    assert_eq!(
+        aqm("aqm = { name = \"red\", max = \"40 packets\", max_p = \"2 %\" }"),
+        red
+    );
+    assert!(one("aqm = \"red\"\necn = true", PLAIN).links[0].config.ecn);
+}
+
+#[test]
+fn bursty_loss_has_four_probabilities() {
+    let run = one(
+        "loss = { gilbert_elliott = { p = \"0.2 %\", r = \"25 %\", loss_bad = \"60 %\" } }",
+        PLAIN,
+    );
+    assert_eq!(
+        run.links[0].config.loss,
+        Loss::GilbertElliott {
+            p: 0.002,
+            r: 0.25,
+            loss_good: 0.0,
+            loss_bad: 0.6
+        }
+    );
+}
+
+#[test]
+fn a_trace_gives_the_rate() {
+    let text = "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\ntrace = \"good.trace\"\ndelay = \"7 ms\"\n\
+                reverse = { rate = \"2 Mbit/s\" }\n[flows.f]\ncc = \"reno\"\npath = [\"a\"]\n";
+    let run = &sweep(text).runs[0];
+    let trace = run.links[0].config.trace.as_ref().expect("a trace");
+    assert_eq!(
+        (trace.period_ns, &*trace.opportunities_ns),
+        (8 * MS, &[MS, 3 * MS, 3 * MS, 8 * MS][..])
+    );
+    // Four opportunities of 1504 bytes in 8 ms.
+    assert_eq!(run.links[0].config.rate_bps, 4 * 1504 * 8 * 125);
+    assert_eq!(
+        (
+            run.links[1].config.rate_bps,
+            run.links[1].config.trace.is_none()
+        ),
+        (2_000_000, true)
+    );
+}
+
+#[test]
+fn subflows_may_have_their_own_way_back_and_times() {
+    let run = one(
+        "",
+        "cc = \"lia\"\nscheduler = \"roundrobin\"\nsubflows = [{ path = [\"a\"] }, { name = \"late\", path = [\"b\"], reverse = [\"a~\"], \
+         start = \"3 s\", stop = \"8 s\", backup = true }]",
+    );
+    let flow = tcp(&run.flows[0]);
+    assert_eq!((flow.mptcp, flow.scheduler), (true, Scheduler::RoundRobin));
+    let [first, second] = flow.subflows.as_slice() else {
+        panic!("two subflows")
+    };
+    assert_eq!((first.name.as_str(), second.name.as_str()), ("sf1", "late"));
+    assert_eq!((&first.path[..], &first.reverse[..]), (&[0][..], &[1][..]));
+    assert_eq!(
+        (&second.path[..], &second.reverse[..]),
+        (&[2][..], &[1][..])
+    );
+    assert_eq!(
+        (second.start_ns, second.stop_ns, second.backup),
+        (Some(3 * S), Some(8 * S), true)
+    );
+    assert_eq!(
+        (run.base_rtt_ns(first), run.base_rtt_ns(second)),
+        (14 * MS, 18 * MS)
+    );
+}
+
+#[test]
+fn a_link_is_used_backwards_with_a_tilde() {
+    let run = one(
+        "",
+        "cc = \"reno\"\nfrom = \"D\"\nto = \"S\"\npath = [\"b~\"]",
+    );
+    let subflow = &tcp(&run.flows[0]).subflows[0];
+    assert_eq!(
+        (&subflow.path[..], &subflow.reverse[..]),
+        (&[3][..], &[2][..])
+    );
+}
+
+#[test]
+fn simplex_links_serve_flows_with_another_way_back() {
+    let run = one(
+        "reverse = false",
+        "cc = \"reno\"\nsubflows = [{ path = [\"a\"], reverse = [\"b~\"] }]",
+    );
+    let names: Vec<_> = run.links.iter().map(|l| l.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "b~"]);
+    assert!(!tcp(&run.flows[0]).mptcp);
+}
+
+#[test]
+fn transport_follows_the_number_of_paths_unless_said() {
+    let mptcp = |flow: &str| tcp(&one("", flow).flows[0]).mptcp;
+    assert!(!mptcp("cc = \"lia\"\npaths = [[\"a\"]]"));
+    assert!(mptcp("cc = \"lia\"\npaths = [[\"a\"], [\"b\"]]"));
+    assert!(mptcp("cc = \"lia\"\ntransport = \"mptcp\"\npath = [\"a\"]"));
+}
+
+#[test]
+fn traffic_and_times_are_taken_over() {
+    let run = one(
+        "",
+        "cc = \"reno\"\npath = [\"a\"]\nstart = \"uniform(1 s, 2 s)\"\nstop = \"9 s\"\ntraffic = { on = \"3 s\", off = \"uniform(20 ms, 1 s)\" }",
+    );
+    assert_eq!(
+        (run.flows[0].start, run.flows[0].stop_ns),
+        (
+            StartTime::Uniform {
+                lo_ns: S,
+                hi_ns: 2 * S
+            },
+            Some(9 * S)
+        )
+    );
+    let expected = Traffic::OnOff {
+        on: Span::Fixed(3 * S),
+        off: Span::Uniform {
+            lo_ns: 20 * MS,
+            hi_ns: S,
+        },
+    };
+    assert_eq!(tcp(&run.flows[0]).traffic, expected);
+    let run = one(
+        "",
+        "cc = \"reno\"\npath = [\"a\"]\ntraffic = { size = \"5 MiB\" }",
+    );
+    assert_eq!(tcp(&run.flows[0]).traffic, Traffic::Size { bytes: 5 << 20 });
+    let run = one(
+        "",
+        "transport = \"udp\"\npath = [\"b\"]\nrate = \"2 Mbit/s\"\npacket = \"600 bytes\"\nstart = \"4 s\"",
+    );
+    let flow = udp(&run.flows[0]);
+    assert_eq!(
+        (
+            flow.rate_bps,
+            flow.packet_bytes,
+            &flow.path[..],
+            flow.on_off
+        ),
+        (2_000_000, 600, &[2][..], None)
+    );
+}
+
+#[test]
+fn copies_are_numbered_and_share_copied_links_in_turn() {
+    let text = "duration = \"40 s\"\n[links.neck]\ncount = 3\nfrom = \"s-{}\"\nto = \"d-{}\"\nrate = \"5 Mbit/s\"\ndelay = \"9 ms\"\n\
+                [flows.f]\ncount = 5\ncc = \"reno\"\npath = [\"neck-{}\"]\n";
+    let run = &sweep(text).runs[0];
+    assert_eq!(run.nodes, ["s-1", "d-1", "s-2", "d-2", "s-3", "d-3"]);
+    let used: Vec<(&str, &str)> = run
+        .flows
+        .iter()
+        .map(|flow| {
+            (
+                flow.name.as_str(),
+                run.links[tcp(flow).subflows[0].path[0]].name.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        used,
+        [
+            ("f-1", "neck-1"),
+            ("f-2", "neck-2"),
+            ("f-3", "neck-3"),
+            ("f-4", "neck-1"),
+            ("f-5", "neck-2")
+        ]
+    );
+}
+
+const SWEPT: &str = "duration = \"40 s\"\nrepetitions = 2\nprofile = [\"rfc\", \"linux-pre4\"]\n\
+                     [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"12 Mbit/s\"\ndelay = \"7 ms\"\nqueue = [\"1 BDP\", \"50 packets\", \"10 ms\"]\n\
+                     [flows.f]\npath = [\"a\"]\ncc = { name = \"ewtcp\", variant = [\"fair\", \"sqrt\"] }\n";
+
+#[test]
+fn lists_are_axes_in_file_order_and_repetitions_run_fastest() {
+    let sweep = sweep(SWEPT);
+    let keys: Vec<_> = sweep.axes.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["profile", "links.a.queue", "flows.f.cc.variant"]);
+    assert_eq!(sweep.axes[1].1, ["1 BDP", "50 packets", "10 ms"]);
+    assert_eq!(sweep.runs.len(), 2 * 3 * 2 * 2);
+    for (i, run) in sweep.runs.iter().enumerate() {
+        assert_eq!(run.id as usize, i);
+        assert_eq!(run.rep as usize, i % 2);
+        assert_eq!(run.axes[2].1, ["fair", "sqrt"][i / 2 % 2]);
+        assert_eq!(run.axes[1].1, ["1 BDP", "50 packets", "10 ms"][i / 4 % 3]);
+        assert_eq!(run.axes[0].1, ["rfc", "linux-pre4"][i / 12]);
+        assert_eq!(run.profile, [Profile::Rfc, Profile::LinuxPre4][i / 12]);
+        // 12 Mbit/s x 14 ms = 13.9 frames; 12 Mbit/s x 10 ms = 15000 bytes.
+        let queue = [
+            QueueLimit::Packets(14),
+            QueueLimit::Packets(50),
+            QueueLimit::Bytes(15_000),
+        ][i / 4 % 3];
+        assert_eq!(run.links[0].config.queue, queue);
+        let variant = u64::from(i / 2 % 2 == 0);
+        let cc = CcChoice {
+            name: "ewtcp".into(),
+            params: vec![("variant".into(), variant)],
+        };
+        assert_eq!(tcp(&run.flows[0]).cc, cc);
+    }
+}
+
+#[test]
+fn an_algorithm_with_parameters_may_be_written_as_a_call() {
+    let table = one(
+        "",
+        "cc = { name = \"ewtcp\", variant = \"fair\" }\npath = [\"a\"]",
+    );
+    let call = one("", "cc = \"ewtcp(variant=fair)\"\npath = [\"a\"]");
+    assert_eq!(tcp(&table.flows[0]).cc, tcp(&call.flows[0]).cc);
+    assert_eq!(tcp(&call.flows[0]).cc.params, [("variant".to_string(), 1)]);
+}
+
+#[test]
+fn overrides_replace_and_add() {
+    let overrides = Overrides {
+        cc: None,
+        reps: Some(3),
+        seed: Some(77),
+        profile: Some(vec!["linux-legacy".into()]),
+        duration: Some("12 s".into()),
+        set: vec![
+            ("links.a.queue".into(), "2 BDP".into()),
+            ("links.a.loss".into(), "[\"1 %\", \"4 %\"]".into()),
+            ("links.a.reverse.rate".into(), "750 kbit/s".into()),
+            ("flows.f.cc".into(), "ewtcp(variant=sqrt)".into()),
+            ("tcp.pacing".into(), "true".into()),
+        ],
+    };
+    let sweep = sweep_with(SWEPT, &overrides);
+    assert_eq!(
+        sweep.axes,
+        [(
+            "links.a.loss".to_string(),
+            vec!["1 %".to_string(), "4 %".to_string()]
+        )]
+    );
+    assert_eq!(sweep.runs.len(), 6);
+    let run = &sweep.runs[4];
+    assert_eq!(
+        (run.seed, run.rep, run.duration_ns, run.profile),
+        (77, 1, 12 * S, Profile::LinuxLegacy)
+    );
+    assert_eq!(run.links[0].config.loss, Loss::Bernoulli { p: 0.04 });
+    assert_eq!(run.links[0].config.queue, QueueLimit::Packets(28));
+    assert_eq!(run.links[1].config.rate_bps, 750_000);
+    assert!(tcp(&run.flows[0]).options.pacing);
+    assert_eq!(tcp(&run.flows[0]).cc.params, [("variant".to_string(), 0)]);
+    assert_eq!(sweep.text, SWEPT);
+}
+
+#[test]
+fn the_record_names_links_and_has_units() {
+    let sweep = sweep(SWEPT);
+    let run = to_json(&sweep.runs[5]);
+    assert_eq!(run["run"], 5);
+    assert_eq!(run["rep"], 1);
+    assert_eq!(run["axes"]["links.a.queue"], "50 packets");
+    assert_eq!(run["links"][0]["name"], "a");
+    assert_eq!(run["links"][0]["queue"]["packets"], 50);
+    assert_eq!(run["links"][1]["from"], "D");
+    assert_eq!(run["flows"][0]["subflows"][0]["reverse"][0], "a~");
+    assert_eq!(run["flows"][0]["subflows"][0]["base_rtt_ns"], 14_000_000);
+    assert_eq!(run["flows"][0]["cc"]["text"], "ewtcp(variant=fair)");
+    let all = sweep_json(&sweep);
+    assert_eq!(all["combinations"].as_array().map(Vec::len), Some(12));
+    assert_eq!(all["combinations"][11]["runs"], serde_json::json!([22, 23]));
+}
