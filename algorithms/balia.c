@@ -82,12 +82,7 @@ static u32 balia_decreased(const struct cc_set *set)
 	return cc_max(set->w[r] - (u32)cut, BALIA_FLOOR);
 }
 
-CC_HOOK(void, balia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, balia_inc_q40(sk));
-}
+CC_GROWTH(balia, balia_inc_q40);
 
 CC_HOOK(u32, balia_ssthresh, struct sock *sk)
 {

@@ -261,20 +261,30 @@ CC_INLINE u64 cc_reno_inc_q40(struct sock *sk)
 	return cc_inverse_q40(sk, cc_effective_window(sk));
 }
 
-/* Adds inc_q40 per acknowledged packet: acked <= 2^16, inc <= 2^40. */
-CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, u64 inc_q40)
+/* Adds inc_q40 per acknowledged packet: |inc| <= 2^46, acked <= 2^16. */
+CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, s64 inc_q40)
 {
-	cc_grow_q40(sk, (s64)cc_mul(acked, inc_q40));
+	CC_ASSERT(acked <= CC_ACKED_MAX);
+	CC_ASSERT(inc_q40 >= -(1ll << 46) && inc_q40 <= 1ll << 46);
+	cc_grow_q40(sk, (s64)acked * inc_q40);
 }
+
+/*
+ * The cong_avoid hook of a rule that is no more than an increase per acknowledged
+ * packet, inc_q40(sk), after slow start.
+ */
+#define CC_GROWTH(alg, inc_q40)                                                         \
+	CC_HOOK(void, alg##_cong_avoid, struct sock *sk, u32 ack, u32 acked)            \
+	{                                                                               \
+		acked = cc_ca_growth(sk, acked);                                        \
+		if (acked)                                                              \
+			cc_grow_per_packet(sk, acked, (s64)inc_q40(sk));                \
+	}                                                                               \
+	_Static_assert(1, "")
 
 /* ---- decrease ---- */
 
 #define CC_FLOOR_SINGLE 2u	/* RFC 5681: ssthresh is at least two segments */
-
-CC_INLINE u32 cc_floor(bool coupled, u32 floor)
-{
-	return coupled ? floor : CC_FLOOR_SINGLE;
-}
 
 CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
 {
@@ -311,6 +321,9 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 	u32 i, n = 0;
 
 	set->self = 0;
+	set->n = 0;
+	if (conn->n_slots < 2)
+		return false;
 	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
 		u64 wt = slot->window_rtt;
@@ -341,6 +354,14 @@ CC_INLINE bool cc_coupling_set_for_loss(const struct sock *sk, struct cc_set *se
 	if (coupled)
 		set->w[set->self] = cc_window(sk);
 	return coupled;
+}
+
+/* Half the window, at least `floor` with several subflows and Reno's floor with one. */
+CC_INLINE u32 cc_coupled_halved(const struct sock *sk, u32 floor)
+{
+	struct cc_set set;
+
+	return cc_halved(sk, cc_coupling_set(sk, &set) ? floor : CC_FLOOR_SINGLE);
 }
 
 /* Shared word `i` of member k; the acting subflow's comes from its own state. */

@@ -35,12 +35,7 @@ static u32 coupled_decreased(u32 w, u64 total)
 	return w > cut + COUPLED_FLOOR ? (u32)(w - cut) : COUPLED_FLOOR;
 }
 
-CC_HOOK(void, coupled_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, coupled_inc_q40(sk));
-}
+CC_GROWTH(coupled, coupled_inc_q40);
 
 CC_HOOK(u32, coupled_ssthresh, struct sock *sk)
 {

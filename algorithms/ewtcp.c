@@ -47,18 +47,11 @@ static u64 ewtcp_inc_q40(struct sock *sk)
 	return cc_div(ewtcp_weight_q40(set.n, CC_PARAM(sk, ewtcp, variant)), set.w[set.self]);
 }
 
-CC_HOOK(void, ewtcp_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, ewtcp_inc_q40(sk));
-}
+CC_GROWTH(ewtcp, ewtcp_inc_q40);
 
 CC_HOOK(u32, ewtcp_ssthresh, struct sock *sk)
 {
-	struct cc_set set;
-
-	return cc_halved(sk, cc_floor(cc_coupling_set(sk, &set), EWTCP_FLOOR));
+	return cc_coupled_halved(sk, EWTCP_FLOOR);
 }
 
 CC_RENO_UNDO(ewtcp);

@@ -31,12 +31,7 @@ static u64 lia_inc_q40(struct sock *sk)
 	return cc_min(cc_over_square_q40(set.w[best], cc_ratio_sum_q16(&set, best)), reno_q40);
 }
 
-CC_HOOK(void, lia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, lia_inc_q40(sk));
-}
+CC_GROWTH(lia, lia_inc_q40);
 
 CC_HOOK(u32, lia_ssthresh, struct sock *sk)
 {

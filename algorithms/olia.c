@@ -115,12 +115,7 @@ static s64 olia_inc_q40(struct sock *sk)
 	return (s64)first + olia_shift_q40(&sets, set.n, w);
 }
 
-CC_HOOK(void, olia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)	/* acked <= 2^16 times at most 2^41 */
-		cc_grow_q40(sk, (s64)acked * olia_inc_q40(sk));
-}
+CC_GROWTH(olia, olia_inc_q40);
 
 CC_HOOK(void, olia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
@@ -132,11 +127,10 @@ CC_HOOK(void, olia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 CC_HOOK(u32, olia_ssthresh, struct sock *sk)
 {
 	struct olia *state = olia_state(sk);
-	struct cc_set set;
 
 	state->l1 = state->l2;
 	state->l2 = 0;
-	return cc_halved(sk, cc_floor(cc_coupling_set(sk, &set), OLIA_FLOOR));
+	return cc_coupled_halved(sk, OLIA_FLOOR);
 }
 
 CC_RENO_UNDO(olia);

@@ -16,12 +16,7 @@
  */
 #include "cc.h"
 
-CC_HOOK(void, reno_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, cc_reno_inc_q40(sk));
-}
+CC_GROWTH(reno, cc_reno_inc_q40);
 
 CC_HOOK(u32, reno_ssthresh, struct sock *sk)
 {

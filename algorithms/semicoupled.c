@@ -34,18 +34,11 @@ static u64 semicoupled_inc_q40(struct sock *sk)
 		      reno_q40);
 }
 
-CC_HOOK(void, semicoupled_cong_avoid, struct sock *sk, u32 ack, u32 acked)
-{
-	acked = cc_ca_growth(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, semicoupled_inc_q40(sk));
-}
+CC_GROWTH(semicoupled, semicoupled_inc_q40);
 
 CC_HOOK(u32, semicoupled_ssthresh, struct sock *sk)
 {
-	struct cc_set set;
-
-	return cc_halved(sk, cc_floor(cc_coupling_set(sk, &set), SEMICOUPLED_FLOOR));
+	return cc_coupled_halved(sk, SEMICOUPLED_FLOOR);
 }
 
 CC_RENO_UNDO(semicoupled);

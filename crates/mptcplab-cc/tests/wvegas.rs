@@ -1,0 +1,156 @@
+//! wVegas' rounds as an engine drives them: sequence numbers, recoveries and idle periods.
+
+mod support;
+
+use mptcplab_cc::{AckSample, CaEvent, CaState};
+use support::{Bench, Paths};
+
+/// One subflow of 40 packets in congestion avoidance, base RTT 20 ms.
+fn bench() -> Bench {
+    Bench::new(
+        "wvegas",
+        &[],
+        &Paths {
+            w: vec![40],
+            t: vec![20_000],
+            l: vec![(0, 0)],
+            r: 0,
+        },
+    )
+}
+
+/// Acknowledges one window packet by packet, each with this RTT, the sender filling the window at once.
+fn window_of_acks(bench: &mut Bench, rtt_us: i32) {
+    let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
+    for _ in 0..sock.tp.snd_cwnd {
+        sock.tp.snd_una += 1;
+        sock.tp.snd_nxt = sock.tp.snd_una + sock.tp.snd_cwnd - 1;
+        sock.pkts_acked(
+            conn,
+            &AckSample {
+                pkts_acked: 1,
+                rtt_us,
+                in_flight: 1,
+            },
+        );
+        sock.cong_avoid(conn, sock.tp.snd_una, 1);
+    }
+}
+
+fn field(bench: &Bench, name: &str) -> f64 {
+    bench.socks[0].field(name).expect("a declared field")
+}
+
+#[test]
+fn one_decision_a_round_holds_ten_packets_in_the_queue() {
+    let mut bench = bench();
+    window_of_acks(&mut bench, 20_000);
+    let start = bench.socks[0].tp.snd_cwnd;
+    for _ in 0..5 {
+        window_of_acks(&mut bench, 20_000);
+    }
+    assert_eq!(
+        bench.socks[0].tp.snd_cwnd,
+        start + 5,
+        "an empty queue: one packet per round"
+    );
+    // 2 of 22 ms are queueing: 110 packets have ten of them in the queue.
+    for _ in 0..100 {
+        window_of_acks(&mut bench, 22_000);
+    }
+    assert_eq!(bench.socks[0].window(), 110.0);
+    assert!(
+        (field(&bench, "alpha") - 10.0).abs() < 1e-3,
+        "one subflow has the whole allowance"
+    );
+}
+
+#[test]
+fn slow_start_ends_when_a_packet_queues() {
+    let mut bench = bench();
+    bench.socks[0].tp.snd_ssthresh = 1000;
+    window_of_acks(&mut bench, 20_000);
+    assert_eq!(bench.socks[0].tp.snd_cwnd, 80, "slow start doubles");
+    window_of_acks(&mut bench, 20_000);
+    window_of_acks(&mut bench, 21_000);
+    let tp = &bench.socks[0].tp;
+    // w base/rtt + 1 of a window between 160 and 320, and ssthresh a packet below it.
+    assert!(
+        tp.snd_cwnd > 150 && tp.snd_cwnd < 320 && tp.snd_ssthresh < tp.snd_cwnd,
+        "{tp:?}"
+    );
+}
+
+#[test]
+fn a_doubled_queueing_delay_drains_the_path() {
+    let mut bench = bench();
+    window_of_acks(&mut bench, 20_000);
+    for _ in 0..2 {
+        window_of_acks(&mut bench, 21_000);
+    }
+    assert!(
+        (field(&bench, "qdelay") - 0.001).abs() < 2e-4,
+        "{}",
+        field(&bench, "qdelay")
+    );
+    let before = bench.socks[0].window();
+    for _ in 0..2 {
+        window_of_acks(&mut bench, 23_000);
+    }
+    let after = bench.socks[0].window();
+    assert!(
+        after < before * 0.5 && after > before * 20.0 / 23.0 / 2.0 - 2.0,
+        "{before} {after}"
+    );
+}
+
+#[test]
+fn a_recovery_starts_a_new_round_and_forgets_the_rate() {
+    let mut bench = bench();
+    window_of_acks(&mut bench, 20_000);
+    for _ in 0..4 {
+        window_of_acks(&mut bench, 36_000);
+    }
+    assert!(field(&bench, "rate") > 0.0);
+    let before = bench.socks[0].tp.snd_cwnd;
+    bench.lose(0);
+    assert_eq!(bench.socks[0].tp.snd_cwnd, (before / 2).max(2));
+    assert_eq!(
+        (
+            field(&bench, "rate"),
+            field(&bench, "alpha"),
+            field(&bench, "weight")
+        ),
+        (0.0, 2.0, 1.0)
+    );
+    assert_eq!(
+        field(&bench, "base"),
+        0.02,
+        "a loss does not forget the base RTT"
+    );
+    let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
+    let cwnd = sock.tp.snd_cwnd;
+    sock.tp.snd_una = sock.tp.snd_nxt - 1;
+    sock.cong_avoid(conn, sock.tp.snd_una, 1);
+    assert_eq!(
+        sock.tp.snd_cwnd, cwnd,
+        "what was sent before the recovery ended does not end a round"
+    );
+}
+
+#[test]
+fn a_timeout_slow_starts_and_an_idle_restart_forgets_the_base_rtt() {
+    let mut bench = bench();
+    window_of_acks(&mut bench, 20_000);
+    let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
+    sock.tp.snd_ssthresh = sock.ssthresh(conn);
+    sock.tp.snd_cwnd = 1;
+    sock.set_state(conn, CaState::Loss);
+    sock.set_state(conn, CaState::Open);
+    sock.tp.snd_nxt = sock.tp.snd_una + 100;
+    sock.set_state(conn, CaState::Open);
+    sock.cong_avoid(conn, sock.tp.snd_una + 1, 1);
+    assert_eq!(sock.window(), 2.0, "no part of the halved window is left");
+    sock.cwnd_event(conn, CaEvent::CwndRestart);
+    assert!(field(&bench, "base") > 4000.0, "no base RTT");
+}
