@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import _core, output
-from mptcplab.results import Results
+from mptcplab.results import OVERRIDES, Results
 
 PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
@@ -44,6 +44,35 @@ class Overrides:
         }
         return json.dumps({key: value for key, value in given.items() if value is not None})
 
+    @classmethod
+    def from_json(cls, text: str) -> Overrides:
+        """The inverse of `to_json`."""
+        given = json.loads(text)
+        return cls(
+            cc=tuple(given.get("cc", ())),
+            reps=given.get("reps"),
+            seed=given.get("seed"),
+            profile=tuple(given.get("profile", ())),
+            duration=given.get("duration"),
+            settings=dict(given.get("set", ())),
+        )
+
+    def to_options(self) -> list[str]:
+        """The same as options of the command line."""
+        options: list[str] = []
+        for name, value in (
+            ("--cc", ",".join(self.cc)),
+            ("--reps", self.reps),
+            ("--seed", self.seed),
+            ("--profile", ",".join(self.profile)),
+            ("--duration", self.duration),
+        ):
+            if value not in (None, ""):
+                options += [name, str(value)]
+        for key, value in self.settings.items():
+            options += ["--set", f"{key}={value}"]
+        return options
+
 
 def _names(value: str | Iterable[str] | None) -> tuple[str, ...]:
     if value is None:
@@ -72,7 +101,7 @@ def run(
     all simulated seconds) about five times a second.
 
     >>> import mptcplab
-    >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="2 s")
+    >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="12 s")
     >>> results.runs["cc"].to_list()
     ['lia']
     """
@@ -80,6 +109,7 @@ def run(
 
     def engine(directory: Path) -> None:
         _core.run(fspath(scenario), fspath(directory), overrides.to_json(), jobs, progress)
+        output.write_text(directory / OVERRIDES, overrides.to_json() + "\n")
 
     if out is None:
         holder = tempfile.TemporaryDirectory(prefix="mptcplab-")

@@ -41,11 +41,13 @@ ProfileOption = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="KEY=VALUE as in the file, such as links.B1.queue=\"1 BDP\".", show_default=False),
+    typer.Option("--set", help='KEY=VALUE as in the file, such as links.B1.queue="1 BDP".', show_default=False),
 ]
 Reps = Annotated[int | None, typer.Option("--reps", min=1, help="Repetitions.", show_default=False)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed.", show_default=False)]
-Duration = Annotated[str | None, typer.Option("--duration", help="Length of a run, such as \"30 s\".", show_default=False)]
+Duration = Annotated[
+    str | None, typer.Option("--duration", help='Length of a run, such as "30 s".', show_default=False)
+]
 
 
 def _version(asked: bool) -> None:
@@ -179,7 +181,8 @@ def algorithms(
 
 @app.command()
 def vectors(
-    file: Annotated[Path, typer.Argument(help="File of test vectors (JSON).", show_default=False)], as_json: Json = False
+    file: Annotated[Path, typer.Argument(help="File of test vectors (JSON).", show_default=False)],
+    as_json: Json = False,
 ) -> None:
     """Run test vectors against the algorithms of this build; exit code 1 if one fails."""
     from mptcplab import api, docs
@@ -236,7 +239,11 @@ def _pairs(settings: list[str] | None) -> dict[str, str] | None:
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
-            raise typer.BadParameter(f"--set needs KEY=VALUE: {setting!r}")
+            from mptcplab.errors import MptcplabError, with_hint
+
+            raise MptcplabError(
+                with_hint(f"--set needs KEY=VALUE: {setting!r}", "such as --set 'links.B1.queue=\"1 BDP\"'")
+            )
         pairs[key.strip()] = value.strip()
     return pairs
 
@@ -272,18 +279,15 @@ def _guarded() -> int:
     from mptcplab.errors import MptcplabError
 
     try:
-        # Without standalone mode an explicit exit code is returned, not raised.
-        return app(standalone_mode=False) or 0
+        # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
+        code = app(standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):
-        # The parser turns the one into the other.
-        terminal.error("interrupted")
-        return INTERRUPTED
-    except BrokenPipeError:
+        code = INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Out of standalone mode the parser exits by itself for one reason only: a broken pipe.
         return _reader_left()
     except MptcplabError as error:
         return _failed(str(error))
-    except typer.Exit as leave:
-        return leave.exit_code
     except Exception as error:
         # Usage errors of the command line parser say what is wrong; anything else is a bug.
         describe = getattr(error, "format_message", None)
@@ -293,6 +297,9 @@ def _guarded() -> int:
             f"internal error: {type(error).__name__}: {error}\n\n"
             "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
         )
+    if code == INTERRUPTED:
+        terminal.error("interrupted")
+    return code
 
 
 def _failed(message: str) -> int:

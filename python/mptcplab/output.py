@@ -10,7 +10,7 @@ from pathlib import Path
 from mptcplab.errors import OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event")
-DERIVED = ("report.html", "summary.csv", "summary.json", "metrics.csv", "figures")
+DERIVED = ("overrides.json", "report.html", "summary.csv", "summary.json", "metrics.csv", "figures")
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
@@ -41,7 +41,10 @@ def require_writable(directory: Path, *, force: bool) -> None:
         return
     if not force:
         raise OutputError(
-            with_hint(f"output directory is not empty: {directory}", "choose another --out, or --force to replace a former result")
+            with_hint(
+                f"output directory is not empty: {directory}",
+                "choose another --out, or --force to replace a former result",
+            )
         )
     if not is_former_result(directory):
         raise OutputError(
@@ -62,6 +65,7 @@ def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -
     try:
         write(directory)
     except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
         if former.exists():
             former.rename(directory)
         for parent in made:
@@ -70,6 +74,16 @@ def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -
         raise
     if former.exists():
         shutil.rmtree(former)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file so that a reader never sees half of it."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _make_parents(parent: Path) -> list[Path]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # One label for a series of repetitions; other axes are appended to the algorithm.
 CONFIG = "config"
+# What the caller changed in the scenario, kept beside the trace so that the report can name the command.
+OVERRIDES = "overrides.json"
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Results:
     """The traces of a sweep. Metrics, summary and report are computed from them on demand.
 
     >>> import mptcplab
-    >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="reno", reps=1, duration="2 s")
+    >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="reno", reps=1, duration="12 s")
     >>> results.flow.columns[:3]
     ['run', 't_ns', 'flow']
     """
@@ -40,7 +42,9 @@ class Results:
     def open(cls, directory: Path) -> Results:
         """Open a results directory, or say what is wrong with it."""
         if not directory.is_dir():
-            raise ResultsError(with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it put them"))
+            raise ResultsError(
+                with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it put them")
+            )
         missing = [table for table in TABLES if not (directory / f"{table}.parquet").is_file()]
         if missing:
             raise ResultsError(
@@ -84,6 +88,12 @@ class Results:
     def event(self) -> pl.DataFrame:
         """Events."""
         return self.scan("event").collect()
+
+    @property
+    def overrides(self) -> str | None:
+        """What was overridden in the scenario, as JSON; None where the directory does not tell."""
+        path = self.directory / OVERRIDES
+        return path.read_text(encoding="utf-8") if path.is_file() else None
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:

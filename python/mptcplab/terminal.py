@@ -42,8 +42,8 @@ def print_table(table: Table) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=250)
     rich = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for index, (name, unit) in enumerate(table.head):
-        rich.add_column(f"{name}\n{unit}" if unit else name, justify="left" if index == 0 or not unit and name in _TEXT else "right")
+    for name, unit in table.head:
+        rich.add_column(f"{name}\n{unit}" if unit else name, justify="left" if name in _TEXT else "right")
     for row in table.rows:
         rich.add_row(*row)
     console.print(rich)
@@ -52,7 +52,7 @@ def print_table(table: Table) -> None:
 
 
 # Columns of words; all others hold numbers.
-_TEXT = frozenset({"Algorithm", "Flow", "Title", "Parameters", "Kind", "Failing"})
+_TEXT = frozenset({"Algorithm", "Flow", "Title", "Parameters", "Kind"})
 
 
 @contextmanager

@@ -142,7 +142,9 @@ def _link(entry: dict[str, Any]) -> Link:
         queue=_queue(entry["queue"]),
         aqm=entry["aqm"]["name"],
         loss=_loss(entry["loss"]),
-        schedule=tuple(Change(change["at_ns"], change.get("rate_bps"), change.get("up")) for change in entry["schedule"]),
+        schedule=tuple(
+            Change(change["at_ns"], change.get("rate_bps"), change.get("up")) for change in entry["schedule"]
+        ),
         trace=trace["name"] if trace else None,
         trace_rate_bps=_trace_rate(trace) if trace else None,
     )
@@ -182,7 +184,9 @@ def _flow(entry: dict[str, Any]) -> Flow:
     if entry["transport"] == "udp":
         subflow = Subflow("udp", tuple(entry["path"]), (), None, False)
         load = entry["rate_bps"] * _duty(entry["on_off"])
-        return Flow(**common, cc="", scheduler="", traffic="constant rate", subflows=(subflow,), mss_bytes=0, udp_load_bps=load)
+        return Flow(
+            **common, cc="", scheduler="", traffic="constant rate", subflows=(subflow,), mss_bytes=0, udp_load_bps=load
+        )
     subflows = tuple(
         Subflow(part["name"], tuple(part["path"]), tuple(part["reverse"]), part["base_rtt_ns"], part["backup"])
         for part in entry["subflows"]

@@ -78,9 +78,15 @@ def topology(*flows: dict, links: list[dict] | None = None, duration_s: float = 
 
 def udp(name: str, path: str, mbps: float, **changes: object) -> dict:
     return {
-        "name": name, "transport": "udp", "start_ns": 0, "stop_ns": None, "rate_bps": int(mbps * 1e6), "packet_bytes": 1000,
-        "path": [path], "on_off": None,
-    } | changes  # fmt: skip
+        "name": name,
+        "transport": "udp",
+        "start_ns": 0,
+        "stop_ns": None,
+        "rate_bps": int(mbps * 1e6),
+        "packet_bytes": 1000,
+        "path": [path],
+        "on_off": None,
+    } | changes
 
 
 def test_udp_takes_its_load_first() -> None:
@@ -97,7 +103,11 @@ def test_a_flow_that_leaves_makes_room_for_the_rest_of_the_time() -> None:
 
 
 def test_a_changing_link_counts_with_its_mean_rate_in_the_window() -> None:
-    schedule = [{"at_ns": 3 * s.NS, "rate_bps": 6_000_000}, {"at_ns": 7 * s.NS, "up": False}, {"at_ns": 8 * s.NS, "up": True}]
+    schedule = [
+        {"at_ns": 3 * s.NS, "rate_bps": 6_000_000},
+        {"at_ns": 7 * s.NS, "up": False},
+        {"at_ns": 8 * s.NS, "up": True},
+    ]
     links = [s.link("a", "S", "D", 12, schedule=schedule)]
     # Window 1..10 s: 2 s at 12, 4 s at 6, 1 s down, 2 s at 6 Mbit/s.
     found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links, warmup_s=1))

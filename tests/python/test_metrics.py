@@ -49,7 +49,9 @@ def results(tmp_path: Path) -> Results:
     only = {"rx_wire_bytes": 250_000, "rx_payload_bytes": 240_000, "rx_pkts": 166, "sent_pkts": 200, "retx_pkts": 1}
     sf1 |= {"rtt_count": 10, "rtt_sum_us": 200_000, "lost_pkts": 8, "rto_count": 1, "rto_wait_ns": 250_000_000}
     sf2 |= {"rtt_count": 30, "rtt_sum_us": 1_200_000, "lost_pkts": 5, "loss_events": 2, "undo_count": 1}
-    subflow = counting({"flow": "mp", "subflow": "sf1"}, sf1, times) + counting({"flow": "mp", "subflow": "sf2"}, sf2, times)
+    subflow = counting({"flow": "mp", "subflow": "sf1"}, sf1, times) + counting(
+        {"flow": "mp", "subflow": "sf2"}, sf2, times
+    )
     subflow += counting({"flow": "tcp", "subflow": "only"}, only, times)
     for row in subflow:
         # 20 packets in the first half of the window, 40 in the second: 20 until 6 s, then 40.
@@ -59,7 +61,13 @@ def results(tmp_path: Path) -> Results:
     flow += counting({"flow": "tcp"}, {"delivered_bytes": 225_000, "duplicate_pkts": 6}, times)
     for row in flow:
         row["ooo_bytes"] = 900 if row["flow"] == "mp" and row["t"] >= 8 else 0
-    a = {"departed_bytes": 750_000, "arrived_pkts": 600, "dropped_random_pkts": 6, "dropped_queue_pkts": 94, "marked_pkts": 30}
+    a = {
+        "departed_bytes": 750_000,
+        "arrived_pkts": 600,
+        "dropped_random_pkts": 6,
+        "dropped_queue_pkts": 94,
+        "marked_pkts": 30,
+    }
     b = {"departed_bytes": 125_000, "arrived_pkts": 90, "dropped_queue_pkts": 9}
     link = counting({"link": "A"}, a | {"queue_delay_sum_ns": 2_000_000_000}, times)
     link += counting({"link": "B"}, b | {"queue_delay_sum_ns": 81_000_000}, times)
@@ -214,7 +222,9 @@ def test_runs_keep_their_own_numbers(tmp_path: Path) -> None:
     first = s.resolved(LINKS, [s.tcp("f", s.subflow("p", "A"))], duration_s=4, warmup_s=1)
     second = s.resolved(LINKS, [s.tcp("f", s.subflow("q", "B"))], duration_s=8, warmup_s=3)
     flow = [{**r, "run": 0} for r in counting({"flow": "f"}, {"delivered_bytes": 125_000}, [0.0, 1, 2, 3, 4])]
-    flow += [{**r, "run": 1} for r in counting({"flow": "f"}, {"delivered_bytes": 250_000}, [float(t) for t in range(9)])]
+    flow += [
+        {**r, "run": 1} for r in counting({"flow": "f"}, {"delivered_bytes": 250_000}, [float(t) for t in range(9)])
+    ]
     subflow = [{"run": 0, "flow": "f", "subflow": "p", "t": float(t), "cwnd_pkts": 5} for t in range(5)]
     subflow += [{"run": 1, "flow": "f", "subflow": "q", "t": float(t), "cwnd_pkts": t} for t in range(9)]
     s.write(tmp_path, [s.run_row(0, first), s.run_row(1, second, cc="olia")], flow=flow, subflow=subflow)

@@ -15,10 +15,15 @@ def metrics(values: dict[int, float | None], name: str = "goodput") -> pl.DataFr
     return pl.DataFrame(
         [(run, name, "mp", None, None, value) for run, value in values.items()],
         schema={
-            "run": pl.UInt32, "metric": pl.String, "flow": pl.String, "subflow": pl.String, "link": pl.String, "value": pl.Float64
+            "run": pl.UInt32,
+            "metric": pl.String,
+            "flow": pl.String,
+            "subflow": pl.String,
+            "link": pl.String,
+            "value": pl.Float64,
         },
         orient="row",
-    )  # fmt: skip
+    )
 
 
 def configs(labels: dict[int, str]) -> pl.DataFrame:

@@ -29,8 +29,10 @@ COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 def compute(results: Results, names: Iterable[str] | None = None) -> pl.DataFrame:
     """Every (or every named) metric of every run, one value per row; null where it is not applicable."""
     chosen = list(REGISTRY.values()) if names is None else [_find(name) for name in names]
-    windows = [Window(results, runs) for runs in _batches(results)]
-    frames = [_complete(metric, metric.compute(window)) for window in windows for metric in chosen]
+    frames = []
+    for runs in _batches(results):
+        window = Window(results, runs)
+        frames += [_complete(metric, metric.compute(window)) for metric in chosen]
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
     return pl.concat(frames)
@@ -39,7 +41,10 @@ def compute(results: Results, names: Iterable[str] | None = None) -> pl.DataFram
 def _batches(results: Results) -> list[list[int]]:
     """Runs in groups whose traces fit in memory together."""
     runs = results.runs["run"].to_list()
-    rows = results.scan("link").select(pl.len()).collect().item() + results.scan("subflow").select(pl.len()).collect().item()
+    rows = (
+        results.scan("link").select(pl.len()).collect().item()
+        + results.scan("subflow").select(pl.len()).collect().item()
+    )
     size = max(1, _BATCH_ROWS * len(runs) // max(rows, 1))
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 

@@ -8,6 +8,7 @@ Rates are raw link rates (a receiver sees at most 0.943 of them as goodput with 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import polars as pl
 
@@ -110,8 +111,12 @@ def fair_shares(topology: Topology) -> dict[str, float]:
     """
     edges = sorted({t for flow in topology.flows for t in _life(topology, flow)})
     gained = {flow.name: 0.0 for flow in topology.connections}
-    for begin, end in zip(edges, edges[1:], strict=False):
-        alive = {flow.name for flow in topology.flows if _life(topology, flow)[0] <= begin and end <= _life(topology, flow)[1]}
+    for begin, end in pairwise(edges):
+        alive = {
+            flow.name
+            for flow in topology.flows
+            if _life(topology, flow)[0] <= begin and end <= _life(topology, flow)[1]
+        }
         for name, rate in _static_shares(topology, alive).items():
             gained[name] += rate * (end - begin)
     lengths = {flow.name: _measured(topology, flow) for flow in topology.connections}
@@ -130,9 +135,7 @@ def _measured(topology: Topology, flow: Flow) -> int:
 
 
 def _static_shares(topology: Topology, alive: set[str]) -> dict[str, float]:
-    room = {
-        name: link.mean_rate_bps(topology.warmup_ns, topology.duration_ns) for name, link in topology.links.items()
-    }
+    room = {name: link.mean_rate_bps(topology.warmup_ns, topology.duration_ns) for name, link in topology.links.items()}
     for flow in topology.flows:
         if flow.transport == "udp" and flow.name in alive:
             for link in flow.paths[0]:

@@ -22,7 +22,9 @@ def _flow_values(compute: Compute, window: Window, name: str) -> pl.DataFrame:
 
 
 def _over_ideal(window: Window, compute: Compute) -> pl.DataFrame:
-    values = _flow_values(compute, window, "got").join(_flow_values(ideal, window, "ideal"), on=FLOW, maintain_order="left")
+    values = _flow_values(compute, window, "got").join(
+        _flow_values(ideal, window, "ideal"), on=FLOW, maintain_order="left"
+    )
     return values.select(*FLOW, value=ratio(pl.col("got"), pl.col("ideal")))
 
 

@@ -61,7 +61,9 @@ def throughput_bins(window: Window) -> pl.DataFrame:
     second = (pl.col("t_ns") - pl.col("t0")) // NS
     samples = window.samples("subflow")
     # The counter at a second's start is the first sample in it; the difference to the next one is what arrived.
-    starts = samples.rows.filter((second != second.shift(1)).fill_null(True) | (pl.col("entity") != pl.col("entity").shift(1)))
+    starts = samples.rows.filter(
+        (second != second.shift(1)).fill_null(True) | (pl.col("entity") != pl.col("entity").shift(1))
+    )
     wire = pl.col("rx_wire_bytes").cast(pl.Float64)
     mbps = 8e3 * wire.diff().shift(-1) / pl.col("t_ns").diff().shift(-1)
     return samples.with_rows(starts).per_entity(second=second, mbps=mbps).explode("second", "mbps").drop_nulls("mbps")

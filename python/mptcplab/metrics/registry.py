@@ -40,7 +40,9 @@ def metric(
     def register(function: Compute) -> Compute:
         if name in REGISTRY:
             raise ValueError(f"metric registered twice: {name}")
-        REGISTRY[name] = Metric(name, title, unit, levels, digits, inspect.getdoc(function) or "", needs_samples, function)
+        REGISTRY[name] = Metric(
+            name, title, unit, levels, digits, inspect.getdoc(function) or "", needs_samples, function
+        )
         return function
 
     return register

@@ -42,4 +42,6 @@ def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     )
     quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
     half = pl.col("std") * quantile / pl.col("n").cast(pl.Float64).sqrt()
-    return grouped.with_columns(half=half).with_columns(lo=pl.col("mean") - pl.col("half"), hi=pl.col("mean") + pl.col("half"))
+    return grouped.with_columns(half=half).with_columns(
+        lo=pl.col("mean") - pl.col("half"), hi=pl.col("mean") + pl.col("half")
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mptcplab.errors import OutputError
+from mptcplab.output import write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,10 +26,10 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
     plots = plot_data(results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, render(results, summary, plots))
-        _replace(path.with_name("summary.csv"), summary.write_csv())
-        _replace(path.with_name("summary.json"), summary_json(results, summary))
-        _replace(path.with_name("metrics.csv"), results.metrics().write_csv())
+        write_text(path, render(results, summary, plots))
+        write_text(path.with_name("summary.csv"), summary.write_csv())
+        write_text(path.with_name("summary.json"), summary_json(results, summary))
+        write_text(path.with_name("metrics.csv"), results.metrics().write_csv())
         if figures:
             from mptcplab.report.figures import write_figures
 
@@ -44,13 +44,3 @@ def summary_json(results: Results, summary: pl.DataFrame) -> str:
     first = results.runs.row(0, named=True)
     facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}
     return json.dumps({**facts, "runs": results.runs.height, "summary": summary.to_dicts()}, indent=1) + "\n"
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file so that a reader never sees half of it."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ def _save(figure: Figure, stem: Path) -> list[Path]:
         path = stem.with_suffix(f".{kind}")
         partial = path.with_name(path.name + ".partial")
         figure.savefig(partial, format=kind, dpi=150, metadata=metadata)
-        os.replace(partial, path)
+        partial.replace(path)
         paths.append(path)
     return paths
 
@@ -131,5 +130,7 @@ def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
         spare.set_visible(False)
     figure.supxlabel("Time (s)", fontsize=9)
     figure.supylabel(f"{panel.title} ({panel.unit})", fontsize=9)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=min(len(handles), 6), frameon=False)
+    figure.legend(
+        handles.values(), handles.keys(), loc="outside upper center", ncols=min(len(handles), 6), frameon=False
+    )
     return figure

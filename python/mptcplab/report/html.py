@@ -14,11 +14,11 @@ import jinja2
 import numpy as np
 import polars as pl
 
+from mptcplab.api import Overrides
 from mptcplab.metrics import REGISTRY
 from mptcplab.report import picture, tables, text
 from mptcplab.report.series import PANELS, PlotData, RunPlots, Series
 from mptcplab.report.styles import subflow_labels, subflow_styles
-from mptcplab.results import axes_of
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
@@ -31,7 +31,9 @@ _GAP = 65535
 def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
     """The HTML text of the report."""
     package = files("mptcplab.report")
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
     template = environment.from_string(package.joinpath("page.html").read_text(encoding="utf-8"))
     first = results.runs.row(0, named=True)
     topology = results.topologies[first["run"]]
@@ -96,13 +98,17 @@ def _facts(results: Results) -> list[str]:
     seconds = runs["duration_ns"].unique().sort() / 1e9
     length = " / ".join(f"{s:g} s" for s in seconds)
     warmup = max(runs["warmup_ns"]) / 1e9
-    facts = [
-        f"{len(configs)} configuration{'s' if len(configs) != 1 else ''} × {reps} repetition{'s' if reps != 1 else ''}",
+    times = "\N{MULTIPLICATION SIGN}"
+    return [
+        f"{_count(len(configs), 'configuration')} {times} {_count(reps, 'repetition')}",
         f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
         f"engine {runs['engine'][0]} {runs['engine_version'][0]}",
         "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
     ]
-    return facts
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _flows(topology: Topology) -> list[dict[str, Any]]:
@@ -154,13 +160,9 @@ def _some(names: list[str], most: int = 6) -> str:
 
 def command(results: Results) -> str:
     """The command that repeats this sweep."""
-    runs = results.runs
-    first = runs.row(0, named=True)
-    words = ["mptcplab", "run", f"{first['scenario']}.toml"]
-    swept = [axes_of(axes) for axes in runs["axes"]]
-    if all("cc" in axes for axes in swept):
-        words += ["--cc", ",".join(dict.fromkeys(axes["cc"] for axes in swept))]
-    words += ["--reps", str(runs["rep"].n_unique()), "--seed", str(first["seed"])]
+    words = ["mptcplab", "run", f"{results.runs['scenario'][0]}.toml"]
+    if results.overrides is not None:
+        words += Overrides.from_json(results.overrides).to_options()
     return shlex.join(words)
 
 
@@ -204,9 +206,7 @@ def _goodput_data(results: Results, summary: pl.DataFrame) -> dict[str, Any]:
     topology = next(iter(results.topologies.values()))
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"]))
-    lookup = {
-        (row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)
-    }
+    lookup = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
     values = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     points = values.join(results.configs, on="run", maintain_order="left").drop_nulls("value")
     rows = []

@@ -54,7 +54,9 @@ def lay_out(topology: Topology) -> Layout:
         edges.append(Edge(link, layer[link.source], layer[link.target], begin, outer, end))
     nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
     across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
-    return Layout(nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0))
+    return Layout(
+        nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0)
+    )
 
 
 def _ends(link: Link) -> tuple[str, str]:

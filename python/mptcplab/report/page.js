@@ -55,7 +55,7 @@
         type: "bar", orientation: "h", y: labels, x: rows.map((row) => part(row)?.mean ?? 0),
         width: 0.62, hovertemplate: "%{customdata}: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
         customdata: rows.map((row) => part(row)?.label ?? ""),
-        text: rows.map((row) => (row.parts.length > 1 && part(row) && part(row).mean > 0.08 * row.mean ? part(row).label : "")),
+        text: rows.map((row) => (row.parts.length > 1 && part(row) && part(row).mean > 0.14 * row.mean ? part(row).label : "")),
         textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: css("--ink") },
         marker: {
           color: rows.map((row) => (part(row) ? colour(part(row)) + "55" : "transparent")),
@@ -117,7 +117,9 @@
       const room = 1 / panels.length;
       const domain = [1 - (index + 1) * room + 0.02, 1 - index * room - 34 / height];
       const series = run.series.filter((s) => s.panel === panel.name).map((s) => ({ ...s, ...unpack(s) }));
-      const peak = 1.05 * series.reduce((top, s) => s.y.reduce((a, v) => Math.max(a, v ?? 0), top), 0);
+      // The warm-up's slow-start overshoot would press the rest flat; zooming out shows it.
+      const counted = (s) => s.y.filter((v, i) => s.x[i] >= run.warmup && v !== null);
+      const peak = 1.05 * Math.max(0, ...series.map((s) => counted(s).reduce((a, v) => Math.max(a, v), 0)));
       for (const s of series) {
         traces.push({
           type: "scatter", mode: "lines", x: s.x, y: s.y, xaxis: "x", yaxis: "y" + suffix, name: s.label, connectgaps: false,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from mptcplab.report import text
 from mptcplab.report.layout import Edge, Layout, lay_out
@@ -33,6 +34,11 @@ class Frame:
         return (along, across) if self.wide else (across, along)
 
 
+# Distances in pixels: along and across, then the margins; room for the labels decides them.
+_WIDE = (True, 310, 112, 60, 74)
+_TALL = (False, 170, 176, 40, 76)
+
+
 def can_draw(topology: Topology) -> bool:
     """Whether the scenario is small enough to be drawn."""
     subflows = sum(len(flow.subflows) for flow in topology.flows)
@@ -42,10 +48,7 @@ def can_draw(topology: Topology) -> bool:
 def draw(topology: Topology, *, wide: bool) -> str:
     """The picture, left to right (`wide`) or top to bottom."""
     layout = lay_out(topology)
-    if wide:
-        frame = Frame(True, 310, 112, 60, 74, layout.low)
-    else:
-        frame = Frame(False, 170, 176, 40, 76, layout.low)
+    frame = Frame(*(_WIDE if wide else _TALL), layout.low)
     along = 2 * frame.margin_along + (layout.layers - 1) * frame.layer_px
     across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
     width, height = (along, across) if wide else (across + 84, along)
@@ -83,7 +86,7 @@ def _curve(edge: Edge, frame: Frame, shift: float = 0.0) -> str:
     points.append((edge.last, edge.end))
     x, y = frame.at(*points[0], shift)
     parts = [f"M{x:.1f} {y:.1f}"]
-    for (layer, lane), (next_layer, next_lane) in zip(points, points[1:], strict=False):
+    for (layer, lane), (next_layer, next_lane) in pairwise(points):
         half = (layer + next_layer) / 2
         (ax, ay), (bx, by) = frame.at(half, lane, shift), frame.at(half, next_lane, shift)
         x, y = frame.at(next_layer, next_lane, shift)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.samples import Samples, read
 from mptcplab.report.styles import Style, link_styles, subflow_labels, subflow_styles
+from mptcplab.samples import Samples, read
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
@@ -182,9 +182,14 @@ class _Builder:
     def _extremes(self, samples: Samples, column: str) -> pl.DataFrame:
         """Per entity a structure of lists: bin, smallest and largest value, and which came first."""
         widths = pl.DataFrame(
-            {"run": list(self.widths), "width": list(self.widths.values())}, schema={"run": pl.UInt32, "width": pl.Int64}
+            {"run": list(self.widths), "width": list(self.widths.values())},
+            schema={"run": pl.UInt32, "width": pl.Int64},
         )
-        width = samples.entities.select("entity", "run").join(widths, on="run", maintain_order="left").select("entity", "width")
+        width = (
+            samples.entities.select("entity", "run")
+            .join(widths, on="run", maintain_order="left")
+            .select("entity", "width")
+        )
         rows = samples.rows.select("entity", "t_ns", column).drop_nulls(column)
         rows = rows.join(width, on="entity", maintain_order="left")
         # Entities are sorted and times grow, so bins are runs of equal values and one number identifies each.

@@ -70,7 +70,7 @@ def connection_names(results: Results) -> list[str]:
 def headline(results: Results, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of what people look at first."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
-    notes = list(_notes(results, configs))
+    notes = list(_notes(results))
     if len(flows) > MAX_FLOWS:
         notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
         keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
@@ -80,7 +80,7 @@ def headline(results: Results, summary: pl.DataFrame) -> Table:
         names = [*_PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
     body = [[_cell(values, name, config, flow) for name in names] for config, flow in keys]
     kept = [i for i in range(len(names)) if any(row[i] != NOT_APPLICABLE for row in body)]
-    splits = [_split(values, results, config, flow) for config, flow in keys]
+    splits = [_split(values, config, flow) for config, flow in keys]
     show_flow, show_split = len(flows) > 1 and keys[0][1] is not None, any(splits)
     head = [("Algorithm", "")]
     head += [("Flow", "")] if show_flow else []
@@ -98,7 +98,7 @@ def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
     return values.text(config, name, flow if "flow" in REGISTRY[name].levels else None)
 
 
-def _split(values: _Values, results: Results, config: str, flow: str | None) -> str:
+def _split(values: _Values, config: str, flow: str | None) -> str:
     """Goodput of each subflow, means only."""
     if flow is None:
         return ""
@@ -112,7 +112,7 @@ def _split(values: _Values, results: Results, config: str, flow: str | None) -> 
     return " + ".join(f"{mean:.2f}" for _, mean in found)
 
 
-def _notes(results: Results, configs: list[str]) -> list[str]:
+def _notes(results: Results) -> list[str]:
     per_config = results.configs.group_by("config").len()["len"]
     if per_config.max() == 1:
         return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NOT_APPLICABLE = "–"
+NOT_APPLICABLE = "\N{EN DASH}"
 
 
 def rate(bps: float) -> str:
@@ -39,7 +39,7 @@ def percent(part: float) -> str:
 
 
 def mean_and_interval(mean: float | None, half: float | None, digits: int) -> str:
-    """`mean ± half`, or the mean alone where there is no interval.
+    r"""`mean ± half`, or the mean alone where there is no interval.
 
     >>> mean_and_interval(9.4321, 0.117, 2), mean_and_interval(9.4321, None, 2), mean_and_interval(None, None, 2)
     ('9.43 ± 0.12', '9.43', '–')

@@ -1,0 +1,263 @@
+"""The command line: output, errors and exit codes, in a process of its own."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+def lab(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line; not in a terminal, so no colours and no bars."""
+    command = [sys.executable, "-m", "mptcplab", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+
+
+def entries(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def test_version(tmp_path: Path) -> None:
+    done = lab("--version", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"mptcplab \d+\.\d+\.\d+\n", done.stdout)
+
+
+def test_run_prints_the_table_and_writes_a_report(scenario: Path, tmp_path: Path) -> None:
+    done = lab("run", scenario, "--cc", "lia", "--cc", "reno,olia", "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split()[0] for line in done.stdout.splitlines() if " ± " in line]
+    assert rows == ["lia", "lia", "reno", "reno", "olia", "olia"]  # flows mp and tcp
+    assert "report: results/two-paths/report.html" in done.stderr
+    assert (tmp_path / "results/two-paths/report.html").is_file()
+    assert "only 2 repetitions" in done.stderr
+
+
+def test_the_report_names_the_command_that_was_run(scenario: Path, tmp_path: Path) -> None:
+    options = (
+        "--cc",
+        "lia,olia",
+        "--reps",
+        "3",
+        "--seed",
+        "5",
+        "--duration",
+        "2 s",
+        "--set",
+        'links.B.queue="9 packets"',
+    )
+    lab("run", scenario, *options, "--out", "o", cwd=tmp_path)
+    page = html.unescape((tmp_path / "o" / "report.html").read_text())
+    assert "mptcplab run two-paths.toml --cc lia,olia --reps 3 --seed 5 --duration '2 s'" in page
+    assert """ --set 'links.B.queue="9 packets"'""" in page
+
+
+def test_run_never_overwrites(scenario: Path, tmp_path: Path) -> None:
+    short = ("--cc", "reno", "--reps", "1", "--duration", "2 s", "--no-report")
+    for _ in range(3):
+        assert lab("run", scenario, *short, cwd=tmp_path).returncode == 0
+    assert entries(tmp_path / "results") == {"two-paths", "two-paths-2", "two-paths-3"}
+    assert not (tmp_path / "results/two-paths/report.html").exists()
+
+
+def test_run_as_json(scenario: Path, tmp_path: Path) -> None:
+    done = lab(
+        "run", scenario, "--cc", "reno", "--duration", "2 s", "--out", "o", "--no-report", "--json", cwd=tmp_path
+    )
+    found = json.loads(done.stdout)
+    assert found["results"] == "o"
+    assert found["report"] is None
+    assert found["runs"] == 2
+    assert {row["config"] for row in found["summary"]} == {"reno+cubic"}
+
+
+def test_report_makes_the_page_again(scenario: Path, tmp_path: Path) -> None:
+    lab("run", scenario, "--cc", "reno", "--out", "o", "--no-report", cwd=tmp_path)
+    done = lab("report", "o", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert {"report.html", "summary.csv", "summary.json", "figures"} <= entries(tmp_path / "o")
+
+
+def test_check_says_what_it_understood(scenario: Path, tmp_path: Path) -> None:
+    done = lab("check", scenario, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Two unequal paths" in done.stdout
+    resolved = json.loads(lab("check", scenario, "--json", cwd=tmp_path).stdout)["resolved"]
+    assert resolved["runs"] == 4
+
+
+def test_algorithms_lists_and_explains(tmp_path: Path) -> None:
+    names = [entry["name"] for entry in json.loads(lab("algorithms", "--json", cwd=tmp_path).stdout)]
+    listed = lab("algorithms", cwd=tmp_path).stdout
+    assert "lia" in names
+    for name in names:
+        assert re.search(rf"^{name}\b", listed, re.M)
+    assert lab("algorithms", "lia", cwd=tmp_path).stdout.startswith("lia: ")
+
+
+def test_schema_is_a_json_schema(tmp_path: Path) -> None:
+    assert "$schema" in json.loads(lab("schema", cwd=tmp_path).stdout)
+
+
+ERRORS = {
+    "no file": (
+        ("run", "nowhere.toml"),
+        r"error: .*nowhere\.toml.*",
+    ),
+    "unknown key": (
+        ("run", "bad.toml"),
+        r"error: bad\.toml:14:1: links\.A\.dealy: .*\n\nhint: did you mean \"delay\"\?\n",
+    ),
+    "unknown algorithm": (
+        ("run", "two-paths.toml", "--cc", "oliaa"),
+        r"error: .*oliaa.*\n\nhint: .*olia.*\n",
+    ),
+    "bad override": (
+        ("run", "two-paths.toml", "--set", "links.B.rate"),
+        r"error: --set needs KEY=VALUE: 'links\.B\.rate'\n\nhint: such as --set .*\n",
+    ),
+    "unknown option": (
+        ("run", "two-paths.toml", "--repz", "3"),
+        r"error: No such option: --repz.*\n\nhint: .*--help.*\n",
+    ),
+    "unknown command": (
+        ("rum",),
+        r"error: No such command .rum.*\n\nhint: .*--help.*\n",
+    ),
+    "foreign directory": (
+        ("run", "two-paths.toml", "--out", "full"),
+        r"error: output directory is not empty: full\n\nhint: choose another --out, or --force to replace .*\n",
+    ),
+    "foreign directory forced": (
+        ("run", "two-paths.toml", "--out", "full", "--force"),
+        r"error: output directory holds other files than a former result: full\n\nhint: .*another --out\n",
+    ),
+    "output is a file": (
+        ("run", "two-paths.toml", "--out", "two-paths.toml"),
+        r"error: output is not a directory: two-paths\.toml\n\nhint: .*\n",
+    ),
+    "no results": (
+        ("report", "full"),
+        r"error: not a results directory: full: run\.parquet is missing\n\nhint: .*\n",
+    ),
+    "no such algorithm": (
+        ("algorithms", "bali"),
+        r"error: no such algorithm: 'bali'\n\nhint: did you mean 'balia'\?\n",
+    ),
+    "no vectors": (
+        ("vectors", "nowhere.json"),
+        r"error: .*nowhere\.json.*",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_say_what_and_exit_2(case: str, scenario: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(scenario.read_text().replace("delay", "dealy", 1))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("dear")
+    before = entries(tmp_path)
+    words, expected = ERRORS[case]
+    done = lab(*words, cwd=tmp_path)
+    assert re.fullmatch(expected, done.stderr, re.S), done.stderr
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert "\x1b" not in done.stderr
+    assert entries(tmp_path) == before
+    assert (tmp_path / "full" / "thesis.tex").read_text() == "dear"
+
+
+def test_debugging_shows_the_traceback(tmp_path: Path) -> None:
+    done = lab("report", "nowhere", cwd=tmp_path, MPTCPLAB_DEBUG="1")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+
+
+def test_force_replaces_a_former_result(scenario: Path, tmp_path: Path) -> None:
+    short = ("--reps", "1", "--duration", "2 s", "--no-report", "--out", "o")
+    assert lab("run", scenario, "--cc", "reno", *short, cwd=tmp_path).returncode == 0
+    assert lab("run", scenario, "--cc", "lia", *short, cwd=tmp_path).returncode == 2
+    done = lab("run", scenario, "--cc", "lia", "--force", "--json", *short, cwd=tmp_path)
+    assert {row["config"] for row in json.loads(done.stdout)["summary"]} == {"lia+cubic"}
+    assert entries(tmp_path) == {"o", scenario.name}
+
+
+def test_a_failed_replacement_keeps_the_former_result(scenario: Path, tmp_path: Path) -> None:
+    short = ("--duration", "2 s", "--no-report", "--out", "o")
+    lab("run", scenario, "--cc", "reno", *short, cwd=tmp_path)
+    before = (tmp_path / "o" / "run.parquet").read_bytes()
+    assert lab("run", scenario, "--cc", "nosuch", "--force", *short, cwd=tmp_path).returncode == 2
+    assert (tmp_path / "o" / "run.parquet").read_bytes() == before
+    assert entries(tmp_path) == {"o", scenario.name}
+
+
+def test_an_interrupt_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
+    before = entries(tmp_path)
+    long = ("--duration", "20 h", "--reps", "2", "--set", 'sample="off"')
+    command = [sys.executable, "-m", "mptcplab", "run", str(scenario), "--out", "deep/o", *long]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # The engine's directory in the making shows that it is at work.
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "deep").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert (out, err) == ("", "error: interrupted\n")
+    assert entries(tmp_path) == before
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mptcplab", "schema"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    assert process.wait(20) == 0
+
+
+def test_vectors_of_the_specification_pass(tmp_path: Path) -> None:
+    files = sorted(Path(__file__).resolve().parents[2].glob("crates/mptcplab-cc/**/vectors.json"))
+    assert files
+    done = lab("vectors", files[0], "--json", cwd=tmp_path)
+    found = {entry["name"]: entry for entry in json.loads(done.stdout)["algorithms"]}
+    assert done.returncode == 0
+    assert found["lia"]["passed"] > 0
+    assert found["lia"]["failed"] == 0
+
+
+def test_a_failing_vector_gives_exit_code_1(tmp_path: Path) -> None:
+    files = sorted(Path(__file__).resolve().parents[2].glob("crates/mptcplab-cc/**/vectors.json"))
+    text = files[0].read_text()
+    data = json.loads(text)
+    spoiled = json.dumps(_spoil(data))
+    (tmp_path / "v.json").write_text(spoiled)
+    done = lab("vectors", "v.json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "expected" in done.stderr
+
+
+def _spoil(data: object) -> object:
+    """Double every expected number."""
+    if isinstance(data, dict):
+        return {key: _double(value) if key.startswith("expect") else _spoil(value) for key, value in data.items()}
+    return [_spoil(item) for item in data] if isinstance(data, list) else data
+
+
+def _double(data: object) -> object:
+    if isinstance(data, dict):
+        return {key: _double(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_double(item) for item in data]
+    return data if isinstance(data, bool) or not isinstance(data, int | float) else 2 * data
