@@ -275,6 +275,7 @@ impl Sock {
         );
         self.slot = slot as u8;
         self.state = [0; ffi::STATE_WORDS];
+        self.credit_cwnd = 0;
         if self.algorithm.coupled() {
             let table = conn.table();
             table.n_slots = table.n_slots.max(slot + 1);

@@ -198,6 +198,22 @@ fn one_subflow_is_reno() {
 }
 
 #[test]
+fn alone_no_threshold_is_below_two_packets() {
+    for algorithm in mptcplab_cc::algorithms() {
+        for w in 1..=4 {
+            let p = Paths {
+                w: vec![w],
+                t: vec![20_000],
+                l: vec![(5, 9)],
+                r: 0,
+            };
+            let ssthresh = Bench::new(algorithm.name(), &[], &p).ssthresh_after_loss(0);
+            assert_eq!(ssthresh, 2, "{} at {w}", algorithm.name());
+        }
+    }
+}
+
+#[test]
 fn increases_stay_within_their_bounds() {
     let mut rng = Rng(5);
     for _ in 0..INSTANCES {
