@@ -21,7 +21,8 @@ def pages() -> dict[str, str]:
         "scenario-format.md": _format_page,
         "cli.md": _cli_page,
     }
-    return {name: _HEADER + make().strip("\n") + "\n" for name, make in makers.items()}
+    texts = {name: make().strip("\n") + "\n" for name, make in makers.items()}
+    return {name: text if "<!-- Generated" in text else _HEADER + text for name, text in texts.items()}
 
 
 def write_pages(directory: Path) -> list[Path]:
@@ -215,6 +216,6 @@ def _argument(param: Any) -> str:
 
 
 def _option_default(param: Any) -> str:
-    if param.default in (None, False, ()) or callable(param.default):
+    if param.default is None or param.default is False or callable(param.default):
         return ""
     return f"`{param.default}`"
