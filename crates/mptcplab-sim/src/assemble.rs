@@ -13,7 +13,7 @@ use crate::topology::Part;
 use crate::traffic::draw_start;
 use crate::udp::{UdpConfig, UdpSource};
 use mptcplab_cc::Sock;
-use mptcplab_link::Link;
+use mptcplab_link::{Aqm, Link};
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::{Flow, Run, TcpFlow, Traffic, Transport, UdpFlow};
 
@@ -50,7 +50,10 @@ pub(crate) fn engine(run: &Run, part: &Part) -> Result<Engine, SimError> {
             Rng::new(run.seed, run.rep, "link", &link.name),
         ));
     }
-    let mut engine = Engine::new(Net::new(links));
+    let late_drops = part.links.iter().any(|&l| {
+        matches!(run.links[l].config.aqm, Aqm::Codel { .. } | Aqm::FqCodel { .. })
+    });
+    let mut engine = Engine::new(Net::new(links, late_drops));
     engine.link_ids = part.links.iter().map(|&l| (l as u32, 0)).collect();
     engine.has_schedules = part
         .links

@@ -212,7 +212,7 @@ impl Engine {
         let joins = self.joins(i);
         let sender = &mut self.senders[i];
         let ready = match packet.kind() {
-            Kind::SynAck => sender.on_syn_ack(&mut self.world, joins),
+            Kind::SynAck => sender.on_syn_ack(&mut self.world, packet, joins),
             _ => sender.phase == Phase::JoinSent,
         };
         if !ready {

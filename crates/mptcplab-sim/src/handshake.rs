@@ -5,7 +5,7 @@
 use crate::connection::Connection;
 use crate::event::{NEVER, TimerKind};
 use crate::net::World;
-use crate::packet::{Kind, Packet, tick};
+use crate::packet::{Kind, Packet, tick, ticks_since};
 use crate::rtt::RTO_INITIAL_NS;
 use crate::sender::{Phase, Sender};
 use mptcplab_trace::EventKind;
@@ -64,14 +64,16 @@ impl Sender {
     }
 
     /// The SYN/ACK arrived. Returns whether the subflow may carry data now.
-    pub(crate) fn on_syn_ack(&mut self, cx: &mut World, joins: bool) -> bool {
+    pub(crate) fn on_syn_ack(&mut self, cx: &mut World, packet: &Packet, joins: bool) -> bool {
         if self.phase != Phase::SynSent {
             return false;
         }
-        if self.backoff == 0 {
-            self.rtt
-                .sample(&mut self.sock.tp, cx.now - self.handshake_ns, cx.now);
-        }
+        let rtt_ns = if self.backoff == 0 {
+            cx.now - self.handshake_ns
+        } else {
+            ticks_since(cx.now, packet.ts)
+        };
+        self.rtt.sample(&mut self.sock.tp, rtt_ns, cx.now);
         self.backoff = 0;
         if joins {
             self.phase = Phase::JoinSent;

@@ -30,6 +30,7 @@ pub(crate) struct Net {
     entries: Vec<[u32; 2]>,
     /// Every packet that leaves this link has arrived: no path goes on from it.
     terminal: Vec<bool>,
+    late_drops: bool,
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
@@ -41,7 +42,11 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    pub(crate) fn new(links: Vec<Link<Packet>>) -> Self {
+    /// `late_drops`: some link's AQM may drop a packet after it was accepted.
+    pub(crate) fn new(mut links: Vec<Link<Packet>>, late_drops: bool) -> Self {
+        if late_drops {
+            links.iter_mut().for_each(Link::keep_dropped);
+        }
         let terminal = vec![true; links.len()];
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
@@ -53,6 +58,7 @@ impl Net {
             routes: Vec::new(),
             entries: Vec::new(),
             terminal,
+            late_drops,
             hops: Vec::new(),
             sacks: SackTable::default(),
             crossed: 0,
@@ -125,8 +131,15 @@ impl Net {
     #[cold]
     fn lost(&mut self, index: usize, packet: &Packet) {
         self.sacks.release(packet.sack);
-        let next = self.links[index].next_ns();
-        self.tree.set(index, next);
+        self.tree.set(index, self.links[index].next_ns());
+    }
+
+    /// Forget the SACK options of ACKs that an AQM dropped after accepting them.
+    #[cold]
+    fn release_dropped(&mut self, index: usize) {
+        while let Some(packet) = self.links[index].take_dropped() {
+            self.sacks.release(packet.sack);
+        }
     }
 
     /// Let the link whose time has come do its next thing; a packet that has reached its host comes out.
@@ -135,6 +148,9 @@ impl Net {
         let link = &mut self.links[index];
         let out = link.poll(now);
         self.tree.set(index, link.next_ns());
+        if self.late_drops {
+            self.release_dropped(index);
+        }
         let packet = out?;
         self.crossed += 1;
         if self.terminal[index] {

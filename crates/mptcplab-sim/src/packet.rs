@@ -155,6 +155,11 @@ pub(crate) fn tick(now_ns: u64) -> u32 {
     (now_ns >> 20) as u32
 }
 
+/// Time since an echoed timestamp, in ns, at least a microsecond; as coarse as the timestamp clock.
+pub(crate) fn ticks_since(now_ns: u64, echo: u32) -> u64 {
+    (u64::from(tick(now_ns).wrapping_sub(echo)) << 20).max(1000)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

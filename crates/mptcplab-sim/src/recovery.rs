@@ -3,7 +3,7 @@
 
 use crate::event::TimerKind;
 use crate::net::{SackBlocks, World};
-use crate::packet::{Packet, tick};
+use crate::packet::{Packet, tick, ticks_since};
 use crate::retransmit::TIMER_SLACK_NS;
 use crate::scoreboard::AckNews;
 use crate::sender::{INFINITE_SSTHRESH, Pending, Sender};
@@ -177,9 +177,7 @@ impl Sender {
             self.rtt.sample(&mut self.sock.tp, now - sent, now);
         } else if news.newly > 0 {
             // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
-            let ticks = tick(now).wrapping_sub(echo);
-            self.rtt
-                .sample(&mut self.sock.tp, (u64::from(ticks) << 20).max(1000), now);
+            self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo), now);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         if delivered > 0 {

@@ -200,11 +200,6 @@ impl Sender {
         self.recovery.state
     }
 
-    #[inline]
-    pub(crate) fn in_slow_start(&self) -> bool {
-        self.sock.tp.snd_cwnd < self.sock.tp.snd_ssthresh
-    }
-
     /// Handle an ACK. New data is sent by the connection afterwards.
     #[inline]
     pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {

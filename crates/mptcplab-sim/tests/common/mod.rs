@@ -1,0 +1,96 @@
+//! Scenarios as text, runs as numbers.
+#![allow(dead_code)]
+
+use mptcplab_scenario::{Overrides, Sweep, parse};
+use mptcplab_sim::{Control, Outcome, simulate};
+
+/// Parse a scenario and override keys.
+pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
+    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    match parse(text, "test.toml", None, &Overrides { set, ..Overrides::default() }) {
+        Ok(sweep) => sweep,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// Simulate every run of a scenario.
+pub(crate) fn simulate_all(text: &str, set: &[(&str, &str)]) -> Vec<Measured> {
+    let sweep = sweep(text, set);
+    sweep
+        .runs
+        .iter()
+        .map(|run| Measured { run: run.clone(), outcome: simulate(run, &Control::default()).unwrap() })
+        .collect()
+}
+
+/// Simulate the first run of a scenario.
+pub(crate) fn simulate_one(text: &str, set: &[(&str, &str)]) -> Measured {
+    simulate_all(text, set).swap_remove(0)
+}
+
+/// A run and what came of it.
+pub(crate) struct Measured {
+    pub(crate) run: mptcplab_scenario::Run,
+    pub(crate) outcome: Outcome,
+}
+
+impl Measured {
+    fn flow_index(&self, name: &str) -> u32 {
+        self.run.flows.iter().position(|f| f.name == name).unwrap_or_else(|| panic!("no flow {name}")) as u32
+    }
+
+    /// Rows of a flow's table at a time.
+    fn delivered(&self, flow: u32, t_ns: u64) -> u64 {
+        let t = &self.outcome.tables.flow;
+        (0..t.len()).find(|&i| t.flow[i] == flow && t.t_ns[i] == t_ns).map(|i| t.delivered_bytes[i]).unwrap()
+    }
+
+    /// Goodput after the warm-up, Mbit/s.
+    pub(crate) fn goodput(&self, flow: &str) -> f64 {
+        let f = self.flow_index(flow);
+        let bytes = self.delivered(f, self.run.duration_ns) - self.delivered(f, self.run.warmup_ns);
+        bytes as f64 * 8e3 / (self.run.duration_ns - self.run.warmup_ns) as f64
+    }
+
+    /// Bytes a flow delivered in all.
+    pub(crate) fn delivered_bytes(&self, flow: &str) -> u64 {
+        self.delivered(self.flow_index(flow), self.run.duration_ns)
+    }
+
+    /// Mean of a subflow column over the samples after the warm-up.
+    pub(crate) fn mean(&self, flow: &str, subflow: u32, column: impl Fn(&mptcplab_trace::SubflowTable, usize) -> f64) -> f64 {
+        let f = self.flow_index(flow);
+        let t = &self.outcome.tables.subflow;
+        let rows: Vec<f64> = (0..t.len())
+            .filter(|&i| t.flow[i] == f && t.subflow[i] == subflow && t.t_ns[i] >= self.run.warmup_ns)
+            .map(|i| column(t, i))
+            .collect();
+        rows.iter().sum::<f64>() / rows.len() as f64
+    }
+
+    /// Last row of a subflow.
+    pub(crate) fn last<T: Copy>(&self, flow: &str, subflow: u32, column: impl Fn(&mptcplab_trace::SubflowTable) -> &Vec<T>) -> T {
+        let f = self.flow_index(flow);
+        let t = &self.outcome.tables.subflow;
+        let i = (0..t.len()).rev().find(|&i| t.flow[i] == f && t.subflow[i] == subflow).unwrap();
+        column(t)[i]
+    }
+
+    /// Share of a link's capacity used after the warm-up.
+    pub(crate) fn utilisation(&self, link: &str) -> f64 {
+        let l = self.run.links.iter().position(|k| k.name == link).unwrap();
+        let t = &self.outcome.tables.link;
+        let at = |time: u64| {
+            (0..t.len()).find(|&i| t.link[i] == l as u32 && t.t_ns[i] == time).map(|i| t.departed_bytes[i]).unwrap()
+        };
+        let bytes = at(self.run.duration_ns) - at(self.run.warmup_ns);
+        let seconds = (self.run.duration_ns - self.run.warmup_ns) as f64 / 1e9;
+        bytes as f64 * 8.0 / seconds / self.run.links[l].config.rate_bps as f64
+    }
+}
+
+/// Jain's fairness index.
+pub(crate) fn jain(x: &[f64]) -> f64 {
+    let sum: f64 = x.iter().sum();
+    sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
+}

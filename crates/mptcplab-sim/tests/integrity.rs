@@ -1,0 +1,101 @@
+//! Whatever the network does, a transfer arrives complete, once and in order, and packets are conserved
+//! (the engine asserts conservation in builds with debug assertions, as test builds are).
+
+mod common;
+
+use common::{Measured, simulate_one};
+use mptcplab_trace::EventKind;
+
+/// A small generator of its own, so that a failing case can be named by its number.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// A random network of up to four unlike paths, and a transfer over them.
+fn scenario(case: u64) -> (String, u64) {
+    let mut d = Draw(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let paths = 1 + d.below(4);
+    let bytes = 1 + d.below(3_000_000);
+    let mut text = format!(
+        "duration = \"2000 s\"\nsample = \"off\"\nseed = {case}\nprofile = \"{}\"\n",
+        d.pick(&["rfc", "linux-acked", "linux-legacy", "linux-pre4"])
+    );
+    for i in 0..paths {
+        text += &format!(
+            "[links.L{i}]\nfrom = \"S\"\nto = \"D\"\nrate = \"{} kbit/s\"\ndelay = \"{} ms\"\nqueue = \"{} packets\"\nloss = \"{} %\"\n",
+            500 + d.below(20_000),
+            1 + d.below(120),
+            1 + d.below(60),
+            d.below(12)
+        );
+        let aqm = d.pick(&["drop-tail", "red", "codel", "fq-codel"]);
+        let ecn = aqm != "drop-tail" && d.below(2) == 0;
+        text += &format!(
+            "aqm = \"{aqm}\"\necn = {ecn}\nreverse = {{ loss = \"{} %\", queue = \"{} packets\" }}\n",
+            d.below(8),
+            2 + d.below(50)
+        );
+        if d.below(3) == 0 {
+            let down = 1 + d.below(5);
+            text += &format!(
+                "schedule = [{{ at = \"{down} s\", up = false }}, {{ at = \"{} s\", up = true, delay = \"{} ms\" }}]\n",
+                down + 1 + d.below(9),
+                1 + d.below(90)
+            );
+        }
+    }
+    text += &format!("[flows.f]\ntraffic = {{ size = \"{bytes} B\" }}\ncc = \"{}\"\n", d.pick(&["reno", "cubic", "lia", "olia", "balia", "wvegas", "coupled"]));
+    text += &format!("ecn = {}\npacing = {}\n", d.below(2) == 0, d.below(3) == 0);
+    if d.below(2) == 0 {
+        text += &format!("send_jitter = \"{} us\"\n", 1 + d.below(900));
+    }
+    text += &format!("rcv_buffer = {}\n", d.pick(&["\"unlimited\"", "\"6 kB\"", "\"30 kB\"", "{ auto = \"2 MB\" }"]));
+    if paths == 1 {
+        text += "transport = \"mptcp\"\n";
+    }
+    text += &format!("scheduler = \"{}\"\n", d.pick(&["minrtt", "roundrobin", "linger"]));
+    text += "subflows = [\n";
+    for i in 0..paths {
+        let stop = if i > 0 && d.below(3) == 0 { format!(", stop = \"{} s\"", 2 + d.below(20)) } else { String::new() };
+        text += &format!("  {{ path = [\"L{i}\"]{stop} }},\n");
+    }
+    text += "]\n";
+    (text, bytes)
+}
+
+fn completions(run: &Measured) -> Vec<u64> {
+    let e = &run.outcome.tables.event;
+    (0..e.len()).filter(|&i| e.kind[i] == EventKind::FlowCompleted as u8).map(|i| e.value[i]).collect()
+}
+
+#[test]
+fn transfers_arrive_complete_and_once() {
+    for case in 0..400 {
+        let (text, bytes) = scenario(case);
+        let run = simulate_one(&text, &[]);
+        assert_eq!(run.delivered_bytes("f"), bytes, "case {case}:\n{text}");
+        assert_eq!(completions(&run), [bytes], "case {case}:\n{text}");
+    }
+}
+
+#[test]
+#[ignore]
+fn dbg() {
+    let case = std::env::var("CASE").unwrap().parse().unwrap();
+    let (text, _) = scenario(case);
+    let sets: Vec<(String,String)> = std::env::var("SET").unwrap_or_default().split(';').filter(|s| !s.is_empty()).map(|s| { let (a,b)=s.split_once('=').unwrap(); (a.to_owned(), b.to_owned())}).collect();
+    let sets: Vec<(&str,&str)> = sets.iter().map(|(a,b)| (a.as_str(), b.as_str())).collect();
+    let run = simulate_one(&text, &sets);
+    let e = &run.outcome.tables.event;
+    for i in 0..e.len().min(60) { println!("{:>14} {} f{} s{} l{} {}", e.t_ns[i], EventKind::ALL[e.kind[i] as usize].1, e.flow[i], e.subflow[i], e.link[i], e.value[i]); }
+    println!("delivered {}", run.delivered_bytes("f"));
+    let t=&run.outcome.tables.subflow; for i in 0..t.len() { println!("{} sf{} st{} cwnd{} infl{} sent{} retx{} acked{} rx{} rto{}", t.t_ns[i], t.subflow[i], t.state[i], t.cwnd_pkts[i], t.inflight_pkts[i], t.sent_pkts[i], t.retx_pkts[i], t.acked_pkts[i], t.rx_pkts[i], t.rto_count[i]); }
+}
