@@ -437,7 +437,8 @@ fn mismatch(ty: &Type, item: &Item<'_>) -> Diagnostic {
         .hint(hint)
 }
 
-const NAME_HINT: &str = "1 to 64 letters, digits, - and _, beginning with a letter or digit";
+pub(crate) const NAME_HINT: &str =
+    "1 to 64 letters, digits, - and _, beginning with a letter or digit";
 
 /// Names go into files, key paths and plots.
 pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {

@@ -9,6 +9,7 @@ use crate::spec::{
 };
 use crate::table::{Item, Res, Table};
 use crate::units::QueueSize;
+use crate::validate::{NAME_HINT, check_name};
 use crate::value::Value;
 use mptcplab_link::{Aqm, Change, LinkConfig, Loss, QueueLimit};
 use std::collections::BTreeMap;
@@ -108,8 +109,10 @@ fn listed_nodes(top: &Table<'_>, network: &mut Network) -> Res<bool> {
     };
     for node in nodes.list()? {
         let name = node.text()?;
-        crate::validate::check_name(name)
-            .map_err(|why| node.error(format!("{} is not a name: {why}", node.value.quoted())))?;
+        if let Err(why) = check_name(name) {
+            let message = format!("{} is not a name: {why}", node.value.quoted());
+            return Err(node.error(message).hint(NAME_HINT));
+        }
         if network.node_index.contains_key(name) {
             return Err(node
                 .error(format!("{} is there twice", node.value.quoted()))
