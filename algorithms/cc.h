@@ -70,8 +70,8 @@ CC_INLINE u32 cc_bits(u64 x)
 
 /* A 96-bit product as a pair that compares like a number. */
 struct cc_u96 {
-	u64 high;	/* bits 32..95 */
-	u32 low;	/* bits 0..31 */
+	u64 high; /* bits 32..95 */
+	u32 low;  /* bits 0..31 */
 };
 
 /* Exact for every a < 2^64, b < 2^32: high <= 2^32 * 2^32. */
@@ -304,9 +304,9 @@ CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
 /* The coupling set: established, usable subflows with an RTT sample. */
 struct cc_set {
 	u32 n;
-	u32 self;			/* index of the acting subflow in the arrays */
-	u32 w[CC_MAX_SUBFLOWS];		/* effective windows, 1..2^20 packets */
-	u32 t[CC_MAX_SUBFLOWS];		/* smoothed RTTs, 1..2^26 us */
+	u32 self;		/* index of the acting subflow in the arrays */
+	u32 w[CC_MAX_SUBFLOWS]; /* effective windows, 1..2^20 packets */
+	u32 t[CC_MAX_SUBFLOWS]; /* smoothed RTTs, 1..2^26 us */
 	u32 slot[CC_MAX_SUBFLOWS];
 };
 

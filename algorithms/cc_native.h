@@ -41,61 +41,61 @@ enum tcp_ca_state {
 };
 
 enum tcp_ca_event {
-	CA_EVENT_TX_START,	/* first transmit with nothing in flight */
-	CA_EVENT_CWND_RESTART,	/* cwnd was reduced after an idle period */
-	CA_EVENT_COMPLETE_CWR,	/* end of a congestion window reduction */
-	CA_EVENT_LOSS,		/* retransmission timeout */
+	CA_EVENT_TX_START,     /* first transmit with nothing in flight */
+	CA_EVENT_CWND_RESTART, /* cwnd was reduced after an idle period */
+	CA_EVENT_COMPLETE_CWR, /* end of a congestion window reduction */
+	CA_EVENT_LOSS,	       /* retransmission timeout */
 	CA_EVENT_ECN_NO_CE,
 	CA_EVENT_ECN_IS_CE,
 };
 
 struct tcp_sock {
-	u64 tcp_mstamp;		/* us, time of the event being processed */
-	u64 lsndtime_us;	/* us, last time data was sent */
-	u64 sk_pacing_rate;	/* bytes/s */
-	u32 snd_cwnd;		/* packets */
-	u32 snd_ssthresh;	/* packets */
-	u32 snd_cwnd_cnt;	/* packets */
-	u32 snd_cwnd_clamp;	/* packets */
-	u32 prior_cwnd;		/* packets, before the last reduction */
-	u32 prior_ssthresh;	/* packets */
-	u32 srtt_us;		/* us << 3, 0 before the first sample */
-	u32 mdev_us;		/* us << 2 */
-	u32 rttvar_us;		/* us << 2 */
-	u32 min_rtt_us;		/* us, ~0 before the first sample */
-	u32 packets_out;	/* packets */
-	u32 sacked_out;		/* packets */
-	u32 lost_out;		/* packets */
-	u32 retrans_out;	/* packets */
-	u32 max_packets_out;	/* packets, most in flight in the last round */
-	u32 snd_una;		/* packets */
-	u32 snd_nxt;		/* packets */
-	u32 mss_cache;		/* bytes */
-	u32 delivered;		/* packets */
-	u32 lost;		/* packets */
-	u32 app_limited;	/* 0, or application-limited until this is delivered */
-	u32 sk_pacing_status;	/* 0 = not paced */
+	u64 tcp_mstamp;	      /* us, time of the event being processed */
+	u64 lsndtime_us;      /* us, last time data was sent */
+	u64 sk_pacing_rate;   /* bytes/s */
+	u32 snd_cwnd;	      /* packets */
+	u32 snd_ssthresh;     /* packets */
+	u32 snd_cwnd_cnt;     /* packets */
+	u32 snd_cwnd_clamp;   /* packets */
+	u32 prior_cwnd;	      /* packets, before the last reduction */
+	u32 prior_ssthresh;   /* packets */
+	u32 srtt_us;	      /* us << 3, 0 before the first sample */
+	u32 mdev_us;	      /* us << 2 */
+	u32 rttvar_us;	      /* us << 2 */
+	u32 min_rtt_us;	      /* us, ~0 before the first sample */
+	u32 packets_out;      /* packets */
+	u32 sacked_out;	      /* packets */
+	u32 lost_out;	      /* packets */
+	u32 retrans_out;      /* packets */
+	u32 max_packets_out;  /* packets, most in flight in the last round */
+	u32 snd_una;	      /* packets */
+	u32 snd_nxt;	      /* packets */
+	u32 mss_cache;	      /* bytes */
+	u32 delivered;	      /* packets */
+	u32 lost;	      /* packets */
+	u32 app_limited;      /* 0, or application-limited until this is delivered */
+	u32 sk_pacing_status; /* 0 = not paced */
 	bool is_cwnd_limited;
-	u8 ca_state;		/* enum tcp_ca_state */
+	u8 ca_state; /* enum tcp_ca_state */
 };
 
 struct ack_sample {
-	u32 pkts_acked;		/* packets newly acknowledged */
-	s32 rtt_us;		/* us, negative: no sample */
-	u32 in_flight;		/* packets in flight when the newest acked one was sent */
+	u32 pkts_acked; /* packets newly acknowledged */
+	s32 rtt_us;	/* us, negative: no sample */
+	u32 in_flight;	/* packets in flight when the newest acked one was sent */
 };
 
 struct rate_sample {
-	u64 prior_mstamp;	/* us */
-	u32 prior_delivered;	/* packets */
-	s32 delivered;		/* packets over interval_us, negative: no sample */
+	u64 prior_mstamp;    /* us */
+	u32 prior_delivered; /* packets */
+	s32 delivered;	     /* packets over interval_us, negative: no sample */
 	s64 interval_us;
 	u32 snd_interval_us;
 	u32 rcv_interval_us;
-	s64 rtt_us;		/* us, negative: no sample */
-	s32 losses;		/* packets marked lost by this ACK */
-	u32 acked_sacked;	/* packets newly (s)acked by this ACK */
-	u32 prior_in_flight;	/* packets */
+	s64 rtt_us;	     /* us, negative: no sample */
+	s32 losses;	     /* packets marked lost by this ACK */
+	u32 acked_sacked;    /* packets newly (s)acked by this ACK */
+	u32 prior_in_flight; /* packets */
 	bool is_app_limited;
 	bool is_retrans;
 	bool is_ack_delayed;
@@ -103,7 +103,7 @@ struct rate_sample {
 
 /* One subflow as its siblings see it. */
 struct cc_slot {
-	u64 window_rtt;		/* effective window << 32 | srtt in us (0: no sample) */
+	u64 window_rtt; /* effective window << 32 | srtt in us (0: no sample) */
 	u32 ssthresh;
 	u32 min_rtt_us;
 	u8 state;
@@ -114,7 +114,7 @@ struct cc_slot {
 
 /* The table of one connection. */
 struct cc_conn {
-	u32 n_slots;		/* highest slot ever used, plus one */
+	u32 n_slots; /* highest slot ever used, plus one */
 	u32 reserved;
 	struct cc_slot slot[CC_MAX_SUBFLOWS];
 };
@@ -123,17 +123,17 @@ struct cc_algorithm;
 
 struct sock {
 	struct tcp_sock tp;
-	u64 state[CC_STATE_WORDS];	/* the algorithm's own */
-	s64 credit_q40;			/* fraction of a packet, valid for credit_cwnd */
-	u64 reno_inc_q40;		/* 1/reno_cwnd, kept to save a division per ACK */
+	u64 state[CC_STATE_WORDS]; /* the algorithm's own */
+	s64 credit_q40;		   /* fraction of a packet, valid for credit_cwnd */
+	u64 reno_inc_q40;	   /* 1/reno_cwnd, kept to save a division per ACK */
 	u32 credit_cwnd;
 	u32 reno_cwnd;
-	struct cc_conn *conn;		/* valid during a hook of a coupled algorithm */
+	struct cc_conn *conn; /* valid during a hook of a coupled algorithm */
 	const struct cc_algorithm *algorithm;
 	u32 params[CC_MAX_PARAMS];
 	u8 slot;
 	u8 growth_per_ack;
-	const void *engine;		/* the engine's own, opaque to algorithms */
+	const void *engine; /* the engine's own, opaque to algorithms */
 };
 
 struct tcp_congestion_ops {
@@ -152,7 +152,7 @@ struct tcp_congestion_ops {
 struct cc_param {
 	const char *name;
 	u64 initial, min, max;
-	u64 scale;		/* the raw value of 1.0 */
+	u64 scale; /* the raw value of 1.0 */
 	const char *values;
 	const char *doc;
 };

@@ -48,21 +48,21 @@ CC_PARAMS(cubic, CUBIC_PARAMS);
 #define CUBIC_NO_RTT 0xffffffffu
 
 struct cubic {
-	u64 epoch_us;		/* start of the congestion avoidance epoch */
-	u64 last_ack_us;	/* last ACK seen in congestion avoidance */
-	u64 w_est_q40;		/* what Reno would have */
-	u64 round_start_us;	/* HyStart: start of the round */
-	u64 train_us;		/* HyStart: last ACK of the train */
-	u32 w_max_q10;		/* packets */
-	u32 prior_q10;		/* packets before the last reduction */
-	u32 k_q14;		/* s until W_max is reached */
-	u32 round_end;		/* HyStart: the round ends when this is acknowledged */
-	u32 round_rtt_us;	/* HyStart: smallest RTT of this round */
-	u32 min_rtt_us;		/* HyStart: smallest RTT seen */
+	u64 epoch_us;	    /* start of the congestion avoidance epoch */
+	u64 last_ack_us;    /* last ACK seen in congestion avoidance */
+	u64 w_est_q40;	    /* what Reno would have */
+	u64 round_start_us; /* HyStart: start of the round */
+	u64 train_us;	    /* HyStart: last ACK of the train */
+	u32 w_max_q10;	    /* packets */
+	u32 prior_q10;	    /* packets before the last reduction */
+	u32 k_q14;	    /* s until W_max is reached */
+	u32 round_end;	    /* HyStart: the round ends when this is acknowledged */
+	u32 round_rtt_us;   /* HyStart: smallest RTT of this round */
+	u32 min_rtt_us;	    /* HyStart: smallest RTT seen */
 	u8 in_epoch;
-	u8 reduced;		/* the epoch follows a fast recovery */
-	u8 samples;		/* HyStart: RTT samples of this round */
-	u8 found;		/* HyStart: slow start was ended */
+	u8 reduced; /* the epoch follows a fast recovery */
+	u8 samples; /* HyStart: RTT samples of this round */
+	u8 found;   /* HyStart: slow start was ended */
 };
 CC_STATE(cubic);
 CC_FIELDS(cubic,
@@ -116,7 +116,8 @@ static u32 cubic_time_q14(u64 us)
 /* Reno's increase that is fair with a decrease of b: 3 (1 - b)/(1 + b) in Q16. */
 static u64 cubic_reno_alpha_q16(u32 beta_q16)
 {
-	return cc_div(cc_mul(3 * (CUBIC_ONE_Q16 - beta_q16), CUBIC_ONE_Q16), CUBIC_ONE_Q16 + beta_q16);
+	return cc_div(cc_mul(3 * (CUBIC_ONE_Q16 - beta_q16), CUBIC_ONE_Q16),
+		      CUBIC_ONE_Q16 + beta_q16);
 }
 
 /* W_est grows by a/w per packet: a <= 1, so (a << 34)/w is <= 2^40; acked <= 2^16. */
@@ -186,7 +187,8 @@ static void cubic_avoid_congestion(struct sock *sk, u32 acked)
 	if (curve_q10 >= state->w_est_q40 >> 30)
 		cc_grow_per_packet(sk, acked, cubic_inc_q40(sk, w_q10, elapsed_us));
 	else if (state->w_est_q40 >> 30 > w_q10)
-		cc_set_window(sk, (u32)(state->w_est_q40 >> 40), state->w_est_q40 & (CC_ONE_Q40 - 1));
+		cc_set_window(sk, (u32)(state->w_est_q40 >> 40),
+			      state->w_est_q40 & (CC_ONE_Q40 - 1));
 }
 
 /* ---- HyStart ---- */

@@ -22,8 +22,9 @@
 #include "cc.h"
 
 #define OLIA_RATE 0
-#define OLIA_PARAMS(P) \
-	P(metric, OLIA_RATE, 0, 1, 1, CC_NAMES("rate|draft"), "quality of a path: l/rtt^2, or l^2/rtt as the draft prints")
+#define OLIA_PARAMS(P)                                                                  \
+	P(metric, OLIA_RATE, 0, 1, 1, CC_NAMES("rate|draft"),                           \
+	  "quality of a path: l/rtt^2, or l^2/rtt as the draft prints")
 CC_PARAMS(olia, OLIA_PARAMS);
 
 #define OLIA_FLOOR 1u		/* packets, with several subflows (draft section 3) */
@@ -31,18 +32,18 @@ CC_PARAMS(olia, OLIA_PARAMS);
 
 /* The two counters are the subflow's shared word: siblings rank the paths by them. */
 struct olia {
-	u32 l1;		/* packets acknowledged between the last two losses */
-	u32 l2;		/* packets acknowledged since the last loss */
+	u32 l1; /* packets acknowledged between the last two losses */
+	u32 l2; /* packets acknowledged since the last loss */
 };
 CC_STATE(olia);
 CC_FIELDS(olia, CC_FIELD(olia, l1, "l1", 1, 1, "packets"), CC_FIELD(olia, l2, "l2", 1, 1, "packets"));
 
 /* Sizes of the sets, and where the acting subflow is. */
 struct olia_sets {
-	u32 n_max;		/* |M| */
-	u32 n_collected;	/* |C| */
-	bool self_max;		/* r in M */
-	bool self_collected;	/* r in C */
+	u32 n_max;	     /* |M| */
+	u32 n_collected;     /* |C| */
+	bool self_max;	     /* r in M */
+	bool self_collected; /* r in C */
 };
 
 static u32 olia_interval(const struct sock *sk, const struct cc_set *set, u32 k)

@@ -23,7 +23,7 @@
 CC_PARAMS(template, TEMPLATE_PARAMS);
 
 struct template {
-	u32 events;	/* congestion events so far */
+	u32 events; /* congestion events so far */
 };
 CC_STATE(template);
 CC_FIELDS(template, CC_FIELD(template, events, "events", 1, 1, "congestion events"));
@@ -45,7 +45,8 @@ CC_HOOK(void, template_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	acked = cc_ca_growth(sk, acked);
 	if (acked)
 		cc_grow_per_packet(sk, acked,
-				   template_inc_q40(cc_window(sk), CC_PARAM(sk, template, increase)));
+				   template_inc_q40(cc_window(sk),
+						    CC_PARAM(sk, template, increase)));
 }
 
 CC_HOOK(u32, template_ssthresh, struct sock *sk)

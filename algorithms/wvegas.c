@@ -38,16 +38,16 @@ CC_PARAMS(wvegas, WVEGAS_PARAMS);
 #define WVEGAS_NO_RTT 0xffffffffu
 
 struct wvegas {
-	u64 rate_q40;		/* packets/us at the last update of alpha; shared */
-	u64 rtt_sum_us;		/* RTT samples of this round */
+	u64 rate_q40;	/* packets/us at the last update of alpha; shared */
+	u64 rtt_sum_us; /* RTT samples of this round */
 	u32 rtt_count;
-	u32 round_end;		/* the round ends when this sequence number is acknowledged */
-	u32 base_us;		/* smallest RTT seen */
-	u32 qdelay_us;		/* smallest queueing delay since the last drain, 0: none yet */
-	u32 alpha_q16;		/* packets this subflow may keep queued */
-	u32 weight_q16;		/* share of total_alpha */
-	u32 threshold;		/* the ssthresh that this algorithm set, packets */
-	u32 threshold_q16;	/* its fraction */
+	u32 round_end;	   /* the round ends when this sequence number is acknowledged */
+	u32 base_us;	   /* smallest RTT seen */
+	u32 qdelay_us;	   /* smallest queueing delay since the last drain, 0: none yet */
+	u32 alpha_q16;	   /* packets this subflow may keep queued */
+	u32 weight_q16;	   /* share of total_alpha */
+	u32 threshold;	   /* the ssthresh that this algorithm set, packets */
+	u32 threshold_q16; /* its fraction */
 };
 CC_STATE(wvegas);
 CC_FIELDS(wvegas,
@@ -59,9 +59,9 @@ CC_FIELDS(wvegas,
 
 /* What one round measured. */
 struct wvegas_round {
-	u64 w_q16;	/* window with its fraction, < 2^37 */
-	u32 rtt_us;	/* mean, base..2^26 */
-	u32 base_us;	/* 1..2^26 */
+	u64 w_q16;   /* window with its fraction, < 2^37 */
+	u32 rtt_us;  /* mean, base..2^26 */
+	u32 base_us; /* 1..2^26 */
 };
 
 /* diff * rtt = w (rtt - base), Q16: < 2^63. Compared with packets * rtt to avoid a division. */
