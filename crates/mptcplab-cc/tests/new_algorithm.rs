@@ -1,25 +1,16 @@
 //! A new algorithm is one new file: a copy of the template under another name is found, compiled and registered.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-
-/// A folder that goes away with the test.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 #[test]
 fn a_copied_template_appears_after_a_build() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let scratch = Scratch(
-        std::env::temp_dir().join(format!("mptcplab-new-algorithm-{}", std::process::id())),
-    );
-    let algorithms = scratch.0.join("algorithms");
+    // Beside the build's other products: the dependencies stay compiled from one run of the test to the next.
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("new-algorithm");
+    let algorithms = scratch.join("algorithms");
+    let _ = fs::remove_dir_all(&algorithms);
     fs::create_dir_all(&algorithms).unwrap();
     for entry in fs::read_dir(crate_dir.join("../../algorithms")).unwrap() {
         let path = entry.unwrap().path();
@@ -35,7 +26,7 @@ fn a_copied_template_appears_after_a_build() {
     .unwrap();
 
     // A package of its own that only asks the registry; the same dependencies, so it builds offline.
-    let package = scratch.0.join("ask");
+    let package = scratch.join("ask");
     fs::create_dir_all(package.join("src")).unwrap();
     let manifest = format!(
         "[package]\nname = \"ask\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[workspace]\n\n\
@@ -55,7 +46,7 @@ fn a_copied_template_appears_after_a_build() {
         .args(["run", "--quiet", "--offline", "--manifest-path"])
         .arg(package.join("Cargo.toml"))
         .env("MPTCPLAB_ALGORITHMS_DIR", &algorithms)
-        .env("CARGO_TARGET_DIR", scratch.0.join("target"))
+        .env("CARGO_TARGET_DIR", scratch.join("target"))
         .output()
         .unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
