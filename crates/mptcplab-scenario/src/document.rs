@@ -31,21 +31,21 @@ repetitions = 10
 cc = [\"lia\", \"olia\"]            # a list is a sweep axis: every run is made with each
 
 [links.wifi]
-from = \"phone\"
-to = \"server\"
+from = \"server\"
+to = \"phone\"
 rate = \"20 Mbit/s\"
 delay = \"10 ms\"
 loss = \"0.1 %\"
 queue = \"1 BDP\"
 
 [links.lte]
-from = \"phone\"
-to = \"server\"
+from = \"server\"
+to = \"phone\"
 rate = \"10 Mbit/s\"
 delay = \"25 ms\"
 
 [flows.download]
-paths = [[\"wifi~\"], [\"lte~\"]]   # X~ is link X backwards
+paths = [[\"wifi\"], [\"lte\"]]     # one list of links per subflow; X~ is link X backwards
 ```
 
 Links go one way; each has a way back named `X~` with the same rate and delay, a queue of 1000 packets and no random
@@ -120,6 +120,9 @@ fn code(examples: &str) -> String {
 
 fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) {
     let _ = writeln!(out, "## {title}\n");
+    if !path.is_empty() {
+        let _ = writeln!(out, "`{path}`\n");
+    }
     if !spec.doc.is_empty() {
         let _ = writeln!(out, "{}\n", spec.doc);
     }
@@ -135,7 +138,7 @@ fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) 
             words(field)
         );
     }
-    out.push_str("\n`*`: one value for all runs; every other key may be a sweep axis.\n\n");
+    out.push_str("\n`*`: no sweep axis itself; a list of values for any other key is one.\n\n");
 }
 
 /// The sections of the tables that a table leads to, each once.
@@ -147,18 +150,19 @@ fn nested(out: &mut String, spec: &'static TableSpec, path: &str, seen: &mut Vec
             }
             seen.push(inner.what);
             let path = format!("{}{suffix}", join(path, field.key));
-            section(out, inner, &heading(inner, &path), &path);
+            section(out, inner, &heading(inner), &path);
             nested(out, inner, &path, seen);
         }
     }
 }
 
-fn heading(spec: &TableSpec, path: &str) -> String {
+/// A table may stand in several places, so its heading has no path.
+fn heading(spec: &TableSpec) -> String {
     let mut name = spec.what.to_string();
     if let Some(first) = name.get_mut(..1) {
         first.make_ascii_uppercase();
     }
-    format!("{name}: `{path}`")
+    name
 }
 
 fn tables(ty: &'static Type) -> Vec<(&'static TableSpec, &'static str)> {
@@ -193,20 +197,16 @@ fn kind(ty: &'static Type, path: &str) -> String {
             .join(", "),
         Type::Names => "a list of names".into(),
         Type::Paths => "a list of paths".into(),
-        Type::Table(spec) => format!(
-            "a table, [{}](#{})",
-            spec.what,
-            anchor(&heading(spec, path))
-        ),
+        Type::Table(spec) => format!("a table, [{}](#{})", spec.what, anchor(&heading(spec))),
         Type::Tables(spec) => format!(
             "a list of tables, [{}](#{})",
             spec.what,
-            anchor(&heading(spec, &format!("{path}[]")))
+            anchor(&heading(spec))
         ),
         Type::Map(spec) => format!(
             "tables `[{path}.NAME]`, [{}](#{})",
             spec.what,
-            anchor(&heading(spec, &format!("{path}.NAME")))
+            anchor(&heading(spec))
         ),
         Type::Algorithm => "an algorithm (`mptcplab algorithms`)".into(),
         Type::OneOf(types) => types

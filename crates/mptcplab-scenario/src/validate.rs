@@ -459,3 +459,65 @@ pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
         false => Err("it has other characters"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(spec: &'static TableSpec, found: &mut Vec<&'static TableSpec>) {
+        fn of_type(ty: &'static Type, found: &mut Vec<&'static TableSpec>) {
+            match ty {
+                Type::Table(spec) | Type::Tables(spec) | Type::Map(spec) => tables(spec, found),
+                Type::OneOf(types) => types.iter().for_each(|ty| of_type(ty, found)),
+                _ => {}
+            }
+        }
+        if !found.iter().any(|known| known.what == spec.what) {
+            found.push(spec);
+            spec.fields().for_each(|field| of_type(&field.ty, found));
+        }
+    }
+
+    #[test]
+    fn every_declared_default_is_a_value_that_a_file_could_have() {
+        let mut specs = Vec::new();
+        tables(&SCENARIO, &mut specs);
+        let mut defaults = 0;
+        for spec in specs {
+            let table = Table {
+                spec,
+                entries: &[],
+                path: String::new(),
+                origin: crate::error::Origin::Nowhere,
+            };
+            for field in spec.fields().filter(|f| matches!(f.need, Need::Default(_))) {
+                let mut v = Validator {
+                    errors: Vec::new(),
+                    axes: Vec::new(),
+                    inside_axis: false,
+                };
+                v.field(field, &table.item(field.key).expect("a default"));
+                assert!(
+                    v.errors.is_empty(),
+                    "{}.{}: {:?}",
+                    spec.what,
+                    field.key,
+                    v.errors
+                );
+                defaults += 1;
+            }
+        }
+        assert!(defaults > 20, "{defaults}");
+    }
+
+    #[test]
+    fn no_table_declares_a_key_twice() {
+        let mut specs = Vec::new();
+        tables(&SCENARIO, &mut specs);
+        for spec in specs {
+            let keys: Vec<_> = spec.fields().map(|f| f.key).collect();
+            let distinct: std::collections::BTreeSet<_> = keys.iter().collect();
+            assert_eq!(keys.len(), distinct.len(), "{}: {keys:?}", spec.what);
+        }
+    }
+}
