@@ -18,6 +18,8 @@ from mptcplab.topology import Topology
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from mptcplab.samples import Samples
+
 # One label for a series of repetitions; other axes are appended to the algorithm.
 CONFIG = "config"
 # What the caller changed in the scenario, kept beside the trace so that the report can name the command.
@@ -63,6 +65,11 @@ class Results:
     def scan(self, table: str) -> pl.LazyFrame:
         """A table as a lazy frame, for queries that need few columns of a large trace."""
         return pl.scan_parquet(self.directory / f"{table}.parquet")
+
+    @cached_property
+    def kept_samples(self) -> dict[str, tuple[object, Samples]]:
+        """The samples read last, per table: metrics and plots of a report share them (see `samples.read`)."""
+        return {}
 
     @cached_property
     def runs(self) -> pl.DataFrame:

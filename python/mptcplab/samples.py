@@ -50,7 +50,19 @@ class Samples:
 def read(
     results: Results, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None = None
 ) -> Samples:
-    """Read columns of some runs, sorted by entity and then by time."""
+    """Read columns of some runs, sorted by entity and then by time. What was read last is kept by `results`."""
+    kept = results.kept_samples.get(table)
+    wanted = (tuple(runs), None if links is None else tuple(links))
+    if kept is not None and kept[0] == wanted and set(columns) <= set(kept[1].rows.columns):
+        return kept[1]
+    samples = _read(results, table, columns, runs, links)
+    results.kept_samples[table] = (wanted, samples)
+    return samples
+
+
+def _read(
+    results: Results, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None
+) -> Samples:
     keys = KEYS[table]
     words = [pl.col(key).cast(pl.Categorical) for key in keys[1:]]
     lazy = pick_runs(results, table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)

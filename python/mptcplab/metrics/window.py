@@ -53,10 +53,10 @@ _LINK_COUNTERS = (
 )
 
 
-# Columns that the sample-based metrics need; read together, once.
+# Columns that the sample-based metrics and the plots need; read together, once.
 _SAMPLED = {
     "flow": ("ooo_bytes",),
-    "subflow": ("state", "cwnd_pkts", "rtt_us", "rx_wire_bytes"),
+    "subflow": ("state", "cwnd_pkts", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
     "link": ("queue_pkts", "queue_delay_max_ns"),
 }
 # With more different windows than this, a filter on time would cost more than it saves.

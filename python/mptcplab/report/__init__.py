@@ -24,6 +24,7 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
 
     summary = results.summary()
     plots = plot_data(results)
+    results.kept_samples.clear()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, render(results, summary, plots))

@@ -105,14 +105,30 @@ def goodput_figure(results: Results, summary: pl.DataFrame) -> Figure | None:
     return figure
 
 
+def _counted_peak(runs: list[RunPlots], panel: Panel) -> float:
+    """Largest value after the warm-up, whose slow-start overshoot would press the rest flat."""
+    peaks = [0.0]
+    for run in runs:
+        for series in (s for s in run.series if s.panel == panel.name):
+            first = max(0, round((run.warmup_s - series.start_s) / series.step_s))
+            counted = series.values[first:]
+            if np.isfinite(counted).any():
+                peaks.append(float(np.nanmax(counted)))
+    return max(peaks)
+
+
 def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
     """One quantity over time: a small plot per configuration, first repetition, common axes."""
     from matplotlib.figure import Figure
 
     columns = min(3, len(runs))
     lines = -(-len(runs) // columns)
-    figure = Figure(figsize=(3.1 * columns + 0.4, 1.75 * lines + 0.5), layout="constrained")
-    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    width, height = 3.1 * columns + 0.4, 1.75 * lines + 0.8
+    figure = Figure(figsize=(width, height))
+    # Fixed margins: a layout engine would draw everything twice.
+    margins = {"left": 0.65 / width, "right": 1 - 0.1 / width, "bottom": 0.5 / height, "top": 1 - 0.55 / height}
+    spaces = {"wspace": 0.08, "hspace": 0.25}
+    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False, gridspec_kw=margins | spaces)
     handles = {}
     for axes, run in zip(grid.flat, runs, strict=False):
         for series in (s for s in run.series if s.panel == panel.name):
@@ -125,12 +141,10 @@ def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
             axes.axvspan(0, run.warmup_s, color=_SOFT, alpha=0.15, linewidth=0)
         axes.set_title(run.config, fontsize=9)
     # Last, because a limit ends the automatic scaling of all of them.
-    grid[0, 0].set_ylim(bottom=0)
+    grid[0, 0].set_ylim(0, _counted_peak(runs, panel) * 1.05 or None)
     for spare in grid.flat[len(runs) :]:
         spare.set_visible(False)
-    figure.supxlabel("Time (s)", fontsize=9)
-    figure.supylabel(f"{panel.title} ({panel.unit})", fontsize=9)
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside upper center", ncols=min(len(handles), 6), frameon=False
-    )
+    figure.supxlabel("Time (s)", fontsize=9, y=0.06 / height, va="bottom")
+    figure.supylabel(f"{panel.title} ({panel.unit})", fontsize=9, x=0.06 / width, ha="left")
+    figure.legend(handles.values(), handles.keys(), loc="upper center", ncols=min(len(handles), 6), frameon=False)
     return figure

@@ -77,9 +77,12 @@
       hovertemplate: "fair share: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
     });
     target.replaceChildren();
+    // Intervals of few repetitions can be far wider than the data; the axis follows the data.
+    const seen = Math.max(...rows.flatMap((row) => [row.mean, row.ideal ?? 0, ...row.points]));
+    const widest = Math.max(...rows.map((row) => row.mean + (row.half ?? 0)));
     Plotly.react(target, traces, {
       ...baseLayout(), barmode: "stack", dragmode: false, height: 70 + rows.length * (narrow() ? 34 : 38), margin: { l: 10, r: 14, t: 8, b: 44 },
-      xaxis: { ...axis(), title: { text: "Goodput (" + data.goodput.unit + ")" }, rangemode: "tozero", fixedrange: true },
+      xaxis: { ...axis(), title: { text: "Goodput (" + data.goodput.unit + ")" }, range: [0, 1.05 * Math.max(seen, Math.min(widest, 1.4 * seen))], fixedrange: true },
       yaxis: { ...axis(), type: "category", categoryorder: "array", categoryarray: labels.slice().reverse(), fixedrange: true, showgrid: false, ticksuffix: " " },
     }, config);
   }
