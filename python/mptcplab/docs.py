@@ -60,7 +60,7 @@ def _scaled(param: dict[str, Any], raw: int) -> str:
         if value == raw:
             return name
     scale = param["scale"]
-    return str(raw) if scale == 1 else f"{raw / scale:.6g}"
+    return str(raw) if scale == 1 else f"{raw / scale:.4g}"
 
 
 def _default(param: dict[str, Any]) -> str:

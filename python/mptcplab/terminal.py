@@ -12,6 +12,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.table import Table as RichTable
 
     from mptcplab.report.tables import Table
 
@@ -34,25 +35,49 @@ def note(message: str) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout; to a file or pipe as wide as it needs to be."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-
+    """A table on stdout: in a terminal the columns that fit, to a file or pipe all of them."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=250)
-    rich = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name, unit in table.head:
-        rich.add_column(f"{name}\n{unit}" if unit else name, justify="left" if name in _TEXT else "right")
-    for row in table.rows:
-        rich.add_row(*row)
-    console.print(rich)
-    for remark in table.notes:
+        console = Console(highlight=False, markup=False, width=_WIDE)
+    shown = len(table.head)
+    while shown > 2 and _least_width(console, _rich(table, shown)) > console.width:
+        shown -= 1
+    console.print(_rich(table, shown))
+    remarks = list(table.notes)
+    if shown < len(table.head):
+        hidden = ", ".join(" ".join(name.split()) for name, _ in table.head[shown:])
+        remarks.append(f"the terminal is too narrow for: {hidden}")
+    for remark in remarks:
         note(f"note: {remark}")
 
 
-# Columns of words; all others hold numbers.
-_TEXT = frozenset({"Algorithm", "Flow", "Title", "Parameters", "Kind"})
+def _least_width(console: Console, table: RichTable) -> int:
+    """Width below which something would be cut; prose can be broken between words."""
+    from rich.measure import Measurement
+
+    needed = Measurement.get(console, console.options.update(width=_WIDE), table)
+    return needed.maximum if all(column.no_wrap for column in table.columns) else needed.minimum
+
+
+def _rich(table: Table, columns: int) -> RichTable:
+    """The first columns of a table; only prose is ever broken into lines."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+
+    rich = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name, unit in table.head[:columns]:
+        head = f"{name}\n{unit}" if unit else name
+        rich.add_column(head, justify="left" if name in _LEFT else "right", no_wrap=name not in _PROSE)
+    for row in table.rows:
+        rich.add_row(*row[:columns])
+    return rich
+
+
+# Width of tables that nobody reads in a terminal.
+_WIDE = 250
+# Columns that hold words; all others hold numbers.
+_PROSE = frozenset({"Title", "Parameters"})
+_LEFT = _PROSE | {"Algorithm", "Flow", "Kind"}
 
 
 @contextmanager

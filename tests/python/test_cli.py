@@ -60,6 +60,17 @@ def test_the_report_names_the_command_that_was_run(scenario: Path, tmp_path: Pat
     assert """ --set 'links.B.queue="9 packets"'""" in page
 
 
+def test_a_narrow_terminal_cuts_columns_not_numbers(scenario: Path, tmp_path: Path) -> None:
+    narrow = {"COLUMNS": "60", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}
+    done = lab("run", scenario, "--cc", "lia,olia", "--no-report", cwd=tmp_path, **narrow)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", done.stdout).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" not in done.stdout
+    assert "the terminal is too narrow for: " in done.stderr
+    # NO_COLOR: bold may be, colours may not.
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", done.stdout + done.stderr)
+
+
 def test_run_never_overwrites(scenario: Path, tmp_path: Path) -> None:
     short = ("--cc", "reno", "--reps", "1", "--duration", "2 s", "--no-report")
     for _ in range(3):

@@ -28,7 +28,7 @@ def _over_ideal(window: Window, compute: Compute) -> pl.DataFrame:
     return values.select(*FLOW, value=ratio(pl.col("got"), pl.col("ideal")))
 
 
-@metric("ratio", "Goodput over fair share", "", ("flow",), digits=3)
+@metric("ratio", "Goodput over fair share", "", ("flow",))
 def ratio_to_ideal(window: Window) -> pl.DataFrame:
     """Goodput over the connection's max-min fair share in raw link rate; full MPTCP frames cannot exceed 0.943."""
     return _over_ideal(window, goodput)
@@ -99,7 +99,7 @@ def _benefit(window: Window, *, fair: bool) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"run": pl.UInt32, "flow": pl.String, "value": pl.Float64}, orient="row")
 
 
-@metric("agr_bf", "Aggregate benefit", "", ("flow",), digits=3)
+@metric("agr_bf", "Aggregate benefit", "", ("flow",))
 def agr_bf(window: Window) -> pl.DataFrame:
     """Gain of using several paths (Paasch, Khalili, Bonaventure 2013): 0 is the best path alone, 1 is all paths filled.
 

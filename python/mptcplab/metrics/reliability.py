@@ -16,7 +16,7 @@ def retx(window: Window) -> pl.DataFrame:
     return both_levels(window.subflow_delta, total("retx_pkts"))
 
 
-@metric("retx_rate", "Retransmission rate", "%", _LEVELS, digits=3)
+@metric("retx_rate", "Retransmission rate", "%", _LEVELS)
 def retx_rate(window: Window) -> pl.DataFrame:
     """Retransmissions over data segments sent."""
     return both_levels(window.subflow_delta, 100 * ratio(total("retx_pkts"), total("sent_pkts")))

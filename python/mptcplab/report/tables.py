@@ -20,14 +20,14 @@ _PER_RUN = ("total_goodput", "jain")
 MAX_FLOWS = 8
 _SHORT = {
     "goodput": "Goodput",
-    "ratio": "Of fair share",
-    "agr_bf": "Aggregate benefit",
+    "ratio": "Of fair\nshare",
+    "agr_bf": "Aggregate\nbenefit",
     "rtt_mean": "RTT",
     "retx_rate": "Retrans.",
     "rto_count": "Timeouts",
-    "ftt": "Transfer time",
-    "total_goodput": "Total goodput",
-    "jain": "Jain's index",
+    "ftt": "Transfer\ntime",
+    "total_goodput": "Total\ngoodput",
+    "jain": "Jain's\nindex",
 }
 
 
@@ -85,7 +85,7 @@ def headline(results: Results, summary: pl.DataFrame) -> Table:
     head = [("Algorithm", "")]
     head += [("Flow", "")] if show_flow else []
     columns = [(_SHORT[names[i]], REGISTRY[names[i]].unit) for i in kept]
-    columns[1:1] = [("of it by subflow", "Mbit/s")] if show_split else []
+    columns[1:1] = [("of it by\nsubflow", "Mbit/s")] if show_split else []
     rows = []
     for (config, flow), row, split in zip(keys, body, splits, strict=True):
         cells = [row[i] for i in kept]
