@@ -199,9 +199,6 @@ impl Connection {
                 break;
             };
             let sender = &mut senders[i];
-            if burst == 1 && sender.is_paced_out(cx) {
-                continue;
-            }
             for _ in 0..burst {
                 if !self.has_sendable() {
                     break;
