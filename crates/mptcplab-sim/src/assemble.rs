@@ -13,8 +13,8 @@ use crate::topology::Part;
 use crate::traffic::draw_start;
 use crate::udp::{UdpConfig, UdpSource};
 use mptcplab_cc::Sock;
-use mptcplab_link::{Aqm, Link};
 use mptcplab_link::rng::Rng;
+use mptcplab_link::{Aqm, Link};
 use mptcplab_scenario::{Flow, Run, TcpFlow, Traffic, Transport, UdpFlow};
 
 /// IP (20), TCP (20) and timestamp (12) bytes.
@@ -51,7 +51,10 @@ pub(crate) fn engine(run: &Run, part: &Part) -> Result<Engine, SimError> {
         ));
     }
     let late_drops = part.links.iter().any(|&l| {
-        matches!(run.links[l].config.aqm, Aqm::Codel { .. } | Aqm::FqCodel { .. })
+        matches!(
+            run.links[l].config.aqm,
+            Aqm::Codel { .. } | Aqm::FqCodel { .. }
+        )
     });
     let mut engine = Engine::new(Net::new(links, late_drops));
     engine.link_ids = part.links.iter().map(|&l| (l as u32, 0)).collect();
@@ -118,7 +121,8 @@ fn add_connection(
             ));
         }
         let id = engine
-            .world.net
+            .world
+            .net
             .add_route(&paths.local(&subflow.path), &paths.local(&subflow.reverse));
         let config = sender_config(t);
         let stream = Rng::new(

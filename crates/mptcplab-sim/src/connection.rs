@@ -17,6 +17,9 @@ use std::ops::Range;
 /// No data sequence number is ever this large.
 pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
 
+/// Origin of data in the reinjection queue that no subflow has sent.
+const NO_ORIGIN: u32 = u32::MAX;
+
 /// The sending side.
 pub(crate) struct Connection {
     /// Index of the flow in the run's list.
@@ -182,6 +185,9 @@ impl Connection {
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc);
         }
+        if !full && !self.has_sendable() {
+            sender.note_app_limited();
+        }
         self.note_blocked(cx.now, !full);
     }
 
@@ -214,6 +220,9 @@ impl Connection {
             room |= free && !sender.failed;
             if !free || sender.last_sent_ns == cx.now {
                 sender.validate_cwnd(cx.now, &mut self.cc);
+            }
+            if free && sender.assigned.is_empty() {
+                sender.note_app_limited();
             }
         }
         self.note_blocked(cx.now, room);
@@ -263,10 +272,12 @@ impl Connection {
         if self.subflows.len() == 1 || !(self.reinject_enabled || removed) {
             return;
         }
-        let mut data = sender.outstanding_data(self.una);
-        data.sort_unstable();
         let id = sender.id;
-        self.reinject.extend(data.into_iter().map(|dsn| (dsn, id)));
+        let sent = sender.hand_over_sent(self.una);
+        self.reinject.extend(sent.into_iter().map(|dsn| (dsn, id)));
+        // What was assigned but never sent may go anywhere, also to where it was.
+        self.reinject
+            .extend(sender.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
         self.reinject.make_contiguous().sort_unstable();
     }
 
@@ -315,7 +326,6 @@ impl Connection {
         }
         if !sender.failed {
             sender.failed = true;
-            sender.sock.set_usable(&mut self.cc, true);
             cx.rec.event(
                 cx.now,
                 EventKind::SubflowFailed,

@@ -37,7 +37,12 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn new(net: Net) -> Self {
         Self {
-            world: World { now: 0, net, timers: Timers::default(), rec: Recorder::new() },
+            world: World {
+                now: 0,
+                net,
+                timers: Timers::default(),
+                rec: Recorder::new(),
+            },
             conns: Vec::new(),
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -53,12 +58,14 @@ impl Engine {
     /// Arm the timers that start everything.
     pub(crate) fn start(&mut self) {
         for (i, conn) in self.conns.iter_mut().enumerate() {
-            self.world.timers
+            self.world
+                .timers
                 .set(&mut conn.timer, conn.start_ns, TimerKind::App, i as u32);
         }
         for (i, source) in self.udp.iter_mut().enumerate() {
             let at = source.start_ns();
-            self.world.timers
+            self.world
+                .timers
                 .set(&mut source.timer, at, TimerKind::Udp, i as u32);
         }
     }
@@ -124,7 +131,8 @@ impl Engine {
         let applied = self.world.net.links_mut()[link].changes_applied();
         let (id, logged) = &mut self.link_ids[link];
         while *logged < applied {
-            self.world.rec
+            self.world
+                .rec
                 .link_event(self.world.now, EventKind::LinkChanged, *id, *logged as u64);
             *logged += 1;
         }
@@ -233,7 +241,8 @@ impl Engine {
             let sender = &mut self.senders[i];
             if sender.phase == Phase::Closed {
                 let at = sender.open_ns.max(self.world.now);
-                self.world.timers
+                self.world
+                    .timers
                     .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
             }
         }
@@ -272,7 +281,8 @@ impl Engine {
             TimerKind::Udp => {
                 let flow = self.udp[i].flow;
                 if self.udp[i].on_timer(&mut self.world, index) {
-                    self.world.rec
+                    self.world
+                        .rec
                         .flow_event(self.world.now, EventKind::FlowStarted, flow, 0);
                 }
             }
@@ -290,8 +300,12 @@ impl Engine {
             &mut self.app_rng[c],
         );
         if opening {
-            self.world.rec
-                .flow_event(self.world.now, EventKind::FlowStarted, self.conns[c].flow, 0);
+            self.world.rec.flow_event(
+                self.world.now,
+                EventKind::FlowStarted,
+                self.conns[c].flow,
+                0,
+            );
             self.open(first);
         }
         self.conns[c].push(&mut self.world, &mut self.senders);

@@ -69,7 +69,12 @@ impl Net {
 
     /// Register the paths of the next subflow; returns its index.
     pub(crate) fn add_route(&mut self, forward: &[u32], reverse: &[u32]) -> u32 {
-        for &link in forward.iter().rev().skip(1).chain(reverse.iter().rev().skip(1)) {
+        for &link in forward
+            .iter()
+            .rev()
+            .skip(1)
+            .chain(reverse.iter().rev().skip(1))
+        {
             self.terminal[link as usize] = false;
         }
         let entry = |path: &[u32]| path.first().copied().unwrap_or(u32::MAX);
@@ -108,7 +113,11 @@ impl Net {
     /// The link that follows on a packet's path, if it has not arrived.
     fn next_link(&self, packet: &Packet) -> Option<usize> {
         let route = &self.routes[packet.subflow()];
-        let (start, end) = if packet.is_forward() { route.forward } else { route.reverse };
+        let (start, end) = if packet.is_forward() {
+            route.forward
+        } else {
+            route.reverse
+        };
         let path = &self.hops[start as usize..end as usize];
         path.get(packet.hop()).map(|&link| link as usize)
     }

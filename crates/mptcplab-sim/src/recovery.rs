@@ -136,6 +136,8 @@ impl Sender {
         if !self.recovery.frto_hold {
             self.retransmit_lost(cx);
         }
+        self.age_app_limited();
+        self.sock.publish(cc);
         self.settle();
     }
 
@@ -177,7 +179,8 @@ impl Sender {
             self.rtt.sample(&mut self.sock.tp, now - sent, now);
         } else if news.newly > 0 {
             // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
-            self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo), now);
+            self.rtt
+                .sample(&mut self.sock.tp, ticks_since(now, echo), now);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         if delivered > 0 {

@@ -229,6 +229,7 @@ impl Sender {
         tp.delivered += newly;
         self.count.acked += u64::from(newly);
         self.rtt.sample(tp, cx.now - first_sent, cx.now);
+        self.age_app_limited();
         self.board.rack_advance_in_order(last_sent, ack, cx.now);
         self.note_progress(cx.now);
         self.rearm_timer(cx);
@@ -380,6 +381,7 @@ impl Sender {
             cwnd >>= 1;
         }
         self.sock.tp.snd_cwnd = cwnd.max(restart);
+        self.sock.publish(cc);
         self.cwnd_stamp_ns = now;
         self.cwnd_used = 0;
     }
@@ -467,7 +469,7 @@ impl Sender {
         }
     }
 
-    fn not_limited(&mut self, now: u64, _cc: &mut CcTable) {
+    fn not_limited(&mut self, now: u64, cc: &mut CcTable) {
         self.cwnd_used = self.cwnd_used.max(self.sock.tp.packets_out);
         if !self.config.slow_start_after_idle
             || now - self.cwnd_stamp_ns < self.rtt.rto_ns
@@ -481,23 +483,40 @@ impl Sender {
         if used < self.sock.tp.snd_cwnd {
             self.sock.tp.snd_ssthresh = self.current_ssthresh();
             self.sock.tp.snd_cwnd = (self.sock.tp.snd_cwnd + used) >> 1;
+            self.sock.publish(cc);
         }
         self.cwnd_used = 0;
         self.cwnd_stamp_ns = now;
     }
 
-    /// Data sequence numbers still in flight here that are not below `una`, and mark them as handed over.
-    pub(crate) fn outstanding_data(&mut self, una: u32) -> Vec<u32> {
-        let range = self.sock.tp.snd_una..self.sock.tp.snd_nxt;
+    /// Data sequence numbers still in flight here that are not below `una`; marks them as handed over.
+    pub(crate) fn hand_over_sent(&mut self, una: u32) -> Vec<u32> {
         let mut out = Vec::new();
-        for seq in range {
+        for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
             let segment = self.segments.get_mut(seq);
             if segment.dsn >= una && segment.flags & (flag::SACKED | flag::REINJECTED) == 0 {
                 segment.flags |= flag::REINJECTED;
                 out.push(segment.dsn);
             }
         }
-        out.extend(self.assigned.drain(..));
         out
+    }
+
+    /// Neither window nor data: what is in flight says nothing about the path until it is delivered.
+    pub(crate) fn note_app_limited(&mut self) {
+        let inflight = self.inflight();
+        let tp = &mut self.sock.tp;
+        if inflight < tp.snd_cwnd && tp.lost_out <= tp.retrans_out {
+            tp.app_limited = tp.delivered.wrapping_add(inflight).max(1);
+        }
+    }
+
+    /// The delivery that ends an application-limited period.
+    #[inline]
+    pub(crate) fn age_app_limited(&mut self) {
+        let tp = &mut self.sock.tp;
+        if tp.app_limited != 0 && tp.delivered > tp.app_limited {
+            tp.app_limited = 0;
+        }
     }
 }

@@ -36,7 +36,9 @@ const EWTCP_FAIR: &str = r#"{name = "ewtcp", variant = "fair"}"#;
 /// Mean over repetitions of the multipath flow's goodput over TCP's.
 fn ratio(cc: &str, profile: &str) -> f64 {
     let runs = simulate_all(SHARED, &[("flows.mp.cc", cc), ("profile", profile)]);
-    let (mp, tcp) = runs.iter().fold((0.0, 0.0), |(m, t), r| (m + r.goodput("mp"), t + r.goodput("tcp")));
+    let (mp, tcp) = runs.iter().fold((0.0, 0.0), |(m, t), r| {
+        (m + r.goodput("mp"), t + r.goodput("tcp"))
+    });
     println!("{cc:<12} {profile:<13} {:.3}", mp / tcp);
     mp / tcp
 }
@@ -45,7 +47,10 @@ fn ratio(cc: &str, profile: &str) -> f64 {
 fn takes_about_one_share(cc: &str) {
     let (today, legacy) = (ratio(cc, "linux-acked"), ratio(cc, "linux-legacy"));
     assert!((0.7..=1.15).contains(&today), "{cc}: {today}");
-    assert!(legacy < 0.85 * today, "{cc}: {legacy} in linux-legacy against {today}");
+    assert!(
+        legacy < 0.85 * today,
+        "{cc}: {legacy} in linux-legacy against {today}"
+    );
 }
 
 #[test]
@@ -94,9 +99,16 @@ delay = "18 ms"
 queue = "36 packets"
 "#;
     let multi = format!("{links}[flows.f]\ncc = \"lia\"\npaths = [[\"A\"], [\"B\"]]\n");
-    let single = format!("{links}[flows.f]\ntransport = \"tcp\"\ncc = \"reno\"\npaths = [[\"A\"]]\n");
-    let (multi, single) = (simulate_one(&multi, &[]).goodput("f"), simulate_one(&single, &[]).goodput("f"));
+    let single =
+        format!("{links}[flows.f]\ntransport = \"tcp\"\ncc = \"reno\"\npaths = [[\"A\"]]\n");
+    let (multi, single) = (
+        simulate_one(&multi, &[]).goodput("f"),
+        simulate_one(&single, &[]).goodput("f"),
+    );
     println!("disjoint: lia {multi:.2}, tcp {single:.2}");
     assert!(multi >= 0.95 * single, "{multi} against {single}");
-    assert!(multi >= 1.8 * single, "both paths are free: {multi} against {single}");
+    assert!(
+        multi >= 1.8 * single,
+        "both paths are free: {multi} against {single}"
+    );
 }

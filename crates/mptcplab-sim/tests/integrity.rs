@@ -11,7 +11,10 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (self.0 >> 33) % n
     }
     fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
@@ -52,19 +55,37 @@ fn scenario(case: u64) -> (String, u64) {
             );
         }
     }
-    text += &format!("[flows.f]\ntraffic = {{ size = \"{bytes} B\" }}\ncc = \"{}\"\n", d.pick(&["reno", "cubic", "lia", "olia", "balia", "wvegas", "coupled"]));
+    text += &format!(
+        "[flows.f]\ntraffic = {{ size = \"{bytes} B\" }}\ncc = \"{}\"\n",
+        d.pick(&["reno", "cubic", "lia", "olia", "balia", "wvegas", "coupled"])
+    );
     text += &format!("ecn = {}\npacing = {}\n", d.below(2) == 0, d.below(3) == 0);
     if d.below(2) == 0 {
         text += &format!("send_jitter = \"{} us\"\n", 1 + d.below(900));
     }
-    text += &format!("rcv_buffer = {}\n", d.pick(&["\"unlimited\"", "\"6 kB\"", "\"30 kB\"", "{ auto = \"2 MB\" }"]));
+    text += &format!(
+        "rcv_buffer = {}\n",
+        d.pick(&[
+            "\"unlimited\"",
+            "\"6 kB\"",
+            "\"30 kB\"",
+            "{ auto = \"2 MB\" }"
+        ])
+    );
     if paths == 1 {
         text += "transport = \"mptcp\"\n";
     }
-    text += &format!("scheduler = \"{}\"\n", d.pick(&["minrtt", "roundrobin", "linger"]));
+    text += &format!(
+        "scheduler = \"{}\"\n",
+        d.pick(&["minrtt", "roundrobin", "linger"])
+    );
     text += "subflows = [\n";
     for i in 0..paths {
-        let stop = if i > 0 && d.below(3) == 0 { format!(", stop = \"{} s\"", 2 + d.below(20)) } else { String::new() };
+        let stop = if i > 0 && d.below(3) == 0 {
+            format!(", stop = \"{} s\"", 2 + d.below(20))
+        } else {
+            String::new()
+        };
         text += &format!("  {{ path = [\"L{i}\"]{stop} }},\n");
     }
     text += "]\n";
@@ -73,7 +94,10 @@ fn scenario(case: u64) -> (String, u64) {
 
 fn completions(run: &Measured) -> Vec<u64> {
     let e = &run.outcome.tables.event;
-    (0..e.len()).filter(|&i| e.kind[i] == EventKind::FlowCompleted as u8).map(|i| e.value[i]).collect()
+    (0..e.len())
+        .filter(|&i| e.kind[i] == EventKind::FlowCompleted as u8)
+        .map(|i| e.value[i])
+        .collect()
 }
 
 #[test]
@@ -84,18 +108,4 @@ fn transfers_arrive_complete_and_once() {
         assert_eq!(run.delivered_bytes("f"), bytes, "case {case}:\n{text}");
         assert_eq!(completions(&run), [bytes], "case {case}:\n{text}");
     }
-}
-
-#[test]
-#[ignore]
-fn dbg() {
-    let case = std::env::var("CASE").unwrap().parse().unwrap();
-    let (text, _) = scenario(case);
-    let sets: Vec<(String,String)> = std::env::var("SET").unwrap_or_default().split(';').filter(|s| !s.is_empty()).map(|s| { let (a,b)=s.split_once('=').unwrap(); (a.to_owned(), b.to_owned())}).collect();
-    let sets: Vec<(&str,&str)> = sets.iter().map(|(a,b)| (a.as_str(), b.as_str())).collect();
-    let run = simulate_one(&text, &sets);
-    let e = &run.outcome.tables.event;
-    for i in 0..e.len().min(60) { println!("{:>14} {} f{} s{} l{} {}", e.t_ns[i], EventKind::ALL[e.kind[i] as usize].1, e.flow[i], e.subflow[i], e.link[i], e.value[i]); }
-    println!("delivered {}", run.delivered_bytes("f"));
-    let t=&run.outcome.tables.subflow; for i in 0..t.len() { println!("{} sf{} st{} cwnd{} infl{} sent{} retx{} acked{} rx{} rto{}", t.t_ns[i], t.subflow[i], t.state[i], t.cwnd_pkts[i], t.inflight_pkts[i], t.sent_pkts[i], t.retx_pkts[i], t.acked_pkts[i], t.rx_pkts[i], t.rto_count[i]); }
 }

@@ -31,12 +31,18 @@ start = "1 s"
 fn one_subflow_is_reno() {
     let reference = simulate_one(SCENARIO, &[("flows.mp.cc", "reno")]);
     assert!(reference.last("mp", 0, |t| &t.loss_events) > 10);
-    let coupled = mptcplab_cc::algorithms().iter().filter(|a| a.coupled() && a.name() != "wvegas");
+    let coupled = mptcplab_cc::algorithms()
+        .iter()
+        .filter(|a| a.coupled() && a.name() != "wvegas");
     let mut compared = 0;
     for algorithm in coupled {
         let run = simulate_one(SCENARIO, &[("flows.mp.cc", algorithm.name())]);
         assert_eq!(run.outcome.subflow_cc[0], [algorithm.name()]);
-        assert!(run.outcome.tables == reference.outcome.tables, "{} differs from reno", algorithm.name());
+        assert!(
+            run.outcome.tables == reference.outcome.tables,
+            "{} differs from reno",
+            algorithm.name()
+        );
         compared += 1;
     }
     assert!(compared >= 6, "only {compared} coupled algorithms");
@@ -48,17 +54,27 @@ fn two_subflows_are_not_reno() {
     let reference = simulate_one(&two, &[("flows.mp.cc", "reno")]);
     for name in ["lia", "olia", "balia", "ewtcp", "coupled", "semicoupled"] {
         let run = simulate_one(&two, &[("flows.mp.cc", name)]);
-        assert!(run.outcome.tables != reference.outcome.tables, "{name} on two subflows is uncoupled");
+        assert!(
+            run.outcome.tables != reference.outcome.tables,
+            "{name} on two subflows is uncoupled"
+        );
     }
 }
 
 #[test]
 fn wvegas_on_one_path_queues_no_more_than_its_ten_packets() {
-    let clean = SCENARIO.replace("loss = \"0.3 %\"\n", "").replace("30 packets", "200 packets");
-    let alone = clean.split("[flows.tcp]").next().unwrap().replace("traffic", "# traffic");
+    let clean = SCENARIO
+        .replace("loss = \"0.3 %\"\n", "")
+        .replace("30 packets", "200 packets");
+    let alone = clean
+        .split("[flows.tcp]")
+        .next()
+        .unwrap()
+        .replace("traffic", "# traffic");
     let run = simulate_one(&alone, &[("flows.mp.cc", "wvegas"), ("warmup", "20 s")]);
     let queue = &run.outcome.tables.link;
-    let standing = (0..queue.len()).filter(|&i| queue.link[i] == 0 && queue.t_ns[i] > run.run.warmup_ns);
+    let standing =
+        (0..queue.len()).filter(|&i| queue.link[i] == 0 && queue.t_ns[i] > run.run.warmup_ns);
     let worst = standing.map(|i| queue.queue_pkts[i]).max().unwrap();
     assert!((1..=11).contains(&worst), "{worst} packets queued");
     // Its drain (section 5.9, rule 4) halves the window whenever the queueing delay doubles, so it does not fill the link.

@@ -29,14 +29,21 @@ fn reno_follows_the_square_root_law() {
     for p in [1e-4, 3e-4, 1e-3, 2e-3, 5e-3] {
         let loss = format!("{:.2} %", p * 100.0);
         let runs = simulate_all(LOSSY, &[("links.L.loss", &loss)]);
-        let window = runs.iter().map(|r| r.mean("f", 0, |t, i| f64::from(t.cwnd_pkts[i]))).sum::<f64>() / runs.len() as f64;
+        let window = runs
+            .iter()
+            .map(|r| r.mean("f", 0, |t, i| f64::from(t.cwnd_pkts[i])))
+            .sum::<f64>()
+            / runs.len() as f64;
         constants.push(window * f64::sqrt(p));
     }
     println!("C = {constants:.3?}");
     let mean = constants.iter().sum::<f64>() / constants.len() as f64;
     for c in constants {
         assert!((1.15..1.45).contains(&c), "constant {c}");
-        assert!((c / mean - 1.0).abs() < 0.1, "constant {c} against the mean {mean}");
+        assert!(
+            (c / mean - 1.0).abs() < 0.1,
+            "constant {c} against the mean {mean}"
+        );
     }
 }
 

@@ -6,8 +6,19 @@ use mptcplab_sim::{Control, Outcome, simulate};
 
 /// Parse a scenario and override keys.
 pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
-    let set = set.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    match parse(text, "test.toml", None, &Overrides { set, ..Overrides::default() }) {
+    let set = set
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect();
+    match parse(
+        text,
+        "test.toml",
+        None,
+        &Overrides {
+            set,
+            ..Overrides::default()
+        },
+    ) {
         Ok(sweep) => sweep,
         Err(e) => panic!("{e}"),
     }
@@ -19,7 +30,10 @@ pub(crate) fn simulate_all(text: &str, set: &[(&str, &str)]) -> Vec<Measured> {
     sweep
         .runs
         .iter()
-        .map(|run| Measured { run: run.clone(), outcome: simulate(run, &Control::default()).unwrap() })
+        .map(|run| Measured {
+            run: run.clone(),
+            outcome: simulate(run, &Control::default()).unwrap(),
+        })
         .collect()
 }
 
@@ -36,13 +50,20 @@ pub(crate) struct Measured {
 
 impl Measured {
     fn flow_index(&self, name: &str) -> u32 {
-        self.run.flows.iter().position(|f| f.name == name).unwrap_or_else(|| panic!("no flow {name}")) as u32
+        self.run
+            .flows
+            .iter()
+            .position(|f| f.name == name)
+            .unwrap_or_else(|| panic!("no flow {name}")) as u32
     }
 
     /// Rows of a flow's table at a time.
     fn delivered(&self, flow: u32, t_ns: u64) -> u64 {
         let t = &self.outcome.tables.flow;
-        (0..t.len()).find(|&i| t.flow[i] == flow && t.t_ns[i] == t_ns).map(|i| t.delivered_bytes[i]).unwrap()
+        (0..t.len())
+            .find(|&i| t.flow[i] == flow && t.t_ns[i] == t_ns)
+            .map(|i| t.delivered_bytes[i])
+            .unwrap()
     }
 
     /// Goodput after the warm-up, Mbit/s.
@@ -58,21 +79,36 @@ impl Measured {
     }
 
     /// Mean of a subflow column over the samples after the warm-up.
-    pub(crate) fn mean(&self, flow: &str, subflow: u32, column: impl Fn(&mptcplab_trace::SubflowTable, usize) -> f64) -> f64 {
+    pub(crate) fn mean(
+        &self,
+        flow: &str,
+        subflow: u32,
+        column: impl Fn(&mptcplab_trace::SubflowTable, usize) -> f64,
+    ) -> f64 {
         let f = self.flow_index(flow);
         let t = &self.outcome.tables.subflow;
         let rows: Vec<f64> = (0..t.len())
-            .filter(|&i| t.flow[i] == f && t.subflow[i] == subflow && t.t_ns[i] >= self.run.warmup_ns)
+            .filter(|&i| {
+                t.flow[i] == f && t.subflow[i] == subflow && t.t_ns[i] >= self.run.warmup_ns
+            })
             .map(|i| column(t, i))
             .collect();
         rows.iter().sum::<f64>() / rows.len() as f64
     }
 
     /// Last row of a subflow.
-    pub(crate) fn last<T: Copy>(&self, flow: &str, subflow: u32, column: impl Fn(&mptcplab_trace::SubflowTable) -> &Vec<T>) -> T {
+    pub(crate) fn last<T: Copy>(
+        &self,
+        flow: &str,
+        subflow: u32,
+        column: impl Fn(&mptcplab_trace::SubflowTable) -> &Vec<T>,
+    ) -> T {
         let f = self.flow_index(flow);
         let t = &self.outcome.tables.subflow;
-        let i = (0..t.len()).rev().find(|&i| t.flow[i] == f && t.subflow[i] == subflow).unwrap();
+        let i = (0..t.len())
+            .rev()
+            .find(|&i| t.flow[i] == f && t.subflow[i] == subflow)
+            .unwrap();
         column(t)[i]
     }
 
@@ -81,7 +117,10 @@ impl Measured {
         let l = self.run.links.iter().position(|k| k.name == link).unwrap();
         let t = &self.outcome.tables.link;
         let at = |time: u64| {
-            (0..t.len()).find(|&i| t.link[i] == l as u32 && t.t_ns[i] == time).map(|i| t.departed_bytes[i]).unwrap()
+            (0..t.len())
+                .find(|&i| t.link[i] == l as u32 && t.t_ns[i] == time)
+                .map(|i| t.departed_bytes[i])
+                .unwrap()
         };
         let bytes = at(self.run.duration_ns) - at(self.run.warmup_ns);
         let seconds = (self.run.duration_ns - self.run.warmup_ns) as f64 / 1e9;
