@@ -3,7 +3,7 @@
 use crate::SimError;
 use crate::connection::{Connection, ConnectionConfig, DSN_MAX};
 use crate::engine::Engine;
-use crate::event::NEVER;
+use crate::event::{MAX_SOURCES, NEVER};
 use crate::net::Net;
 use crate::packet::{MAX_HOPS, MAX_SUBFLOWS};
 use crate::receiver::{Receiver, ReceiverConfig};
@@ -40,6 +40,9 @@ impl Paths<'_> {
 
 /// Build the engine of one part.
 pub(crate) fn engine(run: &Run, part: &Part) -> Result<Engine, SimError> {
+    if part.links.len() > MAX_SOURCES {
+        return Err(SimError::Unsupported(format!("more than {MAX_SOURCES} directed links are connected")));
+    }
     let mut local = vec![u32::MAX; run.links.len()];
     let mut links = Vec::with_capacity(part.links.len());
     for (i, &l) in part.links.iter().enumerate() {

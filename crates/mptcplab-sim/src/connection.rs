@@ -159,15 +159,16 @@ impl Connection {
         (dsn, payload)
     }
 
-    /// Send what may be sent. `senders` are all subflows of this part of the topology.
+    /// Send what may be sent. `senders` are all subflows of this part of the topology; the event that makes room
+    /// happened on number `acked`.
     #[inline]
-    pub(crate) fn push(&mut self, cx: &mut World, senders: &mut [Sender]) {
+    pub(crate) fn push(&mut self, cx: &mut World, senders: &mut [Sender], acked: usize) {
         if self.subflows.len() == 1 && self.reinject.is_empty() {
             let sender = &mut senders[self.subflows.start];
             self.push_single(cx, sender);
         } else {
             let range = self.subflows.clone();
-            self.push_scheduled(cx, &mut senders[range]);
+            self.push_scheduled(cx, &mut senders[range], acked);
         }
     }
 
@@ -191,41 +192,52 @@ impl Connection {
         self.note_blocked(cx.now, !full);
     }
 
-    fn push_scheduled(&mut self, cx: &mut World, senders: &mut [Sender]) {
-        let base = self.subflows.start as u32;
-        for sender in senders.iter_mut() {
+    fn push_scheduled(&mut self, cx: &mut World, senders: &mut [Sender], acked: usize) {
+        let base = self.subflows.start;
+        for sender in senders.iter_mut().filter(|s| !s.assigned.is_empty()) {
             self.send_assigned(cx, sender);
         }
-        self.push_reinjections(cx, senders, base);
+        if !self.reinject.is_empty() {
+            self.push_reinjections(cx, senders, base as u32);
+        }
         while self.has_sendable() {
-            let Some((i, burst)) =
-                self.scheduler
-                    .pick(senders, self.backlog(), self.window_room(), self.mss)
-            else {
+            let (backlog, room) = (self.backlog(), self.window_room());
+            let Some((i, burst)) = self.scheduler.pick(senders, backlog, room, self.mss) else {
                 break;
             };
-            let sender = &mut senders[i];
-            for _ in 0..burst {
-                if !self.has_sendable() {
-                    break;
-                }
-                let (dsn, _) = self.take_new();
-                sender.assigned.push_back(dsn);
-            }
-            self.send_assigned(cx, sender);
+            self.give(cx, &mut senders[i], burst);
         }
+        let starved = !self.has_sendable();
         let mut room = false;
-        for sender in senders.iter_mut().filter(|s| s.phase == Phase::Established) {
+        for (i, sender) in senders.iter_mut().enumerate() {
+            if sender.phase != Phase::Established {
+                continue;
+            }
             let free = sender.has_room();
             room |= free && !sender.failed;
-            if !free || sender.last_sent_ns == cx.now {
+            if sender.last_sent_ns == cx.now || !free && base + i == acked {
                 sender.validate_cwnd(cx.now, &mut self.cc);
             }
-            if free && sender.assigned.is_empty() {
+            if starved && free && sender.assigned.is_empty() {
                 sender.note_app_limited();
             }
         }
         self.note_blocked(cx.now, room);
+    }
+
+    /// Give the next `burst` segments to a subflow and send what its window allows.
+    #[inline]
+    fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
+        if burst == 1 && sender.has_room() && sender.assigned.is_empty() && !sender.is_paced_out(cx) {
+            let (dsn, payload) = self.take_new();
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+            return;
+        }
+        for _ in 0..burst.min(self.backlog()).min(self.window_room()) {
+            let (dsn, _) = self.take_new();
+            sender.assigned.push_back(dsn);
+        }
+        self.send_assigned(cx, sender);
     }
 
     /// Send what the scheduler gave to a subflow, as far as its window allows.

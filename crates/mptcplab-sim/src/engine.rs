@@ -192,7 +192,7 @@ impl Engine {
         }
         let hold = sender.recovery.frto_hold;
         let before = sender.sock.tp.snd_nxt;
-        conn.push(cx, &mut self.senders);
+        conn.push(cx, &mut self.senders, i);
         if hold {
             let sent_new = self.senders[i].sock.tp.snd_nxt != before;
             self.senders[i].finish_frto_probe(&mut self.world, sent_new);
@@ -232,7 +232,7 @@ impl Engine {
         if slot == 0 {
             self.schedule_joins(c);
         }
-        self.conns[c].push(&mut self.world, &mut self.senders);
+        self.conns[c].push(&mut self.world, &mut self.senders, i);
     }
 
     /// The connection is established: its further subflows may open.
@@ -274,7 +274,7 @@ impl Engine {
                 self.senders[i].paced_out = false;
                 let c = self.senders[i].conn as usize;
                 self.senders[i].retransmit_lost(&mut self.world);
-                self.conns[c].push(&mut self.world, &mut self.senders);
+                self.conns[c].push(&mut self.world, &mut self.senders, i);
             }
             TimerKind::Jitter => self.senders[i].release_held(&mut self.world),
             TimerKind::DelayedAck => self.send_delayed_ack(i),
@@ -308,7 +308,7 @@ impl Engine {
             );
             self.open(first);
         }
-        self.conns[c].push(&mut self.world, &mut self.senders);
+        self.conns[c].push(&mut self.world, &mut self.senders, first);
     }
 
     fn open(&mut self, i: usize) {
@@ -331,7 +331,7 @@ impl Engine {
             let c = sender.conn as usize;
             self.conns[c].reinject_from(sender, true);
             sender.remove(&mut self.world, &mut self.conns[c]);
-            self.conns[c].push(&mut self.world, &mut self.senders);
+            self.conns[c].push(&mut self.world, &mut self.senders, i);
         } else if sender.phase == Phase::Closed {
             self.open(i);
         }
@@ -352,7 +352,7 @@ impl Engine {
                 if timed_out {
                     self.conns[c].note_timeout(&mut self.world, &mut self.senders, i);
                 }
-                self.conns[c].push(&mut self.world, &mut self.senders);
+                self.conns[c].push(&mut self.world, &mut self.senders, i);
             }
             Phase::Closed | Phase::Removed => {}
         }

@@ -10,44 +10,40 @@ use std::collections::BinaryHeap;
 /// No event pending.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+/// Bits of a tree key that hold the source.
+const SOURCE_BITS: u32 = 17;
+/// Most sources of a [`WinnerTree`].
+pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
+/// Times from here on (39 hours) count as never; runs are shorter.
+const HORIZON: u64 = 1 << (64 - SOURCE_BITS);
+
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
 #[derive(Debug)]
 pub(crate) struct WinnerTree {
-    /// `time << 64 | index`: leaves at `base..`, node 1 is the root, a node holds the smaller of its children.
-    nodes: Vec<u128>,
+    /// `time << SOURCE_BITS | index`: leaves at `base..`, node 1 is the root, a node holds the smaller of its children.
+    nodes: Vec<u64>,
     base: usize,
 }
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
         let base = sources.next_power_of_two().max(2);
-        let mut nodes = vec![u128::MAX; 2 * base];
-        for i in 0..base {
-            nodes[base + i] = Self::key(NEVER, i);
-        }
-        for p in (1..base).rev() {
-            nodes[p] = nodes[2 * p];
-        }
-        Self { nodes, base }
+        Self { nodes: vec![u64::MAX; 2 * base], base }
     }
 
-    #[inline]
-    fn key(at: u64, source: usize) -> u128 {
-        u128::from(at) << 64 | source as u128
-    }
-
-    /// Time and index of the earliest source.
+    /// Time and index of the earliest source; the index means nothing when the time is [`NEVER`].
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
         let root = self.nodes[1];
-        ((root >> 64) as u64, root as u64 as usize)
+        let at = if root == u64::MAX { NEVER } else { root >> SOURCE_BITS };
+        (at, root as usize & (MAX_SOURCES - 1))
     }
 
     /// Set the pending time of one source.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, at: u64) {
+        let mut winner = if at < HORIZON { at << SOURCE_BITS | source as u64 } else { u64::MAX };
         let mut p = self.base + source;
-        let mut winner = Self::key(at, source);
         let nodes = self.nodes.as_mut_slice();
         nodes[p] = winner;
         while p > 1 {

@@ -81,5 +81,5 @@ pub(crate) fn is_available(s: &Sender) -> bool {
 /// Whether backup subflows may be used: no regular one is usable.
 #[inline]
 pub(crate) fn only_backups(senders: &[Sender]) -> bool {
-    senders.iter().any(|s| s.backup) && !senders.iter().any(|s| !s.backup && s.is_usable())
+    !senders.iter().any(|s| !s.backup && s.is_usable()) && senders.iter().any(|s| s.backup)
 }

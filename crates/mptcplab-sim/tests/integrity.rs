@@ -102,7 +102,7 @@ fn completions(run: &Measured) -> Vec<u64> {
 
 #[test]
 fn transfers_arrive_complete_and_once() {
-    for case in 0..400 {
+    for case in 0..4000 {
         let (text, bytes) = scenario(case);
         let run = simulate_one(&text, &[]);
         assert_eq!(run.delivered_bytes("f"), bytes, "case {case}:\n{text}");
