@@ -40,6 +40,7 @@ fn droptail() -> LinkConfig {
         aqm: Aqm::DropTail,
         ecn: false,
         loss: Loss::None,
+        reorder: None,
         schedule: Vec::new(),
         trace: None,
     }

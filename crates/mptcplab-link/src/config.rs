@@ -19,6 +19,8 @@ pub struct LinkConfig {
     pub ecn: bool,
     /// Random loss, decided on arrival, before the queue.
     pub loss: Loss,
+    /// Packets that propagate for longer than the others, so that later ones overtake them.
+    pub reorder: Option<Reorder>,
     /// Changes in time order; each takes effect at once, also inside a packet in service.
     pub schedule: Vec<Change>,
     /// Mahimahi packet-delivery opportunities, which replace `rate_bps`.
@@ -106,6 +108,20 @@ pub enum Loss {
     },
 }
 
+/// Reordering, as by several lanes of which some are slower: each packet is chosen independently when it is fully
+/// serialised. A chosen one propagates for longer by a time drawn uniformly from `min_extra_delay_ns` to
+/// `max_extra_delay_ns`; equal bounds make it fixed. The others keep their order and their times, and so do queue and
+/// serialisation. (`tc netem reorder` has it the other way round: there the chosen ones skip the delay.)
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reorder {
+    /// Probability that a packet is held up, 0 to 1. With 1 and a minimum of 0 this is `tc netem`'s uniform jitter.
+    pub probability: f64,
+    /// Shortest addition to the propagation delay, in ns.
+    pub min_extra_delay_ns: u64,
+    /// Longest addition to the propagation delay, in ns; at least the shortest.
+    pub max_extra_delay_ns: u64,
+}
+
 /// One entry of a link's schedule; `None` leaves the property as it is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
@@ -113,7 +129,7 @@ pub struct Change {
     pub at_ns: u64,
     /// New rate in bit/s (0: frozen).
     pub rate_bps: Option<u64>,
-    /// New one-way delay. Packets never overtake one another.
+    /// New one-way delay. A shorter one does not let packets overtake those before them.
     pub delay_ns: Option<u64>,
     /// New random loss.
     pub loss: Option<Loss>,

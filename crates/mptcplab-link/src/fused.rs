@@ -37,7 +37,8 @@ impl<P: Packet> Fused<P> {
     /// `None` where the configuration needs the general machine.
     pub(crate) fn new(config: &LinkConfig, rng: &Rng) -> Option<Self> {
         let on_arrival = matches!(config.aqm, Aqm::DropTail | Aqm::Red { .. });
-        if !on_arrival || !config.schedule.is_empty() || config.trace.is_some() {
+        let in_order = config.reorder.is_none();
+        if !on_arrival || !in_order || !config.schedule.is_empty() || config.trace.is_some() {
             return None;
         }
         let rate = Rate::new(config.rate_bps);

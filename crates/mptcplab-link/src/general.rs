@@ -8,8 +8,8 @@ use crate::opportunities::Opportunities;
 use crate::red::{IDLE_PACKET_BYTES, Red};
 use crate::rng::Rng;
 use crate::transmitter::{RateTransmitter, TraceTransmitter};
+use crate::wire::Wire;
 use crate::{Aqm, Change, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
-use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(crate) struct General<P> {
@@ -28,13 +28,10 @@ pub(crate) struct General<P> {
 #[derive(Debug)]
 struct Stages<P> {
     queue: Queue<P>,
-    /// Packets on the wire with the time at which they arrive at the far end, non-decreasing.
-    propagating: VecDeque<(u64, P)>,
-    delay_ns: u64,
+    wire: Wire<P>,
     counters: Counters,
     /// Drops and marks after acceptance, not among `counters`.
     tally: Tally<P>,
-    departed_pkts: u64,
 }
 
 #[derive(Debug)]
@@ -55,11 +52,9 @@ impl<P: Packet> General<P> {
         Self {
             stages: Stages {
                 queue: Queue::new(config, rng),
-                propagating: VecDeque::new(),
-                delay_ns: config.delay_ns,
+                wire: Wire::new(config.delay_ns, config.reorder, rng),
                 counters: Counters::default(),
                 tally: Tally::new(),
-                departed_pkts: 0,
             },
             transmitter: match &config.trace {
                 Some(trace) => Transmitter::Trace(TraceTransmitter::new(Opportunities::new(trace))),
@@ -92,12 +87,10 @@ impl<P: Packet> General<P> {
     }
 
     pub(crate) fn next_ns(&self) -> u64 {
-        let delivery = self
-            .stages
-            .propagating
-            .front()
-            .map_or(u64::MAX, |(at, _)| *at);
-        delivery.min(self.next_step_ns()).min(self.next_change_ns())
+        let arrival_ns = self.stages.wire.next_ns();
+        arrival_ns
+            .min(self.next_step_ns())
+            .min(self.next_change_ns())
     }
 
     /// Out of line as `enqueue`.
@@ -110,11 +103,7 @@ impl<P: Packet> General<P> {
     }
 
     fn deliver(&mut self, now: u64) -> Option<P> {
-        self.stages
-            .propagating
-            .front()
-            .filter(|(at, _)| *at <= now)?;
-        let (_, packet) = self.stages.propagating.pop_front()?;
+        let packet = self.stages.wire.arrive(now)?;
         self.stages.counters.delivered += 1;
         self.check();
         Some(packet)
@@ -124,7 +113,8 @@ impl<P: Packet> General<P> {
         self.advance(now);
         let stages = &mut self.stages;
         let (packets, bytes) = (stages.queue.len(), stages.queue.bytes());
-        let mut stats = stages.counters.report(packets, bytes, stages.departed_pkts);
+        let departed_pkts = stages.wire.departed_pkts();
+        let mut stats = stages.counters.report(packets, bytes, departed_pkts);
         stats.dropped_queue_pkts += stages.tally.dropped;
         stats.marked_pkts += stages.tally.marked;
         stats
@@ -142,7 +132,7 @@ impl<P: Packet> General<P> {
 
     pub(crate) fn in_transit(&self) -> u64 {
         let serving = usize::from(!self.transmitter.is_idle());
-        (self.stages.queue.len() + serving + self.stages.propagating.len()) as u64
+        (self.stages.queue.len() + serving + self.stages.wire.len()) as u64
     }
 
     pub(crate) fn delivered_pkts(&self) -> u64 {
@@ -234,7 +224,7 @@ impl<P: Packet> General<P> {
             }
         }
         self.up = change.up.unwrap_or(self.up);
-        self.stages.delay_ns = change.delay_ns.unwrap_or(self.stages.delay_ns);
+        self.stages.wire.delay_ns = change.delay_ns.unwrap_or(self.stages.wire.delay_ns);
         if let Some(loss) = change.loss {
             self.loss.change(loss);
         }
@@ -331,13 +321,10 @@ impl<P: Packet> Stages<P> {
         Some(waiting)
     }
 
-    /// A packet is fully serialised and propagates. A shorter delay does not let it overtake.
+    /// A packet is fully serialised and propagates.
     fn depart(&mut self, now: u64, waiting: Waiting<P>) {
-        self.departed_pkts += 1;
         self.counters.departed_bytes += u64::from(waiting.bytes);
-        let last_ns = self.propagating.back().map_or(0, |(at, _)| *at);
-        let deliver_ns = (now + self.delay_ns).max(last_ns);
-        self.propagating.push_back((deliver_ns, waiting.packet));
+        self.wire.depart(now, waiting.packet);
     }
 }
 

@@ -1,13 +1,14 @@
 //! The link model shared by the simulator and the kernel engine's emulator.
 //!
 //! A link is directed. An arriving packet (1) may be lost at random, (2) is dropped when the queue is full or the AQM says
-//! so, (3) waits, (4) is serialised, (5) propagates. Packets are never reordered within a queue. There is no I/O, no clock
-//! and no floating point here in anything that decides when a packet moves: time is passed in as integer nanoseconds
-//! since the start, and randomness comes from the stream that the link owns.
+//! so, (3) waits, (4) is serialised, (5) propagates. Packets keep their order, but for flow queueing and for those that
+//! [`Reorder`] holds up on the wire. There is no I/O, no clock and no floating point here in anything that decides when a
+//! packet moves: time is passed in as integer nanoseconds since the start, and randomness comes from the stream that the
+//! link owns.
 //!
 //! [`Link`] holds one of two machines that give the same results: `fused` computes the departure of a packet when it
 //! arrives (constant rate and delay, decisions on arrival), `general` steps through queue, transmitter and propagation
-//! (AQM on departure, schedules, delivery traces).
+//! (AQM on departure, schedules, delivery traces, reordering).
 #![forbid(unsafe_code)]
 
 mod codel;
@@ -23,6 +24,7 @@ mod ring;
 pub mod rng;
 mod service;
 mod transmitter;
+mod wire;
 
 pub use config::*;
 pub use service::MAX_TIME_NS;

@@ -4,6 +4,7 @@ use super::*;
 
 mod aqm;
 mod equivalence;
+mod reorder;
 mod schedule;
 mod timing;
 mod trace;
@@ -55,6 +56,7 @@ pub(crate) fn config() -> LinkConfig {
         aqm: Aqm::DropTail,
         ecn: false,
         loss: Loss::None,
+        reorder: None,
         schedule: Vec::new(),
         trace: None,
     }

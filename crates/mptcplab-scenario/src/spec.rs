@@ -10,7 +10,7 @@ pub(crate) use flow::{
 };
 pub(crate) use link::{
     AQM, CHANGE, CODEL_FIELDS, DEFAULT_OVERHEAD_BYTES, FQ_FIELDS, GILBERT_ELLIOTT, LINK,
-    RED_FIELDS, REVERSE,
+    RED_FIELDS, REORDER, REVERSE, TRACE_OVERHEAD_BYTES,
 };
 pub(crate) use scenario::SCENARIO;
 

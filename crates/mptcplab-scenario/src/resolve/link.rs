@@ -5,13 +5,13 @@ use crate::mahimahi::{MTU_BYTES, Traces};
 use crate::model::{Flow, Link, largest_base_rtts_ns};
 use crate::spec::{
     AQM, CHANGE, CODEL_FIELDS, DEFAULT_OVERHEAD_BYTES, FQ_FIELDS, Field, GILBERT_ELLIOTT, LINK,
-    RED_FIELDS, REVERSE,
+    RED_FIELDS, REORDER, REVERSE, TRACE_OVERHEAD_BYTES,
 };
 use crate::table::{Item, Res, Table};
 use crate::units::QueueSize;
 use crate::validate::{NAME_HINT, check_name};
 use crate::value::Value;
-use mptcplab_link::{Aqm, Change, LinkConfig, Loss, QueueLimit};
+use mptcplab_link::{Aqm, Change, DeliveryTrace, LinkConfig, Loss, QueueLimit, Reorder};
 use std::collections::BTreeMap;
 
 /// More directed links than this are refused.
@@ -255,8 +255,12 @@ fn direction(
     };
     let overhead_bytes = match (table.get("overhead"), forward) {
         (Some(item), _) => item.size_in(0..=1000)?,
-        (None, Some(forward)) => forward.overhead_bytes,
-        (None, None) => DEFAULT_OVERHEAD_BYTES,
+        (None, Some(forward))
+            if forward.overhead_bytes != default_overhead_bytes(&forward.trace) =>
+        {
+            forward.overhead_bytes
+        }
+        (None, _) => default_overhead_bytes(&trace),
     };
     let schedule = match (table.get("schedule"), forward) {
         (Some(item), _) => schedule(&item, trace.is_some())?,
@@ -279,6 +283,10 @@ fn direction(
         aqm,
         ecn: ecn.boolean()?,
         loss: loss(&table.item("loss")?)?,
+        reorder: match table.get("reorder") {
+            Some(item) => reorder(&item)?,
+            None => None,
+        },
         schedule,
         trace,
     };
@@ -293,6 +301,13 @@ fn direction(
         written: queue.value.quoted(),
     };
     Ok((config, queue))
+}
+
+fn default_overhead_bytes(trace: &Option<DeliveryTrace>) -> u32 {
+    match trace {
+        Some(_) => TRACE_OVERHEAD_BYTES,
+        None => DEFAULT_OVERHEAD_BYTES,
+    }
 }
 
 fn positive_rate(item: &Item<'_>) -> Res<u64> {
@@ -339,6 +354,27 @@ pub(super) fn loss(item: &Item<'_>) -> Res<Loss> {
         loss_good: percent("loss_good")?,
         loss_bad: percent("loss_bad")?,
     })
+}
+
+/// `None` where the probability is 0: a link that never holds up a packet is one without reordering.
+fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
+    let table = item.table(&REORDER)?;
+    let probability = table.item("probability")?.percent()?;
+    let delay = table.item("delay")?;
+    let (min_extra_delay_ns, max_extra_delay_ns) = delay.span()?;
+    let error = |why: &str| delay.error(format!("{} {why}", delay.value.quoted()));
+    if max_extra_delay_ns == 0 {
+        return Err(error("holds up nothing")
+            .hint("write how much longer a chosen packet takes, e.g. \"5 ms\""));
+    }
+    if max_extra_delay_ns > MAX_DELAY_NS {
+        return Err(error("is out of range").hint("a delay is at most 1 h"));
+    }
+    Ok((probability > 0.0).then_some(Reorder {
+        probability,
+        min_extra_delay_ns,
+        max_extra_delay_ns,
+    }))
 }
 
 fn schedule(item: &Item<'_>, follows_trace: bool) -> Res<Vec<Change>> {
@@ -560,6 +596,6 @@ fn limit(link: &Link, draft: &DraftQueue, base_rtt_ns: Option<u64>) -> Res<Queue
 }
 
 const _: () = assert!(
-    MTU_BYTES >= FULL_PACKET_BYTES,
-    "an opportunity of a trace lets a full packet leave"
+    MTU_BYTES == FULL_PACKET_BYTES + TRACE_OVERHEAD_BYTES as u64,
+    "an opportunity of a trace lets exactly one full packet leave"
 );

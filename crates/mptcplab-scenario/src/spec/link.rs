@@ -1,7 +1,7 @@
 //! Links: both directions, loss, queue management, changes.
 
 use super::{
-    DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERCENT, Quantity, RATE, SIZE,
+    DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERCENT, Quantity, RATE, SIZE, SPAN,
     TableSpec, Type, field, fixed,
 };
 
@@ -9,7 +9,8 @@ use super::{
 pub(crate) static LINK: TableSpec = TableSpec {
     what: "link",
     doc: "A link `X` from one node to another, and back as `X~` unless `reverse = false`. A packet that arrives is \
-          lost at random, dropped if the queue is full, waits, is serialised and propagates; it never overtakes another.",
+          lost at random, dropped if the queue is full, waits, is serialised and propagates; it overtakes another only \
+          with `reorder` or flow queueing.",
     groups: &[
         &[
             fixed(
@@ -100,9 +101,18 @@ const DIRECTION_FIELDS: &[Field] = &[
         "Random loss: independent per packet, or Gilbert-Elliott.",
     ),
     field(
+        "reorder",
+        Type::Table(&REORDER),
+        Need::Optional("packets keep their order"),
+        "Holds up some packets on the wire, so that later ones overtake them, e.g. `{ probability = \"1 %\", delay = \"5 ms\" }`.",
+    ),
+    field(
         "overhead",
         SIZE,
-        Need::Optional("14 bytes (Ethernet); on the reverse direction as forward"),
+        Need::Optional(
+            "14 bytes (Ethernet), with a `trace` 4 bytes (the TUN header of mm-link: a 1500-byte packet needs exactly one opportunity); \
+             the reverse direction takes over what the forward one has instead of its default",
+        ),
         "Layer-2 bytes added to every packet.",
     ),
     field(
@@ -127,12 +137,39 @@ const DIRECTION_FIELDS: &[Field] = &[
         "trace",
         Type::Text,
         Need::Optional("a constant rate"),
-        "File of packet-delivery opportunities (Mahimahi format: one time in ms per line, 1504 bytes each), relative to the scenario. Replaces `rate`.",
+        "File of packet-delivery opportunities, relative to the scenario. Replaces `rate`. Mahimahi format: one time in ms per line, none before \
+         the line above, each letting 1504 bytes leave, overhead included; it repeats after the last time, which is above 0.",
     ),
 ];
 
 /// Layer-2 bytes of an Ethernet frame as netem counts it on a veth (spec/scenarios.md 0.1).
 pub(crate) const DEFAULT_OVERHEAD_BYTES: u32 = 14;
+
+/// What mm-link counts in addition to the IP packet: the header of a TUN device (`PACKET_SIZE` 1504 in its
+/// `link_queue.hh`; Netravali et al. 2015).
+pub(crate) const TRACE_OVERHEAD_BYTES: u32 = 4;
+
+/// `reorder = { ... }`.
+pub(crate) static REORDER: TableSpec = TableSpec {
+    what: "reordering",
+    doc: "Reordering on the wire. Each packet is chosen independently when it is fully serialised; a chosen one propagates for longer and is \
+          overtaken by those behind it, while the others keep their times and their order.",
+    groups: &[&[
+        field(
+            "probability",
+            PERCENT,
+            Need::Required,
+            "Share of the packets that are held up.",
+        ),
+        field(
+            "delay",
+            SPAN,
+            Need::Required,
+            "How much longer they propagate: a fixed time, or a new one for each packet as in `\"uniform(0 ms, 5 ms)\"` (jitter, with \
+             `probability = \"100 %\"`). At most 1 h.",
+        ),
+    ]],
+};
 
 /// `loss = { gilbert_elliott = ... }`.
 static LOSS: TableSpec = TableSpec {
