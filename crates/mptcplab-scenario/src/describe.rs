@@ -202,6 +202,13 @@ fn more(link: &Link) -> String {
             if config.ecn { " with ECN" } else { "" }
         ));
     }
+    if let Some(reorder) = config.reorder {
+        let extra = match (reorder.min_extra_delay_ns, reorder.max_extra_delay_ns) {
+            (lo, hi) if lo == hi => time(lo),
+            (lo, hi) => format!("{}-{}", time(lo), time(hi)),
+        };
+        notes.push(format!("{} {extra} late", percent(reorder.probability)));
+    }
     if config.overhead_bytes != crate::spec::DEFAULT_OVERHEAD_BYTES {
         notes.push(format!("{} bytes overhead", config.overhead_bytes));
     }

@@ -79,6 +79,11 @@ fn link(run: &Run, link: &Link) -> Value {
         "aqm": aqm(&config.aqm),
         "ecn": config.ecn,
         "loss": loss(&config.loss),
+        "reorder": config.reorder.as_ref().map(|reorder| json!({
+            "probability": reorder.probability,
+            "min_extra_delay_ns": reorder.min_extra_delay_ns,
+            "max_extra_delay_ns": reorder.max_extra_delay_ns,
+        })),
         "schedule": config.schedule.iter().map(change).collect::<Vec<_>>(),
         "trace": config.trace.as_ref().map(|trace| json!({
             "name": trace.name,

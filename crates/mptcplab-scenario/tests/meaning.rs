@@ -1,9 +1,9 @@
 //! What scenarios mean: defaults, inheritance, sweeps, resolved numbers.
 
-use mptcplab_link::{Aqm, Change, Loss, QueueLimit};
+use mptcplab_link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
     CcChoice, Flow, Overrides, Profile, RcvBuffer, Run, Scheduler, Span, StartTime, Sweep, TcpFlow,
-    TcpOptions, Traffic, Transport, UdpFlow, parse, sweep_json, to_json,
+    TcpOptions, Traffic, Transport, UdpFlow, describe, parse, sweep_json, to_json,
 };
 
 const MS: u64 = 1_000_000;
@@ -290,6 +290,74 @@ fn a_trace_gives_the_rate() {
             run.links[1].config.trace.is_none()
         ),
         (2_000_000, true)
+    );
+}
+
+#[test]
+fn a_full_packet_needs_one_opportunity_of_a_trace() {
+    let overheads = |forward: &str, back: &str| {
+        let text = format!(
+            "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\ndelay = \"7 ms\"\n{forward}\n\
+             reverse = {{ {back} }}\n[flows.f]\n{PLAIN}\n"
+        );
+        let run = &sweep(&text).runs[0];
+        [0, 1].map(|l| run.links[l].config.overhead_bytes)
+    };
+    let traced = "trace = \"good.trace\"";
+    let rated = "rate = \"3 Mbit/s\"";
+    assert_eq!(overheads(traced, traced), [4, 4]);
+    assert_eq!(overheads(traced, rated), [4, 14]);
+    assert_eq!(overheads(rated, traced), [14, 4]);
+    let twenty = "overhead = \"20 bytes\"";
+    assert_eq!(overheads(&format!("{traced}\n{twenty}"), rated), [20, 20]);
+    assert_eq!(overheads(&format!("{rated}\n{twenty}"), traced), [20, 20]);
+    assert_eq!(overheads(traced, &format!("{traced}, {twenty}")), [4, 20]);
+}
+
+#[test]
+fn each_direction_may_hold_up_packets() {
+    let reorder = |probability, min_extra_delay_ns, max_extra_delay_ns| {
+        Some(Reorder {
+            probability,
+            min_extra_delay_ns,
+            max_extra_delay_ns,
+        })
+    };
+    let fixed = "reorder = { probability = \"2 %\", delay = \"5 ms\" }";
+    let jitter =
+        "reorder = { reorder = { probability = \"100 %\", delay = \"uniform(0 ms, 3 ms)\" } }";
+    let run = one(
+        &format!("{fixed}\n{}", jitter.replacen("reorder", "reverse", 1)),
+        PLAIN,
+    );
+    let [there, back, other] = [0, 1, 2].map(|l| run.links[l].config.reorder);
+    assert_eq!(there, reorder(0.02, 5 * MS, 5 * MS));
+    assert_eq!(back, reorder(1.0, 0, 3 * MS));
+    assert_eq!(other, None);
+    let json = to_json(&run);
+    assert_eq!(json["links"][0]["reorder"]["probability"], 0.02);
+    assert_eq!(json["links"][1]["reorder"]["max_extra_delay_ns"], 3 * MS);
+    assert!(json["links"][2]["reorder"].is_null());
+    // Not taken over by the way back, as loss is not.
+    let run = one(fixed, PLAIN);
+    assert_eq!(run.links[1].config.reorder, None);
+    // A sweep may begin without any.
+    let swept = "reorder = { probability = [\"0 %\", \"7 %\"], delay = \"4 ms\" }";
+    let text = format!(
+        "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"9 Mbit/s\"\ndelay = \"7 ms\"\n{swept}\n[flows.f]\n{PLAIN}\n"
+    );
+    let sweep = sweep(&text);
+    let of = |run: &Run| run.links[0].config.reorder;
+    assert_eq!(
+        [of(&sweep.runs[0]), of(&sweep.runs[1])],
+        [None, reorder(0.07, 4 * MS, 4 * MS)]
+    );
+    assert!(
+        describe(&sweep_with(
+            &text.replace("[\"0 %\", \"7 %\"]", "\"7 %\""),
+            &Overrides::default()
+        ))
+        .contains("7 % 4 ms late")
     );
 }
 

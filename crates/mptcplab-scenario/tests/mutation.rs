@@ -68,6 +68,7 @@ const PIECES: &[&str] = &[
     "transport = \"udp\"\n",
     "trace = \"good.trace\"\n",
     "loss = { gilbert_elliott = { p = \"1 %\", r = \"9 %\" } }\n",
+    "reorder = { probability = \"3 %\", delay = \"uniform(0 ms, 4 ms)\" }\n",
     "2024-01-01",
     "inf",
     "0x10",
