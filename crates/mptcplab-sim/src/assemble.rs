@@ -41,7 +41,9 @@ impl Paths<'_> {
 /// Build the engine of one part.
 pub(crate) fn engine(run: &Run, part: &Part) -> Result<Engine, SimError> {
     if part.links.len() > MAX_SOURCES {
-        return Err(SimError::Unsupported(format!("more than {MAX_SOURCES} directed links are connected")));
+        return Err(SimError::Unsupported(format!(
+            "more than {MAX_SOURCES} directed links are connected"
+        )));
     }
     let mut local = vec![u32::MAX; run.links.len()];
     let mut links = Vec::with_capacity(part.links.len());
@@ -142,6 +144,9 @@ fn add_connection(
             config,
             stream,
         );
+        let [entry, back] = engine.world.net.entry(id);
+        sender.entry = entry;
+        let receiver = receiver_config(run, t, conn, back);
         sender.open_ns = subflow.start_ns.unwrap_or(0);
         sender.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
         let last = *subflow
@@ -151,9 +156,7 @@ fn add_connection(
         sender.overhead_bytes = run.links[last].config.overhead_bytes;
         engine.world.rec.add_sender(f as u32, k as u32);
         engine.senders.push(sender);
-        engine
-            .receivers
-            .push(Receiver::new(id, receiver_config(run, t)));
+        engine.receivers.push(Receiver::new(id, receiver));
     }
     engine.app_rng.push(rng);
     engine.conns.push(Connection::new(ConnectionConfig {
@@ -196,10 +199,13 @@ fn sender_config(t: &TcpFlow) -> SenderConfig {
     }
 }
 
-fn receiver_config(run: &Run, t: &TcpFlow) -> ReceiverConfig {
+fn receiver_config(run: &Run, t: &TcpFlow, conn: u32, entry: u32) -> ReceiverConfig {
     ReceiverConfig {
         delayed_acks: run.profile.delayed_acks(),
         ack_bytes: sender_config(t).ack_header,
+        data_header: sender_config(t).data_header,
+        conn,
+        entry,
         max_blocks: if t.mptcp {
             SACK_BLOCKS.1
         } else {

@@ -178,11 +178,14 @@ impl Connection {
             return;
         }
         let before = sender.sock.tp.snd_nxt;
-        while self.has_sendable() && sender.has_room() && !sender.is_paced_out(cx) {
+        let cwnd = sender.sock.tp.snd_cwnd;
+        let mut inflight = sender.inflight();
+        while inflight < cwnd && self.has_sendable() && !sender.is_paced_out(cx) {
             let (dsn, payload) = self.take_new();
             sender.send_new(cx, &mut self.cc, dsn, payload);
+            inflight += 1;
         }
-        let full = !sender.has_room();
+        let full = inflight >= cwnd;
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc);
         }
@@ -228,7 +231,8 @@ impl Connection {
     /// Give the next `burst` segments to a subflow and send what its window allows.
     #[inline]
     fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
-        if burst == 1 && sender.has_room() && sender.assigned.is_empty() && !sender.is_paced_out(cx) {
+        if burst == 1 && sender.has_room() && sender.assigned.is_empty() && !sender.is_paced_out(cx)
+        {
             let (dsn, payload) = self.take_new();
             sender.send_new(cx, &mut self.cc, dsn, payload);
             return;
@@ -451,15 +455,12 @@ impl ConnectionReceiver {
 
     /// Take in a segment's data.
     #[inline]
-    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32, srtt_us: u32) {
+    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) {
         match self.order.insert(dsn) {
             Arrival::InOrder(_) => {
                 if !self.first_byte {
                     self.first_byte = true;
                     cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
-                }
-                if let RcvBuffer::Auto { max_bytes } = self.buffer {
-                    self.tune(cx.now, srtt_us, max_bytes);
                 }
                 if let Some((end, _)) = self
                     .complete_at
@@ -480,8 +481,17 @@ impl ConnectionReceiver {
         }
     }
 
+    /// Whether the window follows the measured rate.
+    #[inline]
+    pub(crate) fn tunes(&self) -> bool {
+        matches!(self.buffer, RcvBuffer::Auto { .. })
+    }
+
     /// Once per RTT: room for twice what the application read in the last one, and for its growth.
-    fn tune(&mut self, now: u64, srtt_us: u32, max_bytes: u64) {
+    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32) {
+        let RcvBuffer::Auto { max_bytes } = self.buffer else {
+            return;
+        };
         let rtt_ns = u64::from(srtt_us >> 3) * 1000;
         if now - self.round_ns < rtt_ns || rtt_ns == 0 {
             return;

@@ -40,7 +40,7 @@ impl Engine {
             world: World {
                 now: 0,
                 net,
-                timers: Timers::default(),
+                timers: Timers::new(),
                 rec: Recorder::new(),
             },
             conns: Vec::new(),
@@ -79,12 +79,14 @@ impl Engine {
         share: u64,
     ) -> Result<(), SimError> {
         let mut reported = 0;
+        let mut sample_at = clock.next();
         loop {
             let (link_at, link) = self.world.net.first();
             let timer_at = self.world.timers.first();
             let at = link_at.min(timer_at);
-            if at > clock.next() {
+            if at > sample_at {
                 self.sample_until(at.min(end + 1), clock);
+                sample_at = clock.next();
             }
             if at > end {
                 break;
@@ -155,18 +157,18 @@ impl Engine {
     #[inline]
     fn on_data(&mut self, packet: &Packet) {
         let i = packet.subflow();
-        let sender = &self.senders[i];
-        let payload = packet.len - sender.config.data_header;
-        let (srtt_us, c) = (sender.sock.tp.srtt_us, sender.conn as usize);
-        let conn = &mut self.conns[c];
         let receiver = &mut self.receivers[i];
+        let conn = &mut self.conns[receiver.config.conn as usize];
         let cx = &mut self.world;
-        let policy = receiver.on_data(packet, payload);
-        conn.rx.on_data(cx, conn.flow, packet.dsn, srtt_us);
+        let policy = receiver.on_data(packet);
+        conn.rx.on_data(cx, conn.flow, packet.dsn);
+        if conn.rx.tunes() {
+            conn.rx.tune(cx.now, self.senders[i].sock.tp.srtt_us);
+        }
         match policy {
             AckPolicy::Now => {
                 let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
-                cx.net.send(cx.now, ack);
+                cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
             }
             AckPolicy::Later => receiver.delay_ack(cx),
         }

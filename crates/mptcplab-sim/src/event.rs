@@ -28,21 +28,32 @@ pub(crate) struct WinnerTree {
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
         let base = sources.next_power_of_two().max(2);
-        Self { nodes: vec![u64::MAX; 2 * base], base }
+        Self {
+            nodes: vec![u64::MAX; 2 * base],
+            base,
+        }
     }
 
     /// Time and index of the earliest source; the index means nothing when the time is [`NEVER`].
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
         let root = self.nodes[1];
-        let at = if root == u64::MAX { NEVER } else { root >> SOURCE_BITS };
+        let at = if root == u64::MAX {
+            NEVER
+        } else {
+            root >> SOURCE_BITS
+        };
         (at, root as usize & (MAX_SOURCES - 1))
     }
 
     /// Set the pending time of one source.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, at: u64) {
-        let mut winner = if at < HORIZON { at << SOURCE_BITS | source as u64 } else { u64::MAX };
+        let mut winner = if at < HORIZON {
+            at << SOURCE_BITS | source as u64
+        } else {
+            u64::MAX
+        };
         let mut p = self.base + source;
         let nodes = self.nodes.as_mut_slice();
         nodes[p] = winner;
@@ -94,21 +105,32 @@ impl Timer {
 }
 
 /// Heap of timer entries.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, TimerKind, u32)>>,
+    /// Time of the top entry: asked for at every event.
+    first: u64,
 }
 
 impl Timers {
+    pub(crate) fn new() -> Self {
+        Self {
+            heap: BinaryHeap::new(),
+            first: NEVER,
+        }
+    }
+
     /// Time of the earliest entry, which may turn out to be stale.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
-        self.heap.peek().map_or(NEVER, |e| e.0.0)
+        self.first
     }
 
     /// Remove the earliest entry.
     pub(crate) fn pop(&mut self) -> Option<(u64, TimerKind, u32)> {
-        self.heap.pop().map(|e| e.0)
+        let entry = self.heap.pop().map(|e| e.0);
+        self.first = self.heap.peek().map_or(NEVER, |e| e.0.0);
+        entry
     }
 
     /// Move a deadline; costs a heap operation only when it moves before the live entry.
@@ -117,6 +139,7 @@ impl Timers {
         timer.deadline = deadline;
         if deadline < timer.armed {
             timer.armed = deadline;
+            self.first = self.first.min(deadline);
             self.heap.push(Reverse((deadline, kind, index)));
         }
     }
@@ -168,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_moved_deadline_fires_once_at_the_new_time() {
-        let mut h = Timers::default();
+        let mut h = Timers::new();
         let mut t = Timer::OFF;
         h.set(&mut t, 10, TimerKind::Retransmit, 3);
         h.set(&mut t, 30, TimerKind::Retransmit, 3);
@@ -181,7 +204,7 @@ mod tests {
             .collect();
         assert_eq!(fired, [20]);
         fn h_fires(t: &mut Timer, at: u64, k: TimerKind, i: u32) -> bool {
-            Timers::default().fires(t, at, k, i)
+            Timers::new().fires(t, at, k, i)
         }
     }
 }

@@ -93,6 +93,7 @@ impl Sender {
         self.last_sent_ns = cx.now;
         self.sock.tp.tcp_mstamp = cx.now / 1000;
         self.sock.init(&mut conn.cc, slot);
+        self.paced = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
         self.update_pacing_rate();
         cx.rec.event(
             cx.now,

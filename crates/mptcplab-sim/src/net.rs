@@ -103,11 +103,22 @@ impl Net {
     /// A host sends a packet.
     #[inline]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
+        let link = self.entries[packet.subflow()][usize::from(!packet.is_forward())];
+        self.send_on(link as usize, now, packet);
+    }
+
+    /// A host sends a packet and knows the first link of its path.
+    #[inline]
+    pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: Packet) {
         if cfg!(debug_assertions) {
             self.sent += 1;
         }
-        let link = self.entries[packet.subflow()][usize::from(!packet.is_forward())];
-        self.enqueue(link as usize, now, packet);
+        self.enqueue(link, now, packet);
+    }
+
+    /// First link of a subflow's forward and reverse path.
+    pub(crate) fn entry(&self, subflow: u32) -> [u32; 2] {
+        self.entries[subflow as usize]
     }
 
     /// The link that follows on a packet's path, if it has not arrived.

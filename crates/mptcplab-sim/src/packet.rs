@@ -119,6 +119,12 @@ impl Packet {
         self.meta & CE != 0
     }
 
+    /// Whether the packet carries a congestion mark, an echo or the answer to one.
+    #[inline]
+    pub(crate) fn has_ecn_news(&self) -> bool {
+        self.meta & (CE | ECHO) != 0
+    }
+
     #[inline]
     pub(crate) fn set_echo(&mut self) {
         self.meta |= ECHO;

@@ -19,11 +19,17 @@ pub(crate) struct ReceiverConfig {
     pub(crate) ack_bytes: u16,
     /// SACK blocks that fit beside the other options.
     pub(crate) max_blocks: u8,
+    /// Bytes of a data packet that are not payload.
+    pub(crate) data_header: u16,
+    /// Index of the connection.
+    pub(crate) conn: u32,
+    /// First link of the reverse path.
+    pub(crate) entry: u32,
 }
 
 pub(crate) struct Receiver {
     pub(crate) order: Reassembly,
-    config: ReceiverConfig,
+    pub(crate) config: ReceiverConfig,
     id: u32,
     /// Blocks above `order.next()`, most recently changed first.
     blocks: [(u32, u32); MAX_BLOCKS],
@@ -72,15 +78,11 @@ impl Receiver {
 
     /// Take in a data packet at subflow level.
     #[inline]
-    pub(crate) fn on_data(&mut self, packet: &Packet, payload: u16) -> AckPolicy {
+    pub(crate) fn on_data(&mut self, packet: &Packet) -> AckPolicy {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len);
-        self.payload_bytes += u64::from(payload);
-        let marked = packet.is_ce();
-        let was_echo = self.echo;
-        if marked || (packet.echo() && was_echo) {
-            self.echo = marked;
-        }
+        self.payload_bytes += u64::from(packet.len - self.config.data_header);
+        let news = packet.has_ecn_news() && self.note_ecn(packet);
         if packet.seq <= self.last_ack_sent {
             self.ts_recent = packet.ts;
         }
@@ -92,7 +94,7 @@ impl Receiver {
                     return AckPolicy::Now;
                 }
                 self.unacked += 1;
-                if !self.config.delayed_acks || self.unacked >= 2 || marked != was_echo && marked {
+                if !self.config.delayed_acks || self.unacked >= 2 || news {
                     return AckPolicy::Now;
                 }
                 if self.quick_acks > 0 {
@@ -110,6 +112,17 @@ impl Receiver {
                 AckPolicy::Now
             }
         }
+    }
+
+    /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether an echo begins.
+    fn note_ecn(&mut self, packet: &Packet) -> bool {
+        let begins = packet.is_ce() && !self.echo;
+        if packet.is_ce() {
+            self.echo = true;
+        } else if packet.echo() {
+            self.echo = false;
+        }
+        begins
     }
 
     /// Start the delayed ACK timer unless it runs.

@@ -93,7 +93,6 @@ impl Engine {
         let (sender, receiver) = (&self.senders[i], &self.receivers[i]);
         let (flow, subflow) = self.world.rec.name(i as u32);
         let (tp, count) = (&sender.sock.tp, &sender.count);
-        let paced = sender.config.pacing || tp.sk_pacing_status != 0;
         self.world.rec.tables.subflow.push(SubflowRow {
             t_ns: self.world.now,
             flow,
@@ -106,7 +105,11 @@ impl Engine {
             rtt_us: sender.rtt.latest_us,
             min_rtt_us: if tp.srtt_us == 0 { 0 } else { tp.min_rtt_us },
             rto_us: (sender.rtt.rto_ns / 1000) as u32,
-            pacing_bps: if paced { tp.sk_pacing_rate * 8 } else { 0 },
+            pacing_bps: if sender.paced {
+                tp.sk_pacing_rate * 8
+            } else {
+                0
+            },
             rtt_sum_us: sender.rtt.sum_us,
             rtt_count: sender.rtt.count,
             sent_pkts: count.sent,

@@ -81,6 +81,8 @@ pub(crate) struct Sender {
     /// Index of the subflow in this part of the topology.
     pub(crate) id: u32,
     pub(crate) conn: u32,
+    /// First link of the path.
+    pub(crate) entry: u32,
     pub(crate) phase: Phase,
     pub(crate) backup: bool,
     /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
@@ -105,6 +107,8 @@ pub(crate) struct Sender {
     pub(crate) announce_cwr: bool,
     pub(crate) pace_timer: Timer,
     pace_next_ns: u64,
+    /// The scenario or the algorithm asks for pacing; known once the algorithm has started.
+    pub(crate) paced: bool,
     /// Waiting for the pacing timer.
     pub(crate) paced_out: bool,
     pub(crate) jitter_timer: Timer,
@@ -147,6 +151,7 @@ impl Sender {
             pending: Pending::Rto,
             id,
             conn,
+            entry: u32::MAX,
             phase: Phase::Closed,
             backup,
             failed: false,
@@ -161,6 +166,7 @@ impl Sender {
             announce_cwr: false,
             pace_timer: Timer::OFF,
             pace_next_ns: 0,
+            paced: false,
             paced_out: false,
             jitter_timer: Timer::OFF,
             held: VecDeque::new(),
@@ -271,7 +277,7 @@ impl Sender {
     /// Linux' default pacing rate: 200 % of cwnd per srtt in slow start, 120 % later.
     #[inline]
     pub(crate) fn update_pacing_rate(&mut self) {
-        if self.config.pacing || self.sock.tp.sk_pacing_status != 0 {
+        if self.paced {
             self.compute_pacing_rate();
         }
     }
@@ -300,9 +306,7 @@ impl Sender {
     /// Whether pacing forbids to send now; arms the release timer if so.
     #[inline]
     pub(crate) fn is_paced_out(&mut self, cx: &mut World) -> bool {
-        if !(self.config.pacing || self.sock.tp.sk_pacing_status != 0)
-            || self.sock.tp.sk_pacing_rate == 0
-        {
+        if !self.paced || self.sock.tp.sk_pacing_rate == 0 {
             return false;
         }
         if cx.now >= self.pace_next_ns {
@@ -320,7 +324,7 @@ impl Sender {
 
     fn note_paced(&mut self, now: u64, len: u16) {
         let rate = self.sock.tp.sk_pacing_rate;
-        if (self.config.pacing || self.sock.tp.sk_pacing_status != 0) && rate > 0 {
+        if self.paced && rate > 0 {
             self.pace_next_ns = now.max(self.pace_next_ns) + u64::from(len) * 1_000_000_000 / rate;
         }
     }
@@ -418,7 +422,7 @@ impl Sender {
     #[inline]
     pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
         if self.config.jitter_ns == 0 {
-            cx.net.send(cx.now, packet);
+            cx.net.send_on(self.entry as usize, cx.now, packet);
         } else {
             self.hold(cx, packet);
         }

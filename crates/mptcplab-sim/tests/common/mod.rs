@@ -3,6 +3,7 @@
 
 use mptcplab_scenario::{Overrides, Sweep, parse};
 use mptcplab_sim::{Control, Outcome, simulate};
+use mptcplab_trace::EventKind;
 
 /// Parse a scenario and override keys.
 pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
@@ -125,6 +126,65 @@ impl Measured {
         let bytes = at(self.run.duration_ns) - at(self.run.warmup_ns);
         let seconds = (self.run.duration_ns - self.run.warmup_ns) as f64 / 1e9;
         bytes as f64 * 8.0 / seconds / self.run.links[l].config.rate_bps as f64
+    }
+}
+
+impl Measured {
+    /// When something happened to a subflow, and the event's value: (ms, value).
+    pub(crate) fn events(&self, flow: &str, subflow: i32, kind: EventKind) -> Vec<(f64, u64)> {
+        let f = self.flow_index(flow) as i32;
+        let e = &self.outcome.tables.event;
+        (0..e.len())
+            .filter(|&i| e.kind[i] == kind as u8 && e.flow[i] == f && e.subflow[i] == subflow)
+            .map(|i| (e.t_ns[i] as f64 / 1e6, e.value[i]))
+            .collect()
+    }
+
+    /// A subflow column's value in its last row at or before a time in ms.
+    pub(crate) fn at<T: Copy>(
+        &self,
+        flow: &str,
+        subflow: u32,
+        ms: f64,
+        column: impl Fn(&mptcplab_trace::SubflowTable) -> &Vec<T>,
+    ) -> T {
+        let f = self.flow_index(flow);
+        let t = &self.outcome.tables.subflow;
+        let i = (0..t.len())
+            .rev()
+            .find(|&i| {
+                t.flow[i] == f && t.subflow[i] == subflow && t.t_ns[i] as f64 <= ms * 1e6 + 0.5
+            })
+            .unwrap();
+        column(t)[i]
+    }
+
+    /// A flow column's value in its last row at or before a time in ms.
+    pub(crate) fn flow_at(
+        &self,
+        flow: &str,
+        ms: f64,
+        column: impl Fn(&mptcplab_trace::FlowTable) -> &Vec<u64>,
+    ) -> u64 {
+        let f = self.flow_index(flow);
+        let t = &self.outcome.tables.flow;
+        let i = (0..t.len())
+            .rev()
+            .find(|&i| t.flow[i] == f && t.t_ns[i] as f64 <= ms * 1e6 + 0.5)
+            .unwrap();
+        column(t)[i]
+    }
+
+    /// A link column's last value.
+    pub(crate) fn link_last<T: Copy>(
+        &self,
+        link: &str,
+        column: impl Fn(&mptcplab_trace::LinkTable) -> &Vec<T>,
+    ) -> T {
+        let l = self.run.links.iter().position(|k| k.name == link).unwrap() as u32;
+        let t = &self.outcome.tables.link;
+        let i = (0..t.len()).rev().find(|&i| t.link[i] == l).unwrap();
+        column(t)[i]
     }
 }
 

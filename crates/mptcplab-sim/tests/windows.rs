@@ -1,0 +1,179 @@
+//! What bounds a window besides congestion: silence, the application, the receiver, the pacing rate.
+
+mod common;
+
+use common::{Measured, simulate_one};
+
+const PATH: &str = r#"
+duration = "6 s"
+sample = "1 ms"
+profile = "rfc"
+cc = "reno"
+[links.L]
+from = "S"
+to = "D"
+rate = "1 Gbit/s"
+delay = "20 ms"
+queue = "unlimited"
+[flows.f]
+transport = "tcp"
+paths = [["L"]]
+"#;
+
+fn cwnd(run: &Measured, ms: f64) -> u32 {
+    run.at("f", 0, ms, |t| &t.cwnd_pkts)
+}
+
+#[test]
+fn a_silent_period_halves_the_window_once_per_timeout() {
+    // 80 packets (clamped) after the first second. RTT 40 ms, so the RTO is 240 ms, and 600 ms halve it twice.
+    let on_off = [
+        ("flows.f.cwnd_clamp", "80 packets"),
+        ("flows.f.traffic", "{ on = \"1 s\", off = \"600 ms\" }"),
+    ];
+    let run = simulate_one(PATH, &on_off);
+    assert_eq!(cwnd(&run, 999.0), 80);
+    assert_eq!(run.at("f", 0, 1500.0, |t| &t.rto_us) / 1000, 240);
+    assert_eq!(cwnd(&run, 1620.0), 20);
+    // ssthresh remembers three quarters of the window; back above it 1 RTT later at 40, then linearly.
+    assert_eq!(cwnd(&run, 1660.0), 40);
+    let keep = [
+        on_off[0],
+        on_off[1],
+        ("flows.f.slow_start_after_idle", "false"),
+    ];
+    assert_eq!(cwnd(&simulate_one(PATH, &keep), 1620.0), 80);
+}
+
+#[test]
+fn a_long_silence_goes_back_to_the_initial_window_and_no_further() {
+    let run = simulate_one(
+        PATH,
+        &[
+            ("flows.f.cwnd_clamp", "80 packets"),
+            ("flows.f.initial_cwnd", "6 packets"),
+            ("flows.f.traffic", "{ on = \"1 s\", off = \"3 s\" }"),
+        ],
+    );
+    assert_eq!(cwnd(&run, 4020.0), 6);
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    // 20 segments of receive window; slow start may open the window to twice what was in flight, not further.
+    let run = simulate_one(PATH, &[("flows.f.rcv_buffer", "28960 B")]);
+    let largest = run.outcome.tables.subflow.cwnd_pkts.iter().max();
+    assert!(*largest.unwrap() <= 40, "cwnd {largest:?}");
+    assert_eq!(
+        run.outcome.tables.subflow.inflight_pkts.iter().max(),
+        Some(&20)
+    );
+}
+
+#[test]
+fn a_fixed_receive_buffer_gives_one_window_per_round_trip() {
+    let run = simulate_one(
+        PATH,
+        &[("flows.f.rcv_buffer", "28960 B"), ("warmup", "1 s")],
+    );
+    // 20 x 1448 bytes per 40.0127 ms (propagation, 1514 bytes there, 66 back).
+    let expected = 20.0 * 1448.0 * 8.0 / 40.012_7 / 1000.0;
+    let goodput = run.goodput("f");
+    assert!(
+        (goodput / expected - 1.0).abs() < 0.01,
+        "{goodput}, expected {expected}"
+    );
+    // Blocked from the end of one burst to the first ACK of the next, that is nearly always.
+    let blocked =
+        run.flow_at("f", 6000.0, |t| &t.blocked_ns) - run.flow_at("f", 1000.0, |t| &t.blocked_ns);
+    assert!(
+        (4.9e9..=5.0e9).contains(&(blocked as f64)),
+        "blocked {blocked} ns"
+    );
+    let free = simulate_one(PATH, &[("flows.f.cwnd_clamp", "20 packets")]);
+    assert_eq!(free.flow_at("f", 6000.0, |t| &t.blocked_ns), 0);
+}
+
+#[test]
+fn subflows_share_one_receive_buffer() {
+    let text = PATH.replace(
+        "\"tcp\"\npaths = [[\"L\"]]",
+        "\"mptcp\"\npaths = [[\"L\"], [\"M\"]]",
+    ) + "[links.M]\nfrom = \"S\"\nto = \"D\"\nrate = \"40 Mbit/s\"\ndelay = \"55 ms\"\n";
+    // 33 segments of 1428 bytes.
+    let set = [
+        ("flows.f.rcv_buffer", "47124 B"),
+        ("scheduler", "roundrobin"),
+    ];
+    let run = simulate_one(&text, &set);
+    let t = &run.outcome.tables.subflow;
+    for pair in 0..t.len() / 2 {
+        let outstanding = t.inflight_pkts[2 * pair] + t.inflight_pkts[2 * pair + 1];
+        assert!(
+            outstanding <= 33,
+            "{outstanding} at {} ns",
+            t.t_ns[2 * pair]
+        );
+    }
+    assert!(run.last("f", 1, |t| &t.acked_pkts) > 50);
+    let held = run.outcome.tables.flow.ooo_bytes.iter().max().unwrap();
+    assert!((1..=33 * 1428).contains(held), "{held} bytes held");
+}
+
+#[test]
+fn automatic_buffer_reaches_the_bandwidth_delay_product() {
+    let text = PATH
+        .replace("1 Gbit/s", "100 Mbit/s")
+        .replace("unlimited", "400 packets");
+    let set = [("warmup", "2 s"), ("flows.f.cwnd_clamp", "500 packets")];
+    let auto = [
+        set[0],
+        set[1],
+        ("flows.f.rcv_buffer", "{ auto = \"6 MB\" }"),
+    ];
+    let run = simulate_one(&text, &auto);
+    // 331 packets fill the path of 40 ms.
+    assert!(
+        run.goodput("f") > 0.99 * 100.0 * 1448.0 / 1514.0,
+        "{}",
+        run.goodput("f")
+    );
+    // A bound below that binds: 100 kB are 69 segments.
+    let bound = [
+        set[0],
+        set[1],
+        ("flows.f.rcv_buffer", "{ auto = \"100 kB\" }"),
+    ];
+    let run = simulate_one(&text, &bound);
+    let expected = 69.0 * 1448.0 * 8.0 / 40.13 / 1000.0;
+    assert!(
+        (run.goodput("f") / expected - 1.0).abs() < 0.02,
+        "{} not {expected}",
+        run.goodput("f")
+    );
+}
+
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip() {
+    // 40 packets per 40 ms on a link that takes 83 in that time: a burst waits for itself, paced packets hardly.
+    let text = PATH.replace("1 Gbit/s", "25 Mbit/s");
+    let worst = |pacing: &str| {
+        let set = [
+            ("flows.f.pacing", pacing),
+            ("flows.f.cwnd_clamp", "40 packets"),
+            ("flows.f.initial_cwnd", "40 packets"),
+            ("flows.f.initial_ssthresh", "2 packets"),
+        ];
+        let run = simulate_one(&text, &set);
+        let t = &run.outcome.tables.link;
+        let waits = (0..t.len())
+            .filter(|&i| t.link[i] == 0)
+            .map(|i| t.queue_delay_max_ns[i]);
+        (waits.max().unwrap(), run.delivered_bytes("f"))
+    };
+    let (burst, paced) = (worst("false"), worst("true"));
+    // 39 packets of 1514 bytes at 25 Mbit/s.
+    assert_eq!(burst.0, 39 * 484_480);
+    assert!(paced.0 < 2 * 484_480, "{} ns", paced.0);
+    assert!(paced.1 as f64 > 0.95 * burst.1 as f64);
+}
