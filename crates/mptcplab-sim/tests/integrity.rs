@@ -22,9 +22,12 @@ impl Draw {
     }
 }
 
-/// A random network of up to four unlike paths, and a transfer over them.
+/// A random network of up to four unlike paths, and a transfer over them. In every third case all links reorder.
 fn scenario(case: u64) -> (String, u64) {
     let mut d = Draw(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    // On its own, so that the other cases stay as they are.
+    let mut reordering =
+        (case % 3 == 1).then(|| Draw(case.wrapping_mul(0xd134_2543_de82_ef95) | 1));
     let paths = 1 + d.below(4);
     let bytes = 1 + d.below(3_000_000);
     let mut text = format!(
@@ -41,8 +44,19 @@ fn scenario(case: u64) -> (String, u64) {
         );
         let aqm = d.pick(&["drop-tail", "red", "codel", "fq-codel"]);
         let ecn = aqm != "drop-tail" && d.below(2) == 0;
+        let mut held_up = || {
+            reordering.as_mut().map_or(String::new(), |d| {
+                format!(
+                    "reorder = {{ probability = \"{} %\", delay = \"uniform(0 ms, {} ms)\" }}",
+                    1 + d.below(60),
+                    1 + d.below(150)
+                )
+            })
+        };
+        let (there, back) = (held_up(), held_up());
+        let comma = if back.is_empty() { "" } else { ", " };
         text += &format!(
-            "aqm = \"{aqm}\"\necn = {ecn}\nreverse = {{ loss = \"{} %\", queue = \"{} packets\" }}\n",
+            "aqm = \"{aqm}\"\necn = {ecn}\n{there}\nreverse = {{ loss = \"{} %\", queue = \"{} packets\"{comma}{back} }}\n",
             d.below(8),
             2 + d.below(50)
         );
