@@ -118,13 +118,14 @@ impl Engine {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_link(&mut self, link: usize) {
-        let arrived = self.world.net.step(self.world.now, link);
+        let mut packet = Packet::new(Kind::Data, 0, 0);
+        let arrived = self.world.net.step(self.world.now, link, &mut packet);
         if self.has_schedules {
             self.log_changes(link);
         }
-        if let Some(packet) = arrived {
+        if arrived {
             self.deliver(&packet);
         }
     }
@@ -142,9 +143,17 @@ impl Engine {
 
     #[inline]
     fn deliver(&mut self, packet: &Packet) {
+        // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
             Kind::Data => self.on_data(packet),
             Kind::Ack => self.on_ack(packet),
+            _ => self.deliver_other(packet),
+        }
+    }
+
+    fn deliver_other(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::Data | Kind::Ack => {}
             Kind::Udp => {
                 let source = packet.subflow() - self.senders.len();
                 self.udp[source].received += 1;

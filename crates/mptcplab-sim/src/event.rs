@@ -14,8 +14,8 @@ pub(crate) const NEVER: u64 = u64::MAX;
 const SOURCE_BITS: u32 = 17;
 /// Most sources of a [`WinnerTree`].
 pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
-/// Times from here on (39 hours) count as never; runs are shorter.
-const HORIZON: u64 = 1 << (64 - SOURCE_BITS);
+/// What [`WinnerTree::first`] says when nothing is pending: 39 hours, longer than any run.
+pub(crate) const HORIZON: u64 = u64::MAX >> SOURCE_BITS;
 
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
 #[derive(Debug)]
@@ -34,26 +34,17 @@ impl WinnerTree {
         }
     }
 
-    /// Time and index of the earliest source; the index means nothing when the time is [`NEVER`].
+    /// Time and index of the earliest source; the index means nothing when the time is [`HORIZON`].
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
         let root = self.nodes[1];
-        let at = if root == u64::MAX {
-            NEVER
-        } else {
-            root >> SOURCE_BITS
-        };
-        (at, root as usize & (MAX_SOURCES - 1))
+        (root >> SOURCE_BITS, root as usize & (MAX_SOURCES - 1))
     }
 
     /// Set the pending time of one source.
     #[inline]
     pub(crate) fn set(&mut self, source: usize, at: u64) {
-        let mut winner = if at < HORIZON {
-            at << SOURCE_BITS | source as u64
-        } else {
-            u64::MAX
-        };
+        let mut winner = at.min(HORIZON) << SOURCE_BITS | source as u64;
         let mut p = self.base + source;
         let nodes = self.nodes.as_mut_slice();
         nodes[p] = winner;
@@ -176,7 +167,7 @@ mod tests {
     fn tree_gives_earliest_then_lowest_index() {
         for n in [1, 2, 3, 5, 8, 100] {
             let mut t = WinnerTree::new(n);
-            assert_eq!(t.first().0, NEVER);
+            assert_eq!(t.first().0, HORIZON);
             for i in (0..n).rev() {
                 t.set(i, 50 + (i as u64 % 3));
             }

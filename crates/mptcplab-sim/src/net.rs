@@ -162,36 +162,37 @@ impl Net {
         }
     }
 
-    /// Let the link whose time has come do its next thing; a packet that has reached its host comes out.
+    /// Let the link whose time has come do its next thing. Returns whether a packet reached its host, in `out`.
     #[inline]
-    pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
+    pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
         let link = &mut self.links[index];
-        let out = link.poll(now);
+        let polled = link.poll(now);
         self.tree.set(index, link.next_ns());
         if self.late_drops {
             self.release_dropped(index);
         }
-        let packet = out?;
+        let Some(packet) = polled else {
+            return false;
+        };
+        *out = packet;
         self.crossed += 1;
-        if self.terminal[index] {
-            if cfg!(debug_assertions) {
-                self.arrived += 1;
-            }
-            return Some(packet);
-        }
-        self.go_on(now, packet)
-    }
-
-    fn go_on(&mut self, now: u64, mut packet: Packet) -> Option<Packet> {
-        packet.advance_hop();
-        if let Some(link) = self.next_link(&packet) {
-            self.enqueue(link, now, packet);
-            return None;
+        if !self.terminal[index] && self.go_on(now, out) {
+            return false;
         }
         if cfg!(debug_assertions) {
             self.arrived += 1;
         }
-        Some(packet)
+        true
+    }
+
+    /// Put a packet on the next link of its path, if there is one.
+    fn go_on(&mut self, now: u64, packet: &mut Packet) -> bool {
+        packet.advance_hop();
+        let next = self.next_link(packet);
+        if let Some(link) = next {
+            self.enqueue(link, now, *packet);
+        }
+        next.is_some()
     }
 
     /// Counters of a link.
