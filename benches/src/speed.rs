@@ -1,12 +1,13 @@
-//! Packet-hops per CPU second, events per second and peak memory of one scenario on one thread.
+//! One measurement in a process of its own: simulates the first run of a scenario on one thread.
 //!
 //! usage: speed SCENARIO.toml [key=value ...]
 //!
-//! Simulates the first run of the scenario, with the given keys overridden (for example `sample=off`
-//! or `duration="20 s"`), and prints one line. CPU time and memory are the process's own, from /proc.
+//! Keys override the scenario's, for example `sample=off` or `duration="20 s"`. Prints one line of
+//! `name=value` pairs. CPU time and peak memory are the process's own, from /proc; the CPU time is that of
+//! the simulation alone, without start-up and reading the scenario.
 
 use mptcplab_scenario::{Overrides, load};
-use mptcplab_sim::{Control, simulate};
+use mptcplab_sim::{Control, Outcome, simulate};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(message) => {
-            eprintln!("{message}");
+            eprintln!("error: {message}");
             ExitCode::from(2)
         }
     }
@@ -27,57 +28,47 @@ fn measure() -> Result<String, String> {
     let mut args = std::env::args().skip(1);
     let file = args
         .next()
-        .ok_or("usage: speed SCENARIO.toml [key=value ...]")?;
+        .ok_or("no scenario\n\nhint: speed SCENARIO.toml [key=value ...]")?;
     let set = args
-        .map(|a| {
-            a.split_once('=')
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                .ok_or(format!("error: {a}: want key=value"))
+        .map(|a| match a.split_once('=') {
+            Some((k, v)) => Ok((k.to_owned(), v.to_owned())),
+            None => Err(format!("{a:?} is not key=value")),
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let sweep = load(
-        Path::new(&file),
-        &Overrides {
-            set,
-            ..Overrides::default()
-        },
-    )
-    .map_err(|e| e.to_string())?;
-    let run = sweep.runs.first().ok_or("error: the scenario has no run")?;
+    let overrides = Overrides {
+        set,
+        ..Overrides::default()
+    };
+    let sweep = load(Path::new(&file), &overrides).map_err(|e| e.to_string())?;
+    let run = sweep.runs.first().ok_or("the scenario has no run")?;
     let before = cpu_seconds();
-    let outcome = simulate(run, &Control::default()).map_err(|e| format!("error: {file}: {e}"))?;
-    let cpu = cpu_seconds() - before;
-    let goodput = last_goodput_mbps(run.duration_ns, &outcome);
+    let outcome = simulate(run, &Control::default()).map_err(|e| format!("{file}: {e}"))?;
     Ok(format!(
-        "{:<28} {:>7.0} simulated s  {:>10} packet-hops  {:>10} events  {cpu:>6.3} CPU s  {:>6.1} M hops/CPU s  {:>6.1} M events/CPU s  {:>5.1} MB peak  {goodput:>8.1} Mbit/s goodput",
-        sweep.name,
-        run.duration_ns as f64 / 1e9,
+        "hops={} events={} cpu_s={:.4} peak_mb={:.2} goodput_mbps={:.1}",
         outcome.packet_hops,
         outcome.events,
-        outcome.packet_hops as f64 / cpu / 1e6,
-        outcome.events as f64 / cpu / 1e6,
-        peak_memory_mb(),
+        cpu_seconds() - before,
+        peak_memory_mb() - trace_mb(&outcome),
+        goodput_mbps(run.duration_ns, &outcome),
     ))
 }
 
-/// Goodput of all flows over the whole run, as a check that the workload is what it should be.
-fn last_goodput_mbps(duration_ns: u64, outcome: &mptcplab_sim::Outcome) -> f64 {
+/// Goodput of all flows over the whole run: shows that the workload is what it should be.
+fn goodput_mbps(duration_ns: u64, outcome: &Outcome) -> f64 {
     let flow = &outcome.tables.flow;
-    let bytes: u64 = (0..flow.len())
-        .filter(|&i| flow.t_ns[i] == duration_ns)
-        .map(|i| flow.delivered_bytes[i])
-        .sum();
+    let at_end = (0..flow.len()).filter(|&i| flow.t_ns[i] == duration_ns);
+    let bytes: u64 = at_end.map(|i| flow.delivered_bytes[i]).sum();
     bytes as f64 * 8e3 / duration_ns as f64
 }
 
-/// User and system CPU time of this process.
+/// CPU time of this process's first thread, which does all the work.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    stat.split_whitespace()
+    let ns = stat
+        .split_whitespace()
         .next()
-        .and_then(|ns| ns.parse::<f64>().ok())
-        .unwrap_or(f64::NAN)
-        / 1e9
+        .and_then(|ns| ns.parse::<f64>().ok());
+    ns.unwrap_or(f64::NAN) / 1e9
 }
 
 /// Largest resident set so far.
@@ -87,9 +78,17 @@ fn peak_memory_mb() -> f64 {
         .lines()
         .find(|l| l.starts_with("VmHWM:"))
         .unwrap_or_default();
-    line.split_whitespace()
+    let kb = line
+        .split_whitespace()
         .nth(1)
-        .and_then(|kb| kb.parse::<f64>().ok())
-        .unwrap_or(f64::NAN)
-        / 1024.0
+        .and_then(|kb| kb.parse::<f64>().ok());
+    kb.unwrap_or(f64::NAN) / 1024.0
+}
+
+/// The trace is the result, not the simulator's state.
+fn trace_mb(outcome: &Outcome) -> f64 {
+    let t = &outcome.tables;
+    // Bytes per row: the columns' widths.
+    let bytes = t.flow.len() * 68 + t.subflow.len() * 149 + t.link.len() * 96 + t.event.len() * 29;
+    bytes as f64 / 1048576.0
 }
