@@ -210,22 +210,27 @@ impl Connection {
             };
             self.give(cx, &mut senders[i], burst);
         }
-        let starved = !self.has_sendable();
-        let mut room = false;
         for (i, sender) in senders.iter_mut().enumerate() {
-            if sender.phase != Phase::Established {
-                continue;
+            if sender.last_sent_ns == cx.now || base + i == acked {
+                sender.validate_after_push(cx.now, &mut self.cc);
             }
-            let free = sender.has_room();
-            room |= free && !sender.failed;
-            if sender.last_sent_ns == cx.now || !free && base + i == acked {
-                sender.validate_cwnd(cx.now, &mut self.cc);
-            }
-            if starved && free && sender.assigned.is_empty() {
+        }
+        let starved = !self.has_sendable();
+        let room = starved && self.note_starved(senders);
+        self.note_blocked(cx.now, room);
+    }
+
+    /// There is nothing to send: subflows with room are application-limited. Returns whether there are any.
+    fn note_starved(&mut self, senders: &mut [Sender]) -> bool {
+        let mut room = false;
+        for sender in senders.iter_mut() {
+            let idle = sender.phase == Phase::Established && sender.assigned.is_empty();
+            if idle && sender.has_room() {
+                room |= !sender.failed;
                 sender.note_app_limited();
             }
         }
-        self.note_blocked(cx.now, room);
+        room
     }
 
     /// Give the next `burst` segments to a subflow and send what its window allows.

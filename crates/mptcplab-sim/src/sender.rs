@@ -451,6 +451,14 @@ impl Sender {
         }
     }
 
+    /// After the connection sent what it could, on this subflow or after an ACK of it.
+    #[inline]
+    pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
+        if self.phase == Phase::Established && (self.last_sent_ns == now || !self.has_room()) {
+            self.validate_cwnd(now, cc);
+        }
+    }
+
     /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
     #[inline]
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
