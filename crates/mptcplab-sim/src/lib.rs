@@ -24,7 +24,7 @@ mod topology;
 mod traffic;
 mod udp;
 
-use mptcplab_scenario::Run;
+use mptcplab_scenario::{Run, Transport};
 use mptcplab_trace::Tables;
 use sample::SampleClock;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -72,8 +72,11 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
         subflow_cc: vec![Vec::new(); run.flows.len()],
         ..Outcome::default()
     };
+    reserve_samples(run, &mut outcome.tables);
     for part in &parts {
         let mut engine = assemble::engine(run, part)?;
+        // One set of tables for all parts: rows are written once and never moved.
+        engine.world.rec.tables = std::mem::take(&mut outcome.tables);
         // Links without flows are sampled at the fixed times only.
         let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
         let mut clock = SampleClock::new(run, interval);
@@ -84,9 +87,27 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
                 .map(|s| s.sock.algorithm().name().to_owned());
             outcome.subflow_cc[conn.flow as usize] = names.collect();
         }
-        outcome.tables.append(&mut engine.world.rec.tables);
+        outcome.tables = engine.world.rec.tables;
         outcome.events += engine.events;
         outcome.packet_hops += engine.world.net.crossed;
     }
     Ok(outcome)
+}
+
+/// Room for the periodic samples; more than this many rows grow as they come.
+const MAX_RESERVED_ROWS: u64 = 1 << 22;
+
+fn reserve_samples(run: &Run, tables: &mut Tables) {
+    let Some(interval) = run.sample_ns else {
+        return;
+    };
+    let samples = run.duration_ns / interval + 3;
+    let rows = |each: usize| (samples * each as u64).min(MAX_RESERVED_ROWS) as usize;
+    let subflows = run.flows.iter().map(|f| match &f.transport {
+        Transport::Tcp(t) => t.subflows.len(),
+        Transport::Udp(_) => 0,
+    });
+    tables.flow.reserve(rows(run.flows.len()));
+    tables.subflow.reserve(rows(subflows.sum()));
+    tables.link.reserve(rows(run.links.len()));
 }

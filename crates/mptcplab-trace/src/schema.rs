@@ -63,8 +63,8 @@ macro_rules! table {
             /// The columns' values, in the order of [`Self::COLUMNS`].
             #[must_use]
             pub fn values(&self) -> Vec<Values<'_>> { vec![$(Values::from(&self.$col),)*] }
-            /// Append all rows of another table.
-            pub fn append(&mut self, other: &mut Self) { $(self.$col.append(&mut other.$col);)* }
+            /// Make room for this many more rows, so that filling them moves nothing.
+            pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
         }
     };
 }
@@ -228,14 +228,4 @@ pub struct Tables {
     pub link: LinkTable,
     /// Events.
     pub event: EventTable,
-}
-
-impl Tables {
-    /// Append all rows of another run part (for example another component of the topology).
-    pub fn append(&mut self, other: &mut Self) {
-        self.flow.append(&mut other.flow);
-        self.subflow.append(&mut other.subflow);
-        self.link.append(&mut other.link);
-        self.event.append(&mut other.event);
-    }
 }
