@@ -15,6 +15,7 @@ import synthetic as s
 
 from mptcplab.report import picture
 from mptcplab.report.series import plot_data
+from mptcplab.report.still import _apart
 from mptcplab.report.styles import style
 from mptcplab.report.tables import headline
 from mptcplab.results import Results
@@ -50,7 +51,7 @@ def test_the_page_fetches_nothing(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=2)
     page = results.report(figures=False).read_text()
     visible = page[: page.index('<script type="application/json"')] + page[page.rindex("<script>") :]
-    assert not re.search(r"""(?:src|href)\s*=|@import|url\(|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible)
+    assert not re.search(r"""(?:src|href)\s*=|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
     assert "default-src 'none'" in policy[1]
@@ -103,6 +104,45 @@ def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
         assert peak == pytest.approx(0.7, abs=0.02)
         payload = unpack(series["payload", "sf2"])
         assert payload == pytest.approx(np.full(3, 8 * (50_000 - 3000 * number) / 1e6), rel=1e-3)
+
+
+def test_still_pictures_are_there_before_any_script(tmp_path: Path) -> None:
+    """The first run's curves and every bar, as drawn in the page itself: right number, right height."""
+    page = sweep(tmp_path, reps=2).report(figures=False).read_text()
+    markup = page[: page.index('<script type="application/json"')]
+    assert markup.count('<svg class="bar">') == 2
+    # Goodput of runs 0 and 1 is 1.2 and 1.216 Mbit/s, of runs 2 and 3 1.232 and 1.248 Mbit/s; bars are their
+    # means in percent of the axis, in hundredths.
+    bars = [
+        [float(width) for width in re.findall(r'<rect x="[^"]+" y="7" width="([\d.]+)%"', bar)] for bar in _bars(markup)
+    ]
+    assert bars[1][0] / bars[0][0] == pytest.approx(112_500 / 102_500, rel=3e-3)
+    assert bars[0][1] / bars[0][0] == pytest.approx(48_500 / 102_500, rel=3e-3)
+    curves = re.findall(r'class="curve"[^>]* d="([^"]+)"', markup)
+    assert len(curves) == 7
+    # The window of sf1 is 10 with one peak of 50 packets, where the scale ends 5 % higher.
+    window = heights(curves[0])
+    assert min(window) == pytest.approx(300 * (1 - 1 / 1.05), abs=1)
+    assert max(window) == pytest.approx(300 * (1 - 10 / (50 * 1.05)), abs=1)
+
+
+def _bars(markup: str) -> list[str]:
+    return [part.partition("<span")[0] for part in markup.split('<svg class="bar">')[1:]]
+
+
+def heights(path: str) -> list[int]:
+    """Absolute heights of a path of absolute moves and relative lines."""
+    found: list[int] = []
+    for kind, y in re.findall(r"([Ml])-?\d+ (-?\d+)", path):
+        found.append(int(y) if kind == "M" else found[-1] + int(y))
+    return found
+
+
+def test_labels_of_curves_do_not_overlap() -> None:
+    placed = _apart([50.0, 49.0, 99.0, 98.0])
+    assert all(upper - lower >= 11 - 1e-9 for lower, upper in pairwise(sorted(placed)))
+    assert max(placed) <= 100
+    assert sorted(range(4), key=placed.__getitem__) == [1, 0, 3, 2]
 
 
 def unpack(part: dict) -> np.ndarray:

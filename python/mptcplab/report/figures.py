@@ -10,7 +10,7 @@ import polars as pl
 
 from mptcplab.metrics import REGISTRY
 from mptcplab.report import tables
-from mptcplab.report.series import PANELS, Panel, PlotData, RunPlots
+from mptcplab.report.series import PANELS, Panel, PlotData, RunPlots, counted_peak
 from mptcplab.report.styles import subflow_labels, subflow_styles
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _INK, _SOFT = "#1c1f23", "#7a828c"
 # The same bytes for the same data: no date, fixed ids.
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-_RC = {
+RC = {
     "svg.hashsalt": "mptcplab",
     "svg.fonttype": "none",
     "font.size": 9,
@@ -38,18 +38,19 @@ def write_figures(results: Results, summary: pl.DataFrame, plots: PlotData, dire
 
     directory.mkdir(exist_ok=True)
     written: list[Path] = []
-    with mpl.rc_context(_RC):
+    with mpl.rc_context(RC):
         figure = goodput_figure(results, summary)
         if figure is not None:
-            written += _save(figure, directory / "goodput")
+            written += save(figure, directory / "goodput")
         firsts = list({run.config: run for run in reversed(plots.runs)}.values())[::-1][:MAX_PANELS]
         for panel in PANELS:
             if any(series.panel == panel.name for run in firsts for series in run.series):
-                written += _save(time_figure(firsts, panel), directory / panel.name)
+                written += save(time_figure(firsts, panel), directory / panel.name)
     return written
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as PNG and SVG; return the paths."""
     paths = []
     for kind, metadata in _METADATA.items():
         path = stem.with_suffix(f".{kind}")
@@ -105,18 +106,6 @@ def goodput_figure(results: Results, summary: pl.DataFrame) -> Figure | None:
     return figure
 
 
-def _counted_peak(runs: list[RunPlots], panel: Panel) -> float:
-    """Largest value after the warm-up, whose slow-start overshoot would press the rest flat."""
-    peaks = [0.0]
-    for run in runs:
-        for series in (s for s in run.series if s.panel == panel.name):
-            first = max(0, round((run.warmup_s - series.start_s) / series.step_s))
-            counted = series.values[first:]
-            if np.isfinite(counted).any():
-                peaks.append(float(np.nanmax(counted)))
-    return max(peaks)
-
-
 def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
     """One quantity over time: a small plot per configuration, first repetition, common axes."""
     from matplotlib.figure import Figure
@@ -141,7 +130,7 @@ def time_figure(runs: list[RunPlots], panel: Panel) -> Figure:
             axes.axvspan(0, run.warmup_s, color=_SOFT, alpha=0.15, linewidth=0)
         axes.set_title(run.config, fontsize=9)
     # Last, because a limit ends the automatic scaling of all of them.
-    grid[0, 0].set_ylim(0, _counted_peak(runs, panel) * 1.05 or None)
+    grid[0, 0].set_ylim(0, counted_peak(runs, panel) * 1.05 or None)
     for spare in grid.flat[len(runs) :]:
         spare.set_visible(False)
     figure.supxlabel("Time (s)", fontsize=9, y=0.06 / height, va="bottom")

@@ -16,7 +16,7 @@ import polars as pl
 
 from mptcplab.api import Overrides
 from mptcplab.metrics import REGISTRY
-from mptcplab.report import picture, tables, text
+from mptcplab.report import picture, still, tables, text
 from mptcplab.report.series import PANELS, PlotData, RunPlots, Series
 from mptcplab.report.styles import subflow_labels, subflow_styles
 
@@ -58,7 +58,10 @@ def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
         flows=_flows(topology),
         links=topology.data_links,
         text=text,
-        has_plots=bool(plots.runs),
+        goodput=still.goodput_plot(data["goodput"]),
+        over_time=still.time_plots(plots.runs[0]) if plots.runs else None,
+        hatches=still.HATCHES,
+        drawing={"width": still.WIDTH, "height": still.HEIGHT},
         command=command(results),
         run=first,
         algorithms=algorithms_run(results),

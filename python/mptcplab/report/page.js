@@ -1,5 +1,5 @@
 "use strict";
-// Draws the two plots. The text of the page does not wait for this.
+// Replaces the page's two still pictures by plots to explore.
 (() => {
   const GAP = 65535;
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -45,7 +45,7 @@
   function drawGoodput() {
     const target = byId("goodput-plot");
     const rows = data.goodput.rows;
-    if (!rows.length) { target.closest("section").hidden = true; return; }
+    if (!rows.length) return;
     const labels = rows.map((row) => row.label);
     const traces = [];
     const slots = Math.max(...rows.map((row) => row.parts.length));
@@ -60,7 +60,7 @@
         marker: {
           color: rows.map((row) => (part(row) ? colour(part(row)) + "55" : "transparent")),
           line: { color: rows.map((row) => (part(row) ? colour(part(row)) : "transparent")), width: 1.5 },
-          pattern: { shape: rows.map((row) => part(row)?.pattern ?? ""), fgcolor: rows.map((row) => (part(row) ? colour(part(row)) : css("--line"))), fgopacity: 0.35, size: 7 },
+          pattern: { shape: rows.map((row) => part(row)?.pattern ?? ""), bgcolor: rows.map((row) => (part(row) ? colour(part(row)) + "55" : "transparent")), fgcolor: rows.map((row) => (part(row) ? colour(part(row)) : css("--line"))), fgopacity: 0.35, size: 7 },
         },
       });
     }
@@ -136,7 +136,7 @@
       }, ...endLabels(series, domain, peak, height - 68));
     });
     if (run.warmup > 0) layout.shapes.push({ type: "rect", xref: "x", yref: "paper", x0: 0, x1: run.warmup, y0: 0, y1: 1, fillcolor: css("--pipe"), opacity: 0.5, line: { width: 0 }, layer: "below" });
-    target.querySelector(".wait")?.remove();
+    target.querySelector(".still")?.remove();
     Plotly.react(target, traces, layout, config);
   }
 
@@ -156,6 +156,7 @@
       drawTime();
     });
     byId("rep").addEventListener("change", drawTime);
+    byId("config").disabled = byId("rep").disabled = false;
   }
 
   function drawAll() {
@@ -167,15 +168,16 @@
     try {
       await loadLibrary();
     } catch (error) {
-      for (const wait of document.querySelectorAll(".wait")) wait.textContent = "This browser cannot draw the plots (" + error + "); the figures folder has them as images.";
+      console.warn("the pictures stay still: " + error);
       return;
     }
     if (data.runs.length) setUpControls();
     drawAll();
+    for (const hint of document.querySelectorAll(".live")) hint.hidden = false;
     dark.addEventListener("change", drawAll);
     let wasNarrow = narrow();
     addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); drawAll(); } });
   }
-  // Two frames later the text is on screen.
+  // Two frames later the text and the still pictures are on screen.
   requestAnimationFrame(() => requestAnimationFrame(start));
 })();

@@ -70,6 +70,18 @@ class RunPlots:
     series: tuple[Series, ...]
 
 
+def counted_peak(runs: list[RunPlots], panel: Panel) -> float:
+    """Largest value after the warm-up, whose slow-start overshoot would press the rest flat."""
+    peaks = [0.0]
+    for run in runs:
+        for series in (s for s in run.series if s.panel == panel.name):
+            first = max(0, round((run.warmup_s - series.start_s) / series.step_s))
+            counted = series.values[first:]
+            if np.isfinite(counted).any():
+                peaks.append(float(np.nanmax(counted)))
+    return max(peaks)
+
+
 @dataclass(frozen=True)
 class PlotData:
     """The runs that are drawn, and what was left out."""
