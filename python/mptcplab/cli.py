@@ -225,6 +225,29 @@ def docs_command(
         raise typer.Exit(FAILED)
 
 
+@app.command()
+def fidelity(
+    out: Annotated[Path, typer.Option("--out", help="Where the page, its figures and its numbers go.")] = Path(
+        "docs/fidelity"
+    ),
+    quick: Annotated[bool, typer.Option("--quick", help="Simulate less: a check, not the published page.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Threads; 0 is one per core.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Measure what the simulator has to show, and write the fidelity page; exit code 1 if a statement does not hold."""
+    from mptcplab import fidelity as evidence
+
+    statements = evidence.write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
+    if as_json:
+        _print_json({"page": str(out / "fidelity.md"), "verdicts": {s.name: s.verdict for s in statements}})
+    else:
+        for statement in statements:
+            print(f"{statement.verdict}: {statement.title}")
+        terminal.note(f"page: {out / 'fidelity.md'}")
+    if not all(statement.holds for statement in statements):
+        raise typer.Exit(FAILED)
+
+
 def _split(values: list[str] | None) -> list[str] | None:
     """`a,b` and repeated options mean the same."""
     if values is None:

@@ -102,6 +102,14 @@ def progress() -> Iterator[Callable[[int, int, float, float], None]]:
         reporter.close()
 
 
+@contextmanager
+def step(what: str) -> Iterator[Callable[[int, int, float, float], None]]:
+    """Name one of several pieces of work, and show its progress."""
+    note(what)
+    with progress() as update:
+        yield update
+
+
 class _Lines:
     """Progress for logs."""
 
