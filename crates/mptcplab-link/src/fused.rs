@@ -3,34 +3,57 @@
 //! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
 //! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
 //! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
+//! Whether the queue has room is asked for several packets at a time.
 
 use crate::loss::LossProcess;
 use crate::red::{IDLE_PACKET_BYTES, Red};
 use crate::ring::Ring;
 use crate::rng::Rng;
 use crate::service::{Instant, Rate};
-use crate::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
+use crate::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
+
+/// One question about room answers for so many packets, where there is that much.
+const STRIDE: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
-    /// With fewer packets than this waiting or in service there is room, and nobody need ask; all the more with fewer in
-    /// the ring, whatever has departed.
-    ask_from: usize,
     ring: Ring<P>,
-    /// A fast one.
-    rate: Rate,
+    /// Packets at positions before this one are accepted without a question: there is room for them in the queue and in
+    /// the ring, whatever has departed, and no coin to throw.
+    ask_at: u64,
     /// When the last accepted packet is fully serialised.
     free: Instant,
+    /// Serialisation time of packets like the last one: nearly all on a link have one size.
+    last: Serialisation,
     delay_ns: u64,
-    overhead_bytes: u32,
-    /// Position in the ring of the first packet that is not known to be fully serialised.
-    serving: usize,
+    /// Bytes of all packets accepted so far, as IP packets.
+    accepted_ip_bytes: u64,
+    /// The same for the packets before `serving`, and for those taken from the ring.
+    served_ip_bytes: u64,
+    /// Position in the ring of the first packet that is not known to be fully serialised; behind the ring's head where
+    /// nobody has asked for long.
+    serving: u64,
+    /// `arrived`, `delivered` and `departed_bytes` are known from the positions and are counted only for `stats` and, in
+    /// debug builds, to check conservation.
     counters: Counters,
+    /// With fewer packets than this waiting or in service there is room; 0 with RED, for which each arrival is a question.
+    ask_from: u64,
+    /// Packets that a question may answer for: [`STRIDE`], or 1 where each needs its coin.
+    stride: u64,
+    /// A fast one.
+    rate: Rate,
+    overhead_bytes: u32,
     loss: LossProcess,
     limit: QueueLimit,
-    /// Layer-2 bytes of the packets in service and waiting.
-    backlog_bytes: u64,
     red: Option<Box<Red>>,
+}
+
+/// A packet length and how long it lasts.
+#[derive(Debug, Clone, Copy)]
+struct Serialisation {
+    ip_bytes: u32,
+    /// In 2^-16 ns.
+    duration: u64,
 }
 
 impl<P: Packet> Fused<P> {
@@ -48,45 +71,55 @@ impl<P: Packet> Fused<P> {
         let red = Red::new(config, rng).map(Box::new);
         let ask_from = match config.queue {
             _ if red.is_some() => 0,
-            QueueLimit::Packets(limit) => limit as usize + 1,
+            QueueLimit::Packets(limit) => u64::from(limit) + 1,
             QueueLimit::Bytes(_) => 1,
-            QueueLimit::Unlimited => usize::MAX,
+            QueueLimit::Unlimited => u64::MAX,
         };
         Some(Self {
-            ask_from,
             ring: Ring::new(),
-            rate,
+            ask_at: 0,
             free: Instant::ZERO,
+            last: Serialisation {
+                ip_bytes: 0,
+                duration: rate.duration_fast(config.overhead_bytes),
+            },
             delay_ns: config.delay_ns,
-            overhead_bytes: config.overhead_bytes,
+            accepted_ip_bytes: 0,
+            served_ip_bytes: 0,
             serving: 0,
             counters: Counters::default(),
+            ask_from,
+            stride: if config.loss == Loss::None { STRIDE } else { 1 },
+            rate,
+            overhead_bytes: config.overhead_bytes,
             loss: LossProcess::new(config.loss, rng.fork("loss")),
             limit: config.queue,
-            backlog_bytes: 0,
             red,
         })
     }
 
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
-        self.counters.arrived += 1;
-        if self.loss.loses() {
-            self.counters.dropped_random += 1;
-            return Verdict::LostRandom;
+        if cfg!(debug_assertions) {
+            self.counters.arrived += 1;
         }
-        let bytes = self.bytes(&packet);
-        if self.ring.len() >= self.ask_from && !self.has_room(now, bytes, &mut packet) {
-            self.counters.dropped_queue += 1;
-            return Verdict::LostQueue;
+        if self.ring.tail() >= self.ask_at {
+            let verdict = self.ask(now, &mut packet);
+            if verdict != Verdict::Queued {
+                return verdict;
+            }
         }
+        let ip_bytes = packet.ip_bytes();
         let start = self.free.max(Instant::from_ns(now));
-        self.free = self.rate.finish_fast(start, bytes);
+        self.free = start.after(self.duration(ip_bytes));
         self.counters.waited(start.ns() - now);
-        self.backlog_bytes += u64::from(bytes);
+        self.accepted_ip_bytes += u64::from(ip_bytes);
         let deliver_ns = self.free.ns() + self.delay_ns;
-        *next_ns = deliver_ns.min(*next_ns);
         self.ring.push(deliver_ns, packet);
+        // Nothing that was there before is later.
+        if *next_ns == u64::MAX {
+            *next_ns = deliver_ns;
+        }
         self.check();
         Verdict::Queued
     }
@@ -97,91 +130,125 @@ impl<P: Packet> Fused<P> {
             return None;
         }
         let position = self.ring.head();
-        let packet = self.ring.pop()?;
-        self.counters.delivered += 1;
-        if position == self.serving {
-            self.serve_next(self.bytes(&packet));
+        let (packet, following_ns) = self.ring.pop()?;
+        *next_ns = following_ns;
+        if position >= self.serving {
+            self.served_ip_bytes += u64::from(packet.ip_bytes());
         }
-        *next_ns = self.ring.next_ns();
+        if cfg!(debug_assertions) {
+            self.counters.delivered += 1;
+        }
         self.check();
         Some(packet)
     }
 
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
         self.advance(now);
-        let propagating = self.ring.len() - self.unsent();
-        let departed_pkts = self.counters.delivered + propagating as u64;
+        let accepted = self.ring.tail();
+        let departed = self.serving;
         let (waiting, waiting_bytes) = (self.waiting(), self.waiting_bytes());
-        self.counters.report(waiting, waiting_bytes, departed_pkts)
+        let counters = &mut self.counters;
+        counters.arrived = accepted + counters.dropped_random + counters.dropped_queue;
+        counters.delivered = self.ring.head();
+        counters.departed_bytes = self.served_ip_bytes + departed * u64::from(self.overhead_bytes);
+        counters.report(waiting, waiting_bytes, departed)
     }
 
     pub(crate) fn in_transit(&self) -> u64 {
-        self.ring.len() as u64
+        self.ring.len()
     }
 
     pub(crate) fn delivered_pkts(&self) -> u64 {
-        self.counters.delivered
+        self.ring.head()
     }
 
-    /// Layer-2 length.
+    /// How long a packet of this length is serialised, in 2^-16 ns.
     #[inline]
-    fn bytes(&self, packet: &P) -> u32 {
-        packet.ip_bytes() + self.overhead_bytes
+    fn duration(&mut self, ip_bytes: u32) -> u64 {
+        if ip_bytes != self.last.ip_bytes {
+            let duration = self.rate.duration_fast(ip_bytes + self.overhead_bytes);
+            self.last = Serialisation { ip_bytes, duration };
+        }
+        self.last.duration
     }
 
-    /// The packet in service, of this length, has ended.
-    #[inline]
-    fn serve_next(&mut self, bytes: u32) {
-        self.backlog_bytes -= u64::from(bytes);
-        self.counters.departed_bytes += u64::from(bytes);
-        self.serving = self.serving.wrapping_add(1);
-    }
-
-    /// Bring `serving` up to date.
-    #[inline]
+    /// Bring `serving` up to date. From one call to the next it passes each packet once.
     fn advance(&mut self, now: u64) {
         let horizon = now + self.delay_ns;
+        self.serving = self.serving.max(self.ring.head());
         while self.serving != self.ring.tail()
             && let Some((deliver_ns, packet)) = self.ring.get(self.serving)
             && deliver_ns <= horizon
         {
-            self.serve_next(self.bytes(packet));
+            self.served_ip_bytes += u64::from(packet.ip_bytes());
+            self.serving += 1;
         }
     }
 
     /// Packets in service and behind it, as of the last `advance`.
-    #[inline]
-    fn unsent(&self) -> usize {
-        self.ring.tail().wrapping_sub(self.serving)
+    fn unsent(&self) -> u64 {
+        self.ring.tail() - self.serving
     }
 
     /// Packets behind the one in service, as of the last `advance`.
     fn waiting(&self) -> usize {
-        self.unsent().saturating_sub(1)
+        // Fits: they are in memory.
+        self.unsent().saturating_sub(1) as usize
     }
 
     /// Their layer-2 bytes.
     fn waiting_bytes(&self) -> u64 {
-        let in_service = if self.unsent() == 0 {
-            None
-        } else {
-            self.ring.get(self.serving)
-        };
-        self.backlog_bytes - in_service.map_or(0, |(_, packet)| u64::from(self.bytes(packet)))
+        if self.unsent() == 0 {
+            return 0;
+        }
+        let in_service = self.ring.get(self.serving);
+        let in_service_bytes = in_service.map_or(0, |(_, packet)| u64::from(packet.ip_bytes()));
+        let ip_bytes = self.accepted_ip_bytes - self.served_ip_bytes - in_service_bytes;
+        ip_bytes + self.waiting() as u64 * u64::from(self.overhead_bytes)
     }
 
-    /// Whether the queue takes this packet now; RED may mark it.
-    #[inline]
-    fn has_room(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
-        self.advance(now);
-        self.unsent() < self.ask_from || self.admit(now, bytes, packet)
+    /// The decision on an arrival that is not accepted as a matter of course; RED may mark it. Where it is accepted there
+    /// is room in the ring.
+    #[inline(never)]
+    fn ask(&mut self, now: u64, packet: &mut P) -> Verdict {
+        if self.loss.loses() {
+            self.counters.dropped_random += 1;
+            return Verdict::LostRandom;
+        }
+        let strides = [self.stride, 1];
+        let sure = strides
+            .into_iter()
+            .find(|&more| self.has_room_for(more, now))
+            .unwrap_or(0);
+        if sure == 0 && !self.admit(now, packet) {
+            self.counters.dropped_queue += 1;
+            return Verdict::LostQueue;
+        }
+        if self.ring.is_full() {
+            self.ring.grow();
+        }
+        self.ask_at = (self.ring.tail() + sure).min(self.ring.end());
+        Verdict::Queued
+    }
+
+    /// Whether `more` packets that arrived now would be accepted by their number alone: the one that is `ask_from` before
+    /// the last of them is fully serialised.
+    fn has_room_for(&self, more: u64, now: u64) -> bool {
+        let last = self.ring.tail() + more - 1;
+        let Some(before) = last.checked_sub(self.ask_from) else {
+            return true;
+        };
+        let is_past = |(deliver_ns, _)| deliver_ns <= now + self.delay_ns;
+        before < self.ring.head()
+            || before < self.ring.tail() && self.ring.get(before).is_some_and(is_past)
     }
 
     /// The decision that needs more than the number of packets.
-    #[inline(never)]
-    fn admit(&mut self, now: u64, bytes: u32, packet: &mut P) -> bool {
+    fn admit(&mut self, now: u64, packet: &mut P) -> bool {
+        self.advance(now);
         let idle = self.unsent() == 0;
         let waiting = self.waiting();
+        let bytes = packet.ip_bytes() + self.overhead_bytes;
         let room = idle
             || self
                 .limit
@@ -201,6 +268,6 @@ impl<P: Packet> Fused<P> {
 
     #[inline]
     fn check(&self) {
-        self.counters.check(self.ring.len() as u64);
+        self.counters.check(self.ring.len());
     }
 }

@@ -104,7 +104,15 @@ impl Counters {
     #[inline]
     fn waited(&mut self, wait_ns: u64) {
         self.queue_delay_sum_ns += wait_ns;
-        self.queue_delay_max_ns = self.queue_delay_max_ns.max(wait_ns);
+        // A branch, as it is seldom taken and spares a store.
+        if wait_ns > self.queue_delay_max_ns {
+            self.longest_wait(wait_ns);
+        }
+    }
+
+    #[cold]
+    fn longest_wait(&mut self, wait_ns: u64) {
+        self.queue_delay_max_ns = wait_ns;
     }
 
     /// Packet conservation: what arrived was delivered, was dropped, or is `elsewhere`: still on the link, or counted in

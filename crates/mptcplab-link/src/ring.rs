@@ -1,7 +1,8 @@
 //! A growing ring buffer of packets with due times, for the fused machine.
 //!
-//! Unlike `VecDeque` its capacity is a power of two, positions count up for ever and are masked, and an empty slot is
-//! recognised by its due time, so that the time of the next delivery is one load without a test for an empty ring.
+//! Unlike `VecDeque` its capacity is a power of two, positions count up for ever and are masked, an empty slot is
+//! recognised by its due time, so that the time of the next delivery is one load without a test for an empty ring, and it
+//! grows only when told to, so that its owner can look for room together with other things.
 
 use std::num::NonZeroU64;
 
@@ -10,9 +11,33 @@ const INITIAL_SLOTS: usize = 4;
 
 #[derive(Debug)]
 struct Slot<P> {
-    /// Due time plus one: the niche that lets `Option<Slot>` be as large as `Slot`.
-    due_plus_one: NonZeroU64,
+    due: Due,
     packet: P,
+}
+
+/// A due time below 2^62 ns, with the niche that lets `Option<Slot>` be as large as `Slot`: twice the time plus one.
+#[derive(Debug, Clone, Copy)]
+struct Due(NonZeroU64);
+
+impl Due {
+    #[inline]
+    fn new(ns: u64) -> Self {
+        debug_assert!(ns < 1 << 62, "due at {ns} ns");
+        Self(NonZeroU64::MIN | ns << 1)
+    }
+
+    #[inline]
+    fn ns(self) -> u64 {
+        self.0.get() >> 1
+    }
+
+    /// Of the slot at the head: `u64::MAX` if it is empty. Without a branch: 0 stands for `None`, and 0 - 1 stays -1
+    /// when it is halved.
+    #[inline]
+    fn next_ns(due: Option<Self>) -> u64 {
+        let twice = due.map_or(0, |due| due.0.get()).wrapping_sub(1);
+        (twice.cast_signed() >> 1).cast_unsigned()
+    }
 }
 
 /// First in, first out; due times must not decrease.
@@ -20,8 +45,8 @@ struct Slot<P> {
 pub(crate) struct Ring<P> {
     /// A power of two; the slots at positions `head..tail` (masked) are filled, the others are not.
     slots: Vec<Option<Slot<P>>>,
-    head: usize,
-    tail: usize,
+    head: u64,
+    tail: u64,
 }
 
 impl<P> Ring<P> {
@@ -34,74 +59,78 @@ impl<P> Ring<P> {
     }
 
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.tail.wrapping_sub(self.head)
+    pub(crate) fn len(&self) -> u64 {
+        self.tail - self.head
     }
 
     /// Position of the oldest packet, or of the next one to come; positions count up for ever.
     #[inline]
-    pub(crate) fn head(&self) -> usize {
+    pub(crate) fn head(&self) -> u64 {
         self.head
     }
 
     /// Position of the next packet to come.
     #[inline]
-    pub(crate) fn tail(&self) -> usize {
+    pub(crate) fn tail(&self) -> u64 {
         self.tail
     }
 
-    /// Append a packet that is due at this time.
+    /// Whether [`grow`](Self::grow) must come before the next [`push`](Self::push).
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() == self.slots.len() as u64
+    }
+
+    /// Position of the first packet that would not fit, if none were taken.
+    pub(crate) fn end(&self) -> u64 {
+        self.head + self.slots.len() as u64
+    }
+
+    /// Append a packet that is due at this time; there must be room.
     #[inline]
     pub(crate) fn push(&mut self, due_ns: u64, packet: P) {
-        if self.len() == self.slots.len() {
-            self.grow();
-        }
+        debug_assert!(!self.is_full(), "no room");
         let index = self.index(self.tail);
         self.slots[index] = Some(Slot {
-            due_plus_one: NonZeroU64::MIN.saturating_add(due_ns),
+            due: Due::new(due_ns),
             packet,
         });
-        self.tail = self.tail.wrapping_add(1);
+        self.tail += 1;
     }
 
-    /// Take the oldest packet.
+    /// Take the oldest packet; with it comes the due time of the next one, `u64::MAX` if there is none.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<P> {
-        let index = self.index(self.head);
-        let slot = self.slots[index].take()?;
-        self.head = self.head.wrapping_add(1);
-        Some(slot.packet)
-    }
-
-    /// Due time of the oldest packet, `u64::MAX` if there is none.
-    #[inline]
-    pub(crate) fn next_ns(&self) -> u64 {
-        let slot = &self.slots[self.index(self.head)];
-        slot.as_ref()
-            .map_or(0, |slot| slot.due_plus_one.get())
-            .wrapping_sub(1)
+    pub(crate) fn pop(&mut self) -> Option<(P, u64)> {
+        let slots = self.slots.as_mut_slice();
+        let mask = slots.len() - 1;
+        let slot = slots[self.head as usize & mask].take()?;
+        self.head += 1;
+        let next = &slots[self.head as usize & mask];
+        Some((
+            slot.packet,
+            Due::next_ns(next.as_ref().map(|slot| slot.due)),
+        ))
     }
 
     /// Due time and packet at a position, if there is one.
     #[inline]
-    pub(crate) fn get(&self, position: usize) -> Option<(u64, &P)> {
+    pub(crate) fn get(&self, position: u64) -> Option<(u64, &P)> {
         let slot = self.slots[self.index(position)].as_ref()?;
-        Some((slot.due_plus_one.get() - 1, &slot.packet))
+        Some((slot.due.ns(), &slot.packet))
     }
 
     #[inline]
-    fn index(&self, position: usize) -> usize {
-        position & (self.slots.len() - 1)
+    fn index(&self, position: u64) -> usize {
+        position as usize & (self.slots.len() - 1)
     }
 
+    /// Make room for as many packets again.
     #[cold]
-    fn grow(&mut self) {
+    pub(crate) fn grow(&mut self) {
         let mut larger = Self {
             slots: empty(2 * self.slots.len()),
             ..*self
         };
-        for position in 0..self.slots.len() {
-            let position = self.head.wrapping_add(position);
+        for position in self.head..self.end() {
             let (from, to) = (self.index(position), larger.index(position));
             larger.slots[to] = self.slots[from].take();
         }
@@ -127,6 +156,9 @@ mod tests {
             // Grows and shrinks, through several doublings, and is empty now and then.
             for _ in 0..(round * 7) % 23 {
                 due += round % 3;
+                if ring.is_full() {
+                    ring.grow();
+                }
                 ring.push(due, Box::new(round));
                 model.push_back((due, round));
             }
@@ -136,32 +168,19 @@ mod tests {
                 (round * 5) as usize % 21
             };
             for _ in 0..takes {
-                assert_eq!(
-                    ring.next_ns(),
-                    model.front().map_or(u64::MAX, |(due, _)| *due)
-                );
-                assert_eq!(ring.pop().map(|b| *b), model.pop_front().map(|(_, r)| r));
+                let expected = model
+                    .pop_front()
+                    .map(|(_, round)| (round, model.front().map_or(u64::MAX, |(due, _)| *due)));
+                assert_eq!(ring.pop().map(|(b, next)| (*b, next)), expected);
             }
-            assert_eq!(ring.len(), model.len());
+            assert_eq!(ring.len(), model.len() as u64);
             for (i, expected) in model.iter().enumerate() {
-                let (due, packet) = ring.get(ring.head() + i).expect("filled");
+                let (due, packet) = ring.get(ring.head() + i as u64).expect("filled");
                 assert_eq!((due, **packet), *expected);
             }
             assert_eq!(ring.tail(), ring.head() + ring.len());
         }
         assert!(ring.slots.len() >= 128 && ring.slots.len().is_power_of_two());
-    }
-
-    #[test]
-    fn positions_may_wrap() {
-        let mut ring = Ring::new();
-        (ring.head, ring.tail) = (usize::MAX - 1, usize::MAX - 1);
-        (1..=9).for_each(|i| ring.push(i, i));
-        assert_eq!(
-            (1..=9).map_while(|_| ring.pop()).collect::<Vec<_>>(),
-            (1..=9).collect::<Vec<_>>()
-        );
-        assert_eq!((ring.len(), ring.next_ns()), (0, u64::MAX));
     }
 
     #[test]

@@ -69,23 +69,23 @@ impl Rate {
         }
     }
 
-    /// Whether [`finish_fast`](Self::finish_fast) may be used.
+    /// Whether [`duration_fast`](Self::duration_fast) may be used.
     pub(crate) fn is_fast(self) -> bool {
         self.byte_q48 != 0
     }
 
-    /// [`finish`](Self::finish) for a fast rate: a multiplication instead of a division.
+    /// How long `bytes` last at a fast rate, in 2^-16 ns: a multiplication instead of a division.
     #[inline]
-    pub(crate) fn finish_fast(self, start: Instant, bytes: u32) -> Instant {
+    pub(crate) fn duration_fast(self, bytes: u32) -> u64 {
         let product = u128::from(self.byte_q48) * u128::from(bytes);
-        // A duration of 2^32 bytes is below 2^64: byte_q48 has 64 bits.
-        start.after(((product + (1 << 31)) >> 32) as u64)
+        // 2^32 bytes last less than 2^64: byte_q48 has 64 bits.
+        ((product + (1 << 31)) >> 32) as u64
     }
 
     /// When a transmission of `bytes` that starts at `start` ends.
     pub(crate) fn finish(self, start: Instant, bytes: u32) -> Instant {
         if self.is_fast() {
-            self.finish_fast(start, bytes)
+            start.after(self.duration_fast(bytes))
         } else {
             self.finish_work(start, work(bytes))
         }
