@@ -36,7 +36,7 @@ impl Due {
     #[inline]
     fn next_ns(due: Option<Self>) -> u64 {
         let twice = due.map_or(0, |due| due.0.get()).wrapping_sub(1);
-        (twice.cast_signed() >> 1).cast_unsigned()
+        ((twice as i64) >> 1) as u64
     }
 }
 
