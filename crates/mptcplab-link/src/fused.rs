@@ -99,16 +99,29 @@ impl<P: Packet> Fused<P> {
     }
 
     #[inline]
-    pub(crate) fn enqueue(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+    pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
         if cfg!(debug_assertions) {
             self.counters.arrived += 1;
         }
-        if self.ring.tail() >= self.ask_at {
-            let verdict = self.ask(now, &mut packet);
-            if verdict != Verdict::Queued {
-                return verdict;
-            }
+        if self.ring.tail() < self.ask_at {
+            self.accept(now, packet, next_ns)
+        } else {
+            self.ask_and_accept(now, packet, next_ns)
         }
+    }
+
+    /// Out of line, and with a packet of its own: so the usual case moves its packet once.
+    #[inline(never)]
+    fn ask_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+        match self.ask(now, &mut packet) {
+            Verdict::Queued => self.accept(now, packet, next_ns),
+            lost => lost,
+        }
+    }
+
+    /// The queue and the ring have room.
+    #[inline]
+    fn accept(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
         let ip_bytes = packet.ip_bytes();
         let start = self.free.max(Instant::from_ns(now));
         self.free = start.after(self.duration(ip_bytes));
@@ -166,10 +179,15 @@ impl<P: Packet> Fused<P> {
     #[inline]
     fn duration(&mut self, ip_bytes: u32) -> u64 {
         if ip_bytes != self.last.ip_bytes {
-            let duration = self.rate.duration_fast(ip_bytes + self.overhead_bytes);
-            self.last = Serialisation { ip_bytes, duration };
+            self.remember(ip_bytes);
         }
         self.last.duration
+    }
+
+    #[cold]
+    fn remember(&mut self, ip_bytes: u32) {
+        let duration = self.rate.duration_fast(ip_bytes + self.overhead_bytes);
+        self.last = Serialisation { ip_bytes, duration };
     }
 
     /// Bring `serving` up to date. From one call to the next it passes each packet once.
@@ -209,7 +227,6 @@ impl<P: Packet> Fused<P> {
 
     /// The decision on an arrival that is not accepted as a matter of course; RED may mark it. Where it is accepted there
     /// is room in the ring.
-    #[inline(never)]
     fn ask(&mut self, now: u64, packet: &mut P) -> Verdict {
         if self.loss.loses() {
             self.counters.dropped_random += 1;
