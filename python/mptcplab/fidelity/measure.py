@@ -149,7 +149,7 @@ def cubic_window_curve(results: Results) -> Finding:
 def _instructive(epoch: cubic.Epoch) -> float:
     """Long epochs make good pictures, above all those that the curve and W_est share."""
     curved = float(np.mean(epoch.curve >= epoch.estimate))
-    return float(epoch.seconds[-1]) * (0.1 + min(curved, 1 - curved))
+    return float(epoch.seconds[-1]) * (0.5 + min(curved, 1 - curved))
 
 
 # --- Multipath --------------------------------------------------------------------------------------
