@@ -252,7 +252,12 @@ def _split(values: list[str] | None) -> list[str] | None:
     """`a,b` and repeated options mean the same."""
     if values is None:
         return None
-    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if not found:
+        from mptcplab.errors import MptcplabError, with_hint
+
+        raise MptcplabError(with_hint(f"no name in this list: {','.join(values)!r}", "such as lia,olia"))
+    return found
 
 
 def _pairs(settings: list[str] | None) -> dict[str, str] | None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mptcplab.errors import OutputError, with_hint
 from mptcplab.report.tables import Table
 from mptcplab.report.text import NOT_APPLICABLE
 
@@ -27,11 +28,18 @@ def pages() -> dict[str, str]:
 
 def write_pages(directory: Path) -> list[Path]:
     """Write the pages that are not up to date; return them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    stale = stale_pages(directory)
-    texts = pages()
-    for path in stale:
-        path.write_text(texts[path.name], encoding="utf-8")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        stale = stale_pages(directory)
+        texts = pages()
+        for path in stale:
+            path.write_text(texts[path.name], encoding="utf-8")
+    except OSError as error:
+        raise OutputError(
+            with_hint(
+                f"cannot write the pages: {error.filename or directory}: {error.strerror}", "choose another --out"
+            )
+        ) from error
     return stale
 
 
@@ -170,6 +178,7 @@ def _trace_page() -> str:
     parts = [
         "# Trace",
         "A results directory holds one Parquet file per table. Counters are cumulative since the start of the run. "
+        "Rows of one flow, subflow or link are in time order; rows of different ones are in no order to rely on. "
         "Each column carries its unit and meaning as metadata (`unit`, `doc`).",
     ]
     for table in tables:

@@ -96,5 +96,7 @@ def _make_parents(parent: Path) -> list[Path]:
     try:
         parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot create output directory: {parent}: {error.strerror}") from error
+        raise OutputError(
+            with_hint(f"cannot create output directory: {parent}: {error.strerror}", "choose another --out")
+        ) from error
     return missing

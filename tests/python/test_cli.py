@@ -131,6 +131,54 @@ ERRORS = {
         ("run", "two-paths.toml", "--cc", "oliaa"),
         r"error: .*oliaa.*\n\nhint: .*olia.*\n",
     ),
+    "a directory as scenario": (
+        ("run", "full"),
+        r"error: full: cannot be read: Is a directory.*\n\nhint: give the path of a scenario file .*\n",
+    ),
+    "not TOML": (
+        ("check", "full/thesis.tex"),
+        r"error: full/thesis\.tex:1:\d+: not TOML: .*\n\nhint: .*\n",
+    ),
+    "empty list": (
+        ("run", "two-paths.toml", "--cc", ", "),
+        r"error: no name in this list: ', '\n\nhint: such as lia,olia\n",
+    ),
+    "algorithm named twice": (
+        ("run", "two-paths.toml", "--cc", "lia", "--cc", "lia"),
+        r"error: command line: cc: \"lia\" is in the list twice\n\nhint: .*\n",
+    ),
+    "no repetitions": (
+        ("run", "two-paths.toml", "--reps", "0"),
+        r"error: Invalid value for '--reps': .*1.*\n\nhint: .*--help.*\n",
+    ),
+    "negative threads": (
+        ("run", "two-paths.toml", "--jobs", "-1"),
+        r"error: Invalid value for '--jobs': .*0.*\n\nhint: .*--help.*\n",
+    ),
+    "duration without unit": (
+        ("run", "two-paths.toml", "--duration", "3"),
+        r"error: command line: duration: \"3\" is not a duration\n\nhint: write \"3 s\"\n",
+    ),
+    "unknown key in an override": (
+        ("run", "two-paths.toml", "--set", 'links.B.rat="9 Mbit/s"'),
+        r"error: command line: links\.B\.rat: .*\n\nhint: did you mean \"rate\"\?\n",
+    ),
+    "output below a file": (
+        ("run", "two-paths.toml", "--out", "full/thesis.tex/o"),
+        r"error: cannot create output directory: full/thesis\.tex: .*\n\nhint: choose another --out\n",
+    ),
+    "pages into a file": (
+        ("docs", "--out", "two-paths.toml"),
+        r"error: cannot write the pages: two-paths\.toml: File exists\n\nhint: choose another --out\n",
+    ),
+    "a file as results": (
+        ("report", "two-paths.toml"),
+        r"error: no such results directory: two-paths\.toml\n\nhint: .*\n",
+    ),
+    "scenario as vectors": (
+        ("vectors", "two-paths.toml"),
+        r"error: not a vector file: two-paths\.toml: .*",
+    ),
     "bad override": (
         ("run", "two-paths.toml", "--set", "links.B.rate"),
         r"error: --set needs KEY=VALUE: 'links\.B\.rate'\n\nhint: such as --set .*\n",

@@ -51,7 +51,9 @@ def test_the_page_fetches_nothing(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=2)
     page = results.report(figures=False).read_text()
     visible = page[: page.index('<script type="application/json"')] + page[page.rindex("<script>") :]
-    assert not re.search(r"""(?:src|href)\s*=|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible)
+    assert not re.search(
+        r"""(?:src|href)\s*=|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible
+    )
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
     assert "default-src 'none'" in policy[1]
