@@ -4,10 +4,11 @@
 //!
 //! Keys override the scenario's, for example `sample=off` or `duration="20 s"`. Prints one line of
 //! `name=value` pairs. CPU time and peak memory are the process's own, from /proc; the CPU time is that of
-//! the simulation alone, without start-up and reading the scenario.
+//! the simulation alone, without start-up and reading the scenario. Samples are taken but not written.
 
 use mptcplab_scenario::{Overrides, load};
-use mptcplab_sim::{Control, Outcome, simulate};
+use mptcplab_sim::{Control, simulate_streaming};
+use mptcplab_trace::Tables;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -42,23 +43,29 @@ fn measure() -> Result<String, String> {
     let sweep = load(Path::new(&file), &overrides).map_err(|e| e.to_string())?;
     let run = sweep.runs.first().ok_or("the scenario has no run")?;
     let before = cpu_seconds();
-    let outcome = simulate(run, &Control::default()).map_err(|e| format!("{file}: {e}"))?;
+    let mut delivered = 0;
+    let outcome = simulate_streaming(run, &Control::default(), &mut |tables| {
+        delivered += delivered_at_end(run.duration_ns, tables);
+        tables.clear();
+        true
+    })
+    .map_err(|e| format!("{file}: {e}"))?;
+    delivered += delivered_at_end(run.duration_ns, &outcome.tables);
     Ok(format!(
         "hops={} events={} cpu_s={:.4} peak_mb={:.2} goodput_mbps={:.1}",
         outcome.packet_hops,
         outcome.events,
         cpu_seconds() - before,
-        peak_memory_mb() - trace_mb(&outcome),
-        goodput_mbps(run.duration_ns, &outcome),
+        peak_memory_mb(),
+        delivered as f64 * 8e3 / run.duration_ns as f64,
     ))
 }
 
-/// Goodput of all flows over the whole run: shows that the workload is what it should be.
-fn goodput_mbps(duration_ns: u64, outcome: &Outcome) -> f64 {
-    let flow = &outcome.tables.flow;
-    let at_end = (0..flow.len()).filter(|&i| flow.t_ns[i] == duration_ns);
-    let bytes: u64 = at_end.map(|i| flow.delivered_bytes[i]).sum();
-    bytes as f64 * 8e3 / duration_ns as f64
+/// Bytes that the flows had delivered at the end of the run: shows that the workload is what it should be.
+fn delivered_at_end(end_ns: u64, tables: &Tables) -> u64 {
+    let flow = &tables.flow;
+    let at_end = (0..flow.len()).filter(|&i| flow.t_ns[i] == end_ns);
+    at_end.map(|i| flow.delivered_bytes[i]).sum()
 }
 
 /// CPU time of this process's first thread, which does all the work.
@@ -83,12 +90,4 @@ fn peak_memory_mb() -> f64 {
         .nth(1)
         .and_then(|kb| kb.parse::<f64>().ok());
     kb.unwrap_or(f64::NAN) / 1024.0
-}
-
-/// The trace is the result, not the simulator's state.
-fn trace_mb(outcome: &Outcome) -> f64 {
-    let t = &outcome.tables;
-    // Bytes per row: the columns' widths.
-    let bytes = t.flow.len() * 68 + t.subflow.len() * 149 + t.link.len() * 96 + t.event.len() * 29;
-    bytes as f64 / 1048576.0
 }

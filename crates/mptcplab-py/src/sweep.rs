@@ -7,7 +7,7 @@
 use crate::panics;
 use crate::record::record;
 use mptcplab_scenario::Sweep;
-use mptcplab_sim::{Control, SimError, simulate};
+use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
 use mptcplab_trace::parquet::{EncodedRun, Encoder, TraceError, TraceWriter};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -140,7 +140,20 @@ impl Team<'_> {
                 .map(|(key, value)| format!("{key} = {value}, "));
             format!("{}repetition {}", axes.collect::<String>(), run.rep)
         };
-        let simulated = panics::catch(|| simulate(run, &self.control));
+        let mut encoder = self
+            .encoder
+            .start(record(self.sweep, run, &Outcome::default()));
+        let mut failed = None;
+        let simulated = panics::catch(|| {
+            simulate_streaming(run, &self.control, &mut |tables| {
+                failed = encoder.write(tables).err();
+                tables.clear();
+                failed.is_none()
+            })
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
         let outcome = match simulated {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(SimError::Cancelled)) => return Err(SweepError::Cancelled),
@@ -159,9 +172,8 @@ impl Team<'_> {
                 });
             }
         };
-        let encoded = self
-            .encoder
-            .encode(record(self.sweep, run, &outcome), &outcome.tables)?;
+        encoder.write(&outcome.tables)?;
+        let encoded = encoder.finish(record(self.sweep, run, &outcome))?;
         Ok(Finished {
             encoded,
             events: outcome.events,

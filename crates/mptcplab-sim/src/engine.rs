@@ -11,10 +11,9 @@ use crate::sample::SampleClock;
 use crate::sender::{Phase, Sender};
 use crate::traffic;
 use crate::udp::UdpSource;
-use crate::{Control, SimError};
+use crate::{Caller, SimError};
 use mptcplab_link::rng::Rng;
 use mptcplab_trace::EventKind;
-use std::sync::atomic::Ordering;
 
 /// Events between looks at the caller's control block.
 const CONTROL_EVERY: u64 = 1 << 16;
@@ -75,8 +74,7 @@ impl Engine {
         &mut self,
         end: u64,
         clock: &mut SampleClock,
-        control: &Control,
-        share: u64,
+        caller: &mut Caller<'_>,
     ) -> Result<(), SimError> {
         let mut reported = 0;
         let mut sample_at = clock.next();
@@ -87,6 +85,7 @@ impl Engine {
             if at > sample_at {
                 self.sample_until(at.min(end + 1), clock);
                 sample_at = clock.next();
+                caller.offer(&mut self.world.rec.tables)?;
             }
             if at > end {
                 break;
@@ -99,19 +98,12 @@ impl Engine {
                 self.on_timer();
             }
             if self.events % CONTROL_EVERY == 0 {
-                if control.cancel.load(Ordering::Relaxed) {
-                    return Err(SimError::Cancelled);
-                }
-                control
-                    .simulated_ns
-                    .fetch_add((self.world.now - reported) / share, Ordering::Relaxed);
+                caller.report(self.world.now - reported)?;
                 reported = self.world.now;
             }
         }
         self.world.now = end;
-        control
-            .simulated_ns
-            .fetch_add((end - reported) / share, Ordering::Relaxed);
+        caller.report(end - reported)?;
         if cfg!(debug_assertions) {
             self.world.net.check_conservation(end);
         }

@@ -27,7 +27,7 @@ mod udp;
 use mptcplab_scenario::{Run, Transport};
 use mptcplab_trace::Tables;
 use sample::SampleClock;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a run leaves besides its samples.
 #[derive(Debug, Clone, Default)]
@@ -62,17 +62,92 @@ pub enum SimError {
     Unsupported(String),
 }
 
-/// Simulate one run.
+/// Simulate one run and keep all its samples in memory.
 ///
 /// # Errors
 /// [`SimError::Cancelled`] when `control.cancel` is set, [`SimError::Unsupported`] for a scenario beyond the engine's limits.
 pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
+    let mut tables = Tables::default();
+    reserve_samples(run, &mut tables);
+    simulate_parts(
+        run,
+        tables,
+        Caller {
+            control,
+            share: 1,
+            sink: None,
+        },
+    )
+}
+
+/// Simulate one run and hand its samples over as they come, some thousand rows at a time, so that a long run
+/// of many flows needs no more memory than a short one. `sink` takes the rows and clears the tables; false
+/// stops the run. The outcome holds the rows that were left at the end.
+///
+/// # Errors
+/// As [`simulate`]; [`SimError::Cancelled`] also when `sink` says stop.
+pub fn simulate_streaming(
+    run: &Run,
+    control: &Control,
+    sink: &mut dyn FnMut(&mut Tables) -> bool,
+) -> Result<Outcome, SimError> {
+    simulate_parts(
+        run,
+        Tables::default(),
+        Caller {
+            control,
+            share: 1,
+            sink: Some(sink),
+        },
+    )
+}
+
+/// What the engine tells and asks its caller while it runs.
+struct Caller<'a> {
+    control: &'a Control,
+    /// Parts of the topology: each contributes its share of the simulated time.
+    share: u64,
+    sink: Option<&'a mut dyn FnMut(&mut Tables) -> bool>,
+}
+
+/// Rows that make a piece worth handing over, and still fit the cache.
+const SINK_ROWS: usize = 8192;
+
+impl Caller<'_> {
+    /// Count simulated time and look whether to stop.
+    fn report(&self, simulated_ns: u64) -> Result<(), SimError> {
+        self.control
+            .simulated_ns
+            .fetch_add(simulated_ns / self.share, Ordering::Relaxed);
+        if self.control.cancel.load(Ordering::Relaxed) {
+            return Err(SimError::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Hand over the rows if there are enough.
+    fn offer(&mut self, tables: &mut Tables) -> Result<(), SimError> {
+        let full = tables.len() >= SINK_ROWS;
+        let go_on = match self.sink.as_mut().filter(|_| full) {
+            Some(sink) => sink(tables),
+            None => true,
+        };
+        if go_on {
+            Ok(())
+        } else {
+            Err(SimError::Cancelled)
+        }
+    }
+}
+
+fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<Outcome, SimError> {
     let parts = topology::parts(run);
+    caller.share = parts.len().max(1) as u64;
     let mut outcome = Outcome {
+        tables,
         subflow_cc: vec![Vec::new(); run.flows.len()],
         ..Outcome::default()
     };
-    reserve_samples(run, &mut outcome.tables);
     for part in &parts {
         let mut engine = assemble::engine(run, part)?;
         // One set of tables for all parts: rows are written once and never moved.
@@ -80,7 +155,7 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
         // Links without flows are sampled at the fixed times only.
         let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
         let mut clock = SampleClock::new(run, interval);
-        engine.run(run.duration_ns, &mut clock, control, parts.len() as u64)?;
+        engine.run(run.duration_ns, &mut clock, &mut caller)?;
         for conn in &engine.conns {
             let names = engine.senders[conn.subflows.clone()]
                 .iter()

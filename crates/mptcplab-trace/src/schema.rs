@@ -63,6 +63,8 @@ macro_rules! table {
             /// The columns' values, in the order of [`Self::COLUMNS`].
             #[must_use]
             pub fn values(&self) -> Vec<Values<'_>> { vec![$(Values::from(&self.$col),)*] }
+            /// Remove all rows; the room stays.
+            pub fn clear(&mut self) { $(self.$col.clear();)* }
             /// Make room for this many more rows, so that filling them moves nothing.
             pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
         }
@@ -228,4 +230,26 @@ pub struct Tables {
     pub link: LinkTable,
     /// Events.
     pub event: EventTable,
+}
+
+impl Tables {
+    /// Rows of all tables.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.flow.len() + self.subflow.len() + self.link.len() + self.event.len()
+    }
+
+    /// Whether no table has a row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Remove all rows; the room stays.
+    pub fn clear(&mut self) {
+        self.flow.clear();
+        self.subflow.clear();
+        self.link.clear();
+        self.event.clear();
+    }
 }

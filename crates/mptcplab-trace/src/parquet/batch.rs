@@ -24,6 +24,27 @@ struct Part<'a> {
     values: Vec<Values<'a>>,
 }
 
+impl Part<'_> {
+    /// The rows in the order in which they are written: samples of one flow, subflow or link stand together
+    /// (in time order), because then neighbours differ little and delta encoding makes them small.
+    fn order(&self) -> Vec<usize> {
+        let rows = self.values.first().map_or(0, Values::len);
+        let mut order: Vec<usize> = (0..rows).collect();
+        if self.name == EventTable::NAME {
+            return order;
+        }
+        for (column, values) in self.columns.iter().zip(&self.values).rev() {
+            if matches!(
+                meaning(self.name, column),
+                Meaning::Flow | Meaning::Subflow | Meaning::Link
+            ) {
+                order.sort_by_key(|&row| values.get(row));
+            }
+        }
+        order
+    }
+}
+
 fn parts(tables: &Tables) -> [Part<'_>; 4] {
     [
         Part {
@@ -248,39 +269,43 @@ impl Names {
     }
 
     fn sampled_batch(&self, part: &Part<'_>, schema: SchemaRef) -> Result<RecordBatch, TraceError> {
-        let rows = part.values.first().map_or(0, Values::len);
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from_value(self.run, rows))];
+        let order = part.order();
+        let mut arrays: Vec<ArrayRef> =
+            vec![Arc::new(UInt32Array::from_value(self.run, order.len()))];
         let mut previous = None;
         for (column, values) in part.columns.iter().zip(&part.values) {
             let names = match meaning(part.name, column) {
                 Meaning::Number => {
-                    arrays.push(numbers(values, None));
+                    arrays.push(numbers(values, &order, None));
                     None
                 }
                 Meaning::NumberOrNull(null) => {
-                    arrays.push(numbers(values, Some(null)));
+                    arrays.push(numbers(values, &order, Some(null)));
                     None
                 }
-                Meaning::Flow => {
-                    Some((&self.flow, self.keys(values, |_, v| within(v, &self.flow))))
-                }
-                Meaning::Link => {
-                    Some((&self.link, self.keys(values, |_, v| within(v, &self.link))))
-                }
+                Meaning::Flow => Some((
+                    &self.flow,
+                    keys(values, &order, |_, v| within(v, &self.flow)),
+                )),
+                Meaning::Link => Some((
+                    &self.link,
+                    keys(values, &order, |_, v| within(v, &self.link)),
+                )),
                 Meaning::State => Some((
                     &self.state,
-                    self.keys(values, |_, v| within(v, &self.state)),
+                    keys(values, &order, |_, v| within(v, &self.state)),
                 )),
-                Meaning::Kind => {
-                    Some((&self.kind, self.keys(values, |_, v| within(v, &self.kind))))
-                }
+                Meaning::Kind => Some((
+                    &self.kind,
+                    keys(values, &order, |_, v| within(v, &self.kind)),
+                )),
                 Meaning::Subflow => {
                     let flows: Option<Values<'_>> = previous;
                     let key = |row: usize, v: usize| {
                         let flow = usize::try_from(flows?.get(row)).ok()?;
                         self.subflow_keys.get(flow)?.get(v).copied()
                     };
-                    Some((&self.subflow, self.keys(values, key)))
+                    Some((&self.subflow, keys(values, &order, key)))
                 }
             };
             if let Some((dictionary, keys)) = names {
@@ -301,29 +326,30 @@ impl Names {
         // Invariant: the schema is made from the same declarations; `push` keeps all columns equally long.
         Ok(RecordBatch::try_new(schema, arrays).expect("columns match their schema"))
     }
+}
 
-    /// Dictionary keys of a column; -1 becomes null. The error is the row whose value has no key.
-    fn keys(
-        &self,
-        values: &Values<'_>,
-        key: impl Fn(usize, usize) -> Option<u32>,
-    ) -> Result<UInt32Array, usize> {
-        let mut has_null = false;
-        let keys: Vec<u32> = (0..values.len())
-            .map(|row| match values.get(row) {
-                -1 => {
-                    has_null = true;
-                    Ok(0)
-                }
-                value => usize::try_from(value)
-                    .ok()
-                    .and_then(|value| key(row, value))
-                    .ok_or(row),
-            })
-            .collect::<Result<_, _>>()?;
-        let nulls = has_null.then(|| nulls(values.len(), |row| values.get(row) != -1));
-        Ok(UInt32Array::new(keys.into(), nulls))
-    }
+/// Dictionary keys of a column; -1 becomes null. The error is the row whose value has no key.
+fn keys(
+    values: &Values<'_>,
+    order: &[usize],
+    key: impl Fn(usize, usize) -> Option<u32>,
+) -> Result<UInt32Array, usize> {
+    let mut has_null = false;
+    let keys: Vec<u32> = order
+        .iter()
+        .map(|&row| match values.get(row) {
+            -1 => {
+                has_null = true;
+                Ok(0)
+            }
+            value => usize::try_from(value)
+                .ok()
+                .and_then(|value| key(row, value))
+                .ok_or(row),
+        })
+        .collect::<Result<_, _>>()?;
+    let nulls = has_null.then(|| nulls(order, |row| values.get(row) != -1));
+    Ok(UInt32Array::new(keys.into(), nulls))
 }
 
 fn within(value: usize, dictionary: &StringArray) -> Option<u32> {
@@ -331,29 +357,32 @@ fn within(value: usize, dictionary: &StringArray) -> Option<u32> {
     (value < dictionary.len()).then_some(value as u32)
 }
 
-fn nulls(len: usize, is_valid: impl FnMut(usize) -> bool) -> NullBuffer {
-    NullBuffer::new(BooleanBuffer::collect_bool(len, is_valid))
+fn nulls(order: &[usize], is_valid: impl Fn(usize) -> bool) -> NullBuffer {
+    NullBuffer::new(BooleanBuffer::collect_bool(order.len(), |at| {
+        is_valid(order[at])
+    }))
 }
 
-fn numbers(values: &Values<'_>, null: Option<u64>) -> ArrayRef {
+fn numbers(values: &Values<'_>, order: &[usize], null: Option<u64>) -> ArrayRef {
     match values {
-        Values::U8(v) => primitive::<UInt8Type>(v, null),
-        Values::U32(v) => primitive::<UInt32Type>(v, null),
-        Values::U64(v) => primitive::<UInt64Type>(v, null),
-        Values::I32(v) => primitive::<arrow_array::types::Int32Type>(v, None),
+        Values::U8(v) => primitive::<UInt8Type>(v, order, null),
+        Values::U32(v) => primitive::<UInt32Type>(v, order, null),
+        Values::U64(v) => primitive::<UInt64Type>(v, order, null),
+        Values::I32(v) => primitive::<arrow_array::types::Int32Type>(v, order, None),
     }
 }
 
-fn primitive<T: ArrowPrimitiveType>(values: &[T::Native], null: Option<u64>) -> ArrayRef
+fn primitive<T: ArrowPrimitiveType>(
+    values: &[T::Native],
+    order: &[usize],
+    null: Option<u64>,
+) -> ArrayRef
 where
     u64: TryFrom<T::Native>,
 {
-    let nulls = null.map(|null| {
-        nulls(values.len(), |row| {
-            u64::try_from(values[row]).ok() != Some(null)
-        })
-    });
-    Arc::new(PrimitiveArray::<T>::new(values.to_vec().into(), nulls))
+    let nulls = null.map(|null| nulls(order, |row| u64::try_from(values[row]).ok() != Some(null)));
+    let ordered: Vec<T::Native> = order.iter().map(|&row| values[row]).collect();
+    Arc::new(PrimitiveArray::<T>::new(ordered.into(), nulls))
 }
 
 impl Values<'_> {

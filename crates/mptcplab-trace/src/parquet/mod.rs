@@ -15,4 +15,4 @@ mod tests;
 
 pub use batch::{record_batches, schemas};
 pub use error::TraceError;
-pub use writer::{EncodedRun, Encoder, FILES, TraceWriter};
+pub use writer::{EncodedRun, Encoder, FILES, RunEncoder, TraceWriter};

@@ -202,18 +202,40 @@ fn codes_are_positions_in_their_lists() {
 fn indices_become_names_and_codes_words() {
     let [_, _, subflow, link, event] =
         record_batches(&record(2), &tables(2)).expect("valid tables");
-    assert_eq!(words(&subflow, "flow")[..3], ["mp", "mp", "tcp"]);
-    assert_eq!(words(&subflow, "subflow")[..3], ["wifi", "lte", "lte"]);
-    assert_eq!(
-        words(&subflow, "state")[..3],
-        ["open", "disorder", "disorder"]
-    );
-    assert_eq!(words(&link, "link")[..3], ["B1", "B1~", "B2"]);
+    // 42 samples of each, together.
+    let firsts = |batch, column| {
+        words(batch, column)
+            .into_iter()
+            .step_by(42)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(firsts(&subflow, "flow"), ["mp", "mp", "tcp"]);
+    assert_eq!(firsts(&subflow, "subflow"), ["wifi", "lte", "lte"]);
+    assert_eq!(firsts(&subflow, "state"), ["open", "disorder", "disorder"]);
+    assert_eq!(firsts(&link, "link"), ["B1", "B1~", "B2"]);
     assert_eq!(words(&event, "kind"), ["rto_fired", "link_changed"]);
     assert_eq!(words(&event, "flow"), ["tcp", "-"]);
     assert_eq!(words(&event, "subflow"), ["lte", "-"]);
     assert_eq!(words(&event, "link"), ["-", "B2"]);
     assert_eq!(u32s(&event, "run"), [Some(2), Some(2)]);
+}
+
+/// Tables come in time order and are written subflow by subflow; every column moves along.
+#[test]
+fn samples_of_one_subflow_stand_together_in_time_order() {
+    let [_, _, batch, ..] = record_batches(&record(1), &tables(1)).expect("valid tables");
+    let row = |(flow, index): (u32, u32), sample: u32| {
+        (
+            Some(u64::from(sample) * 10_000_000),
+            Some(11 + sample * (1 + flow + 2 * index)),
+        )
+    };
+    let expected: Vec<_> = [(0, 0), (0, 1), (1, 0)]
+        .into_iter()
+        .flat_map(|who| (0..41).map(move |sample| row(who, sample)))
+        .collect();
+    let written: Vec<_> = std::iter::zip(u64s(&batch, "t_ns"), u32s(&batch, "cwnd_pkts")).collect();
+    assert_eq!(written, expected);
 }
 
 #[test]

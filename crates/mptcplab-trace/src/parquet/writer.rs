@@ -5,7 +5,9 @@ use super::error::TraceError;
 use crate::{RunRecord, Tables};
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -49,15 +51,82 @@ impl Encoder {
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
     pub fn encode(&self, record: RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
-        let [_, sampled @ ..] = record_batches(&record, tables)?;
-        let tables = std::iter::zip(&self.tables[1..], sampled)
-            .zip(&FILES[1..])
-            .map(|((factory, batch), file)| {
-                encode_table(factory, &batch).map_err(TraceError::parquet(file.as_ref()))
+        let mut run = self.start(record.clone());
+        run.write(tables)?;
+        run.finish(record)
+    }
+
+    /// Encode one run piece by piece while it goes on. Of `record`, the id and the names count now.
+    #[must_use]
+    pub fn start(&self, record: RunRecord) -> RunEncoder<'_> {
+        RunEncoder {
+            encoder: self,
+            record,
+            writers: [const { None }; 4],
+        }
+    }
+}
+
+/// A run being encoded; every table becomes one row group whatever pieces it came in.
+pub struct RunEncoder<'a> {
+    encoder: &'a Encoder,
+    record: RunRecord,
+    /// Column writers of flow, subflow, link, event, once the table has rows.
+    writers: [Option<Vec<ArrowColumnWriter>>; 4],
+}
+
+impl RunEncoder<'_> {
+    /// Encode the next rows.
+    ///
+    /// # Errors
+    /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
+    pub fn write(&mut self, tables: &Tables) -> Result<(), TraceError> {
+        let [_, sampled @ ..] = record_batches(&self.record, tables)?;
+        for (i, batch) in sampled.iter().enumerate().filter(|(_, b)| b.num_rows() > 0) {
+            let factory = &self.encoder.tables[i + 1];
+            write_rows(factory, &mut self.writers[i], batch)
+                .map_err(TraceError::parquet(FILES[i + 1].as_ref()))?;
+        }
+        Ok(())
+    }
+
+    /// All rows are there; `record` is the run's final row.
+    ///
+    /// # Errors
+    /// [`TraceError::Parquet`] if the library fails.
+    pub fn finish(self, record: RunRecord) -> Result<EncodedRun, TraceError> {
+        let tables = std::iter::zip(self.writers, &FILES[1..])
+            .map(|(writers, file)| {
+                let close = |writers: Vec<ArrowColumnWriter>| {
+                    let chunks = writers.into_iter().map(ArrowColumnWriter::close);
+                    chunks.collect::<ParquetResult<Vec<_>>>()
+                };
+                let chunks = writers.map(close).transpose();
+                chunks.map_err(TraceError::parquet(file.as_ref()))
             })
             .collect::<Result<_, _>>()?;
         Ok(EncodedRun { record, tables })
     }
+}
+
+fn write_rows(
+    factory: &ArrowRowGroupWriterFactory,
+    writers: &mut Option<Vec<ArrowColumnWriter>>,
+    batch: &RecordBatch,
+) -> ParquetResult<()> {
+    let writers = match writers {
+        Some(writers) => writers,
+        // The row group's index only matters to encryption, which is not used.
+        None => writers.insert(factory.create_column_writers(0)?),
+    };
+    let schema = batch.schema();
+    let columns = std::iter::zip(schema.fields(), batch.columns());
+    for (writer, (field, array)) in std::iter::zip(writers, columns) {
+        for leaf in compute_leaves(field, array)? {
+            writer.write(&leaf)?;
+        }
+    }
+    Ok(())
 }
 
 fn encode_table(
@@ -67,18 +136,10 @@ fn encode_table(
     if batch.num_rows() == 0 {
         return Ok(None);
     }
-    // The row group's index only matters to encryption, which is not used.
-    let writers = factory.create_column_writers(0)?;
-    let schema = batch.schema();
-    std::iter::zip(writers, std::iter::zip(schema.fields(), batch.columns()))
-        .map(|(mut writer, (field, array))| {
-            for leaf in compute_leaves(field, array)? {
-                writer.write(&leaf)?;
-            }
-            writer.close()
-        })
-        .collect::<ParquetResult<Vec<_>>>()
-        .map(Some)
+    let mut writers = None;
+    write_rows(factory, &mut writers, batch)?;
+    let chunks = writers.into_iter().flatten().map(ArrowColumnWriter::close);
+    chunks.collect::<ParquetResult<Vec<_>>>().map(Some)
 }
 
 /// Writes `<dir>.partial` and renames it to `dir` at the end. Dropped before [`TraceWriter::finish`], it
