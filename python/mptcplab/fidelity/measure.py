@@ -78,8 +78,8 @@ def square_root_law(results: Results) -> Finding:
         cases.append(Case((profile, "scatter"), (scatter,), "of C", Bound(high=SQRT_SCATTER)))
     remarks = (
         "Theory: losses at equal distances give C = sqrt(3/2) = 1.225 (Mathis et al. 1997), independent losses 1.31 "
-        "(Ott, Kemperman, Mathis 1996). C falls a little with p because a window of whole packets cannot shrink "
-        "smoothly, and a second loss within one window costs no second reduction.",
+        "(Ott, Kemperman, Mathis 1996). C falls a little with p: the window does not grow during the round trip of "
+        "recovery, which counts for more the shorter the cycles are, and half a window is rounded down.",
         "The last rows give the largest distance of any C of a profile from their mean.",
     )
     caption = "Mean window of a Reno flow against the loss probability, with the bounds and the theory."
@@ -190,7 +190,7 @@ def shared_bottleneck(results: Results) -> Finding:
         f"The last rows divide, seed by seed, what an algorithm takes in {LEGACY} by what it takes in {MODERN}; "
         f'"visibly less" is taken to mean at most {VISIBLY_LESS}.',
         "`coupled`, `semicoupled`, `wvegas` and `cubic` have no bound here. SEMICOUPLED aims above one share by "
-        "design (section 5.4 of the specification), wVegas yields to whoever fills the queue, and two CUBIC flows "
+        "design (`mptcplab algorithms semicoupled`), wVegas yields to whoever fills the queue, and two CUBIC flows "
         "compete with a Reno flow that is slower than either.",
     ]
     if strays:
