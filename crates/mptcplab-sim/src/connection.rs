@@ -6,7 +6,7 @@ use crate::event::{NEVER, Timer};
 use crate::net::World;
 use crate::packet::WINDOW_UNLIMITED;
 use crate::reassembly::{Arrival, Reassembly};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, is_available, only_backups};
 use crate::sender::{Phase, Sender};
 use mptcplab_cc::{CaState, Conn as CcTable};
 use mptcplab_scenario::{RcvBuffer, Traffic};
@@ -27,6 +27,8 @@ pub(crate) struct Connection {
     pub(crate) mptcp: bool,
     /// Subflows, as indices of this part of the topology.
     pub(crate) subflows: Range<usize>,
+    /// The subflow that opens the connection; the others join.
+    pub(crate) opener: usize,
     /// The coupled algorithms' table.
     pub(crate) cc: CcTable,
     pub(crate) scheduler: Scheduler,
@@ -78,6 +80,7 @@ impl Connection {
         Self {
             flow: c.flow,
             mptcp: c.mptcp,
+            opener: c.subflows.start,
             subflows: c.subflows,
             cc: CcTable::new(),
             scheduler: c.scheduler,
@@ -178,14 +181,15 @@ impl Connection {
             return;
         }
         let before = sender.sock.tp.snd_nxt;
-        let cwnd = sender.sock.tp.snd_cwnd;
         let mut inflight = sender.inflight();
-        while inflight < cwnd && self.has_sendable() && !sender.is_paced_out(cx) {
+        // The window is read anew: the first packet after a pause may shrink it.
+        while inflight < sender.sock.tp.snd_cwnd && self.has_sendable() && !sender.is_paced_out(cx)
+        {
             let (dsn, payload) = self.take_new();
             sender.send_new(cx, &mut self.cc, dsn, payload);
             inflight += 1;
         }
-        let full = inflight >= cwnd;
+        let full = inflight >= sender.sock.tp.snd_cwnd;
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc);
         }
@@ -222,11 +226,12 @@ impl Connection {
 
     /// There is nothing to send: subflows with room are application-limited. Returns whether there are any.
     fn note_starved(&mut self, senders: &mut [Sender]) -> bool {
+        let backups = only_backups(senders);
         let mut room = false;
         for sender in senders.iter_mut() {
             let idle = sender.phase == Phase::Established && sender.assigned.is_empty();
             if idle && sender.has_room() {
-                room |= !sender.failed;
+                room |= sender.backup == backups && is_available(sender);
                 sender.note_app_limited();
             }
         }
@@ -282,7 +287,7 @@ impl Connection {
                 return;
             }
             self.reinject.pop_front();
-            self.reinjected += 1;
+            self.reinjected += u64::from(origin != NO_ORIGIN);
             let payload = self.payload(dsn);
             senders[i].send_new(cx, &mut self.cc, dsn, payload);
         }
@@ -335,6 +340,19 @@ impl Connection {
             }
     }
 
+    /// Backups that nothing is sent on are not in the coupling set (algorithms.md 1.1, "may carry data"): with the least
+    /// window of 1 they would hold back the subflows that work. Called when a subflow comes, goes, fails or recovers.
+    pub(crate) fn update_backups(&mut self, senders: &mut [Sender]) {
+        let senders = &mut senders[self.subflows.clone()];
+        let in_use = only_backups(senders);
+        for sender in senders
+            .iter_mut()
+            .filter(|s| s.backup && s.phase == Phase::Established)
+        {
+            sender.sock.set_usable(&mut self.cc, in_use);
+        }
+    }
+
     /// Mark a subflow that timed out as failed if another one can take over.
     pub(crate) fn note_timeout(&mut self, cx: &mut World, senders: &mut [Sender], i: usize) {
         let others = self
@@ -355,6 +373,7 @@ impl Connection {
             );
         }
         self.reinject_from(&mut senders[i], false);
+        self.update_backups(senders);
     }
 }
 
@@ -411,10 +430,9 @@ impl ConnectionReceiver {
     }
 
     fn window_end(&self) -> u32 {
-        if self.window == DSN_MAX {
-            DSN_MAX
-        } else {
-            (self.window >> self.window_shift) << self.window_shift
+        match self.advertised() {
+            WINDOW_UNLIMITED => DSN_MAX,
+            window => u32::from(window) << self.window_shift,
         }
     }
 
@@ -424,14 +442,14 @@ impl ConnectionReceiver {
         self.order.next()
     }
 
-    /// Window field of an ACK sent now.
+    /// Window field of an ACK sent now; rounded up, so that a small window is never advertised as none.
     #[inline]
     pub(crate) fn advertised(&self) -> u16 {
         if self.window == DSN_MAX {
-            WINDOW_UNLIMITED
-        } else {
-            (self.window >> self.window_shift) as u16
+            return WINDOW_UNLIMITED;
         }
+        let scaled = self.window.div_ceil(1 << self.window_shift);
+        scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
     }
 
     /// Window in bytes, for the trace; 0 when unlimited.

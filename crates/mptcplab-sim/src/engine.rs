@@ -192,7 +192,9 @@ impl Engine {
             sender.failed = false;
             cx.rec
                 .event(cx.now, EventKind::SubflowRecovered, sender.id, 0);
+            conn.update_backups(&mut self.senders);
         }
+        let sender = &self.senders[i];
         let hold = sender.recovery.frto_hold;
         let before = sender.sock.tp.snd_nxt;
         conn.push(cx, &mut self.senders, i);
@@ -206,7 +208,7 @@ impl Engine {
     }
 
     fn joins(&self, i: usize) -> bool {
-        self.conns[self.senders[i].conn as usize].subflows.start != i
+        self.conns[self.senders[i].conn as usize].opener != i
     }
 
     fn on_handshake_request(&mut self, packet: &Packet) {
@@ -232,7 +234,8 @@ impl Engine {
         let c = sender.conn as usize;
         let slot = (i - self.conns[c].subflows.start) as u32;
         self.senders[i].establish(&mut self.world, &mut self.conns[c], slot);
-        if slot == 0 {
+        self.conns[c].update_backups(&mut self.senders);
+        if !joins {
             self.schedule_joins(c);
         }
         self.conns[c].push(&mut self.world, &mut self.senders, i);
@@ -240,15 +243,19 @@ impl Engine {
 
     /// The connection is established: its further subflows may open.
     fn schedule_joins(&mut self, c: usize) {
-        for i in self.conns[c].subflows.clone().skip(1) {
-            let sender = &mut self.senders[i];
-            if sender.phase == Phase::Closed {
-                let at = sender.open_ns.max(self.world.now);
-                self.world
-                    .timers
-                    .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
+        for i in self.conns[c].subflows.clone() {
+            if self.senders[i].phase == Phase::Closed {
+                self.schedule_opening(i);
             }
         }
+    }
+
+    fn schedule_opening(&mut self, i: usize) {
+        let sender = &mut self.senders[i];
+        let at = sender.open_ns.max(self.world.now);
+        self.world
+            .timers
+            .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
     }
 
     fn on_timer(&mut self) {
@@ -332,11 +339,25 @@ impl Engine {
         let sender = &mut self.senders[i];
         if self.world.now >= sender.remove_ns {
             let c = sender.conn as usize;
+            let never_opened = sender.phase != Phase::Established && self.conns[c].opener == i;
             self.conns[c].reinject_from(sender, true);
             sender.remove(&mut self.world, &mut self.conns[c]);
+            self.conns[c].update_backups(&mut self.senders);
+            if never_opened {
+                self.pass_on_opening(c);
+            }
             self.conns[c].push(&mut self.world, &mut self.senders, i);
         } else if sender.phase == Phase::Closed {
             self.open(i);
+        }
+    }
+
+    /// The subflow that was to open the connection is gone: the next one opens it instead.
+    fn pass_on_opening(&mut self, c: usize) {
+        let mut candidates = self.conns[c].subflows.clone();
+        if let Some(next) = candidates.find(|&k| self.senders[k].phase == Phase::Closed) {
+            self.conns[c].opener = next;
+            self.schedule_opening(next);
         }
     }
 

@@ -122,7 +122,7 @@ impl Sender {
                 TimerKind::Retransmit,
                 self.id,
             );
-        } else if news.newly > 0 || news.data_sacked {
+        } else if news.newly > 0 || self.sacked_before_head(&news) {
             self.rearm_timer(cx);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
@@ -139,6 +139,15 @@ impl Sender {
         self.age_app_limited();
         self.sock.publish(cc);
         self.settle();
+    }
+
+    /// Whether what was SACKed was sent before the oldest segment was (last): only then does it say that the path
+    /// works since; otherwise SACKs could put off the timeout for ever (Linux `tcp_clean_rtx_queue`).
+    fn sacked_before_head(&self, news: &AckNews) -> bool {
+        self.sock.tp.packets_out > 0
+            && news
+                .sack_sent_ns
+                .is_some_and(|sent| sent < self.segments.get(self.sock.tp.snd_una).sent_ns)
     }
 
     /// After the connection had its chance to send new data: without any, F-RTO gives up.
@@ -254,6 +263,7 @@ impl Sender {
                 CaState::Recovery => {
                     if !self.undo_recovery(cx, cc, packet.ts) {
                         self.end_reduction(cc);
+                        self.recovery.undo_marker = None;
                         self.set_state(cc, CaState::Open);
                     }
                     self.age_reordering_window();
@@ -275,39 +285,41 @@ impl Sender {
                 if self.undo_by_dsack(cx, cc) {
                     self.try_to_open(cx, cc, packet.echo());
                 }
-                let wait = self.identify_loss(cx.now);
-                if self.recovery.state == CaState::Recovery || self.sock.tp.lost_out > 0 {
-                    return wait;
+                let (wait, _) = self.identify_loss(cx.now);
+                // An undo ended the episode; if loss is evident all the same, another begins.
+                if self.recovery.state != CaState::Recovery && self.sock.tp.lost_out > 0 {
+                    self.enter_recovery(cx, cc, packet.echo());
                 }
-                self.try_to_open(cx, cc, packet.echo());
                 wait
             }
             CaState::Loss => {
                 self.process_loss(cx, cc, news, packet.ts);
-                let wait = self.identify_loss(cx.now);
-                if self.recovery.state == CaState::Loss {
-                    return wait;
+                let (wait, lost_again) = self.identify_loss(cx.now);
+                if self.recovery.state != CaState::Loss || lost_again {
+                    self.maybe_enter_recovery(cx, cc, packet.echo());
                 }
-                self.maybe_enter_recovery(cx, cc, packet.echo());
                 wait
             }
             _ => {
                 if self.recovery.state as u8 <= CaState::Disorder as u8 {
                     self.undo_by_dsack(cx, cc);
                 }
-                let wait = self.identify_loss(cx.now);
+                let (wait, _) = self.identify_loss(cx.now);
                 self.maybe_enter_recovery(cx, cc, packet.echo());
                 wait
             }
         }
     }
 
-    fn identify_loss(&mut self, now: u64) -> Option<u64> {
+    /// Let RACK look for losses. Returns how long until it may find another one, and whether a retransmission was lost.
+    fn identify_loss(&mut self, now: u64) -> (Option<u64>, bool) {
         if !self.board.rack.advanced || self.sock.tp.packets_out == 0 {
-            return None;
+            return (None, false);
         }
         self.board.rack.advanced = false;
-        self.detect_loss(now)
+        let in_flight_again = self.sock.tp.retrans_out;
+        let wait = self.detect_loss(now);
+        (wait, self.sock.tp.retrans_out < in_flight_again)
     }
 
     fn maybe_enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
@@ -492,7 +504,6 @@ impl Sender {
             self.undo_reduction(cx, cc);
             self.set_state(cc, CaState::Open);
         }
-        self.recovery.undo_marker = None;
         self.recovery.retrans_stamp = None;
         undone
     }
@@ -538,7 +549,8 @@ impl Sender {
         self.recovery.frto = false;
         self.recovery.retrans_stamp = None;
         self.set_state(cc, CaState::Open);
-        self.failed = false;
+        // The connection sees from this that the subflow is back.
+        self.retransmits = 0;
         true
     }
 
@@ -549,6 +561,7 @@ impl Sender {
         }
         self.sock.tp.lost_out = 0;
         self.board.lost.clear();
+        self.examine_again();
     }
 
     fn undo_reduction(&mut self, cx: &mut World, cc: &mut CcTable) {
@@ -629,22 +642,16 @@ impl Sender {
         if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.board.lost.is_empty() {
             return;
         }
-        let mut sent = false;
+        let mut head_again = false;
         while self.has_room() {
             let Some(seq) = self.next_lost() else { break };
             if self.is_paced_out(cx) {
                 break;
             }
+            head_again |= seq == self.sock.tp.snd_una;
             self.retransmit(cx, seq);
-            sent = true;
         }
-        if sent && self.pending != Pending::Reordering {
-            self.rearm_rto_keeping_probe(cx);
-        }
-    }
-
-    fn rearm_rto_keeping_probe(&mut self, cx: &mut World) {
-        if self.pending == Pending::Rto {
+        if head_again && self.pending == Pending::Rto {
             self.rearm_rto(cx);
         }
     }

@@ -35,10 +35,9 @@ impl Sender {
             } else {
                 TIMER_SLACK_NS
             };
-            if srtt_twice + slack < after {
-                after = srtt_twice + slack;
-                self.pending = Pending::TailLossProbe;
-            }
+            // RFC 8985 section 7.2: a timeout due earlier becomes the probe's time.
+            after = after.min(srtt_twice + slack);
+            self.pending = Pending::TailLossProbe;
         }
         cx.timers.set(
             &mut self.timer,
@@ -85,7 +84,13 @@ impl Sender {
     /// Send the probe: new data if `sent_new` says that the connection could, else the last segment again.
     pub(crate) fn finish_probe(&mut self, cx: &mut World, sent_new: bool) {
         self.recovery.probe_due = false;
-        if self.recovery.tlp_high_seq.is_none() && self.sock.tp.packets_out > 0 {
+        if self.sock.tp.packets_out == 0 {
+            return;
+        }
+        let head_sent = self.segments.get(self.sock.tp.snd_una).sent_ns;
+        let mut timeout = head_sent + self.rto_backed_off();
+        if self.recovery.tlp_high_seq.is_none() {
+            timeout = cx.now + self.rto_backed_off();
             self.recovery.tlp_retrans = !sent_new;
             if !sent_new {
                 let last = self.sock.tp.snd_nxt - 1;
@@ -94,9 +99,14 @@ impl Sender {
                 }
             }
             self.recovery.tlp_high_seq = Some(self.sock.tp.snd_nxt);
+            self.recovery.scoreboard_in_use = true;
             cx.rec.event(cx.now, EventKind::TlpSent, self.id, 0);
         }
-        self.rearm_rto(cx);
+        // One probe at a time: without a new one the timeout counts from the oldest segment (Linux `tcp_rearm_rto`).
+        self.pending = Pending::Rto;
+        let at = timeout.max(cx.now + 1000);
+        cx.timers
+            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
     }
 
     /// Retransmission timeout (RFC 6298 section 5, Linux `tcp_enter_loss`).
@@ -136,6 +146,7 @@ impl Sender {
         self.sock.tp.snd_cwnd = self.inflight() + 1;
         self.sock.tp.snd_cwnd_cnt = 0;
         self.cwnd_stamp_ns = cx.now;
+        self.announce_cwr = self.config.ecn;
         self.recovery.frto = new_recovery || self.retransmits > 0;
         self.set_state(cc, CaState::Loss);
         self.recovery.high_seq = self.sock.tp.snd_nxt;

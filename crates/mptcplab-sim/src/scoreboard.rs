@@ -188,7 +188,6 @@ impl Sender {
             rack.dsack_round = Some(nxt);
             rack.reo_steps = rack.reo_steps.saturating_add(1);
             rack.reo_persist = REO_PERSIST;
-            self.board.reordering_seen = true;
         }
     }
 
@@ -351,7 +350,10 @@ impl Sender {
         while let Some(&(sent_ns, seq)) = self.board.retransmitted.front() {
             let live = seq >= self.sock.tp.snd_una && {
                 let s = self.segments.get(seq);
-                s.sent_ns == sent_ns && s.flags & (flag::RETRANS | flag::SACKED) == flag::RETRANS
+                // In flight: a copy, or the last transmission after an undo took the loss mark away.
+                s.sent_ns == sent_ns
+                    && s.flags & flag::SACKED == 0
+                    && s.flags & (flag::RETRANS | flag::LOST) != flag::LOST
             };
             if live {
                 if !sent_after((rack.sent_ns, rack.end_seq), (sent_ns, seq + 1)) {
@@ -366,6 +368,22 @@ impl Sender {
             self.board.retransmitted.pop_front();
         }
         None
+    }
+
+    /// Loss marks were taken away: what is in flight may turn out lost after all, so RACK looks at all of it again.
+    pub(crate) fn examine_again(&mut self) {
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        self.board.next_original = una;
+        let segments = &self.segments;
+        let mut again: Vec<(u64, u32)> = (una..nxt)
+            .filter(|&seq| {
+                let flags = segments.get(seq).flags;
+                flags & flag::EVER != 0 && flags & flag::SACKED == 0
+            })
+            .map(|seq| (segments.get(seq).sent_ns, seq))
+            .collect();
+        again.sort_unstable();
+        self.board.retransmitted = again.into();
     }
 
     /// Mark one segment lost (again).
@@ -417,6 +435,7 @@ impl Sender {
         if self.recovery.in_reduction() {
             self.recovery.prr_out += 1;
         }
-        self.transmit(cx, seq, dsn, len);
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
+        self.transmit(cx, seq, dsn, len, false);
     }
 }

@@ -350,7 +350,7 @@ impl Sender {
                 flags: 0,
             },
         );
-        self.transmit(cx, seq, dsn, len);
+        self.transmit(cx, seq, dsn, len, self.config.ecn);
         if self.recovery.in_reduction() {
             self.recovery.prr_out += 1;
         }
@@ -402,12 +402,12 @@ impl Sender {
 
     /// Put a data packet on the path (first or repeated transmission).
     #[inline]
-    pub(crate) fn transmit(&mut self, cx: &mut World, seq: u32, dsn: u32, len: u16) {
+    pub(crate) fn transmit(&mut self, cx: &mut World, seq: u32, dsn: u32, len: u16, ecn: bool) {
         let mut packet = Packet::new(Kind::Data, self.id, len);
         packet.seq = seq;
         packet.dsn = dsn;
         packet.ts = tick(cx.now);
-        if self.config.ecn {
+        if ecn {
             packet.set_ecn_capable();
             if std::mem::take(&mut self.announce_cwr) {
                 packet.set_echo();
@@ -473,7 +473,8 @@ impl Sender {
             tp.max_packets_out = tp.packets_out;
             self.usage_round = tp.snd_nxt;
         }
-        if limited || (tp.snd_cwnd < tp.snd_ssthresh && tp.snd_cwnd < 2 * tp.max_packets_out) {
+        let slow_start = tp.snd_cwnd < tp.snd_ssthresh;
+        if tp.is_cwnd_limited || (slow_start && tp.snd_cwnd < 2 * tp.max_packets_out) {
             self.cwnd_used = 0;
             self.cwnd_stamp_ns = now;
         } else {

@@ -6,6 +6,7 @@ use crate::packet::{Kind, Packet};
 use crate::traffic::draw_span;
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::Span;
+use mptcplab_trace::EventKind;
 
 pub(crate) struct UdpSource {
     pub(crate) flow: u32,
@@ -88,6 +89,8 @@ impl UdpSource {
     pub(crate) fn on_timer(&mut self, cx: &mut World, index: u32) -> bool {
         let first = !std::mem::replace(&mut self.started, true);
         if cx.now >= self.stop_ns {
+            cx.rec
+                .flow_event(cx.now, EventKind::FlowStopped, self.flow, 0);
             return first;
         }
         if first || cx.now >= self.active_until {
@@ -107,7 +110,12 @@ impl UdpSource {
                 .map_or(0, |(_, off)| draw_span(off, &mut self.rng));
             next = next.max(self.active_until + off);
         }
-        cx.timers.set(&mut self.timer, next, TimerKind::Udp, index);
+        cx.timers.set(
+            &mut self.timer,
+            next.min(self.stop_ns),
+            TimerKind::Udp,
+            index,
+        );
         first
     }
 

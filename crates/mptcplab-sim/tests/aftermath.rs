@@ -1,0 +1,163 @@
+//! After something went wrong or nothing happened for a while: the next loss, the next window, the next silence.
+
+mod common;
+
+use common::simulate_one;
+use mptcplab_trace::EventKind::{
+    FlowCompleted, LossEvent, RecoveryEnded, SubflowFailed, SubflowRecovered, TlpSent, Undo,
+};
+
+/// 10 Mbit/s in front of a fast hop with the given one-way delay (ms) and schedule.
+fn path(delay: u32, schedule: &str, flow: &str) -> String {
+    format!(
+        r#"
+duration = "30 s"
+sample = "10 ms"
+profile = "rfc"
+cc = "reno"
+[links.A]
+from = "S"
+to = "M"
+rate = "10 Mbit/s"
+delay = "1 ms"
+queue = "unlimited"
+[links.B]
+from = "M"
+to = "D"
+rate = "1 Gbit/s"
+delay = "{delay} ms"
+schedule = [{schedule}]
+reverse = {{ schedule = [] }}
+[flows.f]
+transport = "tcp"
+paths = [["A", "B"]]
+{flow}
+"#
+    )
+}
+
+fn outage(from: f64, to: f64) -> String {
+    format!("{{ at = \"{from:.2} ms\", up = false }}, {{ at = \"{to:.2} ms\", up = true }}")
+}
+
+/// A transfer of 3000 segments whose last three are lost on B; `before` happens earlier on B.
+fn lose_the_tail(delay: u32, before: &str) -> common::Measured {
+    let flow = "cwnd_clamp = \"260 packets\"\ntraffic = { size = \"4344000 B\" }";
+    let clean = simulate_one(&path(delay, before, flow), &[]);
+    let arrived = clean.events("f", -1, FlowCompleted)[0].0 - f64::from(delay);
+    let separator = if before.is_empty() { "" } else { ", " };
+    let schedule = format!(
+        "{before}{separator}{}",
+        outage(arrived - 3.1, arrived + 0.5)
+    );
+    let run = simulate_one(&path(delay, &schedule, flow), &[]);
+    assert!(run.last("f", 0, |t| &t.retx_pkts) >= 3);
+    run
+}
+
+#[test]
+fn the_window_of_a_packet_after_a_silence_is_the_reduced_one() {
+    // As in windows.rs: 600 ms are two and a half timeouts, so 80 packets become 20, then double in slow start.
+    let flow = "cwnd_clamp = \"80 packets\"\ntraffic = { on = \"1 s\", off = \"600 ms\" }";
+    let text = path(19, "", flow).replace("10 Mbit/s", "1 Gbit/s");
+    let run = simulate_one(&text, &[]);
+    for (ms, window) in [(1620.0, 20), (1660.0, 40), (1700.0, 80)] {
+        assert_eq!(run.at("f", 0, ms, |t| &t.cwnd_pkts), window, "at {ms} ms");
+        assert_eq!(
+            run.at("f", 0, ms, |t| &t.inflight_pkts),
+            window,
+            "at {ms} ms"
+        );
+    }
+}
+
+#[test]
+fn recovery_with_little_to_send_still_ends_at_the_threshold() {
+    // Segment 5 of ten is lost and nothing follows: ssthresh 7, and that is the window.
+    let run = simulate_one(
+        &path(
+            40,
+            &outage(89.89, 90.89),
+            "traffic = { size = \"14480 B\" }",
+        ),
+        &[],
+    );
+    assert_eq!(run.events("f", 0, LossEvent)[0].1, 7);
+    assert_eq!(run.events("f", 0, RecoveryEnded)[0].1, 7);
+}
+
+#[test]
+fn a_tail_is_probed_where_the_timeout_is_due_before_two_round_trips() {
+    // RTT 302 ms: two are more than one and 200 ms, so the probe goes when the timeout was due (RFC 8985 section 7.2).
+    let run = lose_the_tail(150, "");
+    assert_eq!(run.events("f", 0, TlpSent).len(), 1);
+    assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
+    assert_eq!(run.events("f", 0, LossEvent).len(), 1);
+}
+
+#[test]
+fn a_probe_with_new_data_does_not_use_up_the_next_one() {
+    // The delay grows for a while: a probe with new data goes out for nothing. The tail is probed all the same.
+    let jump = "{ at = \"2 s\", delay = \"900 ms\" }, { at = \"2.2 s\", delay = \"40 ms\" }";
+    let run = lose_the_tail(40, jump);
+    assert_eq!(run.events("f", 0, TlpSent).len(), 2);
+    assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
+}
+
+#[test]
+fn a_duplicate_alone_does_not_slow_down_loss_detection() {
+    // A window of 80 segments; a needless probe is answered by a D-SACK. Without reordering three SACKs still decide.
+    let loss = outage(3000.0, 3001.2);
+    let jump =
+        "{ at = \"1000 ms\", delay = \"260 ms\" }, { at = \"1400 ms\", delay = \"40 ms\" }, ";
+    for (before, duplicates) in [("", 0), (jump, 1)] {
+        let run = simulate_one(
+            &path(40, &format!("{before}{loss}"), "rcv_buffer = \"115840 B\""),
+            &[],
+        );
+        assert_eq!(
+            run.flow_at("f", 30_000.0, |t| &t.duplicate_pkts),
+            duplicates
+        );
+        // Lost at B at 3000 ms at the earliest; the third SACK is back 80 ms and at most four packets later.
+        let lost = run.events("f", 0, LossEvent)[0].0;
+        assert!(
+            (3080.0..3087.0).contains(&lost),
+            "{duplicates} duplicates: {lost} ms"
+        );
+    }
+}
+
+#[test]
+fn losses_that_an_undo_forgave_are_found_again() {
+    // The first hop freezes with a part of the window in its queue; the rest, a probe among it, is lost. When the
+    // queue drains, its originals undo the timeout, and what was lost must be found by SACKs.
+    let text = r#"
+duration = "30 s"
+cc = "reno"
+[links.one]
+from = "S"
+to = "D"
+rate = "10 Mbit/s"
+delay = "15 ms"
+schedule = [{ at = "5 s", up = false }, { at = "9 s", up = true }]
+[links.two]
+from = "S"
+to = "D"
+rate = "6 Mbit/s"
+delay = "25 ms"
+[flows.f]
+paths = [["one"], ["two"]]
+cwnd_clamp = "60 packets"
+"#;
+    let run = simulate_one(text, &[]);
+    assert_eq!(run.events("f", 0, SubflowFailed).len(), 1);
+    let undone = run.events("f", 0, Undo)[0].0;
+    // A spurious timeout's failure ends like any other.
+    assert_eq!(run.events("f", 0, SubflowRecovered)[0].0, undone);
+    let over = run.events("f", 0, RecoveryEnded);
+    assert!(!over.is_empty() && over[0].0 < undone + 500.0, "{over:?}");
+    // Open, with the whole window.
+    assert_eq!(run.last("f", 0, |t| &t.state), 2);
+    assert_eq!(run.last("f", 0, |t| &t.cwnd_pkts), 60);
+}

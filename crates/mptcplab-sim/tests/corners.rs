@@ -1,0 +1,100 @@
+//! Corner cases that once went wrong.
+
+mod common;
+
+use common::simulate_one;
+use mptcplab_trace::EventKind;
+
+const TWO_PATHS: &str = r#"
+duration = "60 s"
+warmup = "10 s"
+sample = "off"
+[links.A]
+from = "S"
+to = "D"
+rate = "20 Mbit/s"
+delay = "50 ms"
+queue = "160 packets"
+loss = "0.5 %"
+[links.B]
+from = "S"
+to = "D"
+rate = "8 Mbit/s"
+delay = "10 ms"
+queue = "40 packets"
+"#;
+
+fn two_paths(flow: &str) -> String {
+    format!("{TWO_PATHS}[flows.f]\n{flow}\n")
+}
+
+/// Before: the window of 64 kB, scaled for gigabytes, was advertised as 0 and nothing was ever sent.
+#[test]
+fn a_huge_receive_buffer_starts_small_but_starts() {
+    let flow = r#"cc = "reno"
+rcv_buffer = { auto = "4 GB" }
+paths = [["A"], ["B"]]"#;
+    let run = simulate_one(&two_paths(flow), &[]);
+    assert!(run.goodput("f") > 7.0, "goodput {}", run.goodput("f"));
+}
+
+/// Before: the joins waited for a connection that nobody was opening any more.
+#[test]
+fn the_next_subflow_opens_the_connection_if_the_first_never_did() {
+    let flow = r#"cc = "reno"
+traffic = { size = "200 kB" }
+subflows = [
+  { name = "gone", path = ["A"], stop = "60 ms" },
+  { name = "stays", path = ["B"] },
+]"#;
+    let run = simulate_one(&two_paths(flow), &[]);
+    assert_eq!(run.delivered_bytes("f"), 200_000);
+    // The SYN of A needs 100 ms; at 60 ms B opens instead, and is ready one round trip of 20 ms later.
+    let e = &run.outcome.tables.event;
+    let added: Vec<(i32, u64)> = (0..e.len())
+        .filter(|&i| e.kind[i] == EventKind::SubflowAdded as u8)
+        .map(|i| (e.subflow[i], e.t_ns[i] / 1_000_000))
+        .collect();
+    assert_eq!(added, [(1, 80)]);
+}
+
+/// Before: an idle backup counted with a window of 1 on a short path, and took 40 to 75 % of the rate.
+#[test]
+fn an_idle_backup_does_not_hold_back_the_subflow_in_use() {
+    let alone = two_paths("cc = \"lia\"\ntransport = \"mptcp\"\npaths = [[\"A\"]]")
+        .replace("40 packets", "41 packets");
+    let flow = r#"cc = "lia"
+subflows = [{ path = ["A"] }, { path = ["B"], backup = true }]"#;
+    let with_backup = two_paths(flow);
+    for cc in ["lia", "olia", "balia"] {
+        let reference = simulate_one(&alone, &[("flows.f.cc", cc)]).goodput("f");
+        let measured = simulate_one(&with_backup, &[("flows.f.cc", cc)]);
+        assert_eq!(
+            measured.last("f", 1, |t| &t.sent_pkts),
+            0,
+            "{cc}: the backup was used"
+        );
+        let ratio = measured.goodput("f") / reference;
+        assert!(
+            (0.9..1.1).contains(&ratio),
+            "{cc}: {ratio} of what it gets without the backup"
+        );
+    }
+}
+
+/// Before: a UDP stream just fell silent.
+#[test]
+fn a_udp_stream_says_when_it_stops() {
+    let flow = r#"transport = "udp"
+path = ["B"]
+rate = "1 Mbit/s"
+packet = "1000 bytes"
+stop = "12.5 s""#;
+    let run = simulate_one(&two_paths(flow), &[]);
+    let e = &run.outcome.tables.event;
+    let stopped: Vec<u64> = (0..e.len())
+        .filter(|&i| e.kind[i] == EventKind::FlowStopped as u8)
+        .map(|i| e.t_ns[i])
+        .collect();
+    assert_eq!(stopped, [12_500_000_000]);
+}
