@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import synthetic as s
 
@@ -106,6 +107,14 @@ def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
         assert peak == pytest.approx(0.7, abs=0.02)
         payload = unpack(series["payload", "sf2"])
         assert payload == pytest.approx(np.full(3, 8 * (50_000 - 3000 * number) / 1e6), rel=1e-3)
+
+
+def test_repetitions_that_repeat_the_same_packets_are_named(tmp_path: Path) -> None:
+    results = sweep(tmp_path / "chance", reps=2)
+    assert not any("do not differ" in note for note in headline(results, results.summary()).notes)
+    summary = results.summary().with_columns(max=pl.when(pl.col("config") == "olia").then("min").otherwise("max"))
+    notes = headline(results, summary).notes
+    assert any(note.startswith("the repetitions of olia do not differ") for note in notes)
 
 
 def test_still_pictures_are_there_before_any_script(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def connection_names(results: Results) -> list[str]:
 def headline(results: Results, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of what people look at first."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
-    notes = list(_notes(results))
+    notes = _without_chance(summary) or list(_notes(results))
     if len(flows) > MAX_FLOWS:
         notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
         keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
@@ -92,6 +92,18 @@ def headline(results: Results, summary: pl.DataFrame) -> Table:
         cells[1:1] = [split or NOT_APPLICABLE] if show_split else []
         rows.append((config, *([flow or ""] if show_flow else []), *cells))
     return Table((*head, *columns), tuple(rows), tuple(notes))
+
+
+def _without_chance(summary: pl.DataFrame) -> list[str]:
+    """Intervals of width zero look like certainty; say where repetitions repeat the very same packets."""
+    # A run's goodput is a ratio of large counters: chance would change it somewhere.
+    goodput = summary.filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    identical = goodput.group_by("config").agg(same=((pl.col("n") > 1) & (pl.col("min") == pl.col("max"))).all())
+    names = identical.filter("same").sort("config")["config"].to_list()
+    if not names:
+        return []
+    who = "the repetitions" if len(names) == identical.height else "the repetitions of " + ", ".join(names)
+    return [f"{who} do not differ: nothing in the scenario is random (a random start or loss would tell more)"]
 
 
 def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
