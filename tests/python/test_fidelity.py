@@ -33,7 +33,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
 def test_every_statement_holds(quick: tuple[Path, dict]) -> None:
     verdicts = quick[1]["verdicts"]
     assert list(verdicts) == [plan.name for plan in fidelity.PLANS]
-    assert set(verdicts.values()) == {"holds"}
+    assert [name for name, verdict in verdicts.items() if verdict != "holds"] == ["drop-tail-phase"]
+    assert verdicts["drop-tail-phase"] == "shown"
 
 
 def test_the_page_shows_what_the_tables_say(quick: tuple[Path, dict]) -> None:

@@ -93,7 +93,7 @@ class Case:
         return "inside" if self.within else "outside"
 
 
-HOLDS, FAILS = "holds", "does not hold"
+HOLDS, FAILS, SHOWN = "holds", "does not hold", "shown"
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,8 @@ class Statement:
     @property
     def verdict(self) -> str:
         """In words."""
+        if not any(case.decides for case in self.cases):
+            return SHOWN
         return HOLDS if self.holds else FAILS
 
 
