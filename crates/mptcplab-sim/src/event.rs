@@ -18,16 +18,22 @@ pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
 pub(crate) const HORIZON: u64 = u64::MAX >> SOURCE_BITS;
 
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
+///
+/// A tree of pairwise winners below four nodes that are compared anew when asked: with up to four busy links,
+/// which is most topologies, a change is one store.
 #[derive(Debug)]
 pub(crate) struct WinnerTree {
-    /// `time << SOURCE_BITS | index`: leaves at `base..`, node 1 is the root, a node holds the smaller of its children.
+    /// `time << SOURCE_BITS | index`: leaves at `base..`, a node holds the smaller of its children, 4 to 7 are the top.
     nodes: Vec<u64>,
     base: usize,
 }
 
+/// First index below the top.
+const BELOW_TOP: usize = 8;
+
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
-        let base = sources.next_power_of_two().max(2);
+        let base = sources.next_power_of_two().max(BELOW_TOP / 2);
         Self {
             nodes: vec![u64::MAX; 2 * base],
             base,
@@ -37,8 +43,9 @@ impl WinnerTree {
     /// Time and index of the earliest source; the index means nothing when the time is [`HORIZON`].
     #[inline]
     pub(crate) fn first(&self) -> (u64, usize) {
-        let root = self.nodes[1];
-        (root >> SOURCE_BITS, root as usize & (MAX_SOURCES - 1))
+        let nodes = &self.nodes[..BELOW_TOP];
+        let first = nodes[4].min(nodes[5]).min(nodes[6].min(nodes[7]));
+        (first >> SOURCE_BITS, first as usize & (MAX_SOURCES - 1))
     }
 
     /// Set the pending time of one source.
@@ -48,7 +55,7 @@ impl WinnerTree {
         let mut p = self.base + source;
         let nodes = self.nodes.as_mut_slice();
         nodes[p] = winner;
-        while p > 1 {
+        while p >= BELOW_TOP {
             winner = winner.min(nodes[p ^ 1]);
             p >>= 1;
             if nodes[p] == winner {
