@@ -102,6 +102,13 @@ CC_INLINE int cc_cmp96(struct cc_u96 a, struct cc_u96 b)
  */
 CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
 {
+	/* Windows below 2^20 and RTTs below 2^22 us (4 s), so nearly always: v t^2 < 2^64. */
+	if (!((v_i | v_j) >> 20) && !((t_i | t_j) >> 22)) {
+		u64 i = cc_mul(cc_mul(t_j, t_j), v_i);
+		u64 j = cc_mul(cc_mul(t_i, t_i), v_j);
+
+		return i < j ? -1 : i > j;
+	}
 	return cc_cmp96(cc_mul96(cc_mul(t_j, t_j), v_i), cc_mul96(cc_mul(t_i, t_i), v_j));
 }
 
@@ -389,8 +396,7 @@ CC_INLINE u32 cc_best_path(const struct cc_set *set)
 	u32 k, best = 0;
 
 	for (k = 1; k < CC_MAX_SUBFLOWS && k < set->n; k++)
-		if (cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0)
-			best = k;
+		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? k : best;
 	return best;
 }
 
@@ -404,13 +410,9 @@ CC_INLINE u64 cc_ratio_sum_q16(const struct cc_set *set, u32 ref)
 	u32 k;
 
 	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
-		u64 term;
+		/* Also for equal RTTs: a division costs less than a branch that cannot be predicted. */
+		u64 term = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
 
-		if (set->t[k] == set->t[ref]) {
-			sum = cc_add(sum, cc_shl(set->w[k], 16));
-			continue;
-		}
-		term = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
 		sum = cc_add(sum, cc_min(term, 1ull << 58));
 	}
 	return sum;
@@ -422,8 +424,7 @@ CC_INLINE u64 cc_ratio_sum_q16(const struct cc_set *set, u32 ref)
  */
 CC_INLINE u64 cc_over_square_q40(u32 w, u64 sum_q16)
 {
-	u32 bits = cc_bits(sum_q16);
-	u32 s = bits > 31 ? bits - 31 : 0;
+	u32 s = sum_q16 >> 31 ? cc_bits(sum_q16) - 31 : 0;
 	u64 sum = sum_q16 >> s;
 	u64 q = cc_div(cc_shl((u64)w, 43), sum);
 

@@ -9,15 +9,16 @@ use std::num::NonZeroU64;
 /// Slots at the start; a simulator's packet makes a slot of 32 bytes.
 const INITIAL_SLOTS: usize = 4;
 
+/// A packet and when it is due.
 #[derive(Debug)]
-struct Slot<P> {
+pub(crate) struct Slot<P> {
     due: Due,
-    packet: P,
+    pub(crate) packet: P,
 }
 
 /// A due time below 2^62 ns, with the niche that lets `Option<Slot>` be as large as `Slot`: twice the time plus one.
 #[derive(Debug, Clone, Copy)]
-struct Due(NonZeroU64);
+pub(crate) struct Due(NonZeroU64);
 
 impl Due {
     #[inline]
@@ -97,18 +98,17 @@ impl<P> Ring<P> {
         self.tail += 1;
     }
 
-    /// Take the oldest packet; with it comes the due time of the next one, `u64::MAX` if there is none.
+    /// Free the oldest packet's slot, which the caller empties; with it comes the due time of the next one,
+    /// `u64::MAX` if there is none.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(P, u64)> {
+    pub(crate) fn pop(&mut self) -> (&mut Option<Slot<P>>, u64) {
         let slots = self.slots.as_mut_slice();
         let mask = slots.len() - 1;
-        let slot = slots[self.head as usize & mask].take()?;
+        let index = self.head as usize & mask;
         self.head += 1;
         let next = &slots[self.head as usize & mask];
-        Some((
-            slot.packet,
-            Due::next_ns(next.as_ref().map(|slot| slot.due)),
-        ))
+        let next_ns = Due::next_ns(next.as_ref().map(|slot| slot.due));
+        (&mut slots[index], next_ns)
     }
 
     /// Due time and packet at a position, if there is one.

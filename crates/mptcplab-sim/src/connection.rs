@@ -271,6 +271,7 @@ impl Connection {
     }
 
     /// Data of failed subflows go first, each on a subflow other than the one that failed with them.
+    #[inline(never)]
     fn push_reinjections(&mut self, cx: &mut World, senders: &mut [Sender], base: u32) {
         while let Some(&(dsn, origin)) = self.reinject.front() {
             if dsn < self.una {

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::event::{NEVER, TimerKind, Timers};
 use crate::handshake;
 use crate::net::{Net, World};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Header, Kind, Packet};
 use crate::receiver::{AckPolicy, Receiver};
 use crate::record::Recorder;
 use crate::sample::SampleClock;
@@ -112,7 +112,7 @@ impl Engine {
 
     #[inline(always)]
     fn on_link(&mut self, link: usize) {
-        let mut packet = Packet::new(Kind::Data, 0, 0);
+        let mut packet = Packet::new(Kind::Data, 0, 0, Header::default());
         let arrived = self.world.net.step(self.world.now, link, &mut packet);
         if self.has_schedules {
             self.log_changes(link);
@@ -122,6 +122,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn log_changes(&mut self, link: usize) {
         let applied = self.world.net.links_mut()[link].changes_applied();
         let (id, logged) = &mut self.link_ids[link];
@@ -143,6 +144,7 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     fn deliver_other(&mut self, packet: &Packet) {
         match packet.kind() {
             Kind::Data | Kind::Ack => {}
@@ -162,7 +164,7 @@ impl Engine {
         let conn = &mut self.conns[receiver.config.conn as usize];
         let cx = &mut self.world;
         let policy = receiver.on_data(packet);
-        conn.rx.on_data(cx, conn.flow, packet.dsn);
+        conn.rx.on_data(cx, conn.flow, packet.dsn());
         if conn.rx.tunes() {
             conn.rx.tune(cx.now, self.senders[i].sock.tp.srtt_us);
         }
@@ -180,13 +182,13 @@ impl Engine {
         let i = packet.subflow();
         let sender = &mut self.senders[i];
         if sender.phase != Phase::Established {
-            self.world.net.sacks.release(packet.sack);
+            self.world.net.sacks.release(packet.sack());
             return;
         }
         let c = sender.conn as usize;
         let conn = &mut self.conns[c];
         let cx = &mut self.world;
-        conn.on_data_ack(packet.dsn, packet.wnd);
+        conn.on_data_ack(packet.dsn(), packet.wnd());
         sender.on_ack(cx, &mut conn.cc, packet);
         if sender.failed && sender.retransmits == 0 {
             sender.failed = false;
@@ -258,6 +260,7 @@ impl Engine {
             .set(&mut sender.lifecycle, at, TimerKind::Lifecycle, i as u32);
     }
 
+    #[inline(never)]
     fn on_timer(&mut self) {
         let Some((at, kind, index)) = self.world.timers.pop() else {
             return;

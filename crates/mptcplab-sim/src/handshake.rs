@@ -5,7 +5,7 @@
 use crate::connection::Connection;
 use crate::event::{NEVER, TimerKind};
 use crate::net::World;
-use crate::packet::{Kind, Packet, tick, ticks_since};
+use crate::packet::{Header, Kind, Packet, tick, ticks_since};
 use crate::rtt::RTO_INITIAL_NS;
 use crate::sender::{Phase, Sender};
 use mptcplab_trace::EventKind;
@@ -37,8 +37,11 @@ impl Sender {
     }
 
     fn send_control(&mut self, cx: &mut World, kind: Kind, len: u16) {
-        let mut packet = Packet::new(kind, self.id, len);
-        packet.ts = tick(cx.now);
+        let header = Header {
+            ts: tick(cx.now),
+            ..Header::default()
+        };
+        let packet = Packet::new(kind, self.id, len, header);
         self.put_on_path(cx, packet);
         let wait = RTO_INITIAL_NS << self.backoff.min(6);
         cx.timers.set(
@@ -71,7 +74,7 @@ impl Sender {
         let rtt_ns = if self.backoff == 0 {
             cx.now - self.handshake_ns
         } else {
-            ticks_since(cx.now, packet.ts)
+            ticks_since(cx.now, packet.ts())
         };
         self.rtt.sample(&mut self.sock.tp, rtt_ns, cx.now);
         self.backoff = 0;
@@ -129,7 +132,9 @@ pub(crate) fn answer(packet: &Packet, mptcp: bool, joins: bool, ack_header: u16)
         Kind::JoinAck => (Kind::JoinDone, ack_header),
         _ => return None,
     };
-    let mut reply = Packet::new(kind, packet.subflow() as u32, len);
-    reply.ts = packet.ts;
-    Some(reply)
+    let header = Header {
+        ts: packet.ts(),
+        ..Header::default()
+    };
+    Some(Packet::new(kind, packet.subflow() as u32, len, header))
 }

@@ -135,6 +135,14 @@ impl Net {
 
     #[inline]
     fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
+        let [a, b, c] = packet.words();
+        self.enqueue_words(index, now, a, b, c);
+    }
+
+    /// The packet comes in registers.
+    #[inline(never)]
+    fn enqueue_words(&mut self, index: usize, now: u64, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words(a, b, c);
         let link = &mut self.links[index];
         let before = link.next_ns();
         match link.enqueue(now, packet) {
@@ -150,7 +158,7 @@ impl Net {
 
     #[cold]
     fn lost(&mut self, index: usize, packet: &Packet) {
-        self.sacks.release(packet.sack);
+        self.sacks.release(packet.sack());
         self.tree.set(index, self.links[index].next_ns());
     }
 
@@ -158,7 +166,7 @@ impl Net {
     #[cold]
     fn release_dropped(&mut self, index: usize) {
         while let Some(packet) = self.links[index].take_dropped() {
-            self.sacks.release(packet.sack);
+            self.sacks.release(packet.sack());
         }
     }
 
@@ -166,15 +174,14 @@ impl Net {
     #[inline]
     pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
         let link = &mut self.links[index];
-        let polled = link.poll(now);
+        let left = link.poll_into(now, out);
         self.tree.set(index, link.next_ns());
         if self.late_drops {
             self.release_dropped(index);
         }
-        let Some(packet) = polled else {
+        if !left {
             return false;
-        };
-        *out = packet;
+        }
         self.crossed += 1;
         if !self.terminal[index] && self.go_on(now, out) {
             return false;

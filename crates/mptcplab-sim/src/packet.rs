@@ -42,10 +42,21 @@ pub(crate) const MAX_HOPS: usize = 0x3f;
 /// Advertised window that means "no limit".
 pub(crate) const WINDOW_UNLIMITED: u16 = u16::MAX;
 
+/// Three words, so that a packet travels in registers until it is stored in a link's ring: assembled in memory
+/// from its fields, every copy would wait for the stores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {
-    /// Subflow (20 bits), hop (6), kind (3), ECT, CE, echo.
-    meta: u32,
+    /// Low half: subflow (20 bits), hop (6), kind (3), ECT, CE, echo. High half: segment number.
+    route_seq: u64,
+    /// Low half: data sequence number. High half: timestamp.
+    dsn_ts: u64,
+    /// SACK handle (32 bits), length (16), window (16).
+    rest: u64,
+}
+
+/// What the transport puts into a packet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Header {
     /// Data: segment number. ACK: next segment expected.
     pub(crate) seq: u32,
     /// Data: data sequence number. ACK: next data sequence number expected.
@@ -54,44 +65,92 @@ pub(crate) struct Packet {
     pub(crate) ts: u32,
     /// ACK: handle of the SACK blocks, 0 for none.
     pub(crate) sack: u32,
-    /// Bytes of the IP packet.
-    pub(crate) len: u16,
     /// ACK: advertised receive window in segments, scaled by the connection's shift.
     pub(crate) wnd: u16,
 }
 
 impl Packet {
+    /// A packet of `len` IP bytes at the start of its path.
     #[inline]
-    pub(crate) fn new(kind: Kind, subflow: u32, len: u16) -> Self {
+    pub(crate) fn new(kind: Kind, subflow: u32, len: u16, h: Header) -> Self {
+        let meta = subflow | (kind as u32) << KIND_SHIFT;
         Self {
-            meta: subflow | (kind as u32) << KIND_SHIFT,
-            seq: 0,
-            dsn: 0,
-            ts: 0,
-            sack: 0,
-            len,
-            wnd: 0,
+            route_seq: u64::from(meta) | u64::from(h.seq) << 32,
+            dsn_ts: u64::from(h.dsn) | u64::from(h.ts) << 32,
+            rest: u64::from(h.sack) | u64::from(len) << 32 | u64::from(h.wnd) << 48,
+        }
+    }
+
+    /// The words, to pass a packet in registers.
+    #[inline]
+    pub(crate) fn words(self) -> [u64; 3] {
+        [self.route_seq, self.dsn_ts, self.rest]
+    }
+
+    /// The packet with these words.
+    #[inline]
+    pub(crate) fn from_words(route_seq: u64, dsn_ts: u64, rest: u64) -> Self {
+        Self {
+            route_seq,
+            dsn_ts,
+            rest,
         }
     }
 
     #[inline]
+    fn meta(&self) -> u32 {
+        self.route_seq as u32
+    }
+
+    #[inline]
+    pub(crate) fn seq(&self) -> u32 {
+        (self.route_seq >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) fn dsn(&self) -> u32 {
+        self.dsn_ts as u32
+    }
+
+    #[inline]
+    pub(crate) fn ts(&self) -> u32 {
+        (self.dsn_ts >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) fn sack(&self) -> u32 {
+        self.rest as u32
+    }
+
+    /// Bytes of the IP packet.
+    #[inline]
+    pub(crate) fn len(&self) -> u16 {
+        (self.rest >> 32) as u16
+    }
+
+    #[inline]
+    pub(crate) fn wnd(&self) -> u16 {
+        (self.rest >> 48) as u16
+    }
+
+    #[inline]
     pub(crate) fn subflow(&self) -> usize {
-        (self.meta & (HOP_ONE - 1)) as usize
+        (self.meta() & (HOP_ONE - 1)) as usize
     }
 
     #[inline]
     pub(crate) fn hop(&self) -> usize {
-        ((self.meta & HOP_MASK) >> HOP_SHIFT) as usize
+        ((self.meta() & HOP_MASK) >> HOP_SHIFT) as usize
     }
 
     #[inline]
     pub(crate) fn advance_hop(&mut self) {
-        self.meta += HOP_ONE;
+        self.route_seq += u64::from(HOP_ONE);
     }
 
     #[inline]
     pub(crate) fn kind(&self) -> Kind {
-        match (self.meta >> KIND_SHIFT) & 7 {
+        match (self.meta() >> KIND_SHIFT) & 7 {
             0 => Kind::Data,
             1 => Kind::Ack,
             2 => Kind::Syn,
@@ -106,52 +165,52 @@ impl Packet {
     #[inline]
     pub(crate) fn is_forward(&self) -> bool {
         // Kinds 1, 3 and 5 travel back; every other one is even.
-        self.meta & (1 << KIND_SHIFT) == 0
+        self.meta() & (1 << KIND_SHIFT) == 0
     }
 
     #[inline]
     pub(crate) fn set_ecn_capable(&mut self) {
-        self.meta |= ECT;
+        self.route_seq |= u64::from(ECT);
     }
 
     #[inline]
     pub(crate) fn is_ce(&self) -> bool {
-        self.meta & CE != 0
+        self.meta() & CE != 0
     }
 
     /// Whether the packet carries a congestion mark, an echo or the answer to one.
     #[inline]
     pub(crate) fn has_ecn_news(&self) -> bool {
-        self.meta & (CE | ECHO) != 0
+        self.meta() & (CE | ECHO) != 0
     }
 
     #[inline]
     pub(crate) fn set_echo(&mut self) {
-        self.meta |= ECHO;
+        self.route_seq |= u64::from(ECHO);
     }
 
     #[inline]
     pub(crate) fn echo(&self) -> bool {
-        self.meta & ECHO != 0
+        self.meta() & ECHO != 0
     }
 }
 
 impl LinkPacket for Packet {
     #[inline]
     fn ip_bytes(&self) -> u32 {
-        u32::from(self.len)
+        u32::from(self.len())
     }
     #[inline]
     fn is_ecn_capable(&self) -> bool {
-        self.meta & ECT != 0
+        self.meta() & ECT != 0
     }
     #[inline]
     fn mark_ce(&mut self) {
-        self.meta |= CE;
+        self.route_seq |= u64::from(CE);
     }
     #[inline]
     fn flow_hash(&self) -> u64 {
-        u64::from(self.meta & (HOP_ONE - 1)) | u64::from(self.is_forward()) << 32
+        u64::from(self.meta() & (HOP_ONE - 1)) | u64::from(self.is_forward()) << 32
     }
 }
 
@@ -172,7 +231,12 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        let mut p = Packet::new(Kind::JoinDone, (MAX_SUBFLOWS - 1) as u32, 1500);
+        let mut p = Packet::new(
+            Kind::JoinDone,
+            (MAX_SUBFLOWS - 1) as u32,
+            1500,
+            Header::default(),
+        );
         for _ in 0..MAX_HOPS {
             p.advance_hop();
         }

@@ -2,7 +2,7 @@
 
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::{MAX_BLOCKS, SackBlocks, World};
-use crate::packet::{Kind, Packet};
+use crate::packet::{Header, Kind, Packet};
 use crate::reassembly::{Arrival, Reassembly};
 
 /// Longest delay of an ACK, Linux' `TCP_DELACK_MIN`.
@@ -80,14 +80,14 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, packet: &Packet) -> AckPolicy {
         self.packets += 1;
-        self.ip_bytes += u64::from(packet.len);
-        self.payload_bytes += u64::from(packet.len - self.config.data_header);
+        self.ip_bytes += u64::from(packet.len());
+        self.payload_bytes += u64::from(packet.len() - self.config.data_header);
         let news = packet.has_ecn_news() && self.note_ecn(packet);
-        if packet.seq <= self.last_ack_sent {
-            self.ts_recent = packet.ts;
+        if packet.seq() <= self.last_ack_sent {
+            self.ts_recent = packet.ts();
         }
         let had_gap = self.order.held() > 0;
-        match self.order.insert(packet.seq) {
+        match self.order.insert(packet.seq()) {
             Arrival::InOrder(_) => {
                 if had_gap {
                     self.forget_blocks_in_order();
@@ -104,11 +104,11 @@ impl Receiver {
                 AckPolicy::Later
             }
             Arrival::OutOfOrder => {
-                self.note_block(packet.seq);
+                self.note_block(packet.seq());
                 AckPolicy::Now
             }
             Arrival::Duplicate => {
-                self.duplicate = Some(packet.seq);
+                self.duplicate = Some(packet.seq());
                 AckPolicy::Now
             }
         }
@@ -142,16 +142,26 @@ impl Receiver {
     #[inline]
     pub(crate) fn make_ack(&mut self, cx: &mut World, data_ack: u32, window: u16) -> Packet {
         let next = self.order.next();
-        let mut ack = Packet::new(Kind::Ack, self.id, self.config.ack_bytes);
-        ack.seq = next;
-        ack.dsn = data_ack;
-        ack.wnd = window;
-        ack.ts = self.ts_recent;
+        let (sack, sack_bytes) = if self.n_blocks > 0 || self.duplicate.is_some() {
+            self.store_blocks(cx)
+        } else {
+            (0, 0)
+        };
+        let header = Header {
+            seq: next,
+            dsn: data_ack,
+            ts: self.ts_recent,
+            sack,
+            wnd: window,
+        };
+        let mut ack = Packet::new(
+            Kind::Ack,
+            self.id,
+            self.config.ack_bytes + sack_bytes,
+            header,
+        );
         if self.echo {
             ack.set_echo();
-        }
-        if self.n_blocks > 0 || self.duplicate.is_some() {
-            self.attach_blocks(cx, &mut ack);
         }
         self.last_ack_sent = next;
         self.unacked = 0;
@@ -159,7 +169,8 @@ impl Receiver {
         ack
     }
 
-    fn attach_blocks(&mut self, cx: &mut World, ack: &mut Packet) {
+    /// Put the SACK option into the side table; returns its handle and its length.
+    fn store_blocks(&mut self, cx: &mut World) -> (u32, u16) {
         let mut sack = SackBlocks::default();
         if let Some(seq) = self.duplicate.take() {
             sack.push((seq, seq + 1));
@@ -171,8 +182,8 @@ impl Receiver {
             }
         }
         // RFC 2018: kind, length and two no-ops, then 8 bytes a block.
-        ack.len += 4 + 8 * u16::from(sack.len);
-        ack.sack = cx.net.sacks.store(sack);
+        let bytes = 4 + 8 * u16::from(sack.len);
+        (cx.net.sacks.store(sack), bytes)
     }
 
     /// A segment arrived beyond a gap: its block comes first (RFC 2018 section 4).

@@ -83,23 +83,24 @@ impl Recovery {
 
 impl Sender {
     /// An ACK while something is out of order, lost, retransmitted, probed or marked.
+    #[inline(never)]
     pub(crate) fn ack_with_recovery(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let prior_lost = self.count.lost;
         let mut news = AckNews::default();
         self.recovery.scoreboard_in_use = true;
-        let sack = if packet.sack == 0 {
+        let sack = if packet.sack() == 0 {
             SackBlocks::default()
         } else {
-            cx.net.sacks.take(packet.sack)
+            cx.net.sacks.take(packet.sack())
         };
-        self.process_sacks(&sack, packet.seq, &mut news);
-        self.clean_acked(packet.seq, &mut news);
+        self.process_sacks(&sack, packet.seq(), &mut news);
+        self.clean_acked(packet.seq(), &mut news);
         self.check_sack_reordering(&news);
         self.sample_rtt(
             cx.now,
-            packet.ts,
+            packet.ts(),
             &news,
             cc,
             prior_inflight,
@@ -108,7 +109,7 @@ impl Sender {
         if news.newly > 0 {
             self.note_progress(cx.now);
         }
-        self.process_tlp(packet.seq, &news, cx, cc);
+        self.process_tlp(packet.seq(), &news, cx, cc);
         let mut reordering_wait = None;
         if self.is_dubious(&news, packet.echo()) {
             reordering_wait = self.advance_state(cx, cc, &news, packet);
@@ -130,7 +131,7 @@ impl Sender {
             cc,
             delivered,
             self.count.lost > prior_lost,
-            packet.seq,
+            packet.seq(),
             &news,
         );
         if !self.recovery.frto_hold {
@@ -261,7 +262,7 @@ impl Sender {
                     self.set_state(cc, CaState::Open);
                 }
                 CaState::Recovery => {
-                    if !self.undo_recovery(cx, cc, packet.ts) {
+                    if !self.undo_recovery(cx, cc, packet.ts()) {
                         self.end_reduction(cc);
                         self.recovery.undo_marker = None;
                         self.set_state(cc, CaState::Open);
@@ -279,7 +280,7 @@ impl Sender {
         }
         match self.recovery.state {
             CaState::Recovery => {
-                if news.newly > 0 && self.undo_partial(cx, cc, packet.ts) {
+                if news.newly > 0 && self.undo_partial(cx, cc, packet.ts()) {
                     return None;
                 }
                 if self.undo_by_dsack(cx, cc) {
@@ -293,7 +294,7 @@ impl Sender {
                 wait
             }
             CaState::Loss => {
-                self.process_loss(cx, cc, news, packet.ts);
+                self.process_loss(cx, cc, news, packet.ts());
                 let (wait, lost_again) = self.identify_loss(cx.now);
                 if self.recovery.state != CaState::Loss || lost_again {
                     self.maybe_enter_recovery(cx, cc, packet.echo());

@@ -72,11 +72,8 @@ impl RttEstimator {
         tp.srtt_us = tp.srtt_us.wrapping_add_signed(error).max(1);
         // mdev is the deviation times 4; a shrinking RTT must not inflate it, so that step counts an eighth.
         let excess = error.abs() - (tp.mdev_us >> 2) as i32;
-        let step = if error < 0 && excess > 0 {
-            excess >> 3
-        } else {
-            excess
-        };
+        let shift = 3 * u32::from(error < 0 && excess > 0);
+        let step = excess >> shift;
         tp.mdev_us = tp.mdev_us.wrapping_add_signed(step);
         if tp.mdev_us > self.mdev_max_us {
             self.mdev_max_us = tp.mdev_us;

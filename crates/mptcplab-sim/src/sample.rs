@@ -46,6 +46,7 @@ impl SampleClock {
 
 impl Engine {
     /// Take the samples due before `until`.
+    #[inline(never)]
     pub(crate) fn sample_until(&mut self, until: u64, clock: &mut SampleClock) {
         while clock.next() < until {
             self.world.now = clock.next();

@@ -5,7 +5,7 @@
 
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
-use crate::packet::{Kind, Packet, tick};
+use crate::packet::{Header, Kind, Packet, tick};
 use crate::recovery::Recovery;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
@@ -211,14 +211,14 @@ impl Sender {
     pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
-        let (una, ack) = (tp.snd_una, packet.seq);
-        if packet.sack == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
+        let (una, ack) = (tp.snd_una, packet.seq());
+        if packet.sack() == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
             self.ack_in_order(cx, cc, ack, ack - una);
         } else if ack >= una {
             self.ack_with_recovery(cx, cc, packet);
-        } else if packet.sack != 0 {
+        } else if packet.sack() != 0 {
             // Older than what is known: paths keep order, so it says nothing new.
-            cx.net.sacks.release(packet.sack);
+            cx.net.sacks.release(packet.sack());
         }
     }
 
@@ -403,10 +403,13 @@ impl Sender {
     /// Put a data packet on the path (first or repeated transmission).
     #[inline]
     pub(crate) fn transmit(&mut self, cx: &mut World, seq: u32, dsn: u32, len: u16, ecn: bool) {
-        let mut packet = Packet::new(Kind::Data, self.id, len);
-        packet.seq = seq;
-        packet.dsn = dsn;
-        packet.ts = tick(cx.now);
+        let header = Header {
+            seq,
+            dsn,
+            ts: tick(cx.now),
+            ..Header::default()
+        };
+        let mut packet = Packet::new(Kind::Data, self.id, len, header);
         if ecn {
             packet.set_ecn_capable();
             if std::mem::take(&mut self.announce_cwr) {
@@ -429,6 +432,7 @@ impl Sender {
     }
 
     /// Delay a packet by a random time, keeping order, to break phase effects.
+    #[inline(never)]
     fn hold(&mut self, cx: &mut World, packet: Packet) {
         let earliest = self.held.back().map_or(cx.now, |h| h.0.max(cx.now));
         let release = earliest.max(cx.now + self.rng.below(self.config.jitter_ns + 1));

@@ -2,7 +2,7 @@
 
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
-use crate::packet::{Kind, Packet};
+use crate::packet::{Header, Kind, Packet};
 use crate::traffic::draw_span;
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::Span;
@@ -99,8 +99,11 @@ impl UdpSource {
                 None => NEVER,
             };
         }
-        let mut packet = Packet::new(Kind::Udp, self.id, self.packet_bytes);
-        packet.seq = self.sent as u32;
+        let header = Header {
+            seq: self.sent as u32,
+            ..Header::default()
+        };
+        let packet = Packet::new(Kind::Udp, self.id, self.packet_bytes, header);
         self.sent += 1;
         cx.net.send(cx.now, packet);
         let mut next = cx.now + self.interval();
