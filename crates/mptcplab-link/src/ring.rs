@@ -98,10 +98,11 @@ impl<P> Ring<P> {
         self.tail += 1;
     }
 
-    /// Free the oldest packet's slot, which the caller empties; with it comes the due time of the next one,
-    /// `u64::MAX` if there is none.
+    /// Free the oldest packet's slot, which the caller empties; there must be one. With it comes the due time of the
+    /// next one, `u64::MAX` if there is none.
     #[inline]
     pub(crate) fn pop(&mut self) -> (&mut Option<Slot<P>>, u64) {
+        debug_assert!(self.len() > 0, "no packet");
         let slots = self.slots.as_mut_slice();
         let mask = slots.len() - 1;
         let index = self.head as usize & mask;
@@ -171,7 +172,11 @@ mod tests {
                 let expected = model
                     .pop_front()
                     .map(|(_, round)| (round, model.front().map_or(u64::MAX, |(due, _)| *due)));
-                assert_eq!(ring.pop().map(|(b, next)| (*b, next)), expected);
+                let popped = (ring.len() > 0).then(|| {
+                    let (slot, next_ns) = ring.pop();
+                    (*slot.take().expect("filled").packet, next_ns)
+                });
+                assert_eq!(popped, expected);
             }
             assert_eq!(ring.len(), model.len() as u64);
             for (i, expected) in model.iter().enumerate() {
