@@ -9,11 +9,11 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test bench lint format docs clean
+.PHONY: help setup dev demo test bench bench-gate lint format docs fidelity clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what a run needs: .venv with the package and its engine
 	@scripts/setup.sh run
@@ -27,8 +27,12 @@ demo: setup ## Compare six algorithms on a published scenario; prints a table an
 test: dev ## Formatting, lints, all tests
 	@scripts/test.sh
 
-bench: dev ## Measure speed; see benches/ for what and how
-	cargo bench --workspace --locked
+bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
+	@cargo build --quiet --release --locked -p mptcplab-bench
+	@target/release/suite
+
+bench-gate: ## Check that a packet-hop costs no more instructions than it may (part of make test)
+	@benches/gate.sh
 
 lint: dev ## Formatting and lints only
 	@scripts/lint.sh
@@ -38,6 +42,9 @@ format: dev ## Format all sources
 	$(BIN)/ruff format python tests
 	$(BIN)/ruff check --fix --quiet python tests
 	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch]
+
+fidelity: dev ## Simulate and write docs/fidelity: the simulator against theory (about two minutes)
+	@$(BIN)/mptcplab fidelity
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs
