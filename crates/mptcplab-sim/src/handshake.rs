@@ -98,12 +98,7 @@ impl Sender {
         self.sock.init(&mut conn.cc, slot);
         self.paced = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
         self.update_pacing_rate();
-        cx.rec.event(
-            cx.now,
-            EventKind::SubflowAdded,
-            self.id,
-            cx.now - self.handshake_ns,
-        );
+        self.log(cx, EventKind::SubflowAdded, cx.now - self.handshake_ns);
     }
 
     /// Remove the subflow. Its data in flight have been handed to the others.
@@ -114,7 +109,7 @@ impl Sender {
         self.phase = Phase::Removed;
         self.timer.deadline = NEVER;
         self.pace_timer.deadline = NEVER;
-        cx.rec.event(cx.now, EventKind::SubflowRemoved, self.id, 0);
+        self.log(cx, EventKind::SubflowRemoved, 0_u64);
     }
 }
 

@@ -228,12 +228,7 @@ impl Sender {
                 self.set_state(cc, CaState::Cwr);
                 self.end_reduction(cc);
                 self.count.loss_events += 1;
-                cx.rec.event(
-                    cx.now,
-                    EventKind::LossEvent,
-                    self.id,
-                    u64::from(self.sock.tp.snd_ssthresh),
-                );
+                self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
                 self.try_keep_open(cc);
             }
         } else if !news.data_sacked {
@@ -268,12 +263,7 @@ impl Sender {
                         self.set_state(cc, CaState::Open);
                     }
                     self.age_reordering_window();
-                    cx.rec.event(
-                        cx.now,
-                        EventKind::RecoveryEnded,
-                        self.id,
-                        u64::from(self.sock.tp.snd_cwnd),
-                    );
+                    self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
                 }
                 _ => {}
             }
@@ -337,16 +327,11 @@ impl Sender {
         self.init_undo();
         if !self.recovery.in_reduction() {
             if !echo {
-                self.recovery.prior_ssthresh = self.prior_ssthresh();
+                self.recovery.prior_ssthresh = self.current_ssthresh();
             }
             self.begin_reduction(cc);
             self.count.loss_events += 1;
-            cx.rec.event(
-                cx.now,
-                EventKind::LossEvent,
-                self.id,
-                u64::from(self.sock.tp.snd_ssthresh),
-            );
+            self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
         }
         self.set_state(cc, CaState::Recovery);
     }
@@ -355,16 +340,6 @@ impl Sender {
         self.recovery.undo_marker = Some(self.sock.tp.snd_una);
         self.recovery.undo_retrans = Some(self.sock.tp.retrans_out).filter(|n| *n > 0);
         self.recovery.scoreboard_in_use = true;
-    }
-
-    /// What an undo would restore.
-    pub(crate) fn prior_ssthresh(&self) -> u32 {
-        let tp = &self.sock.tp;
-        if self.recovery.in_reduction() {
-            tp.snd_ssthresh
-        } else {
-            tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
-        }
     }
 
     fn begin_reduction(&mut self, cc: &mut CcTable) {
@@ -445,12 +420,7 @@ impl Sender {
         self.begin_reduction(cc);
         self.set_state(cc, CaState::Cwr);
         self.count.ecn_events += 1;
-        cx.rec.event(
-            cx.now,
-            EventKind::EcnEvent,
-            self.id,
-            u64::from(self.sock.tp.snd_ssthresh),
-        );
+        self.log(cx, EventKind::EcnEvent, self.sock.tp.snd_ssthresh);
     }
 
     /// Loss recovery after a timeout, with F-RTO (RFC 5682 section 3.1).
@@ -482,12 +452,7 @@ impl Sender {
                 self.recovery.retrans_stamp = None;
                 self.set_state(cc, CaState::Open);
             }
-            cx.rec.event(
-                cx.now,
-                EventKind::RecoveryEnded,
-                self.id,
-                u64::from(self.sock.tp.snd_cwnd),
-            );
+            self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
         }
     }
 
@@ -573,12 +538,7 @@ impl Sender {
                 self.announce_cwr = false;
             }
             self.count.undo_count += 1;
-            cx.rec.event(
-                cx.now,
-                EventKind::Undo,
-                self.id,
-                u64::from(self.sock.tp.snd_cwnd),
-            );
+            self.log(cx, EventKind::Undo, self.sock.tp.snd_cwnd);
         }
         self.recovery.undo_marker = None;
         self.board.rack.advanced = true;

@@ -100,7 +100,7 @@ impl Sender {
             }
             self.recovery.tlp_high_seq = Some(self.sock.tp.snd_nxt);
             self.recovery.scoreboard_in_use = true;
-            cx.rec.event(cx.now, EventKind::TlpSent, self.id, 0);
+            self.log(cx, EventKind::TlpSent, 0_u64);
         }
         // One probe at a time: without a new one the timeout counts from the oldest segment (Linux `tcp_rearm_rto`).
         self.pending = Pending::Rto;
@@ -113,12 +113,7 @@ impl Sender {
     fn timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.count.rto_count += 1;
         self.count.rto_wait_ns += cx.now - self.progress_ns;
-        cx.rec.event(
-            cx.now,
-            EventKind::RtoFired,
-            self.id,
-            u64::from(self.backoff),
-        );
+        self.log(cx, EventKind::RtoFired, self.backoff);
         self.enter_loss(cx, cc);
         self.retransmits += 1;
         let head = self.sock.tp.snd_una;
@@ -137,7 +132,7 @@ impl Sender {
             || r.high_seq <= self.sock.tp.snd_una
             || (r.state == CaState::Loss && self.retransmits == 0)
         {
-            self.recovery.prior_ssthresh = self.prior_ssthresh();
+            self.recovery.prior_ssthresh = self.current_ssthresh();
             self.sock.tp.prior_cwnd = self.sock.tp.snd_cwnd;
             self.sock.tp.snd_ssthresh = self.sock.ssthresh(cc);
             self.sock.cwnd_event(cc, CaEvent::Loss);

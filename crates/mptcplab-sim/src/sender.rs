@@ -12,6 +12,7 @@ use crate::scoreboard::Scoreboard;
 use crate::segments::{Segment, Segments, flag};
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_link::rng::Rng;
+use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 
 /// Infinite slow start threshold, as in Linux.
@@ -180,6 +181,11 @@ impl Sender {
             handshake_ns: 0,
             count: SenderCounters::default(),
         }
+    }
+
+    /// Record an event of this subflow.
+    pub(crate) fn log(&self, cx: &mut World, kind: EventKind, value: impl Into<u64>) {
+        cx.rec.event(cx.now, kind, self.id, value.into());
     }
 
     /// Packets believed to be in the network.
@@ -390,8 +396,9 @@ impl Sender {
         self.cwnd_used = 0;
     }
 
-    /// The threshold to remember when the window shrinks for lack of use: at least 3/4 of the window.
-    fn current_ssthresh(&self) -> u32 {
+    /// The threshold to remember when the window shrinks for lack of use, and what an undo restores: at least 3/4 of the
+    /// window (Linux `tcp_current_ssthresh`).
+    pub(crate) fn current_ssthresh(&self) -> u32 {
         let tp = &self.sock.tp;
         if self.recovery.in_reduction() {
             tp.snd_ssthresh

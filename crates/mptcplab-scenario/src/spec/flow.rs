@@ -169,7 +169,7 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
         "send_jitter",
         DURATION,
         Need::Default("0 s"),
-        "Upper bound of a random delay before each packet sent, order kept; breaks phase locking (`\"100 us\"` does).",
+        "Upper bound of a random delay before each packet sent, order kept; breaks phase locking if it is about the time a packet takes on the bottleneck, or more.",
     ),
 ];
 
