@@ -235,6 +235,7 @@ impl Sender {
         let first_sent = self.segments.get(una).sent_ns;
         let last_sent = self.segments.get(ack - 1).sent_ns;
         let prior_inflight = self.sock.tp.packets_out;
+        let prior_ssthresh = self.sock.tp.snd_ssthresh;
         let tp = &mut self.sock.tp;
         tp.snd_una = ack;
         tp.packets_out -= newly;
@@ -249,7 +250,19 @@ impl Sender {
             self.report_acked(cc, newly, Some(cx.now - last_sent), prior_inflight);
         }
         self.sock.cong_avoid(cc, ack, newly);
+        if self.sock.tp.snd_ssthresh != prior_ssthresh {
+            self.note_threshold(cx, prior_ssthresh);
+        }
         self.update_pacing_rate();
+    }
+
+    /// The algorithm moved its threshold on an ACK: if that ended slow start, say so (HyStart, Vegas).
+    #[inline(never)]
+    fn note_threshold(&self, cx: &mut World, before: u32) {
+        let tp = &self.sock.tp;
+        if tp.snd_cwnd < before && tp.snd_cwnd >= tp.snd_ssthresh {
+            self.log(cx, EventKind::SlowStartExit, tp.snd_ssthresh);
+        }
     }
 
     #[inline]

@@ -98,3 +98,29 @@ stop = "12.5 s""#;
         .collect();
     assert_eq!(stopped, [12_500_000_000]);
 }
+
+/// CUBIC's HyStart leaves slow start on a deep buffer before anything is lost, and the trace says when.
+#[test]
+fn an_early_end_of_slow_start_is_an_event() {
+    let flow = r#"cc = ["cubic", "reno"]
+transport = "tcp"
+path = ["B"]"#;
+    let deep = two_paths(flow).replace("40 packets", "4000 packets");
+    let exits = |cc: &str| {
+        let run = simulate_one(&deep, &[("flows.f.cc", cc)]);
+        let e = &run.outcome.tables.event;
+        let kind = EventKind::SlowStartExit as u8;
+        (0..e.len())
+            .filter(|&i| e.kind[i] == kind)
+            .map(|i| (e.t_ns[i], e.value[i]))
+            .collect::<Vec<_>>()
+    };
+    // 8 Mbit/s x 20 ms is 13 packets: slow start doubles 10, 20, 40 and finds the delay up by more than 4 ms.
+    let cubic = exits("cubic");
+    assert_eq!(cubic.len(), 1, "{cubic:?}");
+    assert!(
+        cubic[0].0 < 500_000_000 && (16..100).contains(&cubic[0].1),
+        "{cubic:?}"
+    );
+    assert_eq!(exits("reno"), []);
+}
