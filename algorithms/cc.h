@@ -396,7 +396,8 @@ CC_INLINE u32 cc_best_path(const struct cc_set *set)
 	u32 k, best = 0;
 
 	for (k = 1; k < CC_MAX_SUBFLOWS && k < set->n; k++)
-		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? k : best;
+		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? k
+											     : best;
 	return best;
 }
 
