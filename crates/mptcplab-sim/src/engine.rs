@@ -99,6 +99,7 @@ impl Engine {
             }
             if self.events % CONTROL_EVERY == 0 {
                 caller.report(self.world.now - reported)?;
+                caller.offer(&mut self.world.rec.tables)?;
                 reported = self.world.now;
             }
         }
