@@ -30,24 +30,47 @@ app = typer.Typer(
 FAILED, ERROR, INTERRUPTED = 1, 2, 130
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Scenario = Annotated[Path, typer.Argument(help="Scenario file (TOML).", show_default=False)]
+Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)]
 Cc = Annotated[
     list[str] | None,
-    typer.Option("--cc", help="Algorithms to compare, separated by commas; may be repeated.", show_default=False),
+    typer.Option(
+        "--cc",
+        metavar="NAMES",
+        help="Algorithms to compare instead of the file's, separated by commas; may be repeated.",
+        show_default=False,
+    ),
 ]
 ProfileOption = Annotated[
     list[str] | None,
-    typer.Option("--profile", help="How ACKs are sent and counted; several are compared.", show_default=False),
+    typer.Option(
+        "--profile",
+        metavar="NAMES",
+        help="How ACKs are sent and counted, such as rfc,linux-legacy: the key `profile` of the scenario format.",
+        show_default=False,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help='KEY=VALUE as in the file, such as links.B1.queue="1 BDP".', show_default=False),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; may be repeated.",
+        show_default=False,
+    ),
 ]
-Reps = Annotated[int | None, typer.Option("--reps", min=1, help="Repetitions.", show_default=False)]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed.", show_default=False)]
+Reps = Annotated[
+    int | None,
+    typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.", show_default=False),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.", show_default=False),
+]
 Duration = Annotated[
-    str | None, typer.Option("--duration", help='Length of a run, such as "30 s".', show_default=False)
+    str | None,
+    typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".', show_default=False),
 ]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads; 0 is one per core.")]
 
 
 def _version(asked: bool) -> None:
@@ -74,12 +97,18 @@ def run(
     profile: ProfileOption = None,
     duration: Duration = None,
     settings: Set = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Threads; 0 is one per core.")] = 0,
+    jobs: Jobs = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Output directory. Default: results/<scenario>.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output directory. Default: results/<scenario>, with a number behind it if that exists.",
+            show_default=False,
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a former result in --out.")] = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace only.")] = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
     as_json: Json = False,
 ) -> None:
     """Simulate a scenario, print the summary and write a report."""
@@ -105,10 +134,15 @@ def run(
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(help="Directory that `mptcplab run` wrote.", show_default=False)],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.", show_default=False)
+    ],
     as_json: Json = False,
 ) -> None:
-    """Write the report of an earlier run again, and print its summary."""
+    """Write the report of an earlier run again.
+
+    Its summary is printed, too; the trace is only read.
+    """
     from mptcplab import api
 
     _finish(api.load(directory), directory / "report.html", as_json=as_json)
@@ -163,7 +197,9 @@ def check(
 
 @app.command()
 def algorithms(
-    name: Annotated[str | None, typer.Argument(help="Show everything about this one.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show everything about this one.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the congestion control algorithms of this build."""
@@ -181,10 +217,13 @@ def algorithms(
 
 @app.command()
 def vectors(
-    file: Annotated[Path, typer.Argument(help="File of test vectors (JSON).", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """Run test vectors against the algorithms of this build; exit code 1 if one fails."""
+    """Run test vectors against the algorithms of this build.
+
+    Prints passed, failed and the worst error per algorithm; exit code 1 if a vector fails.
+    """
     from mptcplab import api, docs
 
     found = api.vectors(file)
@@ -206,7 +245,7 @@ def schema() -> None:
 
 @app.command(name="docs")
 def docs_command(
-    out: Annotated[Path, typer.Option("--out", help="Where the pages go.")] = Path("docs/reference"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the pages go.")] = Path("docs/reference"),
     check_only: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a page is not up to date.")
     ] = False,
@@ -227,14 +266,17 @@ def docs_command(
 
 @app.command()
 def fidelity(
-    out: Annotated[Path, typer.Option("--out", help="Where the page, its figures and its numbers go.")] = Path(
-        "docs/fidelity"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where the page, its figures and its numbers go.")
+    ] = Path("docs/fidelity"),
     quick: Annotated[bool, typer.Option("--quick", help="Simulate less: a check, not the published page.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Threads; 0 is one per core.")] = 0,
+    jobs: Jobs = 0,
     as_json: Json = False,
 ) -> None:
-    """Measure what the simulator has to show, and write the fidelity page; exit code 1 if a statement does not hold."""
+    """Hold the simulator against theory, and write the page.
+
+    Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
+    """
     from mptcplab import fidelity as evidence
 
     statements = evidence.write_page(out, quick=quick, jobs=jobs, announce=terminal.step)

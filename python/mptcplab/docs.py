@@ -214,7 +214,7 @@ def _cli_page() -> str:
         parts.append(f"## {name}\n\n{command.help}\n\n```text\n{usage}\n```")
         rows = [[_argument(p), p.help or "", ""] for p in arguments]
         options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
-        rows += [[f"`{', '.join(p.opts)}`", p.help or "", _option_default(p)] for p in options]
+        rows += [[_option(p), p.help or "", _option_default(p)] for p in options]
         parts.append(_rows(["argument or option", "meaning", "default"], rows))
     return "\n\n".join(parts)
 
@@ -222,6 +222,11 @@ def _cli_page() -> str:
 def _argument(param: Any) -> str:
     name = param.name.upper()
     return name if param.required else f"[{name}]"
+
+
+def _option(param: Any) -> str:
+    names = ", ".join(param.opts)
+    return f"`{names}`" if param.metavar is None else f"`{names} {param.metavar}`"
 
 
 def _option_default(param: Any) -> str:
