@@ -198,7 +198,7 @@ def check(
 @app.command()
 def algorithms(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show everything about this one.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Show everything about this one.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
