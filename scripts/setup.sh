@@ -141,7 +141,9 @@ engine() {
 	# On a terminal cargo shows what it compiles. Another active environment would get the package instead.
 	local quiet=(--quiet)
 	if [ -t 2 ]; then quiet=(); fi
-	env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" PIP_QUIET=1 "$BIN/maturin" develop --release "${quiet[@]}"
+	if ! env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" PIP_QUIET=1 "$BIN/maturin" develop --release "${quiet[@]}"; then
+		fail "the engine does not compile" "the cause is above, where it says error: and names a source file"
+	fi
 	printf '%s\n' "$fingerprint" >"$stamp"
 }
 

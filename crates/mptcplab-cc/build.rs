@@ -38,6 +38,7 @@ fn main() {
         let stem = stem(source);
         let text = read(source);
         let header = parse_header(source, &text);
+        check_registration(source, &text);
         let _ = writeln!(
             registry,
             "    Entry {{ name: {stem:?}, title: {:?}, sections: &{:?}, raw: {{ unsafe extern \"C\" {{ \
@@ -66,7 +67,9 @@ fn algorithms_dir() -> PathBuf {
         return PathBuf::from(dir);
     }
     let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
-    Path::new(&manifest).join("../../algorithms")
+    let dir = Path::new(&manifest).join("../../algorithms");
+    // Without the detour, since error messages and the compiler's show it.
+    dir.canonicalize().unwrap_or(dir)
 }
 
 fn c_files(dir: &Path) -> Vec<PathBuf> {
@@ -90,7 +93,7 @@ fn c_files(dir: &Path) -> Vec<PathBuf> {
         {
             fail(
                 &format!("algorithm file name: {}", file.display()),
-                "use lower-case letters, digits and '-'; the file's name is the algorithm's",
+                "use lower-case letters, digits and '-', such as my-rule.c; the file's name is the algorithm's",
             );
         }
     }
@@ -162,6 +165,40 @@ fn parse_header(path: &Path, text: &str) -> Header {
         .split_once(": ")
         .map_or(title.clone(), |(_, rest)| rest.to_owned());
     Header { title, sections }
+}
+
+/// The object that the registry refers to must exist: a shared library links without it and cannot be loaded.
+fn check_registration(path: &Path, text: &str) {
+    let wanted = stem(path).replace('-', "_");
+    let found: Vec<&str> = text
+        .split("CC_REGISTER(")
+        .skip(1)
+        .filter_map(|rest| rest.split([',', ')']).next())
+        .map(str::trim)
+        .collect();
+    let line = format!("CC_REGISTER({wanted}, ...)");
+    match found[..] {
+        [name] if name == wanted => {}
+        [] => fail(
+            &format!("{}: no {line}", path.display()),
+            "end the file as algorithms/template.c ends",
+        ),
+        [name] => fail(
+            &format!(
+                "{}: CC_REGISTER({name}, ...), wanted {line}",
+                path.display()
+            ),
+            "the file's name is the algorithm's; in C '-' is '_'",
+        ),
+        _ => fail(
+            &format!(
+                "{}: {} times CC_REGISTER, wanted once",
+                path.display(),
+                found.len()
+            ),
+            "one file is one algorithm; what differs can be a parameter (CC_PARAMS)",
+        ),
+    }
 }
 
 fn compile(dir: &Path, sources: &[PathBuf]) {

@@ -171,6 +171,10 @@ ERRORS = {
         ("docs", "--out", "two-paths.toml"),
         r"error: cannot write the pages: two-paths\.toml: File exists\n\nhint: choose another --out\n",
     ),
+    "the fidelity page into a file": (
+        ("fidelity", "--quick", "--out", "two-paths.toml"),
+        r"error: cannot write the page: two-paths\.toml: File exists\n\nhint: choose another --out\n",
+    ),
     "a file as results": (
         ("report", "two-paths.toml"),
         r"error: no such results directory: two-paths\.toml\n\nhint: .*\n",

@@ -267,8 +267,9 @@ fn windows_grow_when_nothing_is_lost() {
                 sock.cong_avoid(&mut conn, sock.tp.snd_una, 1);
             }
         }
+        // From 12 packets in 20 round trips: some growth, but nothing like slow start.
         assert!(
-            (20..=40).contains(&sock.tp.snd_cwnd),
+            (20..=100).contains(&sock.tp.snd_cwnd),
             "{}: {}",
             algorithm.name(),
             sock.tp.snd_cwnd

