@@ -29,7 +29,7 @@ test: dev ## Formatting, lints, all tests
 
 bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench
-	@target/release/suite
+	@cargo run --quiet --release --locked -p mptcplab-bench --bin suite
 
 bench-gate: ## Check that a packet-hop costs no more instructions than it may (part of make test)
 	@benches/gate.sh
