@@ -123,3 +123,97 @@ fn transfers_arrive_complete_and_once() {
         assert_eq!(completions(&run), [bytes], "case {case}:\n{text}");
     }
 }
+
+/// Several unlike flows on a shared network of two stages: S to M over `A` links, M to D over `B` links.
+fn crowd(case: u64) -> String {
+    let mut d = Draw(case.wrapping_mul(0xd1b5_4a32_d192_ed03) | 1);
+    let (first, second) = (1 + d.below(3), 1 + d.below(3));
+    let mut text = format!(
+        "duration = \"{} s\"\nsample = \"100 ms\"\nseed = {case}\nprofile = \"{}\"\n",
+        3 + d.below(12),
+        d.pick(&["rfc", "linux-acked", "linux-legacy", "linux-pre4"])
+    );
+    for (stage, count, from, to) in [("A", first, "S", "M"), ("B", second, "M", "D")] {
+        for i in 0..count {
+            text += &format!(
+                "[links.{stage}{i}]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{} kbit/s\"\ndelay = \"{} us\"\nqueue = \"{} packets\"\naqm = \"{}\"\nloss = \"{} %\"\n",
+                300 + d.below(30_000),
+                100 + d.below(60_000),
+                1 + d.below(200),
+                d.pick(&["drop-tail", "drop-tail", "red", "codel", "fq-codel"]),
+                d.below(3)
+            );
+        }
+    }
+    for f in 0..1 + d.below(6) {
+        let path = |d: &mut Draw| format!("[\"A{}\", \"B{}\"]", d.below(first), d.below(second));
+        if d.below(5) == 0 {
+            text += &format!(
+                "[flows.f{f}]\ntransport = \"udp\"\npath = {}\nrate = \"{} kbit/s\"\npacket = \"{} bytes\"\n",
+                path(&mut d),
+                50 + d.below(4000),
+                60 + d.below(1400)
+            );
+            continue;
+        }
+        let subflows: Vec<String> = (0..1 + d.below(4))
+            .map(|i| {
+                let backup = i > 0 && d.below(4) == 0;
+                format!("{{ path = {}, backup = {backup} }}", path(&mut d))
+            })
+            .collect();
+        let cc = d.pick(&[
+            "reno",
+            "cubic",
+            "lia",
+            "olia",
+            "balia",
+            "wvegas",
+            "coupled",
+            "semicoupled",
+            "ewtcp",
+        ]);
+        let scheduler = d.pick(&["minrtt", "roundrobin", "linger"]);
+        text += &format!(
+            "[flows.f{f}]\ntransport = \"mptcp\"\ncc = \"{cc}\"\nscheduler = \"{scheduler}\"\nstart = \"uniform(0 s, 1 s)\"\npacing = {}\ntraffic = {}\nsubflows = [{}]\n",
+            d.below(3) == 0,
+            d.pick(&[
+                "\"bulk\"",
+                "{ on = \"300 ms\", off = \"uniform(0 s, 900 ms)\" }",
+                "{ size = \"150 kB\" }"
+            ]),
+            subflows.join(", ")
+        );
+    }
+    text
+}
+
+#[test]
+fn crowds_keep_within_their_links_and_repeat() {
+    for case in 0..600 {
+        let text = crowd(case);
+        let run = simulate_one(&text, &[]);
+        for link in &run.run.links {
+            let used = run.utilisation(&link.name);
+            assert!(
+                used <= 1.001,
+                "case {case}: {} used {used}\n{text}",
+                link.name
+            );
+        }
+        let flows = &run.outcome.tables.flow;
+        for i in 0..flows.len() {
+            assert!(
+                flows.delivered_bytes[i] <= flows.sent_bytes[i],
+                "case {case}: more arrived than was sent\n{text}"
+            );
+        }
+        if case % 10 == 0 {
+            let again = simulate_one(&text, &[]);
+            assert!(
+                run.outcome.tables == again.outcome.tables,
+                "case {case} does not repeat\n{text}"
+            );
+        }
+    }
+}
