@@ -8,6 +8,20 @@
 
 use mptcplab_cc::{AckSample, Algorithm, CaState, Conn, Sock, find};
 
+/// The algorithms whose rules are known; the exact bounds are theirs, a newcomer's own rule may be another.
+pub const SPECIFIED: [&str; 10] = [
+    "reno",
+    "cubic",
+    "ewtcp",
+    "coupled",
+    "semicoupled",
+    "lia",
+    "olia",
+    "balia",
+    "wvegas",
+    "template",
+];
+
 /// Splitmix64: small, seeded, the same everywhere.
 pub struct Rng(pub u64);
 
