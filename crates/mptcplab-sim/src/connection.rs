@@ -6,7 +6,7 @@ use crate::event::{NEVER, Timer};
 use crate::net::World;
 use crate::packet::WINDOW_UNLIMITED;
 use crate::reassembly::{Arrival, Reassembly};
-use crate::scheduler::{Scheduler, is_available, only_backups};
+use crate::scheduler::{Scheduler, is_available, only_backups, pick_for_reinjection};
 use crate::sender::{Phase, Sender};
 use mptcplab_cc::{CaState, Conn as CcTable};
 use mptcplab_scenario::{RcvBuffer, Traffic};
@@ -162,6 +162,13 @@ impl Connection {
         (dsn, payload)
     }
 
+    /// Send the next new segment on this subflow.
+    #[inline]
+    fn send_next(&mut self, cx: &mut World, sender: &mut Sender) {
+        let (dsn, payload) = self.take_new();
+        sender.send_new(cx, &mut self.cc, dsn, payload);
+    }
+
     /// Send what may be sent. `senders` are all subflows of this part of the topology; the event that makes room
     /// happened on number `acked`.
     #[inline]
@@ -185,8 +192,7 @@ impl Connection {
         // The window is read anew: the first packet after a pause may shrink it.
         while inflight < sender.sock.tp.snd_cwnd && self.has_sendable() && !sender.is_paced_out(cx)
         {
-            let (dsn, payload) = self.take_new();
-            sender.send_new(cx, &mut self.cc, dsn, payload);
+            self.send_next(cx, sender);
             inflight += 1;
         }
         let full = inflight >= sender.sock.tp.snd_cwnd;
@@ -243,8 +249,7 @@ impl Connection {
     fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
         if burst == 1 && sender.has_room() && sender.assigned.is_empty() && !sender.is_paced_out(cx)
         {
-            let (dsn, payload) = self.take_new();
-            sender.send_new(cx, &mut self.cc, dsn, payload);
+            self.send_next(cx, sender);
             return;
         }
         for _ in 0..burst.min(self.backlog()).min(self.window_room()) {
@@ -278,10 +283,7 @@ impl Connection {
                 self.reinject.pop_front();
                 continue;
             }
-            let Some(i) = self
-                .scheduler
-                .pick_for_reinjection(senders, origin.wrapping_sub(base) as usize)
-            else {
+            let Some(i) = pick_for_reinjection(senders, origin.wrapping_sub(base) as usize) else {
                 return;
             };
             if senders[i].is_paced_out(cx) {
@@ -313,8 +315,7 @@ impl Connection {
         if self.mptcp || !self.has_sendable() || sender.recovery.tlp_high_seq.is_some() {
             return false;
         }
-        let (dsn, payload) = self.take_new();
-        sender.send_new(cx, &mut self.cc, dsn, payload);
+        self.send_next(cx, sender);
         true
     }
 
@@ -366,12 +367,7 @@ impl Connection {
         }
         if !sender.failed {
             sender.failed = true;
-            cx.rec.event(
-                cx.now,
-                EventKind::SubflowFailed,
-                sender.id,
-                u64::from(sender.retransmits),
-            );
+            sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
         }
         self.reinject_from(&mut senders[i], false);
         self.update_backups(senders);

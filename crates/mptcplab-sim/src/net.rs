@@ -26,8 +26,6 @@ pub(crate) struct Net {
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// First link of every subflow's forward and reverse path.
-    entries: Vec<[u32; 2]>,
     /// Every packet that leaves this link has arrived: no path goes on from it.
     terminal: Vec<bool>,
     late_drops: bool,
@@ -56,7 +54,6 @@ impl Net {
             links,
             tree,
             routes: Vec::new(),
-            entries: Vec::new(),
             terminal,
             late_drops,
             hops: Vec::new(),
@@ -77,8 +74,6 @@ impl Net {
         {
             self.terminal[link as usize] = false;
         }
-        let entry = |path: &[u32]| path.first().copied().unwrap_or(u32::MAX);
-        self.entries.push([entry(forward), entry(reverse)]);
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(forward);
         let middle = self.hops.len() as u32;
@@ -103,8 +98,11 @@ impl Net {
     /// A host sends a packet.
     #[inline]
     pub(crate) fn send(&mut self, now: u64, packet: Packet) {
-        let link = self.entries[packet.subflow()][usize::from(!packet.is_forward())];
-        self.send_on(link as usize, now, packet);
+        let first = self.next_link(&packet);
+        debug_assert!(first.is_some(), "a path has at least one link");
+        if let Some(link) = first {
+            self.send_on(link, now, packet);
+        }
     }
 
     /// A host sends a packet and knows the first link of its path.
@@ -118,7 +116,12 @@ impl Net {
 
     /// First link of a subflow's forward and reverse path.
     pub(crate) fn entry(&self, subflow: u32) -> [u32; 2] {
-        self.entries[subflow as usize]
+        let route = &self.routes[subflow as usize];
+        let first = |(start, end): (u32, u32)| {
+            let path = &self.hops[start as usize..end as usize];
+            path.first().copied().unwrap_or(u32::MAX)
+        };
+        [first(route.forward), first(route.reverse)]
     }
 
     /// The link that follows on a packet's path, if it has not arrived.

@@ -1,10 +1,8 @@
 //! Congestion states and recovery: fast recovery with PRR, loss recovery with F-RTO, undo, ECN
 //! (RFC 5681, RFC 6937, RFC 5682, RFC 4015, RFC 3168), in the order of Linux' `tcp_ack`.
 
-use crate::event::TimerKind;
 use crate::net::{SackBlocks, World};
 use crate::packet::{Packet, tick, ticks_since};
-use crate::retransmit::TIMER_SLACK_NS;
 use crate::scoreboard::AckNews;
 use crate::sender::{INFINITE_SSTHRESH, Pending, Sender};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
@@ -115,14 +113,7 @@ impl Sender {
             reordering_wait = self.advance_state(cx, cc, &news, packet);
         }
         if let Some(wait) = reordering_wait.filter(|_| self.sock.tp.packets_out > 0) {
-            self.pending = Pending::Reordering;
-            let wait = (wait + TIMER_SLACK_NS).min(self.rto_backed_off());
-            cx.timers.set(
-                &mut self.timer,
-                cx.now + wait,
-                TimerKind::Retransmit,
-                self.id,
-            );
+            self.arm_reordering(cx, wait);
         } else if news.newly > 0 || self.sacked_before_head(&news) {
             self.rearm_timer(cx);
         }
@@ -632,12 +623,7 @@ impl Sender {
             self.retransmit_lost(cx);
         }
         match wait {
-            Some(wait) if self.sock.tp.packets_out > 0 => {
-                self.pending = Pending::Reordering;
-                let at = cx.now + (wait + TIMER_SLACK_NS).min(self.rto_backed_off());
-                cx.timers
-                    .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
-            }
+            Some(wait) if self.sock.tp.packets_out > 0 => self.arm_reordering(cx, wait),
             _ => self.rearm_rto(cx),
         }
         self.settle();

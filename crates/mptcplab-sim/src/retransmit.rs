@@ -9,7 +9,7 @@ use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_trace::EventKind;
 
 /// Slack of probe and reordering timers: Linux' two jiffies at 1000 Hz.
-pub(crate) const TIMER_SLACK_NS: u64 = 2_000_000;
+const TIMER_SLACK_NS: u64 = 2_000_000;
 
 impl Sender {
     /// Timeout with backoff.
@@ -26,7 +26,7 @@ impl Sender {
             return;
         }
         let mut after = self.rto_backed_off();
-        self.pending = Pending::Rto;
+        let mut pending = Pending::Rto;
         if self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0 {
             // 2 srtt; the receiver may delay its ACK of a single packet.
             let srtt_twice = u64::from(tp.srtt_us >> 2) * 1000;
@@ -37,14 +37,23 @@ impl Sender {
             };
             // RFC 8985 section 7.2: a timeout due earlier becomes the probe's time.
             after = after.min(srtt_twice + slack);
-            self.pending = Pending::TailLossProbe;
+            pending = Pending::TailLossProbe;
         }
-        cx.timers.set(
-            &mut self.timer,
-            cx.now + after,
-            TimerKind::Retransmit,
-            self.id,
-        );
+        self.arm(cx, pending, cx.now + after);
+    }
+
+    /// The one place that sets the timer: what for, and when.
+    #[inline]
+    fn arm(&mut self, cx: &mut World, pending: Pending, at: u64) {
+        self.pending = pending;
+        cx.timers
+            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
+    }
+
+    /// Look again when RACK may find the next loss, `wait` from now, but no later than the timeout.
+    pub(crate) fn arm_reordering(&mut self, cx: &mut World, wait: u64) {
+        let wait = (wait + TIMER_SLACK_NS).min(self.rto_backed_off());
+        self.arm(cx, Pending::Reordering, cx.now + wait);
     }
 
     /// Set the plain timeout.
@@ -53,10 +62,7 @@ impl Sender {
             self.timer.deadline = NEVER;
             return;
         }
-        self.pending = Pending::Rto;
-        let at = cx.now + self.rto_backed_off();
-        cx.timers
-            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
+        self.arm(cx, Pending::Rto, cx.now + self.rto_backed_off());
     }
 
     /// The timer fired on an established subflow. Returns true if it was a timeout.
@@ -103,10 +109,7 @@ impl Sender {
             self.log(cx, EventKind::TlpSent, 0_u64);
         }
         // One probe at a time: without a new one the timeout counts from the oldest segment (Linux `tcp_rearm_rto`).
-        self.pending = Pending::Rto;
-        let at = timeout.max(cx.now + 1000);
-        cx.timers
-            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
+        self.arm(cx, Pending::Rto, timeout.max(cx.now + 1000));
     }
 
     /// Retransmission timeout (RFC 6298 section 5, Linux `tcp_enter_loss`).

@@ -22,8 +22,6 @@ pub(crate) trait Schedule {
         window_room: u32,
         mss: u16,
     ) -> Option<Pick>;
-    /// Called for linger's moving average, with the sender it picked.
-    fn note_burst(&mut self, _sender: &mut Sender, _segments: u32, _mss: u16) {}
 }
 
 /// The scheduler of one connection.
@@ -56,16 +54,16 @@ impl Scheduler {
             Self::RoundRobin(s) => s.pick(senders, backlog, window_room, mss),
             Self::Linger(s) => {
                 let pick = s.pick(senders, backlog, window_room, mss)?;
-                s.note_burst(&mut senders[pick.0], pick.1, mss);
+                linger::note_burst(&mut senders[pick.0], pick.1, mss);
                 Some(pick)
             }
         }
     }
+}
 
-    /// The subflow for a segment that failed on subflow `origin`: the fastest other one with room.
-    pub(crate) fn pick_for_reinjection(&self, senders: &[Sender], origin: usize) -> Option<usize> {
-        minrtt::lowest_rtt(senders, |i| i != origin)
-    }
+/// The subflow for a segment that failed on subflow `origin`, whatever the scheduler: the fastest other one with room.
+pub(crate) fn pick_for_reinjection(senders: &[Sender], origin: usize) -> Option<usize> {
+    minrtt::lowest_rtt(senders, |i| i != origin)
 }
 
 /// May carry a new segment right now (algorithms.md section 7, "available").

@@ -40,16 +40,17 @@ impl Schedule for Linger {
             .min(window_room);
         (burst > 0).then_some((i, burst))
     }
+}
 
-    fn note_burst(&mut self, sender: &mut Sender, segments: u32, mss: u16) {
-        let queued = u128::from(queued_bytes(sender, mss));
-        let burst = u128::from(segments) * u128::from(mss);
-        let (average, now) = (
-            u128::from(pacing(sender)),
-            u128::from(sender.default_pacing_rate()),
-        );
-        sender.avg_pacing = ((average * queued + now * burst) / (queued + burst).max(1)) as u64;
-    }
+/// Move the average pacing rate of the subflow that was picked.
+pub(super) fn note_burst(sender: &mut Sender, segments: u32, mss: u16) {
+    let queued = u128::from(queued_bytes(sender, mss));
+    let burst = u128::from(segments) * u128::from(mss);
+    let (average, now) = (
+        u128::from(pacing(sender)),
+        u128::from(sender.default_pacing_rate()),
+    );
+    sender.avg_pacing = ((average * queued + now * burst) / (queued + burst).max(1)) as u64;
 }
 
 /// Bytes in the subflow's send queue: in flight and assigned.
