@@ -9,13 +9,13 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test bench bench-gate lint format docs fidelity clean
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what a run needs: .venv with the package and its engine
+setup: ## Install what a run needs: .venv with the package and its engines
 	@scripts/setup.sh run
 
 dev: ## The same, with what the tests and checks need
@@ -26,6 +26,9 @@ demo: setup ## Compare six algorithms on a published scenario; prints a table an
 
 test: dev ## Formatting, lints, all tests
 	@scripts/test.sh
+
+test-kernels: dev ## The kernel engine on Debian's oldest and newest kernel, in virtual machines (some minutes)
+	@scripts/test-kernels.sh
 
 bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench
@@ -41,14 +44,17 @@ format: dev ## Format all sources
 	cargo fmt --all
 	$(BIN)/ruff format python tests
 	$(BIN)/ruff check --fix --quiet python tests
-	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch]
+	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] crates/mptcplab-bpf/bpf/*.[ch]
 
 fidelity: dev ## Simulate and write docs/fidelity: the simulator against theory (about two minutes)
 	@$(BIN)/mptcplab fidelity
+
+schedulers: dev ## Simulate and write docs/schedulers: what each scheduler is for (about a minute)
+	@$(BIN)/mptcplab schedulers --compare
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs
 
 clean: ## Remove everything that was built; results stay
-	rm -rf target $(VENV) python/mptcplab/_core*.so .pytest_cache .ruff_cache .hypothesis
+	rm -rf target $(VENV) python/mptcplab/_core*.so python/mptcplab/_bin .pytest_cache .ruff_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,79 +10,105 @@
  *   ssthresh_r = max(w_r - (w_r/2) min(alpha_r, 3/2), 1).
  * States: slow start, congestion avoidance, both per subflow.
  * Parameters' source: draft-walid-mptcp-congestion-control-04.
- * Deviations: alpha is a real number in the decrease; the out-of-tree kernel
- *   rounds it down, so that it only ever cuts by 1/2 or 3/4. The increase is capped
- *   at 1/w_r, which only rounding can exceed.
+ * Deviations: alpha is a real number in the decrease. Dialect mptcp-0.95 rounds it
+ *   down, so that the decrease is w/2 or 3w/4 and never between, with w/2 rounded
+ *   down first; its rates are whole bytes per second, shifted right by 5 until the
+ *   largest is at most 2^25. That kernel keeps both results until a window or state
+ *   changes; the dialect does not. The increase is capped at 1/w_r, which only
+ *   rounding can exceed.
  * On one path: Reno.
+ * Good at: taking no more than one TCP at a shared bottleneck, and more of a worse path
+ *   than OLIA (scenarios/shared-bottleneck-fairness.toml,
+ *   scenarios/dolia-scenario-1.toml).
+ * Bad at: the worse of two private, lossy paths: it gets less of it than uncoupled Reno
+ *   (scenarios/dolia-scenario-1.toml).
  * Reference: Peng et al. 2016, doi:10.1109/TNET.2014.2379698; draft-walid-mptcp-congestion-control-04
  */
-#include "cc.h"
+#include "balia.h"
+#include "dialect.h"
 
-#define BALIA_FLOOR 1u	/* packets, with several subflows (draft section 4) */
-#define BALIA_ONE (1u << 17)
+#define BALIA_PARAMS(P) CC_DIALECT(P)
+CC_PARAMS(balia, BALIA_PARAMS);
 
-/* The member with the largest rate w/t, compared exactly: w t <= 2^46. */
-static u32 balia_fastest(const struct cc_set *set)
+/* ---- dialect mptcp-0.95 ---- */
+
+#define BALIA_RATE_MAX (1u << 25)	/* bytes/s */
+#define BALIA_RATE_SHIFT 5
+#define BALIA_RATE_SHIFTS 8u		/* 2^25 << 40 is above any rate */
+#define BALIA_SEGMENT_MAX (1u << 16)
+
+/* What that kernel makes of the rates, bytes/s. */
+struct balia_rates {
+	u64 own;
+	u64 max; /* at least 1 */
+	u64 sum;
+};
+
+/* w <= 2^20, mss <= 2^16, 10^6 < 2^20: the product is < 2^56. All segments are as large as ours. */
+static u64 balia_rate(const struct sock *sk, const struct cc_set *set, u32 k)
 {
-	u32 k, b = 0;
+	u64 bytes = cc_mul(set->w[k], cc_min(tcp_sk(sk)->mss_cache, BALIA_SEGMENT_MAX));
 
-	for (k = 1; k < CC_MAX_SUBFLOWS && k < set->n; k++)
-		if (cc_mul(set->w[k], set->t[b]) > cc_mul(set->w[b], set->t[k]))
-			b = k;
-	return b;
+	return cc_div(cc_mul(bytes, 1000000), set->t[k]);
 }
 
-/* x_k/x_b <= 1 in Q17: the dividend is <= 2^63. */
-static u64 balia_rate_q17(const struct cc_set *set, u32 k, u32 b)
+static u32 balia_shift(u64 max)
 {
-	if (k == b)
-		return BALIA_ONE;
-	return cc_div(cc_shl(cc_mul(set->w[k], set->t[b]), 17), cc_mul(set->w[b], set->t[k]));
+	u32 shift = 0;
+
+	for (u32 i = 0; i < BALIA_RATE_SHIFTS; i++)
+		shift = cc_forget(max >> (shift & 63) > BALIA_RATE_MAX ? shift + BALIA_RATE_SHIFT
+								       : shift);
+	return shift & 63;
 }
 
-/*
- * With u = x/m in Q17 and U = sum u: (1 + u_r)(1 + 4 u_r) <= 10 is A in Q34;
- * A << 25 <= 2^63; U <= 2^20, so U^2 <= 2^40; the quotient is <= 10 in Q25.
- */
-static u64 balia_coupled_inc_q40(const struct cc_set *set)
+static struct balia_rates balia_rates(const struct sock *sk, const struct cc_set *set)
 {
-	u32 k, b = balia_fastest(set);
-	u64 sum = 0, own = 0, a, q;
+	struct balia_rates rates = { 0 };
+	u64 max = 1;
+	u32 shift;
 
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
-		u64 rate = balia_rate_q17(set, k, b);
-
-		if (k == set->self)
-			own = rate;
-		sum += rate;
-	}
-	a = cc_mul(BALIA_ONE + own, BALIA_ONE + 4 * own);
-	q = cc_div(cc_shl(a, 25), cc_mul(sum, sum));
-	return cc_div(cc_shl(q, 15), 10 * set->w[set->self]);
+	cc_for_each(k, 0, set) max = cc_max(max, balia_rate(sk, set, k));
+	shift = balia_shift(max);
+	rates.max = max >> shift;
+	rates.own = balia_rate(sk, set, set->self) >> shift;
+	cc_for_each(k, 0, set) rates.sum += balia_rate(sk, set, k) >> shift;
+	return rates;
 }
 
-static u64 balia_inc_q40(struct sock *sk)
+/* x <= m <= 2^25, so x/m is <= 1 in Q17 and the sum of eight <= 2^20, as without the dialect. */
+static u64 balia_dialect_inc_q40(struct sock *sk)
 {
-	u64 reno_q40 = cc_reno_inc_q40(sk);
+	struct balia_rates rates;
 	struct cc_set set;
+	u64 own, sum;
 
 	if (!cc_coupling_set(sk, &set))
-		return reno_q40;
-	return cc_min(balia_coupled_inc_q40(&set), reno_q40);
+		return cc_reno_inc_q40(sk);
+	rates = balia_rates(sk, &set);
+	own = cc_div(cc_shl(rates.own, 17), rates.max);
+	sum = cc_max(cc_div(cc_shl(rates.sum, 17), rates.max), (u64)BALIA_ONE);
+	return cc_min(balia_inc_of_rates_q40(own, sum, set.w[set.self]), cc_reno_inc_q40(sk));
 }
 
-/* (w_r/2) min(alpha_r, 3/2) = min(w_b t_r/(2 t_b), 3 w_r/4); w t <= 2^46. */
-static u32 balia_decreased(const struct cc_set *set)
+/* alpha is 1, or from 2 on 3/2 after the cap; also for an own rate that was shifted to 0. */
+static u32 balia_dialect_decreased(const struct sock *sk, const struct cc_set *set)
 {
-	u32 b = balia_fastest(set);
-	u32 r = set->self;
-	u64 cut = cc_div(cc_mul(set->w[b], set->t[r]), 2 * set->t[b]);
+	struct balia_rates rates = balia_rates(sk, set);
+	u32 half = set->w[set->self] / 2;
+	u32 cut = rates.max >= 2 * rates.own ? half * 3 / 2 : half;
 
-	cut = cc_min(cut, (u64)(3 * set->w[r] / 4));
-	return cc_max(set->w[r] - (u32)cut, BALIA_FLOOR);
+	return cc_max(set->w[set->self] - cut, BALIA_FLOOR);
 }
 
-CC_GROWTH(balia, balia_inc_q40);
+/* ---- hooks ---- */
+
+static u64 balia_growth_q40(struct sock *sk)
+{
+	return CC_IS_SPEC(sk, balia) ? balia_inc_q40(sk) : balia_dialect_inc_q40(sk);
+}
+
+CC_GROWTH(balia, balia_growth_q40);
 
 CC_HOOK(u32, balia_ssthresh, struct sock *sk)
 {
@@ -90,7 +116,7 @@ CC_HOOK(u32, balia_ssthresh, struct sock *sk)
 
 	if (!cc_coupling_set_for_loss(sk, &set))
 		return cc_halved(sk, CC_FLOOR_SINGLE);
-	return balia_decreased(&set);
+	return CC_IS_SPEC(sk, balia) ? balia_decreased(&set) : balia_dialect_decreased(sk, &set);
 }
 
 CC_RENO_UNDO(balia);

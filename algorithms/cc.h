@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The contract between a congestion control algorithm and its engine: the only
- * header an algorithm includes. First the home (types, registration, accessors),
- * then the helpers every algorithm shares. Integers only; every loop is bounded
- * by CC_MAX_SUBFLOWS or by the bits of a word; no division by an unchecked value.
+ * The contract between a congestion control algorithm and its engine: all that an
+ * algorithm sees. First the home (types, registration, accessors), then the helpers
+ * every algorithm shares; a rule that only some share is a header above this one,
+ * such as lia.h. Integers only; every loop is bounded by CC_MAX_SUBFLOWS or by the
+ * bits of a word; no division by an unchecked value.
  *
  * Numbers: windows in packets, 1..2^20 in arithmetic; times in microseconds,
  * 1..2^26 in arithmetic (67 s); "_q40" means a fixed-point number scaled by 2^40.
@@ -11,12 +12,17 @@
 #ifndef MPTCPLAB_CC_H
 #define MPTCPLAB_CC_H
 
+#ifdef __bpf__
+#include "cc_bpf.h"
+#else
 #include "cc_native.h"
+#endif
 
 #define CC_WINDOW_MAX (1u << 20)	/* packets; arithmetic range, not a limit on cwnd */
 #define CC_RTT_MAX_US (1u << 26)	/* us; arithmetic range */
 #define CC_ACKED_MAX (1u << 16)		/* packets per ACK; arithmetic range */
 #define CC_ONE_Q40 (1ull << 40)		/* one packet of credit */
+#define CC_ONE_Q16 (1u << 16)
 #define CC_INFINITE_SSTHRESH 0x7fffffffu
 
 /* ---- arithmetic ---- */
@@ -65,7 +71,7 @@ CC_INLINE u32 cc_bits(u64 x)
 		n += 1;
 		x >>= 1;
 	}
-	return n + (u32)x;
+	return cc_forget(n + (u32)x);
 }
 
 /* A 96-bit product as a pair that compares like a number. */
@@ -112,6 +118,12 @@ CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
 	return cc_cmp96(cc_mul96(cc_mul(t_j, t_j), v_i), cc_mul96(cc_mul(t_i, t_i), v_j));
 }
 
+/* cc_forget for 64 bits. */
+CC_INLINE u64 cc_forget64(u64 x)
+{
+	return (u64)cc_forget(x >> 32) << 32 | cc_forget((u32)x);
+}
+
 /* ---- the socket ---- */
 
 CC_INLINE bool cc_in_slow_start(const struct sock *sk)
@@ -119,9 +131,14 @@ CC_INLINE bool cc_in_slow_start(const struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd < tcp_sk(sk)->snd_ssthresh;
 }
 
+CC_INLINE bool cc_is_recovery(u32 state)
+{
+	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
+}
+
 CC_INLINE bool cc_in_recovery(const struct sock *sk)
 {
-	return cc_ca_state(sk) == TCP_CA_Recovery || cc_ca_state(sk) == TCP_CA_CWR;
+	return cc_is_recovery(cc_ca_state(sk));
 }
 
 /* Linux' tcp_is_cwnd_limited: slow start may grow up to twice what was in flight. */
@@ -157,18 +174,24 @@ CC_INLINE u32 cc_window(const struct sock *sk)
 
 /*
  * The window that counts in coupled sums (RFC 6356 section 3): ssthresh while in
- * fast recovery, no more than what is in flight while application-limited.
+ * fast recovery, no more than what is in flight while application-limited. For a
+ * socket in `state`, which the engine may be about to set.
  */
-CC_INLINE u32 cc_effective_window(const struct sock *sk)
+CC_INLINE u32 cc_effective_window_in(const struct sock *sk, u32 state)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	u32 w = tp->snd_cwnd;
 
-	if (cc_in_recovery(sk) && tp->snd_ssthresh < CC_INFINITE_SSTHRESH)
+	if (cc_is_recovery(state) && tp->snd_ssthresh < CC_INFINITE_SSTHRESH)
 		w = tp->snd_ssthresh;
 	if (tp->app_limited)
 		w = cc_min(w, cc_packets_in_flight(sk));
 	return cc_clamp(w, 1u, CC_WINDOW_MAX);
+}
+
+CC_INLINE u32 cc_effective_window(const struct sock *sk)
+{
+	return cc_effective_window_in(sk, cc_ca_state(sk));
 }
 
 /* ---- growth ---- */
@@ -176,14 +199,13 @@ CC_INLINE u32 cc_effective_window(const struct sock *sk)
 /* Fraction of a packet above snd_cwnd; 0 once somebody else has set snd_cwnd. */
 CC_INLINE s64 cc_credit_q40(const struct sock *sk)
 {
-	return sk->credit_cwnd == tcp_sk(sk)->snd_cwnd ? sk->credit_q40 : 0;
+	return cc_kept_credit_cwnd(sk) == tcp_sk(sk)->snd_cwnd ? cc_kept_credit_q40(sk) : 0;
 }
 
 /* Declares what fraction belongs to the window `packets`, which somebody else will set. */
 CC_INLINE void cc_set_credit(struct sock *sk, u32 packets, u64 fraction_q40)
 {
-	sk->credit_cwnd = packets;
-	sk->credit_q40 = (s64)fraction_q40;
+	cc_keep_credit(sk, packets, (s64)fraction_q40);
 }
 
 CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
@@ -193,6 +215,24 @@ CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
 
 	tp->snd_cwnd = cwnd;
 	cc_set_credit(sk, cwnd, cwnd == packets ? fraction_q40 : 0);
+}
+
+/* The window with its fraction, Q16: < 2^37. */
+CC_INLINE u64 cc_window_q16(const struct sock *sk)
+{
+	return (u64)cc_window(sk) << 16 | (u64)(cc_credit_q40(sk) >> 24);
+}
+
+CC_INLINE void cc_set_window_q16(struct sock *sk, u64 w_q16)
+{
+	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
+}
+
+/* What a threshold is in whole packets; its fraction is kept for when the engine sets that window. */
+CC_INLINE u32 cc_threshold_of_q16(struct sock *sk, u64 w_q16)
+{
+	cc_set_credit(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
+	return (u32)(w_q16 >> 16);
 }
 
 /*
@@ -234,7 +274,8 @@ CC_INLINE u32 cc_slow_start(struct sock *sk, u32 acked)
 /* What counts as acknowledged in congestion avoidance: packets, or ACKs if the socket says so. */
 CC_INLINE u32 cc_ca_acked(const struct sock *sk, u32 acked)
 {
-	return sk->growth_per_ack ? cc_min(acked, 1u) : cc_min(acked, CC_ACKED_MAX);
+	/* Forgotten, or the verifier follows all that comes after once for every range of it. */
+	return cc_forget(cc_grows_per_ack(sk) ? cc_min(acked, 1u) : cc_min(acked, CC_ACKED_MAX));
 }
 
 /*
@@ -254,15 +295,6 @@ CC_INLINE u32 cc_ca_growth(struct sock *sk, u32 acked)
  * Reno's growth per acknowledged packet, 1/w. Rounded up, so that w packets make
  * exactly one packet of window, as in Linux.
  */
-CC_INLINE u64 cc_inverse_q40(struct sock *sk, u32 w)
-{
-	if (sk->reno_cwnd != w) {
-		sk->reno_cwnd = w;
-		sk->reno_inc_q40 = cc_div(CC_ONE_Q40 + w - 1, w);
-	}
-	return sk->reno_inc_q40;
-}
-
 CC_INLINE u64 cc_reno_inc_q40(struct sock *sk)
 {
 	return cc_inverse_q40(sk, cc_effective_window(sk));
@@ -310,12 +342,24 @@ CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
 
 /* The coupling set: established, usable subflows with an RTT sample. */
 struct cc_set {
-	u32 n;
-	u32 self;		/* index of the acting subflow in the arrays */
-	u32 w[CC_MAX_SUBFLOWS]; /* effective windows, 1..2^20 packets */
-	u32 t[CC_MAX_SUBFLOWS]; /* smoothed RTTs, 1..2^26 us */
+	const struct cc_conn *conn;
+	/* Aligned: the verifier remembers the bounds of what has eight bytes for itself. */
+	u32 self CC_ALIGNED;		   /* index of the acting subflow in the arrays */
+	u32 n CC_ALIGNED;		   /* members */
+	u32 w[CC_MAX_SUBFLOWS] CC_ALIGNED; /* effective windows, 1..2^20 packets */
+	u32 t[CC_MAX_SUBFLOWS];		   /* smoothed RTTs, 1..2^26 us */
 	u32 slot[CC_MAX_SUBFLOWS];
 };
+
+/* for (k = first; ...) over the arrays. The verifier forgets n, lest it follow every n by itself. */
+#define cc_for_each(k, first, set)                                                      \
+	for (u32 n_ = cc_forget((set)->n), k = (first); k < CC_MAX_SUBFLOWS && k < n_; k++)
+
+/* Whether entry k is the acting subflow. */
+CC_INLINE bool cc_is_self(const struct cc_set *set, u32 k)
+{
+	return k == cc_forget(set->self);
+}
 
 /*
  * Reads the table once. False when the single-path rule applies: fewer than two
@@ -323,13 +367,13 @@ struct cc_set {
  */
 CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 {
-	const struct cc_conn *conn = sk->conn;
+	const struct cc_conn *conn = cc_table(sk);
+	u32 own = cc_own_slot(sk);
 	bool member = false;
-	u32 i, n = 0;
+	u32 i, at, n = 0;
 
-	set->self = 0;
-	set->n = 0;
-	if (conn->n_slots < 2)
+	*set = (struct cc_set){ .conn = conn };
+	if (!conn || conn->n_slots < 2)
 		return false;
 	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
@@ -337,17 +381,18 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 
 		if (!slot->usable)
 			continue;
-		if (i == sk->slot) {
+		at = n & (CC_MAX_SUBFLOWS - 1);
+		if (i == own) {
 			wt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
-			set->self = n;
+			set->self = cc_index(n);
 			member = (u32)wt != 0;
 		}
 		if (!(u32)wt)
 			continue;
-		set->w[n] = wt >> 32;
-		set->t[n] = (u32)wt;
-		set->slot[n] = i;
-		n++;
+		set->w[at] = wt >> 32;
+		set->t[at] = (u32)wt;
+		set->slot[at] = i;
+		n = cc_forget(n + 1);
 	}
 	set->n = n;
 	return member && n > 1;
@@ -376,46 +421,73 @@ CC_INLINE u64 cc_shared_word(const struct sock *sk, const struct cc_set *set, u3
 {
 	u32 slot = set->slot[k];
 
-	return slot == sk->slot ? sk->state[i] : sk->conn->slot[slot].words[i];
+	return slot == cc_own_slot(sk) ? cc_own_word(sk, i) : cc_slot_word(set->conn, slot, i);
+}
+
+/*
+ * A value of the whole connection, which any subflow may change: the new value and the number
+ * of the change are a shared word of whoever changed it, since a subflow writes its own slot
+ * only. The change with the highest number counts.
+ */
+struct cc_latest {
+	u32 change; /* 0: never changed */
+	u32 value;
+};
+
+CC_INLINE struct cc_latest cc_latest(const struct sock *sk, u32 word)
+{
+	union {
+		u64 word;
+		struct cc_latest latest;
+	} other, found = { .word = cc_own_word(sk, word) };
+	const struct cc_conn *conn = cc_table(sk);
+	u32 i;
+
+	if (!conn)
+		return found.latest;
+	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
+		other.word = i == cc_own_slot(sk) ? 0 : cc_slot_word(conn, i, word);
+		found.word = cc_forget64(other.latest.change > found.latest.change ? other.word
+										   : found.word);
+	}
+	return found.latest;
 }
 
 /* Sum of the set's windows, at most 2^23 packets. */
 CC_INLINE u64 cc_total_window(const struct cc_set *set)
 {
 	u64 sum = 0;
-	u32 k;
 
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++)
-		sum += set->w[k];
+	cc_for_each(k, 0, set) sum += set->w[k];
 	return sum;
 }
 
 /* The member with the largest w/t^2, the lowest one on a tie. */
 CC_INLINE u32 cc_best_path(const struct cc_set *set)
 {
-	u32 k, best = 0;
+	u32 best = 0;
 
-	for (k = 1; k < CC_MAX_SUBFLOWS && k < set->n; k++)
-		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? k
-											     : best;
+	cc_for_each(k, 1, set) best =
+		cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? cc_index(k)
+										      : best;
 	return best;
 }
 
-/*
- * Sum of w_k t_ref/t_k in Q16. w t <= 2^46, so each numerator is <= 2^62; each
- * term is capped at 2^58, so the sum of eight is <= 2^61.
- */
+/* w_k t_ref/t_k in Q16: w t <= 2^46, so the numerator is <= 2^62; capped at 2^58. */
+CC_INLINE u64 cc_ratio_q16(const struct cc_set *set, u32 k, u32 ref)
+{
+	/* Also for equal RTTs: a division costs less than a branch that cannot be predicted. */
+	u64 ratio = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
+
+	return cc_min(ratio, 1ull << 58);
+}
+
+/* Sum of w_k t_ref/t_k in Q16: eight terms, so <= 2^61. */
 CC_INLINE u64 cc_ratio_sum_q16(const struct cc_set *set, u32 ref)
 {
 	u64 sum = 0;
-	u32 k;
 
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
-		/* Also for equal RTTs: a division costs less than a branch that cannot be predicted. */
-		u64 term = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
-
-		sum = cc_add(sum, cc_min(term, 1ull << 58));
-	}
+	cc_for_each(k, 0, set) sum = cc_add(sum, cc_ratio_q16(set, k, ref));
 	return sum;
 }
 

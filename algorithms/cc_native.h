@@ -19,104 +19,20 @@
 #include <stdint.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
-#define CC_MAX_SUBFLOWS 8
-#define CC_MAX_PARAMS 8
-#define CC_SHARED_WORDS 4
-/* icsk_ca_priv has 13 words; the glue needs three of them in the kernel. */
-#define CC_STATE_WORDS 10
-
-#define CC_INLINE static inline __attribute__((unused))
-
-enum tcp_ca_state {
-	TCP_CA_Open,
-	TCP_CA_Disorder,
-	TCP_CA_CWR,
-	TCP_CA_Recovery,
-	TCP_CA_Loss,
-};
-
-enum tcp_ca_event {
-	CA_EVENT_TX_START,     /* first transmit with nothing in flight */
-	CA_EVENT_CWND_RESTART, /* cwnd was reduced after an idle period */
-	CA_EVENT_COMPLETE_CWR, /* end of a congestion window reduction */
-	CA_EVENT_LOSS,	       /* retransmission timeout */
-	CA_EVENT_ECN_NO_CE,
-	CA_EVENT_ECN_IS_CE,
-};
-
-struct tcp_sock {
-	u64 tcp_mstamp;	      /* us, time of the event being processed */
-	u64 lsndtime_us;      /* us, last time data was sent */
-	u64 sk_pacing_rate;   /* bytes/s */
-	u32 snd_cwnd;	      /* packets */
-	u32 snd_ssthresh;     /* packets */
-	u32 snd_cwnd_cnt;     /* packets */
-	u32 snd_cwnd_clamp;   /* packets */
-	u32 prior_cwnd;	      /* packets, before the last reduction */
-	u32 prior_ssthresh;   /* packets */
-	u32 srtt_us;	      /* us << 3, 0 before the first sample */
-	u32 mdev_us;	      /* us << 2 */
-	u32 rttvar_us;	      /* us << 2 */
-	u32 min_rtt_us;	      /* us, ~0 before the first sample */
-	u32 packets_out;      /* packets */
-	u32 sacked_out;	      /* packets */
-	u32 lost_out;	      /* packets */
-	u32 retrans_out;      /* packets */
-	u32 max_packets_out;  /* packets, most in flight in the last round */
-	u32 snd_una;	      /* packets */
-	u32 snd_nxt;	      /* packets */
-	u32 mss_cache;	      /* bytes */
-	u32 delivered;	      /* packets */
-	u32 lost;	      /* packets */
-	u32 app_limited;      /* 0, or application-limited until this is delivered */
-	u32 sk_pacing_status; /* 0 = not paced */
-	bool is_cwnd_limited;
-	u8 ca_state; /* enum tcp_ca_state */
-};
+#define CC_TCP_SOCK tcp_sock
+#define CC_RATE_SAMPLE rate_sample
+#include "cc_types.h"
 
 struct ack_sample {
 	u32 pkts_acked; /* packets newly acknowledged */
 	s32 rtt_us;	/* us, negative: no sample */
 	u32 in_flight;	/* packets in flight when the newest acked one was sent */
-};
-
-struct rate_sample {
-	u64 prior_mstamp;    /* us */
-	u32 prior_delivered; /* packets */
-	s32 delivered;	     /* packets over interval_us, negative: no sample */
-	s64 interval_us;
-	u32 snd_interval_us;
-	u32 rcv_interval_us;
-	s64 rtt_us;	     /* us, negative: no sample */
-	s32 losses;	     /* packets marked lost by this ACK */
-	u32 acked_sacked;    /* packets newly (s)acked by this ACK */
-	u32 prior_in_flight; /* packets */
-	bool is_app_limited;
-	bool is_retrans;
-	bool is_ack_delayed;
-};
-
-/* One subflow as its siblings see it. */
-struct cc_slot {
-	u64 window_rtt; /* effective window << 32 | srtt in us (0: no sample) */
-	u32 ssthresh;
-	u32 min_rtt_us;
-	u8 state;
-	u8 usable;
-	u8 reserved[6];
-	u64 words[CC_SHARED_WORDS];
-};
-
-/* The table of one connection. */
-struct cc_conn {
-	u32 n_slots; /* highest slot ever used, plus one */
-	u32 reserved;
-	struct cc_slot slot[CC_MAX_SUBFLOWS];
 };
 
 struct cc_algorithm;
@@ -133,22 +49,11 @@ struct sock {
 	u32 params[CC_MAX_PARAMS];
 	u8 slot;
 	u8 growth_per_ack;
+	u8 backups_wanted;  /* bit i: the subflow in slot i is to become a backup */
 	const void *engine; /* the engine's own, opaque to algorithms */
 };
 
-struct tcp_congestion_ops {
-	void (*init)(struct sock *sk);
-	void (*release)(struct sock *sk);
-	u32 (*ssthresh)(struct sock *sk);
-	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
-	void (*set_state)(struct sock *sk, u8 new_state);
-	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event ev);
-	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-	u32 (*undo_cwnd)(struct sock *sk);
-	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
-};
-
-/* A parameter: `values` names the values min..max of an enumeration, "a|b|c". */
+/* A parameter: `values` names the values from min on, "a|b|c"; what lies above them is numbers. */
 struct cc_param {
 	const char *name;
 	u64 initial, min, max;
@@ -171,7 +76,7 @@ struct cc_algorithm {
 	u32 shared_words;
 	const struct cc_param *params;
 	const struct cc_field *fields;
-	struct tcp_congestion_ops ops;
+	struct cc_hooks ops;
 };
 
 /*
@@ -284,6 +189,105 @@ CC_INLINE u64 cc_last_send_us(const struct sock *sk)
 CC_INLINE bool cc_is_paced(const struct sock *sk)
 {
 	return sk->tp.sk_pacing_status != 0;
+}
+
+/* bytes/s */
+CC_INLINE u64 cc_pacing_rate(const struct sock *sk)
+{
+	return sk->tp.sk_pacing_rate;
+}
+
+CC_INLINE void cc_set_pacing_rate(struct sock *sk, u64 bytes_per_s)
+{
+	sk->tp.sk_pacing_rate = bytes_per_s;
+}
+
+/* The socket is to be paced at its rate: for init. */
+CC_INLINE void cc_request_pacing(struct sock *sk)
+{
+	sk->tp.sk_pacing_status = 1;
+}
+
+/* The subflow in this slot is to carry data only when no other can: the engine sees to it. */
+CC_INLINE void cc_request_backup(struct sock *sk, u32 slot)
+{
+	sk->backups_wanted |= 1u << slot;
+}
+
+CC_INLINE u32 cc_own_slot(const struct sock *sk)
+{
+	return sk->slot;
+}
+
+/* What a loop chooses step by step, and so an index into the set: see the eBPF home. */
+CC_INLINE u32 cc_forget(u32 x)
+{
+	return x;
+}
+
+CC_INLINE u32 cc_index(u32 k)
+{
+	return k;
+}
+
+/* Calls step(0..times-1, context). */
+CC_INLINE void cc_repeat(u32 times, long (*step)(u32 i, void *context), void *context)
+{
+	for (u32 i = 0; i < times; i++)
+		step(i, context);
+}
+
+/* The connection's table. */
+__attribute__((returns_nonnull)) CC_INLINE const struct cc_conn *cc_table(const struct sock *sk)
+{
+	return sk->conn;
+}
+
+/* Shared word `i` of another slot. */
+CC_INLINE u64 cc_slot_word(const struct cc_conn *conn, u32 slot, u32 i)
+{
+	return conn->slot[slot].words[i];
+}
+
+/* Shared word `i` of the acting subflow. */
+CC_INLINE u64 cc_own_word(const struct sock *sk, u32 i)
+{
+	return sk->state[i];
+}
+
+CC_INLINE bool cc_grows_per_ack(const struct sock *sk)
+{
+	return sk->growth_per_ack;
+}
+
+/* Fraction of a packet above snd_cwnd, as long as nobody else has set snd_cwnd. */
+CC_INLINE s64 cc_kept_credit_q40(const struct sock *sk)
+{
+	return sk->credit_q40;
+}
+
+CC_INLINE u32 cc_kept_credit_cwnd(const struct sock *sk)
+{
+	return sk->credit_cwnd;
+}
+
+CC_INLINE void cc_keep_credit(struct sock *sk, u32 cwnd, s64 credit_q40)
+{
+	sk->credit_cwnd = cwnd;
+	sk->credit_q40 = credit_q40;
+}
+
+/*
+ * 1/w in Q40, rounded up. Kept while the window stays, which saves a division
+ * per ACK.
+ */
+CC_INLINE u64 cc_inverse_q40(struct sock *sk, u32 w)
+{
+	if (sk->reno_cwnd != w) {
+		sk->reno_cwnd = w;
+		sk->reno_inc_q40 = cc_div((1ull << 40) + w - 1, w);
+	}
+	return sk->reno_inc_q40;
 }
 
 #endif

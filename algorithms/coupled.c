@@ -12,6 +12,10 @@
  * Deviations: the papers print no floor; the window stays at 1 packet so that the
  *   path is still probed.
  * On one path: Reno.
+ * Good at: taking one TCP's share of a bottleneck, however many subflows cross it
+ *   (scenarios/fidelity/shared-bottleneck.toml).
+ * Bad at: filling two private, equal paths: its losses push it from one to the other
+ *   (scenarios/disjoint-paths-aggregate.toml).
  * Reference: Kelly and Voice 2005, doi:10.1145/1064413.1064415; Wischik et al., NSDI 2011
  */
 #include "cc.h"

@@ -19,6 +19,10 @@
  *   slow start, where RFC 9406 would slow it down. Its ACK train does not allow for
  *   bursts of segmentation offload. The decrease uses cwnd, as Linux.
  * On one path: itself.
+ * Good at: long fast private paths, which it fills sooner than Reno
+ *   (scenarios/kernel-dialects.toml).
+ * Bad at: fairness: two subflows through one bottleneck take about three times what a
+ *   Reno flow gets (scenarios/fidelity/shared-bottleneck.toml).
  * Reference: RFC 9438, https://www.rfc-editor.org/rfc/rfc9438; Ha and Rhee 2011, doi:10.1016/j.comnet.2011.01.014
  */
 #include "cc.h"
@@ -92,8 +96,7 @@ static u32 cubic_k_q14(u64 distance_q10, u32 c_q20)
 	u32 bit;
 
 	for (bit = 1u << 20; bit; bit >>= 1)
-		if (cubic_offset_q10(k | bit, c_q20) <= distance_q10)
-			k |= bit;
+		k = cc_forget(cubic_offset_q10(k | bit, c_q20) <= distance_q10 ? k | bit : k);
 	return k;
 }
 

@@ -6,7 +6,7 @@
  *   weight, so that together they weigh less than n TCPs. Traffic does not move
  *   away from congested paths.
  * Equations: congestion avoidance w_r += a/w_r per acknowledged packet, with
- *   a = 1/sqrt(n) (variant sqrt, as printed) or a = 1/n^2 (variant fair);
+ *   a = 1/sqrt(n) (weight sqrt, as printed), a = 1/n^2 (weight fair) or a number;
  *   congestion event ssthresh_r = max(w_r/2, 1). n is the size of the coupling set.
  * States: slow start, congestion avoidance, both per subflow.
  * Parameters' source: a = 1/sqrt(n) is printed in the NSDI'11 paper; a = 1/n^2
@@ -14,13 +14,20 @@
  *   is sqrt(2a/p), so n equal subflows are worth one TCP only if a = 1/n^2.
  * Deviations: none.
  * On one path: Reno.
+ * Good at: a fair share of a bottleneck, with weight fair
+ *   (scenarios/fidelity/shared-bottleneck.toml).
+ * Bad at: unequal private paths, of which it then gets a little less than uncoupled
+ *   Reno (scenarios/dolia-scenario-1.toml); it moves nothing to the better one.
  * Reference: Honda et al., PFLDNeT 2009; Wischik et al., NSDI 2011
  */
 #include "cc.h"
 
 #define EWTCP_SQRT 0
-#define EWTCP_PARAMS(P) \
-	P(variant, EWTCP_SQRT, 0, 1, 1, CC_NAMES("sqrt|fair"), "weight a: 1/sqrt(n) as printed, or 1/n^2")
+#define EWTCP_FAIR 1
+/* Above the two names, the weight itself in Q16. */
+#define EWTCP_PARAMS(P)                                                                 \
+	P(weight, EWTCP_SQRT, 0, 65536, 65536, CC_NAMES("sqrt|fair"),                   \
+	  "weight a of each subflow: 1/sqrt(n) as printed, 1/n^2, or a number for any n")
 CC_PARAMS(ewtcp, EWTCP_PARAMS);
 
 #define EWTCP_FLOOR 1u	/* packets, with several subflows */
@@ -31,11 +38,14 @@ static const u64 ewtcp_sqrt_weight_q40[CC_MAX_SUBFLOWS] = {
 	491716548352,  448873742385, 415576332960, 388736063997,
 };
 
-static u64 ewtcp_weight_q40(u32 n, u32 variant)
+/* A given weight is at most 1, 2^16 in Q16. */
+static u64 ewtcp_weight_q40(u32 n, u32 weight)
 {
-	if (variant == EWTCP_SQRT)
+	if (weight == EWTCP_SQRT)
 		return ewtcp_sqrt_weight_q40[(n - 1) & (CC_MAX_SUBFLOWS - 1)];
-	return cc_div(CC_ONE_Q40, n * n);
+	if (weight == EWTCP_FAIR)
+		return cc_div(CC_ONE_Q40, n * n);
+	return cc_shl((u64)weight, 24);
 }
 
 static u64 ewtcp_inc_q40(struct sock *sk)
@@ -44,7 +54,7 @@ static u64 ewtcp_inc_q40(struct sock *sk)
 
 	if (!cc_coupling_set(sk, &set))
 		return cc_reno_inc_q40(sk);
-	return cc_div(ewtcp_weight_q40(set.n, CC_PARAM(sk, ewtcp, variant)), set.w[set.self]);
+	return cc_div(ewtcp_weight_q40(set.n, CC_PARAM(sk, ewtcp, weight)), set.w[set.self]);
 }
 
 CC_GROWTH(ewtcp, ewtcp_inc_q40);

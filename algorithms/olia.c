@@ -15,123 +15,96 @@
  * Deviations: the draft prints the quality as l^2/tau but derives it from the rate
  *   sqrt(2l)/tau, whose order is that of l/tau^2: metric `rate` (default, and the
  *   kernel's) or `draft`. "Set ssthresh to 1" is read as the minimum of ssthresh.
- *   Windows are compared in whole packets, so that ties exist.
+ *   Windows are compared in whole packets, so that ties exist. Dialect mptcp-0.95
+ *   rounds the increase of an ACK down to 1/1024 packet, so that two equal paths stop
+ *   growing above 256 packets each; a packet is due at 1023 of them, the rest is
+ *   dropped; l rotates only if something was acknowledged since; floor 2. That
+ *   kernel's overflows (from 16,000 packets on) are not imitated.
  * On one path: Reno.
+ * Good at: taking no more than one TCP at a shared bottleneck
+ *   (scenarios/shared-bottleneck-fairness.toml).
+ * Bad at: the worse of two private, lossy paths, of which it uses less than LIA and
+ *   BALIA (scenarios/dolia-scenario-1.toml).
  * Reference: Khalili et al. 2013, doi:10.1109/TNET.2013.2274462; draft-khalili-mptcp-congestion-control-05
  */
-#include "cc.h"
+#include "dialect.h"
+#include "olia.h"
 
-#define OLIA_RATE 0
 #define OLIA_PARAMS(P)                                                                  \
 	P(metric, OLIA_RATE, 0, 1, 1, CC_NAMES("rate|draft"),                           \
-	  "quality of a path: l/rtt^2, or l^2/rtt as the draft prints")
+	  "quality of a path: l/rtt^2, or l^2/rtt as the draft prints")                 \
+	CC_DIALECT(P)
 CC_PARAMS(olia, OLIA_PARAMS);
 
-#define OLIA_FLOOR 1u		/* packets, with several subflows (draft section 3) */
-#define OLIA_COUNT_MAX 0xffffffffu
-
-/* The two counters are the subflow's shared word: siblings rank the paths by them. */
 struct olia {
-	u32 l1; /* packets acknowledged between the last two losses */
-	u32 l2; /* packets acknowledged since the last loss */
+	struct olia_interval interval;
+	s32 credit_q10; /* dialect: growth that is not a packet yet */
 };
 CC_STATE(olia);
-CC_FIELDS(olia, CC_FIELD(olia, l1, "l1", 1, 1, "packets"), CC_FIELD(olia, l2, "l2", 1, 1, "packets"));
+CC_FIELDS(olia, CC_FIELD(olia, interval.l1, "l1", 1, 1, "packets"),
+	  CC_FIELD(olia, interval.l2, "l2", 1, 1, "packets"));
 
-/* Sizes of the sets, and where the acting subflow is. */
-struct olia_sets {
-	u32 n_max;	     /* |M| */
-	u32 n_collected;     /* |C| */
-	bool self_max;	     /* r in M */
-	bool self_collected; /* r in C */
-};
+/* ---- dialect mptcp-0.95 ---- */
 
-static u32 olia_interval(const struct sock *sk, const struct cc_set *set, u32 k)
+#define OLIA_PACKET_Q10 1023
+#define OLIA_ROUNDING_Q40 2	/* what two truncated divisions may lack of a whole 1/1024 */
+
+/* |inc| <= 1.5 packets and acked <= 2^16, so the sum is < 2^28. */
+static void olia_grow_q10(struct sock *sk, u32 acked, s64 inc_q40)
 {
-	union {
-		u64 word;
-		struct olia counters;
-	} shared = { .word = cc_shared_word(sk, set, k, 0) };
+	struct olia *state = olia_state(sk);
+	u32 cwnd = tcp_sk(sk)->snd_cwnd;
+	u64 size_q40 = (u64)(inc_q40 < 0 ? -inc_q40 : inc_q40) + OLIA_ROUNDING_Q40;
+	s32 step_q10 = (s32)(acked * (u32)(size_q40 >> 30));
 
-	return cc_max(shared.counters.l1, shared.counters.l2);
+	state->credit_q10 += inc_q40 < 0 ? -step_q10 : step_q10;
+	if (state->credit_q10 >= OLIA_PACKET_Q10)
+		cc_set_window(sk, cwnd + 1, 0);
+	else if (state->credit_q10 <= -OLIA_PACKET_Q10)
+		cc_set_window(sk, cwnd - 1, 0);
+	else
+		return;
+	state->credit_q10 = 0;
 }
 
-/* Compares the quality of two paths exactly: l < 2^32, so l^2 < 2^64; t <= 2^26. */
-static int olia_compare(u32 metric, u32 l_i, u32 t_i, u32 l_j, u32 t_j)
+/* ---- hooks ---- */
+
+static void olia_grow(struct sock *sk, u32 acked)
 {
-	if (metric == OLIA_RATE)
-		return cc_cmp_per_rtt2(l_i, t_i, l_j, t_j);
-	return cc_cmp96(cc_mul96(cc_mul(l_i, l_i), t_j), cc_mul96(cc_mul(l_j, l_j), t_i));
-}
-
-static void olia_find_sets(const struct sock *sk, const struct cc_set *set, struct olia_sets *sets)
-{
-	u32 metric = CC_PARAM(sk, olia, metric);
-	u32 l[CC_MAX_SUBFLOWS];
-	u32 k, best = 0, w_max = 0;
-
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
-		l[k] = olia_interval(sk, set, k);
-		w_max = cc_max(w_max, set->w[k]);
-		if (olia_compare(metric, l[k], set->t[k], l[best], set->t[best]) > 0)
-			best = k;
-	}
-	*sets = (struct olia_sets){ 0 };
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set->n; k++) {
-		bool self = k == set->self;
-
-		if (set->w[k] == w_max) {
-			sets->n_max++;
-			sets->self_max |= self;
-		} else if (olia_compare(metric, l[k], set->t[k], l[best], set->t[best]) == 0) {
-			sets->n_collected++;
-			sets->self_collected |= self;
-		}
-	}
-}
-
-/* alpha_r/w_r in Q40: n, |C| and |M| are at most 8, w <= 2^20. */
-static s64 olia_shift_q40(const struct olia_sets *sets, u32 n, u32 w)
-{
-	if (sets->self_collected)
-		return (s64)cc_div(CC_ONE_Q40, cc_mul(n * sets->n_collected, w));
-	if (sets->self_max && sets->n_collected)
-		return -(s64)cc_div(CC_ONE_Q40, cc_mul(n * sets->n_max, w));
-	return 0;
-}
-
-static s64 olia_inc_q40(struct sock *sk)
-{
-	u64 reno_q40 = cc_reno_inc_q40(sk);
-	struct olia_sets sets;
 	struct cc_set set;
-	u64 first;
-	u32 w;
+	s64 inc_q40;
 
-	if (!cc_coupling_set(sk, &set))
-		return (s64)reno_q40;
-	w = set.w[set.self];
-	first = cc_min(cc_over_square_q40(w, cc_ratio_sum_q16(&set, set.self)), reno_q40);
-	olia_find_sets(sk, &set, &sets);
-	return (s64)first + olia_shift_q40(&sets, set.n, w);
+	if (!cc_coupling_set(sk, &set)) {
+		cc_grow_per_packet(sk, acked, (s64)cc_reno_inc_q40(sk));
+		return;
+	}
+	inc_q40 = olia_coupled_inc_q40(sk, &set, CC_PARAM(sk, olia, metric));
+	if (CC_IS_SPEC(sk, olia))
+		cc_grow_per_packet(sk, acked, inc_q40);
+	else
+		olia_grow_q10(sk, acked, inc_q40);
 }
 
-CC_GROWTH(olia, olia_inc_q40);
+CC_HOOK(void, olia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_ca_growth(sk, acked);
+	if (acked)
+		olia_grow(sk, acked);
+}
 
 CC_HOOK(void, olia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct olia *state = olia_state(sk);
-
-	state->l2 += cc_min(sample->pkts_acked, OLIA_COUNT_MAX - state->l2);
+	olia_count(&olia_state(sk)->interval, sample->pkts_acked);
 }
 
 CC_HOOK(u32, olia_ssthresh, struct sock *sk)
 {
-	struct olia *state = olia_state(sk);
+	struct olia_interval *interval = &olia_state(sk)->interval;
+	bool spec = CC_IS_SPEC(sk, olia);
 
-	state->l1 = state->l2;
-	state->l2 = 0;
-	return cc_coupled_halved(sk, OLIA_FLOOR);
+	if (spec || interval->l2)
+		olia_count_loss(interval);
+	return cc_coupled_halved(sk, spec ? OLIA_FLOOR : CC_FLOOR_SINGLE);
 }
 
 CC_RENO_UNDO(olia);

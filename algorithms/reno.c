@@ -12,6 +12,10 @@
  * Deviations: the decrease uses cwnd, not FlightSize, as Linux does (they agree
  *   when the flow is limited by its window).
  * On one path: itself.
+ * Good at: filling two private paths, each as one TCP would
+ *   (scenarios/dolia-scenario-1.toml).
+ * Bad at: fairness: two subflows through one bottleneck take two shares of it
+ *   (scenarios/shared-bottleneck-fairness.toml).
  * Reference: RFC 5681, https://www.rfc-editor.org/rfc/rfc5681
  */
 #include "cc.h"

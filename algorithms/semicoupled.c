@@ -12,6 +12,9 @@
  *   its examples. The total equals one TCP for equal loss rates only if a = 1/n.
  * Deviations: none.
  * On one path: Reno.
+ * Good at: keeping both of two unequal paths in use (scenarios/dolia-scenario-1.toml).
+ * Bad at: fairness: with a = 1, two subflows take about 1.3 shares of a bottleneck
+ *   (scenarios/fidelity/shared-bottleneck.toml).
  * Reference: Wischik et al., NSDI 2011, section 2.4
  */
 #include "cc.h"

@@ -11,6 +11,10 @@
  * Parameters' source: a = 1 and b = 1/2 are Reno's (RFC 5681).
  * Deviations: none.
  * On one path: itself (it knows nothing of other subflows).
+ * Good at: being read: it fills private paths as Reno does
+ *   (scenarios/dolia-scenario-1.toml).
+ * Bad at: fairness: its subflows are uncoupled
+ *   (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Chiu and Jain 1989, doi:10.1016/0169-7552(89)90019-6
  */
 #include "cc.h"

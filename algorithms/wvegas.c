@@ -15,13 +15,20 @@
  * States: slow start, congestion avoidance; a round with at most two RTT samples
  *   behaves as Reno's.
  * Parameters' source: draft-xu-mptcp-congestion-control-05, section 4.
- * Deviations: diff and alpha keep their fractions (the kernel rounds both down).
+ * Deviations: diff and alpha keep their fractions; dialect mptcp-0.95 rounds both down,
+ *   which leaves a packet between growing and shrinking, and drains at 0 = 2 x 0.
  *   Leaving slow start also cuts the window (kernel; the draft only sets ssthresh).
- *   A drain needs a positive queueing delay (the kernel drains at 0 = 2 x 0).
+ *   A drain needs a positive queueing delay.
  * On one path: Vegas with alpha = beta = total_alpha, not Reno.
+ * Good at: short queues: the RTT stays near that of the empty path
+ *   (scenarios/dolia-scenario-1.toml).
+ * Bad at: filling paths: it drains them so often that two private ones stay two thirds
+ *   empty (scenarios/disjoint-paths-aggregate.toml), and beside a Reno flow it gets a
+ *   sixth of what that gets (scenarios/fidelity/shared-bottleneck.toml).
  * Reference: Cao, Xu, Fu 2012, doi:10.1109/ICNP.2012.6459978; draft-xu-mptcp-congestion-control-05
  */
-#include "cc.h"
+#include "dialect.h"
+#include "rounds.h"
 
 #define WVEGAS_PARAMS(P)                                                                \
 	P(total_alpha, 10, 2, 1000, 1, CC_NUMBER,                                       \
@@ -29,20 +36,15 @@
 	P(min_alpha, 2, 1, 1000, 1, CC_NUMBER,                                          \
 	  "least packets that a subflow may keep queued, and the first value (draft: 2)") \
 	P(gamma, 1, 1, 1000, 1, CC_NUMBER,                                              \
-	  "queued packets that end slow start (Vegas: 1)")
+	  "queued packets that end slow start (Vegas: 1)")                              \
+	CC_DIALECT(P)
 CC_PARAMS(wvegas, WVEGAS_PARAMS);
 
-#define WVEGAS_FLOOR 2u		/* packets, as Vegas */
-#define WVEGAS_MIN_SAMPLES 3u	/* RTT samples that make a round count */
-#define WVEGAS_ONE_Q16 (1u << 16)
-#define WVEGAS_NO_RTT 0xffffffffu
+#define WVEGAS_FLOOR 2u /* packets, as Vegas */
 
 struct wvegas {
-	u64 rate_q40;	/* packets/us at the last update of alpha; shared */
-	u64 rtt_sum_us; /* RTT samples of this round */
-	u32 rtt_count;
-	u32 round_end;	   /* the round ends when this sequence number is acknowledged */
-	u32 base_us;	   /* smallest RTT seen */
+	u64 rate_q40; /* packets/us at the last update of alpha; shared */
+	struct cc_rounds rounds;
 	u32 qdelay_us;	   /* smallest queueing delay since the last drain, 0: none yet */
 	u32 alpha_q16;	   /* packets this subflow may keep queued */
 	u32 weight_q16;	   /* share of total_alpha */
@@ -52,34 +54,15 @@ struct wvegas {
 CC_STATE(wvegas);
 CC_FIELDS(wvegas,
 	  CC_FIELD(wvegas, rate_q40, "rate", 1000000, 1ull << 40, "packets/s"),
-	  CC_FIELD(wvegas, base_us, "base", 1, 1000000, "s"),
+	  CC_FIELD(wvegas, rounds.base_us, "base", 1, 1000000, "s"),
 	  CC_FIELD(wvegas, qdelay_us, "qdelay", 1, 1000000, "s"),
-	  CC_FIELD(wvegas, alpha_q16, "alpha", 1, WVEGAS_ONE_Q16, "packets"),
-	  CC_FIELD(wvegas, weight_q16, "weight", 1, WVEGAS_ONE_Q16, "1"));
-
-/* What one round measured. */
-struct wvegas_round {
-	u64 w_q16;   /* window with its fraction, < 2^37 */
-	u32 rtt_us;  /* mean, base..2^26 */
-	u32 base_us; /* 1..2^26 */
-};
-
-/* diff * rtt = w (rtt - base), Q16: < 2^63. Compared with packets * rtt to avoid a division. */
-static u64 wvegas_queued_by_rtt_q16(const struct wvegas_round *round)
-{
-	return cc_mul(round->w_q16, round->rtt_us - round->base_us);
-}
+	  CC_FIELD(wvegas, alpha_q16, "alpha", 1, CC_ONE_Q16, "packets"),
+	  CC_FIELD(wvegas, weight_q16, "weight", 1, CC_ONE_Q16, "1"));
 
 /* w/rtt in packets/us, Q40: w < 2^37 in Q16, so the dividend is < 2^61. */
-static u64 wvegas_rate_q40(const struct wvegas_round *round)
+static u64 wvegas_rate_q40(const struct cc_round *round)
 {
 	return cc_div(cc_shl(round->w_q16, 24), round->rtt_us);
-}
-
-/* w base/rtt in Q16: < 2^63 before the division. */
-static u64 wvegas_unqueued_q16(const struct wvegas_round *round)
-{
-	return cc_div(cc_mul(round->w_q16, round->base_us), round->rtt_us);
 }
 
 /* own/sum in Q16: both are shifted until sum < 2^32. */
@@ -92,21 +75,29 @@ static u32 wvegas_share_q16(u64 own_q40, u64 sum_q40)
 	return (u32)cc_div(cc_shl(own_q40 >> s, 16), sum);
 }
 
+/* diff * rtt; the dialect sees whole packets. */
+static u64 wvegas_queued_by_rtt_q16(const struct sock *sk, const struct cc_round *round)
+{
+	u64 queued = cc_queued_by_rtt_q16(round);
+
+	if (CC_IS_SPEC(sk, wvegas))
+		return queued;
+	return cc_packets_by_rtt_q16((u32)(cc_div(queued, round->rtt_us) >> 16), round);
+}
+
 /* The recorded rates of the others: seven of at most 2^61. */
 static u64 wvegas_other_rates_q40(const struct sock *sk)
 {
 	struct cc_set set;
 	u64 sum = 0;
-	u32 k;
 
 	cc_coupling_set(sk, &set);
-	for (k = 0; k < CC_MAX_SUBFLOWS && k < set.n; k++)
-		if (set.slot[k] != sk->slot)
-			sum = cc_add(sum, cc_shared_word(sk, &set, k, 0));
+	cc_for_each(k, 0, &set) if (set.slot[k] != cc_own_slot(sk)) sum =
+		cc_add(sum, cc_shared_word(sk, &set, k, 0));
 	return sum;
 }
 
-static void wvegas_update_alpha(struct sock *sk, const struct wvegas_round *round)
+static void wvegas_update_alpha(struct sock *sk, const struct cc_round *round)
 {
 	struct wvegas *state = wvegas_state(sk);
 	u64 share;
@@ -116,11 +107,8 @@ static void wvegas_update_alpha(struct sock *sk, const struct wvegas_round *roun
 					     cc_add(state->rate_q40, wvegas_other_rates_q40(sk)));
 	share = cc_mul(state->weight_q16, CC_PARAM(sk, wvegas, total_alpha));
 	state->alpha_q16 = (u32)cc_max(share, (u64)CC_PARAM(sk, wvegas, min_alpha) << 16);
-}
-
-static u64 wvegas_window_q16(const struct sock *sk)
-{
-	return (u64)cc_window(sk) << 16 | (u64)(cc_credit_q40(sk) >> 24);
+	if (!CC_IS_SPEC(sk, wvegas))
+		state->alpha_q16 &= ~(CC_ONE_Q16 - 1);
 }
 
 /*
@@ -142,38 +130,37 @@ static u32 wvegas_keep_threshold(struct sock *sk, u64 threshold_q16)
 
 	threshold_q16 = cc_max(threshold_q16, (u64)WVEGAS_FLOOR << 16);
 	state->threshold = (u32)(threshold_q16 >> 16);
-	state->threshold_q16 = threshold_q16 & (WVEGAS_ONE_Q16 - 1);
+	state->threshold_q16 = threshold_q16 & (CC_ONE_Q16 - 1);
 	return state->threshold;
 }
 
 static bool wvegas_in_slow_start(struct sock *sk)
 {
-	return wvegas_window_q16(sk) < wvegas_threshold_q16(sk);
+	return cc_window_q16(sk) < wvegas_threshold_q16(sk);
 }
 
 /* ssthresh below the window, so that slow start does not undo the decision. */
 static void wvegas_leave_slow_start(struct sock *sk, u64 w_q16)
 {
-	u64 below_q16 = cc_min(wvegas_threshold_q16(sk), w_q16 - WVEGAS_ONE_Q16);
+	u64 below_q16 = cc_min(wvegas_threshold_q16(sk), w_q16 - CC_ONE_Q16);
 
 	tcp_sk(sk)->snd_ssthresh = wvegas_keep_threshold(sk, below_q16);
 }
 
 static void wvegas_set_window(struct sock *sk, u64 w_q16)
 {
-	w_q16 = cc_max(w_q16, (u64)WVEGAS_FLOOR << 16);
-	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
+	cc_set_window_q16(sk, cc_max(w_q16, (u64)WVEGAS_FLOOR << 16));
 }
 
 /* True when the queue ended slow start. */
-static bool wvegas_slow_start_exit(struct sock *sk, const struct wvegas_round *round)
+static bool wvegas_slow_start_exit(struct sock *sk, const struct cc_round *round)
 {
 	u64 w_q16;
 
-	if (wvegas_queued_by_rtt_q16(round) <=
-	    cc_mul((u64)CC_PARAM(sk, wvegas, gamma) << 16, round->rtt_us))
+	if (wvegas_queued_by_rtt_q16(sk, round) <=
+	    cc_packets_by_rtt_q16(CC_PARAM(sk, wvegas, gamma), round))
 		return false;
-	w_q16 = cc_min(round->w_q16, wvegas_unqueued_q16(round) + WVEGAS_ONE_Q16);
+	w_q16 = cc_min(round->w_q16, cc_unqueued_q16(round) + CC_ONE_Q16);
 	w_q16 = cc_max(w_q16, (u64)WVEGAS_FLOOR << 16);
 	wvegas_leave_slow_start(sk, w_q16);
 	wvegas_set_window(sk, w_q16);
@@ -181,24 +168,25 @@ static bool wvegas_slow_start_exit(struct sock *sk, const struct wvegas_round *r
 }
 
 /* Empties the path's queue when the queueing delay has doubled, to see the base RTT again. */
-static u64 wvegas_drained_q16(struct wvegas *state, const struct wvegas_round *round, u64 w_q16)
+static u64 wvegas_drained_q16(struct sock *sk, const struct cc_round *round, u64 w_q16)
 {
+	struct wvegas *state = wvegas_state(sk);
 	u32 qdelay = round->rtt_us - round->base_us;
-	struct wvegas_round now = *round;
+	struct cc_round now = *round;
 
 	if (!state->qdelay_us || qdelay < state->qdelay_us)
 		state->qdelay_us = qdelay;
-	if (!qdelay || qdelay / 2 < state->qdelay_us)
+	if ((!qdelay && CC_IS_SPEC(sk, wvegas)) || qdelay / 2 < state->qdelay_us)
 		return w_q16;
 	state->qdelay_us = 0;
 	now.w_q16 = w_q16;
-	return wvegas_unqueued_q16(&now) / 2;
+	return cc_unqueued_q16(&now) / 2;
 }
 
-static void wvegas_avoid_congestion(struct sock *sk, const struct wvegas_round *round)
+static void wvegas_avoid_congestion(struct sock *sk, const struct cc_round *round)
 {
 	struct wvegas *state = wvegas_state(sk);
-	u64 queued = wvegas_queued_by_rtt_q16(round);
+	u64 queued = wvegas_queued_by_rtt_q16(sk, round);
 	u64 w_q16 = round->w_q16;
 	u64 allowed;
 
@@ -206,49 +194,36 @@ static void wvegas_avoid_congestion(struct sock *sk, const struct wvegas_round *
 		wvegas_update_alpha(sk, round);
 	allowed = cc_mul(state->alpha_q16, round->rtt_us);
 	if (queued > allowed) {
-		w_q16 -= WVEGAS_ONE_Q16;
-		wvegas_leave_slow_start(sk, cc_max(w_q16, (u64)WVEGAS_ONE_Q16));
+		w_q16 -= CC_ONE_Q16;
+		wvegas_leave_slow_start(sk, cc_max(w_q16, (u64)CC_ONE_Q16));
 	} else if (queued < allowed && cc_is_cwnd_limited(sk)) {
-		w_q16 += WVEGAS_ONE_Q16;
+		w_q16 += CC_ONE_Q16;
 	}
-	wvegas_set_window(sk, wvegas_drained_q16(state, round, w_q16));
+	wvegas_set_window(sk, wvegas_drained_q16(sk, round, w_q16));
 }
 
 /* Growth on an ACK that decides nothing: slow start only. acked <= 2^16. */
 static void wvegas_slow_start(struct sock *sk, u32 acked)
 {
-	u64 w_q16 = wvegas_window_q16(sk) + ((u64)cc_min(acked, CC_ACKED_MAX) << 16);
+	u64 w_q16 = cc_window_q16(sk) + ((u64)cc_min(acked, CC_ACKED_MAX) << 16);
 
 	if (!wvegas_in_slow_start(sk) || !cc_is_cwnd_limited(sk))
 		return;
-	w_q16 = cc_min(w_q16, wvegas_threshold_q16(sk));
-	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
-}
-
-static void wvegas_begin_round(struct sock *sk)
-{
-	struct wvegas *state = wvegas_state(sk);
-
-	state->round_end = tcp_sk(sk)->snd_nxt;
-	state->rtt_sum_us = 0;
-	state->rtt_count = 0;
+	cc_set_window_q16(sk, cc_min(w_q16, wvegas_threshold_q16(sk)));
 }
 
 static void wvegas_end_round(struct sock *sk, u32 acked)
 {
-	struct wvegas *state = wvegas_state(sk);
-	struct wvegas_round round = { .w_q16 = wvegas_window_q16(sk) };
+	/* Filled, as the compiler may keep it across the branch where it is not, which the verifier refuses. */
+	struct cc_round round = { 0 };
 
-	if (state->rtt_count < WVEGAS_MIN_SAMPLES) {
+	if (!cc_round_measured(sk, &wvegas_state(sk)->rounds, &round)) {
 		if (wvegas_in_slow_start(sk))
 			wvegas_slow_start(sk, acked);
 		else if (cc_is_cwnd_limited(sk))
 			cc_grow_q40(sk, CC_ONE_Q40);
 		return;
 	}
-	round.base_us = cc_clamp(state->base_us, 1u, CC_RTT_MAX_US);
-	round.rtt_us = (u32)cc_min(cc_div(state->rtt_sum_us, state->rtt_count), (u64)CC_RTT_MAX_US);
-	round.rtt_us = cc_max(round.rtt_us, round.base_us);
 	if (!wvegas_in_slow_start(sk))
 		wvegas_avoid_congestion(sk, &round);
 	else if (!wvegas_slow_start_exit(sk, &round))
@@ -261,15 +236,14 @@ static void wvegas_forget_rates(struct sock *sk)
 
 	state->rate_q40 = 0;
 	state->qdelay_us = 0;
-	state->weight_q16 = WVEGAS_ONE_Q16;
+	state->weight_q16 = CC_ONE_Q16;
 	state->alpha_q16 = CC_PARAM(sk, wvegas, min_alpha) << 16;
 }
 
 static void wvegas_forget_all(struct sock *sk)
 {
 	wvegas_forget_rates(sk);
-	wvegas_state(sk)->base_us = WVEGAS_NO_RTT;
-	wvegas_begin_round(sk);
+	cc_round_restart(sk, &wvegas_state(sk)->rounds);
 }
 
 CC_HOOK(void, wvegas_init, struct sock *sk)
@@ -279,41 +253,35 @@ CC_HOOK(void, wvegas_init, struct sock *sk)
 
 CC_HOOK(void, wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct wvegas *state = wvegas_state(sk);
-	u32 rtt;
-
-	if (sample->rtt_us < 0)
-		return;
-	rtt = cc_clamp((u32)sample->rtt_us, 1u, CC_RTT_MAX_US);
-	state->base_us = cc_min(state->base_us, rtt);
-	state->rtt_sum_us = cc_add(state->rtt_sum_us, rtt);
-	state->rtt_count++;
+	cc_round_sample(&wvegas_state(sk)->rounds, sample);
 }
 
 CC_HOOK(void, wvegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	if (cc_before(ack, wvegas_state(sk)->round_end)) {
+	struct cc_rounds *rounds = &wvegas_state(sk)->rounds;
+
+	if (cc_before(ack, rounds->end)) {
 		wvegas_slow_start(sk, acked);
 		return;
 	}
 	wvegas_end_round(sk, acked);
-	wvegas_begin_round(sk);
+	cc_round_begin(sk, rounds);
 }
 
 /* Half the window; its fraction is kept for when the engine sets this window. */
 CC_HOOK(u32, wvegas_ssthresh, struct sock *sk)
 {
-	u64 half_q16 = wvegas_window_q16(sk) / 2;
+	u64 half_q16 = cc_window_q16(sk) / 2;
 
 	wvegas_forget_rates(sk);
-	cc_set_credit(sk, (u32)(half_q16 >> 16), (half_q16 & (WVEGAS_ONE_Q16 - 1)) << 24);
+	cc_threshold_of_q16(sk, half_q16);
 	return wvegas_keep_threshold(sk, half_q16);
 }
 
 CC_HOOK(void, wvegas_set_state, struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Open)
-		wvegas_begin_round(sk);
+		cc_round_begin(sk, &wvegas_state(sk)->rounds);
 	else if (new_state == TCP_CA_Loss)
 		cc_set_credit(sk, 0, 0);
 }

@@ -17,6 +17,36 @@ fail() {
 	exit 2
 }
 
+# --- The kernel engine -----------------------------------------------------------------------------
+# It needs more than the simulator: a compiler for eBPF, and the libraries that load what it makes.
+
+# Crates that do not build without those.
+KERNEL_CRATES=(mptcplab-bpf mptcplab-kernel)
+
+# kernel_packages: the Debian packages that are missing to build the kernel engine, separated by spaces.
+kernel_packages() {
+	local missing=()
+	if ! "${MPTCPLAB_CLANG:-clang}" --version >/dev/null 2>&1; then missing+=(clang); fi
+	has_header bpf/bpf_helpers.h || missing+=(libbpf-dev)
+	has_header gelf.h || missing+=(libelf-dev)
+	has_header zlib.h || missing+=(zlib1g-dev)
+	have pkg-config || missing+=(pkg-config)
+	have make || missing+=(make)
+	printf '%s' "${missing[*]}"
+}
+
+has_header() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | cc -E -o /dev/null - 2>/dev/null; }
+
+# without_kernel: says loudly that the kernel engine is left out, and puts the options for cargo into WITHOUT_KERNEL.
+WITHOUT_KERNEL=()
+without_kernel() {
+	local missing
+	missing=$(kernel_packages)
+	if [ -z "$missing" ]; then return; fi
+	say "SKIPPED: the kernel engine (${KERNEL_CRATES[*]}), because packages are missing: $missing"
+	WITHOUT_KERNEL=("${KERNEL_CRATES[@]/#/--exclude=}")
+}
+
 FAILED=()
 
 # check NAME COMMAND...: runs a check, says how long it took, and remembers its name if it fails.

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes .venv with the package and its compiled engine, and says what it does.
+# Makes .venv with the package and its compiled engines, and says what it does.
 #
 #   scripts/setup.sh run    what `mptcplab run` needs
 #   scripts/setup.sh dev    the same, and what the tests and checks need
 #
 # Debian packages are installed by root only; everybody else gets the command to type. Rust is never
-# installed. A second call with nothing changed takes a moment.
+# installed. A second call with nothing changed takes a moment. The kernel engine needs more packages than the
+# simulator; where they are missing, the simulator is built all the same.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -13,6 +14,9 @@ MODE=${1:-run}
 PYTHON=${PYTHON:-python3}
 MIN_RUST=1.85
 MIN_PYTHON=3.11
+# Where the package looks for the kernel engine's program, and for the reason why there is none.
+KERNEL_PROGRAM=python/mptcplab/_bin/mptcplab-kernel
+KERNEL_REASON=python/mptcplab/_bin/not-built.txt
 
 main() {
 	case $MODE in
@@ -24,6 +28,7 @@ main() {
 	check_rust
 	python_environment
 	engine
+	kernel_engine
 }
 
 # --- Debian packages -------------------------------------------------------------------------------
@@ -46,16 +51,23 @@ debian_packages() {
 	if [ "$(id -u)" -ne 0 ]; then
 		fail "missing Debian packages: ${missing[*]}" "sudo $install"
 	fi
-	say "installing Debian packages: ${missing[*]}"
-	export DEBIAN_FRONTEND=noninteractive
-	local log
-	log=$(mktemp)
-	if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
-		tail -n 20 "$log" >&2
-		rm -f "$log"
+	if ! install_packages "${missing[@]}"; then
 		fail "apt-get could not install: ${missing[*]}" "the last lines of its output are above"
 	fi
+}
+
+# install_packages PACKAGE...: as root; shows the end of what apt-get says if it fails.
+install_packages() {
+	say "installing Debian packages: $*"
+	export DEBIAN_FRONTEND=noninteractive
+	local log result=0
+	log=$(mktemp)
+	if ! { apt-get update && apt-get install -y --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+		tail -n 20 "$log" >&2
+		result=1
+	fi
 	rm -f "$log"
+	return $result
 }
 
 # A compiler without libc's headers is of no use, so this compiles something.
@@ -131,26 +143,87 @@ print("\n".join(settings["build-system"]["requires"] + project["dependencies"] +
 PYTHON
 }
 
-# --- The engine ------------------------------------------------------------------------------------
+# --- The simulator ---------------------------------------------------------------------------------
 
 engine() {
 	local fingerprint stamp=$VENV/.stamp-engine
 	fingerprint=$(engine_sources | sha256sum)
 	if ! changed "$stamp" "$fingerprint" && compgen -G 'python/mptcplab/_core*.so' >/dev/null; then return; fi
-	say "compiling the engine (the first time takes some minutes)"
+	say "compiling the simulator (the first time takes some minutes)"
 	# On a terminal cargo shows what it compiles. Another active environment would get the package instead.
 	local quiet=(--quiet)
 	if [ -t 2 ]; then quiet=(); fi
 	if ! env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" PIP_QUIET=1 "$BIN/maturin" develop --release "${quiet[@]}"; then
-		fail "the engine does not compile" "the cause is above, where it says error: and names a source file"
+		fail "the simulator does not compile" "the cause is above, where it says error: and names a source file"
 	fi
 	printf '%s\n' "$fingerprint" >"$stamp"
 }
 
 engine_sources() {
-	find crates algorithms Cargo.toml Cargo.lock pyproject.toml -type f \
-		-not -path '*/tests/*' -not -path '*/benches/*' -printf '%p %T@ %s\n' | sort
+	sources crates/mptcplab-py "${SHARED[@]}" algorithms pyproject.toml
+}
+
+# Crates that both engines are made of.
+SHARED=(crates/mptcplab-cc crates/mptcplab-link crates/mptcplab-scenario crates/mptcplab-trace crates/mptcplab-sim)
+
+# sources PATH...: what decides whether these have to be compiled again.
+sources() {
+	find "$@" Cargo.toml Cargo.lock -type f -not -path '*/tests/*' -not -path '*/benches/*' -printf '%p %T@ %s\n' | sort
 	cargo --version
+}
+
+# --- The kernel engine -----------------------------------------------------------------------------
+
+kernel_engine() {
+	local missing
+	missing=$(kernel_packages)
+	if [ -n "$missing" ] && have apt-get && [ "$(id -u)" -eq 0 ] && [ -z "${MPTCPLAB_CLANG:-}" ]; then
+		# Words of a list of our own.
+		# shellcheck disable=SC2086
+		install_packages $missing || say "apt-get could not install: $missing"
+		missing=$(kernel_packages)
+	fi
+	if [ -n "$missing" ]; then
+		no_kernel_engine "missing packages: $missing" "as root: apt-get install -y $missing"
+		return
+	fi
+	compile_kernel_engine
+}
+
+compile_kernel_engine() {
+	local fingerprint stamp=$VENV/.stamp-kernel
+	fingerprint=$( (kernel_sources && "${MPTCPLAB_CLANG:-clang}" --version) | sha256sum)
+	if ! changed "$stamp" "$fingerprint" && [ -x "$KERNEL_PROGRAM" ]; then return; fi
+	say "compiling the kernel engine (the first time takes some minutes)"
+	local quiet=(--quiet)
+	if [ -t 2 ]; then quiet=(); fi
+	if ! cargo build --release --locked "${quiet[@]}" -p mptcplab-kernel; then
+		if [ "$MODE" = dev ]; then
+			fail "the kernel engine does not compile" "the cause is above, where it says error: and names a source file"
+		fi
+		no_kernel_engine "it does not compile on this machine" "make setup shows the cause, where it says error:"
+		return
+	fi
+	mkdir -p "$(dirname "$KERNEL_PROGRAM")"
+	# A program that runs cannot be overwritten, but its name can be given to another.
+	cp "${CARGO_TARGET_DIR:-target}/release/mptcplab-kernel" "$KERNEL_PROGRAM.new"
+	mv -f "$KERNEL_PROGRAM.new" "$KERNEL_PROGRAM"
+	rm -f "$KERNEL_REASON"
+	printf '%s\n' "$fingerprint" >"$stamp"
+}
+
+kernel_sources() {
+	sources crates/mptcplab-bpf crates/mptcplab-net crates/mptcplab-emulator crates/mptcplab-kernel "${SHARED[@]}" algorithms
+}
+
+# no_kernel_engine REASON REMEDY: what that costs, here and whenever somebody asks for the engine.
+no_kernel_engine() {
+	mkdir -p "$(dirname "$KERNEL_REASON")"
+	rm -f "$KERNEL_PROGRAM" "$VENV/.stamp-kernel"
+	printf '%s\n' "$1" "$2" >"$KERNEL_REASON"
+	say "the kernel engine is not built: $1"
+	say "    the simulator works; --engine kernel, mptcplab doctor and mptcplab cc do not"
+	say "    $2, then: make setup"
 }
 
 main

@@ -5,8 +5,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 check "Formatting and lints" scripts/lint.sh
-check "Rust tests" cargo test --workspace --locked
+without_kernel
+check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" --locked
 check "Python tests" "$BIN/python" -m pytest
+check "The kernel engine on Debian's oldest and newest kernel" scripts/test-kernels.sh --optional
 # Instructions per packet-hop, counted by callgrind: repeatable where time is not.
 if grep -q '^bench-gate:' Makefile; then
 	check "Speed: instructions per packet-hop" make --no-print-directory bench-gate

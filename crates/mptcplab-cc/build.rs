@@ -16,13 +16,15 @@ struct Header {
 }
 
 /// Headings that every header comment must have, in this order.
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 9] = [
     "Idea",
     "Equations",
     "States",
     "Parameters' source",
     "Deviations",
     "On one path",
+    "Good at",
+    "Bad at",
     "Reference",
 ];
 

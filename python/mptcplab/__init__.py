@@ -13,8 +13,20 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mptcplab.api import algorithms, check, load, run, vectors
-    from mptcplab.errors import EngineError, MptcplabError, ResultsError, ScenarioError
+    from mptcplab.api import (
+        algorithms,
+        cc_list,
+        cc_load,
+        cc_persist,
+        cc_unload,
+        check,
+        doctor,
+        load,
+        run,
+        schedulers,
+        vectors,
+    )
+    from mptcplab.errors import EngineError, MptcplabError, ResultsError, ScenarioError, UnfinishedError
     from mptcplab.results import Results
 
 _HOME = {
@@ -22,12 +34,19 @@ _HOME = {
     "load": "api",
     "check": "api",
     "algorithms": "api",
+    "schedulers": "api",
     "vectors": "api",
+    "doctor": "api",
+    "cc_load": "api",
+    "cc_list": "api",
+    "cc_unload": "api",
+    "cc_persist": "api",
     "Results": "results",
     "MptcplabError": "errors",
     "ScenarioError": "errors",
     "EngineError": "errors",
     "ResultsError": "errors",
+    "UnfinishedError": "errors",
 }
 
 __all__ = [
@@ -36,10 +55,17 @@ __all__ = [
     "Results",
     "ResultsError",
     "ScenarioError",
+    "UnfinishedError",
     "algorithms",
+    "cc_list",
+    "cc_load",
+    "cc_persist",
+    "cc_unload",
     "check",
+    "doctor",
     "load",
     "run",
+    "schedulers",
     "vectors",
 ]
 

@@ -25,6 +25,9 @@ def algorithms_json() -> str:
     the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number).
     """
 
+def schedulers_json() -> str:
+    """List of {name, title, default, sections: [{name, text}], params}, as of `algorithms_json`."""
+
 def trace_schema_json() -> str:
     """Object {tables: [{name, file, columns: [{name, type, nullable, unit, doc}]}]}, in the order of the files."""
 
@@ -41,7 +44,7 @@ def check(path: str | PathLike[str], overrides_json: str) -> str:
     """
 
 def vectors_json(path: str | PathLike[str]) -> str:
-    """Run a file of test vectors against the native algorithms.
+    """Run a file of test vectors against the native algorithms and the schedulers.
 
     Object {passed, failed, skipped, algorithms: [{name, passed, failed, skipped, skip_reason, worst, failures: [{id,
     deviations}]}]}; `worst` (possibly null) and each deviation are {id, what, got, expected, tolerance, ratio}.

@@ -6,11 +6,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from mptcplab import _core, output
+from mptcplab import _core, kernel, output
+from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import OVERRIDES, Results
 
 PathArg = str | PathLike[str]
@@ -88,37 +90,128 @@ def run(
     jobs: int = 0,
     out: PathArg | None = None,
     *,
+    engine: str | Iterable[str] = "sim",
+    traffic: str = "own",
     profile: str | Iterable[str] | None = None,
     duration: str | None = None,
     settings: Mapping[str, str] | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Results:
-    """Simulate every run of a scenario and return its traces.
+    """Run every run of a scenario and return its traces.
 
-    `jobs` is the number of threads (0: all cores). Without `out` the trace lives in a temporary directory that
-    disappears with the returned object. `progress` is called with (finished runs, all runs, simulated seconds,
-    all simulated seconds) about five times a second.
+    `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), or both, such as
+    ["sim", "kernel"]: the results hold the traces of both then. `traffic` is who sends on the kernel: "own" or
+    "iperf3". `jobs` is the number of the simulator's threads (0: all cores). Without `out` the trace lives in a
+    temporary directory that disappears with the returned object. `progress` is called with (finished runs, all runs,
+    seconds done, all seconds) about five times a second.
+
+    A run that ended early raises `UnfinishedError`, whose `results` hold what was recorded until then. Whether every
+    run counts, the results tell (`Results.problems`).
 
     >>> import mptcplab
     >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="12 s")
     >>> results.runs["cc"].to_list()
     ['lia']
     """
-    overrides = Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {})
-
-    def engine(directory: Path) -> None:
-        _core.run(fspath(scenario), fspath(directory), overrides.to_json(), jobs, progress)
-        output.write_text(directory / OVERRIDES, overrides.to_json() + "\n")
-
+    engines, traffic = _engines(engine, traffic)
+    sweep = _Sweep(
+        fspath(scenario),
+        Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {}),
+        engines,
+        traffic,
+        jobs,
+        progress,
+    )
     if out is None:
         holder = tempfile.TemporaryDirectory(prefix="mptcplab-")
         directory = Path(holder.name) / "results"
-        engine(directory)
-        return Results(directory, holder)
-    directory = Path(out)
-    output.write_into(directory, engine, force=force)
-    return Results(directory)
+        results = Results(directory, holder)
+        write = partial(sweep.write, directory)
+    else:
+        directory = Path(out)
+        results = Results(directory)
+        write = partial(output.write_into, directory, sweep.write, force=force)
+    try:
+        write()
+    except output.Kept as kept:
+        raise UnfinishedError(str(kept.__cause__), results) from kept.__cause__
+    return results
+
+
+def _engines(engine: str | Iterable[str], traffic: str) -> tuple[tuple[str, ...], str]:
+    """The engines and the traffic as asked for, or what is wrong with them: before anything runs."""
+    names = engine.split(",") if isinstance(engine, str) else list(engine)
+    names = [name.strip() for name in names if name.strip()]
+    known = ", ".join(output.ENGINES)
+    for name in names:
+        if name not in output.ENGINES:
+            raise MptcplabError(with_hint(f"no such engine: {name!r}", f"one of {known}, or both: sim,kernel"))
+    if not names:
+        raise MptcplabError(with_hint(f"no engine in this list: {engine!r}", f"one of {known}, or both: sim,kernel"))
+    if len(set(names)) < len(names):
+        raise MptcplabError(with_hint(f"an engine is named twice: {','.join(names)}", f"each once, such as {known}"))
+    if traffic not in kernel.TRAFFIC:
+        raise MptcplabError(with_hint(f"no such traffic: {traffic!r}", f"one of {', '.join(kernel.TRAFFIC)}"))
+    if traffic != "own" and "kernel" not in names:
+        raise MptcplabError(
+            with_hint(f"only the kernel engine has other traffic than its own: {traffic!r}", "add --engine kernel")
+        )
+    if "kernel" in names:
+        kernel.program()
+        kernel.require_privileges()
+    return tuple(name for name in output.ENGINES if name in names), traffic
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """One call of `run`: the same scenario on one engine after the other."""
+
+    scenario: str
+    overrides: Overrides
+    engines: tuple[str, ...]
+    traffic: str
+    jobs: int
+    progress: Progress | None
+
+    def write(self, directory: Path) -> None:
+        """Create `directory`: with the tables of the only engine, or with a directory of tables for each."""
+        asked = json.loads(self.overrides.to_json())
+        if self.traffic != "own":
+            asked["traffic"] = self.traffic
+        several = len(self.engines) > 1
+        if several:
+            directory.mkdir()
+        try:
+            for position, engine in enumerate(self.engines):
+                self._run(engine, directory / engine if several else directory, position)
+        finally:
+            # Also beside a trace that is kept although its run ended early.
+            if directory.is_dir():
+                output.write_text(directory / OVERRIDES, json.dumps(asked) + "\n")
+
+    def _run(self, engine: str, directory: Path, position: int) -> None:
+        progress = self._progress(position)
+        if engine == "sim":
+            _core.run(self.scenario, fspath(directory), self.overrides.to_json(), self.jobs, progress)
+            return
+        try:
+            kernel.run(self.scenario, directory, self.overrides.to_json(), traffic=self.traffic, progress=progress)
+        except MptcplabError as error:
+            if (directory / "run.parquet").is_file():
+                raise output.Kept from error
+            raise
+
+    def _progress(self, position: int) -> Progress | None:
+        """Progress of one engine as progress of all: every engine does the same runs."""
+        report, engines = self.progress, len(self.engines)
+        if report is None or engines == 1:
+            return report
+
+        def of_all(done: int, runs: int, seconds: float, all_seconds: float) -> None:
+            report(position * runs + done, engines * runs, position * all_seconds + seconds, engines * all_seconds)
+
+        return of_all
 
 
 def load(directory: PathArg) -> Results:
@@ -136,6 +229,57 @@ def algorithms() -> list[dict[str, Any]]:
     return json.loads(_core.algorithms_json())
 
 
+def schedulers() -> list[dict[str, Any]]:
+    """All packet schedulers of the simulator, with their parameters and documentation."""
+    return json.loads(_core.schedulers_json())
+
+
 def vectors(path: PathArg) -> dict[str, Any]:
     """Run a file of test vectors against the native build; return passed, failed, skipped and worst error."""
     return json.loads(_core.vectors_json(fspath(path)))
+
+
+def doctor(
+    pid: int | None = None, connection: str | None = None, rate: str | None = None, rtt: str | None = None
+) -> dict[str, Any]:
+    """What this machine can do and what stands in the way: `ready`, and one entry of `findings` per check.
+
+    With `pid`, or with `connection` such as "10.0.0.1:40000-10.0.0.2:443", also the live MPTCP connections of that
+    process or that connection. `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") ask whether the buffers carry them.
+    """
+    return kernel.ask("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
+
+
+def doctor_options(pid: int | None, connection: str | None, rate: str | None, rtt: str | None) -> list[str]:
+    """What `doctor` was asked, as options of the program."""
+    asked = {"--pid": pid, "--connection": connection, "--rate": rate, "--rtt": rtt}
+    return [word for name, value in asked.items() if value is not None for word in (name, str(value))]
+
+
+def cc_load(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
+    """Load algorithms into this machine's kernel as lab_<name>, until `cc_unload` or a restart; needs root.
+
+    `profile` says how ACKs are counted, as in a scenario.
+    """
+    return kernel.ask("cc", "load", *_names(names), *_setting(params, profile), "--pin", "--json")
+
+
+def cc_list() -> Any:
+    """What is loaded: name, by whom, how many sockets use it, what it counts, parameters that are not the default."""
+    return kernel.ask("cc", "list", "--json")
+
+
+def cc_unload(names: str | Iterable[str] | None = None) -> Any:
+    """Take algorithms out of the kernel again (without names: all of ours); needs root."""
+    return kernel.ask("cc", "unload", *(_names(names) or ("--all",)), "--json")
+
+
+def cc_persist(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
+    """Install a systemd unit that loads algorithms at boot, as `cc_load` does; needs root."""
+    return kernel.ask("cc", "persist", *_names(names), *_setting(params, profile), "--json")
+
+
+def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]:
+    """How algorithms are loaded, as options of the program."""
+    options = [word for name, value in (params or {}).items() for word in ("--param", f"{name}={value}")]
+    return options if profile is None else [*options, "--profile", profile]

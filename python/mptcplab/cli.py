@@ -16,6 +16,7 @@ import typer
 from mptcplab import terminal
 
 if TYPE_CHECKING:
+    from mptcplab.fidelity.evidence import Statement
     from mptcplab.results import Results
 
 app = typer.Typer(
@@ -70,7 +71,7 @@ Duration = Annotated[
     str | None,
     typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".', show_default=False),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads; 0 is one per core.")]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
 
 
 def _version(asked: bool) -> None:
@@ -97,6 +98,17 @@ def run(
     profile: ProfileOption = None,
     duration: Duration = None,
     settings: Set = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAMES",
+            help="What runs it: sim (simulator), kernel (real sockets on this machine; root), or sim,kernel for both.",
+        ),
+    ] = "sim",
+    traffic: Annotated[
+        str, typer.Option("--traffic", metavar="NAME", help="Who sends on the kernel: own, or iperf3.")
+    ] = "own",
     jobs: Jobs = 0,
     out: Annotated[
         Path | None,
@@ -111,25 +123,35 @@ def run(
     no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Simulate a scenario, print the summary and write a report."""
-    from mptcplab import api, output
+    """Run a scenario, print the summary and write a report.
+
+    Exit code 1 if a run does not count, 2 if one ended early: what was recorded is kept, and marked.
+    """
+    from mptcplab import api, errors, output
 
     directory = out or output.fresh_directory(scenario)
-    with terminal.progress() as progress:
-        results = api.run(
-            scenario,
-            cc=_split(cc),
-            reps=reps,
-            seed=seed,
-            jobs=jobs,
-            out=directory,
-            profile=_split(profile),
-            duration=duration,
-            settings=_pairs(settings),
-            force=force,
-            progress=progress,
-        )
-    _finish(results, None if no_report else directory / "report.html", as_json=as_json)
+    page = None if no_report else directory / "report.html"
+    try:
+        with terminal.progress() as progress:
+            results = api.run(
+                scenario,
+                cc=_split(cc),
+                reps=reps,
+                seed=seed,
+                engine=engine,
+                traffic=traffic,
+                jobs=jobs,
+                out=directory,
+                profile=_split(profile),
+                duration=duration,
+                settings=_pairs(settings),
+                force=force,
+                progress=progress,
+            )
+    except errors.UnfinishedError as unfinished:
+        _show(unfinished.results, page, as_json=as_json)
+        raise
+    _finish(results, page, as_json=as_json)
 
 
 @app.command()
@@ -149,6 +171,13 @@ def report(
 
 
 def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
+    """Show the results; exit code 1 if a run among them does not count."""
+    _show(results, report, as_json=as_json)
+    if results.problems:
+        raise typer.Exit(FAILED)
+
+
+def _show(results: Results, report: Path | None, *, as_json: bool) -> None:
     """Print the summary; write the report if asked for."""
     if report is not None:
         with terminal.working("writing the report"):
@@ -159,13 +188,21 @@ def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
                 "results": str(results.directory),
                 "report": None if report is None else str(report),
                 "runs": results.runs.height,
+                "problems": [problem.as_dict() for problem in results.problems],
                 "summary": results.summary().to_dicts(),
             }
         )
         return
-    from mptcplab.report.tables import headline
+    from mptcplab.report.tables import engine_comparison, headline
 
-    terminal.print_table(headline(results, results.summary()))
+    summary = results.summary()
+    terminal.print_table(headline(results, summary))
+    comparison = engine_comparison(results)
+    if comparison is not None:
+        print()
+        terminal.print_table(comparison)
+    for problem in results.problems:
+        terminal.warning(problem.text)
     terminal.note(f"trace:  {results.directory}")
     if report is not None:
         terminal.note(f"report: {report}")
@@ -216,6 +253,48 @@ def algorithms(
 
 
 @app.command()
+def schedulers(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show everything about this one.", show_default=False)
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Simulate `scenarios/schedulers` and write the page that compares them.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where --compare writes the page and its numbers.")
+    ] = Path("docs/schedulers"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --compare: simulate less, a check, not the published page.")
+    ] = False,
+    jobs: Jobs = 0,
+    as_json: Json = False,
+) -> None:
+    """List the packet schedulers of the simulator.
+
+    With --compare, hold them against what they are for; exit code 1 if a statement does not hold.
+    """
+    from mptcplab import api, docs
+    from mptcplab.errors import MptcplabError, with_hint
+
+    if compare and name is not None:
+        raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
+    if compare:
+        from mptcplab import fidelity as evidence
+
+        statements = evidence.write_page(out, evidence.SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
+        _verdicts(statements, out / evidence.SCHEDULERS.sheet.file, as_json=as_json)
+        return
+    known = api.schedulers()
+    chosen = known if name is None else [_named(known, name, "scheduler")]
+    if as_json:
+        _print_json(chosen if name is None else chosen[0])
+    elif name is None:
+        terminal.print_table(docs.scheduler_table(known))
+    else:
+        print(docs.scheduler_text(chosen[0]))
+
+
+@app.command()
 def vectors(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).", show_default=False)],
     as_json: Json = False,
@@ -241,6 +320,50 @@ def schema() -> None:
     from mptcplab import _core
 
     _print_json(json.loads(_core.schema_json()))
+
+
+@app.command()
+def walk(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("walk"),
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the fading.")] = 1,
+    reps: Annotated[int, typer.Option("--reps", metavar="N", help="Repetitions, each with fading of its own.")] = 1,
+    duration: Annotated[str, typer.Option("--duration-s", metavar="S", help="Length in seconds.")] = "60",
+    phase: Annotated[
+        str, typer.Option("--phase-s", metavar="S", help="Where in the walk of 60 s it begins, in seconds.")
+    ] = "0",
+    phase_step: Annotated[
+        str, typer.Option("--phase-step-s", metavar="S", help="How much later each repetition begins, in seconds.")
+    ] = "0",
+    wifi: Annotated[str, typer.Option("--wifi-mbps", metavar="MBPS", help="Full rate of the Wi-Fi.")] = "11",
+    cellular: Annotated[
+        str, typer.Option("--cellular-mbps", metavar="MBPS", help="Full rate of the cellular network.")
+    ] = "5.5",
+    as_json: Json = False,
+) -> None:
+    """Write a walk away from a Wi-Fi access point and back as files of link changes.
+
+    Rate and loss of the Wi-Fi and of a cellular network every 100 ms, `wifi-REP.csv` and `cellular-REP.csv`, for
+    `schedule_file` of a scenario's links. The coverage is assumed, with 6 s without Wi-Fi and 1 s without cellular
+    network; the fading on it is random. The same options give the same bytes.
+    """
+    from mptcplab import walk as generator
+
+    numbers = {
+        "duration_s": duration,
+        "phase_s": phase,
+        "phase_step_s": phase_step,
+        "wifi_mbps": wifi,
+        "cellular_mbps": cellular,
+    }
+    chosen = generator.Walk(
+        seed=seed, repetitions=reps, **{name: generator.number(name, text) for name, text in numbers.items()}
+    )
+    written = generator.write(out, chosen)
+    if as_json:
+        _print_json({"written": [str(path) for path in written]})
+    else:
+        for path in written:
+            print(f"wrote: {path}")
 
 
 @app.command(name="docs")
@@ -280,14 +403,157 @@ def fidelity(
     from mptcplab import fidelity as evidence
 
     statements = evidence.write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
+    _verdicts(statements, out / evidence.FIDELITY.sheet.file, as_json=as_json)
+
+
+def _verdicts(statements: list[Statement], page: Path, *, as_json: bool) -> None:
+    """Say what holds and where the page is; exit code 1 if a statement does not hold."""
     if as_json:
-        _print_json({"page": str(out / "fidelity.md"), "verdicts": {s.name: s.verdict for s in statements}})
+        _print_json({"page": str(page), "verdicts": {s.name: s.verdict for s in statements}})
     else:
         for statement in statements:
             print(f"{statement.verdict}: {statement.title}")
-        terminal.note(f"page: {out / 'fidelity.md'}")
+        terminal.note(f"page: {page}")
     if not all(statement.holds for statement in statements):
         raise typer.Exit(FAILED)
+
+
+@app.command()
+def doctor(
+    pid: Annotated[
+        int | None,
+        typer.Option("--pid", min=1, metavar="N", help="Also: all MPTCP connections of this process."),
+    ] = None,
+    connection: Annotated[
+        str | None,
+        typer.Option("--connection", metavar="SRC:PORT-DST:PORT", help="Also: the connection with these addresses."),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="RATE", help='Rate that the buffers should carry, such as "100 Mbit/s".'),
+    ] = None,
+    rtt: Annotated[
+        str | None, typer.Option("--rtt", metavar="TIME", help='Round-trip time to carry it at, such as "50 ms".')
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what this machine can do, what stands in the way, and what mends it.
+
+    For a live connection also its subflows, what each really runs, and why an expected one is missing. Exit code 1 if
+    something is missing that the kernel engine needs.
+    """
+    from mptcplab import api, kernel
+
+    kernel.become("doctor", *api.doctor_options(pid, connection, rate, rtt), *_json(as_json))
+
+
+cc_app = typer.Typer(
+    name="cc",
+    help="Load, list and unload algorithms in this machine's kernel, for any application.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.add_typer(cc_app)
+
+CcParams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="[NAME.]KEY=VALUE",
+        help="A parameter, such as weight=fair; with its algorithm's name where several are loaded. Repeatable.",
+        show_default=False,
+    ),
+]
+CcProfile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms "
+        "by ACKs, linux-pre4: all by ACKs (linux-acked).",
+        show_default=False,
+    ),
+]
+CcConnections = Annotated[
+    int | None,
+    typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).", show_default=False),
+]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them.")]
+
+
+@cc_app.command(name="load")
+def cc_load(
+    names: Names,
+    params: CcParams = None,
+    profile: CcProfile = None,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Return at once, and keep them until `cc unload` or the next boot.")
+    ] = False,
+    connections: CcConnections = None,
+    as_json: Json = False,
+) -> None:
+    """Load algorithms into the kernel as lab_<name>; needs root.
+
+    Without --pin the command stays, and Ctrl-C takes them away again.
+    """
+    from mptcplab import kernel
+
+    options = [*_setting(params, profile, connections), *(["--pin"] if pin else [])]
+    kernel.become("cc", "load", *names, *options, *_json(as_json))
+
+
+@cc_app.command(name="list")
+def cc_list(as_json: Json = False) -> None:
+    """List the algorithms that are loaded: by whom, how, and how many sockets use each."""
+    from mptcplab import kernel
+
+    kernel.become("cc", "list", *_json(as_json))
+
+
+@cc_app.command(name="unload")
+def cc_unload(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Which ones.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that are ours.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Take algorithms out of the kernel; needs root. Sockets that use one keep it until they close."""
+    from mptcplab import kernel
+
+    kernel.become("cc", "unload", *(names or ()), *(["--all"] if everything else []), *_json(as_json))
+
+
+@cc_app.command(name="persist")
+def cc_persist(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME...", help="Which ones.", show_default=False)
+    ] = None,
+    params: CcParams = None,
+    profile: CcProfile = None,
+    connections: CcConnections = None,
+    show: Annotated[bool, typer.Option("--print", help="Print the unit, and change nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the unit; what is loaded stays.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Load algorithms at every boot, by the systemd unit mptcplab-cc.service; needs root."""
+    from mptcplab import kernel
+
+    options = [*(["--print"] if show else []), *(["--remove"] if remove else [])]
+    options += _setting(params, profile, connections)
+    kernel.become("cc", "persist", *(names or ()), *options, *_json(as_json))
+
+
+def _setting(params: list[str] | None, profile: str | None, connections: int | None) -> list[str]:
+    """How algorithms are loaded, as options of the program."""
+    options = [word for param in params or () for word in ("--param", param)]
+    options += [] if profile is None else ["--profile", profile]
+    return options + ([] if connections is None else ["--connections", str(connections)])
+
+
+def _json(asked: bool) -> list[str]:
+    return ["--json"] if asked else []
 
 
 def _split(values: list[str] | None) -> list[str] | None:
@@ -318,17 +584,17 @@ def _pairs(settings: list[str] | None) -> dict[str, str] | None:
     return pairs
 
 
-def _named(known: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for algorithm in known:
-        if algorithm["name"] == name:
-            return algorithm
+def _named(known: list[dict[str, Any]], name: str, what: str = "algorithm") -> dict[str, Any]:
+    for entry in known:
+        if entry["name"] == name:
+            return entry
     import difflib
 
     from mptcplab.errors import MptcplabError, with_hint
 
-    close = difflib.get_close_matches(name, [algorithm["name"] for algorithm in known], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else "`mptcplab algorithms` lists them"
-    raise MptcplabError(with_hint(f"no such algorithm: {name!r}", hint))
+    close = difflib.get_close_matches(name, [entry["name"] for entry in known], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"`mptcplab {what}s` lists them"
+    raise MptcplabError(with_hint(f"no such {what}: {name!r}", hint))
 
 
 def _print_json(data: object) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ def pages() -> dict[str, str]:
     """Name and text of every reference page."""
     makers = {
         "algorithms.md": _algorithms_page,
+        "schedulers.md": _schedulers_page,
         "metrics.md": _metrics_page,
         "trace.md": _trace_page,
         "scenario-format.md": _format_page,
@@ -57,39 +60,49 @@ def algorithm_table(known: list[dict[str, Any]]) -> Table:
     """The list of algorithms."""
     rows = []
     for algorithm in known:
-        params = ", ".join(f"{p['name']} = {_default(p)}" for p in algorithm["params"])
+        params = ", ".join(f"{p['name']} = {p['default_text']}" for p in algorithm["params"])
         rows.append((algorithm["name"], algorithm["title"], "coupled" if algorithm["coupled"] else "uncoupled", params))
     return Table((("Algorithm", ""), ("Title", ""), ("Kind", ""), ("Parameters", "")), tuple(rows), ())
 
 
-def _scaled(param: dict[str, Any], raw: int) -> str:
-    """A raw parameter value as it is written in a scenario."""
-    for name, value in param["values"].items():
-        if value == raw:
-            return name
-    scale = param["scale"]
-    return str(raw) if scale == 1 else f"{raw / scale:.4g}"
-
-
-def _default(param: dict[str, Any]) -> str:
-    return _scaled(param, param["default"])
-
-
-def _range(param: dict[str, Any]) -> str:
-    if param["values"]:
-        return ", ".join(param["values"])
-    return f"{_scaled(param, param['min'])} to {_scaled(param, param['max'])}"
-
-
 def algorithm_text(algorithm: dict[str, Any]) -> str:
     """Everything about one algorithm, from its own file."""
-    kind = "coupled" if algorithm["coupled"] else "uncoupled"
-    parts = [f"{algorithm['name']}: {algorithm['title']} ({kind})"]
-    parts += [f"{section['name']}\n{_indent(section['text'])}" for section in algorithm["sections"]]
-    if algorithm["params"]:
-        lines = [f"{p['name']} = {_default(p)}  ({_range(p)})  {p['doc']}" for p in algorithm["params"]]
+    text = _text(algorithm, "coupled" if algorithm["coupled"] else "uncoupled")
+    return f"{text}\n\nIn the kernel\n{_indent(kernels(algorithm))}"
+
+
+def scheduler_table(known: list[dict[str, Any]]) -> Table:
+    """The list of schedulers."""
+    rows = []
+    for scheduler in known:
+        params = ", ".join(f"{p['name']} = {p['default_text']}" for p in scheduler["params"])
+        rows.append((scheduler["name"], scheduler["title"], params))
+    default = next(s["name"] for s in known if s["default"])
+    notes = (f"without a scheduler in the scenario: {default} in the simulator, linger on the kernel engine",)
+    return Table((("Scheduler", ""), ("Title", ""), ("Parameters", "")), tuple(rows), notes)
+
+
+def scheduler_text(scheduler: dict[str, Any]) -> str:
+    """Everything about one scheduler, from its declaration."""
+    return _text(scheduler, "the simulator's default" if scheduler["default"] else "scheduler")
+
+
+def _text(entry: dict[str, Any], kind: str) -> str:
+    """Name, title, what its author says and its parameters."""
+    parts = [f"{entry['name']}: {entry['title']} ({kind})"]
+    parts += [f"{section['name']}\n{_indent(section['text'])}" for section in entry["sections"]]
+    if entry["params"]:
+        lines = [f"{p['name']} = {p['default_text']}  ({p['range']})  {p['doc']}" for p in entry["params"]]
         parts.append("Parameters\n" + _indent("\n".join(lines)))
     return "\n\n".join(parts)
+
+
+def kernels(algorithm: dict[str, Any]) -> str:
+    """Where the algorithm's eBPF build loads."""
+    return (
+        f"Linux {algorithm['oldest_kernel']} and newer with BTF, as lab_{algorithm['name'].replace('-', '_')[:11]}; "
+        "`make test-kernels` loads it on the oldest and the newest, and carries a transfer."
+    )
 
 
 def _indent(text: str) -> str:
@@ -147,12 +160,44 @@ def _algorithms_page() -> str:
         _rows(["name", "title", "coupled"], overview),
     ]
     for algorithm in known:
-        parts.append(f"## {algorithm['name']}\n\n{algorithm['title']}.")
-        if algorithm["params"]:
-            params = [[f"`{p['name']}`", _default(p), _range(p), p["doc"]] for p in algorithm["params"]]
-            parts.append(_rows(["parameter", "default", "range", "meaning"], params))
-        parts += [f"**{s['name']}**\n\n```text\n{s['text'].strip(chr(10))}\n```" for s in algorithm["sections"]]
+        parts += _entry(algorithm)
+        parts += [_section(s["name"], s["text"]) for s in algorithm["sections"]]
+        parts.append(f"**In the kernel**\n\n{kernels(algorithm)}")
     return "\n\n".join(parts)
+
+
+def _schedulers_page() -> str:
+    from mptcplab import api
+
+    known = api.schedulers()
+    overview = [[f"[{s['name']}](#{s['name']})", s["title"]] for s in known]
+    parts = [
+        "# Schedulers",
+        "Every packet scheduler of the simulator, from its declaration in `crates/mptcplab-sched`. The kernel engine "
+        "has the kernel's own, which is `linger`. What each is for is measured in [docs/schedulers](../schedulers).",
+        _rows(["name", "title"], overview),
+    ]
+    for scheduler in known:
+        parts += _entry(scheduler)
+        parts += [f"**{s['name']}**: {s['text']}" for s in scheduler["sections"]]
+    return "\n\n".join(parts)
+
+
+def _entry(entry: dict[str, Any]) -> list[str]:
+    """Heading and parameters of an algorithm or scheduler."""
+    parts = [f"## {entry['name']}\n\n{entry['title']}."]
+    if entry["params"]:
+        params = [[f"`{p['name']}`", p["default_text"], p["range"], p["doc"]] for p in entry["params"]]
+        parts.append(_rows(["parameter", "default", "range", "meaning"], params))
+    return parts
+
+
+def _section(name: str, text: str) -> str:
+    """A part of an algorithm's header; what it claims is linked to the scenario that shows it."""
+    if name in ("Good at", "Bad at"):
+        prose = re.sub(r"scenarios/[\w/.-]+\.toml", r"[\g<0>](../../\g<0>)", " ".join(text.split()))
+        return f"**{name}**\n\n{prose}"
+    return f"**{name}**\n\n```text\n{text.strip(chr(10))}\n```"
 
 
 def _metrics_page() -> str:
@@ -208,7 +253,7 @@ def _cli_page() -> str:
         "`mptcplab COMMAND --help` shows the same. Data goes to stdout, everything else to stderr; `--json` prints "
         "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted.",
     ]
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join(["mptcplab", name, "[OPTIONS]", *(_argument(p) for p in arguments)])
         parts.append(f"## {name}\n\n{command.help}\n\n```text\n{usage}\n```")
@@ -217,6 +262,15 @@ def _cli_page() -> str:
         rows += [[_option(p), p.help or "", _option_default(p)] for p in options]
         parts.append(_rows(["argument or option", "meaning", "default"], rows))
     return "\n\n".join(parts)
+
+
+def _commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command by its full name, those of groups included."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{prefix}{name} ")
+        else:
+            yield prefix + name, command
 
 
 def _argument(param: Any) -> str:

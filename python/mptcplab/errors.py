@@ -5,9 +5,14 @@ A message is `what failed: value`, optionally followed by a blank line and `hint
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from mptcplab._core import EngineError, MptcplabError, ScenarioError
 
-__all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "ScenarioError"]
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+__all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "ScenarioError", "UnfinishedError"]
 
 
 class ResultsError(MptcplabError):
@@ -16,6 +21,14 @@ class ResultsError(MptcplabError):
 
 class OutputError(MptcplabError):
     """The output cannot be put where it was asked for."""
+
+
+class UnfinishedError(EngineError):
+    """A run ended early. What was recorded until then is kept, marked, in `results`."""
+
+    def __init__(self, message: str, results: Results) -> None:
+        super().__init__(message)
+        self.results = results
 
 
 def with_hint(message: str, hint: str) -> str:

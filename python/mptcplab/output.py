@@ -9,8 +9,22 @@ from pathlib import Path
 
 from mptcplab.errors import OutputError, with_hint
 
-TABLES = ("run", "flow", "subflow", "link", "event")
-DERIVED = ("overrides.json", "report.html", "summary.csv", "summary.json", "metrics.csv", "figures")
+TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
+DERIVED = (
+    "overrides.json",
+    "report.html",
+    "summary.csv",
+    "summary.json",
+    "metrics.csv",
+    "comparison.csv",
+    "figures",
+)
+# A directory with the traces of several engines holds a directory of tables for each.
+ENGINES = ("sim", "kernel")
+
+
+class Kept(Exception):  # noqa: N818  (it is not an error by itself)
+    """Raised by a writer that failed, with the error as its cause, but left a directory worth keeping."""
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
@@ -26,8 +40,11 @@ def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
 
 def is_former_result(directory: Path) -> bool:
     """Whether a directory holds an earlier result of ours and nothing else."""
-    known = {f"{table}.parquet" for table in TABLES} | set(DERIVED)
     entries = {entry.name for entry in directory.iterdir()}
+    engines = entries & set(ENGINES)
+    if engines:
+        return entries <= engines | set(DERIVED) and all(is_former_result(directory / engine) for engine in engines)
+    known = {f"{table}.parquet" for table in TABLES} | set(DERIVED)
     return "run.parquet" in entries and entries <= known
 
 
@@ -56,7 +73,10 @@ def require_writable(directory: Path, *, force: bool) -> None:
 
 
 def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -> None:
-    """Let `write` create `directory`; a former result is removed only after the new one is complete."""
+    """Let `write` create `directory`; a former result is removed only after the new one is complete.
+
+    Whatever `write` raises takes the new directory away again, except for `Kept`.
+    """
     require_writable(directory, force=force)
     made = _make_parents(directory.parent)
     former = directory.with_name(f"{directory.name}.former-{os.getpid()}")
@@ -64,6 +84,10 @@ def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -
         directory.rename(former)
     try:
         write(directory)
+    except Kept:
+        if former.exists():
+            shutil.rmtree(former)
+        raise
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         if former.exists():

@@ -29,6 +29,13 @@ def error(message: str) -> None:
     console.print(message.rstrip("\n"))
 
 
+def warning(message: str) -> None:
+    """Something that the reader must not miss, although the command went through."""
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console.print("warning:", style="bold yellow", end=" ")
+    console.print(message)
+
+
 def note(message: str) -> None:
     """A remark that is not data."""
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message)
@@ -77,7 +84,7 @@ def _rich(table: Table, columns: int) -> RichTable:
 _WIDE = 250
 # Columns that hold words; all others hold numbers.
 _PROSE = frozenset({"Title", "Parameters"})
-_LEFT = _PROSE | {"Algorithm", "Flow", "Kind"}
+_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Status"}
 
 
 @contextmanager
@@ -123,7 +130,7 @@ class _Lines:
         self.last = now
         rate = simulated_s / (now - self.started)
         left = f"{(total_s - simulated_s) / rate:.0f} s left" if rate > 0 else "time left unknown"
-        print(f"{done} of {runs} runs, {rate:,.0f} simulated s/s, {left}", file=sys.stderr, flush=True)
+        print(f"{done} of {runs} runs, {rate:,.0f} scenario s/s, {left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
@@ -144,9 +151,9 @@ class _Terminal:
             if elapsed < _PATIENCE_S:
                 return
             self.bar = self._open()
-            self.task = self.bar.add_task("simulating", total=total_s, rate="", runs="")
+            self.task = self.bar.add_task("running", total=total_s, rate="", runs="")
         rate = simulated_s / elapsed
-        self.bar.update(self.task, completed=simulated_s, rate=f"{rate:,.0f} simulated s/s", runs=f"{done}/{runs} runs")
+        self.bar.update(self.task, completed=simulated_s, rate=f"{rate:,.0f} scenario s/s", runs=f"{done}/{runs} runs")
 
     def _open(self) -> Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

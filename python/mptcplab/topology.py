@@ -6,9 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-# IP 20 + TCP 20 + timestamps 12; the MPTCP DSS option adds 20.
-_TCP_HEADER_BYTES = 52
-_DSS_BYTES = 20
+# Of a data packet, by transport: IP 20 + TCP 20 + timestamps 12, the DSS option 20; IP 20 + SCTP 12 + DATA chunk 16.
+_HEADER_BYTES = {"tcp": 52, "mptcp": 72, "cmt-sctp": 48, "udp": 0}
 # What one delivery opportunity of a Mahimahi trace lets through.
 OPPORTUNITY_BYTES = 1504
 
@@ -70,13 +69,15 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Flow:
-    """A TCP connection, an MPTCP connection or a UDP stream."""
+    """A TCP or MPTCP connection, an SCTP association or a UDP stream."""
 
     name: str
     transport: str
     cc: str
     scheduler: str
     traffic: str
+    # "bulk", "size", "on/off", "transfers", "video" or "udp".
+    kind: str
     subflows: tuple[Subflow, ...]
     # Earliest start, where it is drawn at random.
     start_ns: int
@@ -90,9 +91,14 @@ class Flow:
         return tuple(subflow.path for subflow in self.subflows)
 
     @property
+    def is_greedy(self) -> bool:
+        """Whether it takes what it can get while it lasts: then a fair share of a link is what it should have."""
+        return self.kind not in ("transfers", "video")
+
+    @property
     def frame_bytes(self) -> int:
         """Size of a full data packet without layer-2 overhead."""
-        return self.mss_bytes + _TCP_HEADER_BYTES + (_DSS_BYTES if self.transport == "mptcp" else 0)
+        return self.mss_bytes + _HEADER_BYTES[self.transport]
 
 
 @dataclass(frozen=True)
@@ -107,7 +113,7 @@ class Topology:
 
     @property
     def connections(self) -> tuple[Flow, ...]:
-        """The TCP and MPTCP flows."""
+        """The flows that react to congestion: all but UDP."""
         return tuple(flow for flow in self.flows if flow.transport != "udp")
 
     @property
@@ -185,27 +191,46 @@ def _flow(entry: dict[str, Any]) -> Flow:
         subflow = Subflow("udp", tuple(entry["path"]), (), None, False)
         load = entry["rate_bps"] * _duty(entry["on_off"])
         return Flow(
-            **common, cc="", scheduler="", traffic="constant rate", subflows=(subflow,), mss_bytes=0, udp_load_bps=load
+            **common,
+            cc="",
+            scheduler="",
+            traffic="constant rate",
+            kind="udp",
+            subflows=(subflow,),
+            mss_bytes=0,
+            udp_load_bps=load,
         )
     subflows = tuple(
         Subflow(part["name"], tuple(part["path"]), tuple(part["reverse"]), part["base_rtt_ns"], part["backup"])
         for part in entry["subflows"]
     )
+    kind, traffic = _traffic(entry["traffic"])
     return Flow(
         **common,
         cc=entry["cc"]["text"],
         scheduler=entry["scheduler"] or "",
-        traffic=_traffic(entry["traffic"]),
+        traffic=traffic,
+        kind=kind,
         subflows=subflows,
         mss_bytes=entry["mss_bytes"],
         udp_load_bps=0.0,
     )
 
 
-def _traffic(traffic: str | dict[str, Any]) -> str:
+def _traffic(traffic: str | dict[str, Any]) -> tuple[str, str]:
+    """The kind of a flow's traffic, and a description."""
     if isinstance(traffic, str):
-        return traffic
-    return f"{traffic['size_bytes']:,} bytes" if "size_bytes" in traffic else "on/off"
+        return "bulk", traffic
+    if "size_bytes" in traffic:
+        return "size", f"{traffic['size_bytes']:,} bytes"
+    if "video" in traffic:
+        return "video", f"video up to {traffic['video']['ladder_bps'][-1] / 1e6:g} Mbit/s"
+    if "arrivals" in traffic:
+        size, levels = traffic["size"], traffic["arrivals"].get("levels")
+        mean = f"{size:,} bytes" if isinstance(size, int) else f"{size['mean_bytes']:,} bytes ({size['law']})"
+        rates = " and ".join(f"{level['per_s']:g}" for level in levels or ())
+        return "transfers", f"{mean} at {rates} / s" if levels else f"{mean} again and again"
+    return "on/off", "on/off"
 
 
 def _earliest(span: int | dict[str, Any]) -> int:
@@ -213,7 +238,9 @@ def _earliest(span: int | dict[str, Any]) -> int:
 
 
 def _mean(span: int | dict[str, Any]) -> float:
-    return float(span) if isinstance(span, int) else sum(span["uniform_ns"]) / 2
+    if isinstance(span, int):
+        return float(span)
+    return float(span["exponential_mean_ns"]) if "exponential_mean_ns" in span else sum(span["uniform_ns"]) / 2
 
 
 def _duty(on_off: dict[str, Any] | None) -> float:

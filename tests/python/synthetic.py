@@ -18,6 +18,11 @@ FLOW_COUNTERS = (
     "reinjected_pkts",
     "duplicate_pkts",
     "blocked_ns",
+    "ooo_pkts",
+    "ooo_delay_sum_ns",
+    "ooo_delay_max_ns",
+    "reorder_depth_sum_pkts",
+    "reorder_depth_max_pkts",
 )
 SUBFLOW_COUNTERS = (
     "cwnd_pkts",
@@ -50,6 +55,9 @@ LINK_COUNTERS = (
     "queue_delay_sum_ns",
     "queue_delay_max_ns",
 )
+
+
+TRANSFER_MEASURED = dict.fromkeys(("media_bps", "first_byte_ns", "completion_ns", "resent_pkts", "stall_ns"), pl.UInt64)
 
 
 def link(name: str, source: str, target: str, mbps: float, delay_ms: float = 5, **changes: Any) -> dict[str, Any]:
@@ -167,8 +175,9 @@ def write(
     subflow: Sequence[dict[str, Any]] = (),
     link: Sequence[dict[str, Any]] = (),
     event: Sequence[dict[str, Any]] = (),
+    transfer: Sequence[dict[str, Any]] = (),
 ) -> Path:
-    """Write the five tables. Rows are dictionaries with `t` in seconds; counters that are absent are 0."""
+    """Write the six tables. Rows are dictionaries with `t` in seconds; counters that are absent are 0."""
     directory.mkdir(parents=True, exist_ok=True)
     pl.DataFrame(list(runs), schema_overrides=_RUN_TYPES).write_parquet(directory / "run.parquet")
     measured = dict.fromkeys(("ssthresh_pkts", "srtt_us", "rtt_us", "min_rtt_us", "pacing_bps"), pl.UInt64)
@@ -178,6 +187,7 @@ def write(
         "subflow": _frame(open_subflows, ["flow", "subflow", "state"], SUBFLOW_COUNTERS, measured),
         "link": _frame(link, ["link"], LINK_COUNTERS, {}),
         "event": _frame(event, ["kind", "flow", "subflow", "link"], ["value"], {}),
+        "transfer": _frame(transfer, ["flow"], ["transfer", "bytes"], TRANSFER_MEASURED),
     }
     for name, table in tables.items():
         table.write_parquet(directory / f"{name}.parquet")

@@ -312,7 +312,7 @@ def test_a_failing_vector_gives_exit_code_1(tmp_path: Path) -> None:
 
 
 def _spoil(data: object) -> object:
-    """Double every expected number."""
+    """Double every expected number; groups are names of subflows, which would not be there."""
     if isinstance(data, dict):
         return {key: _double(value) if key.startswith("expect") else _spoil(value) for key, value in data.items()}
     return [_spoil(item) for item in data] if isinstance(data, list) else data
@@ -320,7 +320,7 @@ def _spoil(data: object) -> object:
 
 def _double(data: object) -> object:
     if isinstance(data, dict):
-        return {key: _double(value) for key, value in data.items()}
+        return {key: value if key == "groups" else _double(value) for key, value in data.items()}
     if isinstance(data, list):
         return [_double(item) for item in data]
     return data if isinstance(data, bool) or not isinstance(data, int | float) else 2 * data

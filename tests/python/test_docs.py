@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import mptcplab
-from mptcplab import docs
+from mptcplab import api, docs
 from mptcplab.metrics import REGISTRY
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -18,8 +20,8 @@ def test_the_committed_pages_are_up_to_date() -> None:
 
 
 def test_writing_makes_them_up_to_date_and_checking_notices_an_edit(tmp_path: Path) -> None:
-    assert len(docs.stale_pages(tmp_path)) == 5
-    assert len(docs.write_pages(tmp_path)) == 5
+    assert len(docs.stale_pages(tmp_path)) == 6
+    assert len(docs.write_pages(tmp_path)) == 6
     assert docs.write_pages(tmp_path) == []
     page = tmp_path / "metrics.md"
     page.write_text(page.read_text().replace("Goodput", "Badput"))
@@ -39,12 +41,42 @@ def test_every_algorithm_and_parameter_is_on_its_page() -> None:
             assert f"| `{param['name']}` |" in page
 
 
+def test_every_scheduler_and_parameter_is_on_its_page() -> None:
+    page = docs.pages()["schedulers.md"]
+    for scheduler in mptcplab.schedulers():
+        assert f"\n## {scheduler['name']}\n" in page
+        for param in scheduler["params"]:
+            assert f"| `{param['name']}` |" in page
+
+
+@pytest.mark.parametrize("algorithm", mptcplab.algorithms(), ids=lambda algorithm: algorithm["name"])
+def test_the_scenarios_of_an_algorithms_claims_take_it(algorithm: dict[str, Any]) -> None:
+    sections = {section["name"]: section["text"] for section in algorithm["sections"]}
+    for heading in ("Good at", "Bad at"):
+        named = re.findall(r"scenarios/[\w/.-]+\.toml", sections[heading])
+        assert named, heading
+        for scenario in named:
+            overrides = api.Overrides(cc=(algorithm["name"],), reps=1)
+            found = mptcplab.check(REFERENCE.parents[1] / scenario, overrides)
+            assert algorithm["name"] in found["text"], scenario
+
+
+def test_what_is_printed_of_an_algorithm_is_complete() -> None:
+    for algorithm in mptcplab.algorithms():
+        text = docs.algorithm_text(algorithm)
+        for word in ("Equations", "On one path", "Good at", "Bad at", "Reference", "Linux 6.1 and newer"):
+            assert word in text, (algorithm["name"], word)
+        for param in algorithm["params"]:
+            assert f"{param['name']} = {param['default_text']}  ({param['range']})" in text
+
+
 def test_every_command_and_option_is_on_its_page() -> None:
     page = docs.pages()["cli.md"]
     for word in (
         "## run",
         "## check",
         "## algorithms",
+        "## schedulers",
         "## vectors",
         "## report",
         "## schema",

@@ -57,10 +57,14 @@ def results(tmp_path: Path) -> Results:
         # 20 packets in the first half of the window, 40 in the second: 20 until 6 s, then 40.
         row["cwnd_pkts"] = {"sf1": 20 if row["t"] < 6 else 40, "sf2": 7, "only": 11}[row["subflow"]]
         row["rtt_us"] = {"sf1": 1000 * (10 + row["t"]), "sf2": 50_000, "only": None}[row["subflow"]]
-    flow = counting({"flow": "mp"}, {"delivered_bytes": 550_000, "reinjected_pkts": 2, "blocked_ns": 30_000_000}, times)
+    mp = {"delivered_bytes": 550_000, "reinjected_pkts": 2, "blocked_ns": 30_000_000}
+    mp |= {"ooo_pkts": 41, "ooo_delay_sum_ns": 41 * 6_000_000, "reorder_depth_sum_pkts": 123}
+    flow = counting({"flow": "mp"}, mp, times)
     flow += counting({"flow": "tcp"}, {"delivered_bytes": 225_000, "duplicate_pkts": 6}, times)
     for row in flow:
         row["ooo_bytes"] = 900 if row["flow"] == "mp" and row["t"] >= 8 else 0
+        row["ooo_delay_max_ns"] = {2: 77_000_000, 5: 31_000_000}.get(row["t"], 12_000_000) if row["flow"] == "mp" else 0
+        row["reorder_depth_max_pkts"] = {2: 50, 7: 17}.get(row["t"], 4) if row["flow"] == "mp" else 0
     a = {
         "departed_bytes": 750_000,
         "arrived_pkts": 600,
@@ -112,6 +116,20 @@ def test_losses_and_retransmissions_count_in_the_window_only(results: Results) -
     assert value(m, "reinjected", flow="mp") == 16
     assert value(m, "duplicates", flow="tcp") == 48
     assert value(m, "blk_time", flow="mp") == pytest.approx(0.24)
+
+
+def test_reordering_is_that_of_what_was_delivered(results: Results) -> None:
+    m = results.metrics()
+    assert value(m, "ooo_delay", flow="mp") == pytest.approx(6)
+    assert value(m, "reorder_depth", flow="mp") == pytest.approx(3)
+    assert value(m, "ooo_share", flow="mp") == pytest.approx(10)  # 41 of 330 + 80
+    # The maxima of the sample at 2 s belong to the interval before the window.
+    assert value(m, "ooo_delay_max", flow="mp") == pytest.approx(31)
+    assert value(m, "reorder_depth_max", flow="mp") == 17
+    # A flow without reordering has no delay of it.
+    assert value(m, "ooo_share", flow="tcp") == 0
+    for metric in ("ooo_delay", "ooo_delay_max", "reorder_depth", "reorder_depth_max"):
+        assert value(m, metric, flow="tcp") is None, metric
 
 
 def test_windows_and_rtts_are_weighted_as_defined(results: Results) -> None:

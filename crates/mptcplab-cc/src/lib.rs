@@ -4,14 +4,16 @@
 //! share. The hooks are Linux' own and are called in Linux' order: on an ACK [`Sock::pkts_acked`], then
 //! [`Sock::cong_avoid`] if the window may grow; on a congestion event [`Sock::ssthresh`], then [`Sock::set_state`].
 //!
-//! This is the only crate with `unsafe` code: it crosses into C.
+//! `unsafe` code is where it crosses into C.
 
 mod ffi;
 mod registry;
+pub mod replay;
 mod sock;
 pub mod vectors;
 
-pub use registry::{Algorithm, FieldSpec, ParamError, ParamSpec, algorithms, find};
+pub use registry::{Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, algorithms, find};
 pub use sock::{
-    AckSample, CaEvent, CaState, Conn, INFINITE_SSTHRESH, MAX_SUBFLOWS, RateSample, Sock, TcpSock,
+    AckSample, CaEvent, CaState, Conn, INFINITE_SSTHRESH, MAX_PARAMS, MAX_SUBFLOWS, RateSample,
+    Sock, TcpSock,
 };

@@ -2,7 +2,12 @@
 
 use crate::ffi;
 use std::ffi::{CStr, c_char};
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
+
+/// The oldest kernel that the eBPF build of every algorithm loads on, as `make test-kernels` shows with it and the
+/// newest.
+pub const OLDEST_KERNEL: (u32, u32) = (6, 1);
 
 /// What the build script writes for each file.
 struct Entry {
@@ -38,7 +43,7 @@ pub struct ParamSpec {
     pub max: u64,
     /// Raw value of 1.0.
     pub scale: u64,
-    /// Names of the values of an enumeration with their raw values; empty for a number.
+    /// Names of the first values of the range with their raw values; what lies above them is numbers.
     pub values: Vec<(&'static str, u64)>,
     /// One sentence with unit and source.
     pub doc: &'static str,
@@ -132,6 +137,11 @@ impl Algorithm {
         self.raw.ops.pkts_acked.is_some()
     }
 
+    /// Whether `set_state` does anything.
+    pub fn has_set_state(&self) -> bool {
+        self.raw.ops.set_state.is_some()
+    }
+
     /// Whether `cwnd_event` does anything.
     #[inline]
     pub fn has_cwnd_event(&self) -> bool {
@@ -161,20 +171,33 @@ impl Algorithm {
             })
     }
 
-    /// The raw value of a parameter written as text: a name of its enumeration or a decimal number.
+    /// The raw value of a parameter written as text: one of its names or a decimal number.
     ///
     /// # Errors
     /// [`ParamError`] naming what would be right.
     pub fn parse_param(&self, name: &str, text: &str) -> Result<u64, ParamError> {
         let spec = self.param(name)?;
-        let raw = match spec.values.as_slice() {
-            [] => parse_scaled(text, spec.scale),
-            names => names.iter().find(|(n, _)| *n == text).map(|&(_, v)| v),
-        };
-        match raw {
-            Some(raw) if (spec.min..=spec.max).contains(&raw) => Ok(raw),
-            _ => Err(self.bad_value(spec, text.to_owned())),
+        spec.parse(text)
+            .ok_or_else(|| self.bad_value(spec, text.to_owned()))
+    }
+
+    /// The raw values of all parameters in the order of [`Self::params`], the given ones and the others' defaults.
+    ///
+    /// # Errors
+    /// [`ParamError`] for a parameter that does not exist or a value out of its range.
+    pub fn raw_params(
+        &self,
+        given: &[(String, u64)],
+    ) -> Result<[u32; ffi::MAX_PARAMS], ParamError> {
+        let mut values = [0u32; ffi::MAX_PARAMS];
+        for (value, spec) in values.iter_mut().zip(self.params()) {
+            *value = self.check_param(spec.name, spec.default)?.1;
         }
+        for (name, raw) in given {
+            let (index, value) = self.check_param(name, *raw)?;
+            values[index] = value;
+        }
+        Ok(values)
     }
 
     /// Members of the per-subflow state that may be read by name.
@@ -193,19 +216,11 @@ impl Algorithm {
     }
 
     fn bad_value(&self, spec: &ParamSpec, value: String) -> ParamError {
-        let wanted = match spec.values.as_slice() {
-            [] => format!("{} to {}", spec.format(spec.min), spec.format(spec.max)),
-            names => names
-                .iter()
-                .map(|(n, _)| *n)
-                .collect::<Vec<_>>()
-                .join(" or "),
-        };
         ParamError::BadValue {
             algorithm: self.name.to_owned(),
             name: spec.name.to_owned(),
             value,
-            wanted,
+            wanted: spec.wanted(),
         }
     }
 }
@@ -216,15 +231,76 @@ impl ParamSpec {
         if let Some((name, _)) = self.values.iter().find(|(_, v)| *v == raw) {
             return (*name).to_owned();
         }
-        if self.scale == 1 {
-            return raw.to_string();
-        }
-        // Six decimals are finer than any scale up to 2^19 can tell apart from its neighbours' rounding.
-        let micro =
-            (u128::from(raw) * 1_000_000 + u128::from(self.scale) / 2) / u128::from(self.scale);
-        let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        decimal(raw, self.scale)
     }
+
+    /// The values that can be written: `sqrt, fair`, or `0.5 to 0.9`, or both.
+    pub fn range(&self) -> String {
+        let names: Vec<&str> = self.values.iter().map(|(name, _)| *name).collect();
+        let numbers = self.numbers();
+        let numbers = self.has_numbers().then(|| {
+            format!(
+                "{} to {}",
+                self.format(*numbers.start()),
+                self.format(*numbers.end())
+            )
+        });
+        match (names.as_slice(), numbers) {
+            ([], numbers) => numbers.unwrap_or_default(),
+            (names, None) => names.join(", "),
+            (names, Some(numbers)) => format!("{}, or {numbers}", names.join(", ")),
+        }
+    }
+
+    /// What would be right, for an error.
+    pub fn wanted(&self) -> String {
+        let kind = if self.values.is_empty() {
+            "a number from"
+        } else if !self.has_numbers() {
+            "one of:"
+        } else {
+            "one of these names or a number:"
+        };
+        format!("{kind} {}", self.range())
+    }
+
+    /// Whether some of its values are written as numbers.
+    pub fn has_numbers(&self) -> bool {
+        !self.numbers().is_empty()
+    }
+
+    /// Raw values that are written as numbers.
+    fn numbers(&self) -> RangeInclusive<u64> {
+        self.min + self.values.len() as u64..=self.max
+    }
+
+    /// The raw value of what a person writes, one of the names or a decimal number; `None` if it does not fit.
+    pub fn parse(&self, text: &str) -> Option<u64> {
+        let named = self.values.iter().find(|(name, _)| *name == text);
+        let number = || parse_scaled(text, self.scale).filter(|raw| self.numbers().contains(raw));
+        named.map(|&(_, raw)| raw).or_else(number)
+    }
+}
+
+/// The shortest decimal number that is read as this raw value; nine digits tell any scale's values apart.
+fn decimal(raw: u64, scale: u64) -> String {
+    let rounded = |digits: u32| {
+        let power = 10u128.pow(digits);
+        let scaled = (u128::from(raw) * power + u128::from(scale) / 2) / u128::from(scale);
+        match digits {
+            0 => scaled.to_string(),
+            _ => format!(
+                "{}.{:0width$}",
+                scaled / power,
+                scaled % power,
+                width = digits as usize
+            ),
+        }
+    };
+    (0..9)
+        .map(rounded)
+        .find(|text| parse_scaled(text, scale) == Some(raw))
+        .unwrap_or_else(|| rounded(9))
 }
 
 /// `12`, `0.5`: a decimal number times `scale`, rounded to the nearest raw value.
@@ -354,5 +430,22 @@ mod tests {
         }
         assert_eq!(parse_scaled("1.5", 1), None);
         assert_eq!(parse_scaled("99999999999999999999", 65536), None);
+    }
+    #[test]
+    fn a_raw_value_is_written_as_short_as_it_can_be_read_back() {
+        for (raw, scale, text) in [
+            (12, 1, "12"),
+            (45_875, 65_536, "0.7"),
+            (58_982, 65_536, "0.9"),
+            (2, 65_536, "0.00003"),
+            (65_536, 65_536, "1"),
+            (419_430, 1 << 20, "0.4"),
+            (u64::from(u32::MAX), 1 << 20, "4095.999999"),
+        ] {
+            assert_eq!(decimal(raw, scale), text);
+        }
+        for raw in 0..70_000 {
+            assert_eq!(parse_scaled(&decimal(raw, 65_536), 65_536), Some(raw));
+        }
     }
 }

@@ -4,6 +4,8 @@ use crate::ffi::{self, Table};
 use crate::registry::{Algorithm, FieldSpec, ParamError};
 use std::ffi::c_int;
 
+/// Most parameters of one algorithm.
+pub const MAX_PARAMS: usize = ffi::MAX_PARAMS;
 /// Most subflows of one connection that can be coupled.
 pub const MAX_SUBFLOWS: usize = ffi::MAX_SUBFLOWS;
 /// `snd_ssthresh` before the first loss (Linux' TCP_INFINITE_SSTHRESH).
@@ -217,6 +219,7 @@ pub struct Sock {
     pub(crate) params: [u32; ffi::MAX_PARAMS],
     pub(crate) slot: u8,
     growth_per_ack: u8,
+    backups_wanted: u8,
     algorithm: &'static Algorithm,
 }
 
@@ -237,14 +240,7 @@ impl Sock {
         params: &[(String, u64)],
         growth_per_ack: bool,
     ) -> Result<Self, ParamError> {
-        let mut values = [0u32; ffi::MAX_PARAMS];
-        for (value, spec) in values.iter_mut().zip(algorithm.params()) {
-            *value = algorithm.check_param(spec.name, spec.default)?.1;
-        }
-        for (name, raw) in params {
-            let (index, value) = algorithm.check_param(name, *raw)?;
-            values[index] = value;
-        }
+        let values = algorithm.raw_params(params)?;
         Ok(Self {
             tp: TcpSock::default(),
             state: [0; ffi::STATE_WORDS],
@@ -257,6 +253,7 @@ impl Sock {
             params: values,
             slot: 0,
             growth_per_ack: u8::from(growth_per_ack),
+            backups_wanted: 0,
             algorithm,
         })
     }
@@ -394,6 +391,12 @@ impl Sock {
         }
     }
 
+    /// The slots of the subflows that the algorithm wants to become backups since the last call: bit i is slot i.
+    #[inline]
+    pub fn take_backups_wanted(&mut self) -> u8 {
+        std::mem::take(&mut self.backups_wanted)
+    }
+
     /// Publishes the subflow's slot; needed only after the engine itself changed `snd_cwnd`, `snd_ssthresh` or
     /// `srtt_us` outside a hook and wants the siblings to see it before this subflow's next hook.
     #[inline]
@@ -403,6 +406,15 @@ impl Sock {
             // SAFETY: `self` is a valid socket whose table pointer was just set.
             unsafe { ffi::mptcplab_cc_publish(std::ptr::from_ref(self)) };
         }
+    }
+
+    /// The fraction of a packet that the hooks keep, Q40, and the window that it belongs to.
+    pub(crate) fn kept_credit(&self) -> (u32, i64) {
+        (self.credit_cwnd, self.credit_q40)
+    }
+
+    pub(crate) fn set_credit(&mut self, cwnd: u32, credit_q40: i64) {
+        (self.credit_cwnd, self.credit_q40) = (cwnd, credit_q40);
     }
 
     /// Fraction of a packet on top of `snd_cwnd` that the algorithm has earned, packets.

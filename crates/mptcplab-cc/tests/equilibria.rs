@@ -59,7 +59,7 @@ fn lia_is_as_fast_as_one_tcp_on_the_best_path() {
 }
 
 #[test]
-fn ewtcp_weighs_what_its_variant_says() {
+fn ewtcp_weighs_what_its_weight_says() {
     for n in [2usize, 4] {
         let p = 2e-8;
         let tcp = (2.0f64 / p).sqrt();
@@ -68,8 +68,8 @@ fn ewtcp_weighs_what_its_variant_says() {
                 .iter()
                 .sum()
         };
-        assert_close(sum(&[("variant", 1)]), tcp, "fair");
-        assert_close(sum(&[("variant", 0)]), tcp * (n as f64).powf(0.75), "sqrt");
+        assert_close(sum(&[("weight", 1)]), tcp, "fair");
+        assert_close(sum(&[("weight", 0)]), tcp * (n as f64).powf(0.75), "sqrt");
     }
 }
 

@@ -4,13 +4,24 @@
 
 mod support;
 
-use support::{Bench, Paths, Rng, SPECIFIED};
+use support::{Bench, Paths, Rng, SPECIFIED, instances};
 
-const INSTANCES: usize = 20_000;
 const STEP: f64 = 4e-4;
 /// BALIA's bound up to 2^20 packets is 2n 2^-17 + 2^-10.
 const STEP_EXTREME: f64 = 1.2e-3;
-const COUPLED: [&str; 6] = ["ewtcp", "coupled", "semicoupled", "lia", "olia", "balia"];
+const COUPLED: [&str; 11] = [
+    "ewtcp",
+    "coupled",
+    "semicoupled",
+    "lia",
+    "lia-subset",
+    "dlia",
+    "mcompound",
+    "olia",
+    "dolia",
+    "balia",
+    "adw-balia",
+];
 
 fn assert_near(got: f64, wanted: f64, tolerance: f64, context: &dyn std::fmt::Debug) {
     assert!(
@@ -24,6 +35,21 @@ fn lia(p: &Paths) -> f64 {
     let b = p.best();
     let shared = f64::from(p.w[b]) / f64::from(p.t[b]).powi(2) / (x * x);
     shared.min(1.0 / f64::from(p.w[p.r]))
+}
+
+/// The least over every set of paths that contains r, one after the other.
+fn lia_subset(p: &Paths) -> f64 {
+    let rates = p.rates();
+    let steps = (1u32..1 << p.n())
+        .filter(|set| set >> p.r & 1 == 1)
+        .map(|set| {
+            let members = || (0..p.n()).filter(move |k| set >> k & 1 == 1);
+            let best = members()
+                .map(|k| f64::from(p.w[k]) / f64::from(p.t[k]).powi(2))
+                .fold(0.0, f64::max);
+            best / members().map(|k| rates[k]).sum::<f64>().powi(2)
+        });
+    steps.fold(f64::INFINITY, f64::min)
 }
 
 /// OLIA's sets, decided in exact arithmetic: alpha of every path.
@@ -73,9 +99,11 @@ fn formula(name: &str, p: &Paths) -> f64 {
     match name {
         "ewtcp" => reno / (p.n() as f64).sqrt(),
         "coupled" | "semicoupled" => 1.0 / total(p),
-        "lia" => lia(p),
-        "olia" => olia_first(p, p.r) + olia_alphas(p)[p.r] * reno,
-        "balia" => balia(p),
+        // mCompound without a delay window, which no round has made yet.
+        "lia" | "dlia" | "mcompound" => lia(p),
+        "lia-subset" => lia_subset(p),
+        "olia" | "dolia" => olia_first(p, p.r) + olia_alphas(p)[p.r] * reno,
+        "balia" | "adw-balia" => balia(p),
         other => panic!("no formula for {other}"),
     }
 }
@@ -83,7 +111,7 @@ fn formula(name: &str, p: &Paths) -> f64 {
 #[test]
 fn increases_follow_the_papers_formulas_over_the_whole_range() {
     let mut rng = Rng(1);
-    for i in 0..INSTANCES {
+    for i in 0..instances() {
         let extreme = i % 3 == 0;
         let p = if extreme {
             Paths::extreme(&mut rng)
@@ -106,7 +134,7 @@ fn increases_follow_the_papers_formulas_over_the_whole_range() {
 #[test]
 fn order_of_subflows_and_unit_of_time_do_not_matter() {
     let mut rng = Rng(2);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::random(&mut rng);
         let (n, shift) = (p.n(), rng.below(8));
         let rotated = Paths {
@@ -151,7 +179,7 @@ fn order_of_subflows_and_unit_of_time_do_not_matter() {
 #[test]
 fn a_sibling_that_cannot_send_or_has_no_sample_changes_nothing() {
     let mut rng = Rng(3);
-    for i in 0..INSTANCES {
+    for i in 0..instances() {
         let p = Paths::random(&mut rng);
         if p.n() == 8 {
             continue;
@@ -179,7 +207,7 @@ fn a_sibling_that_cannot_send_or_has_no_sample_changes_nothing() {
 #[test]
 fn one_subflow_is_reno() {
     let mut rng = Rng(4);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let w = rng.log(1.0, 1e6);
         let p = Paths {
             w: vec![w],
@@ -199,7 +227,11 @@ fn one_subflow_is_reno() {
 
 #[test]
 fn alone_no_threshold_is_below_two_packets() {
-    for algorithm in mptcplab_cc::algorithms() {
+    // A rate-based rule leaves the threshold as it is.
+    let with_threshold = mptcplab_cc::algorithms()
+        .iter()
+        .filter(|a| !a.has_cong_control());
+    for algorithm in with_threshold {
         for w in 1..=4 {
             let p = Paths {
                 w: vec![w],
@@ -222,13 +254,13 @@ fn alone_no_threshold_is_below_two_packets() {
 #[test]
 fn increases_stay_within_their_bounds() {
     let mut rng = Rng(5);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::extreme(&mut rng);
         let (n, w) = (p.n() as f64, f64::from(p.w[p.r]));
         for name in COUPLED {
             let inc = Bench::new(name, &[], &p).increase(p.r);
             let reno = (1.0 + 1e-6) / w;
-            if name == "olia" {
+            if ["olia", "dolia"].contains(&name) {
                 assert!(
                     inc >= -reno / n && inc <= reno * (1.0 + 1.0 / n),
                     "{inc} {p:?}"
@@ -243,17 +275,22 @@ fn increases_stay_within_their_bounds() {
 #[test]
 fn a_loss_keeps_the_share_that_the_rule_promises() {
     let mut rng = Rng(6);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::extreme(&mut rng);
         let w = p.w[p.r];
         for name in COUPLED {
-            let floor = if p.n() == 1 || name == "lia" { 2 } else { 1 };
+            let floor = if p.n() == 1 || ["lia", "lia-subset"].contains(&name) {
+                2
+            } else {
+                1
+            };
             let ssthresh = Bench::new(name, &[], &p).ssthresh_after_loss(p.r);
             let least = match name {
                 "coupled" => floor,
-                "balia" => (w / 4).max(floor),
+                "balia" | "adw-balia" => (w / 4).max(floor),
                 _ => (w / 2).max(floor),
             };
+            // The first loss of D-LIA and D-OLIA is compared with a window of one packet, so it halves.
             assert!(ssthresh >= least, "{name} {ssthresh} {p:?}");
             assert!(
                 ssthresh <= (w / 2 + 1).max(floor),
@@ -272,7 +309,7 @@ fn a_loss_keeps_the_share_that_the_rule_promises() {
 #[test]
 fn lia_is_never_faster_than_tcp_on_the_best_path() {
     let mut rng = Rng(7);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::random(&mut rng);
         let n = p.n() as f64;
         let increases = Bench::new("lia", &[], &p).increases();
@@ -292,7 +329,7 @@ fn lia_is_never_faster_than_tcp_on_the_best_path() {
 #[test]
 fn olia_moves_window_without_making_any() {
     let mut rng = Rng(8);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::random(&mut rng);
         if p.n() == 1 {
             continue;
@@ -316,7 +353,7 @@ fn olia_moves_window_without_making_any() {
 #[test]
 fn balia_halves_the_fastest_path_and_bounds_the_sum_at_equal_rtts() {
     let mut rng = Rng(9);
-    for _ in 0..INSTANCES {
+    for _ in 0..instances() {
         let p = Paths::random(&mut rng);
         let n = p.n() as f64;
         let rates = p.rates();
@@ -347,7 +384,7 @@ fn balia_halves_the_fastest_path_and_bounds_the_sum_at_equal_rtts() {
 #[test]
 fn equal_paths_get_equal_parts_of_one_tcp() {
     let mut rng = Rng(10);
-    for _ in 0..INSTANCES / 4 {
+    for _ in 0..instances() / 4 {
         let n = rng.pick(&[2, 3, 4, 8]);
         let (w, t, l) = (rng.log(2.0, 1e5), rng.log(100.0, 2e6), rng.log(1.0, 1e6));
         let p = Paths {
@@ -372,7 +409,7 @@ fn equal_paths_get_equal_parts_of_one_tcp() {
             );
         }
         assert_near(
-            Bench::new("ewtcp", &[("variant", 1)], &p).increase(p.r),
+            Bench::new("ewtcp", &[("weight", 1)], &p).increase(p.r),
             1.0 / (n * n * w),
             STEP / w,
             &p,

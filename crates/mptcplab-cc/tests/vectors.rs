@@ -51,7 +51,14 @@ fn every_public_vector_of_a_native_algorithm_passes() {
         ("olia", 108),
         ("wvegas", 74),
         ("cubic", 48),
+        ("cmpbbr", 52),
         ("balia", 100),
+        ("lia-subset", 97),
+        ("dlia", 92),
+        ("dolia", 116),
+        ("adw-balia", 101),
+        ("mcompound", 56),
+        ("group-lia", 72),
     ] {
         assert!(native.contains(&wanted), "{wanted:?} not in {native:?}");
     }
@@ -143,7 +150,7 @@ fn malformed_files_name_the_place() {
         ),
         (
             ack(path, r#", "params": {"variant": "fair"}"#),
-            "lia has no parameter variant (it has: none)",
+            "lia has no parameter variant (it has: dialect)",
         ),
         (seq(r#"["jump", 0]"#), "ops[0]: unknown operation \"jump\""),
         (

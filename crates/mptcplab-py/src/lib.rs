@@ -21,7 +21,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         EngineError, MptcplabError, ScenarioError, algorithms_json, build_info, check, format_doc,
-        run, schema_json, trace_schema_json, vectors_json, version,
+        run, schedulers_json, schema_json, trace_schema_json, vectors_json, version,
     };
 
     #[pymodule_init]
@@ -47,6 +47,12 @@ fn build_info() -> std::collections::BTreeMap<&'static str, &'static str> {
 #[pyfunction]
 fn algorithms_json() -> String {
     reference::algorithms().to_string()
+}
+
+/// All schedulers with parameters and documentation.
+#[pyfunction]
+fn schedulers_json() -> String {
+    reference::schedulers().to_string()
 }
 
 /// Tables and columns of a trace.
@@ -82,7 +88,7 @@ fn check(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String
 /// Run a file of test vectors against the native algorithms.
 #[pyfunction]
 fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let report = py.detach(|| mptcplab_cc::vectors::run_file(&path));
+    let report = py.detach(|| mptcplab_sched::vectors::run_file(&path));
     report
         .map(|report| reference::vectors(&report).to_string())
         .map_err(errors::scenario)

@@ -2,7 +2,8 @@
 //! vectors, columns of the trace.
 
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
-use mptcplab_cc::{Algorithm, ParamSpec};
+use mptcplab_cc::{Algorithm, OLDEST_KERNEL, ParamSpec};
+use mptcplab_sched::Declaration;
 use mptcplab_trace::parquet::{FILES, schemas};
 use serde_json::{Map, Value, json};
 
@@ -10,18 +11,42 @@ pub(crate) fn algorithms() -> Value {
     mptcplab_cc::algorithms().iter().map(algorithm).collect()
 }
 
+pub(crate) fn schedulers() -> Value {
+    mptcplab_sched::declarations()
+        .iter()
+        .map(scheduler)
+        .collect()
+}
+
+fn scheduler(scheduler: &Declaration) -> Value {
+    json!({
+        "name": scheduler.name,
+        "title": scheduler.title,
+        "default": scheduler.kind == mptcplab_sim::DEFAULT_SCHEDULER,
+        "sections": sections(&scheduler.sections),
+        "params": scheduler.params.iter().map(param).collect::<Value>(),
+    })
+}
+
+fn sections(sections: &[(&str, &str)]) -> Value {
+    let sections = sections.iter();
+    sections
+        .map(|(name, text)| json!({"name": name, "text": text}))
+        .collect()
+}
+
 fn algorithm(algorithm: &Algorithm) -> Value {
-    let sections = algorithm.sections().iter();
     json!({
         "name": algorithm.name(),
         "title": algorithm.title(),
         "coupled": algorithm.coupled(),
-        "sections": sections.map(|(name, text)| json!({"name": name, "text": text})).collect::<Value>(),
+        "oldest_kernel": format!("{}.{}", OLDEST_KERNEL.0, OLDEST_KERNEL.1),
+        "sections": sections(algorithm.sections()),
         "params": algorithm.params().iter().map(param).collect::<Value>(),
     })
 }
 
-/// Raw integers, and `scale`, the raw value of 1.0.
+/// Raw integers and `scale`, the raw value of 1.0; and how the default and the range are written.
 fn param(param: &ParamSpec) -> Value {
     let values = param
         .values
@@ -34,6 +59,8 @@ fn param(param: &ParamSpec) -> Value {
         "max": param.max,
         "scale": param.scale,
         "values": values.collect::<Map<_, _>>(),
+        "default_text": param.format(param.default),
+        "range": param.range(),
         "doc": param.doc,
     })
 }

@@ -2,8 +2,9 @@
 
 use crate::format::{percent, rate, size, time};
 use crate::model::{
-    CcChoice, Flow, Link, Profile, RcvBuffer, Run, Scheduler, Span, StartTime, Subflow, Sweep,
-    TcpFlow, Traffic, Transport, UdpFlow,
+    Arrivals, CcChoice, Flow, Level, Link, LossRecovery, Profile, RcvBuffer, Run, SctpFlow,
+    SizeLaw, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport, UdpFlow,
+    Video,
 };
 use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
 use std::fmt::Write;
@@ -80,14 +81,6 @@ pub(crate) fn profile_name(profile: Profile) -> &'static str {
         .iter()
         .find(|(_, p)| *p == profile)
         .map_or("", |(name, _)| name)
-}
-
-pub(crate) fn scheduler_name(scheduler: Scheduler) -> &'static str {
-    match scheduler {
-        Scheduler::MinRtt => "minrtt",
-        Scheduler::RoundRobin => "roundrobin",
-        Scheduler::Linger => "linger",
-    }
 }
 
 fn cut(words: &[String], what: &str) -> Vec<String> {
@@ -235,36 +228,35 @@ pub(crate) fn aqm_name(aqm: &Aqm) -> &'static str {
 fn flows(run: &Run) -> Vec<Vec<String>> {
     let mut rows = vec![row(&["flow", "subflow", "path", "base RTT", "what"])];
     for flow in &run.flows {
-        match &flow.transport {
-            Transport::Tcp(tcp) => {
-                for (i, subflow) in tcp.subflows.iter().enumerate() {
-                    let what = match i {
-                        0 => [tcp_what(tcp), when(flow)].concat(),
-                        _ => String::new(),
-                    };
-                    rows.push(vec![
-                        if i == 0 {
-                            flow.name.clone()
-                        } else {
-                            String::new()
-                        },
-                        subflow.name.clone(),
-                        path(run, &subflow.path),
-                        time(run.base_rtt_ns(subflow)),
-                        [what, subflow_notes(subflow)]
-                            .concat()
-                            .trim_start_matches(", ")
-                            .to_string(),
-                    ]);
-                }
+        let connection = match &flow.transport {
+            Transport::Tcp(tcp) => tcp_what(tcp),
+            Transport::Sctp(sctp) => sctp_what(sctp),
+            Transport::Udp(udp) => {
+                rows.push(vec![
+                    flow.name.clone(),
+                    "-".into(),
+                    path(run, &udp.path),
+                    "-".into(),
+                    [udp_what(udp), when(flow)].concat(),
+                ]);
+                continue;
             }
-            Transport::Udp(udp) => rows.push(vec![
-                flow.name.clone(),
-                "-".into(),
-                path(run, &udp.path),
-                "-".into(),
-                [udp_what(udp), when(flow)].concat(),
-            ]),
+        };
+        for (i, subflow) in flow.subflows().iter().enumerate() {
+            let (name, what) = match i {
+                0 => (flow.name.clone(), connection.clone() + &when(flow)),
+                _ => (String::new(), String::new()),
+            };
+            rows.push(vec![
+                name,
+                subflow.name.clone(),
+                path(run, &subflow.path),
+                time(run.base_rtt_ns(subflow)),
+                [what, subflow_notes(subflow)]
+                    .concat()
+                    .trim_start_matches(", ")
+                    .to_string(),
+            ]);
         }
     }
     rows
@@ -279,20 +271,41 @@ fn path(run: &Run, path: &[usize]) -> String {
 
 fn tcp_what(tcp: &TcpFlow) -> String {
     let protocol = match tcp.mptcp {
-        true => format!("MPTCP {} {}", cc(&tcp.cc), scheduler_name(tcp.scheduler)),
+        true => match tcp.scheduler {
+            Some(scheduler) => format!("MPTCP {} {scheduler}", cc(&tcp.cc)),
+            None => format!("MPTCP {}", cc(&tcp.cc)),
+        },
         false => format!("TCP {}", cc(&tcp.cc)),
     };
-    let traffic = match tcp.traffic {
-        Traffic::Bulk => "bulk".to_string(),
-        Traffic::Size { bytes } => size(bytes),
-        Traffic::OnOff { on, off } => format!("on {}, off {}", span(on), span(off)),
+    let (traffic, buffer) = (traffic(&tcp.traffic), rcv_buffer(tcp.rcv_buffer));
+    let recovery = match tcp.options.recovery {
+        LossRecovery::Sack => String::new(),
+        other => format!(", {} recovery", other.name()),
     };
-    let buffer = match tcp.rcv_buffer {
+    format!("{protocol}, {traffic}{buffer}{recovery}")
+}
+
+fn sctp_what(sctp: &SctpFlow) -> String {
+    let (traffic, buffer) = (traffic(&sctp.traffic), rcv_buffer(sctp.rcv_buffer));
+    format!("CMT-SCTP, {traffic}{buffer}")
+}
+
+fn traffic(traffic: &Traffic) -> String {
+    match traffic {
+        Traffic::Bulk => "bulk".to_string(),
+        Traffic::Size { bytes } => size(*bytes),
+        Traffic::OnOff { on, off } => format!("on {}, off {}", span(*on), span(*off)),
+        Traffic::Transfers(transfers) => transfers_what(transfers),
+        Traffic::Video(video) => video_what(video),
+    }
+}
+
+fn rcv_buffer(buffer: RcvBuffer) -> String {
+    match buffer {
         RcvBuffer::Unlimited => String::new(),
         RcvBuffer::Fixed(bytes) => format!(", {} receive buffer", size(bytes)),
         RcvBuffer::Auto { max_bytes } => format!(", receive buffer up to {}", size(max_bytes)),
-    };
-    format!("{protocol}, {traffic}{buffer}")
+    }
 }
 
 /// A choice as a scenario would write it, with raw parameter values as the algorithm formats them.
@@ -345,6 +358,10 @@ fn subflow_notes(subflow: &Subflow) -> String {
     if subflow.backup {
         out.push_str(", backup");
     }
+    for change in &subflow.priorities {
+        let kind = if change.backup { "backup" } else { "regular" };
+        let _ = write!(out, ", {kind} from {}", time(change.at_ns));
+    }
     if let Some(ns) = subflow.start_ns {
         let _ = write!(out, ", joins at {}", time(ns));
     }
@@ -354,9 +371,54 @@ fn subflow_notes(subflow: &Subflow) -> String {
     out
 }
 
+fn transfers_what(transfers: &Transfers) -> String {
+    let size = match transfers.size {
+        SizeLaw::Fixed { bytes } => size(bytes),
+        SizeLaw::Exponential { mean_bytes, .. } => {
+            format!("exponential of mean {}", size(mean_bytes))
+        }
+        SizeLaw::Pareto {
+            mean_bytes, shape, ..
+        } => format!("Pareto({shape}) of mean {}", size(mean_bytes)),
+    };
+    match &transfers.arrivals {
+        Arrivals::Poisson { levels } => {
+            let level = |level: &Level| match levels.len() {
+                1 => arrival_rate(level.per_1000_min),
+                _ => format!(
+                    "{} for {}",
+                    arrival_rate(level.per_1000_min),
+                    time(level.lasts_ns)
+                ),
+            };
+            let levels: Vec<_> = levels.iter().map(level).collect();
+            format!("{size} at {}", levels.join(", then "))
+        }
+        Arrivals::Repeat { gap, count } => {
+            let count = count.map_or("again and again".to_string(), |n| format!("{n} times"));
+            format!("{size} {count}, gap {}", span(*gap))
+        }
+    }
+}
+
+fn arrival_rate(per_1000_min: u64) -> String {
+    format!("{} / s", per_1000_min as f64 / 60_000.0)
+}
+
+fn video_what(video: &Video) -> String {
+    let ends = [video.ladder_bps.first(), video.ladder_bps.last()];
+    let [low, high] = ends.map(|bps| bps.map_or(String::new(), |bps| rate(*bps)));
+    format!(
+        "video {low} to {high}, chunks of {}, buffer {}",
+        time(video.chunk_ns),
+        time(video.buffer_ns)
+    )
+}
+
 fn span(span: Span) -> String {
     match span {
         Span::Fixed(ns) => time(ns),
         Span::Uniform { lo_ns, hi_ns } => format!("{}-{}", time(lo_ns), time(hi_ns)),
+        Span::Exponential { mean_ns } => format!("exponential of mean {}", time(mean_ns)),
     }
 }

@@ -57,9 +57,10 @@ const SWEEPS: &str = "\
 ## Sweeps
 
 A list where one value is expected makes a sweep axis, named by its key path (`cc`, `links.wifi.queue`,
-`flows.download.cc.variant`). The runs are all combinations of all axes, times `repetitions`: the first axis of the file
+`flows.download.cc.weight`). The runs are all combinations of all axes, times `repetitions`: the first axis of the file
 changes slowest, repetitions fastest. Repetition i of every combination sees the same random numbers, link by link and
-flow by flow. Lists that are lists by nature (`nodes`, `path`, `paths`, `subflows`, `schedule`) are no axes.
+flow by flow. Lists that are lists by nature (`nodes`, `path`, `paths`, `subflows`, `schedule`, `levels`,
+`ladder`) are no axes.
 
 ## Many links and flows of one kind
 
@@ -79,6 +80,7 @@ fn unit_table() -> String {
         &units::DURATION,
         &units::SIZE,
         &units::PACKETS,
+        &units::ARRIVALS,
     ] {
         let names: Vec<String> = dimension.units().map(|unit| format!("`{unit}`")).collect();
         let _ = writeln!(
@@ -89,7 +91,12 @@ fn unit_table() -> String {
             dimension.example
         );
     }
-    for quantity in [Quantity::Percent, Quantity::Queue, Quantity::Span] {
+    for quantity in [
+        Quantity::Percent,
+        Quantity::Queue,
+        Quantity::Span,
+        Quantity::Period,
+    ] {
         let _ = writeln!(
             out,
             "| {} | | {} |",
@@ -189,6 +196,7 @@ fn kind(ty: &'static Type, path: &str) -> String {
             _ => format!("a whole number, {min} to {max}"),
         },
         Type::Fraction => "a number, more than 0, at most 1".into(),
+        Type::Number { above, most } => format!("a number, more than {above}, at most {most}"),
         Type::Quantity(quantity) => quantity.what().into(),
         Type::Choice(words) => words
             .iter()
@@ -196,6 +204,7 @@ fn kind(ty: &'static Type, path: &str) -> String {
             .collect::<Vec<_>>()
             .join(", "),
         Type::Names => "a list of names".into(),
+        Type::Quantities(quantity) => format!("a list, each {}", quantity.what()),
         Type::Paths => "a list of paths".into(),
         Type::Table(spec) => format!("a table, [{}](#{})", spec.what, anchor(&heading(spec))),
         Type::Tables(spec) => format!(
@@ -209,6 +218,7 @@ fn kind(ty: &'static Type, path: &str) -> String {
             anchor(&heading(spec))
         ),
         Type::Algorithm => "an algorithm (`mptcplab algorithms`)".into(),
+        Type::Scheduler => "a scheduler (`mptcplab schedulers`)".into(),
         Type::OneOf(types) => types
             .iter()
             .map(|ty| kind(ty, path))
@@ -232,7 +242,9 @@ fn without(field: &Field) -> String {
         Need::Required => "required".into(),
         Need::Optional(text) => text.to_string(),
         Need::Default(text) => match field.ty {
-            Type::Bool | Type::Int { .. } | Type::Fraction => format!("`{text}`"),
+            Type::Bool | Type::Int { .. } | Type::Fraction | Type::Number { .. } => {
+                format!("`{text}`")
+            }
             _ => format!("`\"{text}\"`"),
         },
     }

@@ -1,7 +1,7 @@
 //! From a file to its runs: every combination of axis values, times repetitions.
 
 use crate::error::{Diagnostic, Error, Origin};
-use crate::mahimahi::Traces;
+use crate::files::Files;
 use crate::model::{Run, Sweep};
 use crate::overrides::{self, Overrides};
 use crate::validate::{Axis, validate};
@@ -65,7 +65,7 @@ pub fn parse(
     let mut root = parse_document(text).map_err(fail)?;
     overrides::apply(&mut root, overrides).map_err(|e| fail(vec![e]))?;
     let axes = validate(&root).map_err(fail)?;
-    let runs = expand(&root, &axes, &mut Traces::new(base_dir)).map_err(|e| fail(vec![e]))?;
+    let runs = expand(&root, &axes, &mut Files::new(base_dir)).map_err(|e| fail(vec![e]))?;
     let written = |key: &str| root.get(key).and_then(Value::as_text).map(str::to_string);
     let name = written("name").unwrap_or_else(|| stem(file_name));
     Ok(Sweep {
@@ -82,7 +82,7 @@ pub fn parse(
 }
 
 /// The first axis changes slowest, repetitions fastest.
-fn expand(root: &Value, axes: &[Axis], traces: &mut Traces<'_>) -> Result<Vec<Run>, Diagnostic> {
+fn expand(root: &Value, axes: &[Axis], files: &mut Files<'_>) -> Result<Vec<Run>, Diagnostic> {
     let repetitions = resolve::repetitions(root)?;
     let combinations = axes
         .iter()
@@ -104,7 +104,9 @@ fn expand(root: &Value, axes: &[Axis], traces: &mut Traces<'_>) -> Result<Vec<Ru
     };
     let mut runs: Vec<Run> = Vec::new();
     for combination in 0..combinations {
-        let (mut run, objects) = one(root, axes, combination, traces)?;
+        files.rep = 0;
+        files.differ_by_rep = false;
+        let (mut run, objects) = one(root, axes, combination, files)?;
         if total.saturating_mul(objects) > MAX_OBJECTS {
             let message = format!(
                 "{total} runs of {objects} nodes, links, flows and subflows are too many at once"
@@ -114,6 +116,10 @@ fn expand(root: &Value, axes: &[Axis], traces: &mut Traces<'_>) -> Result<Vec<Ru
             )));
         }
         for rep in 0..repetitions {
+            if rep > 0 && files.differ_by_rep {
+                files.rep = rep;
+                run = one(root, axes, combination, files)?.0;
+            }
             // Both fit: there are at most MAX_RUNS runs.
             run.id = u32::try_from(runs.len()).unwrap_or(u32::MAX);
             run.rep = u32::try_from(rep).unwrap_or(u32::MAX);
@@ -128,7 +134,7 @@ fn one(
     root: &Value,
     axes: &[Axis],
     combination: u64,
-    traces: &mut Traces<'_>,
+    files: &mut Files<'_>,
 ) -> Result<(Run, u64), Diagnostic> {
     let mut document = root.clone();
     let mut rest = combination;
@@ -142,7 +148,7 @@ fn one(
         chosen.push((axis.path.clone(), value.label()));
     }
     chosen.reverse();
-    let mut run = resolve::run(&document, traces)?;
+    let mut run = resolve::run(&document, files)?;
     run.axes = chosen;
     let changes: usize = run.links.iter().map(|l| l.config.schedule.len()).sum();
     let subflows: usize = run.flows.iter().map(|f| f.subflows().len()).sum();

@@ -1,8 +1,9 @@
 //! The resolved scenario as JSON, for the record and for programs. Links and nodes go by name, units by suffix.
 
-use crate::describe::{aqm_name, cc, profile_name, scheduler_name};
+use crate::describe::{aqm_name, cc, profile_name};
 use crate::model::{
-    Flow, Link, RcvBuffer, Run, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport,
+    Arrivals, CMT_SCTP, Flow, Level, Link, PriorityChange, RcvBuffer, Run, Scheduler,
+    SchedulerKind, SctpFlow, SizeLaw, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport,
     UdpFlow,
 };
 use mptcplab_link::{Aqm, Change, Loss, QueueLimit};
@@ -19,7 +20,7 @@ pub fn sweep_json(sweep: &Sweep) -> Value {
     for runs in sweep.runs.chunk_by(|a, b| a.axes == b.axes) {
         let ids: Vec<u32> = runs.iter().map(|run| run.id).collect();
         combinations.push(
-            json!({ "axes": axis_values(&runs[0]), "runs": ids, "scenario": scenario(&runs[0]) }),
+            json!({ "axes": axis_values(&runs[0]), "runs": ids, "scenario": scenario(&runs[0], None) }),
         );
     }
     json!({
@@ -32,13 +33,14 @@ pub fn sweep_json(sweep: &Sweep) -> Value {
     })
 }
 
-/// Everything about a run.
-pub fn to_json(run: &Run) -> Value {
+/// Everything about a run. `scheduler` is the engine's own, which connections have that name none; without an engine
+/// theirs is null.
+pub fn to_json(run: &Run, scheduler: Option<SchedulerKind>) -> Value {
     let mut all = Map::new();
     all.insert("run".into(), json!(run.id));
     all.insert("rep".into(), json!(run.rep));
     all.insert("axes".into(), axis_values(run));
-    if let Value::Object(rest) = scenario(run) {
+    if let Value::Object(rest) = scenario(run, scheduler) {
         all.extend(rest);
     }
     Value::Object(all)
@@ -52,7 +54,7 @@ fn axis_values(run: &Run) -> Value {
         .into()
 }
 
-fn scenario(run: &Run) -> Value {
+fn scenario(run: &Run, scheduler: Option<SchedulerKind>) -> Value {
     json!({
         "seed": run.seed,
         "duration_ns": run.duration_ns,
@@ -62,7 +64,7 @@ fn scenario(run: &Run) -> Value {
         "profile": profile_name(run.profile),
         "nodes": run.nodes,
         "links": run.links.iter().map(|l| link(run, l)).collect::<Vec<_>>(),
-        "flows": run.flows.iter().map(|f| flow(run, f)).collect::<Vec<_>>(),
+        "flows": run.flows.iter().map(|f| flow(run, f, scheduler)).collect::<Vec<_>>(),
     })
 }
 
@@ -165,7 +167,7 @@ fn change(change: &Change) -> Value {
     Value::Object(out)
 }
 
-fn flow(run: &Run, flow: &Flow) -> Value {
+fn flow(run: &Run, flow: &Flow, scheduler: Option<SchedulerKind>) -> Value {
     let start = match flow.start {
         StartTime::At(ns) => json!(ns),
         StartTime::Uniform { lo_ns, hi_ns } => json!({ "uniform_ns": [lo_ns, hi_ns] }),
@@ -175,7 +177,8 @@ fn flow(run: &Run, flow: &Flow) -> Value {
     out.insert("start_ns".into(), start);
     out.insert("stop_ns".into(), json!(flow.stop_ns));
     let rest = match &flow.transport {
-        Transport::Tcp(flow) => tcp(run, flow),
+        Transport::Tcp(flow) => tcp(run, flow, scheduler),
+        Transport::Sctp(flow) => sctp(run, flow),
         Transport::Udp(flow) => udp(run, flow),
     };
     if let Value::Object(rest) = rest {
@@ -184,7 +187,7 @@ fn flow(run: &Run, flow: &Flow) -> Value {
     Value::Object(out)
 }
 
-fn tcp(run: &Run, tcp: &TcpFlow) -> Value {
+fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     let options = &tcp.options;
     let params: Map<_, _> = tcp
         .cc
@@ -195,19 +198,39 @@ fn tcp(run: &Run, tcp: &TcpFlow) -> Value {
     json!({
         "transport": if tcp.mptcp { "mptcp" } else { "tcp" },
         "cc": { "text": cc(&tcp.cc), "name": tcp.cc.name, "params_raw": params },
-        "scheduler": tcp.mptcp.then(|| scheduler_name(tcp.scheduler)),
-        "traffic": traffic(tcp.traffic),
+        "scheduler": tcp
+            .scheduler
+            .or(scheduler.map(Scheduler::new))
+            .filter(|_| tcp.mptcp)
+            .map(|s| s.to_string()),
+        "traffic": traffic(&tcp.traffic),
         "rcv_buffer": rcv_buffer(tcp.rcv_buffer),
         "mss_bytes": tcp.mss_bytes,
         "initial_cwnd_pkts": options.initial_cwnd_pkts,
         "initial_ssthresh_pkts": options.initial_ssthresh_pkts,
         "cwnd_clamp_pkts": options.cwnd_clamp_pkts,
         "ecn": options.ecn,
+        "recovery": options.recovery.name(),
         "pacing": options.pacing,
         "slow_start_after_idle": options.slow_start_after_idle,
         "reinject": options.reinject,
+        "stale_after": options.stale_after,
         "send_jitter_ns": options.send_jitter_ns,
         "subflows": tcp.subflows.iter().map(|s| subflow(run, s)).collect::<Vec<_>>(),
+    })
+}
+
+/// Its congestion control has a name, so that every connection has one.
+fn sctp(run: &Run, sctp: &SctpFlow) -> Value {
+    let subflows = sctp.destinations.iter().map(|s| subflow(run, s));
+    json!({
+        "transport": CMT_SCTP,
+        "cc": { "text": CMT_SCTP, "name": CMT_SCTP, "params_raw": {} },
+        "scheduler": null,
+        "traffic": traffic(&sctp.traffic),
+        "rcv_buffer": rcv_buffer(sctp.rcv_buffer),
+        "mss_bytes": sctp.mss_bytes,
+        "subflows": subflows.collect::<Vec<_>>(),
     })
 }
 
@@ -220,7 +243,12 @@ fn subflow(run: &Run, subflow: &Subflow) -> Value {
         "start_ns": subflow.start_ns,
         "stop_ns": subflow.stop_ns,
         "backup": subflow.backup,
+        "priority": subflow.priorities.iter().map(priority).collect::<Vec<_>>(),
     })
+}
+
+fn priority(change: &PriorityChange) -> Value {
+    json!({ "at_ns": change.at_ns, "backup": change.backup })
 }
 
 fn udp(run: &Run, udp: &UdpFlow) -> Value {
@@ -239,11 +267,53 @@ fn names<'a>(run: &'a Run, path: &[usize]) -> Vec<&'a str> {
         .collect()
 }
 
-fn traffic(traffic: Traffic) -> Value {
+fn traffic(traffic: &Traffic) -> Value {
     match traffic {
         Traffic::Bulk => json!("bulk"),
         Traffic::Size { bytes } => json!({ "size_bytes": bytes }),
-        Traffic::OnOff { on, off } => json!({ "on_ns": span(on), "off_ns": span(off) }),
+        Traffic::OnOff { on, off } => json!({ "on_ns": span(*on), "off_ns": span(*off) }),
+        Traffic::Transfers(transfers) => json!({
+            "size": size_law(transfers.size),
+            "arrivals": arrivals(&transfers.arrivals),
+        }),
+        Traffic::Video(video) => json!({ "video": {
+            "ladder_bps": video.ladder_bps,
+            "chunk_ns": video.chunk_ns,
+            "buffer_ns": video.buffer_ns,
+            "safety": video.safety,
+            "weight": video.weight,
+            "first_estimate_bps": video.first_estimate_bps,
+        }}),
+    }
+}
+
+fn size_law(law: SizeLaw) -> Value {
+    match law {
+        SizeLaw::Fixed { bytes } => json!(bytes),
+        SizeLaw::Exponential {
+            mean_bytes,
+            max_bytes,
+        } => json!({ "law": "exponential", "mean_bytes": mean_bytes, "max_bytes": max_bytes }),
+        SizeLaw::Pareto {
+            mean_bytes,
+            shape,
+            max_bytes,
+        } => {
+            json!({ "law": "pareto", "mean_bytes": mean_bytes, "shape": shape, "max_bytes": max_bytes })
+        }
+    }
+}
+
+fn arrivals(arrivals: &Arrivals) -> Value {
+    match arrivals {
+        Arrivals::Poisson { levels } => {
+            let level = |level: &Level| {
+                let lasts_ns = Some(level.lasts_ns).filter(|&ns| ns != u64::MAX);
+                json!({ "per_s": level.per_1000_min as f64 / 60_000.0, "lasts_ns": lasts_ns })
+            };
+            json!({ "levels": levels.iter().map(level).collect::<Vec<_>>() })
+        }
+        Arrivals::Repeat { gap, count } => json!({ "gap_ns": span(*gap), "count": count }),
     }
 }
 
@@ -251,6 +321,7 @@ fn span(span: Span) -> Value {
     match span {
         Span::Fixed(ns) => json!(ns),
         Span::Uniform { lo_ns, hi_ns } => json!({ "uniform_ns": [lo_ns, hi_ns] }),
+        Span::Exponential { mean_ns } => json!({ "exponential_mean_ns": mean_ns }),
     }
 }
 

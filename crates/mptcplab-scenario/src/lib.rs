@@ -7,16 +7,21 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod changes;
+mod choice;
 mod describe;
 mod document;
 mod error;
 mod expand;
+mod files;
 mod format;
 mod json;
+mod locate;
 mod mahimahi;
 mod model;
 mod overrides;
 mod resolve;
+mod scheduler;
 mod schema;
 mod spec;
 mod table;
@@ -29,6 +34,8 @@ pub use document::format_doc;
 pub use error::{Diagnostic, Error, Origin};
 pub use expand::{load, parse};
 pub use json::{sweep_json, to_json};
+pub use locate::refusal;
 pub use model::*;
 pub use overrides::Overrides;
 pub use schema::json_schema;
+pub use units::{duration_ns, rate_bps};

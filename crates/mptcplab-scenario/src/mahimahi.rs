@@ -1,72 +1,18 @@
 //! Mahimahi packet-delivery traces: one time in milliseconds per line, each letting one MTU leave.
 
-use crate::table::{Item, Res};
 use mptcplab_link::DeliveryTrace;
-use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Bytes per opportunity, as mm-link counts.
 pub(crate) const MTU_BYTES: u64 = 1504;
-/// Larger files are refused.
-const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Times beyond this (30 days) would overflow nothing but make no sense.
 const MAX_MS: u64 = 30 * 24 * 3_600_000;
 
-/// Trace files by name, each read once for a whole sweep.
-pub(crate) struct Traces<'a> {
-    base_dir: Option<&'a Path>,
-    loaded: BTreeMap<String, DeliveryTrace>,
-}
-
-impl<'a> Traces<'a> {
-    pub(crate) fn new(base_dir: Option<&'a Path>) -> Self {
-        Self {
-            base_dir,
-            loaded: BTreeMap::new(),
-        }
-    }
-
-    pub(crate) fn load(&mut self, item: &Item<'_>) -> Res<DeliveryTrace> {
-        let name = item.text()?;
-        if let Some(trace) = self.loaded.get(name) {
-            return Ok(trace.clone());
-        }
-        let Some(base_dir) = self.base_dir else {
-            return Err(item
-                .error(format!(
-                    "{} cannot be read: the scenario is not in a file",
-                    item.value.quoted()
-                ))
-                .hint("trace files are found relative to the scenario file"));
-        };
-        let path = base_dir.join(name);
-        let text = read(&path).map_err(|why| {
-            item.error(format!(
-                "{} cannot be read: {}: {why}",
-                item.value.quoted(),
-                path.display()
-            ))
-            .hint("the path is relative to the scenario file")
-        })?;
-        let trace = parse(name, &text).map_err(|(line, why)| {
-            item.error(format!("{} is not a Mahimahi trace: {}:{line}: {why}", item.value.quoted(), path.display()))
-                .hint("each line is a time in whole milliseconds, none before the line above, the last above 0")
-        })?;
-        self.loaded.insert(name.to_string(), trace.clone());
-        Ok(trace)
-    }
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(format!("{size} bytes are too many"));
-    }
-    std::fs::read_to_string(path).map_err(|e| e.to_string())
-}
+/// What the file has to look like.
+pub(crate) const HINT: &str =
+    "each line is a time in whole milliseconds, none before the line above, the last above 0";
 
 /// The trace, or the line (from 1) that is wrong and why.
-fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, String)> {
+pub(crate) fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, String)> {
     let mut opportunities = Vec::new();
     let mut last_ms = 0;
     for (i, line) in text.lines().enumerate() {

@@ -123,7 +123,7 @@ pub struct Link {
     pub config: LinkConfig,
 }
 
-/// A flow: one TCP connection, one MPTCP connection or one UDP stream.
+/// A flow: one TCP connection, one MPTCP connection, one SCTP association or one UDP stream.
 #[derive(Debug, Clone)]
 pub struct Flow {
     /// Name in the file.
@@ -137,10 +137,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// The subflows; none for UDP.
+    /// The subflows, or an SCTP association's destinations; none for UDP.
     pub fn subflows(&self) -> &[Subflow] {
         match &self.transport {
             Transport::Tcp(tcp) => &tcp.subflows,
+            Transport::Sctp(sctp) => &sctp.destinations,
             Transport::Udp(_) => &[],
         }
     }
@@ -165,6 +166,8 @@ pub enum StartTime {
 pub enum Transport {
     /// TCP or MPTCP.
     Tcp(TcpFlow),
+    /// One SCTP association that sends over all its paths at once.
+    Sctp(SctpFlow),
     /// Constant-rate (or on/off) UDP, no feedback.
     Udp(UdpFlow),
 }
@@ -176,8 +179,8 @@ pub struct TcpFlow {
     pub mptcp: bool,
     /// Congestion control: name in the algorithm registry, and parameters as written (name, value).
     pub cc: CcChoice,
-    /// Packet scheduler (MPTCP only).
-    pub scheduler: Scheduler,
+    /// Packet scheduler (MPTCP only); `None`: the file names none, and each engine takes its own default.
+    pub scheduler: Option<Scheduler>,
     /// Subflows in opening order; the first one opens the connection.
     pub subflows: Vec<Subflow>,
     /// What the application does.
@@ -190,25 +193,43 @@ pub struct TcpFlow {
     pub options: TcpOptions,
 }
 
+/// The transport of [`SctpFlow`] in scenario files, and its congestion control in traces.
+pub const CMT_SCTP: &str = "cmt-sctp";
+
+/// SCTP with concurrent multipath transfer (CMT-SCTP).
+#[derive(Debug, Clone)]
+pub struct SctpFlow {
+    /// One destination per path; start, stop and backup are never set. The association is set up over the first.
+    pub destinations: Vec<Subflow>,
+    /// What the application does: bulk or a fixed size.
+    pub traffic: Traffic,
+    /// Receive buffer of the association; never auto-tuned.
+    pub rcv_buffer: RcvBuffer,
+    /// Payload bytes of a full DATA chunk, one per packet (1452 by default).
+    pub mss_bytes: u32,
+}
+
 /// A congestion control with parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CcChoice {
-    /// Name of the algorithm (file stem).
+    /// Name of the algorithm (file stem), or [`KERNEL_CC`] and the name of one of the kernel's own.
     pub name: String,
     /// Parameter values, checked against the algorithm's declaration; enumerated values already as integers.
     pub params: Vec<(String, u64)>,
 }
 
-/// Packet schedulers of this version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheduler {
-    /// Lowest smoothed RTT first.
-    MinRtt,
-    /// Round robin over subflows with room.
-    RoundRobin,
-    /// Upstream Linux: least queued time at the pacing rate ("linger").
-    Linger,
+/// Before the name of a congestion control that belongs to the kernel, which only the kernel engine can run.
+pub const KERNEL_CC: &str = "kernel:";
+
+impl CcChoice {
+    /// The name in the kernel if this is one of the kernel's own algorithms.
+    pub fn kernel_name(&self) -> Option<&str> {
+        self.name.strip_prefix(KERNEL_CC)
+    }
 }
+
+/// A packet scheduler with its parameters, and which one by itself.
+pub use mptcplab_sched::{Choice as Scheduler, Kind as SchedulerKind};
 
 /// One subflow.
 #[derive(Debug, Clone)]
@@ -225,10 +246,21 @@ pub struct Subflow {
     pub stop_ns: Option<u64>,
     /// Used only when no regular subflow is usable (B bit).
     pub backup: bool,
+    /// Changes of `backup` in time order (MP_PRIO).
+    pub priorities: Vec<PriorityChange>,
+}
+
+/// A subflow becomes a backup or a regular one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriorityChange {
+    /// When.
+    pub at_ns: u64,
+    /// What it is from then on.
+    pub backup: bool,
 }
 
 /// What the sending application does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Traffic {
     /// Always has data.
     Bulk,
@@ -244,9 +276,91 @@ pub enum Traffic {
         /// Length of a silent period.
         off: Span,
     },
+    /// Transfers, each over a connection of its own.
+    Transfers(Transfers),
+    /// Video in chunks whose encoding follows the measured throughput, over one connection.
+    Video(Video),
 }
 
-/// A time span, fixed or uniform.
+/// Transfers of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transfers {
+    /// How large they are.
+    pub size: SizeLaw,
+    /// When they begin.
+    pub arrivals: Arrivals,
+}
+
+/// The law of a size; random ones are drawn from the flow's stream and are a byte at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SizeLaw {
+    /// Always this many bytes.
+    Fixed {
+        /// Application bytes.
+        bytes: u64,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean before the cut.
+        mean_bytes: u64,
+        /// Larger ones are cut to this.
+        max_bytes: u64,
+    },
+    /// Pareto: P(size > x) = (min / x)^shape from `min` = mean (shape - 1) / shape on.
+    Pareto {
+        /// Mean before the cut.
+        mean_bytes: u64,
+        /// Exponent of the tail, above 1.
+        shape: f64,
+        /// Larger ones are cut to this.
+        max_bytes: u64,
+    },
+}
+
+/// When transfers begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arrivals {
+    /// A Poisson process, whatever became of earlier transfers.
+    Poisson {
+        /// Its rate over time, from the flow's start on and repeated.
+        levels: Vec<Level>,
+    },
+    /// One after the other: the first at the flow's start, the next so long after the one before was complete.
+    Repeat {
+        /// Pause in between.
+        gap: Span,
+        /// How many; `None`: until the flow stops.
+        count: Option<u64>,
+    },
+}
+
+/// A level of a Poisson process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Arrivals in 1000 minutes.
+    pub per_1000_min: u64,
+    /// How long it lasts; `u64::MAX` for ever.
+    pub lasts_ns: u64,
+}
+
+/// Adaptive video, `dash(B)` of spec/scenarios.md App. B.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Video {
+    /// Rates at which every chunk is encoded, in bit/s, lowest first.
+    pub ladder_bps: Vec<u64>,
+    /// Playing time of a chunk.
+    pub chunk_ns: u64,
+    /// The next chunk is asked for when the buffer has room for it.
+    pub buffer_ns: u64,
+    /// Share of the estimated throughput that the encoding may need.
+    pub safety: f64,
+    /// Weight of the newest chunk in the estimate.
+    pub weight: f64,
+    /// The estimate before the first chunk, in bit/s.
+    pub first_estimate_bps: u64,
+}
+
+/// A time span, fixed or random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// Always this long.
@@ -257,6 +371,11 @@ pub enum Span {
         lo_ns: u64,
         /// Longest.
         hi_ns: u64,
+    },
+    /// Exponential, drawn from the flow's stream.
+    Exponential {
+        /// Mean.
+        mean_ns: u64,
     },
 }
 
@@ -283,16 +402,48 @@ pub struct TcpOptions {
     pub initial_ssthresh_pkts: Option<u32>,
     /// Negotiate ECN (off).
     pub ecn: bool,
+    /// How losses are found and repaired (SACK).
+    pub recovery: LossRecovery,
     /// Pace at Linux' default gains even if the algorithm does not ask for it (off).
     pub pacing: bool,
     /// Reduce cwnd after an idle period of an RTO (on, RFC 2861).
     pub slow_start_after_idle: bool,
     /// Send data of a subflow that timed out again on another one (on; MPTCP only).
     pub reinject: bool,
+    /// Timeouts in a row after which a subflow is set aside (MPTCP only); `None`: each engine's own number.
+    pub stale_after: Option<u32>,
     /// Upper bound of the random delay before each packet sent, order kept; breaks phase locking (0).
     pub send_jitter_ns: u64,
     /// Largest window in packets (unbounded).
     pub cwnd_clamp_pkts: Option<u32>,
+}
+
+/// How a sender finds and repairs losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// As Linux: SACK, RACK, tail loss probes, proportional rate reduction, F-RTO, undo.
+    Sack,
+    /// Fast retransmit, then slow start from a window of 1 (Jacobson 1988).
+    Tahoe,
+    /// Fast recovery, which the first new ACK ends (RFC 5681).
+    Reno,
+    /// Fast recovery until all that was in flight is acknowledged (RFC 6582).
+    NewReno,
+}
+
+impl LossRecovery {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Sack, Self::Tahoe, Self::Reno, Self::NewReno];
+
+    /// Its name in scenario files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sack => "sack",
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
+            Self::NewReno => "newreno",
+        }
+    }
 }
 
 /// UDP stream.

@@ -6,7 +6,8 @@ use crate::table::join;
 use crate::value::{Entry, Kind, Value, parse_override};
 
 /// Changes to a scenario. Each is checked like the file itself; errors say "command line".
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Overrides {
     /// `cc` of the scenario; several make an axis. `name(parameter=value)` sets parameters.
     pub cc: Option<Vec<String>>,
@@ -20,6 +21,16 @@ pub struct Overrides {
     pub duration: Option<String>,
     /// Any key by its path, and its value: TOML, or text without quotes (`links.B1.queue`, `1 BDP`).
     pub set: Vec<(String, String)>,
+}
+
+impl Overrides {
+    /// From a JSON object of what is changed and nothing else: `{"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}`.
+    ///
+    /// # Errors
+    /// What is wrong with the text, for people.
+    pub fn from_json(json: &str) -> Result<Self, String> {
+        serde_json::from_str(json).map_err(|error| format!("overrides: {error}: {json}"))
+    }
 }
 
 /// Applies the overrides; a key that is not there yet is added to its table.

@@ -3,9 +3,11 @@
 
 mod flow;
 mod link;
+mod mesh;
 mod path;
+mod traffic;
 
-use crate::mahimahi::Traces;
+use crate::files::Files;
 use crate::model::{Profile, Run};
 use crate::spec::{FLOW, SCENARIO, TCP};
 use crate::table::{Item, Res, Table};
@@ -13,7 +15,7 @@ use crate::value::Value;
 pub(crate) use link::Network;
 
 /// Resolves a document without axes. `id`, `rep` and `axes` are left for the caller.
-pub(crate) fn run(root: &Value, traces: &mut Traces<'_>) -> Res<Run> {
+pub(crate) fn run(root: &Value, files: &mut Files<'_>) -> Res<Run> {
     let entries = root.as_table().unwrap_or_default();
     let top = Table {
         spec: &SCENARIO,
@@ -40,7 +42,7 @@ pub(crate) fn run(root: &Value, traces: &mut Traces<'_>) -> Res<Run> {
             .error(message)
             .hint("shorten warmup or lengthen duration; metrics use what lies between"));
     }
-    let mut network = link::network(&top, traces)?;
+    let mut network = link::network(&top, files)?;
     let flows = flow::flows(&top, &network, duration_ns)?;
     link::resolve_queues(&mut network, &flows)?;
     Ok(Run {

@@ -56,7 +56,7 @@ fn field(field: &'static Field) -> Value {
 fn default(ty: &Type, text: &str) -> Value {
     match ty {
         // Declared defaults of these kinds are TOML literals, which are JSON too.
-        Type::Bool | Type::Int { .. } | Type::Fraction => {
+        Type::Bool | Type::Int { .. } | Type::Fraction | Type::Number { .. } => {
             serde_json::from_str(text).unwrap_or(Value::Null)
         }
         _ => json!(text),
@@ -70,7 +70,13 @@ fn value(ty: &'static Type) -> Value {
         Type::Bool => json!({ "type": "boolean" }),
         Type::Int { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Type::Fraction => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        Type::Number { above, most } => {
+            json!({ "type": "number", "exclusiveMinimum": above, "maximum": most })
+        }
         Type::Quantity(quantity) => self::quantity(*quantity),
+        Type::Quantities(quantity) => {
+            json!({ "type": "array", "items": self::quantity(*quantity), "minItems": 1 })
+        }
         Type::Choice(words) => {
             json!({ "enum": words.iter().map(|(word, _)| *word).collect::<Vec<_>>() })
         }
@@ -85,6 +91,7 @@ fn value(ty: &'static Type) -> Value {
             "minProperties": 1,
         }),
         Type::Algorithm => algorithm(),
+        Type::Scheduler => scheduler(),
         Type::OneOf(types) => json!({ "anyOf": types.iter().map(value).collect::<Vec<_>>() }),
     }
 }
@@ -102,14 +109,28 @@ fn names() -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
 }
 
-/// A known name, a name with parameters in brackets, or a table that has the algorithm's own parameters.
+/// An algorithm of this build, or a name of the kernel's own.
 fn algorithm() -> Value {
     let all = mptcplab_cc::algorithms();
-    let names: Vec<&str> = all.iter().map(|a| a.name()).collect();
-    let tables = all.iter().map(|algorithm| {
+    let kernels = json!({ "type": "string", "pattern": "^kernel:[a-z0-9_-]{1,15}$" });
+    choice(all.iter().map(|a| (a.name(), a.params())), Some(kernels))
+}
+
+fn scheduler() -> Value {
+    let all = mptcplab_sched::declarations();
+    choice(all.iter().map(|d| (d.name, d.params.as_slice())), None)
+}
+
+/// A known name, a name with parameters in brackets, `more`, or a table that has the named one's own parameters.
+fn choice<'a>(
+    all: impl Iterator<Item = (&'a str, &'a [mptcplab_cc::ParamSpec])> + Clone,
+    more: Option<Value>,
+) -> Value {
+    let names: Vec<&str> = all.clone().map(|(name, _)| name).collect();
+    let tables = all.map(|(name, params)| {
         let mut properties = Map::new();
-        properties.insert("name".into(), json!({ "const": algorithm.name() }));
-        for spec in algorithm.params() {
+        properties.insert("name".into(), json!({ "const": name }));
+        for spec in params {
             properties.insert(spec.name.into(), parameter(spec));
         }
         json!({ "type": "object", "properties": properties, "required": ["name"], "additionalProperties": false })
@@ -119,13 +140,19 @@ fn algorithm() -> Value {
         json!({ "enum": names }),
         json!({ "type": "string", "pattern": call }),
     ];
-    json!({ "anyOf": words.into_iter().chain(tables).collect::<Vec<_>>() })
+    let all = words.into_iter().chain(more).chain(tables);
+    json!({ "anyOf": all.collect::<Vec<_>>() })
 }
 
 fn parameter(spec: &mptcplab_cc::ParamSpec) -> Value {
-    let one = match spec.values.as_slice() {
-        [] => json!({ "type": ["number", "string"] }),
-        names => json!({ "enum": names.iter().map(|(name, _)| *name).collect::<Vec<_>>() }),
+    let names: Vec<&str> = spec.values.iter().map(|(name, _)| *name).collect();
+    let number = json!({ "type": ["number", "string"] });
+    let one = match (names.as_slice(), spec.has_numbers()) {
+        ([], _) => number,
+        // Truth values may be written as such.
+        (["false", "true"], false) => json!({ "enum": [false, true, "false", "true"] }),
+        (names, false) => json!({ "enum": names }),
+        (names, true) => json!({ "anyOf": [{ "enum": names }, number] }),
     };
     json!({
         "description": spec.doc,

@@ -6,7 +6,8 @@ mod scenario;
 
 use crate::units::{self, Dimension, UnitError};
 pub(crate) use flow::{
-    DEFAULT_UDP_PACKET_BYTES, FLOW, SUBFLOW, TCP, TCP_FIELDS, TRAFFIC, UDP_FIELDS,
+    ARRIVAL_LEVELS, DEFAULT_UDP_PACKET_BYTES, FLOW, LEVEL, PRIORITY, SCTP_KEYS, SIZE_LAW, SUBFLOW,
+    TCP, TCP_FIELDS, TRAFFIC, UDP_FIELDS, VIDEO, VIDEO_LADDER_BPS,
 };
 pub(crate) use link::{
     AQM, CHANGE, CODEL_FIELDS, DEFAULT_OVERHEAD_BYTES, FQ_FIELDS, GILBERT_ELLIOTT, LINK,
@@ -68,11 +69,18 @@ pub(crate) enum Type {
     },
     /// A plain number in (0, 1].
     Fraction,
+    /// A plain number above `above`, at most `most`.
+    Number {
+        above: f64,
+        most: f64,
+    },
     Quantity(Quantity),
     /// One of these words; each with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
     /// A list of names.
     Names,
+    /// A list of quantities of one kind.
+    Quantities(Quantity),
     /// A list of paths; a path is a list of link names.
     Paths,
     Table(&'static TableSpec),
@@ -82,6 +90,8 @@ pub(crate) enum Type {
     Map(&'static TableSpec),
     /// An algorithm: its name, or a table of `name` and parameters.
     Algorithm,
+    /// A packet scheduler, written the same way.
+    Scheduler,
     OneOf(&'static [Self]),
 }
 
@@ -92,6 +102,8 @@ pub(crate) enum Quantity {
     Percent,
     Queue,
     Span,
+    /// A span that may be exponential.
+    Period,
 }
 
 impl Quantity {
@@ -101,6 +113,7 @@ impl Quantity {
             Self::Percent => "a percentage",
             Self::Queue => "a queue size",
             Self::Span => "a duration or a random span",
+            Self::Period => "a duration or a random period",
         }
     }
 
@@ -110,6 +123,11 @@ impl Quantity {
             Self::Percent => format!("\"{}\"", units::PERCENT_EXAMPLE),
             Self::Queue => units::QUEUE_EXAMPLES.to_string(),
             Self::Span => format!("\"1 s\" or \"{}\"", units::UNIFORM_EXAMPLE),
+            Self::Period => format!(
+                "\"1 s\", \"{}\" or \"{}\"",
+                units::UNIFORM_EXAMPLE,
+                units::EXPONENTIAL_EXAMPLE
+            ),
         }
     }
 
@@ -118,7 +136,7 @@ impl Quantity {
         match self {
             Self::Plain(d) => format!("\"{}\"", d.with_unit(number)),
             Self::Percent => format!("\"{}\"", units::percent_for_bare_number(number)),
-            Self::Queue | Self::Span => self.examples(),
+            Self::Queue | Self::Span | Self::Period => self.examples(),
         }
     }
 
@@ -128,6 +146,7 @@ impl Quantity {
             Self::Percent => units::percent(text).map(drop),
             Self::Queue => units::queue(text).map(drop),
             Self::Span => units::span(text).map(drop),
+            Self::Period => units::period(text).map(drop),
         }
     }
 
@@ -137,6 +156,7 @@ impl Quantity {
             Self::Percent => units::percent_pattern(),
             Self::Queue => units::queue_pattern(),
             Self::Span => units::span_pattern(),
+            Self::Period => units::period_pattern(),
         }
     }
 }
@@ -148,6 +168,8 @@ const SIZE: Type = Type::Quantity(Quantity::Plain(&units::SIZE));
 const PACKETS: Type = Type::Quantity(Quantity::Plain(&units::PACKETS));
 const PERCENT: Type = Type::Quantity(Quantity::Percent);
 const SPAN: Type = Type::Quantity(Quantity::Span);
+const PERIOD: Type = Type::Quantity(Quantity::Period);
+const ARRIVALS: Type = Type::Quantity(Quantity::Plain(&units::ARRIVALS));
 
 /// A key whose value may be a sweep axis.
 const fn field(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
@@ -173,12 +195,3 @@ const fn fixed(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Fi
 
 /// Copies of a link or flow made by `count`.
 const MAX_COPIES: u64 = 10_000;
-
-const SCHEDULERS: Type = Type::Choice(&[
-    ("minrtt", "lowest smoothed RTT first"),
-    ("roundrobin", "one packet on each subflow in turn"),
-    (
-        "linger",
-        "upstream Linux: the subflow whose queued data leave first",
-    ),
-]);

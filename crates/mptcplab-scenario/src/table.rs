@@ -1,6 +1,7 @@
 //! Typed access to a table of the document. Defaults come from the declarations in `spec`.
 
 use crate::error::{Diagnostic, Origin};
+use crate::model::Span;
 use crate::spec::{Field, Need, TableSpec, Type};
 use crate::units::{self, Dimension, UnitError};
 use crate::value::{Entry, Kind, Value};
@@ -107,6 +108,24 @@ impl<'a> Item<'a> {
             Kind::Int(Some(1), _) => Ok(1.0),
             _ => Err(self.error(format!("{} is not a number", self.value.quoted()))),
         }
+    }
+
+    /// A plain number, whole or not.
+    pub(crate) fn number(&self) -> Res<f64> {
+        match &self.value.kind {
+            Kind::Float(f, _) => Ok(*f),
+            Kind::Int(Some(i), _) => Ok(*i as f64),
+            _ => Err(self.error(format!("{} is not a number", self.value.quoted()))),
+        }
+    }
+
+    pub(crate) fn arrivals(&self) -> Res<u64> {
+        self.dimension(&units::ARRIVALS)
+    }
+
+    /// A span that may be exponential.
+    pub(crate) fn period(&self) -> Res<Span> {
+        units::period(self.text()?).map_err(|e| self.unit_error(e))
     }
 
     pub(crate) fn duration(&self) -> Res<u64> {
@@ -218,7 +237,7 @@ fn default_value(field: &Field) -> Option<Value> {
     let kind = match field.ty {
         Type::Bool => Kind::Bool(text == "true"),
         Type::Int { .. } => Kind::Int(text.parse().ok(), text.into()),
-        Type::Fraction => Kind::Float(text.parse().ok()?, text.into()),
+        Type::Fraction | Type::Number { .. } => Kind::Float(text.parse().ok()?, text.into()),
         _ => Kind::Text(text.into()),
     };
     Some(Value {
@@ -235,13 +254,16 @@ pub(crate) fn example(ty: &Type) -> String {
         Type::Bool => "true".into(),
         Type::Int { min, .. } => min.max(&1).to_string(),
         Type::Fraction => "0.002".into(),
+        Type::Number { most, .. } => format!("{most:.1}"),
         Type::Quantity(q) => q.examples(),
         Type::Choice(words) => words
             .first()
             .map_or(String::new(), |(w, _)| format!("\"{w}\"")),
         Type::Names => "[\"name\", \"name\"]".into(),
+        Type::Quantities(q) => format!("[{}]", q.examples()),
         Type::Paths => "[[\"link\", \"link\"], [\"link\"]]".into(),
         Type::Algorithm => "\"reno\"".into(),
+        Type::Scheduler => "\"minrtt\"".into(),
         Type::Table(_) | Type::Map(_) => "{ ... }".into(),
         Type::Tables(_) => "[{ ... }]".into(),
         Type::OneOf(types) => types.first().map_or(String::new(), example),

@@ -3,6 +3,7 @@
 //! SI case rules: `Mbit/s` is 10^6 bit/s, `MB/s` is 10^6 byte/s, `MiB` is 2^20 byte. There is one spelling of each
 //! unit; every other one is refused with the right one.
 
+use crate::model::Span;
 use mptcplab_link::QueueLimit;
 
 /// Why a text is not the quantity it should be.
@@ -156,6 +157,44 @@ pub(crate) static PACKETS: Dimension = Dimension {
     max: 100_000_000,
     range: "1 to 100000000 packets",
 };
+
+/// Rates of a random process, in arrivals in 1000 minutes: whole for any decimal rate per second or minute.
+pub(crate) static ARRIVALS: Dimension = Dimension {
+    what: "a rate of arrivals",
+    example: "10 / s",
+    units: &[("/ s", 60_000), ("/ min", 1_000)],
+    misspelt: &[
+        ("/s", "/ s"),
+        ("/sec", "/ s"),
+        ("/ sec", "/ s"),
+        ("per s", "/ s"),
+        ("per second", "/ s"),
+        ("Hz", "/ s"),
+        ("/min", "/ min"),
+        ("/ minute", "/ min"),
+        ("per min", "/ min"),
+    ],
+    base: "arrivals in 1000 minutes",
+    min: 0,
+    max: 6_000_000_000,
+    range: "at most 100000 / s",
+};
+
+/// A rate as scenarios write it (`100 Mbit/s`), in bit/s. The error is one sentence, with what to write instead.
+pub fn rate_bps(text: &str) -> Result<u64, String> {
+    RATE.parse(text).map_err(UnitError::sentence)
+}
+
+/// A duration as scenarios write it (`50 ms`), in nanoseconds. The error is one sentence, with what to write instead.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
+    DURATION.parse(text).map_err(UnitError::sentence)
+}
+
+impl UnitError {
+    fn sentence(self) -> String {
+        format!("{} ({})", self.message, self.hint)
+    }
+}
 
 impl Dimension {
     /// The value in the base unit.
@@ -431,6 +470,36 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
             hint: format!("write \"{UNIFORM_EXAMPLE}\""),
         }),
     }
+}
+
+/// How an exponential span is written.
+pub(crate) const EXPONENTIAL_EXAMPLE: &str = "exponential(100 ms)";
+
+/// A span that may also be exponential, by its mean.
+pub(crate) fn period(text: &str) -> Result<Span, UnitError> {
+    let Some(inside) = text.strip_prefix("exponential") else {
+        return span(text).map(|(lo_ns, hi_ns)| match lo_ns == hi_ns {
+            true => Span::Fixed(lo_ns),
+            false => Span::Uniform { lo_ns, hi_ns },
+        });
+    };
+    let mean = inside
+        .trim()
+        .strip_prefix('(')
+        .and_then(|s| s.strip_suffix(')'))
+        .ok_or_else(|| UnitError {
+            message: format!("\"{}\" is not a random span", crate::value::shorten(text)),
+            hint: format!("write \"{EXPONENTIAL_EXAMPLE}\""),
+        })?;
+    DURATION
+        .parse(mean.trim())
+        .map(|mean_ns| Span::Exponential { mean_ns })
+}
+
+/// Regular expression of [`period`].
+pub(crate) fn period_pattern() -> String {
+    let (span, one) = (span_pattern(), DURATION.pattern());
+    format!(r"({span}|exponential ?\( ?{one} ?\))")
 }
 
 /// Regular expression of [`span`].

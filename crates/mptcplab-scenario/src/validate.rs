@@ -2,6 +2,7 @@
 
 use crate::algorithm;
 use crate::error::{Diagnostic, nearest, suggest};
+use crate::scheduler;
 use crate::spec::{Field, Need, SCENARIO, TableSpec, Type};
 use crate::table::{Item, Table, example, join};
 use crate::value::{Entry, Kind, Value};
@@ -137,7 +138,8 @@ impl Validator {
                 Ok(items) => items.iter().for_each(|item| self.in_table(spec, item)),
                 Err(_) => self.errors.push(mismatch(ty, item)),
             },
-            Type::Algorithm => self.algorithm(item),
+            Type::Algorithm => self.choice(item, |item| algorithm::resolve(item).err()),
+            Type::Scheduler => self.choice(item, |item| scheduler::resolve(item).err()),
             Type::OneOf(types) => self.one_of(types, ty, item),
             _ => self.errors.extend(scalar(ty, item).err()),
         }
@@ -180,21 +182,28 @@ impl Validator {
         }
     }
 
-    fn algorithm(&mut self, item: &Item<'_>) {
+    /// `wrong` asks the registry about a choice without axes.
+    fn choice(&mut self, item: &Item<'_>, wrong: fn(&Item<'_>) -> Option<Diagnostic>) {
         if let Some(entries) = item.value.as_table() {
             // A parameter may be an axis; the registry is asked about each value on its own.
             for entry in entries.iter().filter(|e| e.key != "name") {
                 if let Some(values) = entry.value.as_list() {
                     let parameter = self::item(&item.path, entry);
-                    self.parameter_axis(item, &parameter, values);
+                    self.parameter_axis(item, &parameter, values, wrong);
                     return;
                 }
             }
         }
-        self.errors.extend(algorithm::resolve(item).err());
+        self.errors.extend(wrong(item));
     }
 
-    fn parameter_axis(&mut self, whole: &Item<'_>, parameter: &Item<'_>, values: &[Value]) {
+    fn parameter_axis(
+        &mut self,
+        whole: &Item<'_>,
+        parameter: &Item<'_>,
+        values: &[Value],
+        wrong: fn(&Item<'_>) -> Option<Diagnostic>,
+    ) {
         // Any scalar passes here: the substitution below checks the value against the algorithm's declaration.
         let before = self.errors.len();
         self.axis(&Type::OneOf(&[]), parameter, values);
@@ -207,7 +216,7 @@ impl Validator {
             if let Some(slot) = substituted.value.to_mut().child_mut(key) {
                 *slot = value.clone();
             }
-            self.algorithm(&substituted);
+            self.choice(&substituted, wrong);
         }
     }
 
@@ -250,7 +259,10 @@ fn item<'a>(path: &str, entry: &'a Entry) -> Item<'a> {
 }
 
 fn takes_list(ty: &Type) -> bool {
-    matches!(ty, Type::Names | Type::Paths | Type::Tables(_))
+    matches!(
+        ty,
+        Type::Names | Type::Quantities(_) | Type::Paths | Type::Tables(_)
+    )
 }
 
 fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
@@ -332,6 +344,20 @@ fn scalar(ty: &Type, item: &Item<'_>) -> Result<(), Diagnostic> {
                 .error(format!("{} is out of range", item.value.quoted()))
                 .hint("more than 0, at most 1")),
         },
+        (Type::Number { above, most }, Kind::Float(..) | Kind::Int(..)) => match item.number() {
+            Ok(f) if f > *above && f <= *most => Ok(()),
+            _ => Err(item
+                .error(format!("{} is out of range", item.value.quoted()))
+                .hint(format!("more than {above}, at most {most}"))),
+        },
+        (Type::Quantities(quantity), Kind::List(values)) => values.iter().try_for_each(|value| {
+            let element = Item {
+                value: Cow::Borrowed(value),
+                key_origin: value.origin,
+                path: item.path.clone(),
+            };
+            scalar(&Type::Quantity(*quantity), &element)
+        }),
         (Type::Quantity(quantity), Kind::Text(text)) => {
             quantity
                 .check(text)
@@ -405,14 +431,16 @@ fn mismatch(ty: &Type, item: &Item<'_>) -> Diagnostic {
         Type::Name => "a name in quotes",
         Type::Bool => "true or false",
         Type::Int { .. } => "a whole number",
-        Type::Fraction => "a number",
+        Type::Fraction | Type::Number { .. } => "a number",
         Type::Quantity(quantity) => quantity.what(),
         Type::Choice(_) => "one of the choices",
         Type::Names => "a list of names",
+        Type::Quantities(_) => "a list",
         Type::Paths => "a list of paths",
         Type::Table(_) | Type::Map(_) => "a table",
         Type::Tables(_) => "a list of tables",
         Type::Algorithm => "an algorithm",
+        Type::Scheduler => "a scheduler",
         Type::OneOf(_) => "a value of the right kind",
     };
     let hint = match ty {

@@ -126,7 +126,7 @@ e2    R2    D   1 Gbit/s   2 ms   1982 packets  1000 packets  0 %
 e2~   D     R2  1 Gbit/s   2 ms   1982 packets  1000 packets  0 %
 
 flow  subflow  path     base RTT  what
-mp    sf1      B1 > e1  14 ms     MPTCP cubic minrtt, bulk
+mp    sf1      B1 > e1  14 ms     MPTCP cubic, bulk
       sf2      B2 > e2  24 ms
 ";
     assert!(text.ends_with(expected), "{text}");

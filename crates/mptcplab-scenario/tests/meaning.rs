@@ -2,8 +2,9 @@
 
 use mptcplab_link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
-    CcChoice, Flow, Overrides, Profile, RcvBuffer, Run, Scheduler, Span, StartTime, Sweep, TcpFlow,
-    TcpOptions, Traffic, Transport, UdpFlow, describe, parse, sweep_json, to_json,
+    Arrivals, CcChoice, Flow, Level, LossRecovery, Overrides, Profile, RcvBuffer, Run, Scheduler,
+    SchedulerKind, SizeLaw, Span, StartTime, Sweep, TcpFlow, TcpOptions, Traffic, Transfers,
+    Transport, UdpFlow, Video, describe, parse, sweep_json, to_json,
 };
 
 const MS: u64 = 1_000_000;
@@ -33,14 +34,14 @@ fn one(link: &str, flow: &str) -> Run {
 fn tcp(flow: &Flow) -> &TcpFlow {
     match &flow.transport {
         Transport::Tcp(tcp) => tcp,
-        Transport::Udp(_) => panic!("{} is UDP", flow.name),
+        Transport::Sctp(_) | Transport::Udp(_) => panic!("{} is not TCP", flow.name),
     }
 }
 
 fn udp(flow: &Flow) -> &UdpFlow {
     match &flow.transport {
         Transport::Udp(udp) => udp,
-        Transport::Tcp(_) => panic!("{} is TCP", flow.name),
+        Transport::Tcp(_) | Transport::Sctp(_) => panic!("{} is not UDP", flow.name),
     }
 }
 
@@ -83,20 +84,22 @@ fn what_is_not_written_follows_linux_and_the_spec() {
     assert_eq!((flow.start, flow.stop_ns), (StartTime::At(0), None));
     let flow = tcp(flow);
     assert_eq!(
-        (flow.mptcp, flow.mss_bytes, flow.traffic),
+        (flow.mptcp, flow.mss_bytes, flow.traffic.clone()),
         (false, 1448, Traffic::Bulk)
     );
     assert_eq!(
         (flow.rcv_buffer, flow.scheduler),
-        (RcvBuffer::Unlimited, Scheduler::MinRtt)
+        (RcvBuffer::Unlimited, None)
     );
     let expected = TcpOptions {
         initial_cwnd_pkts: 10,
         initial_ssthresh_pkts: None,
         ecn: false,
+        recovery: LossRecovery::Sack,
         pacing: false,
         slow_start_after_idle: true,
         reinject: true,
+        stale_after: None,
         send_jitter_ns: 0,
         cwnd_clamp_pkts: None,
     };
@@ -106,10 +109,10 @@ fn what_is_not_written_follows_linux_and_the_spec() {
 #[test]
 fn a_flow_overrules_the_common_tcp_settings() {
     let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nmss = \"1000 bytes\"\npacing = true\ninitial_cwnd = \"4 packets\"\n\
-                rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\n\
+                rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\nrecovery = \"tahoe\"\n\
                 [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
                 [flows.f]\npath = [\"a\"]\ninitial_cwnd = \"6 packets\"\nrcv_buffer = \"90 kB\"\ncwnd_clamp = \"70 packets\"\n\
-                initial_ssthresh = \"50 packets\"\n[flows.g]\npath = [\"a\"]\npacing = false\n";
+                initial_ssthresh = \"50 packets\"\nrecovery = \"newreno\"\n[flows.g]\npath = [\"a\"]\npacing = false\n";
     let run = &sweep(text).runs[0];
     let (f, g) = (tcp(&run.flows[0]), tcp(&run.flows[1]));
     assert_eq!((f.mss_bytes, g.mss_bytes), (1000, 1000));
@@ -132,6 +135,10 @@ fn a_flow_overrules_the_common_tcp_settings() {
         (Some(70), Some(50))
     );
     assert_eq!(g.options.send_jitter_ns, 100_000);
+    assert_eq!(
+        (f.options.recovery, g.options.recovery),
+        (LossRecovery::NewReno, LossRecovery::Tahoe)
+    );
 }
 
 #[test]
@@ -334,7 +341,7 @@ fn each_direction_may_hold_up_packets() {
     assert_eq!(there, reorder(0.02, 5 * MS, 5 * MS));
     assert_eq!(back, reorder(1.0, 0, 3 * MS));
     assert_eq!(other, None);
-    let json = to_json(&run);
+    let json = to_json(&run, Some(SchedulerKind::MinRtt));
     assert_eq!(json["links"][0]["reorder"]["probability"], 0.02);
     assert_eq!(json["links"][1]["reorder"]["max_extra_delay_ns"], 3 * MS);
     assert!(json["links"][2]["reorder"].is_null());
@@ -369,7 +376,10 @@ fn subflows_may_have_their_own_way_back_and_times() {
          start = \"3 s\", stop = \"8 s\", backup = true }]",
     );
     let flow = tcp(&run.flows[0]);
-    assert_eq!((flow.mptcp, flow.scheduler), (true, Scheduler::RoundRobin));
+    assert_eq!(
+        (flow.mptcp, flow.scheduler),
+        (true, Some(Scheduler::new(SchedulerKind::RoundRobin)))
+    );
     let [first, second] = flow.subflows.as_slice() else {
         panic!("two subflows")
     };
@@ -422,6 +432,47 @@ fn transport_follows_the_number_of_paths_unless_said() {
 }
 
 #[test]
+fn an_sctp_association_has_destinations_and_settings_of_its_own() {
+    let text = "transport = \"cmt-sctp\"\nsubflows = [{ name = \"x\", path = [\"a\"] }, { path = [\"b\"] }]";
+    let run = one(
+        "",
+        &format!("{text}\n[tcp]\nmss = \"700 B\"\nrcv_buffer = \"9 kB\""),
+    );
+    let Transport::Sctp(sctp) = &run.flows[0].transport else {
+        panic!("not SCTP");
+    };
+    // [tcp] is of no concern to it.
+    assert_eq!(
+        (sctp.mss_bytes, sctp.rcv_buffer),
+        (1452, RcvBuffer::Unlimited)
+    );
+    assert_eq!(sctp.traffic, Traffic::Bulk);
+    let names: Vec<&str> = run.flows[0]
+        .subflows()
+        .iter()
+        .map(|s| s.name.as_str())
+        .collect();
+    assert_eq!(names, ["x", "sf2"]);
+    let json = to_json(&run, None);
+    let flow = &json["flows"][0];
+    assert_eq!(flow["transport"], "cmt-sctp");
+    assert_eq!(flow["cc"]["text"], "cmt-sctp");
+    assert_eq!(flow["subflows"][1]["base_rtt_ns"], 22 * MS);
+    let own = one(
+        "",
+        "transport = \"cmt-sctp\"\npath = [\"b\"]\nmss = \"1000 B\"\nrcv_buffer = \"64 kB\"\ntraffic = { size = \"3 MB\" }",
+    );
+    let Transport::Sctp(sctp) = &own.flows[0].transport else {
+        panic!("not SCTP");
+    };
+    assert_eq!(
+        (sctp.mss_bytes, sctp.rcv_buffer),
+        (1000, RcvBuffer::Fixed(64_000))
+    );
+    assert_eq!(sctp.traffic, Traffic::Size { bytes: 3_000_000 });
+}
+
+#[test]
 fn traffic_and_times_are_taken_over() {
     let run = one(
         "",
@@ -445,6 +496,13 @@ fn traffic_and_times_are_taken_over() {
         },
     };
     assert_eq!(tcp(&run.flows[0]).traffic, expected);
+    let exponential =
+        "cc = \"reno\"\npath = [\"a\"]\ntraffic = { on = \"exponential(10 ms)\", off = \"7 ms\" }";
+    let expected = Traffic::OnOff {
+        on: Span::Exponential { mean_ns: 10 * MS },
+        off: Span::Fixed(7 * MS),
+    };
+    assert_eq!(tcp(&one("", exponential).flows[0]).traffic, expected);
     let run = one(
         "",
         "cc = \"reno\"\npath = [\"a\"]\ntraffic = { size = \"5 MiB\" }",
@@ -496,13 +554,13 @@ fn copies_are_numbered_and_share_copied_links_in_turn() {
 
 const SWEPT: &str = "duration = \"40 s\"\nrepetitions = 2\nprofile = [\"rfc\", \"linux-pre4\"]\n\
                      [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"12 Mbit/s\"\ndelay = \"7 ms\"\nqueue = [\"1 BDP\", \"50 packets\", \"10 ms\"]\n\
-                     [flows.f]\npath = [\"a\"]\ncc = { name = \"ewtcp\", variant = [\"fair\", \"sqrt\"] }\n";
+                     [flows.f]\npath = [\"a\"]\ncc = { name = \"ewtcp\", weight = [\"fair\", \"sqrt\"] }\n";
 
 #[test]
 fn lists_are_axes_in_file_order_and_repetitions_run_fastest() {
     let sweep = sweep(SWEPT);
     let keys: Vec<_> = sweep.axes.iter().map(|(key, _)| key.as_str()).collect();
-    assert_eq!(keys, ["profile", "links.a.queue", "flows.f.cc.variant"]);
+    assert_eq!(keys, ["profile", "links.a.queue", "flows.f.cc.weight"]);
     assert_eq!(sweep.axes[1].1, ["1 BDP", "50 packets", "10 ms"]);
     assert_eq!(sweep.runs.len(), 2 * 3 * 2 * 2);
     for (i, run) in sweep.runs.iter().enumerate() {
@@ -519,10 +577,10 @@ fn lists_are_axes_in_file_order_and_repetitions_run_fastest() {
             QueueLimit::Bytes(15_000),
         ][i / 4 % 3];
         assert_eq!(run.links[0].config.queue, queue);
-        let variant = u64::from(i / 2 % 2 == 0);
+        let weight = u64::from(i / 2 % 2 == 0);
         let cc = CcChoice {
             name: "ewtcp".into(),
-            params: vec![("variant".into(), variant)],
+            params: vec![("weight".into(), weight)],
         };
         assert_eq!(tcp(&run.flows[0]).cc, cc);
     }
@@ -532,11 +590,11 @@ fn lists_are_axes_in_file_order_and_repetitions_run_fastest() {
 fn an_algorithm_with_parameters_may_be_written_as_a_call() {
     let table = one(
         "",
-        "cc = { name = \"ewtcp\", variant = \"fair\" }\npath = [\"a\"]",
+        "cc = { name = \"ewtcp\", weight = \"fair\" }\npath = [\"a\"]",
     );
-    let call = one("", "cc = \"ewtcp(variant=fair)\"\npath = [\"a\"]");
+    let call = one("", "cc = \"ewtcp(weight=fair)\"\npath = [\"a\"]");
     assert_eq!(tcp(&table.flows[0]).cc, tcp(&call.flows[0]).cc);
-    assert_eq!(tcp(&call.flows[0]).cc.params, [("variant".to_string(), 1)]);
+    assert_eq!(tcp(&call.flows[0]).cc.params, [("weight".to_string(), 1)]);
 }
 
 #[test]
@@ -551,7 +609,7 @@ fn overrides_replace_and_add() {
             ("links.a.queue".into(), "2 BDP".into()),
             ("links.a.loss".into(), "[\"1 %\", \"4 %\"]".into()),
             ("links.a.reverse.rate".into(), "750 kbit/s".into()),
-            ("flows.f.cc".into(), "ewtcp(variant=sqrt)".into()),
+            ("flows.f.cc".into(), "ewtcp(weight=sqrt)".into()),
             ("tcp.pacing".into(), "true".into()),
         ],
     };
@@ -573,14 +631,14 @@ fn overrides_replace_and_add() {
     assert_eq!(run.links[0].config.queue, QueueLimit::Packets(28));
     assert_eq!(run.links[1].config.rate_bps, 750_000);
     assert!(tcp(&run.flows[0]).options.pacing);
-    assert_eq!(tcp(&run.flows[0]).cc.params, [("variant".to_string(), 0)]);
+    assert_eq!(tcp(&run.flows[0]).cc.params, [("weight".to_string(), 0)]);
     assert_eq!(sweep.text, SWEPT);
 }
 
 #[test]
 fn the_record_names_links_and_has_units() {
     let sweep = sweep(SWEPT);
-    let run = to_json(&sweep.runs[5]);
+    let run = to_json(&sweep.runs[5], None);
     assert_eq!(run["run"], 5);
     assert_eq!(run["rep"], 1);
     assert_eq!(run["axes"]["links.a.queue"], "50 packets");
@@ -589,8 +647,100 @@ fn the_record_names_links_and_has_units() {
     assert_eq!(run["links"][1]["from"], "D");
     assert_eq!(run["flows"][0]["subflows"][0]["reverse"][0], "a~");
     assert_eq!(run["flows"][0]["subflows"][0]["base_rtt_ns"], 14_000_000);
-    assert_eq!(run["flows"][0]["cc"]["text"], "ewtcp(variant=fair)");
+    assert_eq!(run["flows"][0]["cc"]["text"], "ewtcp(weight=fair)");
     let all = sweep_json(&sweep);
     assert_eq!(all["combinations"].as_array().map(Vec::len), Some(12));
     assert_eq!(all["combinations"][11]["runs"], serde_json::json!([22, 23]));
+}
+
+#[test]
+fn an_algorithm_of_the_kernel_s_own_is_kept_by_its_name() {
+    let text = "duration = \"9 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\ndelay = \"4 ms\"\n\
+                [flows.f]\ncc = { name = \"kernel:bbr\" }\npath = [\"a\"]\n[flows.g]\ncc = \"reno\"\npath = [\"a\"]\n";
+    let sweep = parse(text, "x.toml", None, &Overrides::default()).expect("good");
+    let choices: Vec<_> = sweep.runs[0]
+        .flows
+        .iter()
+        .map(|flow| (tcp(flow).cc.name.as_str(), tcp(flow).cc.kernel_name()))
+        .collect();
+    assert_eq!(choices, [("kernel:bbr", Some("bbr")), ("reno", None)]);
+}
+
+#[test]
+fn transfers_have_a_law_of_sizes_and_one_of_times() {
+    let traffic = |written: &str| {
+        let run = one(
+            "",
+            &format!("cc = \"reno\"\npath = [\"a\"]\ntraffic = {written}"),
+        );
+        tcp(&run.flows[0]).traffic.clone()
+    };
+    let level = |per_1000_min, lasts_ns| Level {
+        per_1000_min,
+        lasts_ns,
+    };
+    let pareto = SizeLaw::Pareto {
+        mean_bytes: 200_000,
+        shape: 1.5,
+        max_bytes: 1_000_000_000,
+    };
+    let written = "{ size = { law = \"pareto\", mean = \"200 kB\" }, arrivals = \"0.25 / s\" }";
+    let levels = vec![level(15_000, u64::MAX)];
+    let expected = Transfers {
+        size: pareto,
+        arrivals: Arrivals::Poisson { levels },
+    };
+    assert_eq!(traffic(written), Traffic::Transfers(expected));
+    let written = "{ size = { law = \"exponential\", mean = \"3 kB\", most = \"4 kB\" }, \
+                   arrivals = { levels = [{ rate = \"10 / s\", lasts = \"60 s\" }, { rate = \"7 / min\", lasts = \"20 s\" }] } }";
+    let expected = Transfers {
+        size: SizeLaw::Exponential {
+            mean_bytes: 3000,
+            max_bytes: 4000,
+        },
+        arrivals: Arrivals::Poisson {
+            levels: vec![level(600_000, 60 * S), level(7_000, 20 * S)],
+        },
+    };
+    assert_eq!(traffic(written), Traffic::Transfers(expected));
+    let expected = Transfers {
+        size: SizeLaw::Fixed { bytes: 5000 },
+        arrivals: Arrivals::Repeat {
+            gap: Span::Fixed(S),
+            count: Some(9),
+        },
+    };
+    let written = "{ size = \"5 kB\", gap = \"1 s\", repeat = 9 }";
+    assert_eq!(traffic(written), Traffic::Transfers(expected));
+}
+
+#[test]
+fn a_video_has_the_lab_s_defaults() {
+    let video = |written: &str| {
+        let run = one(
+            "",
+            &format!("cc = \"reno\"\npath = [\"a\"]\ntraffic = {written}"),
+        );
+        let nominal = run.links[0].config.rate_bps;
+        match tcp(&run.flows[0]).traffic.clone() {
+            Traffic::Video(video) => (video, nominal),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (short, nominal) = video("\"video\"");
+    let expected = Video {
+        ladder_bps: vec![100_000, 250_000, 500_000, 1_000_000, 2_500_000],
+        chunk_ns: 5 * S,
+        buffer_ns: 30 * S,
+        safety: 0.8,
+        weight: 0.3,
+        first_estimate_bps: nominal * 4 / 10,
+    };
+    assert_eq!(short, expected);
+    assert_eq!(video("{ video = {} }").0, expected);
+    let (own, _) = video(
+        "{ video = { ladder = [\"9 Mbit/s\", \"2 Mbit/s\"], max_rate = \"1 Gbit/s\", first_estimate = \"3 Mbit/s\" } }",
+    );
+    assert_eq!(own.ladder_bps, [2_000_000, 9_000_000]);
+    assert_eq!(own.first_estimate_bps, 3_000_000);
 }

@@ -57,7 +57,7 @@ const PIECES: &[&str] = &[
     " %",
     "uniform(0 s, 1 s)",
     "uniform(",
-    "(variant=fair)",
+    "(weight=fair)",
     "[\"1 BDP\", \"2 BDP\"]",
     "[[\"a\"]]",
     "count = 10000\n",
@@ -171,7 +171,7 @@ fn hold(text: &str, overrides: &Overrides) -> bool {
             if sweep.runs.len() * sweep.runs[0].links.len().max(1) < 1000 {
                 assert!(sweep_json(&sweep).is_object());
             }
-            assert!(to_json(&sweep.runs[sweep.runs.len() - 1]).is_object());
+            assert!(to_json(&sweep.runs[sweep.runs.len() - 1], None).is_object());
             true
         }
         Err(error) => {

@@ -2,14 +2,17 @@
 //!
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers.
 
-use crate::event::{NEVER, Timer};
+use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::packet::WINDOW_UNLIMITED;
 use crate::reassembly::{Arrival, Reassembly};
-use crate::scheduler::{Scheduler, is_available, only_backups, pick_for_reinjection};
+use crate::scheduler::{Demand, Pick, Scheduler, What, only_backups};
 use crate::sender::{Phase, Sender};
+use crate::traffic::App;
+use crate::waiting::Waiting;
 use mptcplab_cc::{CaState, Conn as CcTable};
-use mptcplab_scenario::{RcvBuffer, Traffic};
+use mptcplab_scenario::RcvBuffer;
+use mptcplab_sched::{Path, minrtt};
 use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,6 +22,17 @@ pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
 
 /// Origin of data in the reinjection queue that no subflow has sent.
 const NO_ORIGIN: u32 = u32::MAX;
+
+/// Why a subflow's data go over others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It timed out, but may work again: only its oldest segment.
+    Doubtful,
+    /// It has timed out often enough to be set aside.
+    Failed,
+    /// The scenario removes it.
+    Removed,
+}
 
 /// The sending side.
 pub(crate) struct Connection {
@@ -46,12 +60,17 @@ pub(crate) struct Connection {
     /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
     reinject: VecDeque<(u32, u32)>,
     reinject_enabled: bool,
+    /// Timeouts in a row that make a subflow failed.
+    stale_after: u32,
+    /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
+    priorities: VecDeque<(u64, usize, bool)>,
+    pub(crate) priority_timer: Timer,
     pub(crate) reinjected: u64,
     pub(crate) sent_bytes: u64,
     /// The window forbids to send although data and cwnd are there, since then.
     blocked_since: u64,
     blocked_ns: u64,
-    pub(crate) traffic: Traffic,
+    pub(crate) app: App,
     /// The application is in an active period.
     pub(crate) active: bool,
     pub(crate) start_ns: u64,
@@ -68,7 +87,10 @@ pub(crate) struct ConnectionConfig {
     pub(crate) scheduler: Scheduler,
     pub(crate) mss: u16,
     pub(crate) reinject: bool,
-    pub(crate) traffic: Traffic,
+    pub(crate) stale_after: u32,
+    /// In time order.
+    pub(crate) priorities: VecDeque<(u64, usize, bool)>,
+    pub(crate) app: App,
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
     pub(crate) buffer: RcvBuffer,
@@ -76,7 +98,8 @@ pub(crate) struct ConnectionConfig {
 
 impl Connection {
     pub(crate) fn new(c: ConnectionConfig) -> Self {
-        let rx = ConnectionReceiver::new(c.buffer, c.mss);
+        let announces = !matches!(c.app, App::Transfer { .. });
+        let rx = ConnectionReceiver::new(c.buffer, c.mss, announces);
         Self {
             flow: c.flow,
             mptcp: c.mptcp,
@@ -92,11 +115,14 @@ impl Connection {
             last: None,
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
+            stale_after: c.stale_after,
+            priorities: c.priorities,
+            priority_timer: Timer::OFF,
             reinjected: 0,
             sent_bytes: 0,
             blocked_since: NEVER,
             blocked_ns: 0,
-            traffic: c.traffic,
+            app: c.app,
             active: false,
             start_ns: c.start_ns,
             stop_ns: c.stop_ns,
@@ -105,14 +131,19 @@ impl Connection {
         }
     }
 
-    /// The application writes `bytes` and closes.
+    /// The application writes `bytes`, of which the last segment is short, and no more before they are delivered.
     pub(crate) fn write_size(&mut self, bytes: u64) {
         let mss = u64::from(self.mss);
         let segments = bytes.div_ceil(mss);
         self.written = self.next + segments as u32;
         let last = bytes - (segments - 1) * mss;
         self.last = Some((self.written - 1, last as u16));
-        self.rx.complete_at = Some((self.written, last as u16));
+        self.rx.expect(self.written, last as u16);
+    }
+
+    /// Whether all that was written is known to be delivered.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.una >= self.written
     }
 
     /// Payload of a data sequence number.
@@ -143,14 +174,23 @@ impl Connection {
         self.next < self.written && self.next < self.window_end
     }
 
-    /// Segments not yet assigned to a subflow.
-    pub(crate) fn backlog(&self) -> u32 {
-        self.written - self.next
+    /// What there is to send, for the scheduler.
+    #[inline]
+    fn demand(&self, now: u64) -> Demand {
+        Demand {
+            now,
+            una: self.una,
+            next: self.next,
+            written: self.written,
+            window_end: self.window_end,
+            mss: self.mss,
+        }
     }
 
-    /// Segments that the receive window still admits.
-    pub(crate) fn window_room(&self) -> u32 {
-        self.window_end.saturating_sub(self.next)
+    /// Data is there, and the receive window forbids to send it.
+    #[inline]
+    fn is_window_blocked(&self) -> bool {
+        self.next < self.written && self.next >= self.window_end
     }
 
     #[inline]
@@ -210,15 +250,27 @@ impl Connection {
         for sender in senders.iter_mut().filter(|s| !s.assigned.is_empty()) {
             self.send_assigned(cx, sender);
         }
+        if self.scheduler.copies_losses {
+            self.copy_losses(&mut senders[acked - base]);
+        }
         if !self.reinject.is_empty() {
             self.push_reinjections(cx, senders, base as u32);
         }
-        while self.has_sendable() {
-            let (backlog, room) = (self.backlog(), self.window_room());
-            let Some((i, burst)) = self.scheduler.pick(senders, backlog, room, self.mss) else {
+        let mut demand = self.demand(cx.now);
+        demand.written = self.scheduler.buffer_end(senders, &demand);
+        while demand.is_any() || self.scheduler.copies {
+            let Some(pick) = self.scheduler.pick(senders, &demand) else {
                 break;
             };
-            self.give(cx, &mut senders[i], burst);
+            let Pick { subflow, what } = pick;
+            match what {
+                What::Next(burst) => self.give(cx, &mut senders[subflow], burst),
+                What::Copy(dsn) => self.give_copy(cx, &mut senders[subflow], dsn),
+            }
+            demand.next = self.next;
+        }
+        if self.is_window_blocked() && self.scheduler.repair.is_some() {
+            self.unblock(cx, senders);
         }
         for (i, sender) in senders.iter_mut().enumerate() {
             if sender.last_sent_ns == cx.now || base + i == acked {
@@ -237,7 +289,7 @@ impl Connection {
         for sender in senders.iter_mut() {
             let idle = sender.phase == Phase::Established && sender.assigned.is_empty();
             if idle && sender.has_room() {
-                room |= sender.backup == backups && is_available(sender);
+                room |= sender.backup == backups && sender.is_available();
                 sender.note_app_limited();
             }
         }
@@ -252,11 +304,54 @@ impl Connection {
             self.send_next(cx, sender);
             return;
         }
-        for _ in 0..burst.min(self.backlog()).min(self.window_room()) {
+        let limit = self.written.min(self.window_end) - self.next;
+        for _ in 0..burst.min(limit) {
             let (dsn, _) = self.take_new();
             sender.assigned.push_back(dsn);
         }
         self.send_assigned(cx, sender);
+    }
+
+    /// Give a subflow a segment that another one already has.
+    fn give_copy(&mut self, cx: &mut World, sender: &mut Sender, dsn: u32) {
+        self.reinjected += 1;
+        sender.out_of_order = true;
+        sender.assigned.push_back(dsn);
+        self.send_assigned(cx, sender);
+    }
+
+    /// The window blocks: the fastest subflow with room sends what everything waits for, and those that hold it slow down.
+    #[inline(never)]
+    fn unblock(&mut self, cx: &mut World, senders: &mut [Sender]) {
+        let head = self.una;
+        while let (Some(repair), Some(fast)) = (&mut self.scheduler.repair, minrtt(senders)) {
+            repair.look_at(senders, head);
+            let penalised = repair.penalised(senders, fast, cx.now);
+            let resends = repair.resends(senders, fast);
+            for (h, sender) in senders.iter_mut().enumerate() {
+                if penalised & (1 << h) != 0 {
+                    sender.slow_down(&mut self.cc);
+                }
+            }
+            if !resends || senders[fast].is_paced_out(cx) {
+                return;
+            }
+            repair.note_sent(head, fast);
+            self.scheduler.note_resent();
+            self.give_copy(cx, &mut senders[fast], head);
+        }
+    }
+
+    /// A subflow that has entered fast recovery lets others send what it repairs, too.
+    fn copy_losses(&mut self, sender: &mut Sender) {
+        if sender.state() != CaState::Recovery || sender.copied_losses == sender.count.loss_events {
+            return;
+        }
+        sender.copied_losses = sender.count.loss_events;
+        let id = sender.id;
+        let lost = sender.hand_over_lost(self.una);
+        self.reinject.extend(lost.into_iter().map(|dsn| (dsn, id)));
+        self.reinject.make_contiguous().sort_unstable();
     }
 
     /// Send what the scheduler gave to a subflow, as far as its window allows.
@@ -283,7 +378,9 @@ impl Connection {
                 self.reinject.pop_front();
                 continue;
             }
-            let Some(i) = pick_for_reinjection(senders, origin.wrapping_sub(base) as usize) else {
+            let origin_index = origin.wrapping_sub(base) as usize;
+            let picked = self.scheduler.pick_for_reinjection(senders, origin_index);
+            let Some(i) = picked else {
                 return;
             };
             if senders[i].is_paced_out(cx) {
@@ -292,21 +389,32 @@ impl Connection {
             self.reinject.pop_front();
             self.reinjected += u64::from(origin != NO_ORIGIN);
             let payload = self.payload(dsn);
+            if let Some(repair) = &mut self.scheduler.repair {
+                repair.note_sent(dsn, i);
+            }
+            senders[i].out_of_order = true;
             senders[i].send_new(cx, &mut self.cc, dsn, payload);
         }
     }
 
     /// A subflow timed out or was removed: its data are to be sent again elsewhere.
-    pub(crate) fn reinject_from(&mut self, sender: &mut Sender, removed: bool) {
-        if self.subflows.len() == 1 || !(self.reinject_enabled || removed) {
+    pub(crate) fn reinject_from(&mut self, sender: &mut Sender, trouble: Trouble) {
+        let asked = self.reinject_enabled || trouble == Trouble::Removed;
+        if self.subflows.len() == 1 || !asked {
             return;
         }
         let id = sender.id;
-        let sent = sender.hand_over_sent(self.una);
+        let most = match trouble {
+            Trouble::Doubtful => 1,
+            Trouble::Failed | Trouble::Removed => usize::MAX,
+        };
+        let sent = sender.hand_over_sent(self.una, most);
         self.reinject.extend(sent.into_iter().map(|dsn| (dsn, id)));
-        // What was assigned but never sent may go anywhere, also to where it was.
-        self.reinject
-            .extend(sender.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
+        if trouble != Trouble::Doubtful {
+            // What was assigned but never sent may go anywhere, also to where it was.
+            self.reinject
+                .extend(sender.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
+        }
         self.reinject.make_contiguous().sort_unstable();
     }
 
@@ -321,7 +429,7 @@ impl Connection {
 
     #[inline]
     fn note_blocked(&mut self, now: u64, room: bool) {
-        let blocked = room && self.next < self.written && self.next >= self.window_end;
+        let blocked = room && self.is_window_blocked();
         if blocked != (self.blocked_since != NEVER) {
             if blocked {
                 self.blocked_since = now;
@@ -342,20 +450,72 @@ impl Connection {
             }
     }
 
-    /// Backups that nothing is sent on are not in the coupling set (algorithms.md 1.1, "may carry data"): with the least
-    /// window of 1 they would hold back the subflows that work. Called when a subflow comes, goes, fails or recovers.
-    pub(crate) fn update_backups(&mut self, senders: &mut [Sender]) {
-        let senders = &mut senders[self.subflows.clone()];
-        let in_use = only_backups(senders);
-        for sender in senders
-            .iter_mut()
-            .filter(|s| s.backup && s.phase == Phase::Established)
-        {
-            sender.sock.set_usable(&mut self.cc, in_use);
+    /// A subflow becomes a backup or a regular one (MP_PRIO, RFC 8684 section 3.3.8). What it has in flight or assigned
+    /// stays with it. The caller pushes afterwards.
+    pub(crate) fn set_backup(
+        &mut self,
+        cx: &mut World,
+        senders: &mut [Sender],
+        i: usize,
+        backup: bool,
+    ) {
+        let sender = &mut senders[i];
+        if sender.backup == backup || sender.phase == Phase::Removed {
+            return;
+        }
+        sender.backup = backup;
+        sender.log(cx, EventKind::PriorityChanged, backup);
+        self.update_backups(senders);
+    }
+
+    /// Arm the timer for the next scheduled change of a priority.
+    pub(crate) fn arm_priority(&mut self, cx: &mut World, index: u32) {
+        if let Some(&(at, ..)) = self.priorities.front() {
+            cx.timers
+                .set(&mut self.priority_timer, at, TimerKind::Priority, index);
         }
     }
 
-    /// Mark a subflow that timed out as failed if another one can take over.
+    /// Make the scheduled changes of priority that are due.
+    pub(crate) fn change_priorities(&mut self, cx: &mut World, senders: &mut [Sender]) {
+        while let Some(&(at, i, backup)) = self.priorities.front() {
+            if at > cx.now {
+                return;
+            }
+            self.priorities.pop_front();
+            self.set_backup(cx, senders, i, backup);
+        }
+    }
+
+    /// Backups that nothing is sent on are not in the coupling set (algorithms.md 1.1, "may carry data"): with the least
+    /// window of 1 they would hold back the subflows that work. Called when a subflow comes, goes, fails, recovers or
+    /// changes its priority.
+    pub(crate) fn update_backups(&mut self, senders: &mut [Sender]) {
+        let senders = &mut senders[self.subflows.clone()];
+        let in_use = only_backups(senders);
+        for sender in senders.iter_mut().filter(|s| s.phase == Phase::Established) {
+            let carries = in_use || !sender.backup;
+            sender.sock.set_usable(&mut self.cc, carries);
+        }
+    }
+
+    /// The algorithm wants the subflows in these slots to become backups (bit i is slot i). One that is not a backup
+    /// always stays.
+    #[inline(never)]
+    pub(crate) fn make_backups(&mut self, cx: &mut World, senders: &mut [Sender], slots: u8) {
+        for i in self.subflows.clone() {
+            let wanted = slots >> (i - self.subflows.start) & 1 == 1;
+            let others = self
+                .subflows
+                .clone()
+                .any(|k| k != i && senders[k].is_usable() && !senders[k].backup);
+            if wanted && others {
+                self.set_backup(cx, senders, i, true);
+            }
+        }
+    }
+
+    /// A subflow timed out: if another one can take over, mark it as failed once it has done so often enough.
     pub(crate) fn note_timeout(&mut self, cx: &mut World, senders: &mut [Sender], i: usize) {
         let others = self
             .subflows
@@ -365,11 +525,15 @@ impl Connection {
         if !others || sender.recovery.state != CaState::Loss {
             return;
         }
+        if sender.retransmits < self.stale_after {
+            self.reinject_from(sender, Trouble::Doubtful);
+            return;
+        }
         if !sender.failed {
             sender.failed = true;
             sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
         }
-        self.reinject_from(&mut senders[i], false);
+        self.reinject_from(sender, Trouble::Failed);
         self.update_backups(senders);
     }
 }
@@ -377,16 +541,22 @@ impl Connection {
 /// The receiving side: in-order delivery to the application and the shared window.
 pub(crate) struct ConnectionReceiver {
     order: Reassembly,
+    pub(crate) waiting: Waiting,
     mss: u16,
     buffer: RcvBuffer,
     /// Window in segments beyond the next one expected.
     window: u32,
     pub(crate) window_shift: u32,
     pub(crate) duplicates: u64,
-    pub(crate) first_byte: bool,
+    /// When the first byte of the current transfer arrived; [`NEVER`] before.
+    pub(crate) first_byte_ns: u64,
+    /// The connection's first byte is an event of its own.
+    announces: bool,
     /// First data sequence number after the transfer, and the payload of its last segment.
     complete_at: Option<(u32, u16)>,
     pub(crate) completed: bool,
+    /// Bytes by which the last segments of earlier transfers were short.
+    missing_bytes: u64,
     /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
     round_next: u32,
     round_ns: u64,
@@ -396,7 +566,7 @@ pub(crate) struct ConnectionReceiver {
 const AUTO_WINDOW_START_BYTES: u64 = 65_536;
 
 impl ConnectionReceiver {
-    fn new(buffer: RcvBuffer, mss: u16) -> Self {
+    pub(crate) fn new(buffer: RcvBuffer, mss: u16, announces: bool) -> Self {
         let segments =
             |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
         let (window, largest) = match buffer {
@@ -413,17 +583,25 @@ impl ConnectionReceiver {
             .unwrap_or(31);
         Self {
             order: Reassembly::default(),
+            waiting: Waiting::default(),
             mss,
             buffer,
             window,
             window_shift,
             duplicates: 0,
-            first_byte: false,
+            first_byte_ns: NEVER,
+            announces,
             complete_at: None,
             completed: false,
+            missing_bytes: 0,
             round_next: 0,
             round_ns: 0,
         }
+    }
+
+    /// What is kept out of order, as half-open ranges in rising order, at the end of `out`.
+    pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
+        self.order.blocks(out);
     }
 
     fn window_end(&self) -> u32 {
@@ -458,9 +636,30 @@ impl ConnectionReceiver {
         }
     }
 
+    /// Payload of a full segment.
+    pub(crate) fn mss(&self) -> u16 {
+        self.mss
+    }
+
     /// Bytes kept out of order.
     pub(crate) fn ooo_bytes(&self) -> u64 {
         u64::from(self.order.held()) * u64::from(self.mss)
+    }
+
+    /// A transfer ends before data sequence number `end`; its last segment has `last` bytes of payload.
+    pub(crate) fn expect(&mut self, end: u32, last: u16) {
+        self.missing_bytes =
+            u64::from(self.order.next()) * u64::from(self.mss) - self.delivered_bytes();
+        self.complete_at = Some((end, last));
+        self.completed = false;
+        self.first_byte_ns = NEVER;
+    }
+
+    /// Bytes of a connection's only transfer.
+    pub(crate) fn transfer_bytes(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        let bytes = |(end, last): (u32, u16)| u64::from(end - 1) * mss + u64::from(last);
+        self.complete_at.map_or(0, bytes)
     }
 
     /// Application bytes delivered in order.
@@ -470,17 +669,22 @@ impl ConnectionReceiver {
             Some((end, last)) if self.order.next() >= end => u64::from(self.mss - last),
             _ => 0,
         };
-        segments * u64::from(self.mss) - short
+        segments * u64::from(self.mss) - short - self.missing_bytes
     }
 
-    /// Take in a segment's data.
+    /// Take in a segment's data. Returns whether that completes the transfer.
     #[inline]
-    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) {
+    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) -> bool {
         match self.order.insert(dsn) {
-            Arrival::InOrder(_) => {
-                if !self.first_byte {
-                    self.first_byte = true;
-                    cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
+            Arrival::InOrder(n) => {
+                if n > 1 {
+                    self.waiting.delivered(cx.now, dsn + 1..dsn + n);
+                }
+                if self.first_byte_ns == NEVER {
+                    self.first_byte_ns = cx.now;
+                    if std::mem::take(&mut self.announces) {
+                        cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
+                    }
                 }
                 if let Some((end, _)) = self
                     .complete_at
@@ -488,17 +692,16 @@ impl ConnectionReceiver {
                 {
                     debug_assert_eq!(self.order.next(), end);
                     self.completed = true;
-                    cx.rec.flow_event(
-                        cx.now,
-                        EventKind::FlowCompleted,
-                        flow,
-                        self.delivered_bytes(),
-                    );
+                    return true;
                 }
             }
-            Arrival::OutOfOrder => {}
+            Arrival::OutOfOrder => {
+                let (next, depth) = (self.order.next(), self.order.held());
+                self.waiting.arrived(cx.now, dsn, next, depth);
+            }
             Arrival::Duplicate => self.duplicates += 1,
         }
+        false
     }
 
     /// Whether the window follows the measured rate.

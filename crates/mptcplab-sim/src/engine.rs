@@ -1,6 +1,6 @@
 //! The event loop of one part of a topology.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Trouble};
 use crate::event::{NEVER, TimerKind, Timers};
 use crate::handshake;
 use crate::net::{Net, World};
@@ -8,9 +8,12 @@ use crate::packet::{Header, Kind, Packet};
 use crate::receiver::{AckPolicy, Receiver};
 use crate::record::Recorder;
 use crate::sample::SampleClock;
+use crate::sctp::Association;
 use crate::sender::{Phase, Sender};
-use crate::traffic;
+use crate::traffic::{self, App};
+use crate::transfers::Pool;
 use crate::udp::UdpSource;
+use crate::video::VideoApp;
 use crate::{Caller, SimError};
 use mptcplab_link::rng::Rng;
 use mptcplab_trace::EventKind;
@@ -18,12 +21,26 @@ use mptcplab_trace::EventKind;
 /// Events between looks at the caller's control block.
 const CONTROL_EVERY: u64 = 1 << 16;
 
-pub(crate) struct Engine {
+pub(crate) struct Engine<'a> {
     pub(crate) world: World,
     pub(crate) conns: Vec<Connection>,
     pub(crate) senders: Vec<Sender>,
     pub(crate) receivers: Vec<Receiver>,
+    pub(crate) sctp: Vec<Association>,
+    /// Association and destination of the routes that follow those of the senders.
+    pub(crate) destinations: Vec<(u32, u32)>,
     pub(crate) udp: Vec<UdpSource>,
+    /// Index of the first route that is not TCP's.
+    pub(crate) first_other: usize,
+    pub(crate) pools: Vec<Pool<'a>>,
+    pub(crate) videos: Vec<VideoApp>,
+    /// Connections and senders from these on are slots of pools.
+    pub(crate) fixed_conns: usize,
+    pub(crate) fixed_senders: usize,
+    /// Of every slot's senders: older packets, by the timestamp's tick, are those of another transfer.
+    pub(crate) born: Vec<u32>,
+    /// Why the run cannot go on.
+    pub(crate) failure: Option<SimError>,
     /// Random stream of every connection's application.
     pub(crate) app_rng: Vec<Rng>,
     /// Global index of every link, and how many of its schedule's changes were logged.
@@ -33,7 +50,7 @@ pub(crate) struct Engine {
     pub(crate) events: u64,
 }
 
-impl Engine {
+impl<'a> Engine<'a> {
     pub(crate) fn new(net: Net) -> Self {
         Self {
             world: World {
@@ -45,7 +62,16 @@ impl Engine {
             conns: Vec::new(),
             senders: Vec::new(),
             receivers: Vec::new(),
+            sctp: Vec::new(),
+            destinations: Vec::new(),
             udp: Vec::new(),
+            first_other: 0,
+            pools: Vec::new(),
+            videos: Vec::new(),
+            fixed_conns: 0,
+            fixed_senders: 0,
+            born: Vec::new(),
+            failure: None,
             app_rng: Vec::new(),
             link_ids: Vec::new(),
             has_schedules: false,
@@ -60,12 +86,22 @@ impl Engine {
             self.world
                 .timers
                 .set(&mut conn.timer, conn.start_ns, TimerKind::App, i as u32);
+            conn.arm_priority(&mut self.world, i as u32);
+        }
+        for association in &mut self.sctp {
+            association.start(&mut self.world);
         }
         for (i, source) in self.udp.iter_mut().enumerate() {
             let at = source.start_ns();
             self.world
                 .timers
                 .set(&mut source.timer, at, TimerKind::Udp, i as u32);
+        }
+        for (i, pool) in self.pools.iter_mut().enumerate() {
+            let at = pool.start_ns();
+            self.world
+                .timers
+                .set(&mut pool.timer, at, TimerKind::Transfer, i as u32);
         }
     }
 
@@ -96,6 +132,9 @@ impl Engine {
                 self.on_link(link);
             } else {
                 self.on_timer();
+                if let Some(failure) = self.failure.take() {
+                    return Err(failure);
+                }
             }
             if self.events % CONTROL_EVERY == 0 {
                 caller.report(self.world.now - reported)?;
@@ -104,6 +143,7 @@ impl Engine {
             }
         }
         self.world.now = end;
+        self.record_unfinished();
         caller.report(end - reported)?;
         if cfg!(debug_assertions) {
             self.world.net.check_conservation(end);
@@ -137,6 +177,10 @@ impl Engine {
 
     #[inline]
     fn deliver(&mut self, packet: &Packet) {
+        if self.has_slots() && self.is_stale(packet) {
+            self.world.net.release(packet);
+            return;
+        }
         // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
             Kind::Data => self.on_data(packet),
@@ -149,12 +193,23 @@ impl Engine {
     fn deliver_other(&mut self, packet: &Packet) {
         match packet.kind() {
             Kind::Data | Kind::Ack => {}
-            Kind::Udp => {
-                let source = packet.subflow() - self.senders.len();
-                self.udp[source].received += 1;
-            }
+            Kind::Other | Kind::OtherBack => self.deliver_without_tcp(packet),
             Kind::Syn | Kind::JoinAck => self.on_handshake_request(packet),
             Kind::SynAck | Kind::JoinDone => self.on_handshake_reply(packet),
+        }
+    }
+
+    /// Routes are numbered in this order: TCP subflows, slots for more of them, SCTP destinations, UDP streams.
+    fn deliver_without_tcp(&mut self, packet: &Packet) {
+        let route = packet.subflow() - self.first_other;
+        let Some(&(a, d)) = self.destinations.get(route) else {
+            self.udp[route - self.destinations.len()].received += 1;
+            return;
+        };
+        let association = &mut self.sctp[a as usize];
+        let is_ack = association.on_packet(&mut self.world, d as usize, packet);
+        if is_ack && self.per_ack {
+            association.sample_destinations(&mut self.world);
         }
     }
 
@@ -164,8 +219,8 @@ impl Engine {
         let receiver = &mut self.receivers[i];
         let conn = &mut self.conns[receiver.config.conn as usize];
         let cx = &mut self.world;
-        let policy = receiver.on_data(packet);
-        conn.rx.on_data(cx, conn.flow, packet.dsn());
+        let policy = receiver.on_data(packet, cx.now);
+        let is_complete = conn.rx.on_data(cx, conn.flow, packet.dsn());
         if conn.rx.tunes() {
             conn.rx.tune(cx.now, self.senders[i].sock.tp.srtt_us);
         }
@@ -175,6 +230,10 @@ impl Engine {
                 cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
             }
             AckPolicy::Later => receiver.delay_ack(cx),
+        }
+        if is_complete {
+            let c = receiver.config.conn as usize;
+            self.on_complete(c);
         }
     }
 
@@ -191,6 +250,11 @@ impl Engine {
         let cx = &mut self.world;
         conn.on_data_ack(packet.dsn(), packet.wnd());
         sender.on_ack(cx, &mut conn.cc, packet);
+        let demoted = sender.take_backups_wanted();
+        if demoted != 0 {
+            conn.make_backups(cx, &mut self.senders, demoted);
+        }
+        let sender = &mut self.senders[i];
         if sender.failed && sender.retransmits == 0 {
             sender.failed = false;
             cx.rec
@@ -205,9 +269,18 @@ impl Engine {
             let sent_new = self.senders[i].sock.tp.snd_nxt != before;
             self.senders[i].finish_frto_probe(&mut self.world, sent_new);
         }
-        if self.per_ack {
+        if self.per_ack && i < self.fixed_senders {
             self.sample_subflow(i);
         }
+        if self.has_slots() && c >= self.fixed_conns && self.conns[c].is_delivered() {
+            self.end_transfer(c);
+        }
+    }
+
+    /// Whether connections come and go.
+    #[inline]
+    fn has_slots(&self) -> bool {
+        !self.pools.is_empty()
     }
 
     fn joins(&self, i: usize) -> bool {
@@ -240,6 +313,9 @@ impl Engine {
         self.conns[c].update_backups(&mut self.senders);
         if !joins {
             self.schedule_joins(c);
+            if let App::Video { video } = self.conns[c].app {
+                self.on_video_open(video as usize);
+            }
         }
         self.conns[c].push(&mut self.world, &mut self.senders, i);
     }
@@ -276,6 +352,15 @@ impl Engine {
             TimerKind::Jitter => timers.fires(&mut self.senders[i].jitter_timer, at, kind, index),
             TimerKind::DelayedAck => timers.fires(&mut self.receivers[i].timer, at, kind, index),
             TimerKind::Udp => timers.fires(&mut self.udp[i].timer, at, kind, index),
+            TimerKind::Association => timers.fires(&mut self.sctp[i].timer, at, kind, index),
+            TimerKind::Destination => {
+                let (a, d) = self.destinations[i - self.first_other];
+                let timer = self.sctp[a as usize].destination_timer(d as usize);
+                timers.fires(timer, at, kind, index)
+            }
+            TimerKind::DelayedSack => timers.fires(self.sctp[i].sack_timer(), at, kind, index),
+            TimerKind::Priority => timers.fires(&mut self.conns[i].priority_timer, at, kind, index),
+            TimerKind::Transfer => timers.fires(&mut self.pools[i].timer, at, kind, index),
         };
         if !fires {
             return;
@@ -292,6 +377,13 @@ impl Engine {
             }
             TimerKind::Jitter => self.senders[i].release_held(&mut self.world),
             TimerKind::DelayedAck => self.send_delayed_ack(i),
+            TimerKind::Association => self.sctp[i].on_app_timer(&mut self.world),
+            TimerKind::Destination => {
+                let (a, d) = self.destinations[i - self.first_other];
+                self.sctp[a as usize].on_destination_timer(&mut self.world, d as usize);
+            }
+            TimerKind::DelayedSack => self.sctp[i].send_sack(&mut self.world),
+            TimerKind::Priority => self.on_priority(i),
             TimerKind::Udp => {
                 let flow = self.udp[i].flow;
                 if self.udp[i].on_timer(&mut self.world, index) {
@@ -300,6 +392,7 @@ impl Engine {
                         .flow_event(self.world.now, EventKind::FlowStarted, flow, 0);
                 }
             }
+            TimerKind::Transfer => self.on_pool(i),
         }
     }
 
@@ -313,6 +406,9 @@ impl Engine {
             c as u32,
             &mut self.app_rng[c],
         );
+        if let App::Video { video } = self.conns[c].app {
+            self.on_request(video as usize);
+        }
         if opening {
             self.world.rec.flow_event(
                 self.world.now,
@@ -325,7 +421,7 @@ impl Engine {
         self.conns[c].push(&mut self.world, &mut self.senders, first);
     }
 
-    fn open(&mut self, i: usize) {
+    pub(crate) fn open(&mut self, i: usize) {
         let joins = self.joins(i);
         self.senders[i].open(&mut self.world, joins);
         let stop = self.senders[i].remove_ns;
@@ -344,7 +440,7 @@ impl Engine {
         if self.world.now >= sender.remove_ns {
             let c = sender.conn as usize;
             let never_opened = sender.phase != Phase::Established && self.conns[c].opener == i;
-            self.conns[c].reinject_from(sender, true);
+            self.conns[c].reinject_from(sender, Trouble::Removed);
             sender.remove(&mut self.world, &mut self.conns[c]);
             self.conns[c].update_backups(&mut self.senders);
             if never_opened {
@@ -354,6 +450,13 @@ impl Engine {
         } else if sender.phase == Phase::Closed {
             self.open(i);
         }
+    }
+
+    fn on_priority(&mut self, c: usize) {
+        let conn = &mut self.conns[c];
+        conn.change_priorities(&mut self.world, &mut self.senders);
+        conn.arm_priority(&mut self.world, c as u32);
+        conn.push(&mut self.world, &mut self.senders, conn.opener);
     }
 
     /// The subflow that was to open the connection is gone: the next one opens it instead.

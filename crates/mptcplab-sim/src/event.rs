@@ -84,6 +84,16 @@ pub(crate) enum TimerKind {
     DelayedAck,
     /// Next datagram or on/off change of a UDP source (index: UDP source).
     Udp,
+    /// Start and stop of an SCTP association's application (index: association).
+    Association,
+    /// Retransmission timer of an SCTP destination (index: its route).
+    Destination,
+    /// Delayed SACK of an SCTP receiver (index: association).
+    DelayedSack,
+    /// Next change of a subflow's priority (index: connection).
+    Priority,
+    /// Next of a flow's transfers (index: pool).
+    Transfer,
 }
 
 /// A deadline whose heap entry is allowed to be early.

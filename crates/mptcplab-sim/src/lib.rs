@@ -9,6 +9,7 @@ mod event;
 mod handshake;
 mod net;
 mod packet;
+mod rate;
 mod reassembly;
 mod receiver;
 mod record;
@@ -18,16 +19,25 @@ mod rtt;
 mod sample;
 mod scheduler;
 mod scoreboard;
+mod sctp;
 mod segments;
 mod sender;
+mod textbook;
 mod topology;
 mod traffic;
+mod transfers;
 mod udp;
+mod video;
+mod waiting;
 
-use mptcplab_scenario::{Run, Transport};
+use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
 use sample::SampleClock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The scheduler of connections that name none.
+pub const DEFAULT_SCHEDULER: mptcplab_scenario::SchedulerKind =
+    mptcplab_scenario::SchedulerKind::MinRtt;
 
 /// What a run leaves besides its samples.
 #[derive(Debug, Clone, Default)]
@@ -156,11 +166,18 @@ fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<O
         let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
         let mut clock = SampleClock::new(run, interval);
         engine.run(run.duration_ns, &mut clock, &mut caller)?;
-        for conn in &engine.conns {
+        for conn in &engine.conns[..engine.fixed_conns] {
             let names = engine.senders[conn.subflows.clone()]
                 .iter()
                 .map(|s| s.sock.algorithm().name().to_owned());
             outcome.subflow_cc[conn.flow as usize] = names.collect();
+        }
+        for association in &engine.sctp {
+            let names = vec![sctp::ALGORITHM.to_owned(); association.destinations()];
+            outcome.subflow_cc[association.flow as usize] = names;
+        }
+        for pool in &engine.pools {
+            outcome.subflow_cc[pool.flow() as usize] = pool.algorithm();
         }
         outcome.tables = engine.world.rec.tables;
         outcome.events += engine.events;
@@ -178,10 +195,7 @@ fn reserve_samples(run: &Run, tables: &mut Tables) {
     };
     let samples = run.duration_ns / interval + 3;
     let rows = |each: usize| (samples * each as u64).min(MAX_RESERVED_ROWS) as usize;
-    let subflows = run.flows.iter().map(|f| match &f.transport {
-        Transport::Tcp(t) => t.subflows.len(),
-        Transport::Udp(_) => 0,
-    });
+    let subflows = run.flows.iter().map(|f| f.subflows().len());
     tables.flow.reserve(rows(run.flows.len()));
     tables.subflow.reserve(rows(subflows.sum()));
     tables.link.reserve(rows(run.links.len()));

@@ -1,7 +1,7 @@
 //! Links, routes and the side table of SACK blocks: everything a packet meets between its hosts.
 
 use crate::event::{Timers, WinnerTree};
-use crate::packet::Packet;
+use crate::packet::{Kind, Packet};
 use crate::record::Recorder;
 use mptcplab_link::{Link, LinkStats, Verdict};
 
@@ -16,7 +16,7 @@ pub(crate) struct World {
 
 /// Forward and reverse path of a subflow as ranges of [`Net::hops`].
 #[derive(Debug, Clone, Copy, Default)]
-struct Route {
+pub(crate) struct Route {
     forward: (u32, u32),
     reverse: (u32, u32),
 }
@@ -32,6 +32,7 @@ pub(crate) struct Net {
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
+    pub(crate) gaps: GapTable,
     /// Links crossed by packets so far.
     pub(crate) crossed: u64,
     /// Packets that hosts put on a path, and that reached a host (debug builds).
@@ -58,14 +59,21 @@ impl Net {
             late_drops,
             hops: Vec::new(),
             sacks: SackTable::default(),
+            gaps: GapTable::default(),
             crossed: 0,
             sent: 0,
             arrived: 0,
         }
     }
 
-    /// Register the paths of the next subflow; returns its index.
-    pub(crate) fn add_route(&mut self, forward: &[u32], reverse: &[u32]) -> u32 {
+    /// The next subflow takes these paths; returns its index.
+    pub(crate) fn add_route(&mut self, route: Route) -> u32 {
+        self.routes.push(route);
+        (self.routes.len() - 1) as u32
+    }
+
+    /// Paths for subflows.
+    pub(crate) fn make_route(&mut self, forward: &[u32], reverse: &[u32]) -> Route {
         for &link in forward
             .iter()
             .rev()
@@ -78,11 +86,26 @@ impl Net {
         self.hops.extend_from_slice(forward);
         let middle = self.hops.len() as u32;
         self.hops.extend_from_slice(reverse);
-        self.routes.push(Route {
+        Route {
             forward: (start, middle),
             reverse: (middle, self.hops.len() as u32),
-        });
-        (self.routes.len() - 1) as u32
+        }
+    }
+
+    /// Keep this many indices for subflows to come; the next route comes after them.
+    pub(crate) fn reserve_routes(&mut self, routes: usize) {
+        let wanted = self.routes.len() + routes;
+        self.routes.resize(wanted, Route::default());
+    }
+
+    /// How many indices routes have.
+    pub(crate) fn routes(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// Give paths to a reserved index.
+    pub(crate) fn set_route(&mut self, index: usize, route: Route) {
+        self.routes[index] = route;
     }
 
     pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
@@ -161,7 +184,7 @@ impl Net {
 
     #[cold]
     fn lost(&mut self, index: usize, packet: &Packet) {
-        self.sacks.release(packet.sack());
+        self.release(packet);
         self.tree.set(index, self.links[index].next_ns());
     }
 
@@ -169,7 +192,15 @@ impl Net {
     #[cold]
     fn release_dropped(&mut self, index: usize) {
         while let Some(packet) = self.links[index].take_dropped() {
-            self.sacks.release(packet.sack());
+            self.release(&packet);
+        }
+    }
+
+    /// Forget what lies beside a packet that was lost.
+    pub(crate) fn release(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::OtherBack => self.gaps.release(packet.sack()),
+            _ => self.sacks.release(packet.sack()),
         }
     }
 
@@ -278,6 +309,41 @@ impl SackTable {
     pub(crate) fn release(&mut self, handle: u32) {
         if handle != 0 {
             self.free.push(handle - 1);
+        }
+    }
+}
+
+/// The gap blocks of SCTP's SACKs live here while these travel; there may be as many as a packet holds.
+#[derive(Debug, Default)]
+pub(crate) struct GapTable {
+    slots: Vec<Vec<(u32, u32)>>,
+    free: Vec<u32>,
+}
+
+impl GapTable {
+    /// Store half-open ranges of TSNs; the handle is never 0.
+    pub(crate) fn store(&mut self, blocks: &[(u32, u32)]) -> u32 {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Vec::new());
+            self.slots.len() as u32
+        });
+        self.slots[handle as usize - 1].extend_from_slice(blocks);
+        handle
+    }
+
+    /// Move the blocks of a SACK that arrived to the end of `out`; 0 has none.
+    pub(crate) fn take(&mut self, handle: u32, out: &mut Vec<(u32, u32)>) {
+        if handle != 0 {
+            out.append(&mut self.slots[handle as usize - 1]);
+            self.free.push(handle);
+        }
+    }
+
+    /// Forget the blocks of a SACK that was lost; 0 is none.
+    pub(crate) fn release(&mut self, handle: u32) {
+        if handle != 0 {
+            self.slots[handle as usize - 1].clear();
+            self.free.push(handle);
         }
     }
 }

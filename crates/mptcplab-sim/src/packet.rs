@@ -21,8 +21,10 @@ pub(crate) enum Kind {
     JoinAck = 4,
     /// Fourth packet, which makes a joined subflow usable, reverse.
     JoinDone = 5,
-    /// UDP datagram, forward.
-    Udp = 6,
+    /// UDP datagram or SCTP packet, forward.
+    Other = 6,
+    /// SCTP packet, reverse.
+    OtherBack = 7,
 }
 
 const SUBFLOW_BITS: u32 = 20;
@@ -157,14 +159,15 @@ impl Packet {
             3 => Kind::SynAck,
             4 => Kind::JoinAck,
             5 => Kind::JoinDone,
-            _ => Kind::Udp,
+            6 => Kind::Other,
+            _ => Kind::OtherBack,
         }
     }
 
     /// Whether the packet travels from the data sender to the data receiver.
     #[inline]
     pub(crate) fn is_forward(&self) -> bool {
-        // Kinds 1, 3 and 5 travel back; every other one is even.
+        // Odd kinds travel back.
         self.meta() & (1 << KIND_SHIFT) == 0
     }
 

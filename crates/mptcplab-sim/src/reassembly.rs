@@ -85,6 +85,28 @@ impl Reassembly {
         self.next - start
     }
 
+    /// What is kept out of order, as half-open ranges in rising order, at the end of `out`.
+    pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
+        let (mut seq, mut left) = (self.next, self.held);
+        while left > 0 {
+            let (word, _) = self.place(seq);
+            let offset = seq & 63;
+            let bits = self.words[word] >> offset;
+            let gap = bits.trailing_zeros().min(64 - offset);
+            if gap > 0 {
+                seq += gap;
+                continue;
+            }
+            let run = bits.trailing_ones();
+            match out.last_mut() {
+                Some((_, end)) if *end == seq => *end += run,
+                _ => out.push((seq, seq + run)),
+            }
+            seq += run;
+            left -= run;
+        }
+    }
+
     #[inline]
     fn place(&self, seq: u32) -> (usize, u64) {
         let index = seq as usize & (self.words.len() * 64 - 1);
@@ -143,6 +165,10 @@ mod tests {
                 };
                 assert_eq!(r.insert(seq), expected);
                 assert_eq!((r.next(), r.held() as usize), (next, set.len()));
+                let mut blocks = Vec::new();
+                r.blocks(&mut blocks);
+                assert!(blocks.windows(2).all(|pair| pair[0].1 < pair[1].0));
+                assert!(blocks.iter().flat_map(|b| b.0..b.1).eq(set.iter().copied()));
             }
         }
     }

@@ -7,8 +7,11 @@ use crate::reassembly::{Arrival, Reassembly};
 
 /// Longest delay of an ACK, Linux' `TCP_DELACK_MIN`.
 const DELAYED_ACK_NS: u64 = 40_000_000;
-/// Segments acknowledged at once at the start of a connection, Linux' `TCP_MAX_QUICKACKS`.
+/// Segments acknowledged at once at the start of a connection, after a pause and after a duplicate: Linux'
+/// `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u32 = 16;
+/// Linux' `TCP_RTO_MIN`: a receiver has no RTT samples but the handshake's, so its timeout is this above it.
+const RTO_MIN_NS: u64 = 200_000_000;
 
 /// Constants of a receiver.
 #[derive(Debug, Clone, Copy)]
@@ -17,10 +20,12 @@ pub(crate) struct ReceiverConfig {
     pub(crate) delayed_acks: bool,
     /// IP bytes of an ACK without SACK blocks.
     pub(crate) ack_bytes: u16,
-    /// SACK blocks that fit beside the other options.
+    /// SACK blocks that fit beside the other options; 0 without SACK.
     pub(crate) max_blocks: u8,
     /// Bytes of a data packet that are not payload.
     pub(crate) data_header: u16,
+    /// Round-trip time of the path without queues, as the handshake measures it.
+    pub(crate) base_rtt_ns: u64,
     /// Index of the connection.
     pub(crate) conn: u32,
     /// First link of the reverse path.
@@ -40,6 +45,8 @@ pub(crate) struct Receiver {
     last_ack_sent: u32,
     unacked: u32,
     quick_acks: u32,
+    /// When the latest data packet came.
+    arrived_ns: u64,
     pub(crate) timer: Timer,
     /// Echo congestion until the sender says that it reduced.
     echo: bool,
@@ -68,6 +75,7 @@ impl Receiver {
             last_ack_sent: 0,
             unacked: 0,
             quick_acks: QUICK_ACKS,
+            arrived_ns: 0,
             timer: Timer::OFF,
             echo: false,
             packets: 0,
@@ -76,10 +84,20 @@ impl Receiver {
         }
     }
 
+    /// The peer's SYN, whose timestamp is echoed until data arrive in order.
+    pub(crate) fn expect_timestamps_from(&mut self, tick: u32) {
+        self.ts_recent = tick;
+    }
+
     /// Take in a data packet at subflow level.
     #[inline]
-    pub(crate) fn on_data(&mut self, packet: &Packet) -> AckPolicy {
+    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
         self.packets += 1;
+        if now - self.arrived_ns > RTO_MIN_NS + self.config.base_rtt_ns {
+            // The sender may have to open its window again (`tcp_event_data_recv`).
+            self.quick_acks = QUICK_ACKS;
+        }
+        self.arrived_ns = now;
         self.ip_bytes += u64::from(packet.len());
         self.payload_bytes += u64::from(packet.len() - self.config.data_header);
         let news = packet.has_ecn_news() && self.note_ecn(packet);
@@ -104,11 +122,14 @@ impl Receiver {
                 AckPolicy::Later
             }
             Arrival::OutOfOrder => {
-                self.note_block(packet.seq());
+                if self.config.max_blocks > 0 {
+                    self.note_block(packet.seq());
+                }
                 AckPolicy::Now
             }
             Arrival::Duplicate => {
-                self.duplicate = Some(packet.seq());
+                self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
+                self.quick_acks = QUICK_ACKS;
                 AckPolicy::Now
             }
         }
@@ -216,5 +237,61 @@ impl Receiver {
             }
         }
         self.n_blocks = n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn receiver() -> Receiver {
+        Receiver::new(
+            0,
+            ReceiverConfig {
+                delayed_acks: true,
+                ack_bytes: 52,
+                max_blocks: 3,
+                data_header: 52,
+                base_rtt_ns: 30 * MS,
+                conn: 0,
+                entry: 0,
+            },
+        )
+    }
+
+    /// Whether the segment is acknowledged at once; every one is taken as acknowledged afterwards.
+    fn is_quick(receiver: &mut Receiver, seq: u32, now: u64) -> bool {
+        let header = Header {
+            seq,
+            ..Header::default()
+        };
+        let policy = receiver.on_data(&Packet::new(Kind::Data, 0, 1500, header), now);
+        receiver.unacked = 0;
+        policy == AckPolicy::Now
+    }
+
+    fn quick_ones(receiver: &mut Receiver, from: u32, now: u64) -> usize {
+        (from..from + 20)
+            .filter(|&seq| is_quick(receiver, seq, now))
+            .count()
+    }
+
+    #[test]
+    fn sixteen_segments_are_acknowledged_at_once_after_a_pause_of_a_timeout() {
+        let mut receiver = receiver();
+        assert_eq!(quick_ones(&mut receiver, 0, 0), 16);
+        // 200 ms and the handshake's round trip are not yet a timeout.
+        assert_eq!(quick_ones(&mut receiver, 20, 230 * MS), 0);
+        assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
+    }
+
+    #[test]
+    fn a_duplicate_makes_the_receiver_answer_sixteen_segments_at_once() {
+        let mut receiver = receiver();
+        assert_eq!(quick_ones(&mut receiver, 0, 0), 16);
+        assert!(is_quick(&mut receiver, 7, MS));
+        assert_eq!(quick_ones(&mut receiver, 20, 2 * MS), 16);
     }
 }

@@ -1,12 +1,15 @@
 //! Where samples and events go: the trace tables, in terms of the whole run's indices.
 
 use mptcplab_trace::{EventKind, EventRow, Tables};
+use std::ops::Range;
 
 /// Rows so far, and what the indices of this part of the topology are called in the run.
 pub(crate) struct Recorder {
     pub(crate) tables: Tables,
     /// (flow, subflow) of every sender.
     names: Vec<(u32, u32)>,
+    /// Senders of short transfers, whose events would fill the trace: it has their sums.
+    quiet: Range<usize>,
 }
 
 impl Recorder {
@@ -14,7 +17,15 @@ impl Recorder {
         Self {
             tables: Tables::default(),
             names: Vec::new(),
+            quiet: 0..0,
         }
+    }
+
+    /// The next senders, so many, are those of short transfers: they have no events and no rows of their own.
+    pub(crate) fn add_quiet_senders(&mut self, senders: usize) {
+        let first = self.names.len();
+        self.names.resize(first + senders, (u32::MAX, u32::MAX));
+        self.quiet = first..self.names.len();
     }
 
     /// Register the next sender.
@@ -29,6 +40,9 @@ impl Recorder {
 
     /// Something happened to a subflow.
     pub(crate) fn event(&mut self, t_ns: u64, kind: EventKind, sender: u32, value: u64) {
+        if self.quiet.contains(&(sender as usize)) {
+            return;
+        }
         let (flow, subflow) = self.name(sender);
         self.push(EventRow {
             t_ns,

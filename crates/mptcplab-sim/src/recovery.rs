@@ -6,6 +6,7 @@ use crate::packet::{Packet, tick, ticks_since};
 use crate::scoreboard::AckNews;
 use crate::sender::{INFINITE_SSTHRESH, Pending, Sender};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
+use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
 /// Recovery state of one sender.
@@ -21,6 +22,8 @@ pub(crate) struct Recovery {
     pub(crate) prior_ssthresh: u32,
     /// Timestamp clock of the first retransmission of the episode.
     retrans_stamp: Option<u32>,
+    /// Tail loss probes belong to this kind of recovery.
+    probes: bool,
     prr_delivered: u32,
     pub(crate) prr_out: u32,
     /// F-RTO is probing whether the timeout was spurious.
@@ -36,7 +39,7 @@ pub(crate) struct Recovery {
 }
 
 impl Recovery {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(kind: LossRecovery) -> Self {
         Self {
             state: CaState::Open,
             high_seq: 0,
@@ -44,6 +47,7 @@ impl Recovery {
             undo_retrans: None,
             prior_ssthresh: 0,
             retrans_stamp: None,
+            probes: kind == LossRecovery::Sack,
             prr_delivered: 0,
             prr_out: 0,
             frto: false,
@@ -69,7 +73,7 @@ impl Recovery {
     /// Whether a tail loss probe may be scheduled in this state.
     #[inline]
     pub(crate) fn may_probe(&self) -> bool {
-        matches!(self.state, CaState::Open | CaState::Cwr)
+        self.probes && matches!(self.state, CaState::Open | CaState::Cwr)
     }
 
     pub(crate) fn note_retransmission(&mut self, now: u64) {
@@ -118,13 +122,12 @@ impl Sender {
             self.rearm_timer(cx);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
-        self.control_window(
-            cc,
-            delivered,
-            self.count.lost > prior_lost,
-            packet.seq(),
-            &news,
-        );
+        let lost = (self.count.lost - prior_lost) as u32;
+        if self.rates.is_some() {
+            self.control_rate(cc, packet, &news, prior_inflight, delivered, lost);
+        } else {
+            self.control_window(cc, delivered, lost > 0, packet.seq(), &news);
+        }
         if !self.recovery.frto_hold {
             self.retransmit_lost(cx);
         }
@@ -152,16 +155,18 @@ impl Sender {
     }
 
     /// Back to the short path when nothing is left of the episode. Segments retransmitted once lie below `high_seq`.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let (tp, r) = (&self.sock.tp, &mut self.recovery);
-        r.scoreboard_in_use = r.state != CaState::Open
+        // Rate samples are taken on the long path only: the short one is for those that need none.
+        r.scoreboard_in_use = self.rates.is_some()
+            || r.state != CaState::Open
             || tp.sacked_out + tp.lost_out + tp.retrans_out > 0
             || r.tlp_high_seq.is_some()
             || r.undo_marker.is_some()
             || tp.snd_una < r.high_seq;
     }
 
-    fn sample_rtt(
+    pub(crate) fn sample_rtt(
         &mut self,
         now: u64,
         echo: u32,
@@ -333,7 +338,7 @@ impl Sender {
         self.recovery.scoreboard_in_use = true;
     }
 
-    fn begin_reduction(&mut self, cc: &mut CcTable) {
+    pub(crate) fn begin_reduction(&mut self, cc: &mut CcTable) {
         self.recovery.high_seq = self.sock.tp.snd_nxt;
         self.recovery.tlp_high_seq = None;
         self.recovery.prr_delivered = 0;
@@ -346,13 +351,13 @@ impl Sender {
     }
 
     fn end_reduction(&mut self, cc: &mut CcTable) {
+        if self.rates.is_some() {
+            return;
+        }
         let tp = &mut self.sock.tp;
         let still_reduced =
             self.recovery.state == CaState::Cwr || self.recovery.undo_marker.is_some();
-        if tp.snd_ssthresh < INFINITE_SSTHRESH
-            && still_reduced
-            && !self.sock.algorithm().has_cong_control()
-        {
+        if tp.snd_ssthresh < INFINITE_SSTHRESH && still_reduced {
             // A floor of the algorithm must not raise the window (algorithms.md 1.6).
             self.sock.tp.snd_cwnd = self
                 .sock
@@ -402,7 +407,7 @@ impl Sender {
     }
 
     /// Reduce because of an ECN echo, once per window (RFC 3168 section 6.1.2).
-    fn enter_cwr(&mut self, cx: &mut World, cc: &mut CcTable) {
+    pub(crate) fn enter_cwr(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.recovery.prior_ssthresh = 0;
         if self.recovery.state as u8 >= CaState::Cwr as u8 {
             return;
@@ -563,10 +568,7 @@ impl Sender {
 
     /// PRR (RFC 6937) as Linux runs it.
     fn reduce_window(&mut self, delivered: u32, newly_lost: bool, news: &AckNews) {
-        if delivered == 0
-            || self.sock.tp.prior_cwnd == 0
-            || self.sock.algorithm().has_cong_control()
-        {
+        if delivered == 0 || self.sock.tp.prior_cwnd == 0 || self.rates.is_some() {
             return;
         }
         let inflight = self.inflight();
@@ -593,6 +595,9 @@ impl Sender {
     pub(crate) fn retransmit_lost(&mut self, cx: &mut World) {
         if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.board.lost.is_empty() {
             return;
+        }
+        if self.config.recovery != LossRecovery::Sack {
+            return self.send_again(cx);
         }
         let mut head_again = false;
         while self.has_room() {

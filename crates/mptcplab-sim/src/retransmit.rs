@@ -6,6 +6,7 @@ use crate::rtt::{RTO_MAX_NS, RTO_MIN_US};
 use crate::segments::flag;
 use crate::sender::{Pending, Sender};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
+use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
 /// Slack of probe and reordering timers: Linux' two jiffies at 1000 Hz.
@@ -117,14 +118,22 @@ impl Sender {
         self.count.rto_count += 1;
         self.count.rto_wait_ns += cx.now - self.progress_ns;
         self.log(cx, EventKind::RtoFired, self.backoff);
-        self.enter_loss(cx, cc);
+        match self.config.recovery {
+            LossRecovery::Sack => self.lose_all(cx, cc),
+            _ => self.textbook_timeout(cx, cc),
+        }
         self.retransmits += 1;
+        self.backoff = (self.backoff + 1).min(16);
+        self.rearm_rto(cx);
+    }
+
+    /// Loss recovery begins: everything in flight is lost but for what was sent last, and the oldest segment goes again.
+    fn lose_all(&mut self, cx: &mut World, cc: &mut CcTable) {
+        self.enter_loss(cx, cc);
         let head = self.sock.tp.snd_una;
         if self.segments.get(head).flags & flag::RETRANS == 0 {
             self.retransmit(cx, head);
         }
-        self.backoff = (self.backoff + 1).min(16);
-        self.rearm_rto(cx);
     }
 
     fn enter_loss(&mut self, cx: &mut World, cc: &mut CcTable) {

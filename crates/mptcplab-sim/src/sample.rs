@@ -44,7 +44,7 @@ impl SampleClock {
     }
 }
 
-impl Engine {
+impl Engine<'_> {
     /// Take the samples due before `until`.
     #[inline(never)]
     pub(crate) fn sample_until(&mut self, until: u64, clock: &mut SampleClock) {
@@ -52,16 +52,21 @@ impl Engine {
             self.world.now = clock.next();
             clock.advance();
             self.sample_flows();
-            for i in 0..self.senders.len() {
+            for i in 0..self.fixed_senders {
                 self.sample_subflow(i);
             }
+            for association in &self.sctp {
+                association.sample_destinations(&mut self.world);
+            }
+            self.sample_pools();
             self.sample_links();
         }
     }
 
     fn sample_flows(&mut self) {
         let t_ns = self.world.now;
-        for conn in &self.conns {
+        for conn in &mut self.conns[..self.fixed_conns] {
+            let (ooo_delay_max_ns, reorder_depth_max_pkts) = conn.rx.waiting.take_largest();
             self.world.rec.tables.flow.push(FlowRow {
                 t_ns,
                 flow: conn.flow,
@@ -72,7 +77,15 @@ impl Engine {
                 reinjected_pkts: conn.reinjected,
                 duplicate_pkts: conn.rx.duplicates,
                 blocked_ns: conn.blocked_ns(t_ns),
+                ooo_pkts: conn.rx.waiting.pkts,
+                ooo_delay_sum_ns: conn.rx.waiting.delay_ns,
+                ooo_delay_max_ns,
+                reorder_depth_sum_pkts: conn.rx.waiting.depth_pkts,
+                reorder_depth_max_pkts,
             });
+        }
+        for association in &mut self.sctp {
+            association.sample_flow(&mut self.world);
         }
         for source in &self.udp {
             self.world.rec.tables.flow.push(FlowRow {
@@ -85,6 +98,11 @@ impl Engine {
                 reinjected_pkts: 0,
                 duplicate_pkts: 0,
                 blocked_ns: 0,
+                ooo_pkts: 0,
+                ooo_delay_sum_ns: 0,
+                ooo_delay_max_ns: 0,
+                reorder_depth_sum_pkts: 0,
+                reorder_depth_max_pkts: 0,
             });
         }
     }

@@ -61,10 +61,19 @@ pub(crate) struct AckNews {
     /// RTT of the first and the last newly acknowledged original segment.
     pub(crate) first_sent_ns: Option<u64>,
     pub(crate) last_sent_ns: Option<u64>,
-    /// Send time of the first newly SACKed original segment.
+    /// Send time of the first and the last newly SACKed original segment.
     pub(crate) sack_sent_ns: Option<u64>,
+    last_sack_sent_ns: Option<u64>,
     /// Lowest original that arrived late; below `fack` it proves reordering.
     lowest: Option<u32>,
+}
+
+impl AckNews {
+    /// Send time of the latest original segment that tells the round-trip time (Linux' `ca_rtt_us`).
+    pub(crate) fn latest_sent_ns(&self) -> Option<u64> {
+        let acked = self.last_sent_ns.filter(|_| !self.retrans_acked);
+        self.last_sack_sent_ns.or(acked)
+    }
 }
 
 impl Scoreboard {
@@ -159,6 +168,7 @@ impl Sender {
                     news.original_arrived = true;
                 }
                 news.sack_sent_ns.get_or_insert(segment.sent_ns);
+                news.last_sack_sent_ns = Some(segment.sent_ns);
             }
             if flags & flag::LOST != 0 {
                 flags &= !flag::LOST;
@@ -172,6 +182,7 @@ impl Sender {
         self.segments.get_mut(seq).flags = flags | flag::SACKED;
         self.board.fack = self.board.fack.max(seq + 1);
         self.rack_advance(segment.flags, seq + 1, segment.sent_ns);
+        self.note_delivered(seq, segment.sent_ns, segment.flags);
     }
 
     /// A duplicate arrived: one retransmission was for nothing, and the reordering window was too small.
@@ -257,6 +268,7 @@ impl Sender {
         }
         if flags & flag::SACKED == 0 {
             self.rack_advance(flags, seq + 1, segment.sent_ns);
+            self.note_delivered(seq, segment.sent_ns, flags);
         }
     }
 
@@ -423,18 +435,23 @@ impl Sender {
 
     /// Retransmit a segment now.
     pub(crate) fn retransmit(&mut self, cx: &mut World, seq: u32) {
-        let now = cx.now;
-        let segment = self.segments.get_mut(seq);
-        segment.sent_ns = now;
-        segment.flags |= flag::RETRANS | flag::EVER;
-        let (dsn, len) = (segment.dsn, segment.len);
         self.sock.tp.retrans_out += 1;
-        self.count.retransmitted += 1;
-        self.board.retransmitted.push_back((now, seq));
-        self.recovery.note_retransmission(now);
+        self.board.retransmitted.push_back((cx.now, seq));
+        self.recovery.note_retransmission(cx.now);
         if self.recovery.in_reduction() {
             self.recovery.prr_out += 1;
         }
+        self.transmit_again(cx, seq, flag::RETRANS | flag::EVER);
+    }
+
+    /// Put a segment on the path again and flag it.
+    pub(crate) fn transmit_again(&mut self, cx: &mut World, seq: u32, flags: u8) {
+        let segment = self.segments.get_mut(seq);
+        segment.sent_ns = cx.now;
+        segment.flags |= flags;
+        let (dsn, len) = (segment.dsn, segment.len);
+        self.count.retransmitted += 1;
+        self.note_sent(cx.now, seq, false);
         // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
         self.transmit(cx, seq, dsn, len, false);
     }

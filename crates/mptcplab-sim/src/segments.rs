@@ -27,44 +27,47 @@ pub(crate) struct Segment {
     pub(crate) flags: u8,
 }
 
-/// Ring of segments `snd_una..snd_nxt`; grows, never shrinks.
+/// Ring of what is kept of the segments `snd_una..snd_nxt`; grows, never shrinks.
 #[derive(Debug)]
-pub(crate) struct Segments {
-    ring: Vec<Segment>,
+pub(crate) struct Ring<T> {
+    ring: Vec<T>,
     mask: u32,
 }
 
-impl Segments {
+/// The segments in flight.
+pub(crate) type Segments = Ring<Segment>;
+
+impl<T: Copy + Default> Ring<T> {
     pub(crate) fn new() -> Self {
         Self {
-            ring: vec![Segment::default(); 16],
+            ring: vec![T::default(); 16],
             mask: 15,
         }
     }
 
     #[inline]
-    pub(crate) fn get(&self, seq: u32) -> &Segment {
+    pub(crate) fn get(&self, seq: u32) -> &T {
         &self.ring[(seq & self.mask) as usize]
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, seq: u32) -> &mut Segment {
+    pub(crate) fn get_mut(&mut self, seq: u32) -> &mut T {
         &mut self.ring[(seq & self.mask) as usize]
     }
 
-    /// Append segment `next`, given that `una` is the oldest one in flight.
+    /// Set the entry of segment `seq`, the next one or one in flight, given that `una` is the oldest one in flight.
     #[inline]
-    pub(crate) fn push(&mut self, una: u32, next: u32, segment: Segment) {
-        if next - una > self.mask {
-            self.grow(una, next);
+    pub(crate) fn push(&mut self, una: u32, seq: u32, value: T) {
+        if seq - una > self.mask {
+            self.grow(una, seq);
         }
-        *self.get_mut(next) = segment;
+        *self.get_mut(seq) = value;
     }
 
     #[cold]
     fn grow(&mut self, una: u32, next: u32) {
         let mut larger = Self {
-            ring: vec![Segment::default(); self.ring.len() * 2],
+            ring: vec![T::default(); self.ring.len() * 2],
             mask: self.mask * 2 + 1,
         };
         for seq in una..next {

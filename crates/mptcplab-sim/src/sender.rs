@@ -6,12 +6,16 @@
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::packet::{Header, Kind, Packet, tick};
+use crate::rate::RateSampler;
 use crate::recovery::Recovery;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segments::{Segment, Segments, flag};
+use crate::textbook::Textbook;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_link::rng::Rng;
+use mptcplab_scenario::LossRecovery;
+use mptcplab_sched::slowed_down;
 use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 
@@ -51,6 +55,7 @@ pub(crate) struct SenderConfig {
     pub(crate) ack_header: u16,
     pub(crate) initial_cwnd: u32,
     pub(crate) ecn: bool,
+    pub(crate) recovery: LossRecovery,
     pub(crate) pacing: bool,
     pub(crate) slow_start_after_idle: bool,
     pub(crate) jitter_ns: u64,
@@ -70,13 +75,30 @@ pub(crate) struct SenderCounters {
     pub(crate) undo_count: u64,
 }
 
+impl SenderCounters {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.acked += other.acked;
+        self.lost += other.lost;
+        self.loss_events += other.loss_events;
+        self.ecn_events += other.ecn_events;
+        self.rto_count += other.rto_count;
+        self.rto_wait_ns += other.rto_wait_ns;
+        self.undo_count += other.undo_count;
+    }
+}
+
 pub(crate) struct Sender {
     /// The congestion control's view of the subflow; `sock.tp` is this sender's own state.
     pub(crate) sock: Sock,
     pub(crate) segments: Segments,
+    /// For algorithms that control their own rate.
+    pub(crate) rates: Option<Box<RateSampler>>,
     pub(crate) rtt: RttEstimator,
     pub(crate) board: Scoreboard,
     pub(crate) recovery: Recovery,
+    pub(crate) textbook: Textbook,
     pub(crate) timer: Timer,
     pub(crate) pending: Pending,
     /// Index of the subflow in this part of the topology.
@@ -117,8 +139,10 @@ pub(crate) struct Sender {
     rng: Rng,
     /// Data waiting on this subflow (schedulers that assign ahead of the window).
     pub(crate) assigned: VecDeque<u32>,
-    /// Average pacing rate of the linger scheduler, bytes/s.
-    pub(crate) avg_pacing: u64,
+    /// Data were sent here that were older than what had been sent before.
+    pub(crate) out_of_order: bool,
+    /// Loss events whose lost segments were handed to other subflows, too.
+    pub(crate) copied_losses: u64,
     pub(crate) lifecycle: Timer,
     /// Earliest time to open (subflows but the first) and time of removal.
     pub(crate) open_ns: u64,
@@ -140,14 +164,21 @@ impl Sender {
         rng: Rng,
     ) -> Self {
         let algorithm = sock.algorithm();
+        let rates = algorithm
+            .has_cong_control()
+            .then(|| Box::new(RateSampler::new()));
+        let mut recovery = Recovery::new(config.recovery);
+        recovery.scoreboard_in_use = rates.is_some();
         Self {
             wants_pkts_acked: algorithm.has_pkts_acked(),
             wants_cwnd_event: algorithm.has_cwnd_event(),
             sock,
             segments: Segments::new(),
+            rates,
             rtt: RttEstimator::new(),
             board: Scoreboard::new(),
-            recovery: Recovery::new(),
+            recovery,
+            textbook: Textbook::default(),
             timer: Timer::OFF,
             pending: Pending::Rto,
             id,
@@ -173,7 +204,8 @@ impl Sender {
             held: VecDeque::new(),
             rng,
             assigned: VecDeque::new(),
-            avg_pacing: 0,
+            out_of_order: false,
+            copied_losses: 0,
             lifecycle: Timer::OFF,
             open_ns: 0,
             remove_ns: NEVER,
@@ -220,8 +252,10 @@ impl Sender {
         let (una, ack) = (tp.snd_una, packet.seq());
         if packet.sack() == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
             self.ack_in_order(cx, cc, ack, ack - una);
-        } else if ack >= una {
+        } else if ack >= una && self.config.recovery == LossRecovery::Sack {
             self.ack_with_recovery(cx, cc, packet);
+        } else if ack >= una {
+            self.textbook_ack(cx, cc, packet);
         } else if packet.sack() != 0 {
             // Older than what is known: paths keep order, so it says nothing new.
             cx.net.sacks.release(packet.sack());
@@ -302,7 +336,7 @@ impl Sender {
     }
 
     fn compute_pacing_rate(&mut self) {
-        if !self.sock.algorithm().has_cong_control() && self.sock.tp.srtt_us > 0 {
+        if self.rates.is_none() && self.sock.tp.srtt_us > 0 {
             self.sock.tp.sk_pacing_rate = self.default_pacing_rate();
         }
     }
@@ -344,7 +378,14 @@ impl Sender {
     fn note_paced(&mut self, now: u64, len: u16) {
         let rate = self.sock.tp.sk_pacing_rate;
         if self.paced && rate > 0 {
-            self.pace_next_ns = now.max(self.pace_next_ns) + u64::from(len) * 1_000_000_000 / rate;
+            // An algorithm's own rate is one of payload, as Linux' pacing counts.
+            let header = if self.rates.is_some() {
+                self.config.data_header
+            } else {
+                0
+            };
+            let bytes = u64::from(len - header);
+            self.pace_next_ns = now.max(self.pace_next_ns) + bytes * 1_000_000_000 / rate;
         }
     }
 
@@ -352,7 +393,8 @@ impl Sender {
     #[inline]
     pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
         let len = payload + self.config.data_header;
-        if self.sock.tp.packets_out == 0 {
+        let idle = self.sock.tp.packets_out == 0;
+        if idle {
             self.before_first_packet(cx.now, cc);
         }
         let tp = &mut self.sock.tp;
@@ -369,6 +411,7 @@ impl Sender {
                 flags: 0,
             },
         );
+        self.note_sent(cx.now, seq, idle);
         self.transmit(cx, seq, dsn, len, self.config.ecn);
         if self.recovery.in_reduction() {
             self.recovery.prr_out += 1;
@@ -381,7 +424,11 @@ impl Sender {
     /// After a pause: validate the window (RFC 2861) and tell the algorithm.
     fn before_first_packet(&mut self, now: u64, cc: &mut CcTable) {
         let idle = now - self.last_sent_ns;
-        if self.config.slow_start_after_idle && self.count.sent > 0 && idle > self.rtt.rto_ns {
+        if self.config.slow_start_after_idle
+            && self.rates.is_none()
+            && self.count.sent > 0
+            && idle > self.rtt.rto_ns
+        {
             self.restart_after_idle(now, idle, cc);
         }
         if self.wants_cwnd_event {
@@ -462,6 +509,13 @@ impl Sender {
             .set(&mut self.jitter_timer, first, TimerKind::Jitter, self.id);
     }
 
+    /// After the end: no timer fires and nothing held back is sent.
+    pub(crate) fn fall_silent(&mut self) {
+        self.lifecycle.deadline = NEVER;
+        self.jitter_timer.deadline = NEVER;
+        self.held.clear();
+    }
+
     /// Release the packets whose jitter is over.
     pub(crate) fn release_held(&mut self, cx: &mut World) {
         while let Some(&(release, packet)) = self.held.front() {
@@ -511,7 +565,7 @@ impl Sender {
         if !self.config.slow_start_after_idle
             || now - self.cwnd_stamp_ns < self.rtt.rto_ns
             || self.recovery.state != CaState::Open
-            || self.sock.algorithm().has_cong_control()
+            || self.rates.is_some()
         {
             return;
         }
@@ -526,10 +580,14 @@ impl Sender {
         self.cwnd_stamp_ns = now;
     }
 
-    /// Data sequence numbers still in flight here that are not below `una`; marks them as handed over.
-    pub(crate) fn hand_over_sent(&mut self, una: u32) -> Vec<u32> {
+    /// The oldest data sequence numbers still in flight here that are not below `una`, at most so many; marks them as
+    /// handed over.
+    pub(crate) fn hand_over_sent(&mut self, una: u32, most: usize) -> Vec<u32> {
         let mut out = Vec::new();
         for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
+            if out.len() == most {
+                break;
+            }
             let segment = self.segments.get_mut(seq);
             if segment.dsn >= una && segment.flags & (flag::SACKED | flag::REINJECTED) == 0 {
                 segment.flags |= flag::REINJECTED;
@@ -537,6 +595,45 @@ impl Sender {
             }
         }
         out
+    }
+
+    /// Data sequence numbers that are considered lost here and are not below `una`; marks them as handed over.
+    pub(crate) fn hand_over_lost(&mut self, una: u32) -> Vec<u32> {
+        let mut out = Vec::new();
+        for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
+            let segment = self.segments.get_mut(seq);
+            let state = segment.flags & (flag::LOST | flag::SACKED | flag::REINJECTED);
+            if segment.dsn >= una && state == flag::LOST {
+                segment.flags |= flag::REINJECTED;
+                out.push(segment.dsn);
+            }
+        }
+        out
+    }
+
+    /// Whether a data sequence number is in flight here.
+    pub(crate) fn carries(&self, dsn: u32) -> bool {
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        if self.out_of_order {
+            return (una..nxt).any(|seq| self.segments.get(seq).dsn == dsn);
+        }
+        let (mut low, mut high) = (una, nxt);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.segments.get(middle).dsn < dsn {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low < nxt && self.segments.get(low).dsn == dsn
+    }
+
+    /// Penalised for holding what the connection waits for.
+    pub(crate) fn slow_down(&mut self, cc: &mut CcTable) {
+        let tp = &mut self.sock.tp;
+        (tp.snd_cwnd, tp.snd_ssthresh) = slowed_down(tp.snd_cwnd, tp.snd_ssthresh);
+        self.sock.publish(cc);
     }
 
     /// Neither window nor data: what is in flight says nothing about the path until it is delivered.

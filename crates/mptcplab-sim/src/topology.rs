@@ -13,13 +13,13 @@ pub(crate) struct Part {
 /// Links that a flow uses, in either direction.
 fn links_of(run: &Run, flow: usize) -> Vec<usize> {
     match &run.flows[flow].transport {
-        Transport::Tcp(t) => t
-            .subflows
+        Transport::Udp(u) => u.path.clone(),
+        Transport::Tcp(_) | Transport::Sctp(_) => run.flows[flow]
+            .subflows()
             .iter()
             .flat_map(|s| s.path.iter().chain(&s.reverse))
             .copied()
             .collect(),
-        Transport::Udp(u) => u.path.clone(),
     }
 }
 

@@ -1,26 +1,26 @@
-//! What the sending applications do: bulk, fixed size, on and off.
+//! What the sending applications do: bulk, fixed size, on and off. Many transfers and video have files of their own.
 
 use crate::connection::{Connection, DSN_MAX};
 use crate::event::{NEVER, TimerKind};
 use crate::net::World;
 use mptcplab_link::rng::Rng;
-use mptcplab_scenario::{Span, StartTime, Traffic};
+use mptcplab_scenario::Span;
 use mptcplab_trace::EventKind;
+use mptcplab_traffic::span;
 
-/// Draw a span from a flow's own stream.
-pub(crate) fn draw_span(span: Span, rng: &mut Rng) -> u64 {
-    match span {
-        Span::Fixed(ns) => ns,
-        Span::Uniform { lo_ns, hi_ns } => lo_ns + rng.below((hi_ns - lo_ns).max(1)),
-    }
-}
-
-/// Draw a start time from a flow's own stream.
-pub(crate) fn draw_start(start: StartTime, rng: &mut Rng) -> u64 {
-    match start {
-        StartTime::At(ns) => ns,
-        StartTime::Uniform { lo_ns, hi_ns } => lo_ns + rng.below((hi_ns - lo_ns).max(1)),
-    }
+/// The application of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum App {
+    /// Always has data.
+    Bulk,
+    /// This many bytes, then close.
+    Size { bytes: u64 },
+    /// Data without limit during `on`, nothing during `off`.
+    OnOff { on: Span, off: Span },
+    /// One of many transfers: index of its pool, and its number there.
+    Transfer { pool: u32, index: u32 },
+    /// Index of its player's server.
+    Video { video: u32 },
 }
 
 /// The application's timer fired: start, switch or stop. `index` is the connection's.
@@ -34,15 +34,17 @@ pub(crate) fn on_app_timer(cx: &mut World, conn: &mut Connection, index: u32, rn
         return;
     }
     let mut next = conn.stop_ns;
-    match conn.traffic {
-        Traffic::Bulk => conn.written = DSN_MAX,
-        Traffic::Size { bytes } => conn.write_size(bytes),
-        Traffic::OnOff { on, off } => {
+    match conn.app {
+        App::Bulk => conn.written = DSN_MAX,
+        App::Size { bytes } => conn.write_size(bytes),
+        App::OnOff { on, off } => {
             conn.active = !conn.active;
             conn.written = if conn.active { DSN_MAX } else { conn.next };
             let span = if conn.active { on } else { off };
-            next = next.min(cx.now + draw_span(span, rng).max(1));
+            next = next.min(cx.now + self::span(span, rng).max(1));
         }
+        // They are told by their pool, and by who watches.
+        App::Transfer { .. } | App::Video { .. } => {}
     }
     if next != NEVER {
         cx.timers.set(&mut conn.timer, next, TimerKind::App, index);

@@ -3,10 +3,10 @@
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::packet::{Header, Kind, Packet};
-use crate::traffic::draw_span;
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::Span;
 use mptcplab_trace::EventKind;
+use mptcplab_traffic::span;
 
 pub(crate) struct UdpSource {
     pub(crate) flow: u32,
@@ -95,7 +95,7 @@ impl UdpSource {
         }
         if first || cx.now >= self.active_until {
             self.active_until = match self.on_off {
-                Some((on, _)) => cx.now + draw_span(on, &mut self.rng),
+                Some((on, _)) => cx.now + span(on, &mut self.rng),
                 None => NEVER,
             };
         }
@@ -103,14 +103,12 @@ impl UdpSource {
             seq: self.sent as u32,
             ..Header::default()
         };
-        let packet = Packet::new(Kind::Udp, self.id, self.packet_bytes, header);
+        let packet = Packet::new(Kind::Other, self.id, self.packet_bytes, header);
         self.sent += 1;
         cx.net.send(cx.now, packet);
         let mut next = cx.now + self.interval();
         if next >= self.active_until {
-            let off = self
-                .on_off
-                .map_or(0, |(_, off)| draw_span(off, &mut self.rng));
+            let off = self.on_off.map_or(0, |(_, off)| span(off, &mut self.rng));
             next = next.max(self.active_until + off);
         }
         cx.timers.set(

@@ -2,39 +2,10 @@
 
 mod common;
 
-use common::simulate_one;
+use common::{over_two_hops, simulate_one};
 use mptcplab_trace::EventKind::{
     FlowCompleted, LossEvent, RecoveryEnded, SubflowFailed, SubflowRecovered, TlpSent, Undo,
 };
-
-/// 10 Mbit/s in front of a fast hop with the given one-way delay (ms) and schedule.
-fn path(delay: u32, schedule: &str, flow: &str) -> String {
-    format!(
-        r#"
-duration = "30 s"
-sample = "10 ms"
-profile = "rfc"
-cc = "reno"
-[links.A]
-from = "S"
-to = "M"
-rate = "10 Mbit/s"
-delay = "1 ms"
-queue = "unlimited"
-[links.B]
-from = "M"
-to = "D"
-rate = "1 Gbit/s"
-delay = "{delay} ms"
-schedule = [{schedule}]
-reverse = {{ schedule = [] }}
-[flows.f]
-transport = "tcp"
-paths = [["A", "B"]]
-{flow}
-"#
-    )
-}
 
 fn outage(from: f64, to: f64) -> String {
     format!("{{ at = \"{from:.2} ms\", up = false }}, {{ at = \"{to:.2} ms\", up = true }}")
@@ -43,14 +14,14 @@ fn outage(from: f64, to: f64) -> String {
 /// A transfer of 3000 segments whose last three are lost on B; `before` happens earlier on B.
 fn lose_the_tail(delay: u32, before: &str) -> common::Measured {
     let flow = "cwnd_clamp = \"260 packets\"\ntraffic = { size = \"4344000 B\" }";
-    let clean = simulate_one(&path(delay, before, flow), &[]);
+    let clean = simulate_one(&over_two_hops(10, delay, before, flow), &[]);
     let arrived = clean.events("f", -1, FlowCompleted)[0].0 - f64::from(delay);
     let separator = if before.is_empty() { "" } else { ", " };
     let schedule = format!(
         "{before}{separator}{}",
         outage(arrived - 3.1, arrived + 0.5)
     );
-    let run = simulate_one(&path(delay, &schedule, flow), &[]);
+    let run = simulate_one(&over_two_hops(10, delay, &schedule, flow), &[]);
     assert!(run.last("f", 0, |t| &t.retx_pkts) >= 3);
     run
 }
@@ -59,7 +30,7 @@ fn lose_the_tail(delay: u32, before: &str) -> common::Measured {
 fn the_window_of_a_packet_after_a_silence_is_the_reduced_one() {
     // As in windows.rs: 600 ms are two and a half timeouts, so 80 packets become 20, then double in slow start.
     let flow = "cwnd_clamp = \"80 packets\"\ntraffic = { on = \"1 s\", off = \"600 ms\" }";
-    let text = path(19, "", flow).replace("10 Mbit/s", "1 Gbit/s");
+    let text = over_two_hops(10, 19, "", flow).replace("10 Mbit/s", "1 Gbit/s");
     let run = simulate_one(&text, &[]);
     for (ms, window) in [(1620.0, 20), (1660.0, 40), (1700.0, 80)] {
         assert_eq!(run.at("f", 0, ms, |t| &t.cwnd_pkts), window, "at {ms} ms");
@@ -75,7 +46,8 @@ fn the_window_of_a_packet_after_a_silence_is_the_reduced_one() {
 fn recovery_with_little_to_send_still_ends_at_the_threshold() {
     // Segment 5 of ten is lost and nothing follows: ssthresh 7, and that is the window.
     let run = simulate_one(
-        &path(
+        &over_two_hops(
+            10,
             40,
             &outage(89.89, 90.89),
             "traffic = { size = \"14480 B\" }",
@@ -112,7 +84,12 @@ fn a_duplicate_alone_does_not_slow_down_loss_detection() {
         "{ at = \"1000 ms\", delay = \"260 ms\" }, { at = \"1400 ms\", delay = \"40 ms\" }, ";
     for (before, duplicates) in [("", 0), (jump, 1)] {
         let run = simulate_one(
-            &path(40, &format!("{before}{loss}"), "rcv_buffer = \"115840 B\""),
+            &over_two_hops(
+                10,
+                40,
+                &format!("{before}{loss}"),
+                "rcv_buffer = \"115840 B\"",
+            ),
             &[],
         );
         assert_eq!(

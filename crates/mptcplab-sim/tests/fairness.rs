@@ -31,7 +31,7 @@ paths = [["L"]]
 start = "uniform(0 s, 2 s)"
 "#;
 
-const EWTCP_FAIR: &str = r#"{name = "ewtcp", variant = "fair"}"#;
+const EWTCP_FAIR: &str = r#"{name = "ewtcp", weight = "fair"}"#;
 
 /// Mean over repetitions of the multipath flow's goodput over TCP's.
 fn ratio(cc: &str, profile: &str) -> f64 {

@@ -22,7 +22,13 @@ impl Draw {
     }
 }
 
-/// A random network of up to four unlike paths, and a transfer over them. In every third case all links reorder.
+fn scheduler_names() -> Vec<&'static str> {
+    let all = mptcplab_sched::declarations().iter();
+    all.map(|d| d.name).collect()
+}
+
+/// A random network of up to four unlike paths, and a transfer over them. In every third case all links
+/// reorder, in every fourth priorities change.
 fn scenario(case: u64) -> (String, u64) {
     let mut d = Draw(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     // On its own, so that the other cases stay as they are.
@@ -89,10 +95,12 @@ fn scenario(case: u64) -> (String, u64) {
     if paths == 1 {
         text += "transport = \"mptcp\"\n";
     }
-    text += &format!(
-        "scheduler = \"{}\"\n",
-        d.pick(&["minrtt", "roundrobin", "linger"])
-    );
+    text += &format!("scheduler = \"{}\"\n", d.pick(&scheduler_names()));
+    // On its own, too: every fourth case has changes of priority and subflows that are given up late.
+    let mut ranking = (case % 4 == 2).then(|| Draw(case.wrapping_mul(0xa076_1d64_78bd_642f) | 1));
+    if let Some(d) = &mut ranking {
+        text += &format!("stale_after = {}\n", 1 + d.below(5));
+    }
     text += "subflows = [\n";
     for i in 0..paths {
         let stop = if i > 0 && d.below(3) == 0 {
@@ -100,10 +108,26 @@ fn scenario(case: u64) -> (String, u64) {
         } else {
             String::new()
         };
-        text += &format!("  {{ path = [\"L{i}\"]{stop} }},\n");
+        let priority = ranking.as_mut().map_or(String::new(), priorities);
+        text += &format!("  {{ path = [\"L{i}\"]{stop}{priority} }},\n");
     }
     text += "]\n";
     (text, bytes)
+}
+
+/// Three changes of a subflow's priority, and whether it begins as a backup.
+fn priorities(d: &mut Draw) -> String {
+    let mut at = 0;
+    let mut change = || {
+        at += 1 + d.below(9000);
+        format!("{{ at = \"{at} ms\", backup = {} }}", d.below(2) == 0)
+    };
+    let changes = [change(), change(), change()];
+    format!(
+        ", backup = {}, priority = [{}]",
+        d.below(2) == 0,
+        changes.join(", ")
+    )
 }
 
 fn completions(run: &Measured) -> Vec<u64> {
@@ -122,6 +146,26 @@ fn transfers_arrive_complete_and_once() {
         assert_eq!(run.delivered_bytes("f"), bytes, "case {case}:\n{text}");
         assert_eq!(completions(&run), [bytes], "case {case}:\n{text}");
     }
+}
+
+#[test]
+fn transfers_without_sack_arrive_complete_and_once() {
+    // Of the same networks and transfers; every recovery meets reordering, marks, jitter, pauses and lost ACKs.
+    let mut met = [0; 3];
+    for case in 0..360 {
+        let (text, bytes) = scenario(case);
+        for (i, recovery) in ["tahoe", "reno", "newreno"].into_iter().enumerate() {
+            let text = text.replace(
+                "[flows.f]\n",
+                &format!("[flows.f]\nrecovery = \"{recovery}\"\n"),
+            );
+            let run = simulate_one(&text, &[]);
+            assert_eq!(run.delivered_bytes("f"), bytes, "case {case}:\n{text}");
+            assert_eq!(completions(&run), [bytes], "case {case}:\n{text}");
+            met[i] += run.events("f", 0, EventKind::LossEvent).len();
+        }
+    }
+    assert!(met.iter().all(|n| *n > 1000), "few losses met: {met:?}");
 }
 
 /// Several unlike flows on a shared network of two stages: S to M over `A` links, M to D over `B` links.
@@ -173,7 +217,8 @@ fn crowd(case: u64) -> String {
             "semicoupled",
             "ewtcp",
         ]);
-        let scheduler = d.pick(&["minrtt", "roundrobin", "linger"]);
+        let names = scheduler_names();
+        let scheduler = d.pick(&names);
         text += &format!(
             "[flows.f{f}]\ntransport = \"mptcp\"\ncc = \"{cc}\"\nscheduler = \"{scheduler}\"\nstart = \"uniform(0 s, 1 s)\"\npacing = {}\ntraffic = {}\nsubflows = [{}]\n",
             d.below(3) == 0,

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{Measured, simulate_one};
+use common::{Measured, over_two_hops, simulate_one};
 use mptcplab_trace::EventKind::{
     EcnEvent, FlowCompleted, LossEvent, RecoveryEnded, RtoFired, TlpSent, Undo,
 };
@@ -19,33 +19,8 @@ fn scenario(segments: u32, outages: &[(f64, f64)]) -> String {
             format!("{{ at = \"{from} ms\", up = false }}, {{ at = \"{to} ms\", up = true }}")
         })
         .collect();
-    format!(
-        r#"
-duration = "30 s"
-sample = "1 ms"
-profile = "rfc"
-cc = "reno"
-[links.A]
-from = "S"
-to = "M"
-rate = "10 Mbit/s"
-delay = "1 ms"
-queue = "unlimited"
-[links.B]
-from = "M"
-to = "D"
-rate = "1 Gbit/s"
-delay = "40 ms"
-schedule = [{}]
-reverse = {{ schedule = [] }}
-[flows.f]
-transport = "tcp"
-paths = [["A", "B"]]
-traffic = {{ size = "{} B" }}
-"#,
-        changes.join(", "),
-        segments * 1448
-    )
+    let flow = format!("traffic = {{ size = \"{} B\" }}", segments * 1448);
+    over_two_hops(1, 40, &changes.join(", "), &flow)
 }
 
 /// A time in the middle of segment k's arrival at B in the first window, and the outage that hits only it.

@@ -27,13 +27,16 @@ paths = [["L"]]
 start = "1 s"
 "#;
 
+/// Coupled algorithms that are not Reno on one path: Vegas, Compound TCP, and Reno that holds while the delay varies.
+const DELAY_BASED: [&str; 3] = ["wvegas", "mcompound", "delayvar"];
+
 #[test]
 fn one_subflow_is_reno() {
     let reference = simulate_one(SCENARIO, &[("flows.mp.cc", "reno")]);
     assert!(reference.last("mp", 0, |t| &t.loss_events) > 10);
     let coupled = mptcplab_cc::algorithms()
         .iter()
-        .filter(|a| a.coupled() && a.name() != "wvegas");
+        .filter(|a| a.coupled() && !a.has_cong_control() && !DELAY_BASED.contains(&a.name()));
     let mut compared = 0;
     for algorithm in coupled {
         let run = simulate_one(SCENARIO, &[("flows.mp.cc", algorithm.name())]);
@@ -45,14 +48,51 @@ fn one_subflow_is_reno() {
         );
         compared += 1;
     }
-    assert!(compared >= 6, "only {compared} coupled algorithms");
+    assert!(compared >= 10, "only {compared} coupled algorithms");
+}
+
+#[test]
+fn one_subflow_of_coupled_bbr_is_bbr() {
+    let reference = simulate_one(SCENARIO, &[("flows.mp.cc", "bbr")]);
+    assert!(reference.last("mp", 0, |t| &t.loss_events) > 10);
+    let run = simulate_one(SCENARIO, &[("flows.mp.cc", "cmpbbr")]);
+    assert!(run.outcome.tables == reference.outcome.tables);
+    let reno = simulate_one(SCENARIO, &[]);
+    assert!(run.outcome.tables != reno.outcome.tables);
+}
+
+#[test]
+fn one_subflow_is_reno_with_a_textbook_recovery_too() {
+    let text = format!("{SCENARIO}[tcp]\nrecovery = \"newreno\"\n");
+    let reference = simulate_one(&text, &[("flows.mp.cc", "reno")]);
+    assert!(reference.last("mp", 0, |t| &t.loss_events) > 10);
+    for name in ["lia", "olia", "balia"] {
+        let run = simulate_one(&text, &[("flows.mp.cc", name)]);
+        assert!(
+            run.outcome.tables == reference.outcome.tables,
+            "{name} differs from reno"
+        );
+    }
 }
 
 #[test]
 fn two_subflows_are_not_reno() {
     let two = SCENARIO.replace("[[\"L\"]]\ntraffic", "[[\"L\"], [\"L\"]]\ntraffic");
     let reference = simulate_one(&two, &[("flows.mp.cc", "reno")]);
-    for name in ["lia", "olia", "balia", "ewtcp", "coupled", "semicoupled"] {
+    for name in [
+        "lia",
+        "lia-subset",
+        "olia",
+        "balia",
+        "ewtcp",
+        "coupled",
+        "semicoupled",
+        "dlia",
+        "dolia",
+        "adw-balia",
+        "mcompound",
+        "delayvar",
+    ] {
         let run = simulate_one(&two, &[("flows.mp.cc", name)]);
         assert!(
             run.outcome.tables != reference.outcome.tables,
@@ -79,4 +119,23 @@ fn wvegas_on_one_path_queues_no_more_than_its_ten_packets() {
     assert!((1..=11).contains(&worst), "{worst} packets queued");
     // Its drain (section 5.9, rule 4) halves the window whenever the queueing delay doubles, so it does not fill the link.
     assert!(run.goodput("mp") > 4.0, "goodput {}", run.goodput("mp"));
+}
+
+#[test]
+fn delayvar_on_one_path_stops_growing_when_the_delay_has_risen_by_its_threshold() {
+    let clean = SCENARIO
+        .replace("loss = \"0.3 %\"\n", "")
+        .replace("30 packets", "400 packets");
+    let (alone, _) = clean.split_once("[flows.tcp]").unwrap();
+    let alone = alone.replace("traffic", "initial_ssthresh = \"10 packets\"\n# traffic");
+    for (threshold, times) in [("0.5", 1.5), ("1.5", 2.5)] {
+        let cc = format!("delayvar(threshold={threshold})");
+        let run = simulate_one(&alone, &[("flows.mp.cc", &cc), ("warmup", "40 s")]);
+        let srtt = run.mean("mp", 0, |t, i| f64::from(t.srtt_us[i]));
+        let least = run.mean("mp", 0, |t, i| f64::from(t.min_rtt_us[i]));
+        // The smoothed RTT also waits for delayed ACKs.
+        let risen = srtt / least / times;
+        assert!((0.98..1.1).contains(&risen), "{srtt} and {least}");
+        assert_eq!(run.last("mp", 0, |t| &t.loss_events), 0);
+    }
 }

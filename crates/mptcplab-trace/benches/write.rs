@@ -85,6 +85,11 @@ fn tables() -> Tables {
             reinjected_pkts: sample / 10_000,
             duplicate_pkts: sample / 9_000,
             blocked_ns: 0,
+            ooo_pkts: sample / 3,
+            ooo_delay_sum_ns: sample * 70_001,
+            ooo_delay_max_ns: noise.below(90_000_000),
+            reorder_depth_sum_pkts: sample * 2,
+            reorder_depth_max_pkts: noise.below(40),
         });
         for subflow in 0..2 {
             let pkts = &mut sent[subflow as usize];

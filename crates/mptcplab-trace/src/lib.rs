@@ -4,11 +4,13 @@
 //! them into Arrow record batches and writes them, as a directory of Parquet files (module [`mod@parquet`]).
 #![forbid(unsafe_code)]
 
+mod describe;
 mod record;
 mod schema;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
+pub use describe::Engine;
 pub use record::*;
 pub use schema::*;

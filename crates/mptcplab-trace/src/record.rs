@@ -7,7 +7,7 @@ use crate::Column;
 pub struct RunRecord {
     /// Position in the sweep; the `run` column of every table.
     pub run: u32,
-    /// Engine that made the trace ("sim").
+    /// Engine that made the trace ("sim", "kernel").
     pub engine: String,
     /// Version of the engine.
     pub engine_version: String,
@@ -39,6 +39,14 @@ pub struct RunRecord {
     pub resolved: String,
     /// Algorithm and parameters that each subflow really ran, a JSON list of {flow, subflow, cc, params}.
     pub subflow_cc: String,
+    /// Packet scheduler that every MPTCP flow really had, a JSON object by flow.
+    pub scheduler: String,
+    /// What the trace is worth.
+    pub status: Status,
+    /// Why the status is not "complete", for people; empty otherwise.
+    pub status_reason: String,
+    /// The machine that the run depended on, a JSON object; `{}` for the simulator, whose results depend on none.
+    pub host: String,
     /// Events that the engine processed.
     pub events: u64,
     /// Packets (data, ACK, UDP) times links crossed.
@@ -49,6 +57,30 @@ pub struct RunRecord {
     pub subflow_names: Vec<Vec<String>>,
     /// Names behind the `link` index.
     pub link_names: Vec<String>,
+}
+
+/// What a run's trace is worth.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Status {
+    /// The run went as the scenario says, up to its end.
+    #[default]
+    Complete,
+    /// It ended early; what is there is right, but the rest is missing.
+    Partial,
+    /// It went on to its end or not, but not as the scenario says: nothing may be concluded from it.
+    Invalid,
+}
+
+impl Status {
+    /// The word in the `run` table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Invalid => "invalid",
+        }
+    }
 }
 
 /// Columns of the `run` table, in order.
@@ -85,6 +117,22 @@ pub const RUN_COLUMNS: &[Column] = &[
         "subflow_cc",
         "",
         "algorithm and parameters that each subflow really ran, a JSON list",
+    ),
+    column(
+        "scheduler",
+        "",
+        "packet scheduler that every MPTCP flow really had, a JSON object",
+    ),
+    column(
+        "status",
+        "",
+        "complete; partial: the run ended early; invalid: nothing may be concluded from it",
+    ),
+    column("status_reason", "", "why the status is not complete"),
+    column(
+        "host",
+        "",
+        "the machine that the run depended on, a JSON object; empty for the simulator",
     ),
     column("events", "", "events that the engine processed"),
     column(

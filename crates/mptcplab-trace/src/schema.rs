@@ -3,6 +3,9 @@
 //! Counters are cumulative since the start of the run, so that any window is a difference of two rows
 //! and sampling loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
 
+/// In columns that an engine may be unable to measure, and for what never happened: null on disk.
+pub const NOT_MEASURED: u64 = u64::MAX;
+
 /// Name, unit and meaning of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
@@ -83,6 +86,11 @@ table! {
         reinjected_pkts: u64, "packets", "segments sent again on another subflow so far";
         duplicate_pkts: u64, "packets", "segments that arrived although the connection already had their data so far";
         blocked_ns: u64, "ns", "time so far in which data and cwnd were there but the receive window forbade to send";
+        ooo_pkts: u64, "packets", "segments delivered so far that had waited at the connection's receiver, because they overtook others";
+        ooo_delay_sum_ns: u64, "ns", "sum over them of the time from arrival to delivery in order";
+        ooo_delay_max_ns: u64, "ns", "largest such time since the previous sample";
+        reorder_depth_sum_pkts: u64, "packets", "sum over them of the segments that waited when they had arrived, themselves included";
+        reorder_depth_max_pkts: u64, "packets", "largest such number since the previous sample";
     }
 }
 
@@ -183,11 +191,13 @@ pub enum EventKind {
     TlpSent = 14,
     /// Slow start ended without loss (HyStart); value: ssthresh in packets.
     SlowStartExit = 15,
+    /// A subflow became a backup or a regular one (MP_PRIO); value: 1 backup, 0 regular.
+    PriorityChanged = 16,
 }
 
 impl EventKind {
     /// Every kind with its name.
-    pub const ALL: [(Self, &'static str); 16] = [
+    pub const ALL: [(Self, &'static str); 17] = [
         (Self::FlowStarted, "flow_started"),
         (Self::FirstByte, "first_byte"),
         (Self::FlowCompleted, "flow_completed"),
@@ -204,6 +214,7 @@ impl EventKind {
         (Self::LinkChanged, "link_changed"),
         (Self::TlpSent, "tlp_sent"),
         (Self::SlowStartExit, "slow_start_exit"),
+        (Self::PriorityChanged, "priority_changed"),
     ];
 }
 
@@ -219,6 +230,22 @@ table! {
     }
 }
 
+table! {
+    /// A file, a short transfer or a chunk of a video: what an application asked for, and when it had it. A row is
+    /// written when the transfer is complete, and at the end of the run for those that are not.
+    TransferTable, TransferRow, "transfer" {
+        t_ns: u64, "ns", "when it began: its connection's SYN, or the request of a chunk";
+        flow: u32, "", "index of the flow in the run's flow list";
+        transfer: u32, "", "number of the transfer in its flow, from 0";
+        bytes: u64, "bytes", "application bytes to transfer";
+        media_bps: u64, "bit/s", "rate at which a chunk of a video is encoded; 0 for everything else";
+        first_byte_ns: u64, "ns", "time from the beginning to the first byte at the receiver";
+        completion_ns: u64, "ns", "time from the beginning to the last byte, in order at the receiver";
+        resent_pkts: u64, "packets", "segments sent again for it until it was complete";
+        stall_ns: u64, "ns", "time for which the video stood still before this chunk arrived";
+    }
+}
+
 /// All sampled tables of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
@@ -230,13 +257,19 @@ pub struct Tables {
     pub link: LinkTable,
     /// Events.
     pub event: EventTable,
+    /// Transfers.
+    pub transfer: TransferTable,
 }
 
 impl Tables {
     /// Rows of all tables.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.flow.len() + self.subflow.len() + self.link.len() + self.event.len()
+        self.flow.len()
+            + self.subflow.len()
+            + self.link.len()
+            + self.event.len()
+            + self.transfer.len()
     }
 
     /// Whether no table has a row.
@@ -251,5 +284,6 @@ impl Tables {
         self.subflow.clear();
         self.link.clear();
         self.event.clear();
+        self.transfer.clear();
     }
 }

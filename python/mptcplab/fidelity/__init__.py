@@ -1,41 +1,30 @@
 """Fidelity: what the simulator must show before its comparisons mean anything, measured and written down.
 
-`write_page` simulates the scenarios in scenarios/fidelity and writes the page docs/fidelity/fidelity.md.
+`write_page` simulates the scenarios in scenarios/fidelity and writes the page docs/fidelity/fidelity.md; with the study
+`SCHEDULERS` those in scenarios/schedulers, for docs/schedulers/schedulers.md.
 """
 
 from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab import api
 from mptcplab.errors import MptcplabError, OutputError, with_hint
-from mptcplab.fidelity import measure, page
+from mptcplab.fidelity import measure, page, schedulers
 from mptcplab.fidelity.evidence import Statement
+from mptcplab.fidelity.plan import Plan, Study
 from mptcplab.results import Results
 
-__all__ = ["PLANS", "Plan", "scenario_directory", "write_page"]
+__all__ = ["FIDELITY", "PLANS", "SCHEDULERS", "Plan", "Study", "scenario_directory", "write_page"]
 
 SCENARIOS = Path("scenarios") / "fidelity"
 # Threads of the comparison of bytes; more than one, whatever the machine has.
 _MANY_JOBS = 4
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A statement before it is measured. `quick` is what a short run changes in the scenario."""
-
-    name: str
-    title: str
-    claim: str
-    method: str
-    scenario: str
-    finding: Callable[[Results], measure.Finding] | None
-    quick: Mapping[str, int | str] = field(default_factory=dict)
 
 
 PLANS = (
@@ -126,6 +115,9 @@ PLANS = (
     ),
 )
 
+FIDELITY = Study("fidelity", SCENARIOS, page.FIDELITY, PLANS)
+SCHEDULERS = Study("schedulers", schedulers.SCENARIOS, schedulers.SHEET, schedulers.PLANS)
+
 Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
 
 
@@ -133,13 +125,15 @@ def _silent(_: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def write_page(out: Path, *, quick: bool = False, jobs: int = 0, announce: Announce = _silent) -> list[Statement]:
+def write_page(
+    out: Path, study: Study = FIDELITY, *, quick: bool = False, jobs: int = 0, announce: Announce = _silent
+) -> list[Statement]:
     """Measure everything and write the page into a directory; return the statements with their verdicts.
 
     `quick` simulates less, for a test; the published page is made without it. `jobs` is the number of threads (0: all
     cores). `announce` is called with the title of each statement and gives what reports progress.
     """
-    scenarios = scenario_directory()
+    scenarios = scenario_directory(study=study)
     # Before minutes of simulation, not after.
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -147,24 +141,24 @@ def write_page(out: Path, *, quick: bool = False, jobs: int = 0, announce: Annou
         raise OutputError(
             with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
         ) from error
-    with tempfile.TemporaryDirectory(prefix="mptcplab-fidelity-") as scratch:
-        bench = _Bench(scenarios, Path(scratch), quick, jobs, announce)
-        statements = [bench.measured(plan) for plan in PLANS]
+    with tempfile.TemporaryDirectory(prefix=f"mptcplab-{study.name}-") as scratch:
+        bench = _Bench(study, scenarios, Path(scratch), quick, jobs, announce)
+        statements = [bench.measured(plan) for plan in study.plans]
         # Inside, because figures are drawn from the traces.
-        page.write(statements, out, "mptcplab fidelity" + (" --quick" if quick else ""))
+        page.write(statements, out, study.sheet.command + (" --quick" if quick else ""), study.sheet)
     return statements
 
 
-def scenario_directory(start: Path | None = None) -> Path:
+def scenario_directory(start: Path | None = None, study: Study = FIDELITY) -> Path:
     """Where the scenarios are: below the current directory, or in the repository that this package is part of."""
     places = [(start or Path.cwd()), Path(__file__).resolve().parents[3]]
     for place in places:
-        if all((place / SCENARIOS / plan.scenario).is_file() for plan in PLANS):
-            return place / SCENARIOS
+        if all((place / study.scenarios / plan.scenario).is_file() for plan in study.plans):
+            return place / study.scenarios
     raise MptcplabError(
         with_hint(
-            f"no fidelity scenarios: {places[0] / SCENARIOS}",
-            "run `mptcplab fidelity` in a clone of the repository, where they are",
+            f"no {study.name} scenarios: {places[0] / study.scenarios}",
+            f"run `{study.sheet.command}` in a clone of the repository, where they are",
         )
     )
 
@@ -173,6 +167,7 @@ def scenario_directory(start: Path | None = None) -> Path:
 class _Bench:
     """Simulates what a plan asks for and measures it."""
 
+    study: Study
     scenarios: Path
     scratch: Path
     quick: bool
@@ -222,4 +217,6 @@ class _Bench:
     def _command(self, plan: Plan) -> str:
         changes = plan.quick if self.quick else {}
         overrides = api.Overrides(reps=changes.get("reps"), duration=changes.get("duration"))
-        return shlex.join(["mptcplab", "run", (SCENARIOS / plan.scenario).as_posix(), *overrides.to_options()])
+        return shlex.join(
+            ["mptcplab", "run", (self.study.scenarios / plan.scenario).as_posix(), *overrides.to_options()]
+        )

@@ -31,7 +31,7 @@ _NS = 1_000_000_000
 def plain(text: str) -> str:
     """An algorithm's name as on an axis.
 
-    >>> plain("ewtcp(variant=fair)")
+    >>> plain("ewtcp(weight=fair)")
     'ewtcp fair'
     """
     return re.sub(r"\((?:\w+=)?(\w+)\)", r" \1", text)

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.metrics import allocation, fairness, links, rates, reliability, windows  # noqa: F401  (they register)
+from mptcplab.metrics import (  # noqa: F401  (they register)
+    allocation,
+    fairness,
+    links,
+    ordering,
+    rates,
+    reliability,
+    transfers,
+    windows,
+)
 from mptcplab.metrics.registry import REGISTRY, Metric
 from mptcplab.metrics.window import Window
 

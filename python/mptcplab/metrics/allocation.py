@@ -109,6 +109,8 @@ def fair_shares(topology: Topology) -> dict[str, float]:
     Links count with their mean rate over the run's window; UDP streams do not yield, so their mean load is taken off
     first. Where flows start or stop inside the window the allocation is computed for each period and averaged.
     """
+    if not all(flow.is_greedy for flow in topology.flows):
+        return {}
     edges = sorted({t for flow in topology.flows for t in _life(topology, flow)})
     gained = {flow.name: 0.0 for flow in topology.connections}
     for begin, end in pairwise(edges):
@@ -155,6 +157,8 @@ def path_rates(topology: Topology, flow: Flow, *, fair: bool) -> list[float]:
     is first divided among the connections that use it.
     """
     offers = []
+    if fair and not all(other.is_greedy for other in topology.flows):
+        return []
     for path in flow.paths:
         offer = []
         for name in path:
@@ -174,7 +178,8 @@ def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
     In raw link rate, headers included. Links that change count with their mean rate, UDP load is taken off first, and
-    where flows come and go the allocation of each period is averaged.
+    where flows come and go the allocation of each period is averaged. Absent beside short transfers and video: nobody
+    can say beforehand how much they take.
     """
     rows = []
     known: dict[object, dict[str, float]] = {}
@@ -182,7 +187,9 @@ def ideal(window: Window) -> pl.DataFrame:
         # Runs that differ only in algorithm, repetition or seed have the same fair shares.
         key = (
             tuple(topology.links.values()),
-            tuple((f.name, f.transport, f.paths, f.start_ns, f.stop_ns, f.udp_load_bps) for f in topology.flows),
+            tuple(
+                (f.name, f.transport, f.paths, f.start_ns, f.stop_ns, f.udp_load_bps, f.kind) for f in topology.flows
+            ),
             topology.warmup_ns,
             topology.duration_ns,
         )

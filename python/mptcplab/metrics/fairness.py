@@ -49,9 +49,11 @@ def jain_index(value: pl.Expr) -> pl.Expr:
 def jain(window: Window) -> pl.DataFrame:
     """Jain's fairness index (sum x)^2 / (n sum x^2) over the throughputs of all TCP and MPTCP connections.
 
-    1 when all are equal, 1/n when one has everything; not applicable to a single connection.
+    1 when all are equal, 1/n when one has everything; not applicable to a single connection. Flows of many transfers
+    and video do not take what they can get, and are left out.
     """
-    return _jain(_flow_values(throughput, window, "x"))
+    greedy = window.flows.filter("greedy").select(FLOW)
+    return _jain(_flow_values(throughput, window, "x").join(greedy, on=FLOW, how="semi", maintain_order="left"))
 
 
 @metric("jain_weighted", "Jain's index, relative to fair shares", "", ("run",), digits=3)

@@ -26,6 +26,9 @@ _FLOW_COUNTERS = (
     "reinjected_pkts",
     "duplicate_pkts",
     "blocked_ns",
+    "ooo_pkts",
+    "ooo_delay_sum_ns",
+    "reorder_depth_sum_pkts",
 )
 _SUBFLOW_COUNTERS = (
     "rtt_sum_us",
@@ -55,8 +58,8 @@ _LINK_COUNTERS = (
 
 # Columns that the sample-based metrics and the plots need; read together, once.
 _SAMPLED = {
-    "flow": ("ooo_bytes",),
-    "subflow": ("state", "cwnd_pkts", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
+    "flow": ("ooo_bytes", "ooo_delay_max_ns", "reorder_depth_max_pkts"),
+    "subflow": ("state", "cwnd_pkts", "srtt_us", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
     "link": ("queue_pkts", "queue_delay_max_ns"),
 }
 # With more different windows than this, a filter on time would cost more than it saves.
@@ -88,13 +91,13 @@ class Window:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """run, flow, transport, t0, t1, slack, seconds: the window of every flow."""
+        """run, flow, transport, greedy, t0, t1, slack, seconds: the window of every flow."""
         rows = [
-            (run, flow.name, flow.transport, flow.stop_ns)
+            (run, flow.name, flow.transport, flow.is_greedy, flow.stop_ns)
             for run, topology in self.topologies.items()
             for flow in topology.flows
         ]
-        schema = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "stop": pl.Int64}
+        schema = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean, "stop": pl.Int64}
         return (
             pl.DataFrame(rows, schema=schema, orient="row")
             .join(self.runs, on="run", maintain_order="left")
@@ -204,6 +207,10 @@ def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
 
 
 def weighted_mean(name: str) -> pl.Expr:
-    """Time-weighted mean of an entity's samples in a window: each counts for the time until the next."""
+    """Time-weighted mean of an entity's samples in a window: each counts for the time until the next.
+
+    Null where a sample is: an engine that could not measure a part of the window cannot tell the mean of all of it.
+    """
     valid = pl.col("t_ns").shift(-1).fill_null(pl.col("t1").first()) - pl.col("t_ns")
-    return ratio((pl.col(name).cast(pl.Float64) * valid).sum(), valid.sum())
+    mean = ratio((pl.col(name).cast(pl.Float64) * valid).sum(), valid.sum())
+    return pl.when(pl.col(name).null_count() == 0).then(mean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, Window, both_levels, ratio, total, weighted_mean
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total, weighted_mean
 
 MS_PER_US = 1e-3
 # States in which a subflow carries no data: its window means nothing.
@@ -24,6 +24,22 @@ def cwnd_mean(window: Window) -> pl.DataFrame:
 def rtt_mean(window: Window) -> pl.DataFrame:
     """Mean of all raw RTT samples in the window; subflows weigh by their number of samples."""
     return both_levels(window.subflow_delta, MS_PER_US * ratio(total("rtt_sum_us"), total("rtt_count")))
+
+
+@metric("srtt_mean", "Mean smoothed RTT", "ms", ("flow", "subflow"), digits=1, needs_samples=True)
+def srtt_mean(window: Window) -> pl.DataFrame:
+    """Time-weighted mean of the sender's smoothed RTT; a flow's is that of its subflows by payload that arrived.
+
+    What the engines are compared by: both sample it, however an engine counts single RTT samples.
+    """
+    samples = window.samples("subflow")
+    known = samples.with_rows(samples.rows.drop_nulls("srtt_us"))
+    subflows = known.per_entity(value=MS_PER_US * weighted_mean("srtt_us"))
+    arrived = window.subflow_delta.select(*SUBFLOW, payload="rx_payload_bytes")
+    weighed = subflows.join(arrived, on=SUBFLOW, maintain_order="left").drop_nulls("value")
+    mean = ratio((pl.col("value") * pl.col("payload")).sum(), pl.col("payload").sum())
+    flows = weighed.group_by(FLOW, maintain_order=True).agg(value=mean)
+    return pl.concat([subflows, flows.select(*FLOW, subflow=pl.lit(None, pl.String), value="value")])
 
 
 def _rtt_quantile(window: Window, quantile: float) -> pl.DataFrame:

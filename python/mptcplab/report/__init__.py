@@ -21,6 +21,7 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
+    from mptcplab.report.tables import comparison_frame
 
     summary = results.summary()
     plots = plot_data(results)
@@ -31,6 +32,9 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
         write_text(path.with_name("summary.csv"), summary.write_csv())
         write_text(path.with_name("summary.json"), summary_json(results, summary))
         write_text(path.with_name("metrics.csv"), results.metrics().write_csv())
+        comparison = comparison_frame(results)
+        if comparison is not None:
+            write_text(path.with_name("comparison.csv"), comparison.write_csv())
         if figures:
             from mptcplab.report.figures import write_figures
 
@@ -44,4 +48,11 @@ def summary_json(results: Results, summary: pl.DataFrame) -> str:
     """The summary with the facts that explain it, for programs."""
     first = results.runs.row(0, named=True)
     facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}
-    return json.dumps({**facts, "runs": results.runs.height, "summary": summary.to_dicts()}, indent=1) + "\n"
+    found = {
+        **facts,
+        "engines": results.engines,
+        "runs": results.runs.height,
+        "problems": [problem.as_dict() for problem in results.problems],
+        "summary": summary.to_dicts(),
+    }
+    return json.dumps(found, indent=1) + "\n"

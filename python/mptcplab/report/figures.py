@@ -74,7 +74,7 @@ def goodput_figure(results: Results, summary: pl.DataFrame) -> Figure | None:
     goodput = summary.filter(pl.col("metric") == "goodput")
     stats = {(r["config"], r["flow"], r["subflow"]): r for r in goodput.iter_rows(named=True)}
     points = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    points = points.join(results.configs, on="run", maintain_order="left").drop_nulls("value")
+    points = tables.counted(results, points).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
     figure = Figure(figsize=(6.4, 0.9 + 0.34 * len(rows)), layout="constrained")
     axes = figure.subplots()
     for position, (config, flow) in enumerate(rows):

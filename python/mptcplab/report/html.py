@@ -51,7 +51,11 @@ def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
         facts=_facts(results),
         headline=headline,
         everything=tables.all_metrics(results, summary),
+        problems=[problem.text for problem in results.problems],
         warnings=[*headline.notes, *plots.notes],
+        comparison=tables.engine_comparison(results),
+        engines=_engines(results),
+        simulated=results.engines == ["sim"],
         picture_wide=picture.draw(topology, wide=True) if drawable else "",
         picture_tall=picture.draw(topology, wide=False) if drawable else "",
         varies=len({_shape(t) for t in results.topologies.values()}) > 1,
@@ -105,9 +109,15 @@ def _facts(results: Results) -> list[str]:
     return [
         f"{_count(len(configs), 'configuration')} {times} {_count(reps, 'repetition')}",
         f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
-        f"engine {runs['engine'][0]} {runs['engine_version'][0]}",
+        f"engine {_engines(results)}",
         "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
     ]
+
+
+def _engines(results: Results) -> str:
+    """The engines with their versions."""
+    rows = results.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
+    return ", ".join(" ".join(row) for row in rows)
 
 
 def _count(number: int, what: str) -> str:
@@ -166,6 +176,11 @@ def command(results: Results) -> str:
     words = ["mptcplab", "run", f"{results.runs['scenario'][0]}.toml"]
     if results.overrides is not None:
         words += Overrides.from_json(results.overrides).to_options()
+    if results.engines != ["sim"]:
+        words += ["--engine", ",".join(results.engines)]
+    traffic = json.loads(results.overrides or "{}").get("traffic")
+    if traffic is not None:
+        words += ["--traffic", traffic]
     return shlex.join(words)
 
 
@@ -211,7 +226,7 @@ def _goodput_data(results: Results, summary: pl.DataFrame) -> dict[str, Any]:
     wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"]))
     lookup = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
     values = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    points = values.join(results.configs, on="run", maintain_order="left").drop_nulls("value")
+    points = tables.counted(results, values).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
     rows = []
     for config in tables.config_names(results):
         for flow in flows:

@@ -105,7 +105,10 @@ def plot_data(results: Results) -> PlotData:
     for part in (builder.subflows(), builder.queue()):
         for run, series in part:
             found[run].append(series)
-    labels = {run: (config, rep) for run, rep, config in results.configs.iter_rows()}
+    # A run that does not count is drawn, but never under the name of those that do.
+    states = {problem.run: f", {problem.status}" for problem in results.problems}
+    named = results.configs.select("run", "rep", "config").iter_rows()
+    labels = {run: (config + states.get(run, ""), rep) for run, rep, config in named}
     runs = [
         RunPlots(run, *labels[run], topology.duration_ns / NS, topology.warmup_ns / NS, tuple(found[run]))
         for run, topology in topologies.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -13,8 +13,10 @@ from mptcplab.report.text import NOT_APPLICABLE, mean_and_interval
 if TYPE_CHECKING:
     from mptcplab.results import Results
 
+# What short transfers and video are judged by.
+_WAITING = ("transfers", "transfer_p50", "transfer_p95", "transfer_p99", "media_rate", "stall_time", "startup_delay")
 # What people look at first, in this order; a column without a single value is left out.
-_PER_FLOW = ("goodput", "ratio", "agr_bf", "rtt_mean", "retx_rate", "rto_count", "ftt")
+_PER_FLOW = ("goodput", "ratio", "agr_bf", "rtt_mean", "retx_rate", "rto_count", "ftt", *_WAITING)
 _PER_RUN = ("total_goodput", "jain")
 # With more flows than this the table shows whole runs only.
 MAX_FLOWS = 8
@@ -26,6 +28,13 @@ _SHORT = {
     "retx_rate": "Retrans.",
     "rto_count": "Timeouts",
     "ftt": "Transfer\ntime",
+    "transfers": "Transfers",
+    "transfer_p50": "Transfer\ntime, p50",
+    "transfer_p95": "p95",
+    "transfer_p99": "p99",
+    "media_rate": "Video",
+    "stall_time": "Stalls",
+    "startup_delay": "Start-up",
     "total_goodput": "Total\ngoodput",
     "jain": "Jain's\nindex",
 }
@@ -67,10 +76,29 @@ def connection_names(results: Results) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def counted(results: Results, frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of runs that count."""
+    return frame.filter(~pl.col("run").is_in([problem.run for problem in results.problems]))
+
+
+def _states(results: Results) -> dict[str, str]:
+    """Per configuration: what is wrong with how many of its runs; empty where all of all count."""
+    if not results.problems:
+        return {}
+    runs = dict(results.configs.group_by("config").len().iter_rows())
+    found = dict.fromkeys(config_names(results), "complete")
+    for config in {problem.config for problem in results.problems}:
+        bad = [problem.status for problem in results.problems if problem.config == config]
+        parts = [f"{bad.count(status)} of {runs[config]} {status}" for status in dict.fromkeys(bad)]
+        found[config] = ", ".join(parts)
+    return found
+
+
 def headline(results: Results, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of what people look at first."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
     notes = _without_chance(summary) or list(_notes(results))
+    states = _states(results)
     if len(flows) > MAX_FLOWS:
         notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
         keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
@@ -84,14 +112,75 @@ def headline(results: Results, summary: pl.DataFrame) -> Table:
     show_flow, show_split = len(flows) > 1 and keys[0][1] is not None, any(splits)
     head = [("Algorithm", "")]
     head += [("Flow", "")] if show_flow else []
+    head += [("Status", "")] if states else []
     columns = [(_SHORT[names[i]], REGISTRY[names[i]].unit) for i in kept]
     columns[1:1] = [("of it by\nsubflow", "Mbit/s")] if show_split else []
     rows = []
     for (config, flow), row, split in zip(keys, body, splits, strict=True):
         cells = [row[i] for i in kept]
         cells[1:1] = [split or NOT_APPLICABLE] if show_split else []
-        rows.append((config, *([flow or ""] if show_flow else []), *cells))
+        state = [states[config]] if states else []
+        rows.append((config, *([flow or ""] if show_flow else []), *state, *cells))
     return Table((*head, *columns), tuple(rows), tuple(notes))
+
+
+# What two engines are compared by.
+_COMPARED = ("goodput", "srtt_mean")
+
+
+def engine_comparison(results: Results) -> Table | None:
+    """Per algorithm and flow: what each engine measured, and the difference of the second from the first in percent.
+
+    None unless exactly two engines ran.
+    """
+    frame = comparison_frame(results)
+    if frame is None:
+        return None
+    head = [("Algorithm", ""), ("Flow", "")]
+    for name in _COMPARED:
+        title, unit = _COMPARED_TITLES[name], REGISTRY[name].unit
+        head += [(f"{title}\n{engine}", unit) for engine in results.engines] + [(f"{title}\ndifference", "%")]
+    rows = []
+    for base, flow, *values in frame.iter_rows():
+        cells = []
+        for position, name in enumerate(_COMPARED):
+            one, other, difference = values[3 * position : 3 * position + 3]
+            digits = REGISTRY[name].digits
+            cells += [mean_and_interval(one, None, digits), mean_and_interval(other, None, digits)]
+            cells.append(NOT_APPLICABLE if difference is None else f"{difference:+.1f}")
+        rows.append((base, flow, *cells))
+    one, other = results.engines
+    note = f"difference: mean on {other} over mean on {one}, minus 1, of the repetitions that count on both"
+    return Table(tuple(head), tuple(rows), (note,))
+
+
+_COMPARED_TITLES = {"goodput": "Goodput", "srtt_mean": "Mean srtt"}
+
+
+def comparison_frame(results: Results) -> pl.DataFrame | None:
+    """The numbers of `engine_comparison`: base, flow, and per metric both means and the difference in percent."""
+    if len(results.engines) != 2:
+        return None
+    runs = counted(results, results.configs)
+    # Repetitions have random numbers of their own: only those that count on both engines tell of the engines.
+    both = runs.group_by("base", "rep").agg(engines=pl.col("engine").n_unique()).filter(pl.col("engines") == 2)
+    paired = runs.join(both.select("base", "rep"), on=["base", "rep"], how="semi")
+    values = results.metrics().filter(
+        pl.col("metric").is_in(_COMPARED) & pl.col("flow").is_not_null() & pl.col("subflow").is_null()
+    )
+    means = values.join(paired, on="run").group_by("base", "flow", "metric", "engine").agg(pl.col("value").mean())
+    found = {row[:4]: row[4] for row in means.iter_rows()}
+    rows: list[tuple[Any, ...]] = []
+    for base in results.configs["base"].unique(maintain_order=True):
+        for flow in connection_names(results):
+            row: list[Any] = [base, flow]
+            for name in _COMPARED:
+                one, other = (found.get((base, flow, name, engine)) for engine in results.engines)
+                row += [one, other, 100 * (other / one - 1) if one and other is not None else None]
+            rows.append(tuple(row))
+    columns = [f"{name}_{part}" for name in _COMPARED for part in (*results.engines, "difference_percent")]
+    schema = {"base": pl.String, "flow": pl.String} | dict.fromkeys(columns, pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _without_chance(summary: pl.DataFrame) -> list[str]:
@@ -125,7 +214,9 @@ def _split(values: _Values, config: str, flow: str | None) -> str:
 
 
 def _notes(results: Results) -> list[str]:
-    per_config = results.configs.group_by("config").len()["len"]
+    per_config = counted(results, results.configs).group_by("config").len()["len"]
+    if per_config.is_empty():
+        return ["no run counts: there are no numbers"]
     if per_config.max() == 1:
         return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]
     if per_config.min() < 5:

@@ -128,6 +128,61 @@ pub(super) enum Op {
         r: usize,
         usable: bool,
     },
+    /// The bottleneck group of a path; none: in no group.
+    Group {
+        r: usize,
+        group: Option<u32>,
+    },
+}
+
+/// A vector of kind `sbd`: what was measured on every flow, and which of them share a bottleneck.
+#[derive(Debug, Deserialize)]
+pub(super) struct Bottlenecks {
+    pub(super) id: String,
+    pub(super) flows: Vec<Measured>,
+    pub(super) expect: Grouping,
+}
+
+/// Statistics of RFC 8382 for one flow.
+#[derive(Debug, Deserialize)]
+pub(super) struct Measured {
+    pub(super) skew: f64,
+    /// Seconds.
+    pub(super) var: f64,
+    pub(super) freq: f64,
+    pub(super) loss: f64,
+    /// Was at a bottleneck before.
+    pub(super) pb: bool,
+}
+
+/// Flows by index: those at one bottleneck together, and which are at one at all.
+#[derive(Debug, Deserialize)]
+pub(super) struct Grouping {
+    pub(super) groups: Vec<Vec<usize>>,
+    pub(super) pb: Vec<bool>,
+}
+
+impl Bottlenecks {
+    pub(super) fn from_value(value: &Value) -> Result<Self, String> {
+        let vector = Self::deserialize(value).map_err(|e| e.to_string())?;
+        let flows = vector.flows.len();
+        if flows == 0 || flows > crate::MAX_SUBFLOWS {
+            return Err(format!(
+                "{flows} flows, wanted 1 to {}",
+                crate::MAX_SUBFLOWS
+            ));
+        }
+        if vector.expect.pb.len() != flows {
+            return Err(format!(
+                "expect.pb of {} flows, there are {flows}",
+                vector.expect.pb.len()
+            ));
+        }
+        match vector.expect.groups.iter().flatten().find(|k| **k >= flows) {
+            Some(k) => Err(format!("expect.groups: {k}, but there are {flows} flows")),
+            None => Ok(vector),
+        }
+    }
 }
 
 fn one() -> u32 {
@@ -256,6 +311,13 @@ impl Op {
                     .at(2)?
                     .as_bool()
                     .ok_or_else(|| args.bad(2, "true or false"))?,
+            },
+            "group" => Self::Group {
+                r: args.path(1)?,
+                group: match args.at(2)? {
+                    Value::Null => None,
+                    _ => Some(args.count(2)?),
+                },
             },
             other => return Err(format!("unknown operation {other:?}")),
         })

@@ -3,10 +3,12 @@
 //! Every step goes through the same hooks that the simulator calls ([`crate::Sock`]'s methods). What the build does
 //! not have (other algorithms, schedulers) is counted as skipped and named, never as passed.
 
+mod bbr;
+mod bottlenecks;
 mod format;
 mod run;
 
-use format::Vector;
+use format::{Bottlenecks, Vector};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -107,12 +109,25 @@ pub enum VectorError {
 /// # Errors
 /// [`VectorError`] when the file cannot be read or understood; a vector that fails is no error.
 pub fn run_file(path: &Path) -> Result<Report, VectorError> {
+    run_file_with(path, &|_, _| None)
+}
+
+/// Runs the vectors of a scheduler by name, `None` if it does not know the name. Congestion controls know nothing of
+/// schedulers, so who does brings this along.
+pub type RunScheduler<'a> =
+    dyn Fn(&str, &[serde_json::Value]) -> Option<Result<AlgorithmReport, String>> + 'a;
+
+/// [`run_file`], the schedulers' part with `schedulers`.
+///
+/// # Errors
+/// As [`run_file`].
+pub fn run_file_with(path: &Path, schedulers: &RunScheduler<'_>) -> Result<Report, VectorError> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|source| VectorError::Read {
         path: name.clone(),
         source,
     })?;
-    run_text(&name, &text)
+    run_text_with(&name, &text, schedulers)
 }
 
 /// Runs the vectors of a file's text; `name` is used in errors.
@@ -120,6 +135,14 @@ pub fn run_file(path: &Path) -> Result<Report, VectorError> {
 /// # Errors
 /// [`VectorError::Malformed`].
 pub fn run_text(name: &str, text: &str) -> Result<Report, VectorError> {
+    run_text_with(name, text, &|_, _| None)
+}
+
+fn run_text_with(
+    name: &str,
+    text: &str,
+    schedulers: &RunScheduler<'_>,
+) -> Result<Report, VectorError> {
     let malformed = |what: String| VectorError::Malformed {
         path: name.to_owned(),
         what,
@@ -130,11 +153,11 @@ pub fn run_text(name: &str, text: &str) -> Result<Report, VectorError> {
         reports.push(run_algorithm(&algorithm, &raw).map_err(malformed)?);
     }
     for (scheduler, raw) in file.schedulers {
-        reports.push(skipped(
-            &scheduler,
-            raw.len(),
-            "schedulers are not congestion controls".into(),
-        ));
+        let report = schedulers(&scheduler, &raw).unwrap_or_else(|| {
+            let why = "not in this build".into();
+            Ok(skipped(&scheduler, raw.len(), why))
+        });
+        reports.push(report.map_err(malformed)?);
     }
     Ok(Report {
         algorithms: reports,
@@ -150,6 +173,17 @@ fn run_algorithm(name: &str, raw: &[serde_json::Value]) -> Result<AlgorithmRepor
     for (index, value) in raw.iter().enumerate() {
         let place = |what: String| format!("algorithms.{name}[{index}]: {what}");
         let kind = format::kind(value).map_err(place)?;
+        if kind == bottlenecks::KIND && bottlenecks::apply_to(algorithm) {
+            let vector = Bottlenecks::from_value(value).map_err(place)?;
+            let deviations = bottlenecks::run(algorithm, &vector).map_err(place)?;
+            report.add(&vector.id, deviations);
+            continue;
+        }
+        if bbr::KINDS.contains(&kind) {
+            let (id, deviations) = bbr::run(algorithm, value).map_err(place)?;
+            report.add(&id, deviations);
+            continue;
+        }
         if !run::KINDS.contains(&kind) {
             *skipped_kinds.entry(kind.to_owned()).or_default() += 1;
             continue;
@@ -179,7 +213,13 @@ fn skipped(name: &str, skipped: usize, skip_reason: String) -> AlgorithmReport {
 }
 
 impl AlgorithmReport {
-    fn add(&mut self, id: &str, deviations: Vec<Deviation>) {
+    /// Nothing run yet.
+    pub fn new(name: &str) -> Self {
+        skipped(name, 0, String::new())
+    }
+
+    /// Count a vector by the numbers that it named.
+    pub fn add(&mut self, id: &str, deviations: Vec<Deviation>) {
         for deviation in &deviations {
             if self
                 .worst

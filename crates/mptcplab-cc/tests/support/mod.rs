@@ -9,7 +9,7 @@
 use mptcplab_cc::{AckSample, Algorithm, CaState, Conn, Sock, find};
 
 /// The algorithms whose rules are known; the exact bounds are theirs, a newcomer's own rule may be another.
-pub const SPECIFIED: [&str; 10] = [
+pub const SPECIFIED: &[&str] = &[
     "reno",
     "cubic",
     "ewtcp",
@@ -19,8 +19,31 @@ pub const SPECIFIED: [&str; 10] = [
     "olia",
     "balia",
     "wvegas",
+    "vegas",
+    "westwood",
     "template",
+    "lia-subset",
+    "dlia",
+    "dolia",
+    "adw-balia",
+    "mcompound",
+    "group-lia",
 ];
+
+/// Random connections per law.
+pub fn instances() -> usize {
+    scale("MPTCPLAB_LAW_INSTANCES", 20_000)
+}
+
+/// How much of a test to run: what an environment variable says, or the default.
+pub fn scale(variable: &str, default: usize) -> usize {
+    match std::env::var(variable) {
+        Err(_) => default,
+        Ok(text) => text
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable}: {text}, wanted a number such as {default}")),
+    }
+}
 
 /// Splitmix64: small, seeded, the same everywhere.
 pub struct Rng(pub u64);

@@ -1,14 +1,14 @@
 //! Flows: TCP, MPTCP and UDP, with their paths and everything that a flow may set.
 
-use super::{Network, Settings, path};
+use super::{Network, Settings, path, traffic};
 use crate::error::{Diagnostic, suggest};
 use crate::model::{
-    CcChoice, Flow, RcvBuffer, Scheduler, Span, StartTime, Subflow, TcpFlow, TcpOptions, Traffic,
-    Transport, UdpFlow,
+    CcChoice, Flow, LossRecovery, PriorityChange, RcvBuffer, Scheduler, SctpFlow, StartTime,
+    Subflow, TcpFlow, TcpOptions, Traffic, Transport, UdpFlow,
 };
 use crate::resolve::link::named;
 use crate::spec::{
-    DEFAULT_UDP_PACKET_BYTES, FLOW, Field, SUBFLOW, TCP_FIELDS, TRAFFIC, UDP_FIELDS,
+    DEFAULT_UDP_PACKET_BYTES, FLOW, Field, PRIORITY, SCTP_KEYS, SUBFLOW, TCP_FIELDS, UDP_FIELDS,
 };
 use crate::table::{Item, Res, Table, join};
 use std::cell::Cell;
@@ -23,6 +23,8 @@ const MAX_SEGMENTS: u128 = 1 << 31;
 /// Payload of a full segment: MTU 1500 less IP, TCP and timestamps (52), and the DSS option (20) (spec/scenarios.md 0.1).
 const TCP_MSS_BYTES: u32 = 1448;
 const MPTCP_MSS_BYTES: u32 = 1428;
+/// MTU 1500 less IP (20), SCTP common header (12) and DATA chunk header (16).
+const SCTP_MSS_BYTES: u32 = 1452;
 
 /// What flows need from the rest of the scenario.
 struct Context<'a> {
@@ -106,6 +108,7 @@ fn flow(context: &Context<'_>, table: &Table<'_>, name: String, copy: Option<u64
     let transport = table.get("transport");
     let transport = match transport.as_ref() {
         Some(item) if item.is("udp") => Transport::Udp(udp(context, table, copy)?),
+        Some(item) if item.is("cmt-sctp") => Transport::Sctp(sctp(context, table, copy)?),
         _ => Transport::Tcp(tcp(context, table, transport.as_ref(), copy)?),
     };
     let start = match lo_ns == hi_ns {
@@ -142,7 +145,8 @@ fn foreign(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
     {
         None => Ok(()),
         Some(entry) => {
-            let message = format!("a {transport} flow has no {}", entry.key);
+            let article = if transport == "SCTP" { "an" } else { "a" };
+            let message = format!("{article} {transport} flow has no {}", entry.key);
             let hint = match transport {
                 "UDP" => "it is a setting of TCP and MPTCP flows; remove it",
                 _ => "it is a setting of flows with transport = \"udp\"",
@@ -157,7 +161,14 @@ fn foreign(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
 
 fn udp(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<UdpFlow> {
     foreign(table, TCP_FIELDS, "UDP")?;
-    for key in ["cc", "scheduler", "subflows", "paths"] {
+    for key in [
+        "cc",
+        "scheduler",
+        "subflows",
+        "paths",
+        "path_manager",
+        "subflows_per_path",
+    ] {
         if let Some(item) = table.get(key) {
             return Err(item
                 .error(format!("a UDP flow has no {key}"))
@@ -181,16 +192,21 @@ fn udp(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<UdpFl
         rate => rate,
     };
     let traffic = table.item("traffic")?;
-    let on_off = match traffic_of(&traffic)? {
+    let on_off = match traffic::of(&traffic, 0)? {
         Traffic::Bulk => None,
         Traffic::OnOff { on, off } => Some((on, off)),
-        Traffic::Size { .. } => {
+        Traffic::Size { .. } | Traffic::Transfers(_) => {
             let error = Diagnostic::new(
                 traffic.value.origin,
                 join(&traffic.path, "size"),
                 "a UDP flow has no size",
             );
             return Err(error.hint("set stop, or on and off"));
+        }
+        Traffic::Video(_) => {
+            return Err(traffic
+                .error("a UDP flow has no video")
+                .hint("a video measures its throughput over TCP or MPTCP"));
         }
     };
     let packet_bytes = match table.get("packet") {
@@ -205,6 +221,74 @@ fn udp(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<UdpFl
     })
 }
 
+fn sctp(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<SctpFlow> {
+    foreign(table, UDP_FIELDS, "SCTP")?;
+    not_of_sctp(table)?;
+    let destinations = subflows(context, table, copy)?;
+    let settings = Settings {
+        flow: table.clone(),
+        common: &[],
+    };
+    let mss_bytes = match settings.get("mss") {
+        Some(item) => item.size_in(64..=8900)?,
+        None => SCTP_MSS_BYTES,
+    };
+    for destination in &destinations {
+        few_enough_segments(context, table, destination, mss_bytes)?;
+    }
+    let buffer = settings.item("rcv_buffer")?;
+    let rcv_buffer = rcv_buffer(&buffer, mss_bytes)?;
+    if let RcvBuffer::Auto { .. } = rcv_buffer {
+        return Err(buffer
+            .error("an SCTP flow's receive buffer does not grow")
+            .hint("write a size, or \"unlimited\""));
+    }
+    let traffic = table.item("traffic")?;
+    Ok(SctpFlow {
+        destinations,
+        traffic: match traffic::of(&traffic, 0)? {
+            kind @ (Traffic::Bulk | Traffic::Size { .. }) => kind,
+            Traffic::OnOff { .. } | Traffic::Transfers(_) | Traffic::Video(_) => {
+                return Err(traffic
+                    .error("an SCTP flow is bulk or has a size")
+                    .hint("write \"bulk\" or { size = \"10 MB\" }"));
+            }
+        },
+        rcv_buffer,
+        mss_bytes,
+    })
+}
+
+/// Refuses what TCP and MPTCP flows have and SCTP flows have not.
+fn not_of_sctp(table: &Table<'_>) -> Res<()> {
+    let tcp_only = |key: &str| TCP_FIELDS.iter().any(|f| f.key == key) && !SCTP_KEYS.contains(&key);
+    for entry in table.entries {
+        let hint = match entry.key.as_str() {
+            "cc" | "scheduler" => "SCTP has its own; remove it",
+            "path_manager" | "subflows_per_path" => "all its paths are used; write paths = [...]",
+            key if tcp_only(key) => "it is a setting of TCP and MPTCP flows; remove it",
+            _ => continue,
+        };
+        let message = format!("an SCTP flow has no {}", entry.key);
+        let path = join(&table.path, &entry.key);
+        return Err(Diagnostic::new(entry.key_origin, path, message).hint(hint));
+    }
+    let Some(list) = table.get("subflows") else {
+        return Ok(());
+    };
+    for item in list.list()? {
+        let subflow = item.table(&SUBFLOW)?;
+        for key in ["start", "stop", "backup", "priority"] {
+            if let Some(item) = subflow.get(key) {
+                return Err(item
+                    .error(format!("a destination of an SCTP flow has no {key}"))
+                    .hint("all its paths are used from the beginning to the end"));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn tcp(
     context: &Context<'_>,
     table: &Table<'_>,
@@ -213,7 +297,14 @@ fn tcp(
 ) -> Res<TcpFlow> {
     foreign(table, UDP_FIELDS, "TCP")?;
     let subflows = subflows(context, table, copy)?;
-    let mptcp = transport.map_or(subflows.len() > 1, |item| item.is("mptcp"));
+    let managed = table.get("path_manager");
+    let several = subflows.len() > 1 || managed.is_some();
+    let mptcp = transport.map_or(several, |item| item.is("mptcp"));
+    if let (false, Some(item)) = (mptcp, managed) {
+        return Err(item
+            .error("a TCP flow has no path manager")
+            .hint("remove it, or write transport = \"mptcp\""));
+    }
     if let (false, Some(item)) = (mptcp || subflows.len() == 1, transport) {
         return Err(item
             .error(format!(
@@ -234,16 +325,40 @@ fn tcp(
     for subflow in &subflows {
         few_enough_segments(context, table, subflow, mss_bytes)?;
     }
-    Ok(TcpFlow {
+    let traffic = traffic::of(&table.item("traffic")?, nominal_bps(context, &subflows))?;
+    if let Traffic::Transfers(_) = traffic {
+        timeless(table, &subflows)?;
+    }
+    let flow = TcpFlow {
         mptcp,
         cc: cc(context, table)?,
         scheduler: scheduler(context, table, mptcp)?,
         subflows,
-        traffic: traffic_of(&table.item("traffic")?)?,
+        traffic,
         rcv_buffer: rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
         mss_bytes,
         options: options(&settings)?,
-    })
+    };
+    recovery_fits(&settings, &flow)?;
+    Ok(flow)
+}
+
+/// The textbooks' recoveries set the window themselves, and so does an algorithm that controls its rate.
+fn recovery_fits(settings: &Settings<'_>, flow: &TcpFlow) -> Res<()> {
+    let rate_based =
+        mptcplab_cc::find(&flow.cc.name).is_some_and(mptcplab_cc::Algorithm::has_cong_control);
+    if !rate_based || flow.options.recovery == LossRecovery::Sack {
+        return Ok(());
+    }
+    let item = settings.item("recovery")?;
+    let message = format!(
+        "{} sets the window, and so does {}, which controls its own rate",
+        item.value.quoted(),
+        flow.cc.name
+    );
+    Err(item
+        .error(message)
+        .hint("use \"sack\", or a congestion control that only answers losses"))
 }
 
 fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcChoice> {
@@ -264,7 +379,7 @@ fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcChoice> {
     }
 }
 
-fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Scheduler> {
+fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Option<Scheduler>> {
     let item = match table.get("scheduler") {
         Some(item) if !mptcp => {
             return Err(item
@@ -276,15 +391,13 @@ fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Sched
             context
                 .used_scheduler
                 .set(context.used_scheduler.get() || mptcp);
-            context.top.item("scheduler")?
+            match context.top.get("scheduler") {
+                Some(item) => item,
+                None => return Ok(None),
+            }
         }
     };
-    match item.text()? {
-        "minrtt" => Ok(Scheduler::MinRtt),
-        "roundrobin" => Ok(Scheduler::RoundRobin),
-        "linger" => Ok(Scheduler::Linger),
-        _ => Err(item.error(format!("{} is not a scheduler", item.value.quoted()))),
-    }
+    crate::scheduler::resolve(&item).map(Some)
 }
 
 /// The subflows, however the paths are written.
@@ -293,51 +406,59 @@ fn subflows(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<
         .into_iter()
         .filter_map(|key| table.get(key))
         .collect();
-    let way = match ways.as_slice() {
-        [way] => way,
-        [] => {
-            return Err(table
-                .missing("paths")
-                .hint("add path = [\"link\", ...] or paths = [[\"link\", ...], [\"link\", ...]]"));
+    match ways.as_slice() {
+        [way] if way.path.ends_with(".subflows") => listed(context, table, way, copy),
+        [way] => {
+            let paths = written_paths(context, table, way, copy)?;
+            managed(context, table, way, &paths)
         }
+        [] => match table.get("path_manager") {
+            Some(manager) => managed(context, table, &manager, &found_paths(context, table)?),
+            None => Err(table
+                .missing("paths")
+                .hint("add path = [\"link\", ...] or paths = [[\"link\", ...], [\"link\", ...]]")),
+        },
         [_, second, ..] => {
             let key = second.path.rsplit('.').next().unwrap_or_default();
-            return Err(Diagnostic::new(
+            Err(Diagnostic::new(
                 second.key_origin,
                 &second.path,
                 format!("{key} beside another way to give the paths"),
             )
-            .hint("give exactly one of path, paths and subflows"));
+            .hint("give exactly one of path, paths and subflows"))
         }
-    };
-    let items = if way.path.ends_with(".path") {
-        vec![way.clone()]
-    } else {
-        way.list()?
-    };
-    if items.is_empty() || items.len() > MAX_SUBFLOWS {
-        let message = format!("{} subflows", items.len());
-        return Err(way
-            .error(message)
-            .hint(format!("a flow has 1 to {MAX_SUBFLOWS}")));
     }
+}
+
+/// Refuses as many subflows as no connection has; `way` is what asks for them.
+fn few_enough(way: &Item<'_>, subflows: usize) -> Res<()> {
+    match subflows {
+        1..=MAX_SUBFLOWS => Ok(()),
+        _ => Err(way
+            .error(format!("{subflows} subflows"))
+            .hint(format!("a flow has 1 to {MAX_SUBFLOWS}"))),
+    }
+}
+
+/// `subflows = [...]`.
+fn listed(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    way: &Item<'_>,
+    copy: Option<u64>,
+) -> Res<Vec<Subflow>> {
+    for key in ["path_manager", "subflows_per_path"] {
+        if let Some(item) = table.get(key) {
+            return Err(item
+                .error(format!("{key} beside subflows, which are the whole list"))
+                .hint("remove it, or write paths = [[...], [...]] instead of subflows"));
+        }
+    }
+    let items = way.list()?;
+    few_enough(way, items.len())?;
     let mut subflows: Vec<Subflow> = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
-        let subflow = match item.is_table() {
-            true => full_subflow(context, &item.table(&SUBFLOW)?, i, copy)?,
-            false => {
-                let path = path::resolve(context.network, item, copy)?;
-                let reverse = path::backwards(context.network, &path, item)?;
-                Subflow {
-                    name: format!("sf{}", i + 1),
-                    path,
-                    reverse,
-                    start_ns: None,
-                    stop_ns: None,
-                    backup: false,
-                }
-            }
-        };
+        let subflow = full_subflow(context, &item.table(&SUBFLOW)?, i, copy)?;
         check_ends(context, table, item, &subflow.path)?;
         if let Some(first) = subflows.first() {
             same_ends(context, item, &first.path, &subflow.path)?;
@@ -350,6 +471,114 @@ fn subflows(context: &Context<'_>, table: &Table<'_>, copy: Option<u64>) -> Res<
         subflows.push(subflow);
     }
     Ok(subflows)
+}
+
+/// `path = [...]` or `paths = [...]`.
+fn written_paths(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    way: &Item<'_>,
+    copy: Option<u64>,
+) -> Res<Vec<Vec<usize>>> {
+    let items = match way.path.ends_with(".path") {
+        true => vec![way.clone()],
+        false => way.list()?,
+    };
+    few_enough(way, items.len())?;
+    let mut paths: Vec<Vec<usize>> = Vec::with_capacity(items.len());
+    for item in &items {
+        let path = path::resolve(context.network, item, copy)?;
+        path::backwards(context.network, &path, item)?;
+        check_ends(context, table, item, &path)?;
+        if let Some(first) = paths.first() {
+            same_ends(context, item, first, &path)?;
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// The paths between `from` and `to` by pair of interfaces.
+fn found_paths(context: &Context<'_>, table: &Table<'_>) -> Res<Vec<Vec<usize>>> {
+    let (from_item, from) = end(context, table, "from")?;
+    let (_, to) = end(context, table, "to")?;
+    let paths = super::mesh::paths(context.network, from, to);
+    if paths.is_empty() {
+        let name = |node: usize| &context.network.nodes[node];
+        let message = format!("no path leads from \"{}\" to \"{}\"", name(from), name(to));
+        return Err(from_item
+            .error(message)
+            .hint("name two nodes that links join, each with a way back; or give path or paths"));
+    }
+    Ok(paths)
+}
+
+/// The node that a flow names as one of its ends.
+fn end<'a>(context: &Context<'_>, table: &Table<'a>, key: &str) -> Res<(Item<'a>, usize)> {
+    let Some(item) = table.get(key) else {
+        return Err(table
+            .missing(key)
+            .hint("a path manager needs from and to, or paths = [[\"link\", ...], ...]"));
+    };
+    let node = known_node(context, &item)?;
+    Ok((item, node))
+}
+
+/// The subflows that the flow's path manager opens on these paths; `way` is where they come from.
+fn managed(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    way: &Item<'_>,
+    paths: &[Vec<usize>],
+) -> Res<Vec<Subflow>> {
+    let manager = table.get("path_manager");
+    let is = |name: &str| manager.as_ref().is_some_and(|m| m.is(name));
+    let each = table.get("subflows_per_path");
+    let most = match is("default") || is("ndiffports") {
+        true => 1,
+        false => paths.len(),
+    };
+    let wanted = each.as_ref().map(|item| item.int()).transpose()?;
+    let per_path = match (&each, wanted) {
+        (Some(item), Some(n)) if n > 1 && is("default") => {
+            return Err(item
+                .error(format!(
+                    "{n}, but path_manager = \"default\" opens one subflow"
+                ))
+                .hint("write path_manager = \"ndiffports\", or remove one of them"));
+        }
+        (Some(item), Some(1)) if is("ndiffports") => {
+            return Err(item
+                .error("1, but path_manager = \"ndiffports\" opens several subflows")
+                .hint("write 2 or more, or path_manager = \"default\""));
+        }
+        (_, Some(n)) => n,
+        (_, None) if is("ndiffports") => 2,
+        (_, None) => 1,
+    };
+    // At most 8 of each, by their types.
+    let count = most * usize::try_from(per_path).unwrap_or(usize::MAX);
+    few_enough(each.as_ref().unwrap_or(way), count)?;
+    (0..count)
+        .map(|i| plain_subflow(context, way, i, &paths[i % most]))
+        .collect()
+}
+
+fn plain_subflow(
+    context: &Context<'_>,
+    way: &Item<'_>,
+    index: usize,
+    path: &[usize],
+) -> Res<Subflow> {
+    Ok(Subflow {
+        name: format!("sf{}", index + 1),
+        path: path.to_vec(),
+        reverse: path::backwards(context.network, path, way)?,
+        start_ns: None,
+        stop_ns: None,
+        backup: false,
+        priorities: Vec::new(),
+    })
 }
 
 fn full_subflow(
@@ -411,7 +640,31 @@ fn full_subflow(
         start_ns,
         stop_ns,
         backup: table.item("backup")?.boolean()?,
+        priorities: match table.get("priority") {
+            Some(item) => priorities(&item)?,
+            None => Vec::new(),
+        },
     })
+}
+
+fn priorities(item: &Item<'_>) -> Res<Vec<PriorityChange>> {
+    let mut changes: Vec<PriorityChange> = Vec::new();
+    for entry in item.list()? {
+        let table = entry.table(&PRIORITY)?;
+        let at = table.item("at")?;
+        let at_ns = at.duration()?;
+        if changes.last().is_some_and(|before| before.at_ns >= at_ns) {
+            return Err(at
+                .error(format!(
+                    "{} is not after the change before it",
+                    at.value.quoted()
+                ))
+                .hint("write changes in time order"));
+        }
+        let backup = table.item("backup")?.boolean()?;
+        changes.push(PriorityChange { at_ns, backup });
+    }
+    Ok(changes)
 }
 
 /// Holds a path against `from` and `to` where given.
@@ -426,15 +679,7 @@ fn check_ends(
     for (key, node, verb) in [("from", from, "begins"), ("to", to, "ends")] {
         let Some(item) = table.get(key) else { continue };
         let wanted = item.text()?;
-        if !nodes.iter().any(|n| n == wanted) {
-            let error = item.error(format!("no node \"{wanted}\""));
-            return Err(error.maybe_hint(suggest(
-                wanted,
-                nodes.iter().map(String::as_str),
-                "nodes",
-            )));
-        }
-        if nodes[node] != wanted {
+        if known_node(context, &item)? != node {
             let message = format!("{verb} at \"{}\", not at \"{wanted}\"", nodes[node]);
             return Err(path
                 .error(message)
@@ -442,6 +687,16 @@ fn check_ends(
         }
     }
     Ok(())
+}
+
+fn known_node(context: &Context<'_>, item: &Item<'_>) -> Res<usize> {
+    let nodes = &context.network.nodes;
+    let wanted = item.text()?;
+    let known = nodes.iter().position(|name| name == wanted);
+    known.ok_or_else(|| {
+        item.error(format!("no node \"{wanted}\""))
+            .maybe_hint(suggest(wanted, nodes.iter().map(String::as_str), "nodes"))
+    })
 }
 
 fn same_ends(context: &Context<'_>, item: &Item<'_>, first: &[usize], path: &[usize]) -> Res<()> {
@@ -495,37 +750,30 @@ fn few_enough_segments(
     }
 }
 
-fn traffic_of(item: &Item<'_>) -> Res<Traffic> {
-    if !item.is_table() {
-        return Ok(Traffic::Bulk);
-    }
-    let table = item.table(&TRAFFIC)?;
-    match (table.get("size"), table.get("on"), table.get("off")) {
-        (Some(size), None, None) => match size.size()? {
-            0 => Err(size
-                .error(format!("{} is nothing to send", size.value.quoted()))
-                .hint("write \"10 MB\"")),
-            bytes => Ok(Traffic::Size { bytes }),
-        },
-        (None, Some(on), Some(off)) => Ok(Traffic::OnOff {
-            on: period(&on)?,
-            off: period(&off)?,
-        }),
-        _ => Err(
-            Diagnostic::new(item.key_origin, &item.path, "neither a size nor on and off")
-                .hint("write { size = \"10 MB\" } or { on = \"5 s\", off = \"1 s\" }"),
-        ),
-    }
+/// Lowest rate on the first path when the run begins, in bit/s.
+fn nominal_bps(context: &Context<'_>, subflows: &[Subflow]) -> u64 {
+    let links = subflows.first().map_or(&[][..], |first| &first.path);
+    let rates = links
+        .iter()
+        .map(|&link| context.network.links[link].config.rate_bps);
+    rates.min().unwrap_or(0)
 }
 
-fn period(item: &Item<'_>) -> Res<Span> {
-    match item.span()? {
-        // Periods of no length would alternate for ever at one instant.
-        (_, hi_ns) if hi_ns < 1_000_000 => Err(item
-            .error(format!("{} is too short a period", item.value.quoted()))
-            .hint("at least \"1 ms\"")),
-        (lo_ns, hi_ns) if lo_ns == hi_ns => Ok(Span::Fixed(lo_ns)),
-        (lo_ns, hi_ns) => Ok(Span::Uniform { lo_ns, hi_ns }),
+/// Every transfer opens all subflows when it begins: they have no times of their own.
+fn timeless(table: &Table<'_>, subflows: &[Subflow]) -> Res<()> {
+    let timed =
+        |s: &&Subflow| s.start_ns.is_some() || s.stop_ns.is_some() || !s.priorities.is_empty();
+    match subflows.iter().find(timed) {
+        None => Ok(()),
+        Some(subflow) => Err(table
+            .error(
+                "subflows",
+                format!(
+                    "subflow {} has a time, but every transfer opens its own subflows",
+                    subflow.name
+                ),
+            )
+            .hint("remove start and stop of the subflow")),
     }
 }
 
@@ -553,6 +801,12 @@ fn rcv_buffer(item: &Item<'_>, mss_bytes: u32) -> Res<RcvBuffer> {
     at_least_two(&auto).map(|max_bytes| RcvBuffer::Auto { max_bytes })
 }
 
+fn recovery(settings: &Settings<'_>) -> Res<LossRecovery> {
+    let item = settings.item("recovery")?;
+    let found = LossRecovery::ALL.into_iter().find(|r| item.is(r.name()));
+    found.ok_or_else(|| item.error(format!("{} is not a loss recovery", item.value.quoted())))
+}
+
 fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
     let flag = |key| settings.item(key)?.boolean();
     let unless = |key, word| match settings.item(key)? {
@@ -568,13 +822,17 @@ fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
                 .hint("at most \"1 s\""));
         }
     };
+    let stale_after = settings.get("stale_after").map(|i| i.int()).transpose()?;
     Ok(TcpOptions {
         initial_cwnd_pkts: settings.item("initial_cwnd")?.packets()?,
         initial_ssthresh_pkts: unless("initial_ssthresh", "infinite")?,
         ecn: flag("ecn")?,
+        recovery: recovery(settings)?,
         pacing: flag("pacing")?,
         slow_start_after_idle: flag("slow_start_after_idle")?,
         reinject: flag("reinject")?,
+        // At most 255, by its type.
+        stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })

@@ -1,7 +1,8 @@
 //! Links: both directions of each, with queues resolved once the paths are known.
 
 use crate::error::{Diagnostic, Origin, suggest};
-use crate::mahimahi::{MTU_BYTES, Traces};
+use crate::files::Files;
+use crate::mahimahi::MTU_BYTES;
 use crate::model::{Flow, Link, largest_base_rtts_ns};
 use crate::spec::{
     AQM, CHANGE, CODEL_FIELDS, DEFAULT_OVERHEAD_BYTES, FQ_FIELDS, Field, GILBERT_ELLIOTT, LINK,
@@ -49,7 +50,7 @@ struct DraftQueue {
 }
 
 /// Builds the graph.
-pub(crate) fn network(top: &Table<'_>, traces: &mut Traces<'_>) -> Res<Network> {
+pub(crate) fn network(top: &Table<'_>, files: &mut Files<'_>) -> Res<Network> {
     let mut network = Network {
         nodes: Vec::new(),
         links: Vec::new(),
@@ -63,8 +64,8 @@ pub(crate) fn network(top: &Table<'_>, traces: &mut Traces<'_>) -> Res<Network> 
     let links = top.item("links")?;
     for (name, item) in named(&links) {
         let table = item.table(&LINK)?;
-        let forward = direction(&table, None, traces)?;
-        let backward = backward(&table, &forward.0, traces)?;
+        let forward = direction(&table, None, false, files)?;
+        let backward = backward(&table, &forward.0, files)?;
         let count = table.get("count").map(|c| c.int()).transpose()?;
         if let Some(count) = count {
             network.copies.insert(name.clone(), count);
@@ -200,8 +201,10 @@ type Direction = (LinkConfig, DraftQueue);
 fn backward(
     table: &Table<'_>,
     forward: &LinkConfig,
-    traces: &mut Traces<'_>,
+    files: &mut Files<'_>,
 ) -> Res<Option<Direction>> {
+    let both = table.item("loss_both")?;
+    let loss_both = both.boolean()?;
     let Some(item) = table.get("reverse") else {
         let defaults = Table {
             spec: &REVERSE,
@@ -209,12 +212,21 @@ fn backward(
             path: crate::table::join(&table.path, "reverse"),
             origin: table.origin,
         };
-        return direction(&defaults, Some(forward), traces).map(Some);
+        return direction(&defaults, Some(forward), loss_both, files).map(Some);
     };
     if item.is_table() {
-        return direction(&item.table(&REVERSE)?, Some(forward), traces).map(Some);
+        let reverse = item.table(&REVERSE)?;
+        if let (true, Some(loss)) = (loss_both, reverse.get("loss")) {
+            return Err(loss
+                .error("a loss of its own, but the link has loss_both")
+                .hint("remove one of them"));
+        }
+        return direction(&reverse, Some(forward), loss_both, files).map(Some);
     }
     match item.boolean()? {
+        false if loss_both => Err(both
+            .error("true, but there is no way back (reverse = false)")
+            .hint("remove one of them")),
         false => Ok(None),
         true => Err(item
             .error("true says nothing")
@@ -222,15 +234,16 @@ fn backward(
     }
 }
 
-/// One direction; `forward` is what a reverse direction takes over.
+/// One direction; `forward` is what a reverse direction takes over, with `loss_both` also its random loss.
 fn direction(
     table: &Table<'_>,
     forward: Option<&LinkConfig>,
-    traces: &mut Traces<'_>,
+    loss_both: bool,
+    files: &mut Files<'_>,
 ) -> Res<Direction> {
     let trace = table
         .get("trace")
-        .map(|item| traces.load(&item))
+        .map(|item| files.trace(&item))
         .transpose()?;
     let rate_bps = match (table.get("rate"), &trace) {
         (Some(rate), Some(_)) => {
@@ -262,9 +275,10 @@ fn direction(
         }
         (None, _) => default_overhead_bytes(&trace),
     };
-    let schedule = match (table.get("schedule"), forward) {
-        (Some(item), _) => schedule(&item, trace.is_some())?,
-        (None, Some(forward)) => inherited_schedule(table, forward),
+    let written = own_schedule(table, trace.is_some(), files)?;
+    let schedule = match (written, forward) {
+        (Some(changes), _) => changes,
+        (None, Some(forward)) => inherited_schedule(table, forward, loss_both),
         (None, None) => Vec::new(),
     };
     let aqm = aqm(&table.item("aqm")?)?;
@@ -282,7 +296,10 @@ fn direction(
         queue: QueueLimit::Unlimited,
         aqm,
         ecn: ecn.boolean()?,
-        loss: loss(&table.item("loss")?)?,
+        loss: match (table.get("loss"), forward) {
+            (None, Some(forward)) if loss_both => forward.loss,
+            _ => loss(&table.item("loss")?)?,
+        },
         reorder: match table.get("reorder") {
             Some(item) => reorder(&item)?,
             None => None,
@@ -377,6 +394,33 @@ fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
     }))
 }
 
+/// The changes that a direction has itself, in the scenario or in a file.
+fn own_schedule(
+    table: &Table<'_>,
+    follows_trace: bool,
+    files: &mut Files<'_>,
+) -> Res<Option<Vec<Change>>> {
+    match (table.get("schedule"), table.get("schedule_file")) {
+        (Some(_), Some(file)) => Err(file
+            .error("a schedule and a file of one")
+            .hint("keep one of schedule and schedule_file")),
+        (Some(item), None) => schedule(&item, follows_trace).map(Some),
+        (None, Some(file)) => {
+            let changes = files.schedule(&file)?;
+            match follows_trace && changes.iter().any(|change| change.rate_bps.is_some()) {
+                true => Err(file
+                    .error(format!(
+                        "{} changes the rate, but the link follows a trace",
+                        file.value.quoted()
+                    ))
+                    .hint("only delay, loss and up can change here")),
+                false => Ok(Some(changes)),
+            }
+        }
+        (None, None) => Ok(None),
+    }
+}
+
 fn schedule(item: &Item<'_>, follows_trace: bool) -> Res<Vec<Change>> {
     let mut changes: Vec<Change> = Vec::new();
     for entry in item.list()? {
@@ -421,15 +465,15 @@ fn changes_nothing(change: &Change) -> bool {
 }
 
 /// The forward direction's changes as far as they hold for both: a property that the reverse sets itself stays, and
-/// random loss is on the forward direction only (spec/scenarios.md 0.2).
-fn inherited_schedule(reverse: &Table<'_>, forward: &LinkConfig) -> Vec<Change> {
+/// random loss is on the forward direction only (spec/scenarios.md 0.2), unless the link has `loss_both`.
+fn inherited_schedule(reverse: &Table<'_>, forward: &LinkConfig, loss_both: bool) -> Vec<Change> {
     let own_rate = reverse.get("rate").is_some() || reverse.get("trace").is_some();
     let own_delay = reverse.get("delay").is_some();
     let changes = forward.schedule.iter().map(|change| Change {
         at_ns: change.at_ns,
         rate_bps: change.rate_bps.filter(|_| !own_rate),
         delay_ns: change.delay_ns.filter(|_| !own_delay),
-        loss: None,
+        loss: change.loss.filter(|_| loss_both),
         up: change.up,
     });
     changes.filter(|change| !changes_nothing(change)).collect()

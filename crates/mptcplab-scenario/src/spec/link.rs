@@ -48,12 +48,20 @@ pub(crate) static LINK: TableSpec = TableSpec {
             ),
         ],
         DIRECTION_FIELDS,
-        &[fixed(
-            "reverse",
-            Type::OneOf(&[Type::Table(&REVERSE), Type::Bool]),
-            Need::Optional("same rate and delay, 1000 packets, no loss"),
-            "The direction from `to` to `from`, named `X~`; `false`: there is none.",
-        )],
+        &[
+            field(
+                "loss_both",
+                Type::Bool,
+                Need::Default("false"),
+                "Whether packets are lost at random on the way back, too, as often and with the same changes, each direction by a coin of its own. ACKs are lost then.",
+            ),
+            fixed(
+                "reverse",
+                Type::OneOf(&[Type::Table(&REVERSE), Type::Bool]),
+                Need::Optional("same rate and delay, 1000 packets, no loss"),
+                "The direction from `to` to `from`, named `X~`; `false`: there is none.",
+            ),
+        ],
     ],
 };
 
@@ -134,11 +142,20 @@ const DIRECTION_FIELDS: &[Field] = &[
         "Changes in time order, e.g. `[{ at = \"10 s\", rate = \"5 Mbit/s\" }, { at = \"20 s\", up = false }]`.",
     ),
     field(
+        "schedule_file",
+        Type::Text,
+        Need::Optional("nothing changes"),
+        "The changes in a file, relative to the scenario: CSV whose heading names `at_ms` and any of `rate_bps`, `delay_us`, `loss_ppm` and `up` \
+         (0 or 1), then one line of whole numbers per change, in time order; an empty field leaves a property as it is, `#` begins a comment. \
+         `{rep}` in the name is the number of the repetition, from 0. `mptcplab walk` writes such files.",
+    ),
+    field(
         "trace",
         Type::Text,
         Need::Optional("a constant rate"),
         "File of packet-delivery opportunities, relative to the scenario. Replaces `rate`. Mahimahi format: one time in ms per line, none before \
-         the line above, each letting 1504 bytes leave, overhead included; it repeats after the last time, which is above 0.",
+         the line above, each letting 1504 bytes leave, overhead included; it repeats after the last time, which is above 0. `{rep}` in the name is the number of the \
+         repetition, from 0.",
     ),
 ];
 

@@ -1,8 +1,6 @@
 //! The top level of a scenario.
 
-use super::{
-    DURATION, FLOW, LINK, LONG_DURATION, Need, SCHEDULERS, TCP, TableSpec, Type, field, fixed,
-};
+use super::{DURATION, FLOW, LINK, LONG_DURATION, Need, TCP, TableSpec, Type, field, fixed};
 
 const MAX_REPETITIONS: u64 = 100_000;
 
@@ -101,13 +99,15 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
             "cc",
             Type::Algorithm,
             Need::Optional("every flow names its own"),
-            "Congestion control of all flows without a `cc` of their own.",
+            "Congestion control of all flows without a `cc` of their own. `kernel:NAME` is the kernel's own algorithm of that name (kernel engine only).",
         ),
         field(
             "scheduler",
-            SCHEDULERS,
-            Need::Default("minrtt"),
-            "Packet scheduler of all MPTCP flows without a `scheduler` of their own.",
+            Type::Scheduler,
+            Need::Optional(
+                "the engine's own: minrtt in the simulator, linger on the kernel engine",
+            ),
+            "Packet scheduler of all MPTCP flows without a `scheduler` of their own. The kernel engine has only the kernel's own, linger.",
         ),
         fixed(
             "nodes",

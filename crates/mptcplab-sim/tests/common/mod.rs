@@ -5,6 +5,36 @@ use mptcplab_scenario::{Overrides, Sweep, parse};
 use mptcplab_sim::{Control, Outcome, simulate};
 use mptcplab_trace::EventKind;
 
+/// A TCP flow `f` over A (10 Mbit/s, 1 ms) and the fast hop B with a one-way delay and a schedule; `flow` is the rest of
+/// its table. Every segment is acknowledged.
+pub(crate) fn over_two_hops(sample_ms: u32, delay_ms: u32, schedule: &str, flow: &str) -> String {
+    format!(
+        r#"
+duration = "30 s"
+sample = "{sample_ms} ms"
+profile = "rfc"
+cc = "reno"
+[links.A]
+from = "S"
+to = "M"
+rate = "10 Mbit/s"
+delay = "1 ms"
+queue = "unlimited"
+[links.B]
+from = "M"
+to = "D"
+rate = "1 Gbit/s"
+delay = "{delay_ms} ms"
+schedule = [{schedule}]
+reverse = {{ schedule = [] }}
+[flows.f]
+transport = "tcp"
+paths = [["A", "B"]]
+{flow}
+"#
+    )
+}
+
 /// Parse a scenario and override keys.
 pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
     let set = set

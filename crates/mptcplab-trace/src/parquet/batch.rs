@@ -2,8 +2,8 @@
 
 use super::TraceError;
 use crate::{
-    Column, EventKind, EventTable, FlowTable, LinkTable, RUN_COLUMNS, RunRecord, SUBFLOW_STATES,
-    SubflowTable, Tables, Values,
+    Column, EventKind, EventTable, FlowTable, LinkTable, NOT_MEASURED, RUN_COLUMNS, RunRecord,
+    SUBFLOW_STATES, SubflowTable, Tables, TransferTable, Values,
 };
 use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{
@@ -45,7 +45,7 @@ impl Part<'_> {
     }
 }
 
-fn parts(tables: &Tables) -> [Part<'_>; 4] {
+fn parts(tables: &Tables) -> [Part<'_>; 5] {
     [
         Part {
             name: FlowTable::NAME,
@@ -67,6 +67,11 @@ fn parts(tables: &Tables) -> [Part<'_>; 4] {
             columns: EventTable::COLUMNS,
             values: tables.event.values(),
         },
+        Part {
+            name: TransferTable::NAME,
+            columns: TransferTable::COLUMNS,
+            values: tables.transfer.values(),
+        },
     ]
 }
 
@@ -85,6 +90,20 @@ enum Meaning {
     Kind,
 }
 
+/// Columns of the flow table that an engine may be unable to measure.
+const MAYBE_UNMEASURED: [&str; 10] = [
+    "ooo_bytes",
+    "rcv_window_bytes",
+    "reinjected_pkts",
+    "duplicate_pkts",
+    "blocked_ns",
+    "ooo_pkts",
+    "ooo_delay_sum_ns",
+    "ooo_delay_max_ns",
+    "reorder_depth_sum_pkts",
+    "reorder_depth_max_pkts",
+];
+
 fn meaning(table: &str, column: &Column) -> Meaning {
     match (table, column.name) {
         (_, "flow") => Meaning::Flow,
@@ -92,18 +111,24 @@ fn meaning(table: &str, column: &Column) -> Meaning {
         (_, "link") => Meaning::Link,
         ("subflow", "state") => Meaning::State,
         ("event", "kind") => Meaning::Kind,
+        ("flow", name) if MAYBE_UNMEASURED.contains(&name) => Meaning::NumberOrNull(NOT_MEASURED),
+        ("transfer", "first_byte_ns" | "completion_ns" | "resent_pkts" | "stall_ns") => {
+            Meaning::NumberOrNull(NOT_MEASURED)
+        }
+        ("transfer", "media_bps") => Meaning::NumberOrNull(0),
         (_, "ssthresh_pkts") => Meaning::NumberOrNull(INFINITE_SSTHRESH),
         (_, "pacing_bps" | "srtt_us" | "rtt_us" | "min_rtt_us") => Meaning::NumberOrNull(0),
         _ => Meaning::Number,
     }
 }
 
-/// The tables as they are on disk, in file order: `run`, `flow`, `subflow`, `link`, `event`.
+/// The tables as they are on disk, in file order: `run`, `flow`, `subflow`, `link`, `event`, `transfer`.
 #[must_use]
-pub fn schemas() -> [(&'static str, SchemaRef); 5] {
+pub fn schemas() -> [(&'static str, SchemaRef); 6] {
     let empty = Tables::default();
-    let [flow, subflow, link, event] = parts(&empty).map(|part| (part.name, sampled_schema(&part)));
-    [("run", run_schema()), flow, subflow, link, event]
+    let [flow, subflow, link, event, transfer] =
+        parts(&empty).map(|part| (part.name, sampled_schema(&part)));
+    [("run", run_schema()), flow, subflow, link, event, transfer]
 }
 
 fn sampled_schema(part: &Part<'_>) -> SchemaRef {
@@ -165,6 +190,16 @@ fn doc_on_disk(column: &Column) -> String {
         "kind" => EventKind::ALL.map(|(_, name)| name).join(", "),
         "ssthresh_pkts" => "slow start threshold; null when infinite".into(),
         "pacing_bps" => "pacing rate; null when not pacing".into(),
+        name if MAYBE_UNMEASURED.contains(&name) => {
+            format!("{}; null where the engine cannot measure it", column.doc)
+        }
+        "media_bps" => {
+            "rate at which a chunk of a video is encoded; null for everything else".into()
+        }
+        "first_byte_ns" => format!("{}; null if it never came", column.doc),
+        "completion_ns" => format!("{}; null if the run ended before", column.doc),
+        "resent_pkts" => format!("{}; null where the engine cannot measure it", column.doc),
+        "stall_ns" => format!("{}; null for what is no video", column.doc),
         "srtt_us" | "rtt_us" | "min_rtt_us" => {
             format!(
                 "{}; null before the first sample",
@@ -179,10 +214,16 @@ fn doc_on_disk(column: &Column) -> String {
 ///
 /// # Errors
 /// [`TraceError::NoName`] when a table holds an index or a code without a name.
-pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 5], TraceError> {
-    let [_, flow_schema, subflow_schema, link_schema, event_schema] =
-        schemas().map(|(_, schema)| schema);
-    let [flow, subflow, link, event] = parts(tables);
+pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 6], TraceError> {
+    let [
+        _,
+        flow_schema,
+        subflow_schema,
+        link_schema,
+        event_schema,
+        transfer_schema,
+    ] = schemas().map(|(_, schema)| schema);
+    let [flow, subflow, link, event, transfer] = parts(tables);
     let names = Names::new(record);
     Ok([
         run_batch(std::slice::from_ref(record)),
@@ -190,6 +231,7 @@ pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatc
         names.sampled_batch(&subflow, subflow_schema)?,
         names.sampled_batch(&link, link_schema)?,
         names.sampled_batch(&event, event_schema)?,
+        names.sampled_batch(&transfer, transfer_schema)?,
     ])
 }
 
@@ -222,6 +264,12 @@ pub(super) fn run_batch(records: &[RunRecord]) -> RecordBatch {
         text(|r| &r.scenario_toml),
         text(|r| &r.resolved),
         text(|r| &r.subflow_cc),
+        text(|r| &r.scheduler),
+        Arc::new(StringArray::from_iter_values(
+            records.iter().map(|r| r.status.name()),
+        )),
+        text(|r| &r.status_reason),
+        text(|r| &r.host),
         u64s(|r| Some(r.events)),
         u64s(|r| Some(r.packet_hops)),
     ];

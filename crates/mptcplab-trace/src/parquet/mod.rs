@@ -8,6 +8,7 @@
 
 mod batch;
 mod error;
+mod spare;
 mod writer;
 
 #[cfg(test)]

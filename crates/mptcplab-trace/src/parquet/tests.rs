@@ -1,7 +1,10 @@
 //! The tables on disk, read back; and the directory's way from nothing to complete.
 
 use super::{FILES, TraceError, TraceWriter, record_batches, schemas};
-use crate::{EventKind, EventRow, FlowRow, LinkRow, RunRecord, SUBFLOW_STATES, SubflowRow, Tables};
+use crate::{
+    EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, RunRecord, SUBFLOW_STATES, SubflowRow,
+    Tables, TransferRow,
+};
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{UInt32Type, UInt64Type};
@@ -83,6 +86,20 @@ fn tables(run: u32) -> Tables {
                 queue_delay_max_ns: 7 * sample,
             });
         }
+    }
+    // Flows stand together on disk.
+    for (flow, media_bps, completion_ns) in [(1, 6_000, NOT_MEASURED), (0, 0, 71)] {
+        tables.transfer.push(TransferRow {
+            t_ns: 3,
+            flow,
+            transfer: 5,
+            bytes: 17,
+            media_bps,
+            first_byte_ns: 13,
+            completion_ns,
+            resent_pkts: if flow == 1 { NOT_MEASURED } else { 0 },
+            stall_ns: if flow == 1 { 0 } else { NOT_MEASURED },
+        });
     }
     tables.event.push(EventRow {
         t_ns: 5,
@@ -200,7 +217,7 @@ fn codes_are_positions_in_their_lists() {
 
 #[test]
 fn indices_become_names_and_codes_words() {
-    let [_, _, subflow, link, event] =
+    let [_, _, subflow, link, event, transfer] =
         record_batches(&record(2), &tables(2)).expect("valid tables");
     // 42 samples of each, together.
     let firsts = |batch, column| {
@@ -218,6 +235,11 @@ fn indices_become_names_and_codes_words() {
     assert_eq!(words(&event, "subflow"), ["lte", "-"]);
     assert_eq!(words(&event, "link"), ["-", "B2"]);
     assert_eq!(u32s(&event, "run"), [Some(2), Some(2)]);
+    assert_eq!(words(&transfer, "flow"), ["mp", "tcp"]);
+    assert_eq!(u64s(&transfer, "completion_ns"), [Some(71), None]);
+    assert_eq!(u64s(&transfer, "media_bps"), [None, Some(6_000)]);
+    assert_eq!(u64s(&transfer, "stall_ns"), [None, Some(0)]);
+    assert_eq!(u64s(&transfer, "resent_pkts"), [Some(0), None]);
 }
 
 /// Tables come in time order and are written subflow by subflow; every column moves along.
@@ -472,6 +494,11 @@ fn flow_rows_keep_their_columns_apart() {
         reinjected_pkts: 6,
         duplicate_pkts: 7,
         blocked_ns: 8,
+        ooo_pkts: 9,
+        ooo_delay_sum_ns: 10,
+        ooo_delay_max_ns: 11,
+        reorder_depth_sum_pkts: 12,
+        reorder_depth_max_pkts: 13,
     });
     let [run, flow, ..] = record_batches(&record(1), &tables).expect("valid tables");
     let columns = [
@@ -483,8 +510,13 @@ fn flow_rows_keep_their_columns_apart() {
         "reinjected_pkts",
         "duplicate_pkts",
         "blocked_ns",
+        "ooo_pkts",
+        "ooo_delay_sum_ns",
+        "ooo_delay_max_ns",
+        "reorder_depth_sum_pkts",
+        "reorder_depth_max_pkts",
     ];
-    let expected = (1..=8).map(|value| vec![Some(value)]).collect::<Vec<_>>();
+    let expected = (1..=13).map(|value| vec![Some(value)]).collect::<Vec<_>>();
     assert_eq!(columns.map(|column| u64s(&flow, column)).to_vec(), expected);
     assert_eq!(words(&flow, "flow"), ["tcp"]);
     assert_eq!(

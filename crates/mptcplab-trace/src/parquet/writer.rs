@@ -2,6 +2,7 @@
 
 use super::batch::{record_batches, run_batch, schemas};
 use super::error::TraceError;
+use super::spare::{self, Spare, Sparing};
 use crate::{RunRecord, Tables};
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
@@ -15,18 +16,19 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files of a trace directory, in the order of [`schemas`].
-pub const FILES: [&str; 5] = [
+pub const FILES: [&str; 6] = [
     "run.parquet",
     "flow.parquet",
     "subflow.parquet",
     "link.parquet",
     "event.parquet",
+    "transfer.parquet",
 ];
 
 /// Runs per row group of the `run` table, whose rows hold whole scenarios.
@@ -41,7 +43,7 @@ pub struct Encoder {
 /// A finished run, compressed, waiting for its turn to be written.
 pub struct EncodedRun {
     record: RunRecord,
-    /// Column chunks of flow, subflow, link, event; `None` for a table without rows.
+    /// Column chunks of flow, subflow, link, event, transfer; `None` for a table without rows.
     tables: Vec<Option<Vec<ArrowColumnChunk>>>,
 }
 
@@ -62,7 +64,7 @@ impl Encoder {
         RunEncoder {
             encoder: self,
             record,
-            writers: [const { None }; 4],
+            writers: [const { None }; 5],
         }
     }
 }
@@ -71,8 +73,8 @@ impl Encoder {
 pub struct RunEncoder<'a> {
     encoder: &'a Encoder,
     record: RunRecord,
-    /// Column writers of flow, subflow, link, event, once the table has rows.
-    writers: [Option<Vec<ArrowColumnWriter>>; 4],
+    /// Column writers of flow, subflow, link, event, transfer, once the table has rows.
+    writers: [Option<Vec<ArrowColumnWriter>>; 5],
 }
 
 impl RunEncoder<'_> {
@@ -147,8 +149,9 @@ fn encode_table(
 pub struct TraceWriter {
     dir: PathBuf,
     partial: Partial,
+    spare: Option<Arc<Spare>>,
     encoder: Arc<Encoder>,
-    files: Vec<SerializedFileWriter<BufWriter<File>>>,
+    files: Vec<SerializedFileWriter<BufWriter<Sparing<File>>>>,
     /// Rows of the `run` table that are not written yet.
     pending: Vec<RunRecord>,
     last_run: Option<u32>,
@@ -160,6 +163,19 @@ impl TraceWriter {
     /// # Errors
     /// [`TraceError::Exists`], [`TraceError::Busy`], or what the file system says.
     pub fn create(dir: &Path) -> Result<Self, TraceError> {
+        Self::start(dir, false)
+    }
+
+    /// The same for runs that cannot be repeated: space is set aside, so that a disk that fills up meanwhile costs nothing
+    /// that was measured. [`TraceWriter::is_disk_full`] tells when to stop.
+    ///
+    /// # Errors
+    /// As [`TraceWriter::create`], and [`TraceError::Io`] if the disk does not have 16 MB.
+    pub fn create_sparing(dir: &Path) -> Result<Self, TraceError> {
+        Self::start(dir, true)
+    }
+
+    fn start(dir: &Path, spares: bool) -> Result<Self, TraceError> {
         if dir.exists()
             && dir
                 .read_dir()
@@ -170,16 +186,17 @@ impl TraceWriter {
             return Err(TraceError::Exists(dir.to_owned()));
         }
         let partial = Partial::create(dir)?;
+        let spare = spares.then(|| Spare::create(&partial.path)).transpose()?;
         let mut files = Vec::new();
         let mut tables = Vec::new();
         for (name, (_, schema)) in std::iter::zip(FILES, schemas()) {
             let path = partial.path.join(name);
             let file = File::create(&path).map_err(TraceError::io("create", &path))?;
+            let file = BufWriter::new(Sparing::new(file, spare.as_ref()));
             let properties = properties(&schema);
-            let (file, factory) =
-                ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))
-                    .and_then(ArrowWriter::into_serialized_writer)
-                    .map_err(TraceError::parquet(&path))?;
+            let (file, factory) = ArrowWriter::try_new(file, schema, Some(properties))
+                .and_then(ArrowWriter::into_serialized_writer)
+                .map_err(TraceError::parquet(&path))?;
             files.push(file);
             tables.push(factory);
         }
@@ -187,6 +204,7 @@ impl TraceWriter {
         Ok(Self {
             dir: dir.to_owned(),
             partial,
+            spare,
             encoder,
             files,
             pending: Vec::new(),
@@ -198,6 +216,12 @@ impl TraceWriter {
     #[must_use]
     pub fn encoder(&self) -> Arc<Encoder> {
         Arc::clone(&self.encoder)
+    }
+
+    /// Whether the disk was full and the space that was set aside is being used: no further run will find room.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        self.spare.as_ref().is_some_and(|spare| spare.is_used())
     }
 
     /// Append a run; ids must increase.
@@ -218,12 +242,26 @@ impl TraceWriter {
                 self.append_group(index, chunks)?;
             }
         }
+        if self.spare.is_some() {
+            self.flush_files()?;
+        }
         self.pending.push(record);
         if self.pending.len() == RUNS_PER_GROUP {
             self.flush_runs()
         } else {
             Ok(())
         }
+    }
+
+    /// Down to the disk, so that it is known whether there is room.
+    fn flush_files(&mut self) -> Result<(), TraceError> {
+        for (name, file) in std::iter::zip(FILES, &mut self.files) {
+            let path = self.partial.path.join(name);
+            file.inner_mut()
+                .flush()
+                .map_err(TraceError::io("write", &path))?;
+        }
+        Ok(())
     }
 
     fn flush_runs(&mut self) -> Result<(), TraceError> {
@@ -258,6 +296,9 @@ impl TraceWriter {
         for (name, mut file) in std::iter::zip(FILES, std::mem::take(&mut self.files)) {
             file.finish()
                 .map_err(TraceError::parquet(&self.partial.path.join(name)))?;
+        }
+        if let Some(spare) = &self.spare {
+            spare.remove()?;
         }
         self.partial.rename(&self.dir)
     }
@@ -341,9 +382,12 @@ fn remove_stale(partial: &Path) -> Result<(), TraceError> {
         .map_err(TraceError::io("read", partial))?
     {
         let file = entry.map_err(TraceError::io("read", partial))?.path();
-        let ours = file
-            .file_name()
-            .is_some_and(|name| FILES.iter().any(|known| name == *known));
+        let ours = file.file_name().is_some_and(|name| {
+            FILES
+                .iter()
+                .chain([&spare::NAME])
+                .any(|known| name == *known)
+        });
         if !ours {
             return Err(TraceError::Foreign {
                 dir: partial.to_owned(),

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * ADW-BALIA: adaptive decrease window for BALIA
+ *
+ * Idea: subflows that share a bottleneck see the same queue, so their RTTs range over
+ *   spans of one size. While the spans are alike, a loss costs what it costs BALIA;
+ *   the further apart they are, the likelier the bottlenecks are disjoint, where
+ *   BALIA's decrease of half to three quarters gives away too much, and the less is cut.
+ * Equations: increase as BALIA. Congestion event on r: span_r = RTTmax - RTTmin since
+ *   its last loss, m = mean of the set's spans, A = (3/8) A + (5/8) m (first A = m), hi
+ *   and lo the set's largest and smallest span.
+ *   Level 0 if A >= 0.9 hi and A <= 1.1 lo: ssthresh_r = w_r - (w_r/2) min(alpha_r, 3/2);
+ *   level 1 if A >= 0.8 hi and A <= 1.2 lo: w_r - (w_r/2) 0.75; else level 2:
+ *   w_r - (w_r/2) 0.5. At least 1.
+ * States: slow start, congestion avoidance, both per subflow; the level is decided anew
+ *   at every loss.
+ * Parameters' source: section 3.2 of the paper; its figure 5 is missing in the text.
+ * Deviations: partly a reconstruction, since the flowchart could not be read. The bounds
+ *   "within 10 % of the highest and lowest" and "twice the range" are read as the tests
+ *   above, on spans rather than on RTTs; a compensation takes the place of BALIA's factor
+ *   min(alpha, 3/2); the flowchart's max() is the window's floor. A is one value of the
+ *   connection, held by the subflow that had the last loss: when that one closes, A is
+ *   what it was at the last loss of another. A path without a loss counts with the span
+ *   so far, one without a sample with 0. A is rounded down to 1/32 us.
+ * On one path: Reno; span and A are kept.
+ * Good at: private paths with random loss, of which it gets more than BALIA
+ *   (scenarios/random-loss-link.toml).
+ * Bad at: fairness where a few flows keep the queue small: its spans differ by chance,
+ *   and it takes a third more than a TCP (scenarios/shared-bottleneck-fairness.toml).
+ * Reference: Electronics 2021, "Adaptive decrease window for BALIA (ADW-BALIA)", sections 3.1 and 3.2
+ */
+#include "balia.h"
+
+#define ADW_ONE 1000u	/* 1.0 of every parameter: the bounds are exact decimals */
+#define ADW_PARAMS(P)                                                                   \
+	P(level0_low, 900, 1, 1000, ADW_ONE, CC_NUMBER,                                 \
+	  "A at least this part of the largest span, for BALIA's decrease (paper: 0.9)") \
+	P(level0_high, 1100, 1000, 10000, ADW_ONE, CC_NUMBER,                           \
+	  "A at most this part of the smallest span, for BALIA's decrease (paper: 1.1)") \
+	P(level1_low, 800, 1, 1000, ADW_ONE, CC_NUMBER,                                 \
+	  "A at least this part of the largest span, for compensation 1 (paper: 0.8)")  \
+	P(level1_high, 1200, 1000, 10000, ADW_ONE, CC_NUMBER,                           \
+	  "A at most this part of the smallest span, for compensation 1 (paper: 1.2)")  \
+	P(compensation1, 750, 0, 1500, ADW_ONE, CC_NUMBER,                              \
+	  "level 1: the loss takes half of this part of the window (paper: 0.75)")      \
+	P(compensation2, 500, 0, 1500, ADW_ONE, CC_NUMBER,                              \
+	  "level 2: the loss takes half of this part of the window (paper: 0.5)")       \
+	P(weight, 625, 1, 1000, ADW_ONE, CC_NUMBER,                                     \
+	  "weight of the newest mean of the spans in A (paper: 5/8)")
+CC_PARAMS(adw_balia, ADW_PARAMS);
+
+#define ADW_NONE 0xffffffffu	/* no value yet */
+#define ADW_AVERAGE_WORD 2u	/* where A is among the shared words */
+
+/* A subflow's RTTs. Shared: siblings compare the spans. */
+struct adw_rtts {
+	u32 min_us; /* since the last loss, or none */
+	u32 max_us;
+};
+
+struct adw_balia {
+	struct adw_rtts rtts;
+	u32 span_us; /* of the last whole interval between losses, or none; shared */
+	u32 reserved;
+	struct cc_latest average; /* A, us in Q5; shared */
+};
+CC_STATE(adw_balia);
+CC_FIELDS(adw_balia,
+	  CC_FIELD(adw_balia, rtts.min_us, "rtt_min", 1, 1000000, "s"),
+	  CC_FIELD(adw_balia, rtts.max_us, "rtt_max", 1, 1000000, "s"),
+	  CC_FIELD(adw_balia, span_us, "span", 1, 1000000, "s"),
+	  CC_FIELD(adw_balia, average.value, "average", 1, 32000000, "s"),
+	  CC_FIELD(adw_balia, average.change, "changes", 1, 1, "losses"));
+
+/* The spans of the coupling set; of the acting subflow alone where nothing is coupled. */
+struct adw_spans {
+	u64 sum_us;
+	u32 n;
+	u32 high_us;
+	u32 low_us;
+};
+
+CC_HOOK(void, adw_balia_init, struct sock *sk)
+{
+	struct adw_balia *state = adw_balia_state(sk);
+
+	state->rtts = (struct adw_rtts){ .min_us = ADW_NONE, .max_us = ADW_NONE };
+	state->span_us = ADW_NONE;
+}
+
+CC_GROWTH(adw_balia, balia_inc_q40);
+
+CC_HOOK(void, adw_balia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct adw_rtts *rtts = &adw_balia_state(sk)->rtts;
+	u32 rtt_us;
+
+	if (sample->rtt_us < 0)
+		return;
+	rtt_us = cc_min((u32)sample->rtt_us, CC_RTT_MAX_US);
+	rtts->min_us = cc_min(rtts->min_us, rtt_us);
+	rtts->max_us = rtts->max_us == ADW_NONE ? rtt_us : cc_max(rtts->max_us, rtt_us);
+}
+
+/* ---- spans ---- */
+
+static u32 adw_span_so_far_us(struct adw_rtts rtts)
+{
+	return rtts.max_us == ADW_NONE ? 0 : rtts.max_us - rtts.min_us;
+}
+
+static u32 adw_span_us(const struct sock *sk, const struct cc_set *set, u32 k)
+{
+	union {
+		u64 word;
+		struct adw_rtts rtts;
+	} shared = { .word = cc_shared_word(sk, set, k, 0) };
+	u32 span_us = (u32)cc_shared_word(sk, set, k, 1);
+
+	return cc_forget(span_us == ADW_NONE ? adw_span_so_far_us(shared.rtts) : span_us);
+}
+
+/* A loss completes the span of its subflow, which starts anew. */
+static void adw_complete_span(struct adw_balia *state)
+{
+	if (state->rtts.max_us == ADW_NONE)
+		return;
+	state->span_us = adw_span_so_far_us(state->rtts);
+	state->rtts = (struct adw_rtts){ .min_us = ADW_NONE, .max_us = ADW_NONE };
+}
+
+static struct adw_spans adw_own_span(const struct adw_balia *state)
+{
+	u32 span_us = state->span_us == ADW_NONE ? 0 : state->span_us;
+
+	return (struct adw_spans){ span_us, 1, span_us, span_us };
+}
+
+static struct adw_spans adw_set_spans(const struct sock *sk, const struct cc_set *set)
+{
+	struct adw_spans spans = { .n = set->n, .low_us = ADW_NONE };
+
+	cc_for_each(k, 0, set)
+	{
+		u32 span_us = adw_span_us(sk, set, k);
+
+		spans.sum_us = cc_forget64(spans.sum_us + span_us);
+		spans.high_us = cc_forget(cc_max(spans.high_us, span_us));
+		spans.low_us = cc_forget(cc_min(spans.low_us, span_us));
+	}
+	return spans;
+}
+
+/* ---- the connection's average ---- */
+
+/* A = (1 - weight) A + weight m: spans <= 2^26 us, so m and A are <= 2^31, the sum <= 2^41. */
+static u32 adw_averaged_q5(struct cc_latest average, u32 mean_q5, u32 weight)
+{
+	if (!average.change)
+		return mean_q5;
+	return (u32)cc_div(cc_add(cc_mul(average.value, ADW_ONE - weight), cc_mul(mean_q5, weight)),
+			   ADW_ONE);
+}
+
+/* Takes the spans into A. */
+static u32 adw_update_average_q5(struct sock *sk, const struct adw_spans *spans)
+{
+	struct cc_latest average = cc_latest(sk, ADW_AVERAGE_WORD);
+	u32 mean_q5 = (u32)cc_div(cc_shl(spans->sum_us, 5), spans->n);
+
+	average.value = adw_averaged_q5(average, mean_q5, CC_PARAM(sk, adw_balia, weight));
+	average.change++;
+	adw_balia_state(sk)->average = average;
+	return average.value;
+}
+
+/* ---- decrease ---- */
+
+/* low hi <= A <= high lo: A <= 2^31 times 1000, spans <= 2^31 in Q5 times 10^4. */
+static bool adw_is_within(u32 average_q5, const struct adw_spans *spans, u32 low, u32 high)
+{
+	u64 average = cc_mul(average_q5, ADW_ONE);
+
+	return average >= cc_mul(cc_shl(spans->high_us, 5), low) &&
+	       average <= cc_mul(cc_shl(spans->low_us, 5), high);
+}
+
+/* w - (w/2) compensation, with the window's fraction: w < 2^37 in Q16. */
+static u32 adw_compensated(struct sock *sk, u32 compensation)
+{
+	u64 w_q16 = cc_window_q16(sk);
+	u64 cut_q16 = cc_div(cc_mul(w_q16, compensation), 2 * ADW_ONE);
+
+	return cc_threshold_of_q16(sk, cc_max(w_q16 - cut_q16, (u64)BALIA_FLOOR << 16));
+}
+
+static u32 adw_decreased(struct sock *sk, const struct cc_set *set, u32 average_q5,
+			 const struct adw_spans *spans)
+{
+	if (adw_is_within(average_q5, spans, CC_PARAM(sk, adw_balia, level0_low),
+			  CC_PARAM(sk, adw_balia, level0_high)))
+		return balia_decreased(set);
+	if (adw_is_within(average_q5, spans, CC_PARAM(sk, adw_balia, level1_low),
+			  CC_PARAM(sk, adw_balia, level1_high)))
+		return adw_compensated(sk, CC_PARAM(sk, adw_balia, compensation1));
+	return adw_compensated(sk, CC_PARAM(sk, adw_balia, compensation2));
+}
+
+CC_HOOK(u32, adw_balia_ssthresh, struct sock *sk)
+{
+	struct adw_balia *state = adw_balia_state(sk);
+	struct adw_spans spans;
+	struct cc_set set;
+	bool coupled;
+	u32 average_q5;
+
+	adw_complete_span(state);
+	coupled = cc_coupling_set_for_loss(sk, &set);
+	spans = coupled ? adw_set_spans(sk, &set) : adw_own_span(state);
+	average_q5 = adw_update_average_q5(sk, &spans);
+	if (!coupled)
+		return cc_halved(sk, CC_FLOOR_SINGLE);
+	return adw_decreased(sk, &set, average_q5, &spans);
+}
+
+CC_RENO_UNDO(adw_balia);
+
+CC_REGISTER(adw_balia, CC_COUPLED(3),
+	    .init = CC_OP(adw_balia_init),
+	    .ssthresh = CC_OP(adw_balia_ssthresh),
+	    .cong_avoid = CC_OP(adw_balia_cong_avoid),
+	    .pkts_acked = CC_OP(adw_balia_pkts_acked),
+	    .undo_cwnd = CC_OP(adw_balia_undo_cwnd));

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * C-MPBBR: coupled multipath BBR
+ *
+ * Idea: BBR on every subflow, and subflows that share a bottleneck share its bandwidth.
+ *   Behind one bottleneck all of them measure about the same, so those that do divide what
+ *   they measured by their number. A subflow that brings nothing leaves.
+ * Equations: c = number of subflows (r included) with |bw_k - bw_r| <= 20 % of bw_r, counted
+ *   once per gain cycle. N = c if c > 1 and the count before it was > 1; the count before if
+ *   c = 1 and that was > 1; else 1. In PROBE_BW's phases 2..7 pacing and window follow
+ *   bw_r/N; elsewhere, and above all while probing, bw_r. If 0.6 max bw_k is more than all
+ *   subflows deliver together, five times in a row and with N = 1, the subflow with the
+ *   lowest bandwidth becomes a backup.
+ * States: BBR's.
+ * Parameters' source: the authors' implementation and the abstract of the paper.
+ * Deviations: counted once, by the first ACK after phase 3 began (the authors' module counts
+ *   at every ACK of phase 3, so that "twice in a row" always holds). The weakest subflow becomes a backup
+ *   instead of being closed; eBPF can only report that it should (parameter `benefit`).
+ *   BBR's own deviations hold.
+ * On one path: BBR, sample by sample.
+ * Good at: paths that lose packets at random, which it fills all the same
+ *   (scenarios/random-loss-link.toml).
+ * Bad at: fairness: beside a Reno flow its subflows together take a third more than
+ *   that (scenarios/shared-bottleneck-fairness.toml).
+ * Reference: Mahmud, Lubna, Song, Cho 2020, IEEE Access 8
+ */
+#include "bbr.h"
+
+#define CMPBBR_PARAMS(P)                                                                \
+	P(similar, 20, 1, 100, 1, CC_NUMBER,                                            \
+	  "percent by which bandwidths behind one bottleneck may differ (authors: 20)") \
+	P(gain_lost, 40, 0, 100, 1, CC_NUMBER,                                          \
+	  "percent below the best path's bandwidth that the sum may fall (authors: 40)") \
+	P(strikes, 5, 1, 100, 1, CC_NUMBER,                                             \
+	  "times in a row that several paths bring nothing before one leaves (authors: 5)") \
+	P(benefit, 1, 0, 1, 1, CC_NAMES("off|on"),                                      \
+	  "whether a subflow that brings nothing becomes a backup")
+CC_PARAMS(cmpbbr, CMPBBR_PARAMS);
+
+#define CMPBBR_COUNT_PHASE 3u	/* phase of the gain cycle in which subflows are counted */
+#define CMPBBR_FULL_PHASES 2u	/* phases that use the whole bandwidth: probing and draining */
+
+struct cmpbbr {
+	struct bbr bbr;
+	u8 sharing; /* N */
+	u8 last;    /* the count before */
+	u8 strikes; /* times in a row that several paths brought nothing */
+	u8 due;	    /* the phase has begun in which subflows are counted */
+};
+CC_STATE(cmpbbr);
+CC_FIELDS(cmpbbr,
+	  CC_FIELD(cmpbbr, bbr.bw[0], "bw", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
+	  CC_FIELD(cmpbbr, bbr.rate, "delivery", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
+	  CC_FIELD(cmpbbr, bbr.min_rtt_us, "min_rtt", 1, BBR_USEC_PER_SEC, "s"),
+	  CC_FIELD(cmpbbr, bbr.mode, "mode", 1, 1, "1"),
+	  CC_FIELD(cmpbbr, bbr.phase, "phase", 1, 1, "1"),
+	  CC_FIELD(cmpbbr, bbr.full_rounds, "full_rounds", 1, 1, "1"),
+	  CC_FIELD(cmpbbr, sharing, "N", 1, 1, "subflows"),
+	  CC_FIELD(cmpbbr, last, "last", 1, 1, "subflows"),
+	  CC_FIELD(cmpbbr, strikes, "count", 1, 1, "1"));
+
+#define CMPBBR_WORDS 2	/* shared: bw[3] and rate, the first words of struct bbr */
+
+/* What the bandwidths of the connection's subflows say; those that measured none do not count. */
+struct cmpbbr_paths {
+	u64 active;    /* subflows that measured something */
+	u64 similar;   /* of these, with about the acting one's bandwidth */
+	u64 best;      /* Q24: largest bandwidth */
+	u64 lowest;    /* Q24: smallest << 3 | whose slot */
+	u64 delivered; /* Q24: sum of the delivery rates, <= 2^35 */
+};
+
+#define CMPBBR_NONE (~0ull >> 1)	/* larger than any bandwidth << 3 */
+
+/*
+ * 1 or 0. Looking at a subflow takes no branch at all: older verifiers follow every branch
+ * of every subflow, and the whole model after it.
+ */
+static u64 cmpbbr_is_negative(u64 x)
+{
+	return cc_forget64(x) >> 63;
+}
+
+/* a, b < 2^63. */
+static u64 cmpbbr_min(u64 a, u64 b)
+{
+	return b + ((a - b) & (0 - cmpbbr_is_negative(a - b)));
+}
+
+/* |a - own| <= percent of own, both sides < 2^39: 1 or 0. */
+static u64 cmpbbr_is_similar(u64 a, u64 own, u32 percent)
+{
+	u64 negative = cmpbbr_is_negative(a - own);
+	u64 diff = ((a - own) ^ (0 - negative)) + negative;
+
+	return 1 - cmpbbr_is_negative(cc_mul(own, percent) - cc_mul(diff, 100));
+}
+
+static void cmpbbr_count_path(struct cmpbbr_paths *paths, u64 bw, u64 rate, u32 slot, u64 similar)
+{
+	u64 some = cmpbbr_is_negative(0 - bw);
+
+	paths->active += some;
+	paths->similar += some & similar;
+	paths->best = paths->best + bw - cmpbbr_min(paths->best, bw);
+	paths->lowest = cmpbbr_min(paths->lowest, (bw << 3 | slot) | ((some - 1) >> 1));
+	paths->delivered += cc_mul(some, rate);
+}
+
+static void cmpbbr_look(struct sock *sk, struct cmpbbr_paths *paths)
+{
+	u32 percent = CC_PARAM(sk, cmpbbr, similar);
+	u64 own = bbr_state(sk)->bw[0];
+	struct cc_set set;
+
+	*paths = (struct cmpbbr_paths){ .lowest = CMPBBR_NONE };
+	if (!cc_coupling_set(sk, &set)) {
+		cmpbbr_count_path(paths, own, bbr_state(sk)->rate, cc_own_slot(sk), 1);
+		return;
+	}
+	cc_for_each(k, 0, &set)
+	{
+		u64 bw = (u32)cc_shared_word(sk, &set, k, 0);
+		u64 rate = cc_shared_word(sk, &set, k, 1) >> 32;
+
+		cmpbbr_count_path(paths, bw, rate, set.slot[k],
+				  cmpbbr_is_similar(bw, own, percent));
+	}
+}
+
+/* N: two counts in a row are believed, one miss is forgiven. */
+static u32 cmpbbr_sharing(u32 count, u32 last)
+{
+	if (last <= 1 || !count)
+		return 1;
+	return count > 1 ? count : last;
+}
+
+/* best (1 - lost) > sum of what is delivered, both < 2^42. */
+static bool cmpbbr_brings_nothing(const struct cmpbbr_paths *paths, u32 lost_percent)
+{
+	return paths->active >= 2 && paths->best != paths->lowest >> 3 &&
+	       cc_mul(paths->best, 100 - lost_percent) > cc_mul(paths->delivered, 100);
+}
+
+static void cmpbbr_check_benefit(struct sock *sk, const struct cmpbbr_paths *paths)
+{
+	struct cmpbbr *state = cmpbbr_state(sk);
+	u32 limit = CC_PARAM(sk, cmpbbr, strikes);
+
+	if (state->sharing >= 2 || !cmpbbr_brings_nothing(paths, CC_PARAM(sk, cmpbbr, gain_lost))) {
+		state->strikes = 0;
+		return;
+	}
+	state->strikes = (u8)cc_min(state->strikes + 1u, limit);
+	if (state->strikes >= limit && CC_PARAM(sk, cmpbbr, benefit))
+		cc_request_backup(sk, (u32)paths->lowest & (CC_MAX_SUBFLOWS - 1));
+}
+
+/* Once per gain cycle. */
+static void cmpbbr_count(struct sock *sk)
+{
+	struct cmpbbr *state = cmpbbr_state(sk);
+	struct cmpbbr_paths paths;
+
+	cmpbbr_look(sk, &paths);
+	state->sharing = (u8)cmpbbr_sharing((u32)paths.similar, state->last);
+	state->last = (u8)cc_max(paths.similar, 1ull);
+	cmpbbr_check_benefit(sk, &paths);
+}
+
+/* The bandwidth to use: this subflow's part, but all of it while probing. */
+static u32 cmpbbr_bw(struct sock *sk)
+{
+	const struct cmpbbr *state = cmpbbr_state(sk);
+	u32 bw = bbr_bw(&state->bbr);
+
+	if (state->bbr.mode != BBR_PROBE_BW || state->bbr.phase < CMPBBR_FULL_PHASES)
+		return bw;
+	return (u32)cc_div(bw, cc_max(state->sharing, (u8)1));
+}
+
+static bool cmpbbr_counts_now(const struct bbr *bbr)
+{
+	return bbr->mode == BBR_PROBE_BW && bbr->phase == CMPBBR_COUNT_PHASE;
+}
+
+CC_HOOK(void, cmpbbr_init, struct sock *sk)
+{
+	cmpbbr_state(sk)->sharing = 1;
+	cmpbbr_state(sk)->last = 1;
+	bbr_start(sk);
+}
+
+CC_HOOK(void, cmpbbr_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct cmpbbr *state = cmpbbr_state(sk);
+	bool before = cmpbbr_counts_now(&state->bbr);
+
+	/* Before the model's many branches: the verifier follows the loop once for each way to it. */
+	if (state->due)
+		cmpbbr_count(sk);
+	bbr_update_model(sk, rs);
+	state->due = !before && cmpbbr_counts_now(&state->bbr);
+	bbr_control(sk, rs, cmpbbr_bw(sk));
+}
+
+CC_HOOK(u32, cmpbbr_ssthresh, struct sock *sk)
+{
+	return bbr_remember_window(sk);
+}
+
+CC_HOOK(u32, cmpbbr_undo_cwnd, struct sock *sk)
+{
+	return bbr_undo_loss(sk);
+}
+
+CC_HOOK(void, cmpbbr_set_state, struct sock *sk, u8 new_state)
+{
+	bbr_note_state(sk, new_state);
+}
+
+CC_HOOK(void, cmpbbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	if (event == CA_EVENT_TX_START)
+		bbr_restart(sk, cmpbbr_bw(sk));
+}
+
+CC_REGISTER(cmpbbr, CC_COUPLED(CMPBBR_WORDS),
+	    .init = CC_OP(cmpbbr_init),
+	    .ssthresh = CC_OP(cmpbbr_ssthresh),
+	    .cong_control = CC_OP(cmpbbr_cong_control),
+	    .set_state = CC_OP(cmpbbr_set_state),
+	    .cwnd_event = CC_OP(cmpbbr_cwnd_event),
+	    .undo_cwnd = CC_OP(cmpbbr_undo_cwnd));

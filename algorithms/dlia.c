@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * D-LIA: dynamic linked increases
+ *
+ * Idea: LIA's increase with a decrease that depends on how far apart losses are. A
+ *   path whose losses come soon after one another has not won much window back and
+ *   gives up little; one that has grown for long gives up nearly half.
+ * Equations: increase as LIA (RFC 6356 eq. 1 and 2). Congestion event
+ *   gamma = min(w_prev/w_r, 1), beta = 0.25 gamma + 0.75 beta_prev within
+ *   [beta_min, beta_max], ssthresh_r = max(beta w_r, 1); then beta_prev = beta and
+ *   w_prev = the reduced window. At first beta_prev = 0.5 and w_prev = 1.
+ * States: slow start, congestion avoidance, both per subflow.
+ * Parameters' source: algorithm 2 of the D-OLIA paper, which attributes it to D-LIA.
+ * Deviations: a reconstruction: the D-LIA paper was not at hand but for its abstract,
+ *   and the rule is what the D-OLIA paper says of it. That paper's text takes w_prev
+ *   before the reduction (gamma = "text"), with which a steady sawtooth has gamma = 1
+ *   and ends at beta_max; its algorithm 2, the default, takes it after. A timeout counts
+ *   as a loss. An undone reduction restores the window, not beta_prev and w_prev.
+ * On one path: Reno, for a single subflow must not be more aggressive than TCP; only
+ *   w_prev is kept.
+ * Good at: private paths with random loss, of which it gets more than LIA
+ *   (scenarios/random-loss-link.toml).
+ * Bad at: fairness: at a bottleneck where losses come often it takes more than one TCP
+ *   (scenarios/shared-bottleneck-fairness.toml).
+ * Reference: Lubna et al. 2020, "D-LIA"; Lubna et al. 2022, "D-OLIA", algorithm 2
+ */
+#include "dynamic.h"
+#include "lia.h"
+
+CC_PARAMS(dlia, DYNAMIC_PARAMS);
+
+struct dlia {
+	struct dynamic last;
+};
+CC_STATE(dlia);
+CC_FIELDS(dlia, DYNAMIC_FIELDS(dlia, last));
+
+CC_HOOK(void, dlia_init, struct sock *sk)
+{
+	dynamic_init(&dlia_state(sk)->last);
+}
+
+CC_GROWTH(dlia, lia_inc_q40);
+
+CC_HOOK(u32, dlia_ssthresh, struct sock *sk)
+{
+	struct dynamic_limits limits = DYNAMIC_LIMITS(sk, dlia);
+	struct dynamic *last = &dlia_state(sk)->last;
+	struct cc_set set;
+
+	if (!cc_coupling_set(sk, &set))
+		return dynamic_alone(sk, last, limits.gamma);
+	return dynamic_decreased(sk, last, limits);
+}
+
+CC_RENO_UNDO(dlia);
+
+CC_REGISTER(dlia, CC_COUPLED(0),
+	    .init = CC_OP(dlia_init),
+	    .ssthresh = CC_OP(dlia_ssthresh),
+	    .cong_avoid = CC_OP(dlia_cong_avoid),
+	    .undo_cwnd = CC_OP(dlia_undo_cwnd));

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * D-OLIA: dynamic opportunistic linked increases
+ *
+ * Idea: OLIA's increase with a decrease that looks at the delay first. A loss while
+ *   the RTT is high means congestion and halves the window; one while it is low is
+ *   taken for chance, and costs what D-LIA's factor says.
+ * Equations: increase as OLIA. Every RTT sample updates RTTmin and RTTmax; after more
+ *   than two samples and a period, RTTmid = (RTTmin + RTTmax)/2 and both start anew
+ *   at this sample. Congestion event: ssthresh_r = max(w_r/2, 1) if RTT > RTTmid and
+ *   RTT > RTT at the last loss; else beta as in D-LIA (gamma = min(w_prev/w_r, 1),
+ *   beta = 0.25 gamma + 0.75 beta_prev within its limits) and max(beta w_r, 1).
+ *   Either way w_prev = the reduced window; beta_prev changes with beta only.
+ * States: slow start, congestion avoidance, both per subflow; a path is congested or
+ *   not, which only its losses ask.
+ * Parameters' source: algorithms 1 and 2 of the paper; period 0.5 s.
+ * Deviations: units are not printed (RTTmin starts at 9999, RTT at the last loss at 1)
+ *   and read as milliseconds. The text wants more than three ACKs, algorithm 1 more
+ *   than two: the algorithm is followed. Algorithm 2 prints no test of the state; the
+ *   text has it. RTT is the last raw sample, the smoothed one before the first. The
+ *   text takes w_prev before the reduction (gamma = "text"), algorithm 2 after it.
+ *   Windows are compared in whole packets, and paths by l/tau^2, as in OLIA. An undone
+ *   reduction restores the window only.
+ * On one path: Reno.
+ * Good at: lossy private paths, where it gives up less at a chance loss than OLIA
+ *   (scenarios/dolia-scenario-1.toml).
+ * Bad at: short queues: as it cuts less, it keeps more packets queued than OLIA
+ *   (scenarios/disjoint-paths-aggregate.toml).
+ * Reference: Lubna et al. 2022, "D-OLIA: a hybrid MPTCP congestion control algorithm", algorithms 1 and 2
+ */
+#include "dynamic.h"
+#include "olia.h"
+
+#define DOLIA_PARAMS(P)                                                                 \
+	DYNAMIC_PARAMS(P)                                                               \
+	P(period_ms, 500, 1, 60000, 1, CC_NUMBER,                                       \
+	  "ms between two updates of the middle of the RTT's range (paper: 500)")
+CC_PARAMS(dolia, DOLIA_PARAMS);
+
+#define DOLIA_RTT_MIN_US 9999000u	/* RTTmin before the first sample (algorithm 1) */
+#define DOLIA_RTT_LAST_US 1000u		/* RTT at a loss before the first (algorithm 2) */
+#define DOLIA_SAMPLES 2u		/* more samples than this make a period's range */
+
+struct dolia {
+	struct olia_interval interval; /* shared */
+	struct dynamic last;
+	u64 updated_us; /* the middle may be set anew after this time */
+	u32 samples;	/* of this period */
+	u32 rtt_us;	/* last sample, 0: none */
+	u32 rtt_min_us; /* of this period */
+	u32 rtt_max_us;
+	u32 rtt_mid_us;	 /* middle of the last period's range */
+	u32 rtt_last_us; /* RTT at the last loss */
+};
+CC_STATE(dolia);
+CC_FIELDS(dolia,
+	  CC_FIELD(dolia, interval.l1, "l1", 1, 1, "packets"),
+	  CC_FIELD(dolia, interval.l2, "l2", 1, 1, "packets"),
+	  DYNAMIC_FIELDS(dolia, last),
+	  CC_FIELD(dolia, updated_us, "t_upd", 1, 1000000, "s"),
+	  CC_FIELD(dolia, samples, "n_ack", 1, 1, "samples"),
+	  CC_FIELD(dolia, rtt_us, "rtt_cur", 1, 1000000, "s"),
+	  CC_FIELD(dolia, rtt_min_us, "rtt_min", 1, 1000000, "s"),
+	  CC_FIELD(dolia, rtt_max_us, "rtt_max", 1, 1000000, "s"),
+	  CC_FIELD(dolia, rtt_mid_us, "rtt_mid", 1, 1000000, "s"),
+	  CC_FIELD(dolia, rtt_last_us, "rtt_prev_loss", 1, 1000000, "s"));
+
+CC_HOOK(void, dolia_init, struct sock *sk)
+{
+	struct dolia *state = dolia_state(sk);
+
+	dynamic_init(&state->last);
+	state->rtt_min_us = DOLIA_RTT_MIN_US;
+	state->rtt_last_us = DOLIA_RTT_LAST_US;
+}
+
+static s64 dolia_inc_q40(struct sock *sk)
+{
+	return olia_increase_q40(sk, OLIA_RATE);
+}
+
+CC_GROWTH(dolia, dolia_inc_q40);
+
+/* Algorithm 1: the range of RTTs, and its middle once per period. rtt < 2^31, so no sum overflows. */
+static void dolia_probe(struct dolia *state, u32 rtt_us, u64 now_us, u64 period_us)
+{
+	state->rtt_us = rtt_us;
+	state->rtt_min_us = cc_min(state->rtt_min_us, rtt_us);
+	state->rtt_max_us = cc_max(state->rtt_max_us, rtt_us);
+	state->samples++;
+	if (state->samples <= DOLIA_SAMPLES || now_us <= state->updated_us)
+		return;
+	state->rtt_mid_us = (state->rtt_min_us + state->rtt_max_us) / 2;
+	state->rtt_min_us = rtt_us;
+	state->rtt_max_us = rtt_us;
+	state->samples = 1;
+	state->updated_us = now_us + period_us;
+}
+
+CC_HOOK(void, dolia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct dolia *state = dolia_state(sk);
+
+	if (sample->rtt_us >= 0)
+		dolia_probe(state, (u32)sample->rtt_us, cc_now_us(sk),
+			    cc_mul(CC_PARAM(sk, dolia, period_ms), 1000));
+	olia_count(&state->interval, sample->pkts_acked);
+}
+
+/* Takes note of the RTT at this loss; whether it says that the path is congested. */
+static bool dolia_is_congested(struct sock *sk)
+{
+	struct dolia *state = dolia_state(sk);
+	u32 rtt_us = state->rtt_us ? state->rtt_us : cc_srtt_us(sk);
+	bool congested = rtt_us > state->rtt_mid_us && rtt_us > state->rtt_last_us;
+
+	state->rtt_last_us = rtt_us;
+	return congested;
+}
+
+CC_HOOK(u32, dolia_ssthresh, struct sock *sk)
+{
+	struct dynamic_limits limits = DYNAMIC_LIMITS(sk, dolia);
+	struct dolia *state = dolia_state(sk);
+	bool congested = dolia_is_congested(sk);
+	struct cc_set set;
+
+	olia_count_loss(&state->interval);
+	if (!cc_coupling_set(sk, &set))
+		return dynamic_alone(sk, &state->last, limits.gamma);
+	if (congested)
+		return dynamic_halved(sk, &state->last, limits.gamma);
+	return dynamic_decreased(sk, &state->last, limits);
+}
+
+CC_RENO_UNDO(dolia);
+
+CC_REGISTER(dolia, CC_COUPLED(1),
+	    .init = CC_OP(dolia_init),
+	    .ssthresh = CC_OP(dolia_ssthresh),
+	    .cong_avoid = CC_OP(dolia_cong_avoid),
+	    .pkts_acked = CC_OP(dolia_pkts_acked),
+	    .undo_cwnd = CC_OP(dolia_undo_cwnd));

@@ -1,0 +1,56 @@
+//! Why something could not be loaded, for people.
+
+use mptcplab_cc::ParamError;
+
+/// Why an algorithm or the tracer is not in the kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The kernel is too old.
+    #[error(
+        "this kernel is too old: {found}\n\nhint: eBPF congestion control needs Linux 6.1 or newer"
+    )]
+    OldKernel {
+        /// Release of the running kernel.
+        found: String,
+    },
+    /// The kernel was built without BTF.
+    #[error(
+        "the kernel has no type information: /sys/kernel/btf/vmlinux is missing\n\n\
+         hint: use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's and Ubuntu's are; in a container /sys must be mounted"
+    )]
+    NoBtf,
+    /// The caller may not load eBPF.
+    #[error(
+        "not allowed to load eBPF\n\n\
+         hint: run it as root (sudo), or with the capabilities CAP_BPF and CAP_PERFMON; the simulator needs neither"
+    )]
+    Privilege,
+    /// The name is taken: names of congestion controls are global to the machine.
+    #[error(
+        "a congestion control named {name} is already in the kernel\n\n\
+         hint: mptcplab cc list shows who loaded it; mptcplab cc unload removes one that was pinned"
+    )]
+    NameTaken {
+        /// Kernel-visible name.
+        name: String,
+    },
+    /// The name does not fit.
+    #[error("name of a congestion control: {name:?} (wanted 1 to 15 letters, digits, '_' or '-')")]
+    BadName {
+        /// Name as given.
+        name: String,
+    },
+    /// A parameter that does not exist or does not fit.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The kernel refused it for another reason.
+    #[error("the kernel refused {what}: {error}\n{log}")]
+    Kernel {
+        /// What was loaded.
+        what: String,
+        /// The kernel's error.
+        error: String,
+        /// The end of libbpf's and the verifier's log; may be empty.
+        log: String,
+    },
+}

@@ -1,0 +1,425 @@
+//! One algorithm of `algorithms/` as a congestion control of the running kernel.
+
+use crate::record::Recorder;
+use crate::{LoadError, libbpf, system};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject};
+use mptcplab_cc::Algorithm;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+/// How an algorithm is loaded.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Name in the kernel, at most 15 bytes; global to the machine.
+    pub kernel_name: String,
+    /// Raw values of parameters; the others have their defaults.
+    pub params: Vec<(String, u64)>,
+    /// Congestion avoidance counts ACKs instead of acknowledged packets.
+    pub growth_per_ack: bool,
+    /// Connections that can be coupled at a time; more run uncoupled and are counted ([`Loaded::unplaced`]).
+    pub connections: u32,
+    /// Pace every socket at the kernel's default gains, even if the algorithm does not ask for it.
+    pub pacing: bool,
+    /// Log every call of a hook ([`Loaded::records`]). Slow; for tests.
+    pub record: bool,
+}
+
+impl Options {
+    /// Defaults under this name: room for 4096 connections.
+    pub fn named(kernel_name: impl Into<String>) -> Self {
+        Self {
+            kernel_name: kernel_name.into(),
+            params: Vec::new(),
+            growth_per_ack: false,
+            connections: 4096,
+            pacing: false,
+            record: false,
+        }
+    }
+}
+
+/// A congestion control in the kernel. It goes when this is dropped, unless it was pinned; sockets that use it keep it
+/// until they close.
+#[derive(Debug)]
+pub struct Loaded {
+    // Before the object: on kernels without links, detaching uses the object's map.
+    link: Link,
+    object: Object,
+    kernel_name: String,
+    recorder: Option<Recorder>,
+}
+
+/// The members of `struct tcp_congestion_ops` in bpf/glue.c: (member's offset, program).
+const PROGRAMS: [(usize, &str); 11] = [
+    (0, "cc_init"),
+    (8, "cc_release"),
+    (16, "cc_ssthresh"),
+    (24, "cc_cong_avoid"),
+    (32, "cc_set_state"),
+    (40, "cc_cwnd_event"),
+    (48, "cc_tx_start"),
+    (56, "cc_pkts_acked"),
+    (64, "cc_undo_cwnd"),
+    (CONTROL_OFFSET, "cc_control"),
+    (CONTROL_OLD_OFFSET, "cc_control_old"),
+];
+const CONTROL_OFFSET: usize = 72;
+const CONTROL_OLD_OFFSET: usize = 80;
+const FLAGS_OFFSET: usize = 88;
+const NAME_OFFSET: usize = FLAGS_OFFSET + 4;
+/// TCP_CA_NAME_MAX, with its NUL.
+const NAME_BYTES: usize = 16;
+
+/// The objects of every algorithm: (name, object, object that records).
+fn objects() -> &'static [(&'static str, &'static [u8], &'static [u8])] {
+    &include!(concat!(env!("OUT_DIR"), "/algorithms.rs"))
+}
+
+/// Put an algorithm into the kernel under the name that `options` gives.
+///
+/// # Errors
+/// [`LoadError`]: missing privileges or BTF, an old kernel, a name that is taken, a bad parameter, or what the kernel
+/// said. Nothing stays behind.
+pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, LoadError> {
+    check_name(&options.kernel_name)?;
+    let params = algorithm.raw_params(&options.params)?;
+    system::check()?;
+    let config = Config {
+        params,
+        growth_per_ack: u32::from(options.growth_per_ack),
+        connection_mask: rooms(options.connections) - 1,
+        hz: system::hz(),
+        pacing: u32::from(options.pacing),
+    };
+    let what = format!("{} as {}", algorithm.name(), options.kernel_name);
+    if is_registered(&options.kernel_name) {
+        return Err(LoadError::NameTaken {
+            name: options.kernel_name.clone(),
+        });
+    }
+    let mut object = libbpf::attempt(&what, || {
+        let mut open =
+            ObjectBuilder::default().open_memory(object_of(algorithm, options.record))?;
+        prepare(&mut open, algorithm, options, &config)?;
+        open.load()
+    })?;
+    let link = libbpf::attempt(&what, || {
+        named_mut(&mut object, "cc_ops")?.attach_struct_ops()
+    })
+    .map_err(|error| {
+        // Somebody else took it after the check above.
+        if is_registered(&options.kernel_name) {
+            LoadError::NameTaken {
+                name: options.kernel_name.clone(),
+            }
+        } else {
+            error
+        }
+    })?;
+    let recorder = options
+        .record
+        .then(|| libbpf::attempt(&what, || Recorder::new(&object)))
+        .transpose()?;
+    Ok(Loaded {
+        link,
+        object,
+        kernel_name: options.kernel_name.clone(),
+        recorder,
+    })
+}
+
+impl Loaded {
+    /// Name for TCP_CONGESTION.
+    pub fn kernel_name(&self) -> &str {
+        &self.kernel_name
+    }
+
+    /// Keep it in the kernel after this process, until the file at `path` on a bpffs is removed.
+    ///
+    /// # Errors
+    /// [`LoadError::Kernel`], also where the kernel has no links to pin (before 6.4; there it stays anyway, see
+    /// [`Self::leave`]).
+    pub fn pin(&mut self, path: &Path) -> Result<(), LoadError> {
+        let what = format!("the pin {}", path.display());
+        libbpf::attempt(&what, || self.link.pin(path))
+    }
+
+    /// Leave it in the kernel for good, on kernels without links. It ends with `bpf` map deletion (`cc unload`).
+    pub fn leave(mut self) {
+        self.link.disconnect();
+    }
+
+    /// Sockets that found no room in the table so far and run uncoupled.
+    pub fn unplaced(&self) -> u64 {
+        self.counter(0)
+    }
+
+    /// What was recorded since the last call, in the order of the ring buffer.
+    ///
+    /// # Panics
+    /// If it was not loaded with [`Options::record`].
+    pub fn records(&mut self) -> Vec<mptcplab_cc::replay::Record> {
+        self.recorder
+            .as_mut()
+            .expect("loaded with Options::record")
+            .drain()
+    }
+
+    /// Calls that found no room in the ring buffer.
+    pub fn unrecorded(&self) -> u64 {
+        self.counter(1)
+    }
+
+    /// Times that the algorithm wanted a subflow to become a backup, which no hook can do in the kernel.
+    pub fn backups_wanted(&self) -> u64 {
+        self.word(".bss.backups", 0)
+    }
+
+    /// The n-th counter of bpf/glue.c's .bss.
+    fn counter(&self, index: usize) -> u64 {
+        self.word(".bss", index)
+    }
+
+    /// The n-th word of the section's map.
+    fn word(&self, section: &str, index: usize) -> u64 {
+        let bss = self
+            .object
+            .maps()
+            .find(|map| map.name().to_string_lossy().ends_with(section));
+        let value = bss.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        value
+            .and_then(|bytes| {
+                Some(u64::from_ne_bytes(
+                    bytes.get(8 * index..8 * index + 8)?.try_into().ok()?,
+                ))
+            })
+            .unwrap_or(0)
+    }
+
+    /// What the kernel knows of each program.
+    pub fn programs(&self) -> Vec<ProgramInfo> {
+        self.object
+            .progs()
+            .filter_map(|program| program_info(&program))
+            .collect()
+    }
+}
+
+/// One loaded program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// Name, such as `cc_cong_avoid`.
+    pub name: String,
+    /// Time that it ran so far while the kernel's run-time statistics were on, ns.
+    pub run_time_ns: u64,
+    /// Runs in that time.
+    pub runs: u64,
+    /// Instructions that the verifier followed; it gives up at a million.
+    pub verified_instructions: u32,
+}
+
+fn program_info(program: &libbpf_rs::Program<'_>) -> Option<ProgramInfo> {
+    // SAFETY: an all-zero bpf_prog_info is valid: it asks for no arrays.
+    let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut length = u32::try_from(size_of_val(&info)).ok()?;
+    // SAFETY: the descriptor is the program's, and `info` has `length` bytes.
+    let result = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(
+            program.as_fd().as_raw_fd(),
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    (result == 0).then(|| ProgramInfo {
+        name: program.name().to_string_lossy().into_owned(),
+        run_time_ns: info.run_time_ns,
+        runs: info.run_cnt,
+        verified_instructions: info.verified_insns,
+    })
+}
+
+/// `struct cc_config` of algorithms/cc_bpf.h.
+pub(crate) struct Config {
+    pub(crate) params: [u32; mptcplab_cc::MAX_PARAMS],
+    pub(crate) growth_per_ack: u32,
+    connection_mask: u32,
+    hz: u32,
+    pacing: u32,
+}
+
+impl Config {
+    fn bytes(&self) -> Vec<u8> {
+        let rest = [
+            self.growth_per_ack,
+            self.connection_mask,
+            self.hz,
+            self.pacing,
+        ];
+        let words = self.params.iter().chain(&rest);
+        words.flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    /// What [`Self::bytes`] wrote; the kernel may round the length up.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut words = bytes
+            .chunks_exact(4)
+            .filter_map(|word| Some(u32::from_ne_bytes(word.try_into().ok()?)));
+        let mut params = [0; mptcplab_cc::MAX_PARAMS];
+        for param in &mut params {
+            *param = words.next()?;
+        }
+        Some(Self {
+            params,
+            growth_per_ack: words.next()?,
+            connection_mask: words.next()?,
+            hz: words.next()?,
+            pacing: words.next()?,
+        })
+    }
+}
+
+/// Entries of the table: a power of two, so that a mask finds one.
+fn rooms(connections: u32) -> u32 {
+    connections.clamp(1, 1 << 20).next_power_of_two()
+}
+
+fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
+    // Invariant: both builds read the same folder.
+    let found = objects()
+        .iter()
+        .find(|(name, ..)| *name == algorithm.name());
+    let (_, plain, recording) =
+        found.unwrap_or_else(|| panic!("no object of {}", algorithm.name()));
+    if record { recording } else { plain }
+}
+
+fn check_name(name: &str) -> Result<(), LoadError> {
+    let fits = (1..NAME_BYTES).contains(&name.len());
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    if fits && name.bytes().all(plain) {
+        Ok(())
+    } else {
+        Err(LoadError::BadName {
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// Whether the kernel has a congestion control of this name.
+pub fn is_registered(name: &str) -> bool {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .is_ok_and(|list| list.split_whitespace().any(|known| known == name))
+}
+
+fn prepare(
+    open: &mut OpenObject,
+    algorithm: &Algorithm,
+    options: &Options,
+    config: &Config,
+) -> libbpf_rs::Result<()> {
+    let rooms = rooms(options.connections);
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "cc_ops" => set_operations(&mut map, algorithm, &options.kernel_name)?,
+            "cc_entries" => map.set_max_entries(rooms)?,
+            "cc_calls" => map.set_max_entries(rooms * mptcplab_cc::MAX_SUBFLOWS as u32)?,
+            name if name.ends_with(".rodata.config") => map.set_initial_value(&config.bytes())?,
+            _ => {}
+        }
+    }
+    for mut program in open.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        program.set_autoload(wants(algorithm, &name));
+    }
+    Ok(())
+}
+
+/// Name, flags, and no pointer to what the algorithm or the kernel does not have.
+fn set_operations(
+    map: &mut OpenMapMut<'_>,
+    algorithm: &Algorithm,
+    name: &str,
+) -> libbpf_rs::Result<()> {
+    if !system::has_struct_ops_links() {
+        map.set_map_flags(0)?;
+    }
+    // Invariant: libbpf keeps the initial value of every struct_ops map.
+    let value = map.initial_value_mut().unwrap_or_default();
+    value[NAME_OFFSET..NAME_OFFSET + name.len()].copy_from_slice(name.as_bytes());
+    for (offset, program) in PROGRAMS {
+        if !wants(algorithm, program) {
+            value[offset..offset + 8].fill(0);
+        }
+    }
+    // The kernel has one member for either program.
+    if wants(algorithm, "cc_control_old") {
+        value.copy_within(CONTROL_OLD_OFFSET..CONTROL_OLD_OFFSET + 8, CONTROL_OFFSET);
+        value[CONTROL_OLD_OFFSET..CONTROL_OLD_OFFSET + 8].fill(0);
+    }
+    Ok(())
+}
+
+fn wants(algorithm: &Algorithm, program: &str) -> bool {
+    match program {
+        // Siblings follow the state.
+        "cc_set_state" => algorithm.has_set_state() || algorithm.coupled(),
+        "cc_cwnd_event" => algorithm.has_cwnd_event(),
+        "cc_tx_start" => algorithm.has_cwnd_event() && kernel_has_tx_start(),
+        "cc_pkts_acked" => algorithm.has_pkts_acked(),
+        "cc_cong_avoid" => !algorithm.has_cong_control(),
+        "cc_control" => algorithm.has_cong_control() && control_takes_ack(),
+        "cc_control_old" => algorithm.has_cong_control() && !control_takes_ack(),
+        _ => true,
+    }
+}
+
+/// Whether the kernel's `tcp_congestion_ops` has an operation of its own for the start of transmission (7.2).
+fn kernel_has_tx_start() -> bool {
+    use libbpf_rs::btf::{Btf, types::Struct};
+    use std::sync::OnceLock;
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        Btf::from_vmlinux().is_ok_and(|btf| {
+            btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")
+                .is_some_and(|ops| {
+                    ops.iter()
+                        .any(|m| m.name.is_some_and(|n| n == "cwnd_event_tx_start"))
+                })
+        })
+    })
+}
+
+/// Whether the kernel's `cong_control` has four parameters instead of two (6.10).
+fn control_takes_ack() -> bool {
+    use libbpf_rs::btf::{
+        Btf, ReferencesType,
+        types::{FuncProto, Ptr, Struct},
+    };
+    use std::sync::OnceLock;
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        let parameters = |btf: &Btf<'_>| -> Option<usize> {
+            let ops = btf.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+            let member = ops
+                .iter()
+                .find(|m| m.name.is_some_and(|n| n == "cong_control"))?;
+            let pointer = btf.type_by_id::<Ptr<'_>>(member.ty)?;
+            let function = btf.type_by_id::<FuncProto<'_>>(pointer.referenced_type_id())?;
+            Some(function.iter().count())
+        };
+        Btf::from_vmlinux().is_ok_and(|btf| parameters(&btf) == Some(4))
+    })
+}
+
+fn named_mut<'a>(object: &'a mut Object, name: &str) -> libbpf_rs::Result<MapMut<'a>> {
+    object
+        .maps_mut()
+        .find(|map| map.name() == name)
+        .ok_or_else(|| missing(name))
+}
+
+/// An object without a map that bpf/glue.c defines.
+pub(crate) fn missing(name: &str) -> libbpf_rs::Error {
+    std::io::Error::other(format!("no map {name}")).into()
+}

@@ -1,0 +1,293 @@
+//! Congestion controls that eBPF put into the running kernel, ours and others': what they are, and who keeps them there.
+
+use crate::loader::Config;
+use crate::{LoadError, libbpf};
+use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::btf::{Btf, HasSize};
+use libbpf_rs::query::{
+    LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions,
+};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType};
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+/// Where operators' algorithms are pinned.
+pub const PIN_FOLDER: &str = "/sys/fs/bpf/mptcplab";
+
+/// A congestion control made of eBPF.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    /// Kernel-visible name.
+    pub name: String,
+    /// Whether the glue of this project made it.
+    pub ours: bool,
+    /// Sockets that use it, as the kernel estimates; of all network namespaces.
+    pub sockets: u64,
+    /// Who keeps it there.
+    pub holder: Holder,
+    /// How it was loaded, if it is ours and can be read.
+    pub setting: Option<Setting>,
+    map: u32,
+}
+
+/// What an algorithm of ours was loaded with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Raw values in the order of the algorithm's parameters, zeros after the last one.
+    pub params: [u32; mptcplab_cc::MAX_PARAMS],
+    /// Congestion avoidance counts ACKs instead of acknowledged packets.
+    pub growth_per_ack: bool,
+}
+
+/// What a congestion control's presence depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// A file on a bpffs.
+    Pin(PathBuf),
+    /// Processes: (process id, command line).
+    Processes(Vec<(u32, String)>),
+    /// Nothing: it stays until it is unregistered. Kernels before 6.4.
+    Nobody,
+    /// A link whose owner was not found: a pin elsewhere, or a process that is hidden from us.
+    Unknown,
+}
+
+/// All congestion controls made of eBPF that are registered now, by name.
+///
+/// # Errors
+/// [`LoadError`]: reading them takes the same privileges as loading.
+pub fn registered() -> Result<Vec<Registered>, LoadError> {
+    libbpf::attempt("the list of congestion controls", || {
+        let offsets = Offsets::read()?;
+        let links = links();
+        let maps_of = maps_of_programs();
+        let pins = pins();
+        let holders = holders();
+        let mut found: Vec<Registered> = MapInfoIter::default()
+            .filter(|map| {
+                map.ty == MapType::StructOps
+                    && Some(map.btf_vmlinux_value_type_id) == offsets.value_type
+            })
+            .filter_map(|map| {
+                // A map that went meanwhile is no error.
+                let value = MapHandle::from_map_id(map.id)
+                    .ok()?
+                    .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+                    .ok()??;
+                let state = u32_at(&value, offsets.state)?;
+                let link = links.get(&map.id);
+                let in_use = state == STATE_IN_USE || (state == STATE_READY && link.is_some());
+                in_use.then_some(())?;
+                let holder = match link {
+                    None => Holder::Nobody,
+                    Some(id) => pins
+                        .get(id)
+                        .map(|path| Holder::Pin(path.clone()))
+                        .or_else(|| holders.get(id).map(|who| Holder::Processes(who.clone())))
+                        .unwrap_or(Holder::Unknown),
+                };
+                let ours = map.name == "cc_ops";
+                let program = u32_at(&value, offsets.ssthresh)?;
+                Some(Registered {
+                    name: text_at(&value, offsets.name)?,
+                    ours,
+                    setting: maps_of
+                        .get(&program)
+                        .filter(|_| ours)
+                        .and_then(|maps| setting(maps)),
+                    // The registration itself counts as one.
+                    sockets: u64::from(u32_at(&value, offsets.users)?.saturating_sub(1)),
+                    holder,
+                    map: map.id,
+                })
+            })
+            .collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    })
+}
+
+impl Registered {
+    /// Take it out of the kernel. Sockets that use it keep it until they close.
+    ///
+    /// # Errors
+    /// [`LoadError::Kernel`]; also for one that a process holds, which only its end removes.
+    pub fn unregister(&self) -> Result<(), LoadError> {
+        let what = format!("the removal of {}", self.name);
+        libbpf::attempt(&what, || match &self.holder {
+            Holder::Pin(path) => Ok(fs::remove_file(path)?),
+            Holder::Nobody => {
+                let map = MapHandle::from_map_id(self.map)?;
+                match map.delete(&0u32.to_ne_bytes()) {
+                    // Sockets still use it; new ones cannot.
+                    Err(error) if is_in_progress(&error) => Ok(()),
+                    result => result,
+                }
+            }
+            Holder::Processes(_) | Holder::Unknown => {
+                Err(std::io::Error::other("somebody else holds it").into())
+            }
+        })
+    }
+}
+
+/// `enum bpf_struct_ops_state`.
+const STATE_IN_USE: u32 = 1;
+/// Registered, or only prepared: the link tells.
+const STATE_READY: u32 = 3;
+
+fn is_in_progress(error: &libbpf_rs::Error) -> bool {
+    use std::error::Error as _;
+    let io = |e: &(dyn std::error::Error + 'static)| {
+        e.downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::raw_os_error)
+    };
+    io(error).or_else(|| error.source().and_then(io)) == Some(libc::EINPROGRESS)
+}
+
+/// Where the members of a registered `tcp_congestion_ops` are in its map's value, bytes.
+struct Offsets {
+    value_type: Option<u32>,
+    users: usize,
+    state: usize,
+    name: usize,
+    /// Where the kernel shows the number of the program that every congestion control has.
+    ssthresh: usize,
+}
+
+impl Offsets {
+    fn read() -> libbpf_rs::Result<Self> {
+        let btf = Btf::from_vmlinux()?;
+        let missing = || {
+            libbpf_rs::Error::from(std::io::Error::other(
+                "no tcp_congestion_ops in the kernel's BTF",
+            ))
+        };
+        let value = btf
+            .type_by_name::<Struct<'_>>("bpf_struct_ops_tcp_congestion_ops")
+            .ok_or_else(missing)?;
+        let ops = btf
+            .type_by_name::<Struct<'_>>("tcp_congestion_ops")
+            .ok_or_else(missing)?;
+        let data = offset(&value, "data").ok_or_else(missing)?;
+        // Kernels from 6.9 on have refcnt and state in a struct `common`, in the same places.
+        debug_assert!(value.size() > data);
+        Ok(Self {
+            value_type: Some(value.type_id().into()),
+            users: 0,
+            state: 4,
+            name: data + offset(&ops, "name").ok_or_else(missing)?,
+            ssthresh: data + offset(&ops, "ssthresh").ok_or_else(missing)?,
+        })
+    }
+}
+
+fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
+    let found = of.iter().find(|m| m.name.is_some_and(|n| n == member))?;
+    match found.attr {
+        MemberAttr::Normal { offset } => Some(offset as usize / 8),
+        MemberAttr::BitField { .. } => None,
+    }
+}
+
+/// What an object was loaded with, found among the maps of one of its programs.
+fn setting(maps: &[u32]) -> Option<Setting> {
+    let config = maps
+        .iter()
+        .filter_map(|&id| MapHandle::from_map_id(id).ok())
+        .find(|map| map.name().to_string_lossy().ends_with(".rodata.config"))?;
+    let bytes = config.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    let config = Config::from_bytes(&bytes)?;
+    Some(Setting {
+        params: config.params,
+        growth_per_ack: config.growth_per_ack != 0,
+    })
+}
+
+/// Maps of each eBPF program.
+fn maps_of_programs() -> HashMap<u32, Vec<u32>> {
+    let wanted = ProgInfoQueryOptions::default().include_map_ids(true);
+    ProgInfoIter::with_query_opts(wanted)
+        .map(|program| (program.id, program.map_ids))
+        .collect()
+}
+
+/// Link of each struct_ops map.
+fn links() -> HashMap<u32, u32> {
+    LinkInfoIter::default()
+        .filter_map(|link| match link.info {
+            LinkTypeInfo::StructOps(info) => Some((info.map_id, link.id)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Pinned links below [`PIN_FOLDER`].
+fn pins() -> HashMap<u32, PathBuf> {
+    let entries = fs::read_dir(PIN_FOLDER).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((link_id(&entry.path())?, entry.path())))
+        .collect()
+}
+
+fn link_id(pin: &Path) -> Option<u32> {
+    let link = Link::open(pin).ok()?;
+    let info = libbpf_rs::query::LinkInfo::from_fd(link.as_fd()).ok()?;
+    Some(info.id)
+}
+
+/// Processes that hold links open, by link.
+fn holders() -> HashMap<u32, Vec<(u32, String)>> {
+    let mut found: HashMap<u32, Vec<(u32, String)>> = HashMap::new();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes {
+        let Some(pid) = process
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        if pid == std::process::id() {
+            continue;
+        }
+        let descriptors = fs::read_dir(process.path().join("fdinfo"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        for info in descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok()) {
+            let link = info
+                .lines()
+                .find_map(|line| line.strip_prefix("link_id:")?.trim().parse().ok());
+            if let Some(link) = link {
+                found
+                    .entry(link)
+                    .or_default()
+                    .push((pid, command_line(pid)));
+            }
+        }
+    }
+    found
+}
+
+fn command_line(pid: u32) -> String {
+    let raw = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = raw.split(|&b| b == 0).filter(|word| !word.is_empty());
+    let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
+    words.join(" ")
+}
+
+fn u32_at(value: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(
+        value.get(offset..offset + 4)?.try_into().ok()?,
+    ))
+}
+
+/// A NUL-terminated string.
+fn text_at(value: &[u8], offset: usize) -> Option<String> {
+    let bytes = value.get(offset..)?;
+    let end = bytes.iter().take(16).position(|&b| b == 0).unwrap_or(16);
+    Some(String::from_utf8_lossy(bytes.get(..end)?).into_owned())
+}

@@ -1,0 +1,159 @@
+//! Packets in memory that is used again, so that moving one allocates nothing.
+
+use crate::header::{self, Header};
+use mptcplab_link::Packet;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Room of a buffer at the start: more than an Ethernet MTU.
+const INITIAL_BYTES: usize = 2048;
+/// Buffers made at the start, so that the first packets find memory that the process has touched.
+const INITIAL_BUFFERS: usize = 1024;
+
+/// Buffers that hold no packet.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: RefCell<Vec<Box<[u8]>>>,
+    /// Room of a buffer; grows to what the largest packet needed.
+    bytes: Cell<usize>,
+}
+
+/// An IP packet on its way, with what its headers say. It returns its memory to the pool when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: Box<[u8]>,
+    len: u32,
+    /// Place among the packets that entered its link, from 0.
+    pub(crate) number: u64,
+    pub(crate) data: Option<Data>,
+    flow_hash: u64,
+    pool: Rc<Pool>,
+}
+
+/// A data packet of a tracked pair.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Data {
+    /// Index of the pair.
+    pub(crate) pair: u32,
+    /// TCP or UDP payload.
+    pub(crate) payload_bytes: u32,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Rc<Self> {
+        // A fill other than 0 touches the memory.
+        let buffer = || vec![0xaa; INITIAL_BYTES].into_boxed_slice();
+        let mut free: Vec<_> = std::iter::repeat_with(buffer)
+            .take(INITIAL_BUFFERS)
+            .collect();
+        free.reserve(15 * INITIAL_BUFFERS);
+        Rc::new(Self {
+            free: RefCell::new(free),
+            bytes: Cell::new(INITIAL_BYTES),
+        })
+    }
+
+    /// Memory for a packet; it holds what was there before.
+    pub(crate) fn take(&self) -> Box<[u8]> {
+        let free = self.free.borrow_mut().pop();
+        free.unwrap_or_else(|| vec![0; self.bytes.get()].into_boxed_slice())
+    }
+
+    /// Memory of at least so many bytes, from now on for all packets: smaller ones are not used again.
+    pub(crate) fn take_larger(&self, bytes: usize) -> Box<[u8]> {
+        if bytes > self.bytes.get() {
+            self.bytes.set(bytes.next_power_of_two());
+            self.free.borrow_mut().clear();
+        }
+        self.take()
+    }
+
+    pub(crate) fn give(&self, memory: Box<[u8]>) {
+        if memory.len() >= self.bytes.get() {
+            self.free.borrow_mut().push(memory);
+        }
+    }
+}
+
+impl Buffer {
+    /// The packet in the first `len` bytes of `memory`.
+    pub(crate) fn new(
+        memory: Box<[u8]>,
+        len: usize,
+        header: &Header,
+        data: Option<Data>,
+        pool: &Rc<Pool>,
+    ) -> Self {
+        Self {
+            memory,
+            // An IP packet has at most 65,575 bytes.
+            len: len as u32,
+            number: 0,
+            data,
+            flow_hash: header.flow_hash,
+            pool: Rc::clone(pool),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.memory[..self.len as usize]
+    }
+}
+
+impl Packet for Buffer {
+    fn ip_bytes(&self) -> u32 {
+        self.len
+    }
+
+    fn is_ecn_capable(&self) -> bool {
+        header::is_ecn_capable(&self.memory)
+    }
+
+    fn mark_ce(&mut self) {
+        header::mark_ce(&mut self.memory);
+    }
+
+    fn flow_hash(&self) -> u64 {
+        self.flow_hash
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::take(&mut self.memory));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(pool: &Rc<Pool>, memory: Box<[u8]>) -> Buffer {
+        let header = Header {
+            addresses: (1, 2),
+            flow_hash: 7,
+            data_bytes: None,
+        };
+        Buffer::new(memory, 20, &header, None, pool)
+    }
+
+    #[test]
+    fn memory_is_used_again() {
+        let pool = Pool::new();
+        let memory = pool.take();
+        let address = memory.as_ptr();
+        drop(buffer(&pool, memory));
+        let again = pool.take();
+        assert_eq!(again.as_ptr(), address);
+    }
+
+    #[test]
+    fn larger_packets_make_all_memory_larger() {
+        let pool = Pool::new();
+        let early = buffer(&pool, pool.take());
+        assert_eq!(pool.take_larger(9001).len(), 16_384);
+        drop(early);
+        assert_eq!(pool.take().len(), 16_384, "the small one is gone");
+        assert_eq!(pool.take_larger(9001).len(), 16_384);
+    }
+}

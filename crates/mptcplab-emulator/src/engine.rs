@@ -1,0 +1,632 @@
+//! The thread's loop: release what is due, read what has come, sleep until the next release.
+
+use crate::buffer::{Buffer, Pool};
+use crate::clock::thread_cpu_ns;
+use crate::handle::{Command, Inbox, LinkChange, Sample};
+use crate::histogram::Histogram;
+use crate::pairs::Pairs;
+use crate::report::{LinkReport, LogEntry, PortReport};
+use crate::setup::{LinkSetup, Port};
+use crate::spin::Spin;
+use crate::{Clock, Error, Options, Report, Scheduling, Setup, header, sys};
+use mptcplab_link::{Link, LinkConfig, Verdict};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::uio::readv;
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// Releases in a row before ports get their turn, and packets read in a row from a port before others do.
+const BATCH: usize = 16;
+/// Rounds of releasing and reading before the kernel is asked for news of the ports that were not ready.
+const BUSY_ROUNDS: u32 = 4;
+/// Tag of the command queue's descriptor among the epoll events; ports have their index.
+const BELL: u64 = u64::MAX;
+/// The largest IP packet: an IPv6 header and 65,535 bytes.
+const LARGEST_PACKET: usize = 65_575;
+
+pub(crate) struct Engine {
+    clock: Clock,
+    epoll: Epoll,
+    events: sys::Events,
+    ports: Vec<PortState>,
+    links: Vec<LinkState>,
+    /// When each link has something to do: the links' own `next_ns`, side by side.
+    due: Vec<u64>,
+    /// Ports that may have packets: read until there are none.
+    ready: Vec<usize>,
+    pairs: Pairs,
+    pool: Rc<Pool>,
+    /// Where the next packet is read to.
+    memory: Box<[u8]>,
+    /// Where the rest of a packet goes that is larger than `memory`.
+    rest: Box<[u8]>,
+    spin: Spin,
+    changes: Vec<LinkChange>,
+    log: Vec<LogEntry>,
+    log_entries: usize,
+    scheduling: Scheduling,
+    memory_locked: Result<bool, Errno>,
+    wakeups: Histogram,
+    /// When the ports were looked at last, on `CLOCK_MONOTONIC`.
+    looked_ns: u64,
+    busy_rounds: u32,
+    from_ns: u64,
+    worst_busy_ns: u64,
+    worst_write_ns: u64,
+    worst_sample_ns: u64,
+    /// Since the previous sample.
+    lateness_max_ns: u64,
+}
+
+struct PortState {
+    name: String,
+    fd: OwnedFd,
+    /// The link that its packets enter.
+    link: Option<usize>,
+    /// It reported an error or a hang-up: when it has no more packets, it is gone.
+    hung_up: bool,
+    read_pkts: u64,
+    written_pkts: u64,
+    malformed_pkts: u64,
+    unrouted_pkts: u64,
+}
+
+struct LinkState {
+    name: String,
+    to: usize,
+    config: LinkConfig,
+    link: Link<Buffer>,
+    /// The latest time that the link was told, which must not decrease.
+    told_ns: u64,
+    /// Packets that arrived.
+    arrived: u64,
+    changes_applied: usize,
+    lateness: Histogram,
+    write_failed_pkts: u64,
+}
+
+/// Whether the loop goes on.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Continue,
+    Stop,
+}
+
+impl Engine {
+    /// In the thread that will run it: scheduling is the thread's, and buffers stay in it.
+    pub(crate) fn new(setup: Setup, inbox: &Inbox) -> Result<Self, Error> {
+        let routes = setup.routes()?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
+            .map_err(Error::system("make an epoll instance"))?;
+        let bell = EpollEvent::new(EpollFlags::EPOLLIN, BELL);
+        epoll
+            .add(&*inbox.bell, bell)
+            .map_err(Error::system("watch an eventfd"))?;
+        let pairs = Pairs::new(&setup.pairs, &setup.links);
+        let ports = prepare_ports(setup.ports, routes, &epoll)?;
+        let links: Vec<LinkState> = setup.links.into_iter().map(LinkState::new).collect();
+        let pool = Pool::new();
+        let memory = pool.take();
+        let scheduling = set_scheduling(&setup.options)?;
+        let memory_locked = lock_memory(&setup.options);
+        let now = Clock::monotonic_ns();
+        let mut spin = Spin::new(setup.options.spin_ns, setup.options.spin_percent, now);
+        spin.allow(scheduling.is_real_time());
+        Ok(Self {
+            clock: setup.clock,
+            epoll,
+            events: sys::Events::new(),
+            due: links.iter().map(|state| state.link.next_ns()).collect(),
+            ready: Vec::with_capacity(ports.len()),
+            ports,
+            links,
+            pairs,
+            pool,
+            memory,
+            rest: vec![0; LARGEST_PACKET].into_boxed_slice(),
+            spin,
+            changes: Vec::new(),
+            log: Vec::with_capacity(setup.options.log_entries),
+            log_entries: setup.options.log_entries,
+            scheduling,
+            memory_locked,
+            wakeups: Histogram::new(),
+            looked_ns: now,
+            busy_rounds: 0,
+            from_ns: setup.clock.at(now),
+            worst_busy_ns: 0,
+            worst_write_ns: 0,
+            worst_sample_ns: 0,
+            lateness_max_ns: 0,
+        })
+    }
+
+    pub(crate) fn scheduling(&self) -> &Scheduling {
+        &self.scheduling
+    }
+
+    /// Until it is told to stop.
+    pub(crate) fn run(&mut self, inbox: &Inbox) -> Result<(), Error> {
+        self.looked_ns = Clock::monotonic_ns();
+        loop {
+            self.release_due()?;
+            self.read_ready()?;
+            if self.look(inbox)? == Next::Stop {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Release what is due, earliest first.
+    fn release_due(&mut self) -> Result<(), Error> {
+        for _ in 0..BATCH {
+            let now = self.clock.now_ns();
+            match self.earliest() {
+                Some((link, due)) if due <= now => self.step(link, due, now)?,
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// The link that has something to do first, and when. Of several the first: by index.
+    fn earliest(&self) -> Option<(usize, u64)> {
+        let due = self.due.iter().copied().enumerate();
+        due.min_by_key(|(_, due)| *due)
+    }
+
+    /// The link does the one thing that was due at `due`; `now` is later.
+    fn step(&mut self, index: usize, due: u64, now: u64) -> Result<(), Error> {
+        let state = &mut self.links[index];
+        // Told the time that it was due, not the later time at which it is done, so that what is due between the two is
+        // not done at once and `due` is the time of this very release. After a later arrival or sample, the link has
+        // done all but the deliveries up to then.
+        state.told_ns = state.told_ns.max(due);
+        let packet = state.link.poll(state.told_ns);
+        self.after(index);
+        match packet {
+            Some(packet) => self.deliver(index, due, now, &packet),
+            None => Ok(()),
+        }
+    }
+
+    /// After anything that a link did: when it has to do something next, and which changes have taken effect.
+    fn after(&mut self, index: usize) {
+        let state = &mut self.links[index];
+        self.due[index] = state.link.next_ns();
+        while state.changes_applied < state.link.changes_applied() {
+            self.changes.push(LinkChange {
+                link: index,
+                change: state.changes_applied,
+                at_ns: state.config.schedule[state.changes_applied].at_ns,
+            });
+            state.changes_applied += 1;
+        }
+    }
+
+    /// Hand a packet to its destination.
+    fn deliver(
+        &mut self,
+        index: usize,
+        due_ns: u64,
+        now: u64,
+        packet: &Buffer,
+    ) -> Result<(), Error> {
+        let state = &mut self.links[index];
+        state.lateness.record(now - due_ns);
+        self.lateness_max_ns = self.lateness_max_ns.max(now - due_ns);
+        let port = &mut self.ports[state.to];
+        let written = loop {
+            match nix::unistd::write(&port.fd, packet.bytes()) {
+                Err(Errno::EINTR) => {}
+                result => break result,
+            }
+        };
+        self.worst_write_ns = self.worst_write_ns.max(self.clock.now_ns() - now);
+        match written {
+            Ok(bytes) if bytes == packet.bytes().len() => {
+                port.written_pkts += 1;
+                if let Some(data) = packet.data {
+                    self.pairs.delivered(index, data, bytes as u32);
+                }
+            }
+            // Full, or out of memory: the packet is lost although the model did not lose it.
+            Ok(_) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => {
+                state.write_failed_pkts += 1
+            }
+            Err(errno) => return Err(port.failed("write a packet", errno)),
+        }
+        self.note(LogEntry::Release {
+            link: index,
+            number: packet.number,
+            due_ns,
+            at_ns: now,
+        });
+        Ok(())
+    }
+
+    /// Read from every port that may have packets, one packet in turn; releases come first when they are due.
+    fn read_ready(&mut self) -> Result<(), Error> {
+        for _ in 0..BATCH {
+            let mut next = 0;
+            while let Some(&port) = self.ready.get(next) {
+                match self.read(port)? {
+                    Some(now) => {
+                        next += 1;
+                        if self.earliest().is_some_and(|(_, due)| due <= now) {
+                            self.ready.rotate_left(next);
+                            return Ok(());
+                        }
+                    }
+                    None => {
+                        self.ready.remove(next);
+                    }
+                }
+            }
+            if self.ready.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Read one packet and give it to its link; the time of its arrival, or `None` if there is none.
+    fn read(&mut self, index: usize) -> Result<Option<u64>, Error> {
+        let port = &mut self.ports[index];
+        let mut parts = [
+            IoSliceMut::new(&mut self.memory),
+            IoSliceMut::new(&mut self.rest),
+        ];
+        let bytes = match readv(&port.fd, &mut parts) {
+            Ok(0) => return Err(port.gone()),
+            Ok(bytes) => bytes,
+            Err(Errno::EAGAIN) if port.hung_up => return Err(port.gone()),
+            Err(Errno::EAGAIN) => return Ok(None),
+            Err(Errno::EINTR) => 0,
+            Err(errno) => return Err(port.failed("read a packet", errno)),
+        };
+        let now = self.clock.now_ns();
+        if bytes > 0 {
+            port.read_pkts += 1;
+            self.unite(bytes);
+            self.route(index, bytes, now);
+        }
+        Ok(Some(now))
+    }
+
+    /// Have the whole packet in `memory`.
+    fn unite(&mut self, bytes: usize) {
+        let first = self.memory.len();
+        if bytes > first {
+            let mut memory = self.pool.take_larger(bytes);
+            memory[..first].copy_from_slice(&self.memory);
+            memory[first..bytes].copy_from_slice(&self.rest[..bytes - first]);
+            self.memory = memory;
+        }
+    }
+
+    /// The packet in `memory` arrives at the link that its port feeds.
+    fn route(&mut self, index: usize, bytes: usize, now: u64) {
+        let port = &mut self.ports[index];
+        let Some(header) = header::parse(&self.memory[..bytes]) else {
+            port.malformed_pkts += 1;
+            return;
+        };
+        let Some(link) = port.link else {
+            port.unrouted_pkts += 1;
+            return;
+        };
+        let data = self.pairs.classify(&header);
+        if let Some(data) = data {
+            self.pairs.arrived(link, data);
+        }
+        let memory = std::mem::replace(&mut self.memory, self.pool.take());
+        let packet = Buffer::new(memory, bytes, &header, data, &self.pool);
+        self.arrive(link, packet, now);
+    }
+
+    fn arrive(&mut self, index: usize, mut packet: Buffer, now: u64) {
+        use mptcplab_link::Packet;
+        let state = &mut self.links[index];
+        packet.number = state.arrived;
+        state.arrived += 1;
+        state.told_ns = state.told_ns.max(now);
+        let (number, ip_bytes, flow_hash) = (packet.number, packet.ip_bytes(), packet.flow_hash());
+        let ecn_capable = packet.is_ecn_capable();
+        let verdict: Verdict = state.link.enqueue(state.told_ns, packet);
+        self.after(index);
+        self.note(LogEntry::Arrival {
+            link: index,
+            number,
+            at_ns: now,
+            ip_bytes,
+            flow_hash,
+            ecn_capable,
+            verdict,
+        });
+    }
+
+    fn note(&mut self, entry: LogEntry) {
+        if self.log.len() < self.log_entries {
+            self.log.push(entry);
+        }
+    }
+
+    /// Ask the kernel which ports have packets and whether there are commands; sleep if there is nothing else to do.
+    fn look(&mut self, inbox: &Inbox) -> Result<Next, Error> {
+        let raw = Clock::monotonic_ns();
+        let now = self.clock.at(raw);
+        let due = self.earliest().map_or(u64::MAX, |(_, due)| due);
+        let is_busy = !self.ready.is_empty() || due <= now;
+        if is_busy && self.busy_rounds < BUSY_ROUNDS {
+            self.busy_rounds += 1;
+            return Ok(Next::Continue);
+        }
+        self.busy_rounds = 0;
+        let sleep_ns = match due {
+            _ if is_busy => 0,
+            u64::MAX => u64::MAX,
+            due => self.spin.sleep_ns(due - now, raw),
+        };
+        let worked_ns = raw.saturating_sub(self.looked_ns);
+        self.worst_busy_ns = self.worst_busy_ns.max(worked_ns);
+        self.spin.worked(worked_ns);
+        let count = sys::wait(
+            &self.epoll,
+            &mut self.events,
+            (sleep_ns != u64::MAX).then_some(sleep_ns),
+        );
+        self.looked_ns = Clock::monotonic_ns();
+        let count = match count {
+            Ok(count) => count,
+            Err(Errno::EINTR) => return Ok(Next::Continue),
+            Err(errno) => return Err(Error::system("wait for packets")(errno)),
+        };
+        self.account_sleep(raw, sleep_ns, is_busy);
+        self.take_events(count, inbox)
+    }
+
+    /// After a wait that began at `raw` and was to last at most `sleep_ns`.
+    fn account_sleep(&mut self, raw: u64, sleep_ns: u64, is_busy: bool) {
+        let waited_ns = self.looked_ns - raw;
+        match waited_ns.checked_sub(sleep_ns) {
+            Some(_) if is_busy => self.spin.worked(waited_ns),
+            Some(_) if sleep_ns == 0 => self.spin.spun(waited_ns),
+            // Whether or not packets came too: what is late is late.
+            Some(late_ns) => self.wakeups.record(late_ns),
+            // Woken by a packet, and nobody knows when it came.
+            None => {}
+        }
+    }
+
+    fn take_events(&mut self, count: usize, inbox: &Inbox) -> Result<Next, Error> {
+        let mut next = Next::Continue;
+        for event in 0..count {
+            match self.events.get(event) {
+                (BELL, _) => next = self.obey(inbox)?,
+                (port, hung_up) => {
+                    let port = port as usize;
+                    self.ports[port].hung_up |= hung_up;
+                    if !self.ready.contains(&port) {
+                        self.ready.push(port);
+                    }
+                }
+            }
+        }
+        Ok(next)
+    }
+
+    fn obey(&mut self, inbox: &Inbox) -> Result<Next, Error> {
+        // Before the queue is looked at, so that no command waits without a ring.
+        match inbox.bell.read() {
+            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(errno) => return Err(Error::system("read an eventfd")(errno)),
+        }
+        while let Ok(command) = inbox.commands.try_recv() {
+            match command {
+                Command::Sample(mut sample, reply) => {
+                    let before = Clock::monotonic_ns();
+                    self.sample(&mut sample);
+                    // Nobody waits any more: fine.
+                    let _ = reply.send(sample);
+                    let took_ns = Clock::monotonic_ns() - before;
+                    self.worst_sample_ns = self.worst_sample_ns.max(took_ns);
+                }
+                Command::LookAtScheduling(reply) => {
+                    self.look_at_scheduling()?;
+                    let _ = reply.send(self.scheduling.clone());
+                }
+                Command::Stop => return Ok(Next::Stop),
+                #[cfg(test)]
+                Command::Panic => panic!("as the test wants"),
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Somebody may have changed the thread's priority.
+    fn look_at_scheduling(&mut self) -> Result<(), Error> {
+        match sys::real_time_priority().map_err(Error::system("read the thread's scheduling"))? {
+            Some(priority) => self.scheduling = Scheduling::RealTime { priority },
+            None if self.scheduling.is_real_time() => {
+                self.scheduling = Scheduling::Normal { refused: None }
+            }
+            None => {}
+        }
+        self.spin.allow(self.scheduling.is_real_time());
+        Ok(())
+    }
+
+    fn sample(&mut self, sample: &mut Sample) {
+        let now = self.clock.now_ns();
+        sample.t_ns = now;
+        for index in 0..self.links.len() {
+            let state = &mut self.links[index];
+            state.told_ns = state.told_ns.max(now);
+            sample.links.push(state.link.stats(state.told_ns));
+            sample.write_failed_pkts += state.write_failed_pkts;
+            self.after(index);
+        }
+        sample.pairs.extend_from_slice(self.pairs.stats());
+        sample.changes = std::mem::take(&mut self.changes);
+        // Links are sampled one after the other; changes are told in the order of their times.
+        sample
+            .changes
+            .sort_by_key(|change| (change.at_ns, change.link, change.change));
+        sample.lateness_max_ns = std::mem::take(&mut self.lateness_max_ns);
+    }
+
+    pub(crate) fn report(mut self) -> Report {
+        let to_ns = self.clock.now_ns();
+        Report {
+            scheduling: self.scheduling,
+            spin_ns: self.spin.ahead_ns(),
+            memory_locked: self.memory_locked == Ok(true),
+            memory_refused: self.memory_locked.err().map(|errno| errno.to_string()),
+            from_ns: self.from_ns,
+            to_ns,
+            cpu_ns: thread_cpu_ns(),
+            spun_ns: self.spin.spun_ns(),
+            wakeups: self.wakeups.summary(),
+            worst_busy_ns: self.worst_busy_ns,
+            worst_write_ns: self.worst_write_ns,
+            worst_sample_ns: self.worst_sample_ns,
+            links: self
+                .links
+                .iter_mut()
+                .map(|state| state.report(to_ns))
+                .collect(),
+            ports: self.ports.into_iter().map(PortState::report).collect(),
+            pairs: self.pairs.stats().to_vec(),
+            log: self.log,
+        }
+    }
+}
+
+impl PortState {
+    fn gone(&self) -> Error {
+        let port = self.name.clone();
+        Error::Gone { port }
+    }
+
+    fn failed(&self, action: &'static str, errno: Errno) -> Error {
+        match errno {
+            // The device was removed (EBADFD, EIO), or the other end of a socket closed.
+            Errno::EBADFD
+            | Errno::EPIPE
+            | Errno::ECONNREFUSED
+            | Errno::ECONNRESET
+            | Errno::ENOTCONN => self.gone(),
+            errno => Error::Port {
+                port: self.name.clone(),
+                action,
+                errno,
+            },
+        }
+    }
+
+    fn report(self) -> PortReport {
+        PortReport {
+            name: self.name,
+            read_pkts: self.read_pkts,
+            written_pkts: self.written_pkts,
+            malformed_pkts: self.malformed_pkts,
+            unrouted_pkts: self.unrouted_pkts,
+        }
+    }
+}
+
+impl LinkState {
+    fn new(setup: LinkSetup) -> Self {
+        Self {
+            name: setup.name,
+            to: setup.to,
+            link: Link::new(&setup.config, setup.rng),
+            config: setup.config,
+            told_ns: 0,
+            arrived: 0,
+            changes_applied: 0,
+            lateness: Histogram::new(),
+            write_failed_pkts: 0,
+        }
+    }
+
+    fn report(&mut self, now: u64) -> LinkReport {
+        let stats = self.link.stats(self.told_ns.max(now));
+        let changes = &self.config.schedule[..self.link.changes_applied()];
+        let delays = changes.iter().filter_map(|change| change.delay_ns);
+        LinkReport {
+            name: std::mem::take(&mut self.name),
+            delay_ns: delays.fold(self.config.delay_ns, u64::min),
+            arrived_pkts: stats.arrived_pkts,
+            dropped_random_pkts: stats.dropped_random_pkts,
+            dropped_queue_pkts: stats.dropped_queue_pkts,
+            marked_pkts: stats.marked_pkts,
+            released_pkts: self.link.delivered_pkts(),
+            in_transit_pkts: self.link.in_transit(),
+            write_failed_pkts: self.write_failed_pkts,
+            changes_applied: self.link.changes_applied(),
+            lateness: self.lateness.summary(),
+        }
+    }
+}
+
+/// Make the ports non-blocking and watch them.
+fn prepare_ports(
+    ports: Vec<Port>,
+    routes: Vec<Option<usize>>,
+    epoll: &Epoll,
+) -> Result<Vec<PortState>, Error> {
+    let prepare = |(index, (port, link)): (u64, (Port, Option<usize>))| {
+        let state = PortState {
+            name: port.name,
+            fd: port.fd,
+            link,
+            hung_up: false,
+            read_pkts: 0,
+            written_pkts: 0,
+            malformed_pkts: 0,
+            unrouted_pkts: 0,
+        };
+        let nonblocking = fcntl(&state.fd, FcntlArg::F_GETFL)
+            .map(|flags| OFlag::from_bits_retain(flags) | OFlag::O_NONBLOCK)
+            .and_then(|flags| fcntl(&state.fd, FcntlArg::F_SETFL(flags)));
+        nonblocking.map_err(|errno| state.failed("make it non-blocking", errno))?;
+        let watched = epoll.add(&state.fd, EpollEvent::new(EpollFlags::EPOLLIN, index));
+        watched.map_err(|errno| state.failed("watch it", errno))?;
+        Ok(state)
+    };
+    (0..)
+        .zip(ports.into_iter().zip(routes))
+        .map(prepare)
+        .collect()
+}
+
+/// Ask for what the options say; a refusal is no error, but is reported.
+fn set_scheduling(options: &Options) -> Result<Scheduling, Error> {
+    // A sleep ends when it should, not up to 50 us later.
+    nix::sys::prctl::set_timerslack(1).map_err(Error::system("set the timer slack"))?;
+    let refused = options
+        .priority
+        .map(|priority| sys::set_real_time(0, priority));
+    // What it has, rather than what it asked for: a thread inherits the priority of the one that started it.
+    let priority =
+        sys::real_time_priority().map_err(Error::system("read the thread's scheduling"))?;
+    Ok(match priority {
+        Some(priority) => Scheduling::RealTime { priority },
+        None => Scheduling::Normal {
+            refused: refused.and_then(Result::err).map(|errno| errno.to_string()),
+        },
+    })
+}
+
+fn lock_memory(options: &Options) -> Result<bool, Errno> {
+    if !options.lock_memory {
+        return Ok(false);
+    }
+    mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE).map(|()| true)
+}

@@ -1,0 +1,165 @@
+//! What an emulator is given.
+
+use crate::{Clock, Error};
+use mptcplab_link::LinkConfig;
+use mptcplab_link::rng::Rng;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+/// Everything that [`start`](crate::start) needs. Links, ports and pairs keep their order in samples and reports.
+#[derive(Debug)]
+pub struct Setup {
+    /// The run's clock: schedules of links are on it, and all times in samples and reports.
+    pub clock: Clock,
+    /// Where packets come from and go to.
+    pub ports: Vec<Port>,
+    /// Directed links between ports. A port feeds at most one link; several links may end at a port.
+    pub links: Vec<LinkSetup>,
+    /// Address pairs whose data packets are counted.
+    pub pairs: Vec<Pair>,
+    /// How the thread runs.
+    pub options: Options,
+}
+
+/// A TUN device (`IFF_TUN | IFF_NO_PI`, without `IFF_VNET_HDR`), or another descriptor of which each `read` gives one
+/// IP packet and each `write` takes one. The emulator makes it non-blocking and closes it at the end.
+#[derive(Debug)]
+pub struct Port {
+    /// For messages and the report.
+    pub name: String,
+    /// The device.
+    pub fd: OwnedFd,
+}
+
+/// A directed link.
+#[derive(Debug, Clone)]
+pub struct LinkSetup {
+    /// For messages and the report.
+    pub name: String,
+    /// Index of the port whose packets enter the link.
+    pub from: usize,
+    /// Index of the port into which the link delivers.
+    pub to: usize,
+    /// The link's parameters.
+    pub config: LinkConfig,
+    /// The link's random stream: the simulator's for the same link gives the same loss coins.
+    pub rng: Rng,
+}
+
+/// Packets from one address to another of which the data packets are counted: TCP segments with payload, and UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// Index of the link on which its packets count as sent, when they arrive there.
+    pub first_link: usize,
+    /// Index of the link on which they count as received, when it delivers them.
+    pub last_link: usize,
+}
+
+/// How the emulator's thread runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Real-time priority (`SCHED_FIFO`, 1 to 99) to ask for. It needs CAP_SYS_NICE or RLIMIT_RTPRIO of at least this;
+    /// the report says what was granted. `None`: not to ask.
+    pub priority: Option<u8>,
+    /// The thread stops sleeping and looks at the clock for so long before a release is due, if it has real-time
+    /// priority; a sleep alone ends 15 to 30 us late. 0: never.
+    pub spin_ns: u64,
+    /// It does so only while it runs for at most this share of the time, its work included, in percent: a real-time
+    /// thread that leaves a processor no time is stopped by the kernel for tens of milliseconds at a time.
+    pub spin_percent: u8,
+    /// Ask the kernel to keep the whole process in memory (`mlockall`); the report says whether it does.
+    pub lock_memory: bool,
+    /// Record the arrivals and releases of this many packets in the report's log; 0 for none. For tests.
+    pub log_entries: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            priority: Some(10),
+            spin_ns: 60_000,
+            spin_percent: 50,
+            lock_memory: false,
+            log_entries: 0,
+        }
+    }
+}
+
+impl Setup {
+    /// The link that each port feeds, if the set-up is consistent.
+    pub(crate) fn routes(&self) -> Result<Vec<Option<usize>>, Error> {
+        let mut routes = vec![None; self.ports.len()];
+        for (index, link) in self.links.iter().enumerate() {
+            let what = || format!("link {:?}", link.name);
+            for (end, port) in [("from", link.from), ("to", link.to)] {
+                within(what, end, "port", port, self.ports.len())?;
+            }
+            if let Some(other) = routes[link.from].replace(index) {
+                let other = &self.links[other].name;
+                let port = &self.ports[link.from].name;
+                let why =
+                    format!("port {port:?} already feeds link {other:?}; a port feeds one link");
+                return Err(Error::Setup { what: what(), why });
+            }
+        }
+        self.check_pairs()?;
+        self.options.check()?;
+        Ok(routes)
+    }
+
+    fn check_pairs(&self) -> Result<(), Error> {
+        for (index, pair) in self.pairs.iter().enumerate() {
+            let what = || format!("pair {} to {}", pair.source, pair.destination);
+            for (end, link) in [("first", pair.first_link), ("last", pair.last_link)] {
+                within(what, end, "link", link, self.links.len())?;
+            }
+            let same = |other: &&Pair| {
+                (other.source, other.destination) == (pair.source, pair.destination)
+            };
+            if self.pairs[..index].iter().any(|other| same(&other)) {
+                let why = "is there twice; its packets would count for one of them only".to_owned();
+                return Err(Error::Setup { what: what(), why });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        let bad = |what: &str, why: String| {
+            let what = what.to_owned();
+            Err(Error::Setup { what, why })
+        };
+        match (self.priority, self.spin_percent) {
+            (Some(priority), _) if !(1..=99).contains(&priority) => bad(
+                "priority",
+                format!("{priority} is not a real-time priority: use 1 to 99"),
+            ),
+            (_, percent) if percent > 90 => bad(
+                "spin_percent",
+                format!("{percent} leaves the processor too little time: use at most 90"),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An index that a set-up refers to exists.
+fn within(
+    what: impl Fn() -> String,
+    end: &str,
+    kind: &str,
+    index: usize,
+    count: usize,
+) -> Result<(), Error> {
+    if index < count {
+        return Ok(());
+    }
+    let why = format!("its {end} {kind} has index {index}, but there are {count} {kind}s");
+    Err(Error::Setup { what: what(), why })
+}

@@ -1,0 +1,126 @@
+//! `cc list`.
+
+use super::{is_operators, kernel_name, plural};
+use crate::failure::Failure;
+use mptcplab_bpf::registered::{Holder, Registered, registered};
+use mptcplab_cc::Algorithm;
+use serde_json::{Map, Value, json};
+
+/// The congestion controls made of eBPF in this machine's kernel: what, by whom, used by how many sockets, loaded how.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    let found = registered()?;
+    if arguments.json {
+        let rows: Vec<Value> = found.iter().map(row).collect();
+        println!("{}", Value::Array(rows));
+    } else if found.is_empty() {
+        println!("no congestion control made of eBPF is loaded");
+    } else {
+        print(&found);
+    }
+    Ok(0)
+}
+
+fn print(found: &[Registered]) {
+    println!(
+        "{:<16} {:<10} {:>7}  {:<7}  held by",
+        "name", "kind", "sockets", "counts"
+    );
+    for one in found {
+        println!(
+            "{:<16} {:<10} {:>7}  {:<7}  {}",
+            one.name,
+            kind(one),
+            one.sockets,
+            counts(one).unwrap_or("?"),
+            holder(one)
+        );
+        let params = params(one);
+        if !params.is_empty() {
+            let params: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            println!("{:<16} {}", "", params.join(", "));
+        }
+    }
+}
+
+/// What congestion avoidance counts.
+fn counts(one: &Registered) -> Option<&'static str> {
+    let setting = one.setting.as_ref()?;
+    Some(if setting.growth_per_ack {
+        "ACKs"
+    } else {
+        "packets"
+    })
+}
+
+/// The parameters that do not have their default.
+fn params(one: &Registered) -> Vec<(&'static str, String)> {
+    let (Some(algorithm), Some(setting)) = (algorithm_of(&one.name), &one.setting) else {
+        return Vec::new();
+    };
+    let values = algorithm.params().iter().zip(setting.params);
+    values
+        .filter(|(spec, raw)| spec.default != u64::from(*raw))
+        .map(|(spec, raw)| (spec.name, spec.format(raw.into())))
+        .collect()
+}
+
+/// The algorithm that operators know under this name in the kernel.
+fn algorithm_of(name: &str) -> Option<&'static Algorithm> {
+    mptcplab_cc::algorithms()
+        .iter()
+        .find(|algorithm| kernel_name(algorithm) == name)
+}
+
+fn kind(one: &Registered) -> &'static str {
+    match (is_operators(one), one.ours) {
+        (true, _) => "operator's",
+        (false, true) => "a run's",
+        (false, false) => "foreign",
+    }
+}
+
+fn row(one: &Registered) -> Value {
+    json!({
+        "name": one.name,
+        "kind": kind(one),
+        "sockets": one.sockets,
+        "counts": counts(one),
+        "params": params(one).into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect::<Map<_, _>>(),
+        "pin": match &one.holder {
+            Holder::Pin(path) => Some(path.display().to_string()),
+            _ => None,
+        },
+        "processes": match &one.holder {
+            Holder::Processes(who) => who.iter().map(|(pid, command)| json!({"pid": pid, "command": command})).collect(),
+            _ => Vec::new(),
+        },
+    })
+}
+
+/// Who keeps it, for people.
+pub(super) fn holder(one: &Registered) -> String {
+    match &one.holder {
+        Holder::Pin(path) => path.display().to_string(),
+        Holder::Processes(who) => {
+            let named: Vec<String> = who
+                .iter()
+                .map(|(pid, command)| format!("process {pid} ({command})"))
+                .collect();
+            named.join(", ")
+        }
+        Holder::Nobody => "the kernel itself, until it is unloaded".to_owned(),
+        Holder::Unknown => "somebody who cannot be seen from here".to_owned(),
+    }
+}
+
+/// `3 sockets`, or nothing to say.
+pub(super) fn users(one: &Registered) -> Option<String> {
+    (one.sockets > 0).then(|| plural(one.sockets, "socket"))
+}

@@ -1,0 +1,131 @@
+//! `cc load`: all of the named algorithms or none.
+
+use super::setting::Setting;
+use super::{algorithms, plural};
+use crate::failure::Failure;
+use mptcplab_bpf::registered::PIN_FOLDER;
+use mptcplab_bpf::{Loaded, load, system};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Load algorithms as `lab_<name>`, all of them or none.
+///
+/// Without --pin the command stays, and its end takes them away again; sockets that use one keep it until they close.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Algorithms, as `mptcplab algorithms` lists them.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    setting: Setting,
+    /// Return at once, and keep them until `cc unload` or the next boot.
+    #[arg(long)]
+    pin: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    let chosen = algorithms(&arguments.names)?;
+    let plan = arguments.setting.plan(&chosen)?;
+    system::check()?;
+    if arguments.pin {
+        prepare_folder()?;
+    }
+    // Before anything is loaded, so that a signal cannot come between.
+    let ends = block_signals();
+    let mut loaded = Vec::new();
+    for (algorithm, options) in &plan {
+        // Those before are dropped with the error, and so leave the kernel.
+        loaded.push(load(algorithm, options)?);
+    }
+    if arguments.pin {
+        let names = pin(loaded)?;
+        say(&names, arguments.json, "pinned");
+        return Ok(0);
+    }
+    let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
+    say(&names, arguments.json, "loaded");
+    if !arguments.json {
+        println!("they stay until this command ends (Ctrl-C)");
+    }
+    let _ = ends.wait();
+    warn_of_unplaced(&loaded);
+    Ok(0)
+}
+
+fn prepare_folder() -> Result<(), Failure> {
+    let folder = Path::new(PIN_FOLDER);
+    let mount = folder.parent().unwrap_or(folder);
+    let is_bpffs = statfs(mount).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
+    if !is_bpffs {
+        return Err(
+            Failure::new(format!("no BPF file system at {}", mount.display()))
+                .hint(format!("mount -t bpf bpf {}", mount.display())),
+        );
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))
+}
+
+/// Pin all, or none: what was pinned before an error is removed again.
+fn pin(loaded: Vec<Loaded>) -> Result<Vec<String>, Failure> {
+    let mut pinned: Vec<PathBuf> = Vec::new();
+    let mut names = Vec::new();
+    for mut one in loaded {
+        names.push(one.kernel_name().to_owned());
+        if !system::has_struct_ops_links() {
+            one.leave();
+            continue;
+        }
+        let path = Path::new(PIN_FOLDER).join(one.kernel_name());
+        if let Err(error) = one.pin(&path) {
+            for path in pinned {
+                let _ = fs::remove_file(path);
+            }
+            return Err(error.into());
+        }
+        pinned.push(path);
+    }
+    Ok(names)
+}
+
+fn block_signals() -> SigSet {
+    let mut ends = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        ends.add(signal);
+    }
+    let _ = ends.thread_block();
+    ends
+}
+
+fn say(names: &[String], as_json: bool, how: &str) {
+    if as_json {
+        let rows: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+        println!("{}", json!({ how: rows }));
+    } else {
+        println!("{how}: {}", names.join(", "));
+        println!(
+            "use: setsockopt(TCP_CONGESTION) with that name, or sysctl -w net.ipv4.tcp_congestion_control={}",
+            names[0]
+        );
+    }
+}
+
+fn warn_of_unplaced(loaded: &[Loaded]) {
+    for one in loaded.iter().filter(|one| one.unplaced() > 0) {
+        eprintln!(
+            "warning: {}: {} found no room and ran uncoupled; load it with more --connections",
+            one.kernel_name(),
+            plural(one.unplaced(), "subflow")
+        );
+    }
+}

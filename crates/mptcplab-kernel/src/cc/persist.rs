@@ -1,0 +1,206 @@
+//! `cc persist`: a systemd unit that loads algorithms at boot.
+
+use super::algorithms;
+use super::setting::Setting;
+use crate::failure::Failure;
+use mptcplab_bpf::registered::PIN_FOLDER;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const UNIT: &str = "mptcplab-cc.service";
+const FOLDER: &str = "/etc/systemd/system";
+
+/// Load algorithms at every boot, by the systemd unit mptcplab-cc.service; naming others replaces it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Algorithms, as `mptcplab algorithms` lists them.
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "remove",
+        conflicts_with = "remove"
+    )]
+    names: Vec<String>,
+    #[command(flatten)]
+    setting: Setting,
+    /// Print the unit, and change nothing.
+    #[arg(long, conflicts_with = "remove")]
+    print: bool,
+    /// Remove the unit. What is loaded stays until `cc unload` or the next boot.
+    #[arg(long, conflicts_with_all = ["params", "profile", "connections"])]
+    remove: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    let path = Path::new(FOLDER).join(UNIT);
+    if arguments.remove {
+        return remove(&path, arguments.json);
+    }
+    let chosen = algorithms(&arguments.names)?;
+    let names: Vec<&str> = chosen.iter().map(|a| a.name()).collect();
+    let plan = arguments.setting.plan(&chosen)?;
+    let options = arguments.setting.words(&plan);
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find this program's own file: {error}")))?;
+    let unit = unit(&program, &names, &options)?;
+    if arguments.print {
+        print!("{unit}");
+        return Ok(0);
+    }
+    needs_systemd()?;
+    write(&path, &unit)?;
+    let done = systemctl(&["daemon-reload"]).and_then(|()| systemctl(&["enable", UNIT]));
+    if let Err(error) = done {
+        let _ = fs::remove_file(&path);
+        return Err(error);
+    }
+    if arguments.json {
+        println!("{}", json!({ "unit": path, "names": names }));
+    } else {
+        println!(
+            "wrote and enabled {}; now: systemctl start {UNIT}",
+            path.display()
+        );
+    }
+    Ok(0)
+}
+
+/// The unit's text. Names and options are words that systemd takes as they are.
+fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Failure> {
+    let program = quoted(program)?;
+    let names = names.join(" ");
+    let options = options.join(" ");
+    Ok(format!(
+        "# Written by `mptcplab cc persist`.\n\
+         [Unit]\n\
+         Description=Multipath TCP congestion control of mptcplab ({names})\n\
+         RequiresMountsFor=/sys/fs/bpf\n\
+         Before=network-pre.target\n\
+         Wants=network-pre.target\n\
+         \n\
+         [Service]\n\
+         Type=oneshot\n\
+         RemainAfterExit=yes\n\
+         ExecStart={program} cc load --pin {options} {names}\n\
+         ExecStop={program} cc unload {names}\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n"
+    ))
+}
+
+/// A path as systemd reads a command line: quoted, its specifiers and variables escaped.
+fn quoted(path: &Path) -> Result<String, Failure> {
+    let text = path
+        .to_str()
+        .filter(|text| !text.contains(['\n', '\r']))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "the path of this program does not fit into a unit: {}",
+                path.display()
+            ))
+            .hint("install it at a path without control characters")
+        })?;
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('%', "%%")
+        .replace('$', "$$");
+    Ok(format!("\"{escaped}\""))
+}
+
+fn needs_systemd() -> Result<(), Failure> {
+    if Path::new("/run/systemd/system").is_dir() {
+        return Ok(());
+    }
+    Err(Failure::new("this system does not run systemd")
+        .hint(format!("call `mptcplab-kernel cc load --pin NAME...` at boot by its own means, after {PIN_FOLDER}'s file system is mounted")))
+}
+
+/// Whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let partial: PathBuf = path.with_extension("service.partial");
+    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&partial);
+        Failure::new(format!("cannot write {}: {error}", path.display())).hint("this needs root")
+    })
+}
+
+fn remove(path: &Path, as_json: bool) -> Result<u8, Failure> {
+    if !path.exists() {
+        return Err(Failure::new(format!("there is no {}", path.display())));
+    }
+    needs_systemd()?;
+    systemctl(&["disable", UNIT])?;
+    fs::remove_file(path).map_err(|error| {
+        Failure::new(format!("cannot remove {}: {error}", path.display())).hint("this needs root")
+    })?;
+    systemctl(&["daemon-reload"])?;
+    if as_json {
+        println!("{}", json!({ "removed": path }));
+    } else {
+        println!("removed {}", path.display());
+    }
+    Ok(0)
+}
+
+fn systemctl(words: &[&str]) -> Result<(), Failure> {
+    let what = format!("systemctl {}", words.join(" "));
+    let output = Command::new("systemctl")
+        .args(words)
+        .output()
+        .map_err(|error| Failure::new(format!("{what}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::new(format!("{what}: {}", said.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_loads_exactly_what_was_named() {
+        let unit = unit(
+            Path::new("/opt/my tools/100%/mptcplab-kernel"),
+            &["olia", "lia"],
+            &[
+                "--profile=linux-pre4".to_owned(),
+                "--connections=7".to_owned(),
+            ],
+        )
+        .unwrap();
+        let start = unit
+            .lines()
+            .find(|line| line.starts_with("ExecStart="))
+            .unwrap();
+        assert_eq!(
+            start,
+            "ExecStart=\"/opt/my tools/100%%/mptcplab-kernel\" cc load --pin --profile=linux-pre4 --connections=7 olia lia"
+        );
+        assert!(
+            unit.contains("ExecStop=\"/opt/my tools/100%%/mptcplab-kernel\" cc unload olia lia\n")
+        );
+    }
+
+    #[test]
+    fn nothing_half_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no-such-folder").join(UNIT);
+        assert!(write(&missing, "x").is_err());
+        let there = folder.path().join(UNIT);
+        write(&there, "x").unwrap();
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name())
+            .collect();
+        assert_eq!(names, [UNIT]);
+    }
+}

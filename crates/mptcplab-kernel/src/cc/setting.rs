@@ -1,0 +1,241 @@
+//! How algorithms are loaded: what `cc load` takes and `cc persist` keeps.
+
+use super::{algorithm, kernel_name};
+use crate::failure::Failure;
+use mptcplab_bpf::Options;
+use mptcplab_cc::Algorithm;
+use mptcplab_scenario::Profile;
+
+const DEFAULT_CONNECTIONS: u32 = 4096;
+
+/// What an operator chooses.
+#[derive(Debug, clap::Args)]
+pub(super) struct Setting {
+    /// A parameter; NAME.KEY=VALUE where several algorithms are loaded. May be repeated.
+    #[arg(long = "param", value_name = "[NAME.]KEY=VALUE")]
+    params: Vec<String>,
+    /// How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms by ACKs,
+    /// linux-pre4: all by ACKs. When the receiver acknowledges is its own affair.
+    #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux-acked", hide_default_value = true)]
+    profile: Profile,
+    /// Connections that can be coupled at a time, per algorithm (600 bytes each).
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    connections: u32,
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    let found = Profile::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|&(_, profile)| profile).ok_or_else(|| {
+        let known = Profile::ALL.map(|(known, _)| known);
+        format!("one of: {}", known.join(", "))
+    })
+}
+
+/// How one algorithm is to be loaded.
+pub(super) type Planned = (&'static Algorithm, Options);
+
+impl Setting {
+    /// What is to be loaded, every parameter checked.
+    pub(super) fn plan(&self, chosen: &[&'static Algorithm]) -> Result<Vec<Planned>, Failure> {
+        let mut plan: Vec<Planned> = chosen
+            .iter()
+            .map(|&algorithm| (algorithm, self.options(algorithm)))
+            .collect();
+        for param in &self.params {
+            let (index, key, value) = assignment(chosen, param)?;
+            let (algorithm, options) = &mut plan[index];
+            let raw = algorithm
+                .parse_param(key, value)
+                .map_err(|e| Failure::new(e.to_string()))?;
+            if options.params.iter().any(|(known, _)| known == key) {
+                return Err(Failure::new(format!(
+                    "parameter {key} of {} is given twice",
+                    algorithm.name()
+                )));
+            }
+            options.params.push((key.to_owned(), raw));
+        }
+        Ok(plan)
+    }
+
+    fn options(&self, algorithm: &Algorithm) -> Options {
+        Options {
+            connections: self.connections,
+            growth_per_ack: self.profile.growth_per_ack(algorithm.coupled()),
+            ..Options::named(kernel_name(algorithm))
+        }
+    }
+
+    /// The same as words of a command line: plain ones, as names and values of a plan are.
+    pub(super) fn words(&self, plan: &[Planned]) -> Vec<String> {
+        let mut words = Vec::new();
+        for (algorithm, options) in plan {
+            for spec in algorithm.params() {
+                let given = options.params.iter().find(|(key, _)| key == spec.name);
+                if let Some((key, raw)) = given {
+                    let value = spec.format(*raw);
+                    words.push(format!("--param={}.{key}={value}", algorithm.name()));
+                }
+            }
+        }
+        words.push(format!("--profile={}", self.profile_name()));
+        words.push(format!("--connections={}", self.connections));
+        words
+    }
+
+    fn profile_name(&self) -> &'static str {
+        // Invariant: ALL lists every profile.
+        Profile::ALL
+            .iter()
+            .find(|(_, profile)| *profile == self.profile)
+            .map_or("linux-acked", |(name, _)| name)
+    }
+}
+
+/// `[NAME.]KEY=VALUE`: whose parameter, and its parts.
+fn assignment<'a>(
+    chosen: &[&'static Algorithm],
+    param: &'a str,
+) -> Result<(usize, &'a str, &'a str), Failure> {
+    let bad = |hint: &str| Failure::new(format!("--param {param}")).hint(hint);
+    let Some((key, value)) = param.split_once('=') else {
+        return Err(bad("write KEY=VALUE, such as weight=fair"));
+    };
+    match key.split_once('.') {
+        Some((name, key)) => {
+            let owner = algorithm(name)?.name();
+            let index = chosen.iter().position(|a| a.name() == owner);
+            index
+                .map(|index| (index, key, value))
+                .ok_or_else(|| bad(&format!("{owner} is not among those to load")))
+        }
+        None if chosen.len() == 1 => Ok((0, key, value)),
+        None => Err(bad("say whose parameter it is, such as ewtcp.weight=fair")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        setting: Setting,
+    }
+
+    fn chosen(names: &[&str]) -> Vec<&'static Algorithm> {
+        names
+            .iter()
+            .map(|name| mptcplab_cc::find(name).unwrap())
+            .collect()
+    }
+
+    fn setting(words: &[&str]) -> Setting {
+        Line::try_parse_from(std::iter::once(&"load").chain(words))
+            .unwrap()
+            .setting
+    }
+
+    #[test]
+    fn a_parameter_finds_its_algorithm() {
+        let both = chosen(&["lia", "ewtcp"]);
+        for param in ["ewtcp.weight=fair", "lab_ewtcp.weight=fair"] {
+            assert_eq!(assignment(&both, param).unwrap(), (1, "weight", "fair"));
+        }
+        assert_eq!(
+            assignment(&both[1..], "weight=fair").unwrap(),
+            (0, "weight", "fair")
+        );
+        for (bad, what) in [
+            ("weight=fair", "whose parameter"),
+            ("ewtcp.weight", "KEY=VALUE"),
+            ("olia.metric=rate", "not among"),
+            ("nobody.metric=rate", "no algorithm nobody"),
+        ] {
+            let error = assignment(&both, bad).unwrap_err().to_string();
+            assert!(error.contains(what), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_says_what_can() {
+        let ewtcp = chosen(&["ewtcp"]);
+        for (param, wanted) in [
+            (
+                "weight=1.5",
+                "weight of ewtcp: 1.5 (wanted one of these names or a number: sqrt, fair, or 0.00003 to 1)",
+            ),
+            ("wait=fair", "ewtcp has no parameter wait (it has: weight)"),
+        ] {
+            let error = setting(&["--param", param]).plan(&ewtcp).unwrap_err();
+            assert!(error.to_string().contains(wanted), "{error}");
+        }
+        let twice = setting(&["--param", "weight=fair", "--param", "weight=sqrt"]);
+        assert!(
+            twice
+                .plan(&ewtcp)
+                .unwrap_err()
+                .to_string()
+                .contains("twice")
+        );
+        let error = Line::try_parse_from(["load", "--profile", "linux"]).unwrap_err();
+        assert!(
+            error.to_string().contains("linux-legacy, linux-pre4"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_profile_decides_what_each_algorithm_counts() {
+        let both = chosen(&["cubic", "olia"]);
+        for (name, wanted) in [
+            ("rfc", [false, false]),
+            ("linux-acked", [false, false]),
+            ("linux-legacy", [false, true]),
+            ("linux-pre4", [true, true]),
+        ] {
+            let plan = setting(&["--profile", name]).plan(&both).unwrap();
+            let counts: Vec<bool> = plan.iter().map(|(_, o)| o.growth_per_ack).collect();
+            assert_eq!(counts, wanted, "{name}");
+        }
+        let default = setting(&[]).plan(&both).unwrap();
+        assert!(default.iter().all(|(_, options)| !options.growth_per_ack));
+    }
+
+    #[test]
+    fn its_words_say_the_same_again() {
+        let both = chosen(&["ewtcp", "cubic"]);
+        let first = setting(&[
+            "--param",
+            "cubic.beta=0.8",
+            "--param",
+            "ewtcp.weight=0.25",
+            "--profile",
+            "linux-legacy",
+            "--connections",
+            "33",
+        ]);
+        let plan = first.plan(&both).unwrap();
+        let words = first.words(&plan);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert_eq!(
+            words,
+            [
+                "--param=ewtcp.weight=0.25",
+                "--param=cubic.beta=0.8",
+                "--profile=linux-legacy",
+                "--connections=33"
+            ]
+        );
+        let again = setting(&words).plan(&both).unwrap();
+        for ((_, one), (_, other)) in plan.iter().zip(&again) {
+            assert_eq!(one.params, other.params);
+            assert_eq!(
+                (one.growth_per_ack, one.connections),
+                (other.growth_per_ack, other.connections)
+            );
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `cc unload`: all of the named algorithms or none.
+
+use super::list::{holder, users};
+use super::{algorithm, is_operators, kernel_name};
+use crate::failure::Failure;
+use mptcplab_bpf::registered::{Holder, Registered, registered};
+use serde_json::json;
+
+/// Take algorithms that were loaded with --pin out of the kernel.
+///
+/// Sockets that use one keep it until they close; new ones cannot take it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Algorithms, with or without `lab_`.
+    #[arg(
+        value_name = "NAME",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    names: Vec<String>,
+    /// All that operators loaded; those of runs and of other programs stay.
+    #[arg(long)]
+    all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    let ours: Vec<Registered> = registered()?.into_iter().filter(is_operators).collect();
+    let chosen = if arguments.all {
+        ours
+    } else {
+        choose(&ours, &arguments.names)?
+    };
+    // All can go before the first one goes.
+    for one in &chosen {
+        removable(one)?;
+    }
+    for one in &chosen {
+        one.unregister()?;
+    }
+    if arguments.json {
+        let names: Vec<&str> = chosen.iter().map(|one| one.name.as_str()).collect();
+        println!("{}", json!({ "unloaded": names }));
+        return Ok(0);
+    }
+    if chosen.is_empty() {
+        println!("nothing was loaded");
+    }
+    for one in &chosen {
+        match users(one) {
+            Some(users) => println!("unloaded {}; {users} keep it until they close", one.name),
+            None => println!("unloaded {}", one.name),
+        }
+    }
+    Ok(0)
+}
+
+fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Failure> {
+    let mut chosen: Vec<Registered> = Vec::new();
+    for name in names {
+        let wanted = kernel_name(algorithm(name)?);
+        let found = ours.iter().find(|one| one.name == wanted).ok_or_else(|| {
+            let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
+            let there = if there.is_empty() {
+                "nothing".to_owned()
+            } else {
+                there.join(", ")
+            };
+            Failure::new(format!("{wanted} is not loaded"))
+                .hint(format!("loaded by operators: {there}"))
+        })?;
+        if !chosen.contains(found) {
+            chosen.push(found.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+fn removable(one: &Registered) -> Result<(), Failure> {
+    if default_name() == one.name {
+        // The kernel would keep it for new sockets although no list shows it any more.
+        return Err(Failure::new(format!(
+            "{} is this machine's default congestion control",
+            one.name
+        ))
+        .hint("choose another default first: sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+    }
+    match &one.holder {
+        Holder::Pin(_) | Holder::Nobody => Ok(()),
+        Holder::Processes(_) | Holder::Unknown => Err(Failure::new(format!(
+            "{} is held by {}",
+            one.name,
+            holder(one)
+        ))
+        .hint("it goes when that process ends; only what was loaded with --pin can be unloaded")),
+    }
+}
+
+/// What sockets of this network namespace run unless they ask for something else.
+fn default_name() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}

@@ -1,0 +1,39 @@
+//! The command line.
+
+use crate::failure::Failure;
+use crate::{cc, doctor, lab, run};
+use clap::{Parser, Subcommand};
+
+/// The kernel engine of mptcplab: real MPTCP sockets over emulated links.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a scenario on this machine's kernel.
+    Run(run::Arguments),
+    Doctor(doctor::Args),
+    #[command(subcommand)]
+    Cc(cc::Command),
+    /// The unprivileged half of a run; started by `run`.
+    #[command(hide = true)]
+    Lab {
+        /// Process id of the director.
+        #[arg(long)]
+        director: i32,
+    },
+}
+
+/// Does what the command line says; gives the exit code.
+pub(crate) fn main() -> Result<u8, Failure> {
+    match Arguments::parse().command {
+        Command::Run(arguments) => run::main(&arguments),
+        Command::Doctor(args) => doctor::main(&args),
+        Command::Cc(command) => cc::main(&command),
+        Command::Lab { director } => lab::main(director).map(|()| 0),
+    }
+}

@@ -1,0 +1,176 @@
+//! Buffers against the bandwidth-delay product: what rate they carry at what round-trip time.
+
+use super::super::facts::Facts;
+use super::super::finding::Finding;
+
+const AREA: &str = "Buffers";
+/// The kernel takes this part of a buffer for its own bookkeeping; the rest holds payload.
+const OVERHEAD: u128 = 2;
+/// Round-trip time of the statement that is made when nothing was asked.
+const USUAL_RTT_MS: u128 = 100;
+
+/// Rate and round-trip time that the buffers are asked to carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Demand {
+    /// Of all subflows of a connection together.
+    pub(in super::super) rate_bps: u64,
+    /// Of the slowest path.
+    pub(in super::super) rtt_ns: u64,
+}
+
+impl Demand {
+    /// Bytes in flight.
+    fn bdp_bytes(self) -> u128 {
+        u128::from(self.rate_bps) * u128::from(self.rtt_ns) / 8 / 1_000_000_000
+    }
+}
+
+pub(super) fn check(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {
+    [
+        ("net.ipv4.tcp_rmem", "receive"),
+        ("net.ipv4.tcp_wmem", "send"),
+    ]
+    .into_iter()
+    .filter_map(|(sysctl, name)| buffer(facts, sysctl, name, demand))
+    .collect()
+}
+
+fn buffer(
+    facts: &Facts,
+    sysctl: &str,
+    name: &'static str,
+    demand: Option<Demand>,
+) -> Option<Finding> {
+    let words = facts.words(sysctl);
+    let [least, first, most] = words.as_slice() else {
+        return None;
+    };
+    let bytes: u128 = most.parse().ok()?;
+    let payload = bytes / OVERHEAD;
+    let found = format!("up to {} ({sysctl})", size(bytes));
+    let Some(demand) = demand else {
+        let bps = payload * 8 * 1000 / USUAL_RTT_MS;
+        let meaning = format!(
+            "half of it holds payload: enough for {} at a round-trip time of {USUAL_RTT_MS} ms, \
+             all subflows together (--rate and --rtt ask about others)",
+            rate(bps)
+        );
+        return Some(Finding::ok(AREA, name, found, meaning));
+    };
+    let bdp = demand.bdp_bytes();
+    let meaning = format!("half of it holds payload; {} are in flight then", size(bdp));
+    let line = Finding::ok(AREA, name, found, meaning);
+    Some(if payload >= bdp {
+        line
+    } else {
+        let wanted = (bdp * OVERHEAD).next_multiple_of(4096);
+        let carried = payload * 8 * 1_000_000_000 / u128::from(demand.rtt_ns.max(1));
+        let meaning = format!(
+            "{}, so that no more than {} is possible",
+            line.meaning,
+            rate(carried)
+        );
+        Finding { meaning, ..line }.warn(format!("sysctl -w {sysctl}=\"{least} {first} {wanted}\""))
+    })
+}
+
+/// A size with its binary unit, such as `6 MiB`.
+fn size(bytes: u128) -> String {
+    scaled(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// A rate with its unit, such as `250 Mbit/s`.
+fn rate(bps: u128) -> String {
+    scaled(
+        bps,
+        1000,
+        &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
+    )
+}
+
+/// Three digits are enough to compare by.
+fn scaled(value: u128, step: u128, units: &[&str]) -> String {
+    let mut size = 1;
+    let mut unit = 0;
+    while value >= size * step && unit + 1 < units.len() {
+        size *= step;
+        unit += 1;
+    }
+    let number = value as f64 / size as f64;
+    let digits = if number >= 99.95 || number.fract() == 0.0 {
+        0
+    } else {
+        1
+    };
+    format!("{number:.digits$} {}", units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Status;
+    use super::super::tests::{healthy, line};
+    use super::*;
+
+    #[test]
+    fn half_of_the_buffer_is_the_window() {
+        // 6 MiB / 2 = 3145728 B; * 8 / 0.1 s = 251.7 Mbit/s.  4 MiB / 2 = 2097152 B; 167.8 Mbit/s.
+        let found = check(&healthy(), None);
+        assert!(
+            line(&found, "receive")
+                .meaning
+                .contains("252 Mbit/s at a round-trip time of 100 ms")
+        );
+        assert!(line(&found, "send").meaning.contains("168 Mbit/s"));
+    }
+
+    #[test]
+    fn a_demand_is_met_or_the_command_makes_it_so() {
+        // 400 Mbit/s * 50 ms / 8 = 2.5 MB: more than half of the send buffer (2097152), less than of the other.
+        let demand = Demand {
+            rate_bps: 400_000_000,
+            rtt_ns: 50_000_000,
+        };
+        let found = check(&healthy(), Some(demand));
+        assert_eq!(line(&found, "receive").status, Status::Ok);
+        let send = line(&found, "send");
+        assert_eq!(send.status, Status::Warn);
+        // 5000000 rounded up to whole pages: 1221 * 4096 = 5001216.
+        assert_eq!(
+            send.remedy.as_deref(),
+            Some("sysctl -w net.ipv4.tcp_wmem=\"4096 16384 5001216\"")
+        );
+        // 2097152 B * 8 / 0.05 s = 335.5 Mbit/s.
+        assert!(
+            send.meaning
+                .ends_with("no more than 336 Mbit/s is possible")
+        );
+        let mut mended = healthy();
+        mended
+            .sysctls
+            .insert("net.ipv4.tcp_wmem", "4096 16384 5001216".into());
+        assert_eq!(
+            line(&check(&mended, Some(demand)), "send").status,
+            Status::Ok
+        );
+    }
+
+    #[test]
+    fn sizes_and_rates_are_for_people() {
+        assert_eq!(size(33_554_432), "32 MiB");
+        assert_eq!(size(5_001_216), "4.8 MiB");
+        assert_eq!(rate(999), "999 bit/s");
+        assert_eq!(rate(1_500), "1.5 kbit/s");
+        assert_eq!(rate(251_658_240), "252 Mbit/s");
+    }
+
+    #[test]
+    fn a_setting_that_is_not_three_numbers_is_left_out() {
+        let mut odd = healthy();
+        odd.sysctls.insert("net.ipv4.tcp_rmem", "4096".into());
+        assert!(
+            check(&odd, None)
+                .iter()
+                .all(|finding| finding.name != "receive")
+        );
+    }
+}

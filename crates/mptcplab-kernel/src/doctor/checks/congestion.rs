@@ -1,0 +1,233 @@
+//! Congestion control on this host: what there is, who may use it, and whether it couples subflows.
+
+use super::super::facts::{Facts, Loaded};
+use super::super::finding::Finding;
+
+const AREA: &str = "Congestion control";
+/// Before the names of algorithms that `cc load` loads, and of those that belong to a run.
+pub(in super::super) const OPERATORS: &str = "lab_";
+const RUNS: &str = "mpl_";
+/// Coupled algorithms of the former out-of-tree MPTCP kernel, under the names that they have there.
+const COUPLED_ELSEWHERE: &[&str] = &["lia", "olia", "balia", "wvegas"];
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    let available = facts.words("net.ipv4.tcp_available_congestion_control");
+    let mut lines = vec![
+        list(&available),
+        allowed(facts, &available),
+        default(facts),
+        loaded(facts, &available),
+    ];
+    lines.extend(of_runs(facts, &available));
+    lines
+}
+
+/// Whether an algorithm of that kernel-visible name shares a connection's aggressiveness among its subflows.
+pub(in super::super) fn couples(name: &str) -> bool {
+    match name.strip_prefix(OPERATORS) {
+        Some(ours) => mptcplab_cc::find(ours).is_some_and(mptcplab_cc::Algorithm::coupled),
+        None => COUPLED_ELSEWHERE.contains(&name),
+    }
+}
+
+fn list(available: &[&str]) -> Finding {
+    Finding::ok(
+        AREA,
+        "available",
+        some(available),
+        "a scenario names one of the kernel's own as \"kernel:NAME\"",
+    )
+}
+
+fn some(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none".into()
+    } else {
+        names.join(" ")
+    }
+}
+
+fn allowed(facts: &Facts, available: &[&str]) -> Finding {
+    let allowed = facts.words("net.ipv4.tcp_allowed_congestion_control");
+    let line = Finding::ok(
+        AREA,
+        "allowed",
+        some(&allowed),
+        "these may be chosen by processes without CAP_NET_ADMIN",
+    );
+    let shut: Vec<&str> = available
+        .iter()
+        .copied()
+        .filter(|name| name.starts_with(OPERATORS) && !allowed.contains(name))
+        .collect();
+    if shut.is_empty() {
+        return line;
+    }
+    let all: Vec<&str> = allowed.iter().chain(&shut).copied().collect();
+    let meaning = format!("not for everybody: {}", shut.join(" "));
+    Finding { meaning, ..line }.warn(format!(
+        "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{}\"",
+        all.join(" ")
+    ))
+}
+
+fn default(facts: &Facts) -> Finding {
+    let name = facts
+        .sysctl("net.ipv4.tcp_congestion_control")
+        .unwrap_or("unknown");
+    let (kind, meaning) = if couples(name) {
+        (
+            "coupled",
+            "a connection with several subflows through one bottleneck takes one connection's share there",
+        )
+    } else {
+        (
+            "uncoupled",
+            "each subflow takes a whole connection's share; no harm on paths that share no bottleneck",
+        )
+    };
+    Finding::ok(AREA, "default", format!("{name} ({kind})"), meaning)
+}
+
+fn loaded(facts: &Facts, available: &[&str]) -> Finding {
+    let ours: Vec<String> = available
+        .iter()
+        .filter(|name| name.starts_with(OPERATORS))
+        .map(|name| shown(facts, name))
+        .collect();
+    if ours.is_empty() {
+        return Finding::ok(
+            AREA,
+            "of mptcplab",
+            "none loaded",
+            "`mptcplab cc load olia --pin` loads one for every application",
+        );
+    }
+    Finding::ok(
+        AREA,
+        "of mptcplab",
+        ours.join(", "),
+        "applications can choose these; `mptcplab cc list` and `cc unload` manage them",
+    )
+}
+
+fn shown(facts: &Facts, name: &str) -> String {
+    known(facts, name).map_or_else(
+        || name.to_owned(),
+        |one| format!("{name} ({}, sockets: {})", one.held, one.sockets),
+    )
+}
+
+fn known<'a>(facts: &'a Facts, name: &str) -> Option<&'a Loaded> {
+    facts.loaded.iter().flatten().find(|one| one.name == name)
+}
+
+/// Algorithms of runs go with their run; what is there is a run that goes on, or a leftover on an old kernel.
+fn of_runs(facts: &Facts, available: &[&str]) -> Option<Finding> {
+    let names: Vec<&str> = available
+        .iter()
+        .copied()
+        .filter(|name| name.starts_with(RUNS))
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    let line = |meaning: &str| Finding::ok(AREA, "of runs", names.join(" "), meaning.to_owned());
+    let leftover = names
+        .iter()
+        .any(|name| known(facts, name).is_some_and(|one| one.leftover));
+    Some(if leftover {
+        line("left over by a run that was killed: before 6.4 the kernel keeps its algorithms; they do no harm")
+            .warn("systemctl reboot    # when convenient")
+    } else {
+        line("a run of the kernel engine goes on")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Status;
+    use super::super::tests::{healthy, line};
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
+        let mut facts = healthy();
+        change(&mut facts);
+        check(&facts)
+    }
+
+    #[test]
+    fn coupling_comes_from_the_algorithm_itself() {
+        assert!(couples("lab_olia") && couples("lab_lia") && couples("olia"));
+        assert!(
+            !couples("lab_reno")
+                && !couples("lab_cubic")
+                && !couples("cubic")
+                && !couples("lab_nothing")
+        );
+    }
+
+    #[test]
+    fn the_default_is_judged_by_name() {
+        assert_eq!(line(&of(|_| {}), "default").found, "cubic (uncoupled)");
+        let coupled = of(|facts| {
+            drop(
+                facts
+                    .sysctls
+                    .insert("net.ipv4.tcp_congestion_control", "lab_olia".into()),
+            )
+        });
+        assert_eq!(line(&coupled, "default").found, "lab_olia (coupled)");
+    }
+
+    #[test]
+    fn a_loaded_algorithm_that_is_not_for_everybody_is_a_warning_with_the_whole_list() {
+        let found = of(|facts| {
+            facts.sysctls.insert(
+                "net.ipv4.tcp_allowed_congestion_control",
+                "reno cubic".into(),
+            );
+        });
+        let line = line(&found, "allowed");
+        assert_eq!(line.status, Status::Warn);
+        assert_eq!(
+            line.remedy.as_deref(),
+            Some("sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic lab_olia\"")
+        );
+    }
+
+    #[test]
+    fn who_holds_an_algorithm_is_shown_where_it_is_known() {
+        let found = of(|facts| {
+            facts.sysctls.insert(
+                "net.ipv4.tcp_available_congestion_control",
+                "reno lab_olia lab_lia".into(),
+            );
+        });
+        assert_eq!(
+            line(&found, "of mptcplab").found,
+            "lab_olia (pinned, sockets: 3), lab_lia"
+        );
+    }
+
+    #[test]
+    fn algorithms_of_runs_are_leftovers_only_if_nothing_holds_them() {
+        let with_run = |leftover| {
+            of(|facts| {
+                facts.sysctls.insert(
+                    "net.ipv4.tcp_available_congestion_control",
+                    "reno mpl_1a2b_0".into(),
+                );
+                facts.loaded = Some(vec![Loaded {
+                    name: "mpl_1a2b_0".into(),
+                    sockets: 0,
+                    held: "held by nobody",
+                    leftover,
+                }]);
+            })
+        };
+        assert_eq!(line(&with_run(false), "of runs").status, Status::Ok);
+        assert_eq!(line(&with_run(true), "of runs").status, Status::Warn);
+        assert!(of(|_| {}).iter().all(|finding| finding.name != "of runs"));
+    }
+}

@@ -1,0 +1,167 @@
+//! The kernel: its version, MPTCP, and what loading congestion control as eBPF needs.
+
+use super::super::facts::{BPFFS, Facts};
+use super::super::finding::Finding;
+
+const AREA: &str = "Kernel";
+/// Oldest kernel that the algorithms are tested on.
+const OLDEST: (u32, u32) = (6, 1);
+/// From here on an algorithm goes when the process that loaded it goes.
+const LINKS: (u32, u32) = (6, 4);
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    vec![
+        version(facts),
+        mptcp(facts),
+        btf(facts),
+        struct_ops(facts),
+        bpffs(facts),
+    ]
+}
+
+fn bpffs(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "BPF file system", found, meaning);
+    if facts.bpffs {
+        return line(BPFFS, "keeps what `mptcplab cc load --pin` loads");
+    }
+    line(
+        &format!("none at {BPFFS}"),
+        "`mptcplab cc load --pin` has no place to keep an algorithm; a run needs none",
+    )
+    .warn(format!("mount -t bpf bpf {BPFFS}"))
+}
+
+fn version(facts: &Facts) -> Finding {
+    let line = |meaning: &str| Finding::ok(AREA, "version", shown(&facts.release), meaning);
+    match facts.version() {
+        Some(version) if version >= LINKS => {
+            line("an algorithm goes when the process that loaded it goes (6.4 and newer)")
+        }
+        Some(version) if version >= OLDEST => line(
+            "the algorithms load; before 6.4 one stays registered if the process that loaded it is killed",
+        )
+        .warn("mptcplab cc list    # after such a kill; cc unload takes it away"),
+        _ => line("older than 6.1, the oldest kernel that the algorithms are made for")
+            .missing("apt-get install linux-image-amd64    # of Debian 12 or newer; Ubuntu: linux-generic-hwe-24.04"),
+    }
+}
+
+fn shown(text: &str) -> &str {
+    if text.is_empty() { "unknown" } else { text }
+}
+
+fn mptcp(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "MPTCP", found, meaning);
+    match facts.sysctl("net.mptcp.enabled") {
+        Some("1") => line("enabled", "applications can open MPTCP sockets"),
+        Some(value) => line(
+            &format!("net.mptcp.enabled = {value}"),
+            "switched off: opening an MPTCP socket fails",
+        )
+        .missing("sysctl -w net.mptcp.enabled=1"),
+        None => line("none", "this kernel was built without MPTCP (CONFIG_MPTCP)")
+            .missing("apt-get install linux-image-amd64    # Debian's kernels have it"),
+    }
+}
+
+fn btf(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "BTF", found, meaning);
+    match &facts.struct_ops {
+        Some(_) => line(
+            "/sys/kernel/btf/vmlinux",
+            "the kernel describes its types, so that one build of an algorithm fits it",
+        ),
+        None => line(
+            "none",
+            "without a description of its types (CONFIG_DEBUG_INFO_BTF) no algorithm can be fitted to this kernel",
+        )
+        .missing("apt-get install linux-image-amd64    # Debian's kernels have it"),
+    }
+}
+
+fn struct_ops(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "struct_ops", found, meaning);
+    let known = facts
+        .struct_ops
+        .iter()
+        .flatten()
+        .any(|name| name == "tcp_congestion_ops");
+    match &facts.load {
+        _ if !known => line("none", "this kernel takes no congestion control from eBPF")
+            .missing("apt-get install linux-image-amd64    # Debian's kernels do"),
+        Some(Ok(())) => line(
+            "works",
+            "a congestion control was loaded, registered and taken away again just now",
+        ),
+        Some(Err(error)) => line(
+            &format!("refused: {error}"),
+            "no congestion control can be loaded",
+        )
+        .missing("mptcplab cc load reno    # shows the kernel's reason in full"),
+        None if facts.may_load() => line(
+            "known to the kernel",
+            "not tried: the trial could not be made",
+        )
+        .worth_knowing(),
+        None => line(
+            "known to the kernel",
+            "not tried: loading needs privileges that this process lacks",
+        )
+        .warn("sudo mptcplab doctor"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Status;
+    use super::super::tests::{healthy, line};
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
+        let mut facts = healthy();
+        change(&mut facts);
+        check(&facts)
+    }
+
+    #[test]
+    fn the_version_has_three_grades() {
+        let status =
+            |release: &str| line(&of(|facts| facts.release = release.into()), "version").status;
+        assert_eq!(status("6.4.0"), Status::Ok);
+        assert_eq!(status("7.0.1"), Status::Ok);
+        assert_eq!(status("6.3.9"), Status::Warn);
+        assert_eq!(status("6.1.0-50-cloud-amd64"), Status::Warn);
+        assert_eq!(status("6.0.19"), Status::Missing);
+        assert_eq!(status("5.15.0-91-generic"), Status::Missing);
+    }
+
+    #[test]
+    fn mptcp_off_is_not_mptcp_absent() {
+        let off = of(|facts| drop(facts.sysctls.insert("net.mptcp.enabled", "0".into())));
+        assert_eq!(
+            line(&off, "MPTCP").remedy.as_deref(),
+            Some("sysctl -w net.mptcp.enabled=1")
+        );
+        let absent = of(|facts| drop(facts.sysctls.remove("net.mptcp.enabled")));
+        assert!(line(&absent, "MPTCP").meaning.contains("CONFIG_MPTCP"));
+    }
+
+    #[test]
+    fn a_refused_load_carries_the_kernels_reason() {
+        let refused = of(|facts| facts.load = Some(Err("Operation not permitted".into())));
+        let found = line(&refused, "struct_ops");
+        assert_eq!(found.status, Status::Missing);
+        assert!(found.found.contains("Operation not permitted"));
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_called_missing() {
+        let untried = of(|facts| {
+            facts.load = None;
+            facts.capabilities = 0;
+        });
+        assert_eq!(line(&untried, "struct_ops").status, Status::Warn);
+        let unknown = of(|facts| facts.struct_ops = Some(vec!["bpf_dummy_ops".into()]));
+        assert_eq!(line(&unknown, "struct_ops").status, Status::Missing);
+    }
+}

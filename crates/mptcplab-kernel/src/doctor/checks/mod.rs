@@ -1,0 +1,150 @@
+//! Judges what was found: each check turns facts into lines of the table, and looks at nothing else.
+
+mod buffers;
+mod congestion;
+mod kernel;
+mod machine;
+mod mptcp;
+mod privileges;
+
+use super::facts::Facts;
+use super::finding::Finding;
+
+pub(super) use buffers::Demand;
+pub(super) use congestion::couples;
+pub(super) use mptcp::userspace;
+
+/// Every check, in the order of the table.
+pub(super) fn all(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {
+    [
+        kernel::check(facts),
+        privileges::check(facts),
+        mptcp::check(facts),
+        congestion::check(facts),
+        buffers::check(facts, demand),
+        machine::check(facts),
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::{Endpoint, Facts, Iperf3, Loaded, PathManagement, Processors};
+    use super::super::finding::{Finding, Status, worst};
+    use super::super::probe::Trial;
+    use super::all;
+
+    /// A machine on which everything runs.
+    pub(super) fn healthy() -> Facts {
+        Facts {
+            release: "6.12.107-cloud-amd64".into(),
+            sysctls: [
+                (
+                    "net.ipv4.tcp_allowed_congestion_control",
+                    "reno cubic lab_olia",
+                ),
+                (
+                    "net.ipv4.tcp_available_congestion_control",
+                    "reno cubic lab_olia",
+                ),
+                ("net.ipv4.tcp_congestion_control", "cubic"),
+                ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+                ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+                ("net.mptcp.available_schedulers", "default"),
+                ("net.mptcp.enabled", "1"),
+                ("net.mptcp.pm_type", "0"),
+                ("net.mptcp.scheduler", "default"),
+                ("user.max_user_namespaces", "15000"),
+            ]
+            .map(|(name, value)| (name, value.to_owned()))
+            .into(),
+            struct_ops: Some(vec!["tcp_congestion_ops".into()]),
+            capabilities: u64::MAX,
+            load: Some(Ok(())),
+            trial: Trial {
+                user: Some(Ok(())),
+                network: Some(Ok(())),
+                tun_node: Some(Ok(())),
+                tun: Some(Ok(())),
+                realtime: Some(Ok(())),
+            },
+            tun_node: true,
+            bpffs: true,
+            paths: Some(PathManagement {
+                subflows: 4,
+                add_addr_accepted: 3,
+                endpoints: vec![Endpoint {
+                    address: [192, 0, 2, 7].into(),
+                    id: 5,
+                    flags: vec!["subflow", "backup"],
+                    device: Some("wlan0".into()),
+                }],
+            }),
+            loaded: Some(vec![Loaded {
+                name: "lab_olia".into(),
+                sockets: 3,
+                held: "pinned",
+                leftover: false,
+            }]),
+            clang: Some("Debian clang version 14.0.6".into()),
+            iperf3: Some(Iperf3 {
+                version: "3.18".into(),
+                mptcp: true,
+            }),
+            mptcpize: false,
+            processors: Processors {
+                count: 4,
+                idle: 0.9,
+                load: 0.3,
+            },
+        }
+    }
+
+    /// The line of that name.
+    pub(super) fn line<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
+        findings
+            .iter()
+            .find(|finding| finding.name == name)
+            .unwrap_or_else(|| panic!("no line {name:?} in {findings:#?}"))
+    }
+
+    #[test]
+    fn a_healthy_machine_has_nothing_to_mend() {
+        for finding in all(&healthy(), None) {
+            assert_eq!(finding.status, Status::Ok, "{finding:?}");
+            assert_eq!(finding.remedy, None, "{finding:?}");
+            assert!(
+                !finding.found.is_empty() && !finding.meaning.is_empty(),
+                "{finding:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_machine_lacks_what_the_engine_needs_and_breaks_nothing() {
+        let findings = all(&Facts::default(), None);
+        assert_eq!(worst(&findings), Status::Missing);
+        for name in [
+            "version",
+            "MPTCP",
+            "BTF",
+            "eBPF privileges",
+            "user namespaces",
+            "TUN device",
+        ] {
+            assert_eq!(line(&findings, name).status, Status::Missing, "{name}");
+        }
+        for finding in findings.iter().filter(|f| f.status == Status::Missing) {
+            assert!(finding.remedy.is_some(), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let findings = all(&healthy(), None);
+        let mut names: Vec<_> = findings.iter().map(|f| f.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), findings.len());
+    }
+}

@@ -1,0 +1,211 @@
+//! MPTCP on this host: who opens subflows, how many, from which addresses, and who schedules.
+
+use super::super::facts::{Endpoint, Facts};
+use super::super::finding::Finding;
+
+const AREA: &str = "MPTCP on this host";
+/// The kernel's own bound on subflows beside the first.
+const MOST_SUBFLOWS: u32 = 8;
+const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8";
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    if facts.sysctl("net.mptcp.enabled").is_none() {
+        return Vec::new();
+    }
+    let mut lines = vec![path_manager(facts), scheduler(facts)];
+    match &facts.paths {
+        Some(paths) => lines.extend([
+            limits(paths.subflows, paths.add_addr_accepted),
+            endpoints(&paths.endpoints),
+        ]),
+        None => lines.push(
+            Finding::ok(AREA, "limits", "unknown", "the path manager did not answer")
+                .warn("ip mptcp limits"),
+        ),
+    }
+    lines
+}
+
+/// Whether user space opens the subflows, by either of the two settings that say so.
+pub(in super::super) fn userspace(facts: &Facts) -> bool {
+    facts.sysctl("net.mptcp.path_manager") == Some("userspace")
+        || facts.number("net.mptcp.pm_type") == Some(1)
+}
+
+fn path_manager(facts: &Facts) -> Finding {
+    let known = facts.words("net.mptcp.available_path_managers");
+    let also = if known.is_empty() {
+        String::new()
+    } else {
+        format!(" (known: {})", known.join(", "))
+    };
+    if userspace(facts) {
+        return Finding::ok(
+            AREA,
+            "path manager",
+            format!("userspace{also}"),
+            "the kernel opens no subflow by itself; a daemon such as mptcpd must",
+        )
+        .warn("sysctl -w net.mptcp.pm_type=0    # unless such a daemon runs");
+    }
+    Finding::ok(
+        AREA,
+        "path manager",
+        format!("kernel{also}"),
+        "the kernel opens subflows from the endpoints below",
+    )
+}
+
+fn scheduler(facts: &Facts) -> Finding {
+    let used = facts.sysctl("net.mptcp.scheduler").unwrap_or("default");
+    let known = facts.words("net.mptcp.available_schedulers");
+    let from_ebpf = facts
+        .struct_ops
+        .iter()
+        .flatten()
+        .any(|name| name == "mptcp_sched_ops");
+    let meaning = if from_ebpf {
+        "the kernel would take other schedulers from eBPF"
+    } else {
+        "the kernel takes no other from eBPF; only the simulator has others"
+    };
+    let also = if known.len() > 1 {
+        format!(" (known: {})", known.join(", "))
+    } else {
+        String::new()
+    };
+    Finding::ok(AREA, "scheduler", format!("{used}{also}"), meaning)
+}
+
+fn limits(subflows: u32, accepted: u32) -> Finding {
+    let found = format!("subflows {subflows}, add_addr_accepted {accepted}");
+    let line = |meaning: String| Finding::ok(AREA, "limits", found.clone(), meaning);
+    if subflows == 0 {
+        return line("no connection gets a second subflow".into()).warn(RAISE);
+    }
+    let peers = if accepted == 0 {
+        "addresses that a peer announces are not used"
+    } else {
+        "addresses that a peer announces are used"
+    };
+    let most = subflows.min(MOST_SUBFLOWS);
+    line(format!(
+        "up to {most} subflows beside the first of a connection; {peers}"
+    ))
+}
+
+fn endpoints(endpoints: &[Endpoint]) -> Finding {
+    if endpoints.is_empty() {
+        return Finding::ok(
+            AREA,
+            "endpoints",
+            "none",
+            "connections have one subflow, unless the peer announces addresses",
+        )
+        .warn("ip mptcp endpoint add ADDRESS dev DEVICE subflow    # one per further address");
+    }
+    let listed: Vec<String> = endpoints.iter().map(shown).collect();
+    let opens = endpoints
+        .iter()
+        .filter(|e| e.flags.contains(&"subflow") || e.flags.contains(&"fullmesh"))
+        .count();
+    let announces = endpoints
+        .iter()
+        .filter(|e| e.flags.contains(&"signal"))
+        .count();
+    Finding::ok(
+        AREA,
+        "endpoints",
+        listed.join("; "),
+        format!("{opens} open subflows, {announces} are announced to peers"),
+    )
+}
+
+fn shown(endpoint: &Endpoint) -> String {
+    let device = endpoint
+        .device
+        .as_ref()
+        .map(|device| format!(" dev {device}"))
+        .unwrap_or_default();
+    let flags: String = endpoint
+        .flags
+        .iter()
+        .map(|flag| format!(" {flag}"))
+        .collect();
+    format!("{} id {}{device}{flags}", endpoint.address, endpoint.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::facts::PathManagement;
+    use super::super::super::finding::Status;
+    use super::super::tests::{healthy, line};
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
+        let mut facts = healthy();
+        change(&mut facts);
+        check(&facts)
+    }
+
+    #[test]
+    fn either_setting_can_hand_path_management_to_user_space() {
+        for (name, value) in [
+            ("net.mptcp.pm_type", "1"),
+            ("net.mptcp.path_manager", "userspace"),
+        ] {
+            let found = of(|facts| drop(facts.sysctls.insert(name, value.into())));
+            assert_eq!(line(&found, "path manager").status, Status::Warn, "{name}");
+        }
+        assert_eq!(line(&of(|_| {}), "path manager").found, "kernel");
+    }
+
+    #[test]
+    fn endpoints_are_shown_as_ip_mptcp_takes_them() {
+        assert_eq!(
+            line(&of(|_| {}), "endpoints").found,
+            "192.0.2.7 id 5 dev wlan0 subflow backup"
+        );
+    }
+
+    #[test]
+    fn limits_that_leave_one_subflow_are_a_warning() {
+        let found = of(|facts| {
+            facts.paths = Some(PathManagement {
+                subflows: 0,
+                add_addr_accepted: 2,
+                endpoints: Vec::new(),
+            });
+        });
+        assert_eq!(line(&found, "limits").remedy.as_deref(), Some(RAISE));
+        assert_eq!(line(&found, "endpoints").status, Status::Warn);
+        let many = of(|facts| facts.paths.as_mut().unwrap().subflows = 20);
+        assert!(
+            line(&many, "limits")
+                .meaning
+                .starts_with("up to 8 subflows")
+        );
+    }
+
+    #[test]
+    fn schedulers_from_ebpf_are_recognised_by_btf() {
+        let found = of(|facts| {
+            facts
+                .struct_ops
+                .as_mut()
+                .unwrap()
+                .push("mptcp_sched_ops".into())
+        });
+        assert!(line(&found, "scheduler").meaning.contains("would take"));
+        assert!(
+            line(&of(|_| {}), "scheduler")
+                .meaning
+                .contains("takes no other")
+        );
+    }
+
+    #[test]
+    fn a_kernel_without_mptcp_has_no_lines_here() {
+        assert!(of(|facts| drop(facts.sysctls.remove("net.mptcp.enabled"))).is_empty());
+    }
+}

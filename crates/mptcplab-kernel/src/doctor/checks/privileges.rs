@@ -1,0 +1,254 @@
+//! What this process may do: load eBPF, run on time, and make namespaces and devices of its own.
+
+use super::super::facts::Facts;
+use super::super::facts::capability::{BPF, NET_ADMIN, PERFMON};
+use super::super::finding::Finding;
+use super::super::probe::Step;
+
+const AREA: &str = "Privileges";
+const AS_ROOT: &str = "sudo mptcplab run SCENARIO --engine kernel";
+
+pub(super) fn check(facts: &Facts) -> Vec<Finding> {
+    vec![
+        ebpf(facts),
+        net_admin(facts),
+        realtime(facts),
+        user_namespaces(facts),
+        network_namespaces(facts),
+        tun(facts),
+    ]
+}
+
+fn ebpf(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "eBPF privileges", found, meaning);
+    if facts.may_load() {
+        return line(
+            "CAP_BPF and CAP_PERFMON",
+            "congestion control and tracing can be loaded",
+        );
+    }
+    let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
+        .into_iter()
+        .filter_map(|(bit, name)| (!facts.may(bit)).then_some(name))
+        .collect();
+    line(
+        &format!("no {}", lacking.join(", no ")),
+        "no algorithm and no tracer can be loaded; the simulator needs neither",
+    )
+    .missing(AS_ROOT)
+}
+
+fn net_admin(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "CAP_NET_ADMIN", found, meaning);
+    if facts.may(NET_ADMIN) {
+        return line(
+            "yes",
+            "settings of the network and MPTCP endpoints can be changed",
+        );
+    }
+    line(
+        "no",
+        "sysctl and `ip mptcp` cannot change this host; a run does not need that, it has namespaces of its own",
+    )
+    .warn("sudo ip mptcp ...    # and sudo sysctl -w ...")
+}
+
+fn realtime(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "real-time priority", found, meaning);
+    match facts.trial.realtime {
+        Some(Ok(())) => line("yes", "the link emulator runs before ordinary processes"),
+        Some(Err(errno)) => line(
+            &format!("no ({})", reason(errno)),
+            "the link emulator waits behind other processes; a run in which it was late is marked invalid",
+        )
+        .warn(AS_ROOT),
+        None => line("unknown", "the trial could not be made").worth_knowing(),
+    }
+}
+
+fn user_namespaces(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "user namespaces", found, meaning);
+    let none = "a run shuts itself into a user namespace, so that it cannot touch the host";
+    match facts.trial.user {
+        Some(Ok(())) => line("yes", none),
+        Some(Err(errno)) => {
+            line(&format!("no ({})", reason(errno)), none).missing(allow_users(facts, errno))
+        }
+        None => line("unknown", "the trial could not be made")
+            .missing("ulimit -u    # how many processes are allowed"),
+    }
+}
+
+/// What forbids user namespaces here, and the command that allows them.
+fn allow_users(facts: &Facts, errno: i32) -> String {
+    if facts.number("user.max_user_namespaces") == Some(0) || errno == libc::ENOSPC {
+        return "sysctl -w user.max_user_namespaces=15000".into();
+    }
+    if facts.number("kernel.unprivileged_userns_clone") == Some(0) {
+        return "sysctl -w kernel.unprivileged_userns_clone=1".into();
+    }
+    allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())
+}
+
+/// Ubuntu lets anybody make a user namespace, but gives no rights in it.
+fn allow_in_apparmor(facts: &Facts) -> Option<String> {
+    let restricted = facts.number("kernel.apparmor_restrict_unprivileged_userns") == Some(1);
+    restricted.then(|| "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".into())
+}
+
+fn network_namespaces(facts: &Facts) -> Finding {
+    let line = |found: &str, meaning: &str| Finding::ok(AREA, "network namespaces", found, meaning);
+    let meaning = "every node of a scenario is one";
+    match facts.trial.network {
+        Some(Ok(())) => line("yes", meaning),
+        Some(Err(errno)) => {
+            let full = facts.number("user.max_net_namespaces") == Some(0) || errno == libc::ENOSPC;
+            let remedy = if full {
+                "sysctl -w user.max_net_namespaces=15000".into()
+            } else {
+                allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())
+            };
+            line(&format!("no ({})", reason(errno)), meaning).missing(remedy)
+        }
+        None => not_reached(line("not tried", meaning)),
+    }
+}
+
+fn tun(facts: &Facts) -> Finding {
+    let line = |found: &str| {
+        Finding::ok(
+            AREA,
+            "TUN device",
+            found,
+            "both ends of every emulated link are TUN devices",
+        )
+    };
+    if !facts.tun_node {
+        return line("no /dev/net/tun").missing(
+            "modprobe tun || { mkdir -p /dev/net && mknod -m 666 /dev/net/tun c 10 200; }",
+        );
+    }
+    let steps: [Step; 2] = [facts.trial.tun_node, facts.trial.tun];
+    match steps {
+        [Some(Ok(())), Some(Ok(()))] => line("/dev/net/tun"),
+        [Some(Err(errno)), _] if errno == libc::EACCES => {
+            line("/dev/net/tun may not be opened").missing("chmod 666 /dev/net/tun")
+        }
+        [Some(Err(errno)), _] => {
+            line(&format!("/dev/net/tun: {}", reason(errno))).missing("modprobe tun")
+        }
+        [_, Some(Err(errno))] => line(&format!("no device can be made ({})", reason(errno)))
+            .missing(allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())),
+        _ => not_reached(line("not tried")),
+    }
+}
+
+/// A step behind one that failed: the remedy of that one comes first.
+fn not_reached(line: Finding) -> Finding {
+    line.missing("mptcplab doctor    # again, once the line above is mended")
+}
+
+fn reason(errno: i32) -> &'static str {
+    nix::errno::Errno::from_raw(errno).desc()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::finding::Status;
+    use super::super::tests::{healthy, line};
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
+        let mut facts = healthy();
+        change(&mut facts);
+        check(&facts)
+    }
+
+    #[test]
+    fn bpf_alone_is_not_enough_and_the_missing_one_is_named() {
+        let found = of(|facts| facts.capabilities = 1 << BPF);
+        let ebpf = line(&found, "eBPF privileges");
+        assert_eq!(
+            (ebpf.status, ebpf.found.as_str()),
+            (Status::Missing, "no CAP_PERFMON")
+        );
+        let both = of(|facts| facts.capabilities = 1 << BPF | 1 << PERFMON);
+        assert_eq!(line(&both, "eBPF privileges").status, Status::Ok);
+        assert_eq!(line(&both, "CAP_NET_ADMIN").status, Status::Warn);
+        let old = of(|facts| facts.capabilities = 1 << mptcplab_bpf::system::CAP_SYS_ADMIN);
+        assert_eq!(line(&old, "eBPF privileges").status, Status::Ok);
+    }
+
+    #[test]
+    fn ubuntu_refuses_the_second_step_and_the_remedy_is_its_own() {
+        let found = of(|facts| {
+            facts
+                .sysctls
+                .insert("kernel.apparmor_restrict_unprivileged_userns", "1".into());
+            facts.trial.network = Some(Err(libc::EPERM));
+            facts.trial.tun_node = None;
+            facts.trial.tun = None;
+        });
+        assert_eq!(line(&found, "user namespaces").status, Status::Ok);
+        let network = line(&found, "network namespaces");
+        assert_eq!(
+            network.remedy.as_deref(),
+            Some("sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+        );
+        assert_eq!(line(&found, "TUN device").status, Status::Missing);
+    }
+
+    #[test]
+    fn a_limit_of_zero_user_namespaces_is_named() {
+        let found = of(|facts| {
+            facts.sysctls.insert("user.max_user_namespaces", "0".into());
+            facts.trial.user = Some(Err(libc::ENOSPC));
+            facts.trial.network = None;
+        });
+        assert_eq!(
+            line(&found, "user namespaces").remedy.as_deref(),
+            Some("sysctl -w user.max_user_namespaces=15000")
+        );
+        let debian = of(|facts| {
+            facts
+                .sysctls
+                .insert("kernel.unprivileged_userns_clone", "0".into());
+            facts.trial.user = Some(Err(libc::EPERM));
+        });
+        assert_eq!(
+            line(&debian, "user namespaces").remedy.as_deref(),
+            Some("sysctl -w kernel.unprivileged_userns_clone=1")
+        );
+    }
+
+    #[test]
+    fn the_tun_node_can_be_absent_closed_or_useless() {
+        let absent = of(|facts| facts.tun_node = false);
+        assert!(
+            line(&absent, "TUN device")
+                .remedy
+                .as_deref()
+                .unwrap()
+                .contains("mknod")
+        );
+        let closed = of(|facts| {
+            facts.trial.tun_node = Some(Err(libc::EACCES));
+            facts.trial.tun = None;
+        });
+        assert_eq!(
+            line(&closed, "TUN device").remedy.as_deref(),
+            Some("chmod 666 /dev/net/tun")
+        );
+        let useless = of(|facts| facts.trial.tun_node = Some(Err(libc::ENODEV)));
+        assert_eq!(
+            line(&useless, "TUN device").remedy.as_deref(),
+            Some("modprobe tun")
+        );
+    }
+
+    #[test]
+    fn without_real_time_the_engine_still_runs() {
+        let found = of(|facts| facts.trial.realtime = Some(Err(libc::EPERM)));
+        assert_eq!(line(&found, "real-time priority").status, Status::Warn);
+    }
+}

@@ -1,0 +1,656 @@
+//! What a connection's subflows run, and why an expected subflow is not there. Pure: from what was seen to lines.
+
+use super::connection::{Connection, Role, Subflow};
+use super::host::{Address, Host};
+use crate::doctor::checks::couples;
+use crate::doctor::facts::Endpoint;
+use crate::doctor::finding::Finding;
+use std::net::IpAddr;
+
+const RAISE: &str =
+    "ip mptcp limits set subflows 8 add_addr_accepted 8    # on both hosts; for new connections";
+
+/// The lines about one connection.
+pub(super) fn explain(connection: &Connection, host: &Host) -> Vec<Finding> {
+    let area = heading(connection);
+    if connection.fallback {
+        return vec![fallback(&area, connection, host)];
+    }
+    let mut lines: Vec<Finding> = connection
+        .subflows
+        .iter()
+        .map(|subflow| present(&area, subflow, connection))
+        .collect();
+    lines.extend(coupling(&area, connection));
+    lines.extend(absent(&area, connection, host));
+    lines
+}
+
+fn heading(connection: &Connection) -> String {
+    let role = match connection.role {
+        Role::Client => "client",
+        Role::Server => "server",
+    };
+    let token = connection
+        .token
+        .map(|token| format!(", token {token:08x}"))
+        .unwrap_or_default();
+    format!(
+        "Connection {} -> {} ({role}{token})",
+        connection.local, connection.remote
+    )
+}
+
+fn fallback(area: &str, connection: &Connection, host: &Host) -> Finding {
+    let runs = connection
+        .subflows
+        .first()
+        .map_or("unknown", |subflow| subflow.congestion.as_str());
+    let causes = host.counters.fallbacks();
+    let why = if causes.is_empty() {
+        "no counter of this host tells why".into()
+    } else {
+        format!(
+            "causes that this host has counted since it started: {}",
+            causes.join("; ")
+        )
+    };
+    Finding::ok(
+        area.to_owned(),
+        "fallback",
+        format!("plain TCP, runs {runs}"),
+        why,
+    )
+    .missing("ss -tniM; nstat -az 'MPTcpExt*'    # on the peer, too: is its socket an MPTCP one?")
+}
+
+fn present(area: &str, subflow: &Subflow, connection: &Connection) -> Finding {
+    let found = format!(
+        "{} -> {} runs {}",
+        subflow.local, subflow.remote, subflow.congestion
+    );
+    let line = Finding::ok(area.to_owned(), "subflow", found, details(subflow));
+    let first = connection.subflows.first().map(|first| &first.congestion);
+    if subflow.timeouts_in_a_row.unwrap_or(0) > 0 {
+        return line.warn(format!(
+            "ping -I {} {}    # this path does not answer just now",
+            subflow.local.ip(),
+            subflow.remote.ip()
+        ));
+    }
+    if subflow.state != "Established" || Some(&subflow.congestion) != first {
+        return line.worth_knowing();
+    }
+    line
+}
+
+fn details(subflow: &Subflow) -> String {
+    let mut parts = vec![format!("ids {}/{}", subflow.id_local, subflow.id_remote)];
+    if subflow.state != "Established" {
+        parts.push(format!("state {}", subflow.state));
+    } else if !subflow.fully_established {
+        parts.push("the peer has not confirmed it yet".into());
+    }
+    match (subflow.backup_local, subflow.backup_remote) {
+        (true, true) => parts.push("backup for both".into()),
+        (true, false) => parts.push("backup for this host".into()),
+        (false, true) => parts.push("backup for the peer".into()),
+        (false, false) => {}
+    }
+    if let Some(timeouts @ 1..) = subflow.timeouts_in_a_row {
+        parts.push(format!("{timeouts} timeouts in a row"));
+    }
+    if let Some(cwnd) = subflow.cwnd_pkts {
+        let ssthresh = subflow
+            .ssthresh_pkts
+            .map_or("no ssthresh yet".into(), |pkts| format!("ssthresh {pkts}"));
+        parts.push(format!("cwnd {cwnd} packets, {ssthresh}"));
+    }
+    if let Some(srtt) = subflow.srtt_us {
+        parts.push(format!("srtt {:.2} ms", f64::from(srtt) / 1000.0));
+    }
+    if let Some(bytes) = subflow.bytes_acked {
+        parts.push(format!("{bytes} bytes acknowledged"));
+    }
+    if let Some(packets) = subflow.retransmitted_pkts {
+        parts.push(format!("{packets} packets sent again"));
+    }
+    parts.join(", ")
+}
+
+/// Whether the subflows share one connection's aggressiveness, where there are several.
+fn coupling(area: &str, connection: &Connection) -> Option<Finding> {
+    if connection.subflows.len() < 2 {
+        return None;
+    }
+    let mut names: Vec<&str> = connection
+        .subflows
+        .iter()
+        .map(|s| s.congestion.as_str())
+        .collect();
+    names.dedup();
+    let line = |meaning: &str| Finding::ok(area.to_owned(), "coupling", names.join(", "), meaning);
+    Some(match names.as_slice() {
+        [name] if couples(name) => line(
+            "coupled: the subflows share what one connection would take at a common bottleneck",
+        ),
+        [_] => line(
+            "uncoupled: each subflow takes what a whole connection would, also at a common bottleneck",
+        ),
+        _ => line(
+            "the subflows run different algorithms; a coupled one counts only those that run it",
+        )
+        .worth_knowing(),
+    })
+}
+
+/// One line per subflow that should be there, or one that says why there cannot be any.
+fn absent(area: &str, connection: &Connection, host: &Host) -> Vec<Finding> {
+    let line = |found: &str, meaning: String| {
+        Finding::ok(area.to_owned(), "absent", found.to_owned(), meaning)
+    };
+    if host.userspace {
+        let all = connection.subflows.len();
+        return match all {
+            0 | 1 => vec![
+                line(
+                    "more subflows",
+                    "user space manages paths here (net.mptcp.pm_type): only its daemon opens subflows".into(),
+                )
+                .missing("systemctl status mptcp    # mptcpd; or sysctl -w net.mptcp.pm_type=0"),
+            ],
+            _ => Vec::new(),
+        };
+    }
+    if connection.role == Role::Server {
+        return of_server(area, connection, host).into_iter().collect();
+    }
+    let unused: Vec<&Endpoint> = host
+        .paths
+        .endpoints
+        .iter()
+        .filter(|endpoint| opens(endpoint) && !starts_from(connection, endpoint.address))
+        .collect();
+    if !unused.is_empty() {
+        return unused
+            .into_iter()
+            .map(|endpoint| from_endpoint(area, endpoint, connection, host))
+            .collect();
+    }
+    if connection.subflows.len() < 2 {
+        return vec![without_endpoints(area, connection, host)];
+    }
+    Vec::new()
+}
+
+fn opens(endpoint: &Endpoint) -> bool {
+    endpoint.flags.contains(&"subflow") || endpoint.flags.contains(&"fullmesh")
+}
+
+fn starts_from(connection: &Connection, ip: IpAddr) -> bool {
+    connection
+        .subflows
+        .iter()
+        .any(|subflow| subflow.local.ip() == ip)
+}
+
+fn is_full(connection: &Connection, host: &Host) -> bool {
+    let extra = connection
+        .extra_subflows
+        .map_or(connection.subflows.len().saturating_sub(1), usize::from);
+    extra as u32 >= host.paths.subflows
+}
+
+fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host: &Host) -> Finding {
+    let device = endpoint
+        .device
+        .as_ref()
+        .map(|device| format!(" on {device}"))
+        .unwrap_or_default();
+    let found = format!(
+        "from {}{device} (endpoint {})",
+        endpoint.address, endpoint.id
+    );
+    let line = |meaning: String| Finding::ok(area.to_owned(), "absent", found.clone(), meaning);
+    let again = format!(
+        "ip mptcp endpoint delete id {id} && ip mptcp endpoint add {}{} {}    # tries again",
+        endpoint.address,
+        endpoint
+            .device
+            .as_ref()
+            .map(|d| format!(" dev {d}"))
+            .unwrap_or_default(),
+        endpoint.flags.join(" "),
+        id = endpoint.id,
+    );
+    let Some(address) = host.addresses.iter().find(|a| a.ip == endpoint.address) else {
+        return line("no device of this host has that address".into()).missing(format!(
+            "ip address add {}/PREFIX dev {}",
+            endpoint.address,
+            endpoint.device.as_deref().unwrap_or("DEVICE")
+        ));
+    };
+    if !address.is_up {
+        return line(format!(
+            "its device {} is down or has no link",
+            address.device
+        ))
+        .missing(format!("ip link set {} up", address.device));
+    }
+    if let Some(errno) = host
+        .no_route
+        .get(&(endpoint.address, connection.remote.ip()))
+    {
+        return line(format!(
+            "there is no route from it to {} ({})",
+            connection.remote.ip(),
+            nix::errno::Errno::from_raw(*errno).desc()
+        ))
+        .missing(format!(
+            "ip rule add from {ip} table 10{id} && ip route add default via GATEWAY dev {dev} table 10{id}",
+            ip = endpoint.address,
+            id = endpoint.id,
+            dev = address.device
+        ));
+    }
+    if endpoint.address.is_ipv4() != connection.remote.is_ipv4() {
+        return line(format!(
+            "the peer is known by {} only, which is of another version of IP",
+            connection.remote.ip()
+        ))
+        .missing(
+            "ip mptcp endpoint add ADDRESS signal    # on the peer: an address of that version",
+        );
+    }
+    if is_full(connection, host) {
+        return line(format!(
+            "the limit of {} subflows beside the first is reached",
+            host.paths.subflows
+        ))
+        .missing(RAISE);
+    }
+    line(refused(host)).missing(again)
+}
+
+/// What the counters tell where everything on this side is as it should be.
+fn refused(host: &Host) -> String {
+    let counters = &host.counters;
+    let (sent, answered) = (counters.get("MPJoinSynTx"), counters.get("MPJoinSynAckRx"));
+    let errors: Vec<String> = [
+        "MPJoinSynTxCreatSkErr",
+        "MPJoinSynTxBindErr",
+        "MPJoinSynTxConnectErr",
+        "MPJoinSynAckHMacFailure",
+        "MPRstRx",
+    ]
+    .into_iter()
+    .filter(|name| counters.get(name) > 0)
+    .map(|name| format!("{name} = {}", counters.get(name)))
+    .collect();
+    let mut text = if sent > answered {
+        format!(
+            "of {sent} joins sent from this host {answered} were answered: the peer's limit of subflows may be reached \
+             (each host has its own), or a box on the way drops MPTCP's options"
+        )
+    } else {
+        "nothing on this host stands in its way: the endpoint may be younger than the connection, or its subflow was \
+         closed and is not opened again"
+            .into()
+    };
+    if !errors.is_empty() {
+        text = format!("{text} ({})", errors.join(", "));
+    }
+    text
+}
+
+/// A client with one subflow and no endpoint that would open another.
+fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Finding {
+    let line =
+        |meaning: String| Finding::ok(area.to_owned(), "absent", "a second subflow", meaning);
+    if host.paths.subflows == 0 {
+        return line("the limit of subflows beside the first is 0".into()).missing(RAISE);
+    }
+    let others: Vec<&Address> = host
+        .addresses
+        .iter()
+        .filter(|a| a.is_up && a.ip.is_ipv4() == connection.remote.is_ipv4())
+        .filter(|a| !starts_from(connection, a.ip))
+        .collect();
+    if !others.is_empty() {
+        let commands: Vec<String> = others
+            .iter()
+            .map(|a| format!("ip mptcp endpoint add {} dev {} subflow", a.ip, a.device))
+            .collect();
+        return line("this host has other addresses, but no endpoint of kind `subflow` that opens subflows from them".into())
+            .missing(commands.join("\n"));
+    }
+    let announced = host.counters.get("AddAddr");
+    if announced > 0 && host.paths.add_addr_accepted == 0 {
+        return line(
+            "peers have announced addresses, but the limit of those that are accepted is 0".into(),
+        )
+        .missing(RAISE);
+    }
+    line(format!(
+        "this host has one address only, and {}",
+        if announced == 0 {
+            "the peer has announced none"
+        } else {
+            "those that peers announced led to no subflow"
+        }
+    ))
+    .missing(
+        "ip address add ADDRESS/PREFIX dev DEVICE && ip mptcp endpoint add ADDRESS dev DEVICE subflow\n\
+         ip mptcp endpoint add ADDRESS signal    # or on the peer, which announces an address of its own then",
+    )
+}
+
+/// A server cannot open subflows towards its clients' other addresses by itself: it can only announce its own.
+fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding> {
+    if connection.subflows.len() > 1 {
+        return None;
+    }
+    let line =
+        |meaning: String| Finding::ok(area.to_owned(), "absent", "a second subflow", meaning);
+    if host.paths.subflows == 0 {
+        return Some(
+            line("this host's limit of subflows beside the first is 0: it refuses joins".into())
+                .missing(RAISE),
+        );
+    }
+    let rejected = host.counters.get("MPJoinRejected");
+    if rejected > 0 {
+        return Some(
+            line(format!(
+                "joins were rejected here (MPJoinRejected = {rejected})"
+            ))
+            .missing(RAISE),
+        );
+    }
+    let announced = host
+        .paths
+        .endpoints
+        .iter()
+        .filter(|e| e.flags.contains(&"signal"))
+        .count();
+    let tried = host.counters.get("MPJoinSynRx");
+    let meaning = if tried > 0 {
+        format!(
+            "{tried} joins have reached this host so far, none of them is part of this connection now"
+        )
+    } else if announced == 0 {
+        "the client has opened none, and this host announces no address".into()
+    } else {
+        format!(
+            "the client has opened none to the {announced} addresses that this host announces: its own limits decide"
+        )
+    };
+    Some(line(meaning).missing(
+        "mptcplab doctor --pid PID    # on the client, which opens the subflows\n\
+         ip mptcp endpoint add ADDRESS signal    # announces a further address of this host",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::counters::Counters;
+    use super::*;
+    use crate::doctor::facts::PathManagement;
+    use crate::doctor::finding::Status;
+
+    fn subflow(local: &str, ids: (u8, u8)) -> Subflow {
+        Subflow {
+            local: local.parse().unwrap(),
+            remote: "10.0.1.2:443".parse().unwrap(),
+            id_local: ids.0,
+            id_remote: ids.1,
+            state: "Established".into(),
+            congestion: "lab_olia".into(),
+            backup_local: false,
+            backup_remote: false,
+            fully_established: true,
+            cwnd_pkts: Some(17),
+            ssthresh_pkts: None,
+            srtt_us: Some(23_450),
+            bytes_acked: Some(99),
+            retransmitted_pkts: Some(3),
+            delivery_rate_bps: None,
+            timeouts_in_a_row: Some(0),
+        }
+    }
+
+    fn client(subflows: Vec<Subflow>) -> Connection {
+        Connection {
+            local: "10.0.1.1:40000".parse().unwrap(),
+            remote: "10.0.1.2:443".parse().unwrap(),
+            token: Some(0xab),
+            role: Role::Client,
+            state: "Established".into(),
+            fallback: false,
+            extra_subflows: Some(u8::try_from(subflows.len() - 1).unwrap()),
+            add_addr_accepted: Some(0),
+            add_addr_signalled: Some(0),
+            subflows,
+        }
+    }
+
+    fn one() -> Connection {
+        client(vec![subflow("10.0.1.1:40000", (0, 0))])
+    }
+
+    /// Two devices, an endpoint on the second, room for three more subflows.
+    fn host() -> Host {
+        let address = |ip: [u8; 4], device: &str| Address {
+            ip: ip.into(),
+            device: device.into(),
+            is_up: true,
+        };
+        Host {
+            addresses: vec![
+                address([10, 0, 1, 1], "eth0"),
+                address([10, 0, 2, 1], "wlan0"),
+            ],
+            paths: PathManagement {
+                subflows: 3,
+                add_addr_accepted: 0,
+                endpoints: vec![Endpoint {
+                    address: [10, 0, 2, 1].into(),
+                    id: 4,
+                    flags: vec!["subflow"],
+                    device: Some("wlan0".into()),
+                }],
+            },
+            ..Host::default()
+        }
+    }
+
+    /// The only line about what is absent.
+    fn absence(connection: &Connection, host: &Host) -> Finding {
+        let lines: Vec<Finding> = explain(connection, host)
+            .into_iter()
+            .filter(|line| line.name == "absent")
+            .collect();
+        assert_eq!(lines.len(), 1, "{lines:#?}");
+        assert_eq!(lines[0].status, Status::Missing);
+        lines[0].clone()
+    }
+
+    #[test]
+    fn a_whole_connection_lacks_nothing() {
+        let both = client(vec![
+            subflow("10.0.1.1:40000", (0, 0)),
+            subflow("10.0.2.1:41000", (4, 0)),
+        ]);
+        let lines = explain(&both, &host());
+        assert!(
+            lines.iter().all(|line| line.status == Status::Ok),
+            "{lines:#?}"
+        );
+        assert_eq!(
+            lines[0].found,
+            "10.0.1.1:40000 -> 10.0.1.2:443 runs lab_olia"
+        );
+        assert!(
+            lines[0]
+                .meaning
+                .contains("cwnd 17 packets, no ssthresh yet, srtt 23.45 ms")
+        );
+        assert!(lines[2].meaning.starts_with("coupled"));
+        assert_eq!(
+            lines[0].area,
+            "Connection 10.0.1.1:40000 -> 10.0.1.2:443 (client, token 000000ab)"
+        );
+    }
+
+    #[test]
+    fn each_cause_is_told_from_the_others() {
+        let mut gone = host();
+        gone.addresses.pop();
+        assert!(
+            absence(&one(), &gone)
+                .meaning
+                .contains("no device of this host has that address")
+        );
+
+        let mut down = host();
+        down.addresses[1].is_up = false;
+        assert_eq!(
+            absence(&one(), &down).remedy.as_deref(),
+            Some("ip link set wlan0 up")
+        );
+
+        let mut full = host();
+        full.paths.subflows = 0;
+        assert!(
+            absence(&one(), &full)
+                .meaning
+                .contains("limit of 0 subflows")
+        );
+
+        let mut stray = host();
+        stray.no_route.insert(
+            ([10, 0, 2, 1].into(), [10, 0, 1, 2].into()),
+            libc::ENETUNREACH,
+        );
+        let found = absence(&one(), &stray);
+        assert!(
+            found
+                .meaning
+                .contains("no route from it to 10.0.1.2 (Network is unreachable)")
+        );
+        assert!(
+            found
+                .remedy
+                .unwrap()
+                .contains("ip rule add from 10.0.2.1 table 104")
+        );
+
+        let mut dropped = host();
+        dropped.counters = Counters::parse("MPTcpExt: MPJoinSynTx MPJoinSynAckRx\nMPTcpExt: 5 2\n");
+        assert!(
+            absence(&one(), &dropped)
+                .meaning
+                .contains("of 5 joins sent from this host 2 were answered")
+        );
+
+        assert!(
+            absence(&one(), &host())
+                .meaning
+                .contains("nothing on this host stands in its way")
+        );
+    }
+
+    #[test]
+    fn without_endpoints_the_command_names_the_unused_address() {
+        let mut bare = host();
+        bare.paths.endpoints.clear();
+        assert_eq!(
+            absence(&one(), &bare).remedy.as_deref(),
+            Some("ip mptcp endpoint add 10.0.2.1 dev wlan0 subflow")
+        );
+        bare.addresses.pop();
+        assert!(
+            absence(&one(), &bare)
+                .meaning
+                .contains("one address only, and the peer has announced none")
+        );
+        bare.counters = Counters::parse("MPTcpExt: AddAddr\nMPTcpExt: 2\n");
+        assert!(
+            absence(&one(), &bare)
+                .meaning
+                .contains("limit of those that are accepted is 0")
+        );
+    }
+
+    #[test]
+    fn user_space_is_asked_where_it_manages_paths() {
+        let userspace = Host {
+            userspace: true,
+            ..host()
+        };
+        assert!(absence(&one(), &userspace).meaning.contains("daemon"));
+    }
+
+    #[test]
+    fn a_server_is_sent_to_its_client() {
+        let server = Connection {
+            role: Role::Server,
+            ..one()
+        };
+        assert!(
+            absence(&server, &host())
+                .remedy
+                .unwrap()
+                .contains("on the client")
+        );
+        let mut strict = host();
+        strict.counters = Counters::parse("MPTcpExt: MPJoinRejected\nMPTcpExt: 6\n");
+        assert!(
+            absence(&server, &strict)
+                .meaning
+                .contains("MPJoinRejected = 6")
+        );
+    }
+
+    #[test]
+    fn a_fallen_back_connection_shows_the_counted_causes_and_nothing_else() {
+        let fallen = Connection {
+            fallback: true,
+            ..one()
+        };
+        let mut with = host();
+        with.counters = Counters::parse("MPTcpExt: MPCapableFallbackSYNACK\nMPTcpExt: 1\n");
+        let lines = explain(&fallen, &with);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].status, Status::Missing);
+        assert!(lines[0].meaning.contains("MPCapableFallbackSYNACK = 1"));
+    }
+
+    #[test]
+    fn subflows_that_differ_or_are_silent_are_marked() {
+        let mut odd = subflow("10.0.2.1:41000", (4, 0));
+        odd.congestion = "cubic".into();
+        let mut silent = subflow("10.0.3.1:42000", (5, 0));
+        silent.timeouts_in_a_row = Some(4);
+        silent.backup_local = true;
+        let lines = explain(
+            &client(vec![subflow("10.0.1.1:40000", (0, 0)), odd, silent]),
+            &host(),
+        );
+        assert_eq!(lines[0].status, Status::Ok);
+        assert_eq!(lines[1].status, Status::Warn);
+        assert!(
+            lines[2]
+                .meaning
+                .contains("backup for this host, 4 timeouts in a row")
+        );
+        assert!(
+            lines[2]
+                .remedy
+                .as_deref()
+                .unwrap()
+                .starts_with("ping -I 10.0.3.1 10.0.1.2")
+        );
+        assert!(lines[3].meaning.contains("different algorithms"));
+    }
+}

@@ -1,0 +1,111 @@
+//! What of this host decides where subflows can start: addresses, devices, and routes to a peer.
+
+use super::counters::Counters;
+use crate::doctor::facts::{Endpoint, PathManagement};
+use mptcplab_net::Namespace;
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+
+/// An address of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) ip: IpAddr,
+    pub(super) device: String,
+    pub(super) is_up: bool,
+}
+
+/// Everything about the host that the explanations need.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Host {
+    /// Addresses that peers can reach: no loopback, no link-local ones.
+    pub(super) addresses: Vec<Address>,
+    pub(super) paths: PathManagement,
+    /// Whether user space opens the subflows.
+    pub(super) userspace: bool,
+    pub(super) counters: Counters,
+    /// From an endpoint's address to a peer's: the error number where there is no way.
+    pub(super) no_route: BTreeMap<(IpAddr, IpAddr), i32>,
+}
+
+/// Addresses of the network namespace that this process is in.
+pub(super) fn addresses() -> io::Result<Vec<Address>> {
+    let mut found = Vec::new();
+    for entry in getifaddrs()? {
+        let up = entry
+            .flags
+            .contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING);
+        let Some(ip) = entry.address.and_then(|address| {
+            let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::from(a.ip())))
+        }) else {
+            continue;
+        };
+        if is_reachable(ip) {
+            found.push(Address {
+                ip,
+                device: entry.interface_name,
+                is_up: up,
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn is_reachable(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local(),
+        IpAddr::V6(ip) => !ip.is_loopback() && !ip.is_unicast_link_local(),
+    }
+}
+
+/// Whether a packet from an endpoint's address, through its device if it has one, has a way to the peer; the error number
+/// if not. Only IPv4 is looked up: the kernel lists endpoints of that version to us.
+pub(super) fn route(namespace: &Namespace, endpoint: &Endpoint, peer: IpAddr) -> Result<(), i32> {
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (endpoint.address, peer) else {
+        return Ok(());
+    };
+    let device = endpoint
+        .device
+        .as_ref()
+        .map(|name| if_nametoindex(name.as_str()))
+        .transpose()
+        .map_err(|errno| errno as i32)?;
+    namespace
+        .lookup_route(source, destination, device)
+        .map_err(|error| error.errno().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_is_looked_up_from_an_address_of_this_host_only() {
+        let here = Namespace::current().unwrap();
+        let peer: IpAddr = [127, 0, 0, 1].into();
+        let mut endpoint = Endpoint {
+            address: [127, 0, 0, 3].into(),
+            id: 1,
+            flags: vec![],
+            device: None,
+        };
+        assert_eq!(route(&here, &endpoint, peer), Ok(()));
+        // An address for documentation, which no host has.
+        endpoint.address = [192, 0, 2, 1].into();
+        assert!(route(&here, &endpoint, peer).is_err());
+        endpoint.device = Some("no-such-device".into());
+        assert_eq!(route(&here, &endpoint, peer), Err(libc::ENODEV));
+    }
+
+    #[test]
+    fn loopback_is_no_place_to_start_from() {
+        let addresses = addresses().unwrap();
+        assert!(
+            addresses.iter().all(|address| !address.ip.is_loopback()),
+            "{addresses:?}"
+        );
+    }
+}

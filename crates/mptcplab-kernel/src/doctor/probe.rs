@@ -1,0 +1,177 @@
+//! Tries what the engine will do, in a child that ends at once: only a trial tells what a security module allows.
+//!
+//! The child makes system calls and nothing else, as a process must between `fork` and its end when it was forked
+//! from a program that may have threads.
+
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork, pipe};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// What came of one step: `Ok`, or the error number that the kernel gave. Steps after a failed one are `None`.
+pub(super) type Step = Option<Result<(), i32>>;
+
+/// The steps of a run's lab process, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Trial {
+    /// A user namespace.
+    pub(super) user: Step,
+    /// A network namespace inside it.
+    pub(super) network: Step,
+    /// The device node `/dev/net/tun`.
+    pub(super) tun_node: Step,
+    /// A TUN device inside the namespace.
+    pub(super) tun: Step,
+    /// The scheduling class of the emulator, asked for before all of that.
+    pub(super) realtime: Step,
+}
+
+const STEPS: usize = 5;
+/// Marks a step that was not reached; error numbers are positive and 0 is success.
+const NOT_TRIED: i32 = -1;
+/// Of `linux/if_tun.h`: a device for IP packets, without a header before each.
+const IFF_TUN_NO_PI: libc::c_short = 0x1001;
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+/// Lowest real-time priority: enough to see whether there is one.
+const PRIORITY: libc::c_int = 1;
+
+/// Run the steps. `None` if not even a child could be made.
+pub(super) fn trial() -> Option<Trial> {
+    let (reader, writer) = pipe().ok()?;
+    // SAFETY: the child calls `attempt`, which makes system calls only, and then `_exit`.
+    match unsafe { fork() }.ok()? {
+        ForkResult::Child => {
+            let outcome = attempt();
+            send(&writer, &outcome);
+            // SAFETY: ends the child without running destructors or handlers of the parent's.
+            unsafe { libc::_exit(0) }
+        }
+        ForkResult::Parent { child } => {
+            drop(writer);
+            let found = receive(reader);
+            let _ = waitpid(child, None);
+            found
+        }
+    }
+}
+
+/// Error numbers of the steps; the real-time step is tried whatever becomes of the others.
+fn attempt() -> [i32; STEPS] {
+    let mut outcome = [NOT_TRIED; STEPS];
+    outcome[STEPS - 1] = be_realtime();
+    let steps = [
+        || unshare(libc::CLONE_NEWUSER),
+        || unshare(libc::CLONE_NEWNET),
+        open_tun_node,
+        make_tun,
+    ];
+    for (step, result) in steps.iter().zip(outcome.iter_mut()) {
+        *result = step();
+        if *result != 0 {
+            break;
+        }
+    }
+    outcome
+}
+
+fn unshare(what: libc::c_int) -> i32 {
+    // SAFETY: takes a flag; changes this short-lived child only.
+    number_of(unsafe { libc::unshare(what) })
+}
+
+fn open_tun_node() -> i32 {
+    let fd = tun_node();
+    if fd < 0 {
+        return errno();
+    }
+    // SAFETY: `fd` was opened above and is used nowhere else.
+    unsafe { libc::close(fd) };
+    0
+}
+
+fn tun_node() -> libc::c_int {
+    // SAFETY: the path is a C string.
+    unsafe { libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }
+}
+
+/// The device goes with its descriptor, which goes with the child.
+fn make_tun() -> i32 {
+    let fd = tun_node();
+    // `struct ifreq`: 16 bytes of name (empty: the kernel chooses), then the flags.
+    let mut request = [0_u8; 40];
+    request[16..18].copy_from_slice(&IFF_TUN_NO_PI.to_ne_bytes());
+    // SAFETY: the kernel reads and writes one `struct ifreq`, 40 bytes, which is what `request` has.
+    number_of(unsafe { libc::ioctl(fd, TUNSETIFF as _, request.as_mut_ptr()) })
+}
+
+fn be_realtime() -> i32 {
+    // SAFETY: all members of this structure are integers.
+    let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameter.sched_priority = PRIORITY;
+    // SAFETY: the pointer is to a local that lives through the call; 0 is the calling child.
+    number_of(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) })
+}
+
+fn number_of(returned: libc::c_int) -> i32 {
+    if returned < 0 { errno() } else { 0 }
+}
+
+fn errno() -> i32 {
+    nix::errno::Errno::last_raw()
+}
+
+fn send(writer: &OwnedFd, outcome: &[i32; STEPS]) {
+    // SAFETY: the pointer and length are those of the array. 20 bytes go into an empty pipe at once.
+    unsafe {
+        libc::write(
+            writer.as_raw_fd(),
+            outcome.as_ptr().cast(),
+            size_of_val(outcome),
+        )
+    };
+}
+
+fn receive(reader: OwnedFd) -> Option<Trial> {
+    let mut bytes = Vec::new();
+    File::from(reader).read_to_end(&mut bytes).ok()?;
+    let numbers: Vec<i32> = bytes
+        .chunks_exact(size_of::<i32>())
+        .filter_map(|chunk| chunk.try_into().ok().map(i32::from_ne_bytes))
+        .collect();
+    let step = |number: i32| match number {
+        NOT_TRIED => None,
+        0 => Some(Ok(())),
+        errno => Some(Err(errno)),
+    };
+    let [user, network, tun_node, tun, realtime] = <[i32; STEPS]>::try_from(numbers).ok()?;
+    Some(Trial {
+        user: step(user),
+        network: step(network),
+        tun_node: step(tun_node),
+        tun: step(tun),
+        realtime: step(realtime),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_answers_and_leaves_this_process_as_it_was() {
+        let namespaces = || {
+            ["user", "net"].map(|kind| std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap())
+        };
+        let before = namespaces();
+        let found = trial().expect("a child can be made");
+        assert_eq!(namespaces(), before);
+        assert!(found.user.is_some(), "{found:?}");
+        assert!(found.realtime.is_some(), "{found:?}");
+        // A step is tried exactly if all before it succeeded.
+        let steps = [found.user, found.network, found.tun_node, found.tun];
+        for pair in steps.windows(2) {
+            assert_eq!(pair[1].is_some(), pair[0] == Some(Ok(())), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! An error for people: what failed, then what to do.
+
+use std::fmt;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// `what failed: value`.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+    /// Exit code of the process.
+    pub(crate) code: u8,
+}
+
+/// Exit code of an error.
+pub(crate) const ERROR: u8 = 2;
+/// Exit code after Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+            code: ERROR,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\n\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Errors of the crates below whose text ends in its own hint, if there is one.
+macro_rules! plain {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self { Self::new(error.to_string()) }
+        })*
+    };
+}
+plain!(
+    mptcplab_scenario::Error,
+    mptcplab_emulator::Error,
+    mptcplab_bpf::LoadError,
+    mptcplab_bpf::tracer::TracerError,
+    mptcplab_trace::parquet::TraceError
+);
+
+impl From<mptcplab_net::NetError> for Failure {
+    fn from(error: mptcplab_net::NetError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self {
+            hint,
+            ..Self::new(error.to_string())
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The plan in the kernel: namespaces, devices, addresses, routes, settings. All of it lives in this process's user
+//! namespace and goes with it.
+
+use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
+use mptcplab_emulator::{Clock, Emulator, LinkSetup, Options, Pair, Port, Setup};
+use mptcplab_link::rng::Rng;
+use mptcplab_net::mptcp::{Events, Limits, PathManager};
+use mptcplab_net::route::{Metrics as KernelMetrics, Route};
+use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, NetError};
+use mptcplab_scenario::Run;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+/// Packets that wait for the emulator; more than any burst, so that only links drop.
+const QUEUE_PKTS: u32 = 5_000;
+
+/// Settings of every namespace. Windows start from nothing that earlier connections learnt, and nothing but links
+/// drops.
+const SETTINGS: [(&str, &str); 8] = [
+    ("net.ipv4.ip_forward", "1"),
+    ("net.ipv4.conf.all.rp_filter", "0"),
+    ("net.ipv4.conf.default.rp_filter", "0"),
+    ("net.ipv4.tcp_no_metrics_save", "1"),
+    ("net.ipv4.tcp_ecn", "2"),
+    ("net.ipv4.conf.all.send_redirects", "0"),
+    ("net.ipv4.conf.default.send_redirects", "0"),
+    // Linux' own least and first size; what a buffer may grow to with its window is not to limit.
+    ("net.ipv4.tcp_wmem", "4096 16384 268435456"),
+];
+
+/// Settings that decide results and are the kernel's own, for the record.
+const RECORDED: [&str; 9] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_recovery",
+    "net.ipv4.tcp_early_retrans",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.mptcp.scheduler",
+    "net.mptcp.stale_loss_cnt",
+];
+
+/// Everything that a run has in the kernel but its sockets.
+#[derive(Debug)]
+pub(super) struct Network {
+    /// By node.
+    pub(super) namespaces: Vec<Namespace>,
+    /// By port of the plan; taken by the emulator.
+    ports: Vec<Option<OwnedFd>>,
+    /// Devices: (node, ifindex), by port of the plan.
+    devices: Vec<(usize, u32)>,
+    /// A path manager in user space accepts subflows only while somebody listens to it.
+    _events: Vec<Events>,
+}
+
+impl Network {
+    /// Makes everything.
+    pub(super) fn new(plan: &Plan) -> Result<Self, NetError> {
+        let namespaces: Vec<Namespace> = plan
+            .nodes
+            .iter()
+            .map(|node| Namespace::new(&node.name))
+            .collect::<Result<_, _>>()?;
+        let mut network = Self {
+            namespaces,
+            ports: Vec::new(),
+            devices: Vec::new(),
+            _events: Vec::new(),
+        };
+        for (node, namespace) in plan.nodes.iter().zip(network.namespaces.clone()) {
+            network.configure(node, &namespace)?;
+        }
+        for port in &plan.ports {
+            let tun = network.namespaces[port.node].tun(&port.name, DEVICE_MTU, QUEUE_PKTS)?;
+            network.devices.push((port.node, tun.ifindex));
+            network.ports.push(Some(tun.fd));
+        }
+        for route in &plan.routes {
+            let (_, ifindex) = network.devices[route.link];
+            let mut kernel = Route::host(route.to, ifindex);
+            kernel.metrics = metrics(&route.metrics);
+            network.namespaces[route.node].add_route(&kernel)?;
+        }
+        Ok(network)
+    }
+
+    fn configure(&mut self, node: &NodePlan, namespace: &Namespace) -> Result<(), NetError> {
+        for (key, value) in SETTINGS {
+            namespace.sysctl(key, value)?;
+        }
+        plain_default(namespace)?;
+        if let Some(buffer) = node.receive_buffer {
+            let least = buffer.default.min(4096);
+            namespace.sysctl(
+                "net.ipv4.tcp_rmem",
+                format!("{least} {} {}", buffer.default, buffer.max),
+            )?;
+        }
+        if let Some(shrinks) = node.slow_start_after_idle {
+            namespace.sysctl("net.ipv4.tcp_slow_start_after_idle", u8::from(shrinks))?;
+        }
+        if let Some(timeouts) = node.stale_after {
+            namespace.sysctl("net.mptcp.stale_loss_cnt", timeouts)?;
+        }
+        for &address in &node.addresses {
+            namespace.add_address(LOOPBACK_IFINDEX, address, 32)?;
+        }
+        if node.accepts_mptcp {
+            let paths = PathManager::new(namespace)?;
+            paths.set_limits(Limits {
+                subflows: 8,
+                add_addr_accepted: 0,
+            })?;
+        }
+        if node.opens_mptcp {
+            // The engine opens subflows itself, each on its path.
+            namespace.sysctl("net.mptcp.pm_type", 1)?;
+            persist_with_mptcp(namespace)?;
+            if node.accepts_mptcp {
+                self._events.push(PathManager::new(namespace)?.events()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the links.
+    pub(super) fn emulate(
+        &mut self,
+        run: &Run,
+        plan: &Plan,
+        clock: Clock,
+    ) -> Result<Emulator, mptcplab_emulator::Error> {
+        let ports = plan
+            .ports
+            .iter()
+            .zip(&mut self.ports)
+            .filter_map(|(port, fd)| {
+                let name = format!("{} in {}", port.name, plan.nodes[port.node].name);
+                Some(Port {
+                    name,
+                    fd: fd.take()?,
+                })
+            });
+        let links = run.links.iter().enumerate().map(|(index, link)| LinkSetup {
+            name: link.name.clone(),
+            from: index,
+            to: plan.exits[index],
+            config: link.config.clone(),
+            rng: Rng::new(run.seed, run.rep, "link", &link.name),
+        });
+        let pairs = run
+            .flows
+            .iter()
+            .zip(&plan.flows)
+            .flat_map(|(flow, planned)| {
+                crate::plan::paths(flow)
+                    .into_iter()
+                    .zip(&planned.subflows)
+                    .map(|(path, ends)| Pair {
+                        source: IpAddr::V4(ends.source),
+                        destination: IpAddr::V4(ends.destination),
+                        first_link: path[0],
+                        last_link: path[path.len() - 1],
+                    })
+            });
+        mptcplab_emulator::start(Setup {
+            clock,
+            ports: ports.collect(),
+            links: links.collect(),
+            pairs: pairs.collect(),
+            options: Options {
+                priority: u8::try_from(crate::priority::REAL_TIME).ok(),
+                ..Options::default()
+            },
+        })
+    }
+
+    /// Packets that a device dropped because the emulator did not read them in time: no loss of the model.
+    pub(super) fn device_drops(&self, plan: &Plan) -> Result<Vec<String>, NetError> {
+        let mut found = Vec::new();
+        for (port, &(node, ifindex)) in plan.ports.iter().zip(&self.devices) {
+            let stats = self.namespaces[node].link_stats(ifindex)?;
+            let lost = stats.tx_dropped + stats.tx_errors;
+            if lost > 0 {
+                let node = &plan.nodes[node].name;
+                found.push(format!(
+                    "device {} in {node}: {lost} packets never reached their link",
+                    port.name
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The settings that decide results, of the namespaces where connections begin and end.
+    pub(super) fn settings(&self, plan: &Plan) -> Vec<(String, String)> {
+        let Some(flow) = plan.flows.first() else {
+            return Vec::new();
+        };
+        let read = |&key: &&str| {
+            let node = if key == "net.ipv4.tcp_rmem" {
+                flow.to
+            } else {
+                flow.from
+            };
+            // What an older kernel does not have is not there.
+            Some((key.to_owned(), self.namespaces[node].read_sysctl(key).ok()?))
+        };
+        RECORDED.iter().filter_map(read).collect()
+    }
+}
+
+/// Sockets that nobody gave an algorithm run Reno, not what the host prefers: BBR, once it has run on a socket,
+/// leaves it paced. Reno is never refused, so that the kernel's leak of refused defaults is out of reach.
+fn plain_default(namespace: &Namespace) -> Result<(), NetError> {
+    let path = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let written = namespace.run(|| std::fs::write(path, "reno"))?;
+    written.map_err(|source| NetError::Kernel {
+        what: format!("write reno to {path} in {}", namespace.name()),
+        source,
+        message: None,
+        hint: None,
+    })
+}
+
+fn metrics(planned: &Metrics) -> KernelMetrics {
+    KernelMetrics {
+        mtu_bytes: planned.mtu,
+        mtu_is_locked: planned.mtu.is_some(),
+        initcwnd_pkts: planned.initial_cwnd,
+        quickack: planned.quick_ack,
+        ecn: planned.ecn,
+        ..KernelMetrics::default()
+    }
+}
+
+/// A lost SYN is congestion here, not a middlebox: newer kernels would give MPTCP up after two of them, for an hour.
+fn persist_with_mptcp(namespace: &Namespace) -> Result<(), NetError> {
+    for (key, value) in [
+        ("net.mptcp.syn_retrans_before_tcp_fallback", 100),
+        ("net.mptcp.blackhole_timeout", 0),
+    ] {
+        if namespace.read_sysctl(key).is_ok() {
+            namespace.sysctl(key, value)?;
+        }
+    }
+    Ok(())
+}

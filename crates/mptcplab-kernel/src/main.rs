@@ -1,0 +1,24 @@
+//! The kernel engine: real MPTCP sockets over emulated links, and the operators' commands.
+
+mod build;
+mod cc;
+mod cli;
+mod doctor;
+mod failure;
+mod lab;
+mod plan;
+mod priority;
+mod run;
+mod traffic;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::main() {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What a run needs from the kernel: namespaces, devices, addresses, routes, algorithms, ports. A pure function of
+//! the resolved scenario, so that director and lab each make it for themselves and agree.
+//!
+//! Every subflow has a source and a destination address of its own. A node then needs one host route per address and
+//! nothing else: towards the destination along the path, towards the source along the way back. Two subflows of one
+//! connection over the same links stay apart, and so do a path and a way back that differ.
+
+mod address;
+mod capacity;
+mod refuse;
+mod routes;
+
+pub(crate) use address::Endpoints;
+pub(crate) use refuse::{Refusal, refusals};
+pub(crate) use routes::{Metrics, Route};
+
+use mptcplab_scenario::{CcChoice, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Transport};
+use std::net::Ipv4Addr;
+
+/// The scheduler of every MPTCP connection: the kernel has no other.
+pub(crate) const SCHEDULER: SchedulerKind = SchedulerKind::Linger;
+
+/// First port of the servers; flow i listens on this plus i.
+const FIRST_PORT: u16 = 10_000;
+
+/// MTU of the devices: room for any segment; what a packet may have is a matter of its route.
+pub(crate) const DEVICE_MTU: u32 = 9_216;
+
+/// Everything but the algorithms' names in the kernel, which the director chooses.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    /// One namespace per node of the run.
+    pub(crate) nodes: Vec<NodePlan>,
+    /// TUN devices; the first as many as the run has links are their entries.
+    pub(crate) ports: Vec<PortPlan>,
+    /// Port into which each directed link delivers.
+    pub(crate) exits: Vec<usize>,
+    pub(crate) flows: Vec<FlowPlan>,
+    pub(crate) routes: Vec<Route>,
+    /// Distinct algorithms; flows refer to them by index.
+    pub(crate) algorithms: Vec<AlgorithmPlan>,
+}
+
+/// A namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NodePlan {
+    pub(crate) name: String,
+    /// Addresses of the subflows that begin or end here.
+    pub(crate) addresses: Vec<Ipv4Addr>,
+    /// Whether MPTCP connections are opened from here, whose subflows the engine makes itself.
+    pub(crate) opens_mptcp: bool,
+    /// Whether MPTCP connections are accepted here.
+    pub(crate) accepts_mptcp: bool,
+    /// `tcp_rmem` (default and maximum) where connections end.
+    pub(crate) receive_buffer: Option<Buffer>,
+    /// Where connections begin: whether their windows shrink while idle.
+    pub(crate) slow_start_after_idle: Option<bool>,
+    /// Where MPTCP connections begin: timeouts after which a subflow is stale, if a flow says so.
+    pub(crate) stale_after: Option<u32>,
+}
+
+/// Default and maximum of `tcp_rmem` in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffer {
+    pub(crate) default: u64,
+    pub(crate) max: u64,
+}
+
+/// A TUN device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PortPlan {
+    /// Name of the device.
+    pub(crate) name: String,
+    /// Index of the node.
+    pub(crate) node: usize,
+}
+
+/// A flow as the traffic needs it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FlowPlan {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) port: u16,
+    /// Addresses of each subflow; one pair for UDP.
+    pub(crate) subflows: Vec<Endpoints>,
+    /// Index into [`Plan::algorithms`]; none for UDP.
+    pub(crate) algorithm: Option<usize>,
+    /// Sum of the bottleneck rates of the paths, in bit/s.
+    pub(crate) rate_bps: u64,
+    /// Layer-2 bytes of a packet on the first link.
+    pub(crate) overhead_bytes: u32,
+}
+
+/// An algorithm with everything that makes it another one for the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AlgorithmPlan {
+    pub(crate) choice: CcChoice,
+    /// Count one packet per ACK in congestion avoidance.
+    pub(crate) growth_per_ack: bool,
+    /// Pace at Linux' default gains.
+    pub(crate) pacing: bool,
+    /// How many connections use it.
+    pub(crate) connections: u32,
+}
+
+impl Plan {
+    /// The plan of a run of which [`refusals`] found nothing to refuse.
+    pub(crate) fn new(run: &Run) -> Self {
+        let subflows = address::assign(run);
+        let (ports, exits) = ports(run);
+        let mut algorithms = Vec::new();
+        let flows: Vec<FlowPlan> = run
+            .flows
+            .iter()
+            .zip(subflows)
+            .enumerate()
+            .map(|(index, (flow, subflows))| {
+                let (from, to) = ends(run, flow);
+                FlowPlan {
+                    from,
+                    to,
+                    // There are fewer flows than ports: refusals bounds them.
+                    port: FIRST_PORT + u16::try_from(index).unwrap_or(0),
+                    subflows,
+                    algorithm: tcp(flow).map(|tcp| algorithm(&mut algorithms, run, tcp)),
+                    overhead_bytes: run.links[paths(flow)[0][0]].config.overhead_bytes,
+                    rate_bps: paths(flow)
+                        .iter()
+                        .map(|path| bottleneck_bps(run, path))
+                        .sum(),
+                }
+            })
+            .collect();
+        Self {
+            nodes: nodes(run, &flows),
+            ports,
+            exits,
+            routes: routes::routes(run, &flows),
+            flows,
+            algorithms,
+        }
+    }
+}
+
+/// TCP or MPTCP part of a flow.
+pub(crate) fn tcp(flow: &Flow) -> Option<&TcpFlow> {
+    match &flow.transport {
+        Transport::Tcp(tcp) => Some(tcp),
+        Transport::Sctp(_) | Transport::Udp(_) => None,
+    }
+}
+
+/// Forward paths of a flow.
+pub(crate) fn paths(flow: &Flow) -> Vec<&[usize]> {
+    match &flow.transport {
+        Transport::Tcp(_) | Transport::Sctp(_) => {
+            flow.subflows().iter().map(|s| s.path.as_slice()).collect()
+        }
+        Transport::Udp(udp) => vec![&udp.path],
+    }
+}
+
+/// Nodes where a flow begins and ends. The scenario crate leaves no path empty.
+fn ends(run: &Run, flow: &Flow) -> (usize, usize) {
+    let path = paths(flow)[0];
+    (run.links[path[0]].from, run.links[path[path.len() - 1]].to)
+}
+
+/// Largest rate that a path ever has, in bit/s: of each link the largest of its schedule or the mean of its trace.
+fn bottleneck_bps(run: &Run, path: &[usize]) -> u64 {
+    path.iter()
+        .map(|&link| capacity::peak_bps(&run.links[link].config))
+        .min()
+        .unwrap_or(0)
+}
+
+/// An entry for every directed link, and an exit: the entry of a link from the far node, or a device of its own.
+fn ports(run: &Run) -> (Vec<PortPlan>, Vec<usize>) {
+    let mut ports: Vec<PortPlan> = run
+        .links
+        .iter()
+        .enumerate()
+        .map(|(index, link)| PortPlan {
+            name: format!("link{index}"),
+            node: link.from,
+        })
+        .collect();
+    let exits = run
+        .links
+        .iter()
+        .map(|link| {
+            let way_back =
+                |other: &mptcplab_scenario::Link| other.from == link.to && other.to == link.from;
+            let same_pair = run.links.iter().position(|other| {
+                way_back(other)
+                    && (other.name == format!("{}~", link.name)
+                        || link.name == format!("{}~", other.name))
+            });
+            let any = || ports.iter().position(|port| port.node == link.to);
+            same_pair.or_else(any).unwrap_or_else(|| {
+                ports.push(PortPlan {
+                    name: format!("exit{}", link.to),
+                    node: link.to,
+                });
+                ports.len() - 1
+            })
+        })
+        .collect();
+    (ports, exits)
+}
+
+fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow) -> usize {
+    let coupled = mptcplab_cc::find(&tcp.cc.name).is_some_and(mptcplab_cc::Algorithm::coupled);
+    let wanted = AlgorithmPlan {
+        choice: tcp.cc.clone(),
+        growth_per_ack: run.profile.growth_per_ack(coupled),
+        pacing: tcp.options.pacing,
+        connections: 0,
+    };
+    let index = all.iter().position(|one| {
+        AlgorithmPlan {
+            connections: 0,
+            ..one.clone()
+        } == wanted
+    });
+    let index = index.unwrap_or_else(|| {
+        all.push(wanted);
+        all.len() - 1
+    });
+    all[index].connections += 1;
+    index
+}
+
+fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
+    let mut nodes: Vec<NodePlan> = run
+        .nodes
+        .iter()
+        .map(|name| NodePlan {
+            name: name.clone(),
+            addresses: Vec::new(),
+            opens_mptcp: false,
+            accepts_mptcp: false,
+            receive_buffer: None,
+            slow_start_after_idle: None,
+            stale_after: None,
+        })
+        .collect();
+    for (flow, plan) in run.flows.iter().zip(flows) {
+        nodes[plan.from]
+            .addresses
+            .extend(plan.subflows.iter().map(|s| s.source));
+        nodes[plan.to]
+            .addresses
+            .extend(plan.subflows.iter().map(|s| s.destination));
+        if let Some(tcp) = tcp(flow) {
+            nodes[plan.from].opens_mptcp |= tcp.mptcp;
+            nodes[plan.to].accepts_mptcp |= tcp.mptcp;
+            nodes[plan.from].slow_start_after_idle = Some(tcp.options.slow_start_after_idle);
+            if tcp.mptcp {
+                nodes[plan.from].stale_after = tcp.options.stale_after;
+            }
+            nodes[plan.to].receive_buffer = Some(receive_buffer(tcp.rcv_buffer));
+        }
+    }
+    nodes
+}
+
+/// How far a window may grow that is not to limit: half of it becomes window, 2^30 bytes is the most that TCP can announce.
+/// It starts as any other: as long as a window opens, Linux acknowledges every segment at once (`tcp_grow_window`), which
+/// from a buffer of this size takes 58,000 segments.
+const UNLIMITED_BYTES: u64 = 1 << 28;
+/// Linux' default of `tcp_rmem[1]`, from which an automatic buffer starts.
+const AUTO_START_BYTES: u64 = 131_072;
+/// Memory that the kernel counts for a byte of payload, in sixteenths: full segments of 1448 bytes come from a TUN in
+/// buffers of 2304 bytes, and the kernel announces the part of the buffer that can hold payload.
+const MEMORY_PER_PAYLOAD_16TH: u64 = 26;
+
+/// The buffer that makes the scenario's window.
+fn receive_buffer(buffer: RcvBuffer) -> Buffer {
+    match buffer {
+        RcvBuffer::Unlimited => Buffer {
+            default: AUTO_START_BYTES,
+            max: UNLIMITED_BYTES,
+        },
+        RcvBuffer::Fixed(bytes) => {
+            let memory = bytes.saturating_mul(MEMORY_PER_PAYLOAD_16TH) / 16;
+            Buffer {
+                default: memory,
+                max: memory,
+            }
+        }
+        RcvBuffer::Auto { max_bytes } => Buffer {
+            default: AUTO_START_BYTES.min(max_bytes),
+            max: max_bytes,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! What a scenario may ask that this engine cannot honour. Nothing is ignored in silence: each refusal names the
+//! key, the value and the reason.
+
+use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
+use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
+use mptcplab_scenario::{
+    CMT_SCTP, Flow, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic,
+    Transport,
+};
+use std::collections::BTreeMap;
+
+/// One thing that cannot be honoured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// Where it may be written in the scenario, the most particular key first.
+    pub(crate) keys: Vec<String>,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+/// One namespace each, and one thread serves all their devices.
+const MAX_NODES: usize = 64;
+/// Directed links; each is a device.
+const MAX_LINKS: usize = 128;
+/// Two threads each.
+const MAX_FLOWS: usize = 256;
+/// Share of a processor that the emulator may need; the rest is for bursts and for the links' timing.
+const MAX_LOAD: f64 = 0.75;
+/// A sample asks the kernel about every subflow.
+const MIN_SAMPLE_NS: u64 = 1_000_000;
+/// A route's MTU is that of its device at most.
+const MAX_MSS_BYTES: u32 = super::DEVICE_MTU - TCP_HEADER_BYTES - DSS_BYTES;
+/// Receive buffers are signed 32-bit numbers in the kernel.
+const MAX_BUFFER_BYTES: u64 = 1 << 30;
+
+/// Everything that this engine cannot do of a run.
+pub(crate) fn refusals(run: &Run) -> Vec<Refusal> {
+    let mut found = Vec::new();
+    size(run, &mut found);
+    for flow in &run.flows {
+        match &flow.transport {
+            Transport::Tcp(tcp) => options(run, flow, tcp, &mut found),
+            Transport::Sctp(_) => found.push(refusal(
+                keys(flow, "transport"),
+                format!(
+                    "\"{CMT_SCTP}\": Linux' SCTP does not send over several paths at once (no CMT)"
+                ),
+                SIMULATE,
+            )),
+            Transport::Udp(_) => {}
+        }
+    }
+    shared_settings(run, &mut found);
+    found
+}
+
+fn refusal(keys: Vec<String>, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
+    Refusal {
+        keys,
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+/// Where a setting of a flow may be written.
+fn keys(flow: &Flow, key: &str) -> Vec<String> {
+    let mut names = vec![flow.name.as_str()];
+    // A flow with a count is written once, without its number.
+    if let Some((stem, number)) = flow.name.rsplit_once('-') {
+        if number.bytes().all(|b| b.is_ascii_digit()) {
+            names.push(stem);
+        }
+    }
+    let mut keys: Vec<String> = names
+        .iter()
+        .map(|name| format!("flows.{name}.{key}"))
+        .collect();
+    keys.push(format!("tcp.{key}"));
+    keys.push(key.to_owned());
+    keys.extend(names.iter().map(|name| format!("flows.{name}")));
+    keys
+}
+
+const SIMULATE: &str = "the simulator runs it: leave --engine kernel out";
+
+fn size(run: &Run, found: &mut Vec<Refusal>) {
+    let mut bound = |key: &str, count: usize, max: usize, what: &str| {
+        if count > max {
+            let message = format!("{count} {what}; the kernel engine has room for {max}");
+            found.push(refusal(vec![key.into()], message, SIMULATE));
+        }
+    };
+    bound("nodes", run.nodes.len(), MAX_NODES, "nodes");
+    bound(
+        "links",
+        run.links.len(),
+        MAX_LINKS,
+        "directed links (a link and its way back are two)",
+    );
+    bound("flows", run.flows.len(), MAX_FLOWS, "flows");
+    let subflows = run.flows.iter().map(|flow| paths(flow).len()).sum();
+    bound("flows", subflows, address::MAX_ADDRESSES, "subflows");
+    if let Some(sample_ns) = run.sample_ns.filter(|ns| *ns < MIN_SAMPLE_NS) {
+        let message = format!(
+            "{} us is too short an interval: a sample asks the kernel about every subflow",
+            sample_ns / 1000
+        );
+        found.push(refusal(
+            vec!["sample".into()],
+            message,
+            "at least \"1 ms\"; per_ack = true records every ACK",
+        ));
+    }
+    let load = capacity::emulator_load(run);
+    if load > MAX_LOAD {
+        let message = format!(
+            "the flows could keep the links so busy that moving their packets takes {:.0} % of a processor; \
+             at most {:.0} % leave the links on time",
+            load * 100.0,
+            MAX_LOAD * 100.0
+        );
+        let hint = "lower the rates (about 600 Mbit/s over one link in all), shorten the paths, or simulate it";
+        found.push(refusal(vec!["links".into()], message, hint));
+    }
+}
+
+fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
+    let mut no = |key: &str, message: String, hint: &str| {
+        found.push(refusal(keys(flow, key), message, hint))
+    };
+    let options = &tcp.options;
+    if matches!(tcp.traffic, Traffic::Transfers(_) | Traffic::Video(_)) {
+        let message = "the kernel engine makes no transfers at random times and no video yet";
+        no("traffic", message.into(), SIMULATE);
+    }
+    if let Some(scheduler) = tcp
+        .scheduler
+        .filter(|s| tcp.mptcp && s.kind() != SchedulerKind::Linger)
+    {
+        let message = format!(
+            "\"{scheduler}\": the kernel has one packet scheduler only, the one that is called \"linger\" here, and takes no other from eBPF",
+        );
+        no(
+            "scheduler",
+            message,
+            "leave scheduler out, or write --set scheduler=linger",
+        );
+    }
+    if let Some(packets) = options.initial_ssthresh_pkts {
+        let message = format!(
+            "{packets} packets: the kernel takes a first ssthresh only from earlier connections"
+        );
+        no("initial_ssthresh", message, "leave it out (infinite)");
+    }
+    if let Some(packets) = options.cwnd_clamp_pkts {
+        let message = format!(
+            "{packets} packets: the kernel takes a bound of the window only from earlier connections"
+        );
+        no(
+            "cwnd_clamp",
+            message,
+            "leave it out; rcv_buffer bounds what is in flight",
+        );
+    }
+    if options.recovery != LossRecovery::Sack {
+        let message = format!(
+            "\"{}\": the kernel recovers with SACK and RACK; it has no textbook recovery",
+            options.recovery.name()
+        );
+        no("recovery", message, SIMULATE);
+    }
+    if tcp.mptcp && !options.reinject {
+        no(
+            "reinject",
+            "false: the kernel's MPTCP always reinjects".into(),
+            "leave it out",
+        );
+    }
+    if options.send_jitter_ns > 0 {
+        let message = format!(
+            "{} us: a kernel has jitter of its own",
+            options.send_jitter_ns / 1000
+        );
+        no(
+            "send_jitter",
+            message,
+            "write --set 'tcp.send_jitter=0 s' (or set it in the flow), or simulate it",
+        );
+    }
+    if tcp.mss_bytes > MAX_MSS_BYTES {
+        no(
+            "mss",
+            format!("{} bytes do not fit a device", tcp.mss_bytes),
+            &format!("at most {MAX_MSS_BYTES} bytes"),
+        );
+    }
+    let Buffer { max, .. } = receive_buffer(tcp.rcv_buffer);
+    if max > MAX_BUFFER_BYTES {
+        let message = format!("{max} bytes of memory are beyond what the kernel can count");
+        no("rcv_buffer", message, "at most 600 MB, or \"unlimited\"");
+    }
+    if options.pacing && tcp.mptcp && tcp.cc.kernel_name().is_some() {
+        let message = format!("true: nothing can make MPTCP pace under {}", tcp.cc.name);
+        no(
+            "pacing",
+            message,
+            "use an algorithm of `mptcplab algorithms`",
+        );
+    }
+    if run.profile == Profile::LinuxPre4 && tcp.cc.kernel_name().is_some() {
+        let message = format!(
+            "linux-pre4: {} is the running kernel's, which counts acknowledged segments",
+            tcp.cc.name
+        );
+        no(
+            "profile",
+            message,
+            "use an algorithm of `mptcplab algorithms`, or another profile",
+        );
+    }
+}
+
+/// Settings that a namespace has once, so that all connections at a node share them.
+fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
+    let mut buffers: BTreeMap<usize, (&str, RcvBuffer)> = BTreeMap::new();
+    let mut idles: BTreeMap<usize, (&str, bool)> = BTreeMap::new();
+    let mut stales: BTreeMap<usize, (&str, Option<u32>)> = BTreeMap::new();
+    for flow in &run.flows {
+        let Some(tcp) = tcp(flow) else { continue };
+        let (from, to) = super::ends(run, flow);
+        let (other, buffer) = *buffers.entry(to).or_insert((&flow.name, tcp.rcv_buffer));
+        if buffer != tcp.rcv_buffer {
+            let message = format!(
+                "flows {other} and {} end at node \"{}\" with unlike receive buffers; a kernel has one per host",
+                flow.name, run.nodes[to]
+            );
+            found.push(refusal(
+                keys(flow, "rcv_buffer"),
+                message,
+                "give both the same, or let them end at unlike nodes",
+            ));
+        }
+        let idle = tcp.options.slow_start_after_idle;
+        let (other, before) = *idles.entry(from).or_insert((&flow.name, idle));
+        if before != idle {
+            let message = format!(
+                "flows {other} and {} begin at node \"{}\" with unlike values; a kernel has one setting per host",
+                flow.name, run.nodes[from]
+            );
+            let hint = "give both the same, or let them begin at unlike nodes";
+            found.push(refusal(keys(flow, "slow_start_after_idle"), message, hint));
+        }
+        if !tcp.mptcp {
+            continue;
+        }
+        let stale = tcp.options.stale_after;
+        let (other, before) = *stales.entry(from).or_insert((&flow.name, stale));
+        if before != stale {
+            let message = format!(
+                "flows {other} and {} begin at node \"{}\" with unlike values; a kernel has one setting per host",
+                flow.name, run.nodes[from]
+            );
+            let hint = "give both the same, or let them begin at unlike nodes";
+            found.push(refusal(keys(flow, "stale_after"), message, hint));
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The run's algorithms in the kernel, under names of its own.
+
+use crate::failure::Failure;
+use crate::plan::{AlgorithmPlan, Refusal};
+use mptcplab_bpf::{LoadError, Loaded, Options};
+use mptcplab_scenario::Run;
+use std::collections::BTreeSet;
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+/// How the names of a run's algorithms begin.
+const PREFIX: &str = "mpl_";
+/// Names that are tried before giving up; other runs on this machine may have taken some.
+const TRIES: u32 = 64;
+
+/// What the flows of a run set as TCP_CONGESTION; the algorithms go when this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Algorithms {
+    /// By the plan's index.
+    pub(super) names: Vec<String>,
+    loaded: Vec<Loaded>,
+}
+
+impl Algorithms {
+    pub(super) fn load(plans: &[AlgorithmPlan]) -> Result<Self, Failure> {
+        let mut all = Self::default();
+        for (index, plan) in plans.iter().enumerate() {
+            if let Some(name) = plan.choice.kernel_name() {
+                all.names.push(name.to_owned());
+                continue;
+            }
+            let loaded = load(plan, index)?;
+            all.names.push(loaded.kernel_name().to_owned());
+            all.loaded.push(loaded);
+        }
+        Ok(all)
+    }
+
+    /// Scenario's name of a kernel-visible one.
+    pub(super) fn scenario_name(&self, plans: &[AlgorithmPlan], kernel: &str) -> String {
+        let index = self.names.iter().position(|name| name == kernel);
+        index.map_or_else(
+            || kernel.to_owned(),
+            |index| plans[index].choice.name.clone(),
+        )
+    }
+
+    /// Connections that found no room and ran uncoupled.
+    pub(super) fn unplaced(&self) -> u64 {
+        self.loaded.iter().map(Loaded::unplaced).sum()
+    }
+
+    /// Times that an algorithm wanted a subflow to become a backup, and it stayed what it was.
+    pub(super) fn backups_wanted(&self) -> u64 {
+        self.loaded.iter().map(Loaded::backups_wanted).sum()
+    }
+}
+
+fn load(plan: &AlgorithmPlan, index: usize) -> Result<Loaded, Failure> {
+    let Some(algorithm) = mptcplab_cc::find(&plan.choice.name) else {
+        return Err(Failure::new(format!(
+            "no algorithm named {:?}",
+            plan.choice.name
+        )));
+    };
+    let mut refused = None;
+    for attempt in 0..TRIES {
+        let options = Options {
+            kernel_name: name(std::process::id(), index, attempt),
+            params: plan.choice.params.clone(),
+            growth_per_ack: plan.growth_per_ack,
+            // Both ends of a connection may run it.
+            connections: 2 * plan.connections,
+            pacing: plan.pacing,
+            record: false,
+        };
+        match mptcplab_bpf::load(algorithm, &options) {
+            Err(error @ LoadError::NameTaken { .. }) => refused = Some(error),
+            other => return Ok(other?),
+        }
+    }
+    Err(refused.map_or_else(|| Failure::new("no name is free"), Failure::from))
+}
+
+/// Unique on this machine as far as can be: names of congestion controls are global, and at most 15 bytes.
+fn name(process: u32, index: usize, attempt: u32) -> String {
+    let hash = (process.wrapping_mul(40_503)).wrapping_add(attempt.wrapping_mul(7_919)) & 0xffff;
+    format!("{PREFIX}{hash:04x}_{index}")
+}
+
+/// Algorithms of the kernel's own that this kernel does not have.
+pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
+    let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for flow in runs.iter().flat_map(|run| &run.flows) {
+        if let Some(name) = crate::plan::tcp(flow).and_then(|tcp| tcp.cc.kernel_name()) {
+            wanted.insert((&flow.name, name));
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let available = std::fs::read_to_string(AVAILABLE)
+        .map_err(|error| Failure::new(format!("cannot read {AVAILABLE}: {error}")))?;
+    // Those of other runs come and go.
+    let known: Vec<&str> = available
+        .split_whitespace()
+        .filter(|name| !name.starts_with(PREFIX))
+        .collect();
+    let missing = wanted.into_iter().filter(|(_, name)| !known.contains(name));
+    Ok(missing
+        .map(|(flow, name)| Refusal {
+            keys: vec![format!("flows.{flow}.cc"), "cc".into()],
+            message: format!("\"kernel:{name}\": this kernel has no such algorithm"),
+            hint: format!(
+                "it has: {}; load its module (modprobe tcp_{name}) if there is one",
+                known.join(", ")
+            ),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_and_differ() {
+        let names: BTreeSet<String> = (0..TRIES)
+            .flat_map(|attempt| (0..20).map(move |index| name(4_194_304, index, attempt)))
+            .collect();
+        assert_eq!(names.len(), 20 * TRIES as usize);
+        assert!(
+            names
+                .iter()
+                .all(|name| name.len() <= 15 && name.starts_with("mpl_"))
+        );
+        assert_ne!(name(1_000, 0, 0), name(1_001, 0, 0));
+    }
+}

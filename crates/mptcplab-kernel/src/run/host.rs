@@ -1,0 +1,140 @@
+//! The machine that a run depended on, for the record: what it is, how busy it was, how late things came.
+
+use super::algorithms::Algorithms;
+use super::rows::Rows;
+use crate::failure::Failure;
+use crate::lab::wire::{Account, Traffic};
+use crate::plan::Plan;
+use mptcplab_bpf::tracer::Tracer;
+use mptcplab_emulator::Report;
+use nix::sys::utsname::uname;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What is known of the machine and of the tracer.
+#[derive(Debug, Default)]
+pub(super) struct Host {
+    load_before: String,
+    load_after: String,
+    records: u64,
+    lost: u64,
+    untracked: u64,
+    missed: u64,
+    local_events: u64,
+    /// Why there is no account of the lab.
+    pub(super) broken: Option<String>,
+}
+
+impl Host {
+    pub(super) fn begin() -> Self {
+        Self {
+            load_before: load_average(),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.load_after = load_average();
+    }
+
+    pub(super) fn tracer(&mut self, tracer: &Tracer, rows: &Rows) -> Result<(), Failure> {
+        self.records = rows.records;
+        self.local_events = rows.local_events;
+        self.lost = tracer.lost()?;
+        self.untracked = tracer.untracked()?;
+        self.missed = tracer.missed()?;
+        Ok(())
+    }
+
+    /// Sockets whose counters nobody kept.
+    pub(super) fn untracked(&self) -> Option<String> {
+        (self.untracked > 0).then(|| {
+            format!(
+                "the tracer had no room for some sockets ({} looks)",
+                self.untracked
+            )
+        })
+    }
+
+    pub(super) fn to_json(
+        &self,
+        plan: &Plan,
+        algorithms: &Algorithms,
+        account: Option<&Account>,
+        traffic: Traffic,
+    ) -> Value {
+        let system = uname().ok();
+        let text = |get: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
+            system
+                .as_ref()
+                .map(|system| get(system).to_string_lossy().into_owned())
+        };
+        let names = plan
+            .algorithms
+            .iter()
+            .zip(&algorithms.names)
+            .map(|(plan, kernel)| {
+                json!({
+                    "cc": plan.choice.name,
+                    "kernel_name": kernel,
+                    "growth_per_ack": plan.growth_per_ack,
+                    "pacing": plan.pacing,
+                })
+            });
+        json!({
+            "kernel": text(|s| s.release()),
+            "kernel_version": text(|s| s.version()),
+            "machine": text(|s| s.machine()),
+            "processors": std::thread::available_parallelism().map(usize::from).ok(),
+            "load_average": { "before": self.load_before, "after": self.load_after },
+            "traffic": match traffic { Traffic::Own => "own", Traffic::Iperf3 => "iperf3" },
+            "algorithms": names.collect::<Vec<_>>(),
+            "trace": {
+                "records": self.records,
+                "lost": self.lost,
+                "untracked": self.untracked,
+                "missed": self.missed,
+                "local_events": self.local_events,
+            },
+            "samples": account.map(|account| json!({
+                "late_max_ns": account.sample_late_ns,
+                "edge_late_max_ns": account.edge_late_ns,
+                "skipped": account.samples_skipped,
+                "udp_late_max_ns": account.udp_late_ns,
+                "ended_ns": account.ended_ns,
+            })),
+            "sysctls": account.map(|account| account.sysctls.iter().cloned().collect::<BTreeMap<_, _>>()),
+            "emulator": account.and_then(|account| account.emulator.as_ref()).map(emulator),
+        })
+    }
+}
+
+fn emulator(report: &Report) -> Value {
+    let links = report.links.iter().map(|link| {
+        let late = &link.lateness;
+        json!({
+            "link": link.name,
+            "released_pkts": link.released_pkts,
+            "late_p50_ns": late.p50_ns,
+            "late_p99_ns": late.p99_ns,
+            "late_max_ns": late.max_ns,
+        })
+    });
+    json!({
+        "scheduling": report.scheduling.to_string(),
+        "spin_ns": report.spin_ns,
+        "cpu_ns": report.cpu_ns,
+        "wakeup_p99_ns": report.wakeups.p99_ns,
+        "worst_busy_ns": report.worst_busy_ns,
+        "links": links.collect::<Vec<_>>(),
+    })
+}
+
+/// The first three numbers of /proc/loadavg.
+fn load_average() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace()
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,315 @@
+//! Rows of the trace from the two that know: the lab's samples, and the tracer's records and counters.
+//!
+//! Per-ACK rows show a subflow just before the ACK was processed, as the tracepoint does. What its receiver saw
+//! (`rx_*`) is that of the last regular sample there.
+
+use crate::lab::wire::{FlowSample, Happening, LinkSample, Sample, SubflowSample};
+use crate::plan::Plan;
+use mptcplab_bpf::tracer::{Event, Sample as Record, SampleKind, SocketKey, Tracer, TracerError};
+use mptcplab_trace::{EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, SubflowRow, Tables};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// Makes the rows of one run.
+pub(super) struct Rows {
+    pub(super) tables: Tables,
+    zero_ns: u64,
+    per_ack: bool,
+    /// (source, destination) to (flow, subflow).
+    subflows: BTreeMap<(Ipv4Addr, Ipv4Addr), (u32, u32)>,
+    /// By flow: where it begins, and its port.
+    senders: Vec<(u64, u16)>,
+    /// Addresses by flow and subflow.
+    ends: Vec<Vec<(Ipv4Addr, Ipv4Addr)>>,
+    /// What the receivers saw last.
+    last: BTreeMap<(u32, u32), SubflowSample>,
+    /// Records and events that are newer than the last sample.
+    waiting: Vec<SubflowRow>,
+    events: Vec<EventRow>,
+    /// Records that the tracer gave.
+    pub(super) records: u64,
+    /// Reductions because a queue of this machine was full, which no trace column has.
+    pub(super) local_events: u64,
+}
+
+impl Rows {
+    /// `cookies` are the namespaces' by node.
+    pub(super) fn new(plan: &Plan, cookies: &[u64], zero_ns: u64, per_ack: bool) -> Self {
+        let pair = |ends: &crate::plan::Endpoints| (ends.source, ends.destination);
+        let ends: Vec<Vec<_>> = plan
+            .flows
+            .iter()
+            .map(|flow| flow.subflows.iter().map(pair).collect())
+            .collect();
+        let named = ends.iter().enumerate().flat_map(|(flow, pairs)| {
+            pairs
+                .iter()
+                .enumerate()
+                .map(move |(subflow, &pair)| (pair, (flow as u32, subflow as u32)))
+        });
+        Self {
+            tables: Tables::default(),
+            zero_ns,
+            per_ack,
+            subflows: named.collect(),
+            senders: plan
+                .flows
+                .iter()
+                .map(|flow| (cookies[flow.from], flow.port))
+                .collect(),
+            ends,
+            last: BTreeMap::new(),
+            waiting: Vec::new(),
+            events: Vec::new(),
+            records: 0,
+            local_events: 0,
+        }
+    }
+
+    /// A record of the tracer.
+    pub(super) fn record(&mut self, record: &Record) {
+        self.records += 1;
+        let key = record.key();
+        // Receivers have the two addresses the other way round.
+        let Some(&(flow, subflow)) = self.subflows.get(&(*key.local.ip(), *key.remote.ip())) else {
+            return;
+        };
+        // iperf3 has a connection of its own between the same addresses.
+        let known = self.last.get(&(flow, subflow)).map_or(0, |last| last.port);
+        if known != 0 && known != key.local.port() {
+            return;
+        }
+        let t_ns = record.t_ns.saturating_sub(self.zero_ns);
+        for (event, value) in record.events() {
+            let Some(kind) = kind(event) else {
+                self.local_events += u64::from(event == Event::LocalEvent);
+                continue;
+            };
+            let (flow, subflow) = (flow as i32, subflow as i32);
+            self.events.push(EventRow {
+                t_ns,
+                kind: kind as u8,
+                flow,
+                subflow,
+                link: -1,
+                value,
+            });
+        }
+        if self.per_ack && record.kind() == SampleKind::Ack {
+            let row = per_ack(
+                (t_ns, flow, subflow),
+                record,
+                self.last.get(&(flow, subflow)),
+            );
+            self.waiting.push(row);
+        }
+    }
+
+    /// Something that the lab saw.
+    pub(super) fn event(&mut self, event: &Happening) {
+        let Happening {
+            t_ns,
+            kind,
+            flow,
+            subflow,
+            link,
+            value,
+        } = *event;
+        self.events.push(EventRow {
+            t_ns,
+            kind,
+            flow,
+            subflow,
+            link,
+            value,
+        });
+    }
+
+    /// A sample of the lab, completed by the tracer's counters as they are now. The ring has been read.
+    pub(super) fn sample(&mut self, sample: Sample, tracer: &Tracer) -> Result<(), TracerError> {
+        self.flush(sample.t_ns);
+        let t_ns = sample.t_ns;
+        for (flow, row) in (0..).zip(&sample.flows) {
+            self.tables.flow.push(flow_row((t_ns, flow), row));
+        }
+        for subflow in sample.subflows {
+            let known = match self.socket(&subflow) {
+                Some(key) => tracer.latest(&key)?,
+                None => None,
+            };
+            self.tables
+                .subflow
+                .push(subflow_row(t_ns, &subflow, known.as_ref()));
+            self.last.insert((subflow.flow, subflow.subflow), subflow);
+        }
+        for (link, row) in (0..).zip(&sample.links) {
+            self.tables.link.push(link_row((t_ns, link), row));
+        }
+        Ok(())
+    }
+
+    /// Rows and events up to a time, in its order.
+    pub(super) fn flush(&mut self, until_ns: u64) {
+        self.waiting.sort_by_key(|row| row.t_ns);
+        let newer = self.waiting.partition_point(|row| row.t_ns <= until_ns);
+        self.waiting
+            .drain(..newer)
+            .for_each(|row| self.tables.subflow.push(row));
+        self.events.sort_by_key(|row| row.t_ns);
+        let newer = self.events.partition_point(|row| row.t_ns <= until_ns);
+        self.events
+            .drain(..newer)
+            .for_each(|row| self.tables.event.push(row));
+    }
+
+    fn socket(&self, subflow: &SubflowSample) -> Option<SocketKey> {
+        let (cookie, port) = *self.senders.get(subflow.flow as usize)?;
+        let (source, destination) = *self
+            .ends
+            .get(subflow.flow as usize)?
+            .get(subflow.subflow as usize)?;
+        (subflow.port != 0).then(|| SocketKey {
+            cookie,
+            local: SocketAddrV4::new(source, subflow.port),
+            remote: SocketAddrV4::new(destination, port),
+        })
+    }
+}
+
+/// The trace's kind of an event; none for those that it does not have.
+fn kind(event: Event) -> Option<EventKind> {
+    match event {
+        Event::Established => Some(EventKind::SubflowAdded),
+        Event::LossEvent => Some(EventKind::LossEvent),
+        Event::RecoveryEnded => Some(EventKind::RecoveryEnded),
+        Event::Rto => Some(EventKind::RtoFired),
+        Event::EcnEvent => Some(EventKind::EcnEvent),
+        Event::Undo => Some(EventKind::Undo),
+        Event::TlpSent => Some(EventKind::TlpSent),
+        // The thread that removes a subflow says so.
+        Event::Closed | Event::LocalEvent => None,
+    }
+}
+
+fn flow_row((t_ns, flow): (u64, u32), sample: &FlowSample) -> FlowRow {
+    let known = |value: Option<u64>| value.unwrap_or(NOT_MEASURED);
+    FlowRow {
+        t_ns,
+        flow,
+        delivered_bytes: sample.delivered_bytes,
+        sent_bytes: sample.sent_bytes,
+        ooo_bytes: known(sample.ooo_bytes),
+        rcv_window_bytes: known(sample.rcv_window_bytes),
+        reinjected_pkts: known(sample.reinjected_pkts),
+        duplicate_pkts: known(sample.duplicate_pkts),
+        blocked_ns: known(sample.blocked_ns),
+        // The kernel counts what overtook for a whole host, and times nothing.
+        ooo_pkts: NOT_MEASURED,
+        ooo_delay_sum_ns: NOT_MEASURED,
+        ooo_delay_max_ns: NOT_MEASURED,
+        reorder_depth_sum_pkts: NOT_MEASURED,
+        reorder_depth_max_pkts: NOT_MEASURED,
+    }
+}
+
+/// Before the handshake is over the tracer knows nothing, and there is nothing to know.
+fn subflow_row(t_ns: u64, s: &SubflowSample, known: Option<&Record>) -> SubflowRow {
+    let counters = known.map(|record| record.counters).unwrap_or_default();
+    let from_tracer = |get: fn(&Record) -> u32| known.map_or(0, get);
+    // What the kernel counts with the SYN, less what it had counted when the handshake was over.
+    let before = |kernel: fn(&Record) -> u32, ours: fn(&Record) -> u32| {
+        known.map_or(0, |record| {
+            u64::from(kernel(record).wrapping_sub(ours(record)))
+        })
+    };
+    SubflowRow {
+        t_ns,
+        flow: s.flow,
+        subflow: s.subflow,
+        state: s.state,
+        cwnd_pkts: s.cwnd_pkts,
+        ssthresh_pkts: s.ssthresh_pkts,
+        inflight_pkts: s.inflight_pkts,
+        srtt_us: s.srtt_us,
+        rtt_us: from_tracer(|record| record.rtt_us),
+        min_rtt_us: s.min_rtt_us,
+        rto_us: s.rto_us,
+        pacing_bps: if known.is_some_and(|record| record.pacing_bps() > 0) {
+            s.pacing_bps
+        } else {
+            0
+        },
+        rtt_sum_us: counters.rtt_sum_us,
+        rtt_count: counters.rtt_count,
+        sent_pkts: s.sent_pkts,
+        retx_pkts: s
+            .retrans_pkts
+            .saturating_sub(before(Record::kernel_retrans, Record::retx_pkts)),
+        acked_pkts: s
+            .delivered_pkts
+            .saturating_sub(before(Record::kernel_delivered, Record::acked_pkts)),
+        lost_pkts: from_tracer(|record| record.lost_pkts).into(),
+        loss_events: counters.loss_events,
+        ecn_events: counters.ecn_events,
+        rto_count: counters.rto_count,
+        rto_wait_ns: counters.rto_wait_ns,
+        undo_count: counters.undo_count,
+        rx_pkts: s.rx_pkts,
+        rx_wire_bytes: s.rx_wire_bytes,
+        rx_payload_bytes: s.rx_payload_bytes,
+    }
+}
+
+fn per_ack(
+    (t_ns, flow, subflow): (u64, u32, u32),
+    record: &Record,
+    last: Option<&SubflowSample>,
+) -> SubflowRow {
+    let seen = last.cloned().unwrap_or_default();
+    let counters = &record.counters;
+    SubflowRow {
+        t_ns,
+        flow,
+        subflow,
+        state: record.subflow_state(),
+        cwnd_pkts: record.cwnd_pkts,
+        ssthresh_pkts: record.ssthresh_pkts,
+        inflight_pkts: record.inflight_pkts(),
+        srtt_us: record.srtt_us,
+        rtt_us: record.rtt_us,
+        min_rtt_us: record.min_rtt_us,
+        rto_us: record.rto_us(),
+        pacing_bps: record.pacing_bps(),
+        rtt_sum_us: counters.rtt_sum_us,
+        rtt_count: counters.rtt_count,
+        sent_pkts: record.sent_pkts.into(),
+        retx_pkts: record.retx_pkts().into(),
+        acked_pkts: record.acked_pkts().into(),
+        lost_pkts: record.lost_pkts.into(),
+        loss_events: counters.loss_events,
+        ecn_events: counters.ecn_events,
+        rto_count: counters.rto_count,
+        rto_wait_ns: counters.rto_wait_ns,
+        undo_count: counters.undo_count,
+        rx_pkts: seen.rx_pkts,
+        rx_wire_bytes: seen.rx_wire_bytes,
+        rx_payload_bytes: seen.rx_payload_bytes,
+    }
+}
+
+fn link_row((t_ns, link): (u64, u32), sample: &LinkSample) -> LinkRow {
+    LinkRow {
+        t_ns,
+        link,
+        queue_pkts: sample.queue_pkts,
+        queue_bytes: sample.queue_bytes,
+        arrived_pkts: sample.arrived_pkts,
+        dropped_random_pkts: sample.dropped_random_pkts,
+        dropped_queue_pkts: sample.dropped_queue_pkts,
+        marked_pkts: sample.marked_pkts,
+        departed_pkts: sample.departed_pkts,
+        departed_bytes: sample.departed_bytes,
+        queue_delay_sum_ns: sample.queue_delay_sum_ns,
+        queue_delay_max_ns: sample.queue_delay_max_ns,
+    }
+}

@@ -1,0 +1,81 @@
+//! Where flows end, made before the run begins.
+
+use super::Means;
+use crate::plan::FlowPlan;
+use mptcplab_net::socket::{self, Options, Transport as Speaks};
+use mptcplab_net::{Namespace, NetError};
+use mptcplab_scenario::{Flow, TcpFlow, Traffic, Transport};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
+
+/// What a flow's receiver waits on.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Udp(UdpSocket),
+    /// iperf3 opens it itself.
+    Iperf(Means),
+}
+
+/// Opens a flow's port in the namespace where it ends.
+pub(crate) fn listen(
+    flow: &Flow,
+    plan: &FlowPlan,
+    to: &Namespace,
+    iperf: Option<Means>,
+) -> Result<Listener, NetError> {
+    let is_bulk = matches!(
+        &flow.transport,
+        Transport::Tcp(TcpFlow {
+            traffic: Traffic::Bulk,
+            ..
+        })
+    );
+    if let Some(means) = iperf.filter(|_| is_bulk) {
+        return Ok(Listener::Iperf(means));
+    }
+    match &flow.transport {
+        Transport::Tcp(tcp) => {
+            let speaks = if tcp.mptcp {
+                Speaks::Mptcp
+            } else {
+                Speaks::Tcp
+            };
+            // Any address: further subflows come to others than the first.
+            let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, plan.port);
+            let options = Options {
+                reset_on_close: true,
+                ..Options::default()
+            };
+            let listener = to.run(|| socket::listen(speaks, address, &options))??;
+            nonblocking(listener.set_nonblocking(true), plan.port)?;
+            Ok(Listener::Tcp(listener))
+        }
+        Transport::Sctp(_) => unreachable!("refused before"),
+        Transport::Udp(_) => {
+            let address = SocketAddrV4::new(plan.subflows[0].destination, plan.port);
+            let bound = to.run(|| UdpSocket::bind(address))?;
+            let socket =
+                bound.map_err(|source| refused(source, format!("listen on {address} (UDP)")))?;
+            Ok(Listener::Udp(socket))
+        }
+    }
+}
+
+fn nonblocking(result: io::Result<()>, port: u16) -> Result<(), NetError> {
+    result.map_err(|source| {
+        refused(
+            source,
+            format!("make the socket of port {port} non-blocking"),
+        )
+    })
+}
+
+fn refused(source: io::Error, what: String) -> NetError {
+    NetError::Kernel {
+        what,
+        source,
+        message: None,
+        hint: None,
+    }
+}

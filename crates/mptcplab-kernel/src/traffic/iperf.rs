@@ -1,0 +1,299 @@
+//! iperf3 as the application of bulk TCP and MPTCP flows.
+//!
+//! It runs inside the flow's namespaces. The engine borrows its data connection (pidfd_getfd(2)), so that subflows,
+//! samples and read-back are the same as with our own sender. iperf3 talks over a connection of its own before data
+//! flow, so its data begin some round trips later. Nobody checks what they are, and what is delivered is what the
+//! kernel has in order.
+
+use super::{Context, Life};
+use mptcplab_net::{mptcp, socket};
+use mptcplab_scenario::TcpFlow;
+use mptcplab_trace::EventKind;
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use socket2::{Domain, SockRef};
+use std::io::{self, Read as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+
+/// Debian's packages.
+const PACKAGE: &str = "install the package iperf3, or leave --traffic iperf3 out";
+const MPTCP_PACKAGE: &str =
+    "install the package mptcpize, or iperf3 3.19 or newer, or leave --traffic iperf3 out";
+/// Between two looks at the program.
+const PAUSE_NS: u64 = 5_000_000;
+/// iperf3 has its own connection and the one with the data.
+const CONNECTIONS: usize = 2;
+/// Longer than any run: the engine ends it.
+const SECONDS: &str = "86400";
+
+/// How MPTCP flows are started on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// iperf3 knows `--mptcp`.
+    Own,
+    /// `mptcpize run iperf3`.
+    Mptcpize,
+    /// Plain TCP only.
+    None,
+}
+
+impl Means {
+    /// What is installed; an error for people if there is no iperf3, or if MPTCP is needed and cannot be had.
+    pub(crate) fn find(needs_mptcp: bool) -> Result<Self, (String, String)> {
+        let help = Command::new("iperf3").arg("--help").output();
+        let help =
+            help.map_err(|error| (format!("cannot run iperf3: {error}"), PACKAGE.to_owned()))?;
+        let text = [help.stdout, help.stderr].concat();
+        if String::from_utf8_lossy(&text).contains("--mptcp") {
+            return Ok(Self::Own);
+        }
+        if Command::new("mptcpize").arg("--help").output().is_ok() {
+            return Ok(Self::Mptcpize);
+        }
+        if needs_mptcp {
+            return Err((
+                "this iperf3 does not speak MPTCP, and there is no mptcpize".into(),
+                MPTCP_PACKAGE.into(),
+            ));
+        }
+        Ok(Self::None)
+    }
+
+    fn command(self, is_mptcp: bool) -> Command {
+        let mut command = match self {
+            Self::Mptcpize if is_mptcp => {
+                let mut command = Command::new("mptcpize");
+                command.args(["run", "iperf3"]);
+                command
+            }
+            _ => Command::new("iperf3"),
+        };
+        if is_mptcp && self == Self::Own {
+            command.arg("--mptcp");
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        // SAFETY: between fork and exec only a system call is made, and no memory is allocated.
+        unsafe {
+            command.pre_exec(|| Ok(prctl::set_pdeathsig(Signal::SIGKILL)?));
+        }
+        command
+    }
+}
+
+/// A running iperf3; it ends with this, and with the thread that started it.
+struct Program {
+    child: Child,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // It may have ended on its own.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The receiving thread of a flow.
+pub(crate) fn receive(context: &Context, tcp: &TcpFlow, means: Means) {
+    context.state.counts.store(false, Ordering::Release);
+    let mut command = means.command(tcp.mptcp);
+    command.args([
+        "--version4",
+        "--server",
+        "--one-off",
+        "--port",
+        &context.plan.port.to_string(),
+    ]);
+    let result = start(command).and_then(|mut program| {
+        let port = context.plan.port;
+        let is_mine = |local: SocketAddr, _: SocketAddr| local.port() == port;
+        let Some(stream) = borrow(context, &mut program, is_mine)? else {
+            return Ok(());
+        };
+        context.state.receiver.get_or_init(|| stream);
+        watch(context, &mut program, u64::MAX)
+    });
+    told(context, "iperf3's server", result);
+}
+
+/// The sending thread of a flow.
+pub(crate) fn send(context: &Context, tcp: &TcpFlow, means: Means) {
+    let shared = &context.shared;
+    if context.start_ns >= context.stop_ns || !shared.sleep_until(context.start_ns) {
+        return;
+    }
+    context.notes.event(
+        shared.clock.now_ns(),
+        EventKind::FlowStarted,
+        context.index,
+        0,
+    );
+    context.state.set_life(0, Life::Handshake);
+    let ends = context.plan.subflows[0];
+    let mut command = means.command(tcp.mptcp);
+    command.args([
+        "--version4",
+        "--client",
+        &ends.destination.to_string(),
+        "--port",
+        &context.plan.port.to_string(),
+    ]);
+    command.args([
+        "--bind",
+        &ends.source.to_string(),
+        "--congestion",
+        &context.algorithm,
+        "--time",
+        SECONDS,
+    ]);
+    let result = start(command).and_then(|mut program| {
+        let port = context.plan.port;
+        let is_mine = |_: SocketAddr, remote: SocketAddr| remote.port() == port;
+        let Some(stream) = borrow(context, &mut program, is_mine)? else {
+            return Ok(());
+        };
+        // iperf3 does so as well, but only some time after it has connected.
+        socket::set_congestion(&stream, &context.algorithm).map_err(io::Error::other)?;
+        if tcp.mptcp {
+            if let Err(error) = mptcp::info(&stream) {
+                context.notes.spoils(format!(
+                    "flow {} does not speak MPTCP: {error}",
+                    context.flow.name
+                ));
+            }
+        }
+        context.state.set_life(0, Life::Open);
+        context.state.sender.get_or_init(|| stream);
+        context.notes.opened();
+        watch(context, &mut program, context.stop_ns)?;
+        if context.flow.stop_ns.is_some() && !shared.is_stopped() {
+            // Frozen, it writes nothing more, and the connection stays.
+            kill(Pid::from_raw(program.child.id() as i32), Signal::SIGSTOP)?;
+            context.notes.event(
+                shared.clock.now_ns(),
+                EventKind::FlowStopped,
+                context.index,
+                0,
+            );
+            watch(context, &mut program, u64::MAX)?;
+        }
+        Ok(())
+    });
+    told(context, "iperf3's client", result);
+}
+
+fn told(context: &Context, what: &str, result: io::Result<()>) {
+    match result {
+        Err(error) if !context.shared.is_stopped() => {
+            context
+                .notes
+                .ends_early(format!("flow {}: {what}: {error}", context.flow.name));
+        }
+        _ => {}
+    }
+}
+
+fn start(mut command: Command) -> io::Result<Program> {
+    Ok(Program {
+        child: command.spawn()?,
+    })
+}
+
+/// Waits until a time or the end of the run; an error if the program ends before.
+fn watch(context: &Context, program: &mut Program, until_ns: u64) -> io::Result<()> {
+    loop {
+        program.check()?;
+        let now = context.shared.clock.now_ns();
+        if now >= until_ns
+            || !context
+                .shared
+                .sleep_until((now + 10 * PAUSE_NS).min(until_ns))
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// The program's data connection, once it is there; none when the run is over before.
+fn borrow(
+    context: &Context,
+    program: &mut Program,
+    is_mine: impl Fn(SocketAddr, SocketAddr) -> bool,
+) -> io::Result<Option<TcpStream>> {
+    loop {
+        let mut found = program.connections(&is_mine);
+        if found.len() == CONNECTIONS {
+            // Descriptors count upwards: the second connection is that of the data.
+            let stream = found.pop();
+            if let Some(stream) = &stream {
+                socket::set_reset_on_close(stream).map_err(io::Error::other)?;
+            }
+            return Ok(stream);
+        }
+        program.check()?;
+        if !context
+            .shared
+            .sleep_until(context.shared.clock.now_ns() + PAUSE_NS)
+        {
+            return Ok(None);
+        }
+    }
+}
+
+impl Program {
+    /// An error with what it said if it has ended.
+    fn check(&mut self) -> io::Result<()> {
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(());
+        };
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.child.stderr {
+            stderr.read_to_string(&mut said)?;
+        }
+        Err(io::Error::other(format!(
+            "it ended ({status}): {}",
+            said.trim()
+        )))
+    }
+
+    /// Copies of the descriptors of its connections, in the order in which they were opened.
+    fn connections(&self, is_mine: &impl Fn(SocketAddr, SocketAddr) -> bool) -> Vec<TcpStream> {
+        let Some(process) = rustix::process::Pid::from_raw(self.child.id() as i32) else {
+            return Vec::new();
+        };
+        let Ok(process_fd) = pidfd_open(process, PidfdFlags::empty()) else {
+            return Vec::new();
+        };
+        let mut numbers: Vec<i32> = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        let copy = |number: i32| pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty()).ok();
+        numbers
+            .into_iter()
+            .filter_map(copy)
+            .filter_map(|fd| connected(fd, is_mine))
+            .collect()
+    }
+}
+
+/// A connection of the program, if that is what the descriptor is.
+fn connected(fd: OwnedFd, is_mine: &impl Fn(SocketAddr, SocketAddr) -> bool) -> Option<TcpStream> {
+    let is_ipv4 = SockRef::from(&fd)
+        .domain()
+        .is_ok_and(|domain| domain == Domain::IPV4 || domain == Domain::IPV6);
+    let stream = TcpStream::from(fd);
+    let (local, remote) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    (is_ipv4 && is_mine(local, remote)).then_some(stream)
+}

@@ -1,0 +1,91 @@
+//! When an application sends: from its start to its stop, with or without silent periods.
+
+use mptcplab_link::rng::Rng;
+use mptcplab_scenario::Span;
+use mptcplab_traffic::span;
+
+/// The periods in which a flow is active, drawn in order from the flow's own stream, as the simulator does.
+#[derive(Debug)]
+pub(crate) struct Periods {
+    spans: Option<(Span, Span)>,
+    rng: Rng,
+    stop_ns: u64,
+    next_ns: u64,
+}
+
+impl Periods {
+    /// From `start_ns` to `stop_ns`, always active without spans.
+    pub(crate) fn new(spans: Option<(Span, Span)>, rng: Rng, start_ns: u64, stop_ns: u64) -> Self {
+        Self {
+            spans,
+            rng,
+            stop_ns,
+            next_ns: start_ns,
+        }
+    }
+}
+
+impl Iterator for Periods {
+    /// Begin and end of an active period.
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        let begin = self.next_ns;
+        if begin >= self.stop_ns {
+            return None;
+        }
+        let Some((on, off)) = self.spans else {
+            self.next_ns = self.stop_ns;
+            return Some((begin, self.stop_ns));
+        };
+        let end = begin.saturating_add(span(on, &mut self.rng).max(1));
+        self.next_ns = end.saturating_add(span(off, &mut self.rng).max(1));
+        Some((begin, end.min(self.stop_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rng() -> Rng {
+        Rng::new(3, 1, "flow", "web")
+    }
+
+    #[test]
+    fn a_bulk_flow_has_one_period() {
+        assert_eq!(
+            Periods::new(None, rng(), 5, 90).collect::<Vec<_>>(),
+            [(5, 90)]
+        );
+        assert_eq!(Periods::new(None, rng(), 90, 90).count(), 0);
+    }
+
+    #[test]
+    fn periods_alternate_until_the_stop() {
+        let spans = (Span::Fixed(30), Span::Fixed(12));
+        let periods: Vec<_> = Periods::new(Some(spans), rng(), 7, 100).collect();
+        assert_eq!(periods, [(7, 37), (49, 79), (91, 100)]);
+    }
+
+    #[test]
+    fn random_periods_follow_the_flow_s_stream() {
+        let spans = (
+            Span::Uniform {
+                lo_ns: 10,
+                hi_ns: 20,
+            },
+            Span::Uniform {
+                lo_ns: 100,
+                hi_ns: 300,
+            },
+        );
+        let mut expected = rng();
+        let on = 10 + expected.below(10);
+        let off = 100 + expected.below(200);
+        let second = 10 + expected.below(10);
+        let mut periods = Periods::new(Some(spans), rng(), 0, 1_000_000);
+        assert_eq!(periods.next(), Some((0, on)));
+        assert_eq!(periods.next(), Some((on + off, on + off + second)));
+    }
+}

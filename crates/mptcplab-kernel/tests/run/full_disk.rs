@@ -1,0 +1,88 @@
+//! A disk that fills up while runs go on.
+
+use crate::trace::Trace;
+use crate::{Lab, finish, ready};
+use std::process::{Command, Stdio};
+
+/// A row per millisecond and subflow: some 100 kB a run.
+const LONG_TRACE: &str = r#"
+duration = "2 s"
+sample = "1 ms"
+cc = "reno"
+repetitions = 6
+[links.wide]
+from = "S"
+to = "D"
+rate = "12 Mbit/s"
+delay = "4 ms"
+queue = "50 packets"
+[links.narrow]
+from = "S"
+to = "D"
+rate = "5 Mbit/s"
+delay = "9 ms"
+queue = "30 packets"
+[flows.f]
+paths = [["wide"], ["narrow"]]
+"#;
+
+/// In a mount namespace of its own, whose disk goes with it: what is left is copied out.
+const ON_A_SMALL_DISK: &str = r#"
+mount -t tmpfs -o size="$1" tmpfs "$2/disk" || exit 99
+"$3" run --scenario "$2/scenario.toml" --out "$2/disk/out"
+code=$?
+if [ -e "$2/disk/out" ]; then cp -r "$2/disk/out" "$2/out"; fi
+exit $code
+"#;
+
+fn run_on_a_disk_of(lab: &Lab, size: &str) -> crate::Outcome {
+    let dir = lab.dir.path();
+    std::fs::create_dir(dir.join("disk")).expect("a directory");
+    let child = Command::new("unshare")
+        .args(["--mount", "sh", "-c", ON_A_SMALL_DISK, "sh", size])
+        .args([dir, env!("CARGO_BIN_EXE_mptcplab-kernel").as_ref()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("unshare");
+    finish(child)
+}
+
+#[test]
+fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
+    let Some(_alone) = ready("a_full_disk_ends_the_runs") else {
+        return;
+    };
+    let lab = Lab::new(LONG_TRACE);
+    // 16 MB are set aside; 120 kB are left for the runs.
+    let outcome = run_on_a_disk_of(&lab, "16504k");
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("the disk is full: "),
+        "{}",
+        outcome.stderr
+    );
+    let trace = Trace::open(&lab.out());
+    let runs = trace.statuses().len();
+    assert!((1..6).contains(&runs), "{runs} of 6 runs");
+    assert!(trace.count("subflow") >= 2 * 1990 * runs);
+    let said = format!("the traces of {runs} of 6 runs are there");
+    assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
+    assert!(!lab.out().join("spare").exists());
+}
+
+#[test]
+fn a_disk_without_room_is_refused_before_anything_runs() {
+    let Some(_alone) = ready("a_disk_without_room_is_refused") else {
+        return;
+    };
+    let lab = Lab::new(LONG_TRACE);
+    let outcome = run_on_a_disk_of(&lab, "8M");
+    assert_eq!((outcome.code, lab.out().exists()), (Some(2), false));
+    assert!(
+        outcome.stderr.contains("cannot set 16 MB aside in "),
+        "{}",
+        outcome.stderr
+    );
+}

@@ -1,0 +1,46 @@
+//! Packet schedulers in a scenario.
+
+use crate::choice::{self, Form};
+use crate::error::{Diagnostic, suggest};
+use crate::model::Scheduler;
+use crate::table::{Item, Res, join};
+
+const FORM: Form = Form {
+    one: "a scheduler",
+    which: "it says which scheduler",
+    name: "\"minrtt\"",
+    call: "\"minrtt(penalise=false)\"",
+    table: "{ name = \"minrtt\", penalise = false }",
+};
+
+/// The choice, checked against the scheduler's declaration.
+pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
+    let written = choice::read(item, &FORM)?;
+    let Some(declaration) = mptcplab_sched::find(&written.name) else {
+        let names = mptcplab_sched::declarations().iter().map(|d| d.name);
+        let message = format!("no scheduler \"{}\"", crate::value::shorten(&written.name));
+        return Err(
+            Diagnostic::new(written.name_value.origin, &item.path, message).maybe_hint(suggest(
+                &written.name,
+                names,
+                "schedulers",
+            )),
+        );
+    };
+    let given = choice::parameters(
+        item,
+        declaration.name,
+        &declaration.params,
+        written.parameters,
+    )?;
+    let chosen = given
+        .iter()
+        .fold(Scheduler::new(declaration.kind), |choice, (name, raw)| {
+            choice.with(name, *raw)
+        });
+    chosen.check().map_err(|(name, message)| {
+        Diagnostic::new(item.value.origin, join(&item.path, name), message)
+            .hint("lower min_lambda or raise max_lambda")
+    })?;
+    Ok(chosen)
+}

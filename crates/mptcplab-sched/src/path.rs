@@ -1,0 +1,66 @@
+//! What a scheduler can see of a subflow (algorithms.md section 7).
+
+/// Slow start threshold of a subflow that has not left its first slow start, as in Linux.
+pub const INFINITE_SSTHRESH: u32 = mptcplab_cc::INFINITE_SSTHRESH;
+
+/// A subflow as a scheduler sees it. Windows are packets; RTTs are eighths of a microsecond, as Linux keeps them.
+pub trait Path {
+    /// Established, fourth ACK seen, not failed.
+    fn is_usable(&self) -> bool;
+    /// Only for when no regular subflow is usable.
+    fn is_backup(&self) -> bool;
+    /// Recovering from a timeout.
+    fn in_loss(&self) -> bool;
+    /// Nothing lost, nothing out of order: congestion state Open.
+    fn is_open(&self) -> bool;
+    /// Pacing forbids to send now.
+    fn waits_for_pacing(&self) -> bool;
+    /// Congestion window.
+    fn cwnd(&self) -> u32;
+    /// Packets in the network.
+    fn inflight(&self) -> u32;
+    /// Packets given to the subflow that it has not sent yet.
+    fn queued(&self) -> u32;
+    /// Slow start threshold, or [`INFINITE_SSTHRESH`].
+    fn ssthresh(&self) -> u32;
+    /// Smoothed RTT.
+    fn srtt_us8(&self) -> u32;
+    /// Mean deviation of the RTT (RFC 6298 RTTVAR, without a floor).
+    fn rttvar_us8(&self) -> u32;
+    /// Latest RTT sample.
+    fn rtt_us8(&self) -> u32;
+    /// Lowest RTT.
+    fn min_rtt_us8(&self) -> u32;
+
+    /// Packets that the congestion window still admits.
+    #[inline]
+    fn free(&self) -> u32 {
+        self.cwnd().saturating_sub(self.inflight())
+    }
+
+    /// May carry a new segment right now.
+    #[inline]
+    fn is_available(&self) -> bool {
+        let free = self.free();
+        self.is_usable()
+            && !self.in_loss()
+            && free > 0
+            && self.queued() <= free
+            && !self.waits_for_pacing()
+    }
+}
+
+/// Whether backup subflows may be used: no regular one is usable (RFC 8684 section 3.3.8).
+#[inline]
+pub fn only_backups<P: Path>(paths: &[P]) -> bool {
+    !paths.iter().any(|p| !p.is_backup() && p.is_usable()) && paths.iter().any(P::is_backup)
+}
+
+/// The usable subflow of the class in use with the lowest smoothed RTT, whether it has room or not.
+pub fn fastest<P: Path>(paths: &[P]) -> Option<usize> {
+    let backups = only_backups(paths);
+    let in_use = |i: &usize| paths[*i].is_backup() == backups && paths[*i].is_usable();
+    (0..paths.len())
+        .filter(in_use)
+        .min_by_key(|&i| (paths[i].srtt_us8(), i))
+}

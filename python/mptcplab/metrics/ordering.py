@@ -1,0 +1,59 @@
+"""Reordering at the receiver: what overtook other data of its connection, and how long it waited for them."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mptcplab.metrics.registry import metric
+from mptcplab.metrics.window import FLOW, Window, ratio, total
+
+_WAITED = pl.col("ooo_pkts")
+
+
+@metric("ooo_delay", "Out-of-order delay", "ms", ("flow",), digits=1)
+def ooo_delay(window: Window) -> pl.DataFrame:
+    """Mean time from arrival to delivery of the segments that overtook others of their connection.
+
+    Counted when they are delivered; null where none was. With one path only loss and reordering links make them, with
+    several also paths of unlike delay.
+    """
+    return _connections(window, ratio(pl.col("ooo_delay_sum_ns") / 1e6, _WAITED))
+
+
+@metric("ooo_delay_max", "Largest out-of-order delay", "ms", ("flow",), digits=1, needs_samples=True)
+def ooo_delay_max(window: Window) -> pl.DataFrame:
+    """Longest time that a segment delivered in the window had waited for those it overtook; null where none had."""
+    return _largest(window, pl.col("ooo_delay_max_ns") / 1e6)
+
+
+@metric("ooo_share", "Out-of-order segments", "%", ("flow",), digits=2)
+def ooo_share(window: Window) -> pl.DataFrame:
+    """Segments that overtook others of their connection, over data packets that arrived."""
+    arrived = window.subflow_delta.group_by(FLOW, maintain_order=True).agg(arrived=total("rx_pkts"))
+    joined = window.flow_delta.join(arrived, on=FLOW, maintain_order="left")
+    return joined.filter(pl.col("transport") != "udp").select(*FLOW, value=100 * ratio(_WAITED, pl.col("arrived")))
+
+
+@metric("reorder_depth", "Reordering depth", "packets", ("flow",), digits=1)
+def reorder_depth(window: Window) -> pl.DataFrame:
+    """Mean number of segments that waited when one that overtook others arrived, itself included.
+
+    The occupancy of the reordering buffer (RFC 5236 section 4), seen by those that enter it; null where none did.
+    """
+    return _connections(window, ratio(pl.col("reorder_depth_sum_pkts"), _WAITED))
+
+
+@metric("reorder_depth_max", "Largest reordering depth", "packets", ("flow",), digits=0, needs_samples=True)
+def reorder_depth_max(window: Window) -> pl.DataFrame:
+    """Most segments that waited when one of those delivered in the window had arrived; null where none had waited."""
+    return _largest(window, pl.col("reorder_depth_max_pkts"))
+
+
+def _connections(window: Window, value: pl.Expr) -> pl.DataFrame:
+    return window.flow_delta.filter(pl.col("transport") != "udp").select(*FLOW, value=value)
+
+
+def _largest(window: Window, value: pl.Expr) -> pl.DataFrame:
+    # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
+    largest = value.filter(pl.col("t_ns") > pl.col("t0")).max()
+    return window.samples("flow").per_entity(value=pl.when(largest > 0).then(largest))

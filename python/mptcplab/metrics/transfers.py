@@ -1,0 +1,120 @@
+"""Short transfers and video: how long who waits, and what is watched.
+
+Of a flow of many transfers those count that began in the window [warm-up end, stop), whenever they were complete; of
+a video the chunks that were complete in it. The time of a single file is `ftt`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from mptcplab.metrics.registry import metric
+from mptcplab.metrics.window import FLOW, Window
+from mptcplab.samples import pick_runs
+
+_DONE = pl.col("completion_ns").is_not_null()
+_SECONDS = pl.col("completion_ns") / 1e9
+
+
+@metric("transfers", "Transfers completed", "", ("flow",), digits=0)
+def transfers(window: Window) -> pl.DataFrame:
+    """Transfers that began in the window and were complete before the end of the run."""
+    return _of_transfers(window, _DONE.sum())
+
+
+@metric("transfers_open", "Transfers not completed", "", ("flow",), digits=0)
+def transfers_open(window: Window) -> pl.DataFrame:
+    """Transfers that began in the window and were not complete at the end of the run."""
+    return _of_transfers(window, (~_DONE).sum())
+
+
+@metric("transfer_mean", "Transfer time, mean", "s", ("flow",), digits=3)
+def transfer_mean(window: Window) -> pl.DataFrame:
+    """Mean time from a transfer's SYN to its last byte, delivered in order; of those that were complete."""
+    return _of_transfers(window, _SECONDS.mean())
+
+
+@metric("transfer_p50", "Transfer time, median", "s", ("flow",), digits=3)
+def transfer_p50(window: Window) -> pl.DataFrame:
+    """Median time from a transfer's SYN to its last byte, delivered in order; of those that were complete."""
+    return _of_transfers(window, _SECONDS.quantile(0.5, "linear"))
+
+
+@metric("transfer_p95", "Transfer time, 95th percentile", "s", ("flow",), digits=3)
+def transfer_p95(window: Window) -> pl.DataFrame:
+    """95th percentile of the time from a transfer's SYN to its last byte; of those that were complete."""
+    return _of_transfers(window, _SECONDS.quantile(0.95, "linear"))
+
+
+@metric("transfer_p99", "Transfer time, 99th percentile", "s", ("flow",), digits=3)
+def transfer_p99(window: Window) -> pl.DataFrame:
+    """99th percentile of the time from a transfer's SYN to its last byte; of those that were complete."""
+    return _of_transfers(window, _SECONDS.quantile(0.99, "linear"))
+
+
+@metric("media_rate", "Video bitrate", "Mbit/s", ("flow",))
+def media_rate(window: Window) -> pl.DataFrame:
+    """Mean rate at which the chunks were encoded that were complete in the window."""
+    return _of_chunks(window, pl.col("media_bps").mean() / 1e6)
+
+
+@metric("switches", "Changes of the bitrate", "", ("flow",), digits=1)
+def switches(window: Window) -> pl.DataFrame:
+    """How often a chunk that was complete in the window had another rate than the one before it in the window."""
+    return _of_chunks(window, pl.col("media_bps").sort_by("transfer").diff().fill_null(0).ne(0).sum())
+
+
+@metric("stalls", "Stalls", "", ("flow",), digits=1)
+def stalls(window: Window) -> pl.DataFrame:
+    """How often the video stood still until a chunk came; one that lasts to the end of the run is not seen."""
+    return _of_chunks(window, (pl.col("stall_ns") > 0).sum())
+
+
+@metric("stall_time", "Stall time", "s", ("flow",))
+def stall_time(window: Window) -> pl.DataFrame:
+    """Time for which the video stood still after it had begun, until chunks that came in the window."""
+    return _of_chunks(window, pl.col("stall_ns").sum() / 1e9)
+
+
+@metric("startup_delay", "Start-up delay", "s", ("flow",), digits=3)
+def startup_delay(window: Window) -> pl.DataFrame:
+    """Time from the flow's start to its first complete chunk, when the video begins; also before the window."""
+    started = (
+        pick_runs(window.results, "event", window.run_ids)
+        .select("run", pl.col("flow").cast(pl.String), pl.col("kind").cast(pl.String), begun=_whole("t_ns"))
+        .filter(kind="flow_started")
+        .drop("kind")
+        .collect()
+    )
+    first = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null(), transfer=0)
+    timed = first.join(started, on=FLOW, maintain_order="left")
+    return timed.select(*FLOW, value=(pl.col("t_ns") + pl.col("completion_ns") - pl.col("begun")) / 1e9)
+
+
+def _of_transfers(window: Window, value: pl.Expr) -> pl.DataFrame:
+    """A value per flow of many transfers."""
+    many = [
+        (run, f.name) for run, topology in window.topologies.items() for f in topology.flows if f.kind == "transfers"
+    ]
+    flows = pl.DataFrame(many, schema={"run": pl.UInt32, "flow": pl.String}, orient="row")
+    begun = _rows(window).join(flows, on=FLOW, how="semi").filter(pl.col("t_ns").is_between("t0", "t1", closed="left"))
+    return begun.group_by(FLOW, maintain_order=True).agg(value=value)
+
+
+def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
+    """A value per video."""
+    chunks = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null())
+    at = pl.col("t_ns") + pl.col("completion_ns")
+    return chunks.filter(at.is_between("t0", "t1", closed="left")).group_by(FLOW, maintain_order=True).agg(value=value)
+
+
+def _rows(window: Window) -> pl.DataFrame:
+    """The transfers of all runs with the windows of their flows."""
+    columns = [_whole(name) for name in ("transfer", "t_ns", "completion_ns", "stall_ns", "media_bps")]
+    rows = pick_runs(window.results, "transfer", window.run_ids).select("run", pl.col("flow").cast(pl.String), *columns)
+    return rows.collect().join(window.flows.select(*FLOW, "t0", "t1"), on=FLOW, maintain_order="left")
+
+
+def _whole(name: str) -> pl.Expr:
+    """Signed, so that differences may be below 0."""
+    return pl.col(name).cast(pl.Int64)

@@ -1,0 +1,198 @@
+"""A walk away from a Wi-Fi access point and back, with a phone on a cellular network: files of link changes.
+
+The model is assumed, not measured: coverage as a table over a period of 60 s, and fading noise that is first-order
+autoregressive in its logarithm. Arithmetic is decimal (correctly rounded, so the same on every machine) and the
+generator is our own: an option and a seed give the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
+from pathlib import Path
+
+from mptcplab.errors import MptcplabError, OutputError, with_hint
+
+PERIOD_MS = 60_000
+STEP_MS = 100
+# Correlation of the noise from one step to the next.
+_RHO = Decimal("0.9")
+_ARITHMETIC = Context(prec=28, rounding=ROUND_HALF_EVEN)
+# Longer walks would be files that nobody reads.
+MAX_DURATION_S = 3600
+MAX_MBPS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A part of the period: rate factor and loss from its start to its end, linear in between."""
+
+    start_s: int
+    end_s: int
+    factor: tuple[str, str]
+    loss_ppm: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Radio:
+    """A network along the walk: coverage by stage, and the noise on it."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    # Standard deviation of the noise's logarithm, and the largest factor that noise may give.
+    deviation: Decimal
+    cap: Decimal
+
+
+WIFI = Radio(
+    "wifi",
+    (
+        Stage(0, 16, ("1", "1"), (500, 500)),
+        Stage(16, 26, ("1", "0.35"), (500, 10_000)),
+        Stage(26, 30, ("0.35", "0.15"), (30_000, 30_000)),
+        # No coverage, then scanning, association and DHCP.
+        Stage(30, 36, ("0", "0"), (0, 0)),
+        Stage(36, 44, ("0.30", "1"), (10_000, 500)),
+        Stage(44, 60, ("1", "1"), (500, 500)),
+    ),
+    Decimal("0.20"),
+    Decimal(1),
+)
+CELLULAR = Radio(
+    "cellular",
+    (
+        Stage(0, 20, ("0.95", "0.95"), (500, 500)),
+        Stage(20, 40, ("0.80", "0.80"), (500, 500)),
+        # The change of cell.
+        Stage(40, 41, ("0", "0"), (0, 0)),
+        Stage(41, 60, ("0.90", "0.90"), (500, 500)),
+    ),
+    Decimal("0.25"),
+    Decimal("1.2"),
+)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """What is walked: `mbps` is the full rate of each network; repetition i begins at `phase_s + i * phase_step_s`."""
+
+    seed: int = 1
+    repetitions: int = 1
+    duration_s: Decimal = Decimal(60)
+    phase_s: Decimal = Decimal(0)
+    phase_step_s: Decimal = Decimal(0)
+    wifi_mbps: Decimal = Decimal(11)
+    cellular_mbps: Decimal = Decimal("5.5")
+
+    def __post_init__(self) -> None:
+        bounds = {
+            "seed": (self.seed, 0, 2**64 - 1),
+            "repetitions": (self.repetitions, 1, 10_000),
+            "duration_s": (self.duration_s, Decimal("0.1"), MAX_DURATION_S),
+            "phase_s": (self.phase_s, 0, MAX_DURATION_S),
+            "phase_step_s": (self.phase_step_s, 0, MAX_DURATION_S),
+            "wifi_mbps": (self.wifi_mbps, Decimal("0.001"), MAX_MBPS),
+            "cellular_mbps": (self.cellular_mbps, Decimal("0.001"), MAX_MBPS),
+        }
+        for name, (value, least, most) in bounds.items():
+            if not least <= value <= most:
+                raise MptcplabError(with_hint(f"walk: {name}: {value} is out of range", f"{least} to {most}"))
+        for name in ("duration_s", "phase_s", "phase_step_s"):
+            if (getattr(self, name) * 1000) % STEP_MS:
+                text = f"walk: {name}: {getattr(self, name)} is no multiple of the step"
+                raise MptcplabError(with_hint(text, f"whole steps of {STEP_MS} ms"))
+
+
+def number(name: str, text: str) -> Decimal:
+    """A decimal number as it is written, for the field `name` of a `Walk`."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite():
+        raise MptcplabError(with_hint(f"walk: {name}: {text!r} is not a number", "write digits, e.g. 5.5"))
+    return value
+
+
+def write(directory: Path, walk: Walk) -> list[Path]:
+    """Write `wifi-REP.csv` and `cellular-REP.csv` for every repetition; a scenario's `schedule_file` reads them."""
+    texts = {
+        directory / f"{radio.name}-{rep}.csv": changes(radio, walk, rep)
+        for rep in range(walk.repetitions)
+        for radio in (WIFI, CELLULAR)
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, encoding="ascii", newline="\n")
+    except OSError as error:
+        raise OutputError(f"cannot write {error.filename}: {error.strerror}") from error
+    return list(texts)
+
+
+def changes(radio: Radio, walk: Walk, rep: int) -> str:
+    """The changes of one network in one repetition, as CSV: a line where rate or loss changes."""
+    with localcontext(_ARITHMETIC):
+        return "\n".join(_lines(radio, walk, rep)) + "\n"
+
+
+def _lines(radio: Radio, walk: Walk, rep: int) -> Iterator[str]:
+    full_bps = 1_000_000 * (walk.wifi_mbps if radio is WIFI else walk.cellular_mbps)
+    start_ms = int(1000 * (walk.phase_s + rep * walk.phase_step_s))
+    yield f"# mptcplab walk: {radio.name}, seed {walk.seed}, repetition {rep}, from {start_ms} ms of the walk"
+    yield "at_ms,rate_bps,loss_ppm"
+    noise = fading(radio, f"{walk.seed}/{rep}/{radio.name}")
+    before: tuple[int | None, int | None] = (None, None)
+    for at_ms in range(0, int(1000 * walk.duration_s), STEP_MS):
+        factor, loss_ppm = coverage(radio, start_ms + at_ms)
+        faded = min(radio.cap, factor * next(noise))
+        # Whole kbit/s: finer than any effect, and readable.
+        now = (1000 * int(faded * full_bps / 1000), loss_ppm)
+        if now != before:
+            fields = ["" if new == old else str(new) for new, old in zip(now, before, strict=True)]
+            yield ",".join([str(at_ms), *fields])
+        before = now
+
+
+def coverage(radio: Radio, at_ms: int) -> tuple[Decimal, int]:
+    """Rate factor without noise, and loss in packets per million, at a time of the walk."""
+    tau_ms = at_ms % PERIOD_MS
+    stage = next(stage for stage in radio.stages if tau_ms < 1000 * stage.end_s)
+    done_ms, length_ms = tau_ms - 1000 * stage.start_s, 1000 * (stage.end_s - stage.start_s)
+    first, last = (Decimal(value) for value in stage.factor)
+    from_ppm, to_ppm = stage.loss_ppm
+    factor = (first * (length_ms - done_ms) + last * done_ms) / length_ms
+    return factor, from_ppm + (to_ppm - from_ppm) * done_ms // length_ms
+
+
+def fading(radio: Radio, stream: str) -> Iterator[Decimal]:
+    """Factors exp(z - deviation^2 / 2) of mean 1: z is normal, and correlated from step to step."""
+    normals = _normals(stream)
+    fresh = radio.deviation * (1 - _RHO * _RHO).sqrt()
+    z = radio.deviation * next(normals)
+    while True:
+        yield (z - radio.deviation * radio.deviation / 2).exp()
+        z = _RHO * z + fresh * next(normals)
+
+
+def _normals(stream: str) -> Iterator[Decimal]:
+    """Standard normal numbers by Marsaglia's polar method."""
+    words = _words(int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "big"))
+    while True:
+        u, v = (Decimal(next(words)) / 2**63 - 1 for _ in range(2))
+        square = u * u + v * v
+        if 0 < square < 1:
+            scale = (-2 * square.ln() / square).sqrt()
+            yield u * scale
+            yield v * scale
+
+
+def _words(state: int) -> Iterator[int]:
+    """SplitMix64 (Steele, Lea & Flood 2014): 64-bit words."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        word = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        word = (word ^ (word >> 27)) * 0x94D049BB133111EB % 2**64
+        yield word ^ (word >> 31)

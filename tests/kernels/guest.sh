@@ -1,0 +1,95 @@
+#!/bin/sh
+# What is done with the kernel engine inside a virtual machine. scripts/test-kernels.sh makes it /job/main there,
+# beside two-paths.toml and `algorithms`, the names of all algorithms.
+#
+# Every step leaves a directory in /out: `status`, its exit code; `stdout`, `stderr`; and `left`, what it left behind
+# that was not there before, empty if all is well. Transfers also leave their trace, in `trace`. Judging is not done
+# here, but by verdict.py, outside.
+
+JOB=/job
+STEP_LIMIT_S=60
+# Detaching a congestion control takes effect when its last socket is gone.
+SETTLE_S=5
+
+# step NAME COMMAND...
+step() {
+	name=$1
+	shift
+	mkdir -p "/out/$name"
+	echo "@@ begin $name"
+	timeout -k 5 "$STEP_LIMIT_S" "$@" >"/out/$name/stdout" 2>"/out/$name/stderr"
+	status=$?
+	if [ "$status" -eq 143 ] || [ "$status" -eq 137 ]; then
+		echo "stopped: it did not end within $STEP_LIMIT_S s" >>"/out/$name/stderr"
+	fi
+	echo "$status" >"/out/$name/status"
+	left_behind >"/out/$name/left"
+	state >/tmp/state
+	# Results of this step must not get lost in a crash of the next one.
+	send "$name"
+	echo "@@ end $name $status"
+}
+
+# What a run could leave behind: names of congestion controls, network devices, pins, processes.
+state() {
+	tr ' ' '\n' </proc/sys/net/ipv4/tcp_available_congestion_control | sed 's/^/congestion control: /'
+	find /sys/class/net -mindepth 1 | sed 's/^/network device: /'
+	find /sys/fs/bpf ! -type d | sed 's/^/pin: /'
+	pidof mptcplab-kernel | sed 's/^/process: mptcplab-kernel, pid /'
+}
+
+left_behind() {
+	waited=0
+	while ! state | cmp -s - /tmp/state && [ "$waited" -lt "$SETTLE_S" ]; do
+		sleep 1
+		waited=$((waited + 1))
+	done
+	state | grep -vxFf /tmp/state
+}
+
+transfer() {
+	mptcplab-kernel run --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
+}
+
+# Loads all algorithms at once, finds them registered, and unloads them.
+round_trip() {
+	algorithms=$(cat "$JOB/algorithms")
+	# shellcheck disable=SC2086 # one word per algorithm
+	mptcplab-kernel cc load $algorithms --pin || return
+	mptcplab-kernel cc list >/tmp/list || return
+	for algorithm in $algorithms; do
+		name=lab_$(echo "$algorithm" | tr - _)
+		if ! grep -qw "$name" /proc/sys/net/ipv4/tcp_available_congestion_control; then
+			echo "not registered after cc load: $name" >&2
+			return 1
+		fi
+		if ! grep -qw "$name" /tmp/list; then
+			echo "not in cc list: $name" >&2
+			return 1
+		fi
+	done
+	mptcplab-kernel cc unload --all
+}
+
+# Kills a run in the middle of its transfer. Kernels before 6.4 keep what it loaded; the next run takes it away.
+killed() {
+	transfer lia /tmp/killed &
+	sleep 3
+	kill -KILL $!
+	transfer reno /tmp/after
+}
+
+case ${1:-} in
+transfer | round_trip | killed)
+	"$@"
+	exit
+	;;
+esac
+
+state >/tmp/state
+step doctor mptcplab-kernel doctor
+step cc "$0" round_trip
+step killed "$0" killed
+while read -r algorithm; do
+	step "run-$algorithm" "$0" transfer "$algorithm" "/out/run-$algorithm/trace"
+done <"$JOB/algorithms"

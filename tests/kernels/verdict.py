@@ -1,0 +1,231 @@
+"""Judge what the kernel engine did inside virtual machines: a table of kernels and algorithms, and what failed.
+
+    verdict.py ALGORITHMS MACHINE...
+
+ALGORITHMS is a file with one name per line; each MACHINE a directory that scripts/test-kernels.sh filled: `suite`, and
+`console`, `out.tar` and `exit` from scripts/vm/boot.sh. The exit code is 1 if anything failed, or is missing.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import tarfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+# Of the sum of the paths' rates. The slowest algorithm reaches three quarters.
+MIN_GOODPUT_SHARE = 0.5
+# More than the initial windows, so that a subflow that only opened does not count as one that carried data.
+MIN_SUBFLOW_BYTES = 50_000
+# The scenario asks for a row per ACK: a hundred samples, and one ACK for every second of at least 500 packets.
+MIN_SUBFLOW_ROWS = 300
+# What the kernel writes when something in it went wrong without stopping it.
+KERNEL_FAULT = re.compile(
+    r"WARNING: |BUG: |Oops|general protection|Call Trace|rcu.*stall|unregister_netdevice: waiting"
+)
+# Where the report of a crash begins on the console.
+CRASH = re.compile(r"Kernel panic|BUG: |Oops|general protection")
+CRASH_LINES = 12
+TAIL_LINES = 30
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One cell of the table: what to show where all is well, and what was wrong."""
+
+    shown: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one virtual machine left."""
+
+    directory: Path
+
+    @cached_property
+    def suite(self) -> str:
+        """The Debian suite of its kernel."""
+        return (self.directory / "suite").read_text().strip()
+
+    @cached_property
+    def console(self) -> str:
+        """What kernel and init wrote."""
+        return (self.directory / "console").read_text(errors="replace")
+
+    @cached_property
+    def kernel(self) -> str:
+        """`uname -r`; says so where the machine did not get as far as telling it."""
+        match = re.search(r"^@@ kernel (\S+)", self.console, re.MULTILINE)
+        return match[1] if match else "did not boot"
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """The content of the job's files; empty where the machine did not get to its end."""
+        try:
+            with tarfile.open(self.directory / "out.tar", ignore_zeros=True) as archive:
+                members = [member for member in archive if member.isfile()]
+                return {member.name.removeprefix("./"): archive.extractfile(member).read() for member in members}
+        except (tarfile.TarError, OSError):
+            return {}
+
+    def text(self, name: str) -> str:
+        """A file of the job, as text; empty if there is none."""
+        return self.files.get(name, b"").decode(errors="replace").strip()
+
+    @cached_property
+    def fault(self) -> str | None:
+        """What kept the machine from getting to its end, or went wrong in its kernel; None if all is well."""
+        if not re.search(r"^@@ job 0\s*$", self.console, re.MULTILINE):
+            ended = (self.directory / "exit").read_text().strip()
+            how = {"0": "stopped before its end", "124": "did not end in time"}.get(ended, f"QEMU ended with {ended}")
+            begun = re.findall(r"^@@ begin (\S+)", self.console, re.MULTILINE)
+            return (
+                f"the machine {how}, in the step {begun[-1] if begun else 'boot'}; its console:\n{self._last_words()}"
+            )
+        faults = [line for line in self.text("dmesg").splitlines() if KERNEL_FAULT.search(line)]
+        return f"the kernel complains: {faults[0]}" if faults else None
+
+    def _last_words(self) -> str:
+        lines = self.console.splitlines()
+        crashes = [number for number, line in enumerate(lines) if CRASH.search(line)]
+        return "\n".join(lines[crashes[0] :][:CRASH_LINES] if crashes else lines[-TAIL_LINES:])
+
+
+def step_outcome(machine: Machine, step: str) -> Outcome:
+    """Judge a step by its exit code and by what it left behind."""
+    if f"{step}/status" not in machine.files:
+        # The machine's fault, reported once, explains it.
+        return Outcome("not run", () if machine.fault else ("it was not run",))
+    problems = []
+    if (status := machine.text(f"{step}/status")) != "0":
+        said = machine.text(f"{step}/stderr") or machine.text(f"{step}/stdout")
+        tail = "\n".join(said.splitlines()[-TAIL_LINES:])
+        problems.append(f"exit code {status}:\n{tail}")
+    if left := machine.text(f"{step}/left"):
+        problems.append(f"left behind: {', '.join(left.splitlines())}")
+    return Outcome("ok", tuple(problems))
+
+
+def transfer_outcome(machine: Machine, algorithm: str) -> Outcome:
+    """Judge the transfer with one algorithm: how it ended, and its trace."""
+    step = step_outcome(machine, f"run-{algorithm}")
+    if step.problems or step.shown != "ok":
+        return step
+    try:
+        tables = {
+            name: pl.read_parquet(io.BytesIO(machine.files[f"run-{algorithm}/trace/{name}.parquet"]))
+            for name in ("run", "flow", "subflow", "event")
+        }
+    except (KeyError, pl.exceptions.PolarsError) as error:
+        return Outcome("", (f"the trace cannot be read: {error}",))
+    return judge_trace(tables, algorithm)
+
+
+def judge_trace(tables: dict[str, pl.DataFrame], algorithm: str) -> Outcome:
+    """Judge the tables of a trace of `two-paths.toml`."""
+    if tables["run"].height != 1:
+        return Outcome("", (f"{tables['run'].height} runs in the trace instead of 1",))
+    run = tables["run"].row(0, named=True)
+    resolved = json.loads(run["resolved"])
+    flow = resolved["flows"][0]
+    size_bytes = flow["traffic"]["size_bytes"]
+    names = [subflow["name"] for subflow in flow["subflows"]]
+    problems = []
+    if run["engine"] != "kernel":
+        problems.append(f"the trace is of the engine {run['engine']}")
+    if run["status"] != "complete":
+        problems.append(f"the run is {run['status']}: {run['status_reason']}")
+    ran = {entry["subflow"]: entry["cc"] for entry in json.loads(run["subflow_cc"])}
+    if ran != dict.fromkeys(names, algorithm):
+        problems.append(f"the subflows ran {ran}")
+    received = _last(tables["subflow"], "subflow", "rx_payload_bytes")
+    idle = [name for name in names if received.get(name, 0) < MIN_SUBFLOW_BYTES]
+    if idle:
+        problems.append(f"subflows that carried less than {MIN_SUBFLOW_BYTES} bytes: {', '.join(idle)} of {received}")
+    rows = dict(tables["subflow"].group_by(pl.col("subflow").cast(pl.String)).len().iter_rows())
+    untraced = [name for name in names if rows.get(name, 0) < MIN_SUBFLOW_ROWS]
+    if untraced:
+        problems.append(f"subflows with less than {MIN_SUBFLOW_ROWS} rows per ACK: {', '.join(untraced)} of {rows}")
+    delivered = _last(tables["flow"], "flow", "delivered_bytes")
+    if delivered != {flow["name"]: size_bytes}:
+        problems.append(f"delivered {delivered} instead of {size_bytes} bytes")
+    goodput_bps, goodput_problems = _goodput(tables["event"], resolved, size_bytes)
+    return Outcome(f"{goodput_bps / 1e6:.1f} Mbit/s", (*problems, *goodput_problems))
+
+
+def _last(table: pl.DataFrame, entity: str, column: str) -> dict[str, int]:
+    """The last value of a cumulative column, by entity."""
+    last = table.with_columns(pl.col(entity).cast(pl.String)).group_by(entity).agg(pl.col(column).max())
+    return dict(last.select(entity, column).iter_rows())
+
+
+def _goodput(events: pl.DataFrame, resolved: dict, size_bytes: int) -> tuple[float, list[str]]:
+    """Bits per second between start and completion of the transfer, and what is wrong with them."""
+    times_ns = {
+        kind: events.filter(pl.col("kind").cast(pl.String) == kind)["t_ns"].to_list()
+        for kind in ("flow_started", "flow_completed")
+    }
+    if any(len(times) != 1 for times in times_ns.values()):
+        return 0.0, [f"a transfer starts and completes once; this one did so at {times_ns} ns"]
+    rates_bps = {link["name"]: link["rate_bps"] for link in resolved["links"]}
+    capacity_bps = sum(min(rates_bps[link] for link in subflow["path"]) for subflow in resolved["flows"][0]["subflows"])
+    goodput_bps = size_bytes * 8e9 / (times_ns["flow_completed"][0] - times_ns["flow_started"][0])
+    if not MIN_GOODPUT_SHARE * capacity_bps <= goodput_bps <= capacity_bps:
+        return goodput_bps, [
+            f"goodput of {goodput_bps / 1e6:.2f} Mbit/s is not between {MIN_GOODPUT_SHARE:.0%} and 100 % of "
+            f"{capacity_bps / 1e6:.0f} Mbit/s"
+        ]
+    return goodput_bps, []
+
+
+def judge(machine: Machine, algorithms: list[str]) -> dict[str, Outcome]:
+    """All rows of the table for one machine."""
+    rows = {
+        "boot": Outcome(f"Debian {machine.suite}", (machine.fault,) if machine.fault else ()),
+        "doctor": step_outcome(machine, "doctor"),
+        "cc load, list, unload": step_outcome(machine, "cc"),
+        "a killed run, another": step_outcome(machine, "killed"),
+    }
+    return rows | {algorithm: transfer_outcome(machine, algorithm) for algorithm in algorithms}
+
+
+def table(machines: list[Machine], outcomes: list[dict[str, Outcome]]) -> str:
+    """Rows are checks and algorithms, columns are kernels."""
+    lines = [["", *(machine.kernel for machine in machines)]]
+    for row in outcomes[0]:
+        cells = [outcome[row] for outcome in outcomes]
+        lines.append([row, *("FAILED" if cell.problems else cell.shown for cell in cells)])
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the table, then what failed; 1 if anything did."""
+    if len(arguments) < 2:
+        raise SystemExit("usage: verdict.py ALGORITHMS MACHINE...")
+    algorithms = Path(arguments[0]).read_text().split()
+    machines = [Machine(Path(directory)) for directory in arguments[1:]]
+    outcomes = [judge(machine, algorithms) for machine in machines]
+    print(table(machines, outcomes))
+    failures = [
+        f"{machine.kernel}: {row}: {problem}"
+        for machine, outcome in zip(machines, outcomes, strict=True)
+        for row, cell in outcome.items()
+        for problem in cell.problems
+    ]
+    sys.stdout.flush()
+    for failure in failures:
+        print(f"\nfailed: {failure}", file=sys.stderr)
+    return 1 if failures or not algorithms else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

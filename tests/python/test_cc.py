@@ -1,0 +1,164 @@
+"""`mptcplab cc` with the real program: load, use, list, unload; the kernel is as before afterwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kernel_program as k
+import pytest
+
+import mptcplab
+
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+# Nobody's own traffic runs the template, so loading it disturbs no one.
+NAME = "lab_template"
+
+
+def available() -> list[str]:
+    return AVAILABLE.read_text().split()
+
+
+class Lab:
+    """The command line, all calls with the same BPF file system."""
+
+    def __init__(self, before: list[str]) -> None:
+        self.before = before
+
+    def words(self, *words: str) -> list[str]:
+        return [*self.before, sys.executable, "-m", "mptcplab", "cc", *words]
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.words(*words), capture_output=True, text=True, check=False)
+
+    def entry(self) -> dict[str, Any]:
+        """What `cc list` says about the algorithm."""
+        listed = json.loads(self("list", "--json").stdout)
+        return next((one for one in listed if one["name"] == NAME), {})
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    k.program()
+    k.need_root()
+    if NAME in available():
+        pytest.skip(f"SKIPPED, NOT TESTED: somebody has loaded {NAME} on this machine")
+    with k.bpf_file_system() as before:
+        yield Lab(before)
+    # The pins went with their file system, and nothing else keeps it.
+    assert gone()
+
+
+def gone() -> bool:
+    for _ in range(100):
+        if NAME not in available():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_pinned_it_stays_for_every_application_until_it_is_unloaded(lab: Lab) -> None:
+    done = lab("load", "template", "--pin")
+    assert done.returncode == 0, done.stderr
+    assert NAME in available()
+    assert (lab.entry()["kind"], lab.entry()["pin"]) == ("operator's", f"/sys/fs/bpf/mptcplab/{NAME}")
+    listening, dialled = socket.socket(), socket.socket()
+    with listening, dialled:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
+        dialled.connect(listening.getsockname())
+        assert dialled.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0") == NAME.encode()
+        assert lab.entry()["sockets"] >= 1
+        done = lab("unload", "template")
+        assert done.returncode == 0, done.stderr
+        assert "keep it until they close" in done.stdout
+        assert NAME not in available()
+        # The socket that had it carries on.
+        dialled.send(b"still there")
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.recv(64) == b"still there"
+    done = lab("unload", "template")
+    assert done.returncode == 2
+    assert f"{NAME} is not loaded" in done.stderr
+
+
+def test_in_the_foreground_it_goes_with_the_command(lab: Lab) -> None:
+    command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, text=True)
+    assert command.stdout is not None
+    with command.stdout:
+        assert command.stdout.readline() == f"loaded: {NAME}\n"
+        assert NAME in available()
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 0
+    assert gone()
+
+
+def test_how_it_is_loaded_is_listed(lab: Lab) -> None:
+    assert lab("load", "template", "--pin").returncode == 0
+    assert (lab.entry()["counts"], lab.entry()["params"]) == ("packets", {})
+    assert lab("unload", "template").returncode == 0
+    done = lab("load", "template", "--pin", "--param", "increase=2.5", "--profile", "linux-pre4")
+    assert done.returncode == 0, done.stderr
+    assert (lab.entry()["counts"], lab.entry()["params"]) == ("ACKs", {"increase": "2.5"})
+    assert "increase=2.5" in lab("list").stdout
+    assert lab("unload", "template").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (["--param", "increase=65"], "parameter increase of template: 65 (wanted a number from 0.00098 to 64)"),
+        (["--param", "growth=1"], "template has no parameter growth (it has: increase, decrease)"),
+        (["--profile", "linux"], "one of: rfc, linux-acked, linux-legacy, linux-pre4"),
+    ],
+)
+def test_what_cannot_be_loaded_says_what_can(options: list[str], wanted: str) -> None:
+    k.program()
+    done = subprocess.run(
+        [sys.executable, "-m", "mptcplab", "cc", "load", "template", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
+
+
+def test_persist_keeps_how_it_is_loaded() -> None:
+    k.program()
+    words = ["persist", "ewtcp", "--print", "--param", "weight=0.25", "--profile", "linux-legacy"]
+    done = subprocess.run([sys.executable, "-m", "mptcplab", "cc", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cc load --pin --param=ewtcp.weight=0.25 --profile=linux-legacy --connections=4096 ewtcp\n" in done.stdout
+
+
+def test_all_of_the_named_or_none(lab: Lab) -> None:
+    done = lab("load", "template", "no-such-algorithm", "--pin")
+    assert done.returncode == 2
+    assert "no algorithm no-such-algorithm" in done.stderr
+    assert NAME not in available()
+
+
+def test_a_name_that_is_taken_is_an_error_and_the_holder_stays(lab: Lab) -> None:
+    assert lab("load", "template", "--pin").returncode == 0
+    done = lab("load", "template")
+    assert done.returncode == 2
+    assert NAME in done.stderr
+    assert NAME in available()
+    assert json.loads(lab("unload", "--all", "--json").stdout)["unloaded"] == [NAME]
+
+
+def test_the_api_asks_the_same_program() -> None:
+    k.program()
+    k.need_root()
+    assert isinstance(mptcplab.cc_list(), list)
+    with pytest.raises(mptcplab.EngineError, match="no algorithm no-such-algorithm"):
+        mptcplab.cc_load("no-such-algorithm")

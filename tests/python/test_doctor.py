@@ -1,0 +1,173 @@
+"""`mptcplab doctor` with the real program: this machine, and live connections between two namespaces."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import kernel_program as k
+import pytest
+
+import mptcplab
+
+
+def lab(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "mptcplab", *words], capture_output=True, text=True, check=False)
+
+
+def lines(found: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [line for line in found["connection_findings"] if line["name"] == name]
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[k.Host, k.Host]]:
+    k.program()
+    k.need_root()
+    with k.two_hosts() as pair:
+        yield pair
+
+
+def asked_until(pid: int, subflows: int) -> dict[str, Any]:
+    """Ask about a process until its connection has that many subflows: a join takes a round trip."""
+    for _ in range(50):
+        found = mptcplab.doctor(pid=pid)
+        if found["connections"] and len(found["connections"][0]["subflows"]) == subflows:
+            return found
+        time.sleep(0.1)
+    raise AssertionError((found["connections"], found["connection_findings"]))
+
+
+def test_every_line_has_a_status_and_whatever_is_wrong_has_a_meaning() -> None:
+    k.program()
+    found = mptcplab.doctor()
+    assert {line["status"] for line in found["findings"]} <= {"ok", "warn", "missing"}
+    assert all(line["found"] and line["meaning"] for line in found["findings"])
+    assert all(line["remedy"] for line in found["findings"] if line["status"] == "missing")
+    assert found["ready"] == all(line["status"] != "missing" for line in found["findings"])
+    names = [line["name"] for line in found["findings"]]
+    assert {"version", "BTF", "struct_ops", "TUN device", "default", "receive", "iperf3"} <= set(names)
+
+
+def test_the_exit_code_and_the_table_say_the_same_as_the_json() -> None:
+    k.program()
+    done = lab("doctor", "--rate", "1 Gbit/s", "--rtt", "2 s")
+    found = mptcplab.doctor(rate="1 Gbit/s", rtt="2 s")
+    assert done.returncode == (0 if found["ready"] else 1)
+    # 250 MB in flight: more than the buffers of any machine by default, and the table has the command for both.
+    for name, setting in (("receive", "tcp_rmem"), ("send", "tcp_wmem")):
+        line = next(line for line in found["findings"] if line["name"] == name)
+        assert line["status"] == "warn"
+        assert line["remedy"].startswith(f'sysctl -w net.ipv4.{setting}="')
+        assert f"-> {line['remedy']}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--pid", "4194304"), "--pid 4194304"),
+        (("--connection", "10.0.0.1-10.0.0.2"), "SRC:PORT-DST:PORT"),
+        (("--rate", "100 mbps", "--rtt", "1 s"), "100 Mbit/s"),
+        (("--rate", "100 Mbit/s"), "--rtt"),
+    ],
+)
+def test_a_bad_question_is_an_error(words: tuple[str, ...], message: str) -> None:
+    k.program()
+    done = lab("doctor", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+
+
+def test_subflows_are_shown_with_what_they_run(hosts: tuple[k.Host, k.Host]) -> None:
+    client, server = hosts
+    client("""
+        ip mptcp limits set subflows 3
+        ip mptcp endpoint add 10.9.2.1 dev up2 subflow backup
+        ip route add 10.9.1.0/24 dev up2 src 10.9.2.1 metric 9
+        sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.up2.rp_filter=0
+    """)
+    server.start("server", "10.9.1.2", 5001)
+    sender, address = client.start("client", "10.9.1.2", 5001, "reno")
+    found = asked_until(sender.pid, 2)
+    first, second = found["connections"][0]["subflows"]
+    assert (first["local"], second["local"].partition(":")[0]) == (address, "10.9.2.1")
+    assert (first["congestion"], second["congestion"]) == ("reno", "reno")
+    assert (first["backup_local"], second["backup_local"]) == (False, True)
+    assert lines(found, "absent") == []
+    assert "uncoupled" in lines(found, "coupling")[0]["meaning"]
+    # The same by either subflow's addresses, asked from inside.
+    words = client.inside(str(k.program()), "doctor", "--json", "--connection")
+    for subflow in (first, second):
+        done = subprocess.run([*words, f"{subflow['local']}-{subflow['remote']}"], capture_output=True, check=False)
+        assert json.loads(done.stdout)["connections"][0]["token"] == found["connections"][0]["token"]
+
+
+def test_an_absent_subflow_is_explained_by_what_stands_in_its_way(hosts: tuple[k.Host, k.Host]) -> None:
+    client, server = hosts
+    client("ip mptcp limits set subflows 1")
+    # As hosts behind a router do: no answer on a link for an address of another one.
+    server("sysctl -w net.ipv4.conf.all.arp_ignore=1")
+    server.start("server", "10.9.1.2", 5002)
+    sender, _ = client.start("client", "10.9.1.2", 5002)
+
+    def absent() -> list[tuple[str, str]]:
+        found = lines(asked_until(sender.pid, 1), "absent")
+        return [(line["meaning"], line["remedy"]) for line in found]
+
+    ((meaning, remedy),) = absent()
+    assert "no endpoint" in meaning
+    assert remedy == "ip mptcp endpoint add 10.9.2.1 dev up2 subflow"
+    client("ip mptcp endpoint add 10.9.2.1 dev up2 subflow")
+    ((meaning, _),) = absent()
+    assert "no route from it to 10.9.1.2" in meaning
+    client("ip link set up2 down")
+    ((meaning, remedy),) = absent()
+    assert (meaning, remedy) == ("its device up2 is down or has no link", "ip link set up2 up")
+    client("ip address delete 10.9.2.1/24 dev up2")
+    ((meaning, _),) = absent()
+    assert meaning == "no device of this host has that address"
+    client("""
+        ip mptcp limits set subflows 0
+        ip address add 10.9.2.1/24 dev up2
+        ip link set up2 up
+        ip route add 10.9.1.0/24 dev up2 metric 9
+    """)
+    for _ in range(50):
+        ((meaning, remedy),) = absent()
+        # A device has a link only some time after it is set up.
+        if "is down" not in meaning:
+            break
+    assert "limit of 0 subflows" in meaning
+    assert remedy.startswith("ip mptcp limits set ")
+
+
+def test_a_fallback_to_tcp_is_named_with_its_cause(hosts: tuple[k.Host, k.Host]) -> None:
+    client, server = hosts
+    server("sysctl -w net.mptcp.enabled=0")
+    # With MPTCP off the server's socket has to be a plain one.
+    plain = k.PEER.replace("262", "0")
+    child = subprocess.Popen(
+        server.inside(sys.executable, "-c", plain, "server", "10.9.1.2", "5003", ""), stdout=subprocess.PIPE, text=True
+    )
+    server.children.append(child)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    sender, _ = client.start("client", "10.9.1.2", 5003)
+    found = mptcplab.doctor(pid=sender.pid)
+    (line,) = lines(found, "fallback")
+    assert line["status"] == "missing"
+    assert "MPCapableFallbackSYNACK = 1" in line["meaning"]
+    done = lab("doctor", "--pid", str(sender.pid))
+    assert done.returncode == 1
+
+
+def test_a_process_without_mptcp_is_told_how_to_get_it(hosts: tuple[k.Host, k.Host]) -> None:
+    client, _ = hosts
+    found = mptcplab.doctor(pid=client.keeper.pid)
+    (line,) = found["connection_findings"]
+    assert (line["found"], line["status"]) == ("none", "missing")
+    assert found["connections"] == []

@@ -1,0 +1,430 @@
+"""The kernel engine's front end, with a program that stands in for `mptcplab-kernel`.
+
+The real program is tested where it is written; here it is what the front end makes of its words, its exit codes and
+its files.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import mptcplab
+from mptcplab import api, kernel
+
+# Simulates, and calls the result the kernel's. What else it does, the file `behaviour` beside it says.
+FAKE = '''\
+#!{python}
+"""Stands in for mptcplab-kernel."""
+import json, os, signal, sys, time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+(HERE / "words").write_text(json.dumps(sys.argv[1:]))
+behaviour = json.loads((HERE / "behaviour").read_text())
+
+
+def fail(text, code=2):
+    print(text, file=sys.stderr)
+    sys.exit(code)
+
+
+if sys.argv[1] != "run":
+    print(behaviour.get("print", ""))
+    sys.exit(behaviour.get("code", 0))
+asked = dict(zip(sys.argv[2::2], sys.argv[3::2]))
+if behaviour.get("wait"):
+    def leave(*_):
+        (HERE / "interrupted").write_text("")
+        sys.exit(130)
+    signal.signal(signal.SIGINT, leave)
+    (HERE / "pid").write_text(str(os.getpid()))
+    print(json.dumps(dict(type="progress", done_runs=0, total_runs=1, done_s=0.0, total_s=9.0)), flush=True)
+    time.sleep(60)
+if "error" in behaviour:
+    print("libsomething: noise on stderr", file=sys.stderr)
+    fail(behaviour["error"])
+if "die" in behaviour:
+    os.kill(os.getpid(), behaviour["die"])
+import polars as pl
+from mptcplab import _core
+out = Path(asked["--out"])
+_core.run(asked["--scenario"], str(out), asked["--overrides"], 1, None)
+runs = pl.read_parquet(out / "run.parquet")
+changes = dict(engine=pl.lit("kernel"), status=pl.lit("complete"), status_reason=pl.lit(""), host=pl.lit("{{}}"))
+runs = runs.with_columns(**changes)
+for run, status, reason in behaviour.get("status", []):
+    mine = pl.col("run") == run
+    runs = runs.with_columns(
+        status=pl.when(mine).then(pl.lit(status)).otherwise("status"),
+        status_reason=pl.when(mine).then(pl.lit(reason)).otherwise("status_reason"),
+    )
+runs.write_parquet(out / "run.parquet")
+flow = pl.read_parquet(out / "flow.parquet")
+factor = behaviour.get("factor", 1.0)
+flow.with_columns((pl.col("delivered_bytes") * factor).cast(pl.UInt64)).write_parquet(out / "flow.parquet")
+total = runs["duration_ns"].sum() / 1e9
+print("noise on stdout")
+for done in range(runs.height + 1):
+    now = dict(done_runs=done, total_runs=runs.height, done_s=done * total / runs.height, total_s=total)
+    print(json.dumps(dict(type="progress", run=done, **now)), flush=True)
+print(json.dumps(dict(type="done")))
+if "late_error" in behaviour:
+    fail(behaviour["late_error"])
+if any(status == "invalid" for _, status, _ in behaviour.get("status", [])):
+    fail("warning: run 1 is invalid", 1)
+'''
+
+SHORT = ("--cc", "lia,reno", "--reps", "2", "--duration", "2 s", "--set", 'warmup="500 ms"')
+
+
+class Fake:
+    """The stand-in, and what it was asked."""
+
+    def __init__(self, home: Path) -> None:
+        home.mkdir()
+        self.home = home
+        self.path = home / "mptcplab-kernel"
+        self.path.write_text(FAKE.format(python=sys.executable))
+        self.path.chmod(0o755)
+        self.behave()
+
+    def behave(self, **behaviour: object) -> None:
+        (self.home / "behaviour").write_text(json.dumps(behaviour))
+
+    @property
+    def words(self) -> list[str]:
+        return json.loads((self.home / "words").read_text())
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    stand_in = Fake(tmp_path / "kernel")
+    monkeypatch.setenv(kernel.OVERRIDE, str(stand_in.path))
+    # The stand-in loads nothing, so anybody may run it; in a child process the variable below says the same.
+    monkeypatch.setattr(kernel, "_capabilities", lambda: None)
+    return stand_in
+
+
+# A command line whose privileges nobody looks at.
+LAB = "import mptcplab.kernel as k; k._capabilities = lambda: None; from mptcplab.cli import main; main()"
+
+
+def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", LAB, *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_program_is_asked_for_exactly_this_sweep(fake: Fake, scenario: Path) -> None:
+    results = mptcplab.run(
+        scenario, cc=["lia"], reps=2, duration="2 s", settings={"warmup": '"500 ms"'}, engine="kernel", traffic="iperf3"
+    )
+    words = fake.words
+    asked = dict(zip(words[1::2], words[2::2], strict=False))
+    assert words[0] == "run"
+    assert asked["--scenario"] == str(scenario)
+    assert json.loads(asked["--overrides"]) == {
+        "cc": ["lia"],
+        "reps": 2,
+        "duration": "2 s",
+        "set": [["warmup", '"500 ms"']],
+    }
+    assert "--json-progress" in words
+    assert words[-2:] == ["--traffic", "iperf3"]
+    assert results.engines == ["kernel"]
+
+
+def test_two_engines_share_a_directory_and_a_table(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    """lia and reno, two repetitions, on both: eight runs with their own numbers, one row per algorithm and engine."""
+    fake.behave(factor=0.5)
+    done = lab("run", scenario, *SHORT, "--engine", "sim,kernel", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "o"
+    assert {path.name for path in out.iterdir() if path.is_dir()} == {"sim", "kernel", "figures"}
+    results = mptcplab.load(out)
+    assert results.runs["run"].to_list() == list(range(8))
+    assert results.runs["engine"].to_list() == ["sim"] * 4 + ["kernel"] * 4
+    assert results.scan("transfer").collect().is_empty()
+    for table in ("flow", "subflow", "link", "event"):
+        assert results.scan(table).select(pl.col("run").unique().sort()).collect()["run"].to_list() == list(range(8))
+    configs = results.configs["config"].unique(maintain_order=True).to_list()
+    assert configs == ["lia (sim)", "lia (kernel)", "reno (sim)", "reno (kernel)"]
+    rows = [line for line in done.stdout.splitlines() if "±" in line]
+    assert [re.match(r"\w+ \((\w+)\) +(\w+) ", row).groups() for row in rows] == [
+        (engine, flow) for _ in range(2) for engine in ("sim", "kernel") for flow in ("mp", "tcp")
+    ]
+
+
+def test_engines_are_compared_per_algorithm_and_flow(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    """The stand-in delivers half of every byte: goodput differs by -50 %, the smoothed RTT not at all."""
+    fake.behave(factor=0.5)
+    done = lab("run", scenario, *SHORT, "--engine", "sim,kernel", "--out", "o", cwd=tmp_path)
+    compared = pl.read_csv(tmp_path / "o" / "comparison.csv")
+    assert compared.select("base", "flow").rows() == [("lia", "mp"), ("lia", "tcp"), ("reno", "mp"), ("reno", "tcp")]
+    assert compared["goodput_difference_percent"].to_list() == pytest.approx([-50.0] * 4, abs=0.01)
+    assert compared["srtt_mean_difference_percent"].to_list() == pytest.approx([0.0] * 4)
+    assert (compared["srtt_mean_sim"] > 12).all()  # base RTT of A
+    assert len(re.findall(r"-50\.0 .*\+0\.0", done.stdout)) == 4
+    page = html.unescape((tmp_path / "o" / "report.html").read_text())
+    assert "Engines side by side" in page
+    assert "--engine sim,kernel</code>" in page
+    assert "same bytes of trace" not in page
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_part_can_be_read_alone_and_the_whole_again(scenario: Path, tmp_path: Path) -> None:
+    lab("run", scenario, *SHORT, "--engine", "sim,kernel", "--out", "o", "--no-report", cwd=tmp_path)
+    assert mptcplab.load(tmp_path / "o" / "kernel").runs["run"].to_list() == [0, 1, 2, 3]
+    again = lab("report", "o", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["runs"] == 8
+    # A former result of two engines is one of ours, and can be replaced.
+    forced = lab("run", scenario, *SHORT, "--engine", "kernel", "--out", "o", "--force", "--no-report", cwd=tmp_path)
+    assert forced.returncode == 0, forced.stderr
+    assert not (tmp_path / "o" / "sim").exists()
+    (tmp_path / "o" / "thesis.tex").write_text("mine")
+    refused = lab("run", scenario, *SHORT, "--out", "o", "--force", cwd=tmp_path)
+    assert refused.returncode == 2
+
+
+@pytest.mark.usefixtures("fake")
+def test_progress_of_two_engines_is_one(scenario: Path) -> None:
+    seen: list[tuple[int, int, float, float]] = []
+    mptcplab.run(
+        scenario, cc="lia", reps=2, duration="2 s", engine=["sim", "kernel"], progress=lambda *now: seen.append(now)
+    )
+    assert seen == sorted(seen)
+    assert {(runs, total) for _, runs, _, total in seen} == {(4, 8.0)}
+    assert seen[-1] == (4, 4, pytest.approx(8.0), 8.0)
+
+
+def test_an_invalid_run_is_not_counted_and_never_good(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    fake.behave(status=[(1, "invalid", "99 % of packets later than 3 ms")], factor=0.75)
+    done = lab("run", scenario, *SHORT, "--engine", "kernel", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    warning = "warning: lia, repetition 2 (kernel) is invalid and not counted: 99 % of packets later than 3 ms"
+    assert warning in done.stderr
+    assert re.search(r"^lia +mp +1 of 2 invalid ", done.stdout, re.M)
+    assert re.search(r"^reno +mp +complete ", done.stdout, re.M)
+    page = html.unescape((tmp_path / "o" / "report.html").read_text())
+    assert 'role="alert"' in page
+    assert "99 % of packets later than 3 ms" in page
+    assert '"lia, invalid"' in page  # its curves do not go by the name of the good ones
+    # lia has one run that counts, reno two.
+    summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(
+        (pl.col("metric") == "goodput") & (pl.col("flow") == "tcp") & pl.col("subflow").is_null()
+    )
+    assert dict(summary.select("config", "n").iter_rows()) == {"lia": 1, "reno": 2}
+    again = lab("report", "o", cwd=tmp_path)
+    assert again.returncode == 1
+    assert warning in again.stderr
+
+
+def test_without_a_run_that_counts_there_are_no_numbers(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    fake.behave(status=[(run, "invalid", "late") for run in range(4)])
+    done = lab("run", scenario, *SHORT, "--engine", "kernel", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "no run counts" in done.stderr
+    row = re.search(r"^lia +mp +2 of 2 invalid(.*)$", done.stdout, re.M)
+    assert row is not None
+    assert not re.search(r"\d", row[1])
+
+
+def test_a_run_that_ended_early_is_kept_marked_and_an_error(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    fake.behave(
+        status=[(3, "partial", "the receiver of flow tcp died")],
+        late_error="error: run 3: the receiver of flow tcp died\n\nhint: look at dmesg",
+    )
+    done = lab("run", scenario, *SHORT, "--engine", "sim,kernel", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith("error: run 3: the receiver of flow tcp died\n\nhint: look at dmesg")
+    assert "is partial and not counted" in done.stderr
+    assert 'role="alert"' in (tmp_path / "o" / "report.html").read_text()
+    with pytest.raises(mptcplab.UnfinishedError, match="receiver") as caught:
+        mptcplab.run(scenario, cc="lia", reps=4, duration="2 s", engine="kernel")
+    assert [problem.status for problem in caught.value.results.problems] == ["partial"]
+    assert caught.value.results.flow.height > 0
+
+
+def test_a_complaint_becomes_an_error_with_its_hint(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    fake.behave(error=f'error: {scenario}:9:1: scheduler: "minrtt"\n\nhint: leave it out')
+    done = lab("run", scenario, "--engine", "kernel", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f'error: {scenario}:9:1: scheduler: "minrtt"\n\nhint: leave it out\n'
+    assert not (tmp_path / "results").exists()
+    with pytest.raises(mptcplab.ScenarioError, match="minrtt"):
+        mptcplab.run(scenario, engine="kernel")
+    fake.behave(error="error: no BTF")
+    with pytest.raises(mptcplab.EngineError, match=r"^no BTF$"):
+        mptcplab.run(scenario, engine="kernel")
+
+
+def test_a_program_that_dies_without_a_word_is_an_error(fake: Fake, scenario: Path) -> None:
+    fake.behave(die=int(signal.SIGKILL))
+    with pytest.raises(mptcplab.EngineError, match="without a word: signal 9"):
+        mptcplab.run(scenario, engine="kernel")
+
+
+def started(fake: Fake, *words: str | Path, cwd: Path) -> tuple[subprocess.Popen[str], int]:
+    """Start a command whose program waits; return it and the program's process number."""
+    fake.behave(wait=True)
+    command = [sys.executable, "-c", LAB, *map(str, words)]
+    # As a shell with job control does it: a process group of its own.
+    process = subprocess.Popen(
+        command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    pid = fake.home / "pid"
+    for _ in range(300):
+        if pid.exists() and pid.read_text():
+            return process, int(pid.read_text())
+        time.sleep(0.1)
+    process.kill()
+    raise AssertionError(f"the program did not start: {process.communicate()}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def wait_for(condition: object) -> bool:
+    for _ in range(200):
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_an_interrupt_reaches_the_program_and_leaves_nothing(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    process, pid = started(fake, "run", scenario, "--engine", "kernel", cwd=tmp_path)
+    os.killpg(process.pid, signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert complaint == "error: interrupted\n"
+    assert (fake.home / "interrupted").exists()
+    assert not is_alive(pid)
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_program_does_not_outlive_a_kill(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+    process, pid = started(fake, "run", scenario, "--engine", "kernel", cwd=tmp_path)
+    assert is_alive(pid)
+    process.kill()
+    process.communicate()
+    assert wait_for(lambda: not is_alive(pid))
+
+
+def test_without_the_program_the_message_says_what_to_install(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(kernel.OVERRIDE, raising=False)
+    monkeypatch.setattr(kernel, "BUILT", tmp_path / "nothing")
+    monkeypatch.setattr(kernel, "NOT_BUILT", tmp_path / "not-built.txt")
+    with pytest.raises(mptcplab.EngineError, match=r"(?s)not built\n\nhint: .*clang.* make setup\n.*`--engine sim`"):
+        mptcplab.run(scenario, engine="kernel")
+    (tmp_path / "not-built.txt").write_text("missing packages: clang\nas root: apt-get install -y clang\n")
+    with pytest.raises(mptcplab.EngineError, match=r"built: missing packages: clang\n\nhint: as root: apt-get install"):
+        mptcplab.run(scenario, engine="sim,kernel")
+    monkeypatch.setenv(kernel.OVERRIDE, str(tmp_path))
+    with pytest.raises(mptcplab.EngineError, match=f"no such program: {tmp_path} "):
+        mptcplab.doctor()
+
+
+@pytest.mark.usefixtures("fake")
+def test_without_root_the_message_says_what_root_is_for(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_capabilities", lambda: 1 << kernel._CAP_BPF)
+    with pytest.raises(
+        mptcplab.EngineError, match=r"(?s)needs root.*loading .* eBPF.*real-time priority.*`--engine sim`"
+    ):
+        mptcplab.run(scenario, engine="sim,kernel")
+    monkeypatch.setattr(kernel, "_capabilities", lambda: 1 << kernel._CAP_BPF | 1 << kernel._CAP_PERFMON)
+    kernel.require_privileges()
+    monkeypatch.setattr(kernel, "_capabilities", lambda: 1 << kernel._CAP_SYS_ADMIN)
+    kernel.require_privileges()
+
+
+def test_capabilities_of_this_process_are_read() -> None:
+    held = kernel._capabilities()
+    assert held is not None
+    assert (held == 0) == (os.geteuid() != 0) or held > 0
+
+
+@pytest.mark.parametrize(
+    ("engine", "traffic", "message"),
+    [
+        ("ns3", "own", r"no such engine: 'ns3'\n\nhint: one of sim, kernel"),
+        ("sim,sim", "own", "an engine is named twice"),
+        (" , ", "own", "no engine in this list"),
+        ("kernel", "netperf", "no such traffic: 'netperf'"),
+        ("sim", "iperf3", "only the kernel engine"),
+    ],
+)
+def test_engines_and_traffic_are_checked_before_anything_runs(
+    fake: Fake, scenario: Path, engine: str, traffic: str, message: str
+) -> None:
+    with pytest.raises(mptcplab.MptcplabError, match=message):
+        mptcplab.run(scenario, engine=engine, traffic=traffic)
+    assert not (fake.home / "words").exists()
+
+
+def test_old_results_without_a_status_count(scenario: Path) -> None:
+    results = mptcplab.run(scenario, cc="lia", reps=1, duration="2 s")
+    assert results.problems == []
+    assert results.engines == ["sim"]
+    assert results.configs["config"].to_list() == ["lia+cubic"]
+
+
+COMMANDS = {
+    ("doctor",): ["doctor"],
+    ("doctor", "--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms", "--json"): [
+        "doctor",
+        *("--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms", "--json"),
+    ],
+    ("doctor", "--connection", "10.0.0.1:4000-10.0.0.2:443"): [
+        "doctor",
+        *("--connection", "10.0.0.1:4000-10.0.0.2:443"),
+    ],
+    ("cc", "load", "olia", "lia", "--param", "x=2", "--pin"): ["cc", "load", "olia", "lia", "--param", "x=2", "--pin"],
+    ("cc", "load", "olia", "--connections", "9"): ["cc", "load", "olia", "--connections", "9"],
+    ("cc", "persist", "--remove"): ["cc", "persist", "--remove"],
+    ("cc", "persist", "lia", "--print"): ["cc", "persist", "lia", "--print"],
+    ("cc", "list", "--json"): ["cc", "list", "--json"],
+    ("cc", "unload", "--all"): ["cc", "unload", "--all"],
+    ("cc", "unload", "olia"): ["cc", "unload", "olia"],
+    ("cc", "persist", "olia"): ["cc", "persist", "olia"],
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_commands_become_the_program(fake: Fake, tmp_path: Path, words: tuple[str, ...]) -> None:
+    fake.behave(print="a table", code=1)
+    done = lab(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "a table\n", "")
+    assert fake.words == COMMANDS[words]
+
+
+def test_the_api_asks_for_json(fake: Fake) -> None:
+    fake.behave(print='{"ready": false}', code=1)
+    assert mptcplab.doctor(pid=5, rate="1 Mbit/s", rtt="2 ms") == {"ready": False}
+    assert fake.words == ["doctor", "--json", "--pid", "5", "--rate", "1 Mbit/s", "--rtt", "2 ms"]
+    fake.behave(print="[]")
+    assert api.cc_load(["olia"], {"x": 3}) == []
+    assert fake.words == ["cc", "load", "olia", "--param", "x=3", "--pin", "--json"]
+    api.cc_unload()
+    assert fake.words == ["cc", "unload", "--all", "--json"]
+    fake.behave(print="", code=2)
+    with pytest.raises(mptcplab.EngineError, match="exit code 2"):
+        api.cc_list()
