@@ -27,10 +27,6 @@ use mptcplab_traffic::start;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Timeouts in a row after which a subflow is set aside: the out-of-tree kernel's "potentially failed" comes with the
-/// first (algorithms.md section 7).
-const STALE_AFTER: u32 = 1;
-
 /// IP (20), TCP (20) and timestamp (12) bytes.
 const TCP_HEADER_BYTES: u16 = 52;
 /// DSS option of a data packet: 32-bit DATA_ACK and data sequence mapping (RFC 8684 section 3.3).
@@ -201,7 +197,7 @@ impl<'a> Maker<'a> {
         Connection::new(ConnectionConfig {
             flow: self.f as u32,
             mptcp: t.mptcp,
-            stale_after: t.options.stale_after.unwrap_or(STALE_AFTER),
+            stale_after: t.options.stale_after,
             priorities: priorities(t, subflows.start),
             subflows,
             scheduler: Scheduler::new(

@@ -2,6 +2,8 @@
 //!
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers.
 
+mod resend;
+
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::packet::WINDOW_UNLIMITED;
@@ -17,11 +19,17 @@ use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 use std::ops::Range;
 
+pub(crate) use resend::Resend;
+
 /// No data sequence number is ever this large.
 pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
 
 /// Origin of data in the reinjection queue that no subflow has sent.
 const NO_ORIGIN: u32 = u32::MAX;
+
+/// Timeouts in a row after which a subflow is set aside where the scenario does not say: the out-of-tree kernel's
+/// "potentially failed" comes with the first (algorithms.md section 7).
+const STALE_AFTER: u32 = 1;
 
 /// Why a subflow's data go over others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +68,9 @@ pub(crate) struct Connection {
     /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
     reinject: VecDeque<(u32, u32)>,
     reinject_enabled: bool,
-    /// Timeouts in a row that make a subflow failed.
+    /// Timeouts in a row that make a subflow failed, unless the connection has a timer of its own.
     stale_after: u32,
+    pub(crate) resend: Option<Box<Resend>>,
     /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
     priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) priority_timer: Timer,
@@ -87,7 +96,7 @@ pub(crate) struct ConnectionConfig {
     pub(crate) scheduler: Scheduler,
     pub(crate) mss: u16,
     pub(crate) reinject: bool,
-    pub(crate) stale_after: u32,
+    pub(crate) stale_after: Option<u32>,
     /// In time order.
     pub(crate) priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) app: App,
@@ -100,6 +109,8 @@ impl Connection {
     pub(crate) fn new(c: ConnectionConfig) -> Self {
         let announces = !matches!(c.app, App::Transfer { .. });
         let rx = ConnectionReceiver::new(c.buffer, c.mss, announces);
+        let resends = c.mptcp && c.reinject && c.subflows.len() > 1 && c.scheduler.is_upstream();
+        let resend = resends.then(|| Box::new(Resend::new(c.stale_after)));
         Self {
             flow: c.flow,
             mptcp: c.mptcp,
@@ -115,7 +126,8 @@ impl Connection {
             last: None,
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
-            stale_after: c.stale_after,
+            stale_after: c.stale_after.unwrap_or(STALE_AFTER),
+            resend,
             priorities: c.priorities,
             priority_timer: Timer::OFF,
             reinjected: 0,
@@ -258,6 +270,9 @@ impl Connection {
         }
         let mut demand = self.demand(cx.now);
         demand.written = self.scheduler.buffer_end(senders, &demand);
+        if let Some(resend) = self.resend.as_mut().filter(|_| demand.is_any()) {
+            resend.measure(senders, cx.now);
+        }
         while demand.is_any() || self.scheduler.copies {
             let Some(pick) = self.scheduler.pick(senders, &demand) else {
                 break;
@@ -268,6 +283,9 @@ impl Connection {
                 What::Copy(dsn) => self.give_copy(cx, &mut senders[subflow], dsn),
             }
             demand.next = self.next;
+        }
+        if let Some(resend) = &mut self.resend {
+            resend.follow(cx, senders[0].conn, self.una, self.next);
         }
         if self.is_window_blocked() && self.scheduler.repair.is_some() {
             self.unblock(cx, senders);
@@ -517,6 +535,9 @@ impl Connection {
 
     /// A subflow timed out: if another one can take over, mark it as failed once it has done so often enough.
     pub(crate) fn note_timeout(&mut self, cx: &mut World, senders: &mut [Sender], i: usize) {
+        if self.resend.is_some() {
+            return;
+        }
         let others = self
             .subflows
             .clone()

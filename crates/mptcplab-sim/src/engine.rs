@@ -361,6 +361,10 @@ impl<'a> Engine<'a> {
             TimerKind::DelayedSack => timers.fires(self.sctp[i].sack_timer(), at, kind, index),
             TimerKind::Priority => timers.fires(&mut self.conns[i].priority_timer, at, kind, index),
             TimerKind::Transfer => timers.fires(&mut self.pools[i].timer, at, kind, index),
+            TimerKind::Resend => self.conns[i]
+                .resend
+                .as_mut()
+                .is_some_and(|resend| timers.fires(&mut resend.timer, at, kind, index)),
         };
         if !fires {
             return;
@@ -393,6 +397,7 @@ impl<'a> Engine<'a> {
                 }
             }
             TimerKind::Transfer => self.on_pool(i),
+            TimerKind::Resend => self.on_resend(i),
         }
     }
 
@@ -456,6 +461,12 @@ impl<'a> Engine<'a> {
         let conn = &mut self.conns[c];
         conn.change_priorities(&mut self.world, &mut self.senders);
         conn.arm_priority(&mut self.world, c as u32);
+        conn.push(&mut self.world, &mut self.senders, conn.opener);
+    }
+
+    fn on_resend(&mut self, c: usize) {
+        let conn = &mut self.conns[c];
+        conn.resend(&mut self.world, &mut self.senders);
         conn.push(&mut self.world, &mut self.senders, conn.opener);
     }
 

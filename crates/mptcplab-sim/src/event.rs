@@ -94,6 +94,8 @@ pub(crate) enum TimerKind {
     Priority,
     /// Next of a flow's transfers (index: pool).
     Transfer,
+    /// Retransmission timer of a connection (index: connection).
+    Resend,
 }
 
 /// A deadline whose heap entry is allowed to be early.

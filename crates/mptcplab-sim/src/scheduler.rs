@@ -145,6 +145,11 @@ impl Scheduler {
         }
     }
 
+    /// Upstream Linux' scheduler, whose connection has a retransmission timer.
+    pub(crate) fn is_upstream(&self) -> bool {
+        matches!(self.policy, Policy::Linger(_))
+    }
+
     /// The first segment that has no room in the connection's send buffer, or that is not written; unbounded unless the
     /// scheduler assigns ahead of the window.
     #[inline]

@@ -272,3 +272,64 @@ rcv_buffer = "2856 B"
     );
     assert_eq!(run.flow_at("f", 5000.0, |t| &t.reorder_depth_max_pkts), 1);
 }
+
+/// Upstream's scheduler, and an outage that loses what is on path one.
+fn upstream(stale_after: &str) -> Measured {
+    let subflows = format!("{{ {ONE} }}, {{ {OTHER} }}");
+    let outage = "{ at = \"5 s\", up = false }, { at = \"11 s\", up = true }";
+    let set = [
+        ("scheduler", "linger"),
+        ("flows.f.stale_after", stale_after),
+    ];
+    simulate_one(&scenario(&subflows, outage), &set)
+}
+
+/// On Linux 6.18 the same outage, with a window that is not clamped, was answered after 1.25 s.
+#[test]
+fn upstream_moves_nothing_at_a_timeout_and_everything_after_enough_silent_looks() {
+    // Segments of the oldest chunk of 32 KiB.
+    const CHUNK: u64 = 22;
+    for (stale_after, looks) in [("4", 5), ("3", 4)] {
+        let run = upstream(stale_after);
+        let failed = run.events("f", 0, SubflowFailed);
+        assert_eq!(failed.len(), 1, "{stale_after}");
+        let took = failed[0].0 - 5000.0;
+        // 200 ms from look to look once both subflows were seen with data outstanding. Before, two RTTs of up to 173 ms.
+        let least = 200.0 * f64::from(looks);
+        assert!(
+            (least..least + 600.0).contains(&took),
+            "{stale_after}: {took} ms"
+        );
+
+        let again = |ms: f64| run.flow_at("f", ms, |t| &t.reinjected_pkts);
+        let timeout = run.events("f", 0, RtoFired)[0].0;
+        assert!(timeout < failed[0].0 - 100.0);
+        assert_eq!(again(timeout + 10.0), 0);
+        // With its buffer full the other subflow is idle at some look, and sends the oldest chunk.
+        assert!(again(failed[0].0 - 10.0) <= 3 * CHUNK, "{stale_after}");
+        // Then all of it, also what the other path has delivered: several windows of 60 segments.
+        assert!(again(11_000.0) > 180, "{stale_after}: {}", again(11_000.0));
+        assert!(load(&run, 1, 1, failed[0].0 + 500.0, 11_000.0) > 0.95);
+        assert!(load(&run, 0, 0, 14_000.0, 16_000.0) > 0.9);
+    }
+}
+
+#[test]
+fn upstream_sends_the_oldest_chunk_on_an_idle_subflow() {
+    let run = upstream("8");
+    let failed = run.events("f", 0, SubflowFailed)[0].0;
+    let again: Vec<u64> = (50..(failed as u64) / 10)
+        .map(|t| run.flow_at("f", t as f64 * 10.0, |t| &t.reinjected_pkts))
+        .collect();
+    let steps: Vec<u64> = again
+        .windows(2)
+        .map(|w| w[1] - w[0])
+        .filter(|&n| n > 0)
+        .collect();
+    // The first chunk may be acknowledged in part, and what is in flight of path one may end within one.
+    assert!(
+        steps.len() >= 2 && steps.iter().all(|&n| n <= 22),
+        "{steps:?}"
+    );
+    assert!(steps.contains(&22), "{steps:?}");
+}

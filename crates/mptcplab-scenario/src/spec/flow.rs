@@ -222,10 +222,12 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
     field(
         "stale_after",
         Type::Int { min: 1, max: 255 },
-        Need::Optional("1 in the simulator; the kernel engine leaves the kernel's own number, 4"),
+        Need::Optional("1 in the simulator, 4 with the scheduler `linger`; the kernel engine leaves the kernel's own number, 4"),
         "Timeouts in a row, without progress, after which a subflow carries nothing new while another one works, until it is acknowledged again \
          (MPTCP only; Linux' `net.mptcp.stale_loss_cnt`). At that point all its data go over the others; each timeout before it sends only its \
-         oldest segment there.",
+         oldest segment there. With `linger` as in Linux: looks of the connection's own timer, one more than this, at which nothing \
+         new was heard of it; then all that the connection has outstanding is sent again, and before it the oldest 32 KiB on a \
+         subflow that is idle.",
     ),
     field(
         "send_jitter",
