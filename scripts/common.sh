@@ -57,10 +57,13 @@ check() {
 	if "$@"; then
 		say "$name: passed in $((SECONDS - start)) s"
 	else
-		say "$name: FAILED after $((SECONDS - start)) s"
+		say "$name: FAILED after $((SECONDS - start)) s, with $(free_disk) free in $PWD and ${TMPDIR:-/tmp}"
 		FAILED+=("$name")
 	fi
 }
+
+# free_disk: what is free where things are built, and where tests keep their files.
+free_disk() { df --output=avail --block-size=M . "${TMPDIR:-/tmp}" | tail -n 2 | tr -d ' ' | paste -sd '/'; }
 
 # conclude [HINT]: exits with an error that names the checks that failed, if any did.
 conclude() {
