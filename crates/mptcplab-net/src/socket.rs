@@ -75,16 +75,54 @@ pub fn connect(
     options: &Options,
     timeout: Duration,
 ) -> Result<TcpStream> {
+    let ends = (transport, source, target);
+    let socket = bound(ends, options)?;
+    socket
+        .connect_timeout(&SocketAddr::V4(target).into(), timeout)
+        .map_err(|error| NetError::kernel(connecting(ends), with_number(error)))?;
+    Ok(socket.into())
+}
+
+/// Begins to connect as [`connect`] does and does not wait: the socket, which is non-blocking, becomes writable when it is
+/// connected, or `take_error` says why it is not.
+///
+/// # Errors
+///
+/// As for [`connect`], but for what the peer answers.
+pub fn begin_connect(
+    transport: Transport,
+    source: SocketAddrV4,
+    target: SocketAddrV4,
+    options: &Options,
+) -> Result<TcpStream> {
+    let ends = (transport, source, target);
+    let socket = bound(ends, options)?;
+    let begun = socket
+        .set_nonblocking(true)
+        .and_then(|()| socket.connect(&SocketAddr::V4(target).into()));
+    match begun {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => {
+            Err(NetError::kernel(connecting(ends), error))
+        }
+        _ => Ok(socket.into()),
+    }
+}
+
+type Ends = (Transport, SocketAddrV4, SocketAddrV4);
+
+fn connecting((transport, source, target): Ends) -> String {
+    format!("connect {source} to {target} ({transport:?})")
+}
+
+/// A socket with its options and source.
+fn bound(ends: Ends, options: &Options) -> Result<Socket> {
+    let (transport, source, _) = ends;
     let socket = open(transport)?;
-    let what = || format!("connect {source} to {target} ({transport:?})");
     apply(&socket, options)?;
     socket
         .bind(&SocketAddr::V4(source).into())
-        .map_err(|error| NetError::kernel(what(), error))?;
-    socket
-        .connect_timeout(&SocketAddr::V4(target).into(), timeout)
-        .map_err(|error| NetError::kernel(what(), with_number(error)))?;
-    Ok(socket.into())
+        .map_err(|error| NetError::kernel(connecting(ends), error))?;
+    Ok(socket)
 }
 
 /// A timeout of ours gets the kernel's error number, so that callers need to look in one place only.

@@ -583,6 +583,36 @@ fn a_peer_without_mptcp_shows_as_a_fallback() {
 }
 
 #[test]
+fn a_connection_can_begin_without_waiting_and_tells_how_it_ended() {
+    if !can_run("a_connection_can_begin_without_waiting_and_tells_how_it_ended") {
+        return;
+    }
+    let hosts = Hosts::new();
+    let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, PORT);
+    let listener = hosts
+        .server
+        .run(|| socket::listen(Transport::Mptcp, any, &options("reno")))
+        .unwrap()
+        .unwrap();
+    let begin = |port: u16| {
+        let target = SocketAddrV4::new(*target(PLANS[1]).ip(), port);
+        let from = SocketAddrV4::new(*source(PLANS[1]).ip(), 23_456);
+        let begin = || socket::begin_connect(Transport::Mptcp, from, target, &options("reno"));
+        hosts.client.run(begin).unwrap().unwrap()
+    };
+    let stream = begin(PORT);
+    wait_for("the connection", || stream.peer_addr().ok());
+    assert!(stream.take_error().unwrap().is_none());
+    let (_accepted, peer) = listener.accept().unwrap();
+    assert_eq!(peer.port(), 23_456);
+    drop(stream);
+    // Nobody listens there.
+    let refused = begin(PORT + 1);
+    let error = wait_for("the refusal", || refused.take_error().unwrap());
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+}
+
+#[test]
 fn a_connection_that_did_not_fall_back_says_so() {
     let Some((_hosts, connection, _paths)) = joined("reno") else {
         return;
