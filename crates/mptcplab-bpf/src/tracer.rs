@@ -125,6 +125,20 @@ impl Tracer {
         Ok(())
     }
 
+    /// Drop what is known of a socket, if it is closed.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn forget_closed(&self, key: &SocketKey) -> Result<(), TracerError> {
+        let is_closed = self.latest(key)?.is_some_and(|one| one.is_closed());
+        if is_closed {
+            self.sockets
+                .delete(&key.to_bytes())
+                .map_err(|source| TracerError::map("forget a socket", source))?;
+        }
+        Ok(())
+    }
+
     /// Hand over all records that are in the ring now, oldest first. Returns how many.
     ///
     /// Records of one socket are in the order of their time; those of different sockets may be a few microseconds off.

@@ -586,7 +586,7 @@ fn without_samples_of_acks_events_and_counters_remain() {
     drop(connection);
     let mut seen = Vec::new();
     let last = closed(&mut tracer, &mut seen, client_address(0));
-    assert!(last.counters.acks > 100);
+    assert!(last.counters.acks > 100 && last.is_closed());
     assert!(last.counters.rtt_count > 100);
     assert_eq!(last.counters.loss_events, 1);
     assert_eq!(count(&seen, Event::LossEvent), 1);
@@ -596,6 +596,10 @@ fn without_samples_of_acks_events_and_counters_remain() {
             .all(|s| s.events().next().is_some())
     );
     assert!(seen.len() < 40, "{}", seen.len());
+    tracer.forget_closed(&last.key()).unwrap();
+    assert!(tracer.latest(&last.key()).unwrap().is_none());
+    // What is gone is no error.
+    tracer.forget_closed(&last.key()).unwrap();
 }
 
 #[test]
@@ -625,6 +629,9 @@ fn a_namespace_that_is_watched_late_begins_with_partial_counters_and_can_be_forg
         socket.acked_pkts()
     );
     assert!(socket.kernel_delivered() > before);
+    // Not while the connection lives.
+    tracer.forget_closed(&key).unwrap();
+    assert!(tracer.latest(&key).unwrap().is_some());
     tracer.forget(lab.client.cookie()).unwrap();
     assert!(tracer.latest(&key).unwrap().is_none());
     assert!(tracer.sockets().unwrap().is_empty());

@@ -381,6 +381,12 @@ impl Sample {
         self.tcp_state == TCP_ESTABLISHED
     }
 
+    /// Whether the connection is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.tcp_state == TCP_CLOSE
+    }
+
     /// Name of the congestion control that the socket really runs.
     #[must_use]
     pub fn congestion_control(&self) -> String {
