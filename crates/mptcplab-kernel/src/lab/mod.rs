@@ -10,6 +10,7 @@ pub(crate) mod wire;
 
 use crate::failure::Failure;
 use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 use nix::unistd::{Pid, getppid};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -23,6 +24,7 @@ pub(crate) fn main(director: i32) -> Result<(), Failure> {
     let entered = mptcplab_net::userns::enter();
     // The kernel forgets it when credentials change.
     die_with(director)?;
+    allow_many_sockets()?;
     let socket = socket()?;
     let mut link = session::Link::new(socket)?;
     let result = entered
@@ -49,6 +51,14 @@ fn die_with(director: i32) -> Result<(), Failure> {
     ends.add(Signal::SIGTERM);
     pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&ends), None)
         .map_err(|errno| Failure::new(format!("sigmask: {errno}")))
+}
+
+/// As many descriptors as the machine allows this process: a flow of many transfers needs two for each.
+fn allow_many_sockets() -> Result<(), Failure> {
+    let allowed = getrlimit(Resource::RLIMIT_NOFILE);
+    allowed
+        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most))
+        .map_err(|errno| Failure::new(format!("lab: number of open files: {errno}")))
 }
 
 fn socket() -> Result<UnixStream, Failure> {

@@ -1,4 +1,5 @@
-//! Which algorithm every subflow really runs, as the kernel lists its sockets.
+//! Which algorithm every subflow really runs, as the kernel lists its sockets. Short transfers may be over before anybody
+//! looks: theirs are what the tracer saw.
 
 use crate::traffic::Context;
 use mptcplab_net::{Namespace, NetError};
@@ -14,8 +15,7 @@ pub(super) fn read(contexts: &[Context], namespaces: &[Namespace]) -> Result<Run
         .map(|one| vec![String::new(); one.flow.subflows().len()])
         .collect();
     for (node, namespace) in namespaces.iter().enumerate() {
-        let here =
-            |context: &&Context| context.plan.from == node && !context.flow.subflows().is_empty();
+        let here = |context: &&Context| context.plan.from == node && context.has_one_connection();
         let begun: Vec<&Context> = contexts.iter().filter(here).collect();
         if begun.is_empty() {
             continue;
@@ -28,6 +28,7 @@ pub(super) fn read(contexts: &[Context], namespaces: &[Namespace]) -> Result<Run
             for context in &begun {
                 let first = context
                     .state
+                    .connection
                     .sender
                     .get()
                     .and_then(|stream| stream.local_addr().ok());

@@ -4,7 +4,9 @@ use super::clock::{Due, SampleClock};
 use super::network::Network;
 use super::readback::{self, Running};
 use super::sample::Sampler;
-use super::wire::{Account, FromLab, Happening, Order, ToLab, Traffic, Trouble, TroubleKind};
+use super::wire::{
+    Account, FromLab, Happening, Order, ToLab, Traffic, TransferSample, Trouble, TroubleKind,
+};
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
 use crate::traffic::{self, Context, Listener, Means, Note, Notes, Shared};
@@ -165,6 +167,7 @@ struct Session {
     running: Running,
     /// Events that wait for the next sample.
     events: VecDeque<Happening>,
+    transfers: Vec<TransferSample>,
     troubles: Vec<Trouble>,
     sample_late_ns: u64,
     edge_late_ns: u64,
@@ -208,6 +211,7 @@ impl Session {
             emulator,
             running,
             events: VecDeque::new(),
+            transfers: Vec::new(),
             troubles: Vec::new(),
             sample_late_ns: 0,
             edge_late_ns: 0,
@@ -281,6 +285,7 @@ impl Session {
         for event in self.events.drain(..) {
             link.send(&FromLab::Event(event))?;
         }
+        sample.transfers = std::mem::take(&mut self.transfers);
         link.send(&FromLab::Sample(Box::new(sample)))?;
         self.clock.advance(ended);
         Ok(())
@@ -292,6 +297,7 @@ impl Session {
             match note {
                 Note::Event(event) => self.events.push_back(event),
                 Note::Trouble(trouble) => self.troubles.push(trouble),
+                Note::Transfer(transfer) => self.transfers.push(transfer),
                 Note::Opened => opened = true,
             }
         }
@@ -343,6 +349,8 @@ impl Session {
         // The threads of subflows say what had not joined.
         std::thread::sleep(Duration::from_millis(20));
         self.take_notes();
+        let unfinished = self.contexts.iter().flat_map(Context::unfinished);
+        self.transfers.extend(unfinished);
         match self.network.device_drops(&self.plan) {
             Ok(drops) => drops
                 .into_iter()
@@ -360,12 +368,13 @@ impl Session {
             self.trouble(TroubleKind::Spoils, reason);
         }
         let sysctls = self.network.settings(&self.plan);
-        let udp_late_ns = self
-            .contexts
-            .iter()
-            .map(|one| one.state.late_ns.load(Ordering::Relaxed))
-            .max()
-            .unwrap_or(0);
+        let late_ns = |is_udp: bool| {
+            let flows = self.contexts.iter();
+            let mine = flows.filter(|one| one.flow.subflows().is_empty() == is_udp);
+            let late = mine.map(|one| one.state.late_ns.load(Ordering::Relaxed));
+            late.max().unwrap_or(0)
+        };
+        let (udp_late_ns, transfer_late_ns) = (late_ns(true), late_ns(false));
         let emulator = match self.emulator.stop() {
             Ok(report) => Some(report),
             Err(error) => {
@@ -388,12 +397,14 @@ impl Session {
         Account {
             troubles: self.troubles,
             algorithms: self.running,
+            transfers: self.transfers,
             emulator,
             sysctls,
             sample_late_ns: self.sample_late_ns,
             edge_late_ns: self.edge_late_ns,
             samples_skipped: self.clock.skipped,
             udp_late_ns,
+            transfer_late_ns,
             ended_ns: self.ended_ns,
         }
     }

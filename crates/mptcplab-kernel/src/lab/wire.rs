@@ -77,6 +77,22 @@ pub(crate) struct Sample {
     pub(crate) flows: Vec<FlowSample>,
     pub(crate) subflows: Vec<SubflowSample>,
     pub(crate) links: Vec<LinkSample>,
+    /// Transfers that were complete since the one before.
+    pub(crate) transfers: Vec<TransferSample>,
+}
+
+/// A row of the table of transfers; `None` for what has not happened or cannot be told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TransferSample {
+    pub(crate) t_ns: u64,
+    pub(crate) flow: u32,
+    pub(crate) transfer: u32,
+    pub(crate) bytes: u64,
+    pub(crate) media_bps: u64,
+    pub(crate) first_byte_ns: Option<u64>,
+    pub(crate) completion_ns: Option<u64>,
+    pub(crate) resent_pkts: Option<u64>,
+    pub(crate) stall_ns: Option<u64>,
 }
 
 /// A flow; `None` where this kernel does not tell.
@@ -91,7 +107,8 @@ pub(crate) struct FlowSample {
     pub(crate) blocked_ns: Option<u64>,
 }
 
-/// A subflow as TCP_INFO and the emulator know it; the tracer's counters are the director's.
+/// A subflow as TCP_INFO and the emulator know it; the tracer's counters are the director's. Of flows whose transfers
+/// have a connection each it has what arrived: the director adds up the rest.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct SubflowSample {
     pub(crate) flow: u32,
@@ -159,6 +176,8 @@ pub(crate) struct Account {
     pub(crate) algorithms: Vec<Vec<String>>,
     /// The emulator's report.
     pub(crate) emulator: Option<Report>,
+    /// Transfers that were complete since the last sample, and those that never were.
+    pub(crate) transfers: Vec<TransferSample>,
     /// Settings of the namespaces that decide results: (key, value).
     pub(crate) sysctls: Vec<(String, String)>,
     /// Largest lateness of a sample, and of those at the edges of the measurement.
@@ -168,6 +187,8 @@ pub(crate) struct Account {
     pub(crate) samples_skipped: u64,
     /// Longest delay of a UDP packet against its time.
     pub(crate) udp_late_ns: u64,
+    /// Longest delay of the beginning of one of many transfers against its time.
+    pub(crate) transfer_late_ns: u64,
     /// End of the run, earlier than planned after some troubles.
     pub(crate) ended_ns: u64,
 }

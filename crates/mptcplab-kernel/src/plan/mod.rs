@@ -14,7 +14,9 @@ pub(crate) use address::Endpoints;
 pub(crate) use refuse::{Refusal, refusals};
 pub(crate) use routes::{Metrics, Route};
 
-use mptcplab_scenario::{CcChoice, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Transport};
+use mptcplab_scenario::{
+    CcChoice, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
+};
 use std::net::Ipv4Addr;
 
 /// The scheduler of every MPTCP connection: the kernel has no other.
@@ -89,6 +91,10 @@ pub(crate) struct FlowPlan {
     pub(crate) rate_bps: u64,
     /// Layer-2 bytes of a packet on the first link.
     pub(crate) overhead_bytes: u32,
+    /// Whether every transfer has a connection of its own.
+    pub(crate) is_many: bool,
+    /// Connections that it may have at once.
+    pub(crate) at_once: u32,
 }
 
 /// An algorithm with everything that makes it another one for the kernel.
@@ -99,7 +105,7 @@ pub(crate) struct AlgorithmPlan {
     pub(crate) growth_per_ack: bool,
     /// Pace at Linux' default gains.
     pub(crate) pacing: bool,
-    /// How many connections use it.
+    /// How many connections may use it at once.
     pub(crate) connections: u32,
 }
 
@@ -109,6 +115,7 @@ impl Plan {
         let subflows = address::assign(run);
         let (ports, exits) = ports(run);
         let mut algorithms = Vec::new();
+        let many_at_once = many_at_once(run);
         let flows: Vec<FlowPlan> = run
             .flows
             .iter()
@@ -116,13 +123,17 @@ impl Plan {
             .enumerate()
             .map(|(index, (flow, subflows))| {
                 let (from, to) = ends(run, flow);
+                let is_many = is_many(flow);
+                let at_once = if is_many { many_at_once } else { 1 };
                 FlowPlan {
                     from,
                     to,
+                    is_many,
+                    at_once,
                     // There are fewer flows than ports: refusals bounds them.
                     port: FIRST_PORT + u16::try_from(index).unwrap_or(0),
                     subflows,
-                    algorithm: tcp(flow).map(|tcp| algorithm(&mut algorithms, run, tcp)),
+                    algorithm: tcp(flow).map(|tcp| algorithm(&mut algorithms, run, tcp, at_once)),
                     overhead_bytes: run.links[paths(flow)[0][0]].config.overhead_bytes,
                     rate_bps: paths(flow)
                         .iter()
@@ -209,7 +220,24 @@ fn ports(run: &Run) -> (Vec<PortPlan>, Vec<usize>) {
     (ports, exits)
 }
 
-fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow) -> usize {
+/// Most transfers of a flow that are under way at once, and of all flows together: each holds two sockets, and room in
+/// the tables of algorithm and tracer.
+const MANY_AT_ONCE: u32 = 1_024;
+const ALL_AT_ONCE: u32 = 8_192;
+
+/// Transfers of a flow that may be under way at once in this run.
+fn many_at_once(run: &Run) -> u32 {
+    let flows = run.flows.iter().filter(|flow| is_many(flow)).count();
+    // A run has at most 256 flows.
+    (ALL_AT_ONCE / u32::try_from(flows.max(1)).unwrap_or(u32::MAX)).clamp(1, MANY_AT_ONCE)
+}
+
+/// Whether every transfer of a flow has a connection of its own.
+fn is_many(flow: &Flow) -> bool {
+    tcp(flow).is_some_and(|tcp| matches!(tcp.traffic, Traffic::Transfers(_)))
+}
+
+fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow, at_once: u32) -> usize {
     let coupled = mptcplab_cc::find(&tcp.cc.name).is_some_and(mptcplab_cc::Algorithm::coupled);
     let wanted = AlgorithmPlan {
         choice: tcp.cc.clone(),
@@ -227,7 +255,7 @@ fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow) -> usize {
         all.push(wanted);
         all.len() - 1
     });
-    all[index].connections += 1;
+    all[index].connections += at_once;
     index
 }
 

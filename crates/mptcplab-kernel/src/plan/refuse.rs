@@ -4,8 +4,7 @@
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
-    CMT_SCTP, Flow, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic,
-    Transport,
+    CMT_SCTP, Flow, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow, Transport,
 };
 use std::collections::BTreeMap;
 
@@ -129,10 +128,6 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
         found.push(refusal(keys(flow, key), message, hint))
     };
     let options = &tcp.options;
-    if matches!(tcp.traffic, Traffic::Transfers(_) | Traffic::Video(_)) {
-        let message = "the kernel engine makes no transfers at random times and no video yet";
-        no("traffic", message.into(), SIMULATE);
-    }
     if let Some(scheduler) = tcp
         .scheduler
         .filter(|s| tcp.mptcp && s.kind() != SchedulerKind::Linger)

@@ -237,6 +237,26 @@ fn algorithms_differ_by_parameters_and_by_how_they_count() {
 }
 
 #[test]
+fn a_flow_of_many_transfers_has_room_for_many_connections() {
+    let web = |n: usize| {
+        let flow = |i| {
+            format!(
+                "[flows.web{i}]\npath = [\"a\"]\n\
+                 traffic = {{ size = \"9 kB\", arrivals = \"5 / s\" }}\n"
+            )
+        };
+        let all: String = (0..n).map(flow).collect();
+        Plan::new(&run(&format!("{all}[flows.long]\npath = [\"a\", \"b\"]\n")))
+    };
+    let plan = web(1);
+    let rooms: Vec<_> = plan.flows.iter().map(|f| (f.is_many, f.at_once)).collect();
+    assert_eq!(rooms, [(true, 1024), (false, 1)]);
+    assert_eq!(plan.algorithms[0].connections, 1025);
+    // 8192 for all of them.
+    assert_eq!(web(20).flows[3].at_once, 409);
+}
+
+#[test]
 fn receive_buffers_become_settings_of_the_nodes_where_flows_end() {
     let run = run("[flows.one]\npath = [\"a\"]\nrcv_buffer = \"160 kB\"\n\
          [flows.two]\npath = [\"a\", \"b\"]\nrcv_buffer = { auto = \"6 MB\" }\n");
@@ -292,6 +312,11 @@ fn what_a_kernel_can_do_is_not_refused() {
         ("flows.mp.rcv_buffer", "1 MB"),
         ("flows.mp.slow_start_after_idle", "false"),
         ("flows.mp.traffic", "{ on = \"1 s\", off = \"1 s\" }"),
+        (
+            "flows.mp.traffic",
+            "{ size = \"20 kB\", arrivals = \"30 / s\" }",
+        ),
+        ("flows.mp.traffic", "video"),
     ];
     for (key, value) in good {
         assert_eq!(

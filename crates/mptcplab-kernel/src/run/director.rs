@@ -8,7 +8,7 @@ use super::rows::Rows;
 use super::{Arguments, record};
 use crate::failure::Failure;
 use crate::lab::wire::{Account, FromLab, Order, ToLab, TroubleKind};
-use crate::plan::{self, Plan};
+use crate::plan::{self, FlowPlan, Plan};
 use mptcplab_bpf::tracer::{Tracer, TracerConfig};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::{Run, Sweep};
@@ -31,6 +31,8 @@ const LEAD_NS: u64 = 300_000_000;
 const PIECE_ROWS: usize = 8192;
 /// Sockets that the tracer may have to remember: both ends of every subflow, with room for handshakes.
 const SOCKETS_PER_SUBFLOW: u32 = 8;
+/// The same for a subflow of one of many transfers, with room for those that closed since the last look into the ring.
+const SOCKETS_PER_TRANSFER: u32 = 3;
 
 /// What all runs of a sweep share.
 pub(super) struct Director<'a> {
@@ -73,12 +75,8 @@ impl Director<'_> {
         let mut host = Host::begin();
         let plan = Plan::new(run);
         let algorithms = Algorithms::load(&plan.algorithms)?;
-        let subflows: usize = plan.flows.iter().map(|flow| flow.subflows.len()).sum();
-        let sockets = SOCKETS_PER_SUBFLOW
-            .saturating_mul(u32::try_from(subflows).unwrap_or(u32::MAX))
-            .max(1024);
         let config = TracerConfig {
-            sockets,
+            sockets: sockets(&plan),
             every_ack: run.per_ack,
             ..TracerConfig::default()
         };
@@ -94,7 +92,7 @@ impl Director<'_> {
         lab.prioritise();
         let zero_ns = Clock::monotonic_ns() + LEAD_NS;
         lab.send(&ToLab::Go { zero_ns })?;
-        let rows = Rows::new(&plan, &cookies, zero_ns, run.per_ack);
+        let rows = Rows::new(&plan, &algorithms.names, &cookies, (zero_ns, run.per_ack));
         let encoder = self.encoder.start(record(self.sweep, run, &[], [0; 2]));
         let mut going = Going {
             lab,
@@ -154,6 +152,23 @@ impl Director<'_> {
     }
 }
 
+/// Sockets that the tracer may have to remember.
+fn sockets(plan: &Plan) -> u32 {
+    let of_flow = |flow: &FlowPlan| {
+        let subflows = u32::try_from(flow.subflows.len()).unwrap_or(u32::MAX);
+        SOCKETS_PER_SUBFLOW.saturating_mul(subflows).max(
+            SOCKETS_PER_TRANSFER
+                .saturating_mul(subflows)
+                .saturating_mul(flow.at_once),
+        )
+    };
+    plan.flows
+        .iter()
+        .map(of_flow)
+        .fold(0, u32::saturating_add)
+        .max(1024)
+}
+
 /// Waits for the lab or a signal, a tick at most; true after a signal.
 fn wait(lab: &Lab, signals: &SignalFd) -> Result<bool, Failure> {
     let mut fds = [
@@ -190,7 +205,7 @@ impl Going<'_> {
         let deadline =
             Instant::now() + Duration::from_nanos(self.run.duration_ns + LEAD_NS) + WIND_UP;
         loop {
-            self.drain();
+            self.drain()?;
             match self.lab.hear()? {
                 Heard::Message(FromLab::Event(event)) => self.rows.event(&event),
                 Heard::Message(FromLab::Sample(sample)) => {
@@ -231,9 +246,10 @@ impl Going<'_> {
         }
     }
 
-    fn drain(&mut self) {
+    fn drain(&mut self) -> Result<(), Failure> {
         let rows = &mut self.rows;
         self.tracer.poll(&mut |record| rows.record(record));
+        Ok(rows.sums.forget(&self.tracer)?)
     }
 
     fn encode(&mut self) -> Result<(), Failure> {
@@ -264,7 +280,12 @@ impl Going<'_> {
                 None
             }
         };
-        self.drain();
+        self.drain()?;
+        if let Some(account) = &account {
+            for row in &account.transfers {
+                self.rows.transfer(row);
+            }
+        }
         self.rows.flush(self.run.duration_ns);
         self.encode()?;
         host.tracer(&self.tracer, &self.rows)?;
@@ -301,6 +322,10 @@ impl Going<'_> {
                 ),
             ));
         }
+        reasons.extend(
+            self.wrong_algorithms()
+                .map(|reason| (Status::Invalid, reason)),
+        );
         reasons.extend(host.untracked().map(|reason| (Status::Invalid, reason)));
         let ran = account
             .as_ref()
@@ -336,13 +361,27 @@ impl Going<'_> {
         ))
     }
 
+    /// What every subflow ran: as the lab saw it or, of flows of many transfers, the tracer.
     fn scenario_names(&self, running: &[Vec<String>]) -> Vec<Vec<String>> {
         let plans = &self.plan.algorithms;
         let name = |kernel: &String| self.algorithms.scenario_name(plans, kernel);
-        running
-            .iter()
-            .map(|subflows| subflows.iter().map(name).collect())
-            .collect()
+        let flow = |(flow, seen): (u32, &Vec<String>)| {
+            let traced = self.rows.sums.algorithms(flow);
+            traced.as_ref().unwrap_or(seen).iter().map(name).collect()
+        };
+        (0..).zip(running).map(flow).collect()
+    }
+
+    /// Transfers that ran another algorithm than they should.
+    fn wrong_algorithms(&self) -> impl Iterator<Item = String> {
+        self.rows.sums.wrong().map(|(flow, subflow, ran, wanted)| {
+            let flow = &self.run.flows[flow as usize];
+            let subflow = &flow.subflows()[subflow as usize].name;
+            format!(
+                "flow {}: subflow {subflow} of a transfer runs {ran} instead of {wanted}",
+                flow.name
+            )
+        })
     }
 }
 

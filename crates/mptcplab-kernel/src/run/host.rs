@@ -101,6 +101,7 @@ impl Host {
                 "edge_late_max_ns": account.edge_late_ns,
                 "skipped": account.samples_skipped,
                 "udp_late_max_ns": account.udp_late_ns,
+                "transfer_late_max_ns": account.transfer_late_ns,
                 "ended_ns": account.ended_ns,
             })),
             "sysctls": account.map(|account| account.sysctls.iter().cloned().collect::<BTreeMap<_, _>>()),

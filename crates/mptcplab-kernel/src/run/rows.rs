@@ -3,10 +3,13 @@
 //! Per-ACK rows show a subflow just before the ACK was processed, as the tracepoint does. What its receiver saw
 //! (`rx_*`) is that of the last regular sample there.
 
-use crate::lab::wire::{FlowSample, Happening, LinkSample, Sample, SubflowSample};
+use super::sums::Sums;
+use crate::lab::wire::{FlowSample, Happening, LinkSample, Sample, SubflowSample, TransferSample};
 use crate::plan::Plan;
 use mptcplab_bpf::tracer::{Event, Sample as Record, SampleKind, SocketKey, Tracer, TracerError};
-use mptcplab_trace::{EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, SubflowRow, Tables};
+use mptcplab_trace::{
+    EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, SubflowRow, Tables, TransferRow,
+};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -26,6 +29,8 @@ pub(super) struct Rows {
     /// Records and events that are newer than the last sample.
     waiting: Vec<SubflowRow>,
     events: Vec<EventRow>,
+    /// Flows of many transfers.
+    pub(super) sums: Sums,
     /// Records that the tracer gave.
     pub(super) records: u64,
     /// Reductions because a queue of this machine was full, which no trace column has.
@@ -34,7 +39,12 @@ pub(super) struct Rows {
 
 impl Rows {
     /// `cookies` are the namespaces' by node.
-    pub(super) fn new(plan: &Plan, cookies: &[u64], zero_ns: u64, per_ack: bool) -> Self {
+    pub(super) fn new(
+        plan: &Plan,
+        algorithms: &[String],
+        cookies: &[u64],
+        (zero_ns, per_ack): (u64, bool),
+    ) -> Self {
         let pair = |ends: &crate::plan::Endpoints| (ends.source, ends.destination);
         let ends: Vec<Vec<_>> = plan
             .flows
@@ -61,6 +71,7 @@ impl Rows {
             last: BTreeMap::new(),
             waiting: Vec::new(),
             events: Vec::new(),
+            sums: Sums::new(plan, algorithms),
             records: 0,
             local_events: 0,
         }
@@ -70,6 +81,11 @@ impl Rows {
     pub(super) fn record(&mut self, record: &Record) {
         self.records += 1;
         let key = record.key();
+        if self.sums.record(&key, record) {
+            let local = |(event, _): &(Event, u64)| *event == Event::LocalEvent;
+            self.local_events += record.events().filter(local).count() as u64;
+            return;
+        }
         // Receivers have the two addresses the other way round.
         let Some(&(flow, subflow)) = self.subflows.get(&(*key.local.ip(), *key.remote.ip())) else {
             return;
@@ -132,7 +148,14 @@ impl Rows {
         for (flow, row) in (0..).zip(&sample.flows) {
             self.tables.flow.push(flow_row((t_ns, flow), row));
         }
+        for row in &sample.transfers {
+            self.transfer(row);
+        }
         for subflow in sample.subflows {
+            if let Some(row) = self.sums.row(t_ns, &subflow, tracer)? {
+                self.tables.subflow.push(row);
+                continue;
+            }
             let known = match self.socket(&subflow) {
                 Some(key) => tracer.latest(&key)?,
                 None => None,
@@ -146,6 +169,22 @@ impl Rows {
             self.tables.link.push(link_row((t_ns, link), row));
         }
         Ok(())
+    }
+
+    /// A transfer that is complete, or never was.
+    pub(super) fn transfer(&mut self, row: &TransferSample) {
+        let known = |value: Option<u64>| value.unwrap_or(NOT_MEASURED);
+        self.tables.transfer.push(TransferRow {
+            t_ns: row.t_ns,
+            flow: row.flow,
+            transfer: row.transfer,
+            bytes: row.bytes,
+            media_bps: row.media_bps,
+            first_byte_ns: known(row.first_byte_ns),
+            completion_ns: known(row.completion_ns),
+            resent_pkts: known(row.resent_pkts),
+            stall_ns: known(row.stall_ns),
+        });
     }
 
     /// Rows and events up to a time, in its order.

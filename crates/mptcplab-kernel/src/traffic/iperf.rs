@@ -8,7 +8,6 @@
 use super::{Context, Life};
 use mptcplab_net::{mptcp, socket};
 use mptcplab_scenario::TcpFlow;
-use mptcplab_trace::EventKind;
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -127,17 +126,10 @@ pub(crate) fn receive(context: &Context, tcp: &TcpFlow, means: Means) {
 
 /// The sending thread of a flow.
 pub(crate) fn send(context: &Context, tcp: &TcpFlow, means: Means) {
-    let shared = &context.shared;
-    if context.start_ns >= context.stop_ns || !shared.sleep_until(context.start_ns) {
+    if context.begin().is_none() {
         return;
     }
-    context.notes.event(
-        shared.clock.now_ns(),
-        EventKind::FlowStarted,
-        context.index,
-        0,
-    );
-    context.state.set_life(0, Life::Handshake);
+    context.state.connection.set_life(0, Life::Handshake);
     let ends = context.plan.subflows[0];
     let mut command = means.command(tcp.mptcp);
     command.args([
@@ -171,19 +163,14 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow, means: Means) {
                 ));
             }
         }
-        context.state.set_life(0, Life::Open);
-        context.state.sender.get_or_init(|| stream);
+        context.state.connection.set_life(0, Life::Open);
+        context.state.connection.sender.get_or_init(|| stream);
         context.notes.opened();
         watch(context, &mut program, context.stop_ns)?;
-        if context.flow.stop_ns.is_some() && !shared.is_stopped() {
+        if context.flow.stop_ns.is_some() && !context.shared.is_stopped() {
             // Frozen, it writes nothing more, and the connection stays.
             kill(Pid::from_raw(program.child.id() as i32), Signal::SIGSTOP)?;
-            context.notes.event(
-                shared.clock.now_ns(),
-                EventKind::FlowStopped,
-                context.index,
-                0,
-            );
+            context.stop();
             watch(context, &mut program, u64::MAX)?;
         }
         Ok(())

@@ -1,12 +1,13 @@
 //! A TCP or MPTCP sender: connects at the flow's start and writes as the scenario says.
 
+use super::ends::End;
 use super::schedule::Periods;
-use super::{Context, Life};
+use super::waits::Wait;
+use super::{Connection, Context, Life, video};
 use crate::plan::SCHEDULER;
 use mptcplab_net::socket::{self, Options, Transport};
 use mptcplab_net::{NetError, mptcp};
 use mptcplab_scenario::{TcpFlow, Traffic};
-use mptcplab_trace::EventKind;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::SockRef;
@@ -25,19 +26,18 @@ const UNSENT_NS: u64 = 20_000_000;
 const LEAST_UNSENT_BYTES: u64 = 16 << 10;
 const MOST_UNSENT_BYTES: u64 = 1 << 20;
 
-/// The sending thread of a flow.
+/// The sending thread of a flow with one connection.
 pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
     let shared = &context.shared;
-    if context.start_ns >= context.stop_ns || !shared.sleep_until(context.start_ns) {
+    let Some(begun_ns) = context.begin() else {
         return;
+    };
+    let connection = &context.state.connection;
+    if let Traffic::Size { bytes } = tcp.traffic {
+        let wait = Wait::new(begun_ns, bytes, connection);
+        context.state.waits.begin(0, wait);
     }
-    context.notes.event(
-        shared.clock.now_ns(),
-        EventKind::FlowStarted,
-        context.index,
-        0,
-    );
-    context.state.set_life(0, Life::Handshake);
+    connection.set_life(0, Life::Handshake);
     let stream = match open(context, tcp) {
         Ok(stream) => stream,
         Err(error) => {
@@ -46,67 +46,105 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
                 .ends_early(format!("flow {}: {error}", context.flow.name));
         }
     };
-    if tcp.mptcp {
-        if let Err(error) = mptcp::info(&stream) {
-            return context.notes.spoils(format!(
-                "flow {} does not speak MPTCP: {error}",
-                context.flow.name
-            ));
-        }
+    if let Err(reason) = established(context, tcp, connection, &stream) {
+        return context.notes.spoils(reason);
     }
-    context.state.set_life(0, Life::Open);
     // The sampler and the thread of the subflows use the same socket.
-    let stream = context.state.sender.get_or_init(|| stream);
+    let stream = connection.sender.get_or_init(|| stream);
     context.notes.opened();
-    let result = write_all(context, tcp, stream);
-    if let Err(error) = result {
-        if !shared.is_stopped() {
-            let name = &context.flow.name;
-            context.notes.ends_early(format!(
-                "flow {name}: the connection broke while data were written: {error}"
-            ));
-        }
+    let result = match &tcp.traffic {
+        Traffic::Video(_) => video::serve(context, tcp, stream),
+        _ => write_all(context, tcp, stream),
+    };
+    match result {
+        Ok(()) => context.stop(),
+        Err(_) if shared.is_stopped() => {}
+        Err(error) => context.notes.ends_early(format!(
+            "flow {}: the connection broke while data were written: {error}",
+            context.flow.name
+        )),
+    }
+}
+
+/// The handshake of the first subflow is over: is it what the scenario says?
+pub(super) fn established(
+    context: &Context,
+    tcp: &TcpFlow,
+    connection: &Connection,
+    stream: &TcpStream,
+) -> Result<(), String> {
+    let name = &context.flow.name;
+    if tcp.mptcp {
+        mptcp::info(stream)
+            .map_err(|error| format!("flow {name} does not speak MPTCP: {error}"))?;
+    }
+    let end = End::of(Some(stream), tcp.mptcp);
+    match end.as_ref().and_then(|end| end.subflows.first()) {
+        Some(first) => connection.opened(0, &first.tcp),
+        // It broke at once, which whoever writes will see.
+        None => connection.set_life(0, Life::Open),
+    }
+    Ok(())
+}
+
+/// Options of every socket of a flow that connects.
+pub(super) fn options(context: &Context) -> Options {
+    Options {
+        congestion: Some(context.algorithm.clone()),
+        reset_on_close: true,
+        ..Options::default()
     }
 }
 
 fn open(context: &Context, tcp: &TcpFlow) -> Result<TcpStream, NetError> {
-    let transport = if tcp.mptcp {
-        Transport::Mptcp
-    } else {
-        Transport::Tcp
-    };
-    let options = Options {
-        congestion: Some(context.algorithm.clone()),
-        reset_on_close: true,
-        ..Options::default()
-    };
     let ends = context.plan.subflows[0];
     let (source, target) = (
         SocketAddrV4::new(ends.source, 0),
         SocketAddrV4::new(ends.destination, context.plan.port),
     );
-    let stream = socket::connect(transport, source, target, &options, CONNECT_TIMEOUT)?;
-    let step = |what: &str, result: std::io::Result<()>| {
-        let what = format!("{what} of flow {}", context.flow.name);
-        result.map_err(|source| NetError::Kernel {
-            what,
-            source,
-            message: None,
-            hint: None,
-        })
-    };
-    step("set O_NONBLOCK", stream.set_nonblocking(true))?;
+    let stream = socket::connect(
+        speaks(tcp),
+        source,
+        target,
+        &options(context),
+        CONNECT_TIMEOUT,
+    )?;
+    stream
+        .set_nonblocking(true)
+        .map_err(|error| refused(context, "O_NONBLOCK", error))?;
     if pauses(context, tcp) {
-        step(
-            "set TCP_NOTSENT_LOWAT",
-            SockRef::from(&stream).set_tcp_notsent_lowat(unsent_bytes(context)),
-        )?;
+        SockRef::from(&stream)
+            .set_tcp_notsent_lowat(unsent_bytes(context))
+            .map_err(|error| refused(context, "TCP_NOTSENT_LOWAT", error))?;
     }
-    if tcp.options.pacing && tcp.cc.kernel_name().is_some() {
-        step("set SO_MAX_PACING_RATE", super::pacing::pace(&stream))?;
-    }
+    pace(context, tcp, &stream)?;
     debug_assert!(!tcp.mptcp || tcp.scheduler.is_none_or(|named| named.kind() == SCHEDULER));
     Ok(stream)
+}
+
+pub(super) fn speaks(tcp: &TcpFlow) -> Transport {
+    match tcp.mptcp {
+        true => Transport::Mptcp,
+        false => Transport::Tcp,
+    }
+}
+
+/// Paces under an algorithm of the kernel's own, if the scenario asks for it; ours do it themselves.
+pub(super) fn pace(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> Result<(), NetError> {
+    if tcp.options.pacing && tcp.cc.kernel_name().is_some() {
+        super::pacing::pace(stream)
+            .map_err(|error| refused(context, "SO_MAX_PACING_RATE", error))?;
+    }
+    Ok(())
+}
+
+fn refused(context: &Context, option: &str, source: std::io::Error) -> NetError {
+    NetError::Kernel {
+        what: format!("set {option} of flow {}", context.flow.name),
+        source,
+        message: None,
+        hint: None,
+    }
 }
 
 /// Whether the application will be silent while the connection lives: what it has written must leave soon then.
@@ -127,9 +165,9 @@ fn write_all(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> std::io::R
         Traffic::Bulk => (None, u64::MAX),
         Traffic::Size { bytes } => (None, bytes),
         Traffic::OnOff { on, off } => (Some((on, off)), u64::MAX),
-        Traffic::Transfers(_) | Traffic::Video(_) => unreachable!("the plan refuses them"),
+        Traffic::Transfers(_) | Traffic::Video(_) => unreachable!("they have threads of their own"),
     };
-    let mut position = 0;
+    let mut writer = Writer::new(context, tcp, stream);
     for (begin, end) in Periods::new(
         spans,
         context.rng.clone(),
@@ -140,48 +178,84 @@ fn write_all(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> std::io::R
             return Ok(());
         }
         while left > 0 && !shared.is_stopped() && shared.clock.now_ns() < end {
-            let data = context.pattern.from(position);
-            let mut most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
-            if tcp.mptcp && position == 0 {
-                most = most.min(tcp.mss_bytes as usize);
-            }
-            let mut writer = stream;
-            match writer.write(&data[..most]) {
-                Ok(written) => {
-                    if tcp.mptcp && position == 0 {
-                        await_first_segment(context, stream);
-                    }
-                    position += written as u64;
-                    left -= written as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    wait(stream, PollFlags::POLLOUT, shared.until(end))?
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+            left -= writer.write(left, end)?;
         }
     }
-    if context.flow.stop_ns.is_some() && shared.sleep_until(context.stop_ns) {
-        context.notes.event(
-            shared.clock.now_ns(),
-            EventKind::FlowStopped,
-            context.index,
-            0,
-        );
-    }
     Ok(())
+}
+
+/// Writes a flow's data to its only connection.
+pub(super) struct Writer<'a> {
+    context: &'a Context,
+    tcp: &'a TcpFlow,
+    stream: &'a TcpStream,
+    position: u64,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(context: &'a Context, tcp: &'a TcpFlow, stream: &'a TcpStream) -> Self {
+        Self {
+            context,
+            tcp,
+            stream,
+            position: 0,
+        }
+    }
+
+    /// Writes some of the bytes that are left, or waits for room, a little while and at most until a time of the run.
+    /// Returns how many bytes it wrote.
+    pub(super) fn write(&mut self, left: u64, until_ns: u64) -> std::io::Result<u64> {
+        let data = next_bytes(self.context, self.tcp, self.position, self.position, left);
+        let mut writer = self.stream;
+        let written = match writer.write(data) {
+            Ok(written) => written as u64,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                wait(
+                    self.stream,
+                    PollFlags::POLLOUT,
+                    self.context.shared.until(until_ns),
+                )?;
+                0
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        if self.tcp.mptcp && self.position == 0 && written > 0 {
+            await_first_segment(self.context, self.stream);
+        }
+        self.position += written;
+        Ok(written)
+    }
+}
+
+/// The next bytes to write: a segment at most where a connection of MPTCP begins. `place` is where the flow's pattern is
+/// at this position of the connection.
+pub(super) fn next_bytes<'a>(
+    context: &'a Context,
+    tcp: &TcpFlow,
+    position: u64,
+    place: u64,
+    left: u64,
+) -> &'a [u8] {
+    let data = context.pattern.from(place);
+    let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
+    match tcp.mptcp && position == 0 {
+        true => &data[..most.min(tcp.mss_bytes as usize)],
+        false => &data[..most],
+    }
 }
 
 /// Waits until the peer has acknowledged the first segment as MPTCP data. Until then the kernel takes a segment that
 /// overtakes a lost one for a middlebox's work, and both ends fall back to TCP.
 fn await_first_segment(context: &Context, stream: &TcpStream) {
-    // A fallback is what the end of the run reports.
-    while !context.shared.is_stopped()
-        && mptcp::info(stream).is_ok_and(|info| info.snd_una != info.write_seq)
-    {
+    while !context.shared.is_stopped() && !is_first_acknowledged(stream) {
         std::thread::sleep(LOOK);
     }
+}
+
+/// Whether it has; also where the connection broke or fell back, which the end of the run reports.
+pub(super) fn is_first_acknowledged(stream: &TcpStream) -> bool {
+    !mptcp::info(stream).is_ok_and(|info| info.snd_una != info.write_seq)
 }
 
 /// Waits until a socket is ready, for so long or a little while.

@@ -1,12 +1,16 @@
 //! What the threads of a run share: the clock, the signal to stop, what each flow has come to.
 
-use crate::lab::wire::{Happening, Trouble, TroubleKind};
+use super::Connection;
+use super::transfers::Live;
+use super::waits::Waits;
+use crate::lab::wire::{Happening, TransferSample, Trouble, TroubleKind};
 use mptcplab_emulator::Clock;
+use mptcplab_scenario::Flow;
 use mptcplab_trace::EventKind;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
-use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The run's clock and the end of the run.
@@ -61,16 +65,6 @@ impl Shared {
     }
 }
 
-/// How far a subflow is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Life {
-    Closed,
-    Handshake,
-    Open,
-    Removed,
-}
-
 /// A flow as its threads have it, for the sampler.
 #[derive(Debug)]
 pub(crate) struct FlowState {
@@ -78,42 +72,30 @@ pub(crate) struct FlowState {
     pub(crate) delivered: AtomicU64,
     /// UDP: payload bytes sent.
     pub(crate) sent: AtomicU64,
-    /// UDP: largest delay of a packet against its time.
+    /// Largest delay of a UDP packet, or of the beginning of one of many transfers, against its time.
     pub(crate) late_ns: AtomicU64,
     /// Whether the receiver is ours and counts what it reads.
     pub(crate) counts: AtomicBool,
-    /// The connection at both ends, once it is there.
-    pub(crate) sender: OnceLock<TcpStream>,
+    /// Its connection, if it has only one, and the end that receives, once it is there.
+    pub(crate) connection: Arc<Connection>,
     pub(crate) receiver: OnceLock<TcpStream>,
-    lives: Vec<AtomicU8>,
+    /// Its connections, if every transfer has one.
+    pub(crate) transfers: Live,
+    pub(crate) waits: Waits,
 }
 
 impl FlowState {
-    pub(crate) fn new(subflows: usize) -> Self {
+    pub(crate) fn new(flow: &Flow) -> Self {
         Self {
             delivered: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             late_ns: AtomicU64::new(0),
             counts: AtomicBool::new(true),
-            sender: OnceLock::new(),
+            connection: Arc::new(Connection::new(flow.subflows().len())),
             receiver: OnceLock::new(),
-            lives: (0..subflows)
-                .map(|_| AtomicU8::new(Life::Closed as u8))
-                .collect(),
+            transfers: Live::default(),
+            waits: Waits::default(),
         }
-    }
-
-    pub(crate) fn life(&self, subflow: usize) -> Life {
-        match self.lives[subflow].load(Ordering::Acquire) {
-            1 => Life::Handshake,
-            2 => Life::Open,
-            3 => Life::Removed,
-            _ => Life::Closed,
-        }
-    }
-
-    pub(crate) fn set_life(&self, subflow: usize, life: Life) {
-        self.lives[subflow].store(life as u8, Ordering::Release);
     }
 }
 
@@ -122,6 +104,8 @@ impl FlowState {
 pub(crate) enum Note {
     Event(Happening),
     Trouble(Trouble),
+    /// A transfer is complete.
+    Transfer(TransferSample),
     /// A subflow is open: its algorithm can be read back.
     Opened,
 }
@@ -174,6 +158,10 @@ impl Notes {
             kind: TroubleKind::Spoils,
             reason,
         }));
+    }
+
+    pub(crate) fn transfer(&self, row: TransferSample) {
+        self.put(Note::Transfer(row));
     }
 
     pub(crate) fn opened(&self) {

@@ -1,12 +1,13 @@
 //! Opens a connection's further subflows in their order and at their times, removes those that end, and notices
 //! those that never come or go on their own.
 
-use super::{Context, Life};
+use super::{Connection, Context, Life};
 use mptcplab_net::mptcp::{self, LocalAddress, PathManager, Subflow as Found};
 use mptcplab_net::{NetError, TcpState};
 use mptcplab_scenario::{Subflow, TcpFlow};
 use mptcplab_trace::EventKind;
 use std::net::{SocketAddrV4, TcpStream};
+use std::sync::Arc;
 
 /// While something is going on, and otherwise.
 const BUSY_NS: u64 = 1_000_000;
@@ -14,12 +15,15 @@ const QUIET_NS: u64 = 50_000_000;
 /// A subflow that has not joined after this long never will: four SYNs, at 0, 1, 3 and 7 s.
 const JOIN_NS: u64 = 15_000_000_000;
 
-struct Manager<'a> {
+/// The further subflows of one connection.
+pub(super) struct Manager<'a> {
     context: &'a Context,
     subflows: &'a [Subflow],
     paths: &'a PathManager,
-    stream: &'a TcpStream,
+    connection: Arc<Connection>,
     token: u32,
+    /// Its number, if it carries one of many transfers, of which the trace has no events.
+    transfer: Option<u32>,
     /// When each was asked for.
     asked_ns: Vec<Option<u64>>,
     /// Whether the kernel was told that it is a backup.
@@ -28,21 +32,12 @@ struct Manager<'a> {
 
 /// The thread of a connection's subflows.
 pub(crate) fn manage(context: &Context, tcp: &TcpFlow, paths: &PathManager) {
-    let Some(stream) = connection(context) else {
+    if !is_there(context) {
         return;
-    };
-    let result = mptcp::info(stream).and_then(|info| {
-        let mut manager = Manager {
-            context,
-            subflows: &tcp.subflows,
-            paths,
-            stream,
-            token: info.token,
-            asked_ns: vec![None; tcp.subflows.len()],
-            backups: vec![false; tcp.subflows.len()],
-        };
-        manager.run()
-    });
+    }
+    let connection = &context.state.connection;
+    let result =
+        Manager::new(context, tcp, paths, connection, None).and_then(|mut manager| manager.run());
     match result {
         Err(error) if !context.shared.is_stopped() => {
             context
@@ -53,43 +48,69 @@ pub(crate) fn manage(context: &Context, tcp: &TcpFlow, paths: &PathManager) {
     }
 }
 
-/// Waits for the connection; none if the run is over before.
-fn connection(context: &Context) -> Option<&TcpStream> {
-    loop {
+/// Waits for the flow's connection; false if the run is over before.
+fn is_there(context: &Context) -> bool {
+    while context.state.connection.sender.get().is_none() {
         let now = context.shared.clock.now_ns();
-        if let Some(stream) = context.state.sender.get() {
-            return Some(stream);
-        }
         if !context
             .shared
             .sleep_until(now.max(context.start_ns) + BUSY_NS)
         {
-            return None;
+            return false;
         }
     }
+    true
 }
 
-impl Manager<'_> {
+impl<'a> Manager<'a> {
+    /// For a connection that is there.
+    pub(super) fn new(
+        context: &'a Context,
+        tcp: &'a TcpFlow,
+        paths: &'a PathManager,
+        connection: &Arc<Connection>,
+        transfer: Option<u32>,
+    ) -> Result<Self, NetError> {
+        let mut manager = Self {
+            context,
+            subflows: &tcp.subflows,
+            paths,
+            connection: Arc::clone(connection),
+            token: 0,
+            transfer,
+            asked_ns: vec![None; tcp.subflows.len()],
+            backups: vec![false; tcp.subflows.len()],
+        };
+        manager.token = mptcp::info(manager.stream())?.token;
+        Ok(manager)
+    }
+
+    fn stream(&self) -> &TcpStream {
+        let stream = self.connection.sender.get();
+        stream.unwrap_or_else(|| unreachable!("a manager is made for a connection that is there"))
+    }
+
     fn run(&mut self) -> Result<(), NetError> {
         loop {
-            let now = self.context.shared.clock.now_ns();
-            let found = mptcp::full_info(self.stream)?.subflows;
-            for index in 0..self.subflows.len() {
-                self.step(index, now, &found)?;
-            }
-            let pause = if self.is_busy() { BUSY_NS } else { QUIET_NS };
-            if !self
-                .context
-                .shared
-                .sleep_until(now.saturating_add(pause).min(self.next_ns(now)))
-            {
+            let next = self.look(self.context.shared.clock.now_ns())?;
+            if !self.context.shared.sleep_until(next) {
                 return self.unfinished();
             }
         }
     }
 
+    /// Does what is due; says when to look again.
+    pub(super) fn look(&mut self, now: u64) -> Result<u64, NetError> {
+        let found = mptcp::full_info(self.stream())?.subflows;
+        for index in 0..self.subflows.len() {
+            self.step(index, now, &found)?;
+        }
+        let pause = if self.is_busy() { BUSY_NS } else { QUIET_NS };
+        Ok(now.saturating_add(pause).min(self.next_ns(now)))
+    }
+
     fn is_busy(&self) -> bool {
-        (0..self.subflows.len()).any(|index| match self.context.state.life(index) {
+        (0..self.subflows.len()).any(|index| match self.connection.life(index) {
             Life::Handshake => true,
             Life::Closed => self.asked_ns[index].is_some(),
             Life::Open | Life::Removed => false,
@@ -110,16 +131,18 @@ impl Manager<'_> {
         let here = found.iter().find(|one| *one.local.ip() == source);
         let subflow = &self.subflows[index];
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now);
-        match (self.context.state.life(index), here) {
+        match (self.connection.life(index), here) {
             (Life::Closed, _) if due(subflow.stop_ns) => {
-                self.context.state.set_life(index, Life::Removed)
+                self.connection.set_life(index, Life::Removed)
             }
             (Life::Closed, _) if subflow.start_ns.is_none() || due(subflow.start_ns) => {
                 self.open(index, now)?
             }
             (Life::Handshake, Some(one)) if one.tcp.state == TcpState::Established => {
-                self.context.state.set_life(index, Life::Open);
-                self.context.notes.opened();
+                self.connection.opened(index, &one.tcp);
+                if self.transfer.is_none() {
+                    self.context.notes.opened();
+                }
             }
             (Life::Handshake, _)
                 if self.asked_ns[index].is_some_and(|asked| now > asked + JOIN_NS) =>
@@ -129,20 +152,15 @@ impl Manager<'_> {
                     JOIN_NS / 1_000_000_000
                 );
                 self.spoils(index, &why);
-                self.context.state.set_life(index, Life::Removed);
+                self.connection.set_life(index, Life::Removed);
             }
             (Life::Open, Some(one)) if due(subflow.stop_ns) => self.remove(index, now, one)?,
             (Life::Open, Some(one)) if self.backups[index] != is_backup(subflow, now) => {
                 self.rank(index, now, one)?
             }
             (Life::Open, None) => {
-                self.context.state.set_life(index, Life::Removed);
-                self.context.notes.subflow_event(
-                    now,
-                    EventKind::SubflowRemoved,
-                    (self.context.index, index),
-                    0,
-                );
+                self.connection.set_life(index, Life::Removed);
+                self.event(now, EventKind::SubflowRemoved, index, 0);
                 self.spoils(index, "went away on its own");
             }
             _ => {}
@@ -167,7 +185,7 @@ impl Manager<'_> {
             local,
             SocketAddrV4::new(ends.destination, self.context.plan.port),
         ) {
-            Ok(()) => self.context.state.set_life(index, Life::Handshake),
+            Ok(()) => self.connection.set_life(index, Life::Handshake),
             // The connection takes no further subflow before its peer has acknowledged data.
             Err(error) if error.errno() == Some(libc::ENOTCONN) && now < first_try + JOIN_NS => {}
             Err(error) => return Err(error),
@@ -181,32 +199,22 @@ impl Manager<'_> {
         self.paths
             .set_backup(self.token, found.local, found.remote, backup)?;
         self.backups[index] = backup;
-        self.context.notes.subflow_event(
-            now,
-            EventKind::PriorityChanged,
-            (self.context.index, index),
-            backup.into(),
-        );
+        self.event(now, EventKind::PriorityChanged, index, backup.into());
         Ok(())
     }
 
     fn remove(&self, index: usize, now: u64, found: &Found) -> Result<(), NetError> {
-        self.context.state.set_life(index, Life::Removed);
+        self.connection.removed(index, &found.tcp);
         self.paths
             .subflow_destroy(self.token, found.local, found.remote)?;
-        self.context.notes.subflow_event(
-            now,
-            EventKind::SubflowRemoved,
-            (self.context.index, index),
-            0,
-        );
+        self.event(now, EventKind::SubflowRemoved, index, 0);
         Ok(())
     }
 
     /// A subflow that is still on its way when the run ends never carried data.
     fn unfinished(&self) -> Result<(), NetError> {
         for index in 0..self.subflows.len() {
-            let life = self.context.state.life(index);
+            let life = self.connection.life(index);
             if life == Life::Handshake || (life == Life::Closed && self.asked_ns[index].is_some()) {
                 self.spoils(index, "had not joined when the run ended");
             }
@@ -214,12 +222,22 @@ impl Manager<'_> {
         Ok(())
     }
 
+    fn event(&self, now: u64, kind: EventKind, index: usize, value: u64) {
+        if self.transfer.is_none() {
+            let subflow = (self.context.index, index);
+            self.context.notes.subflow_event(now, kind, subflow, value);
+        }
+    }
+
     fn spoils(&self, index: usize, why: &str) {
         let (flow, subflow) = (&self.context.flow.name, &self.subflows[index].name);
         let ends = self.context.plan.subflows[index];
+        let transfer = self.transfer.map(|number| format!("transfer {number}: "));
         let reason = format!(
-            "flow {flow}: subflow {subflow} ({} to {}) {why}",
-            ends.source, ends.destination
+            "flow {flow}: {}subflow {subflow} ({} to {}) {why}",
+            transfer.unwrap_or_default(),
+            ends.source,
+            ends.destination
         );
         self.context.notes.spoils(reason);
     }

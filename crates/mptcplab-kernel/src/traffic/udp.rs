@@ -20,30 +20,16 @@ const MAX_PACKET_BYTES: usize = 65_536;
 
 /// The sending thread of a stream.
 pub(crate) fn send(context: &Context, udp: &UdpFlow) {
-    let shared = &context.shared;
-    if context.start_ns >= context.stop_ns || !shared.sleep_until(context.start_ns) {
+    if context.begin().is_none() {
         return;
     }
-    context.notes.event(
-        shared.clock.now_ns(),
-        EventKind::FlowStarted,
-        context.index,
-        0,
-    );
     if let Err(error) = send_all(context, udp) {
         return context.notes.ends_early(format!(
             "flow {}: its data cannot be sent: {error}",
             context.flow.name
         ));
     }
-    if context.flow.stop_ns.is_some() && shared.sleep_until(context.stop_ns) {
-        context.notes.event(
-            shared.clock.now_ns(),
-            EventKind::FlowStopped,
-            context.index,
-            0,
-        );
-    }
+    context.stop();
 }
 
 fn send_all(context: &Context, udp: &UdpFlow) -> std::io::Result<()> {

@@ -7,6 +7,7 @@
 mod full_disk;
 mod handover;
 mod trace;
+mod transfers;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};

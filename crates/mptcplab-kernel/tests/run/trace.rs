@@ -110,6 +110,30 @@ impl Trace {
             .number(column, self.last_row(flow, subflow, t_ns))
     }
 
+    /// Rows of the table of transfers of a flow, by their number.
+    pub(crate) fn transfers(&self, flow: &str) -> BTreeMap<u64, Transfer> {
+        let table = self.table("transfer");
+        let mine = (0..table.rows).filter(|&row| table.is(&[("flow", flow)], row));
+        let read = |row: usize| {
+            let optional = |column: &str| table.numbers[column][row];
+            let transfer = Transfer {
+                t_ns: table.number("t_ns", row),
+                bytes: table.number("bytes", row),
+                media_bps: optional("media_bps"),
+                first_byte_ns: optional("first_byte_ns"),
+                completion_ns: optional("completion_ns"),
+                resent_pkts: optional("resent_pkts"),
+                stall_ns: optional("stall_ns"),
+            };
+            (table.number("transfer", row), transfer)
+        };
+        let rows: Vec<_> = mine.map(read).collect();
+        let count = rows.len();
+        let by_number: BTreeMap<_, _> = rows.into_iter().collect();
+        assert_eq!(by_number.len(), count, "{flow}: a transfer has two rows");
+        by_number
+    }
+
     fn last_row(&self, flow: &str, subflow: &str, t_ns: u64) -> usize {
         let table = self.table("subflow");
         let row = (0..table.rows)
@@ -160,6 +184,18 @@ impl Trace {
             .into_iter()
             .min()
     }
+}
+
+/// A row of the table of transfers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub(crate) t_ns: u64,
+    pub(crate) bytes: u64,
+    pub(crate) media_bps: Option<u64>,
+    pub(crate) first_byte_ns: Option<u64>,
+    pub(crate) completion_ns: Option<u64>,
+    pub(crate) resent_pkts: Option<u64>,
+    pub(crate) stall_ns: Option<u64>,
 }
 
 /// One row.
