@@ -70,6 +70,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// The unit's text. Names and options are words that systemd takes as they are.
+///
+/// Without systemd's default dependencies, which put a service after `sysinit.target`: on hosts with cloud-init that
+/// target waits for the network, and this unit comes before the network.
 fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Failure> {
     let program = quoted(program)?;
     let names = names.join(" ");
@@ -78,9 +81,12 @@ fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Fa
         "# Written by `mptcplab cc persist`.\n\
          [Unit]\n\
          Description=Multipath TCP congestion control of mptcplab ({names})\n\
+         DefaultDependencies=no\n\
          RequiresMountsFor=/sys/fs/bpf\n\
-         Before=network-pre.target\n\
+         After=local-fs.target\n\
+         Before=network-pre.target shutdown.target\n\
          Wants=network-pre.target\n\
+         Conflicts=shutdown.target\n\
          \n\
          [Service]\n\
          Type=oneshot\n\
@@ -188,6 +194,16 @@ mod tests {
         assert!(
             unit.contains("ExecStop=\"/opt/my tools/100%%/mptcplab-kernel\" cc unload olia lia\n")
         );
+    }
+
+    /// With systemd's defaults, a service that cloud-init puts between `network-pre.target` and `sysinit.target` closed a
+    /// circle, and systemd left that service out at boot.
+    #[test]
+    fn the_unit_does_not_wait_for_what_waits_for_the_network() {
+        let unit = unit(Path::new("/opt/mptcplab-kernel"), &["olia"], &[]).unwrap();
+        assert!(unit.contains("\nDefaultDependencies=no\n"));
+        assert!(unit.contains("\nBefore=network-pre.target shutdown.target\n"));
+        assert!(unit.contains("\nConflicts=shutdown.target\n"));
     }
 
     #[test]

@@ -222,7 +222,9 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
     field(
         "stale_after",
         Type::Int { min: 1, max: 255 },
-        Need::Optional("1 in the simulator, 4 with the scheduler `linger`; the kernel engine leaves the kernel's own number, 4"),
+        Need::Optional(
+            "1 in the simulator, 4 with the scheduler `linger`; the kernel engine leaves the kernel's own number, 4",
+        ),
         "Timeouts in a row, without progress, after which a subflow carries nothing new while another one works, until it is acknowledged again \
          (MPTCP only; Linux' `net.mptcp.stale_loss_cnt`). At that point all its data go over the others; each timeout before it sends only its \
          oldest segment there. With `linger` as in Linux: looks of the connection's own timer, one more than this, at which nothing \
