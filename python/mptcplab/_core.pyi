@@ -63,3 +63,26 @@ def run(
     KeyboardInterrupt; whatever is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
     simulated_s, events, packet_hops}.
     """
+
+def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
+    """Every run of a scenario, resolved as by `check`, with `starts_ns`: the start time that each flow draws."""
+
+def refuse(path: str | PathLike[str], overrides_json: str, refusals_json: str) -> None:
+    """Raise ScenarioError for a list of {keys, message, hint}, each with its place in the file; nothing for an empty one.
+
+    Of `keys` (key paths, the most particular first) the first that the file or an override sets is named.
+    """
+
+def write_fluid(
+    path: str | PathLike[str],
+    out_dir: str | PathLike[str],
+    overrides_json: str,
+    libraries: str,
+    solve: Callable[[int], tuple[dict[str, dict[str, bytes]], str, int]],
+) -> None:
+    """Write the trace of the fluid engine to `out_dir`.
+
+    `solve` is called with the number of every run, in order, and returns its tables (columns of little-endian numbers
+    of the declared types), what goes into the run table's `host` (a JSON object), and evaluations of the equations.
+    `libraries` is appended to the run table's `build`. Whatever is raised, `out_dir` does not appear.
+    """

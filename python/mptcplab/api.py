@@ -100,8 +100,9 @@ def run(
 ) -> Results:
     """Run every run of a scenario and return its traces.
 
-    `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), or both, such as
-    ["sim", "kernel"]: the results hold the traces of both then. `traffic` is who sends on the kernel: "own" or
+    `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "fluid" (the
+    published differential equations), or several, such as ["sim", "kernel"]: the results hold the traces of all then.
+    `traffic` is who sends on the kernel: "own" or
     "iperf3". `jobs` is the number of the simulator's threads (0: all cores). Without `out` the trace lives in a
     temporary directory that disappears with the returned object. `progress` is called with (finished runs, all runs,
     seconds done, all seconds) about five times a second.
@@ -146,9 +147,9 @@ def _engines(engine: str | Iterable[str], traffic: str) -> tuple[tuple[str, ...]
     known = ", ".join(output.ENGINES)
     for name in names:
         if name not in output.ENGINES:
-            raise MptcplabError(with_hint(f"no such engine: {name!r}", f"one of {known}, or both: sim,kernel"))
+            raise MptcplabError(with_hint(f"no such engine: {name!r}", f"one of {known}, or several: sim,fluid"))
     if not names:
-        raise MptcplabError(with_hint(f"no engine in this list: {engine!r}", f"one of {known}, or both: sim,kernel"))
+        raise MptcplabError(with_hint(f"no engine in this list: {engine!r}", f"one of {known}, or several: sim,fluid"))
     if len(set(names)) < len(names):
         raise MptcplabError(with_hint(f"an engine is named twice: {','.join(names)}", f"each once, such as {known}"))
     if traffic not in kernel.TRAFFIC:
@@ -194,6 +195,11 @@ class _Sweep:
         progress = self._progress(position)
         if engine == "sim":
             _core.run(self.scenario, fspath(directory), self.overrides.to_json(), self.jobs, progress)
+            return
+        if engine == "fluid":
+            from mptcplab import fluid
+
+            fluid.run(self.scenario, directory, self.overrides.to_json(), progress)
             return
         try:
             kernel.run(self.scenario, directory, self.overrides.to_json(), traffic=self.traffic, progress=progress)

@@ -103,7 +103,8 @@ def run(
         typer.Option(
             "--engine",
             metavar="NAMES",
-            help="What runs it: sim (simulator), kernel (real sockets on this machine; root), or sim,kernel for both.",
+            help="What runs it: sim (simulator), kernel (real sockets on this machine; root), fluid (differential "
+            "equations), or several, such as sim,fluid.",
         ),
     ] = "sim",
     traffic: Annotated[

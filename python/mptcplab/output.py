@@ -20,7 +20,7 @@ DERIVED = (
     "figures",
 )
 # A directory with the traces of several engines holds a directory of tables for each.
-ENGINES = ("sim", "kernel")
+ENGINES = ("sim", "kernel", "fluid")
 
 
 class Kept(Exception):  # noqa: N818  (it is not an error by itself)

@@ -3,6 +3,7 @@
 
 mod build;
 mod errors;
+mod fluid;
 mod overrides;
 mod panics;
 mod record;
@@ -21,7 +22,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         EngineError, MptcplabError, ScenarioError, algorithms_json, build_info, check, format_doc,
-        run, schedulers_json, schema_json, trace_schema_json, vectors_json, version,
+        refuse, run, runs_json, schedulers_json, schema_json, trace_schema_json, vectors_json,
+        version, write_fluid,
     };
 
     #[pymodule_init]
@@ -133,6 +135,47 @@ fn run(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Every run of a scenario, resolved, with the start times that its flows drew.
+#[pyfunction]
+fn runs_json(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String> {
+    let overrides = overrides::from_json(overrides_json)?;
+    let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
+    let sweep = sweep.map_err(errors::scenario)?;
+    Ok(fluid::runs(&sweep).to_string())
+}
+
+/// Refuse what an engine cannot honour, with the places in the file.
+#[pyfunction]
+fn refuse(path: PathBuf, overrides_json: &str, refusals_json: &str) -> PyResult<()> {
+    let overrides = overrides::from_json(overrides_json)?;
+    let sweep = mptcplab_scenario::load(&path, &overrides).map_err(errors::scenario)?;
+    let file = path.display().to_string();
+    let place = (file.as_str(), sweep.text.as_str(), &overrides);
+    match fluid::refusal(place, refusals_json).map_err(errors::scenario)? {
+        Some(text) => Err(errors::scenario(text)),
+        None => Ok(()),
+    }
+}
+
+/// Write the trace of a fluid: `solve` gives the tables of every run.
+#[pyfunction]
+fn write_fluid(
+    py: Python<'_>,
+    path: PathBuf,
+    out_dir: PathBuf,
+    overrides_json: &str,
+    libraries: &str,
+    solve: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let overrides = overrides::from_json(overrides_json)?;
+    let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
+    let sweep = sweep.map_err(errors::scenario)?;
+    fluid::write(&sweep, &out_dir, libraries, &mut |run| {
+        py.check_signals()?;
+        solve.call1((run,))?.extract()
+    })
 }
 
 fn tick(py: Python<'_>, progress: Option<&Py<PyAny>>, now: Progress) -> PyResult<()> {

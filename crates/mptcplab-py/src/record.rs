@@ -10,7 +10,7 @@ pub(crate) fn record(sweep: &Sweep, run: &Run, outcome: &Outcome) -> RunRecord {
         name: "sim",
         version: build::VERSION,
         build: build::LINE,
-        scheduler: mptcplab_sim::DEFAULT_SCHEDULER,
+        scheduler: Some(mptcplab_sim::DEFAULT_SCHEDULER),
         subflow_cc: &outcome.subflow_cc,
         events: outcome.events,
         packet_hops: outcome.packet_hops,

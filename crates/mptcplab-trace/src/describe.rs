@@ -9,14 +9,14 @@ use serde_json::{Map, Value, json};
 /// What an engine says about itself and about what it did.
 #[derive(Debug, Clone)]
 pub struct Engine<'a> {
-    /// "sim" or "kernel".
+    /// "sim", "kernel" or "fluid".
     pub name: &'a str,
     /// Version of the engine.
     pub version: &'a str,
     /// Source revision, compiler and target of the build.
     pub build: &'a str,
-    /// Scheduler of the MPTCP flows that name none.
-    pub scheduler: SchedulerKind,
+    /// Scheduler of the MPTCP flows that name none; `None`: the engine schedules no packets at all.
+    pub scheduler: Option<SchedulerKind>,
     /// Algorithm that each subflow really ran, `subflow_cc[flow][subflow]`; shorter where it is not known (yet).
     pub subflow_cc: &'a [Vec<String>],
     /// Events that it processed.
@@ -45,7 +45,7 @@ impl RunRecord {
             warmup_ns: run.warmup_ns,
             sample_ns: run.sample_ns,
             scenario_toml: sweep.text.clone(),
-            resolved: mptcplab_scenario::to_json(run, Some(engine.scheduler)).to_string(),
+            resolved: mptcplab_scenario::to_json(run, engine.scheduler).to_string(),
             subflow_cc: subflow_cc(run, engine.subflow_cc).to_string(),
             scheduler: schedulers(run, engine.scheduler).to_string(),
             status: Status::Complete,
@@ -118,12 +118,13 @@ fn subflow_cc(run: &Run, ran: &[Vec<String>]) -> Value {
     subflows.collect()
 }
 
-fn schedulers(run: &Run, default: SchedulerKind) -> Value {
+fn schedulers(run: &Run, default: Option<SchedulerKind>) -> Value {
     let pairs = tcp_flows(run)
         .filter(|(_, tcp)| tcp.mptcp)
         .map(|(index, tcp)| {
-            let scheduler = tcp.scheduler.unwrap_or_else(|| Scheduler::new(default));
-            (run.flows[index].name.clone(), scheduler.to_string().into())
+            let had = default.map(|default| tcp.scheduler.unwrap_or(Scheduler::new(default)));
+            let name = had.map(|scheduler| scheduler.to_string());
+            (run.flows[index].name.clone(), name.into())
         });
     Value::Object(pairs.collect::<Map<_, _>>())
 }

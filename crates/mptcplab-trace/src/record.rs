@@ -7,7 +7,7 @@ use crate::Column;
 pub struct RunRecord {
     /// Position in the sweep; the `run` column of every table.
     pub run: u32,
-    /// Engine that made the trace ("sim", "kernel").
+    /// Engine that made the trace ("sim", "kernel", "fluid").
     pub engine: String,
     /// Version of the engine.
     pub engine_version: String,
@@ -39,13 +39,14 @@ pub struct RunRecord {
     pub resolved: String,
     /// Algorithm and parameters that each subflow really ran, a JSON list of {flow, subflow, cc, params}.
     pub subflow_cc: String,
-    /// Packet scheduler that every MPTCP flow really had, a JSON object by flow.
+    /// Packet scheduler that every MPTCP flow really had, a JSON object by flow; null without packets.
     pub scheduler: String,
     /// What the trace is worth.
     pub status: Status,
     /// Why the status is not "complete", for people; empty otherwise.
     pub status_reason: String,
-    /// The machine that the run depended on, a JSON object; `{}` for the simulator, whose results depend on none.
+    /// What else the run depended on (the machine, libraries) and what the engine found out, a JSON object; `{}` for the
+    /// simulator, whose results depend on nothing else.
     pub host: String,
     /// Events that the engine processed.
     pub events: u64,
@@ -121,7 +122,7 @@ pub const RUN_COLUMNS: &[Column] = &[
     column(
         "scheduler",
         "",
-        "packet scheduler that every MPTCP flow really had, a JSON object",
+        "packet scheduler that every MPTCP flow really had, a JSON object; null in a fluid, which has no packets",
     ),
     column(
         "status",
@@ -132,7 +133,7 @@ pub const RUN_COLUMNS: &[Column] = &[
     column(
         "host",
         "",
-        "the machine that the run depended on, a JSON object; empty for the simulator",
+        "what else the run depended on and what the engine found out, a JSON object; empty for the simulator",
     ),
     column("events", "", "events that the engine processed"),
     column(

@@ -39,6 +39,29 @@ macro_rules! values_from {
 }
 values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
 
+/// A number as an engine outside Rust hands over columns of it.
+trait LittleEndian: Sized {
+    /// All numbers of a column; bytes behind the last whole one are left out.
+    fn column(bytes: &[u8]) -> Vec<Self>;
+}
+
+macro_rules! little_endian {
+    ($($ty:ty),*) => {
+        $(impl LittleEndian for $ty {
+            fn column(bytes: &[u8]) -> Vec<Self> {
+                const SIZE: usize = size_of::<$ty>();
+                let number = |bytes: &[u8]| {
+                    let mut own = [0; SIZE];
+                    own.copy_from_slice(bytes);
+                    Self::from_le_bytes(own)
+                };
+                bytes.chunks_exact(SIZE).map(number).collect()
+            }
+        })*
+    };
+}
+little_endian!(u8, u32, u64, i32);
+
 macro_rules! table {
     ($(#[$m:meta])* $table:ident, $row:ident, $name:literal { $($col:ident : $ty:ty, $unit:literal, $doc:literal;)* }) => {
         $(#[$m])*
@@ -66,6 +89,18 @@ macro_rules! table {
             /// The columns' values, in the order of [`Self::COLUMNS`].
             #[must_use]
             pub fn values(&self) -> Vec<Values<'_>> { vec![$(Values::from(&self.$col),)*] }
+            /// Replace a column by these little-endian numbers of its type; false if there is no such column.
+            /// Columns of unequal length make no table: fill all.
+            pub fn fill(&mut self, column: &str, bytes: &[u8]) -> bool {
+                match column {
+                    $(stringify!($col) => self.$col = LittleEndian::column(bytes),)*
+                    _ => return false,
+                }
+                true
+            }
+            /// Whether all columns are equally long.
+            #[must_use]
+            pub fn is_whole(&self) -> bool { [$(self.$col.len(),)*].iter().all(|len| *len == self.len()) }
             /// Remove all rows; the room stays.
             pub fn clear(&mut self) { $(self.$col.clear();)* }
             /// Make room for this many more rows, so that filling them moves nothing.

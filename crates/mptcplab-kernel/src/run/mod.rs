@@ -142,7 +142,7 @@ fn record(
         name: "kernel",
         version: crate::build::VERSION,
         build: crate::build::LINE,
-        scheduler: plan::SCHEDULER,
+        scheduler: Some(plan::SCHEDULER),
         subflow_cc,
         events,
         packet_hops,

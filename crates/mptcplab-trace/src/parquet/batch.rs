@@ -104,6 +104,9 @@ const MAYBE_UNMEASURED: [&str; 10] = [
     "reorder_depth_max_pkts",
 ];
 
+/// Counters of the subflow table that an engine may have no notion of.
+const MAYBE_MEANINGLESS: [&str; 4] = ["ecn_events", "rto_count", "rto_wait_ns", "undo_count"];
+
 fn meaning(table: &str, column: &Column) -> Meaning {
     match (table, column.name) {
         (_, "flow") => Meaning::Flow,
@@ -112,12 +115,17 @@ fn meaning(table: &str, column: &Column) -> Meaning {
         ("subflow", "state") => Meaning::State,
         ("event", "kind") => Meaning::Kind,
         ("flow", name) if MAYBE_UNMEASURED.contains(&name) => Meaning::NumberOrNull(NOT_MEASURED),
+        ("subflow", name) if MAYBE_MEANINGLESS.contains(&name) => {
+            Meaning::NumberOrNull(NOT_MEASURED)
+        }
         ("transfer", "first_byte_ns" | "completion_ns" | "resent_pkts" | "stall_ns") => {
             Meaning::NumberOrNull(NOT_MEASURED)
         }
         ("transfer", "media_bps") => Meaning::NumberOrNull(0),
         (_, "ssthresh_pkts") => Meaning::NumberOrNull(INFINITE_SSTHRESH),
-        (_, "pacing_bps" | "srtt_us" | "rtt_us" | "min_rtt_us") => Meaning::NumberOrNull(0),
+        (_, "pacing_bps" | "srtt_us" | "rtt_us" | "min_rtt_us" | "rto_us") => {
+            Meaning::NumberOrNull(0)
+        }
         _ => Meaning::Number,
     }
 }
@@ -192,6 +200,10 @@ fn doc_on_disk(column: &Column) -> String {
         "pacing_bps" => "pacing rate; null when not pacing".into(),
         name if MAYBE_UNMEASURED.contains(&name) => {
             format!("{}; null where the engine cannot measure it", column.doc)
+        }
+        "rto_us" => format!("{}; null where the engine has none", column.doc),
+        name if MAYBE_MEANINGLESS.contains(&name) => {
+            format!("{}; null where the engine has none", column.doc)
         }
         "media_bps" => {
             "rate at which a chunk of a video is encoded; null for everything else".into()

@@ -270,6 +270,8 @@ fn values_that_mean_none_become_null() {
         min_rtt_us: 0,
         pacing_bps: 0,
         rto_wait_ns: 0,
+        rto_us: 0,
+        rto_count: NOT_MEASURED,
         ..subflow(0, 0, 1)
     });
     tables.subflow.push(subflow(1, 1, 0));
@@ -279,6 +281,9 @@ fn values_that_mean_none_become_null() {
     assert_eq!(u32s(&batch, "rtt_us"), [None, Some(15_011)]);
     assert_eq!(u32s(&batch, "min_rtt_us"), [None, Some(13_011)]);
     assert_eq!(u64s(&batch, "pacing_bps"), [None, Some(11_000_000)]);
+    // What an engine has no notion of is null.
+    assert_eq!(u32s(&batch, "rto_us"), [None, Some(200_011)]);
+    assert_eq!(u64s(&batch, "rto_count"), [None, Some(517)]);
     // A counter that is zero is a fact, not an absence.
     assert_eq!(u64s(&batch, "rto_wait_ns"), [Some(0), Some(583)]);
 }

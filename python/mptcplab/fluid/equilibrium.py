@@ -1,0 +1,131 @@
+"""Where the equations come to rest, and whether it depends on where they started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from mptcplab.errors import EngineError
+from mptcplab.fluid.conditions import Conditions
+from mptcplab.fluid.equations import LEAST_PKTS, Model
+from mptcplab.fluid.integrate import Counter, Moment, tolerances
+from mptcplab.fluid.loss import Array
+
+# Spans of time after each of which the goodputs are looked at; they rest if they did not move in the last one.
+_SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
+# Goodputs that differ by less, in parts of the largest of all subflows, are the same.
+_SAME = 0.01
+_RELATIVE = 1e-4
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Where the equations came to from one start: goodput of every subflow in packets/s, and whether they rest."""
+
+    goodput: Array
+    window: Array
+    reached: bool
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The rest that the run went to, and others that were found from other starts."""
+
+    rest: Rest
+    others: tuple[Rest, ...]
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of the equations in all."""
+        return self.rest.evaluations + sum(other.evaluations for other in self.others)
+
+
+def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
+    """Go on from a run's end until the equations rest, and again with every connection on one of its subflows.
+
+    Nothing changes any more, and nobody is in slow start.
+    """
+    rest = _settle(model, last.state, now)
+    tried = [_settle(model, start, now) for start in _starts(model, last.state, now)]
+    scale = max(float(rest.goodput.max(initial=0.0)), 1e-9)
+    others: list[Rest] = []
+    for other in tried:
+        known = [rest, *others]
+        if all(np.abs(other.goodput - one.goodput).max() > 2 * _SAME * scale for one in known):
+            others.append(other)
+    return Equilibrium(rest, tuple(others))
+
+
+def report(model: Model, equilibrium: Equilibrium) -> dict[str, Any]:
+    """What a run records of it: whether it rests, and what every start came to, in Mbit/s per subflow."""
+    return {
+        "rests": equilibrium.rest.reached,
+        "unique": not equilibrium.others,
+        "goodput_mbps": [_named(model, rest.goodput) for rest in (equilibrium.rest, *equilibrium.others)],
+    }
+
+
+def _named(model: Model, goodput: Array) -> dict[str, dict[str, float]]:
+    named: dict[str, dict[str, float]] = {}
+    for at, subflow in enumerate(model.graph.subflows):
+        flow = model.graph.run["flows"][subflow.flow]
+        rate = goodput[at] * flow["mss_bytes"] * 8e-6
+        named.setdefault(flow["name"], {})[flow["subflows"][subflow.number]["name"]] = round(float(rate), 4)
+    return named
+
+
+def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
+    """The windows of every connection put together on its first subflow, on its second, and so on."""
+    n = model.sizes[0]
+    subflows = model.graph.subflows
+    most = max((subflow.number for subflow in subflows), default=0)
+    totals = np.zeros(len(model.graph.run["flows"]))
+    counts = np.zeros(len(totals), int)
+    for at, subflow in enumerate(subflows):
+        totals[subflow.flow] += state[at] if now.active[at] else 0.0
+        counts[subflow.flow] += 1
+    starts = []
+    for chosen in range(most + 1 if most else 0):
+        start = state.copy()
+        for at, subflow in enumerate(subflows):
+            if counts[subflow.flow] > 1 and now.active[at]:
+                start[at] = totals[subflow.flow] if subflow.number == chosen % counts[subflow.flow] else LEAST_PKTS
+        start[:n] = np.minimum(start[:n], model.clamp)
+        starts.append(start)
+    return starts
+
+
+def _settle(model: Model, state: Array, now: Conditions) -> Rest:
+    slow = np.zeros(model.sizes[0], bool)
+    derivative = Counter(lambda at: model.derivative(at, now, slow))
+    before, reached = None, False
+    for span in _SPANS_S:
+        try:
+            solved = solve_ivp(
+                derivative,
+                (0.0, span),
+                state,
+                method="LSODA",
+                t_eval=[span],
+                rtol=_RELATIVE,
+                atol=tolerances(model),
+            )
+        except EngineError:
+            break
+        if solved.status < 0:
+            break
+        state = solved.y[:, -1]
+        f = model.flowing(state, now, slow)
+        goodput = f.rate * (1.0 - f.loss)
+        if before is not None:
+            moved = np.abs(goodput - before).max(initial=0.0)
+            reached = bool(moved <= _SAME * max(goodput.max(initial=0.0), 1e-9))
+            if reached:
+                break
+        before = goodput
+    f = model.flowing(state, now, slow)
+    return Rest(f.rate * (1.0 - f.loss), f.window, reached, derivative.count)

@@ -1,0 +1,88 @@
+"""Links as fluids: when a drop-tail queue drops, how it fills and drains, how long ACKs are delayed, and what chance
+adds to the mean.
+
+Queues are in bytes, rates in bytes per second, probabilities per packet.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+Array = np.ndarray
+
+# The last packet's room of a queue is where it begins to drop: a step would stop every integrator.
+EDGE_BYTES = 1514.0
+# An empty queue has no memory; what the integrator left in it goes within this time.
+_DRAIN_S = 1e-3
+# A queue may drop nearly all, but log(1 - p) has to be finite.
+_MOST = 0.999_999
+# Of the product in `spread`: the rest differs from 1 by less than rounding for all that is kept below 0.95.
+_FACTORS = 400
+
+
+def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
+    """Share of a load that a drop-tail queue drops: the excess (y - c)+ / y of a full queue, nothing before.
+
+    Source: the loss function of a fluid through a full buffer, as in Raina, Towsley and Wischik, "Part II: Control
+    theory for buffer sizing", CCR 35(3), 2005, section 2 (their case of large buffers).
+
+    >>> round(float(drop_tail(np.array(125.0), np.array(100.0), np.array(9e4), np.array(9e4))), 6)
+    0.2
+    """
+    fullness = np.clip((queue - room) / EDGE_BYTES + 1.0, 0.0, 1.0)
+    excess = np.maximum(0.0, 1.0 - capacity / np.maximum(load, capacity))
+    return np.minimum(fullness * excess, _MOST)
+
+
+def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
+    """dq/dt = y (1 - p) - c, and an empty queue stays empty.
+
+    Source: Misra, Gong and Towsley, "Fluid-based analysis of a network of AQM routers", SIGCOMM 2000, equation 3.
+    """
+    return np.maximum(admitted - capacity, -queue / _DRAIN_S)
+
+
+def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
+    """What delayed ACKs add to a round trip on average: of two packets the first waits for the second, as long as two
+    packets are apart, but no longer than the timer; a window of one packet always waits for it.
+
+    Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes packets come less often: d = f (t + d) / w
+    with f the part that waits, so d = t f / (w - f).
+    """
+    waiting = np.maximum(0.5, 1.0 / np.maximum(window_pkts, 1.0))
+    apart = rtt_s * waiting / np.maximum(window_pkts - waiting, 1e-9)
+    return np.minimum(waiting * timer_s, apart)
+
+
+@cache
+def spread(kept: float) -> float:
+    """E[w^2] / E[w]^2 of a window that grows linearly and keeps a part `kept` of itself at losses that hit any packet.
+
+    A loss rate x p and a decrease in proportion to w make the mean decrease proportional to E[w^2], which the usual
+    equations replace by E[w]^2: that gives sqrt(2/p) where the mean is 1.31/sqrt(p). With this factor they give the
+    mean itself. Source: Ott, Kemperman and Mathis, "The stationary behavior of ideal TCP congestion avoidance", 1996;
+    for any `kept` Guillemin, Robert and Zwart, "AIMD algorithms and exponential functionals", 2004: y = w^2 / 2 grows
+    by one per packet and keeps `kept`^2, so its moments obey M(s - 1) = p (1 - kept^2s) M(s) / s with M(0) = 1, and
+    the mean window is sqrt(2) / M(-1/2).
+
+    >>> round((2 / spread(0.5)) ** 0.5, 4)
+    1.3098
+    """
+    powers = kept ** np.arange(1, 2 * _FACTORS + 1)
+    inverse = np.sqrt(np.pi) * np.prod((1.0 - powers[0::2]) / (1.0 - powers[1::2]))
+    return float(inverse**2 / (2.0 * (1.0 - kept)))
+
+
+_KEPT = np.linspace(0.25, 0.95, 36)
+
+
+def spread_of(kept: Array) -> Array:
+    """`spread` of many windows at once, interpolated."""
+    return np.interp(kept, _KEPT, _table())
+
+
+@cache
+def _table() -> Array:
+    return np.array([spread(round(float(kept), 6)) for kept in _KEPT])
