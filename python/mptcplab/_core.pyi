@@ -68,7 +68,7 @@ def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
     """Every run of a scenario, resolved as by `check`, with `starts_ns`: the start time that each flow draws."""
 
 def refuse(path: str | PathLike[str], overrides_json: str, refusals_json: str) -> None:
-    """Raise ScenarioError for a list of {keys, message, hint}, each with its place in the file; nothing for an empty one.
+    """Raise ScenarioError for a list of {keys, message, hint}, with their places in the file; nothing for an empty one.
 
     Of `keys` (key paths, the most particular first) the first that the file or an override sets is named.
     """

@@ -197,7 +197,7 @@ class _Sweep:
             _core.run(self.scenario, fspath(directory), self.overrides.to_json(), self.jobs, progress)
             return
         if engine == "fluid":
-            from mptcplab import fluid
+            from mptcplab.fluid import engine as fluid
 
             fluid.run(self.scenario, directory, self.overrides.to_json(), progress)
             return

@@ -147,6 +147,15 @@ class Results:
         ]
 
     @cached_property
+    def remarks(self) -> list[str]:
+        """What the fluid engine found out that a reader of its numbers has to know, one line each."""
+        from mptcplab.fluid.remarks import remarks
+
+        fluid = self.runs.filter(pl.col("engine") == "fluid").select("run", "host")
+        labels = dict(self.configs.select("run", CONFIG).iter_rows())
+        return remarks([(labels[run], json.loads(host)) for run, host in fluid.iter_rows()])
+
+    @cached_property
     def flow(self) -> pl.DataFrame:
         """Samples of the flows."""
         return self.scan("flow").collect()

@@ -1,4 +1,4 @@
-"""What the links are like at a time: rates, delays, random losses, and from them what a subflow meets without queues."""
+"""What the links are like at a time: rates, delays, random losses, and what a subflow meets without queues."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def conditions(graph: Graph, at_s: float) -> Conditions:
     delay = np.array([link["delay_ns"] for link in links]) / 1e9
     passing = np.array([-np.log1p(-_loss(link["loss"])) for link in links])
     queued = list(graph.queued)
-    room = [_room(graph.run["links"][link]["queue"], size) for link, size in zip(queued, graph.packet_bytes, strict=True)]
+    room = [
+        _room(graph.run["links"][link]["queue"], size) for link, size in zip(queued, graph.packet_bytes, strict=True)
+    ]
     offered = np.zeros((len(queued), len(graph.streams)))
     for s, stream in enumerate(graph.streams):
         for k, link in enumerate(queued):

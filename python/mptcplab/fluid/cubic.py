@@ -38,10 +38,9 @@ class Cubic:
     def growth(
         self, window: Array, state: tuple[Array, Array, Array], loss: Array, acked: Array, lost: Array
     ) -> tuple[Array, Array, Array]:
-        """Derivatives of (estimate, maximum, since_s); `loss` is the probability, `acked` and `lost` are
-        packets per second.
+        """Derivatives of (estimate, maximum, since_s).
 
-        A loss takes the estimate to beta w. It hits larger windows more often, as in `loss.spread`.
+        `loss` is the probability, `acked` and `lost` are packets per second. A loss takes the estimate to beta w. It hits larger windows more often, as in `loss.spread`.
         """
         estimate, maximum, since_s = state
         spread = spread_of(self.beta)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,8 @@ class Model:
     def split(self, state: Array) -> tuple[Array, Array, Array, Array, Array]:
         """Window, queue, CUBIC's maximum and time, expected losses."""
         n, k, m = self.sizes
-        return tuple(np.split(state, [n, n + k, n + k + m, n + k + 2 * m], axis=-1))
+        bounds = (0, n, n + k, n + k + m, n + k + 2 * m, 2 * n + k + 2 * m)
+        return tuple(state[..., begin:end] for begin, end in pairwise(bounds))
 
     def flowing(self, state: Array, now: Conditions, slow: Array) -> Flowing:
         """Rates, round-trip times and losses at a state (or at many: leading axes are kept)."""
@@ -113,7 +115,7 @@ class Model:
         return Flowing(window, rtt, rate, loss, stream_rate, load, drop, queue)
 
     def derivative(self, state: Array, now: Conditions, slow: Array) -> Array:
-        """d state / dt; `slow` says which subflows are in slow start."""
+        """The state's derivative; `slow` says which subflows are in slow start."""
         n, k, m = self.sizes
         f = self.flowing(state, now, slow)
         w, _, maximum, since, _ = self.split(state)

@@ -19,6 +19,8 @@ _SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
 # Goodputs that differ by less, in parts of the largest of all subflows, are the same.
 _SAME = 0.01
 _RELATIVE = 1e-4
+# By how much the starts of equal subflows differ at most, in parts of their windows.
+_APART = 0.03
 
 
 @dataclass(frozen=True)
@@ -26,22 +28,21 @@ class Rest:
     """Where the equations came to from one start: goodput of every subflow in packets/s, and whether they rest."""
 
     goodput: Array
-    window: Array
     reached: bool
     evaluations: int
 
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The rest that the run went to, and others that were found from other starts."""
+    """The different rests that were found; the first is the one that the run went to."""
 
-    rest: Rest
-    others: tuple[Rest, ...]
+    rests: tuple[Rest, ...]
+    evaluations: int
 
-    @property
-    def evaluations(self) -> int:
-        """Evaluations of the equations in all."""
-        return self.rest.evaluations + sum(other.evaluations for other in self.others)
+    def of(self, goodput: Array) -> Equilibrium:
+        """The same for another run of the same equations, which ended with this goodput: its rest is the nearest."""
+        nearest = sorted(self.rests, key=lambda rest: float(np.abs(rest.goodput - goodput).max(initial=0.0)))
+        return Equilibrium(tuple(nearest), 0)
 
 
 def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
@@ -49,23 +50,21 @@ def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
 
     Nothing changes any more, and nobody is in slow start.
     """
-    rest = _settle(model, last.state, now)
-    tried = [_settle(model, start, now) for start in _starts(model, last.state, now)]
-    scale = max(float(rest.goodput.max(initial=0.0)), 1e-9)
-    others: list[Rest] = []
-    for other in tried:
-        known = [rest, *others]
-        if all(np.abs(other.goodput - one.goodput).max() > 2 * _SAME * scale for one in known):
-            others.append(other)
-    return Equilibrium(rest, tuple(others))
+    found = [_settle(model, start, now) for start in (last.state, *_starts(model, last.state, now))]
+    scale = max(float(found[0].goodput.max(initial=0.0)), 1e-9)
+    different: list[Rest] = []
+    for rest in found:
+        if all(np.abs(rest.goodput - other.goodput).max(initial=0.0) > 2 * _SAME * scale for other in different):
+            different.append(rest)
+    return Equilibrium(tuple(different), sum(rest.evaluations for rest in found))
 
 
-def report(model: Model, equilibrium: Equilibrium) -> dict[str, Any]:
-    """What a run records of it: whether it rests, and what every start came to, in Mbit/s per subflow."""
+def report(model: Model, found: Equilibrium) -> dict[str, Any]:
+    """What a run records: whether the equations rest, whether from everywhere alike, and in Mbit/s where."""
     return {
-        "rests": equilibrium.rest.reached,
-        "unique": not equilibrium.others,
-        "goodput_mbps": [_named(model, rest.goodput) for rest in (equilibrium.rest, *equilibrium.others)],
+        "rests": found.rests[0].reached,
+        "unique": len(found.rests) == 1,
+        "goodput_mbps": [_named(model, rest.goodput) for rest in found.rests],
     }
 
 
@@ -79,7 +78,10 @@ def _named(model: Model, goodput: Array) -> dict[str, dict[str, float]]:
 
 
 def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
-    """The windows of every connection put together on its first subflow, on its second, and so on."""
+    """The windows of every connection put together on its first subflow, on its second, and so on.
+
+    Equal subflows begin a little apart: where they rest together only because nothing parts them is no rest.
+    """
     n = model.sizes[0]
     subflows = model.graph.subflows
     most = max((subflow.number for subflow in subflows), default=0)
@@ -94,7 +96,7 @@ def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
         for at, subflow in enumerate(subflows):
             if counts[subflow.flow] > 1 and now.active[at]:
                 start[at] = totals[subflow.flow] if subflow.number == chosen % counts[subflow.flow] else LEAST_PKTS
-        start[:n] = np.minimum(start[:n], model.clamp)
+        start[:n] = np.minimum(start[:n] * (1.0 + _APART * np.arange(1, n + 1) / n), model.clamp)
         starts.append(start)
     return starts
 
@@ -128,4 +130,4 @@ def _settle(model: Model, state: Array, now: Conditions) -> Rest:
                 break
         before = goodput
     f = model.flowing(state, now, slow)
-    return Rest(f.rate * (1.0 - f.loss), f.window, reached, derivative.count)
+    return Rest(f.rate * (1.0 - f.loss), reached, derivative.count)

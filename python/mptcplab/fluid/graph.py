@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,14 @@ class Graph:
 
     @cached_property
     def levels(self) -> tuple[Array, ...]:
-        """Queued links in an order in which what feeds a link comes before it; where links feed one another in a
-        circle, all of them three times.
+        """Queued links in an order in which what feeds a link comes before it.
+
+        Where links feed one another in a circle, they come three times.
         """
         feeders = {k: set() for k in range(len(self.queued))}
         for stream in self.streams:
             on_path = [self.queued.index(link) for link in stream.path if link in self.queued]
-            for before, after in zip(on_path, on_path[1:], strict=False):
+            for before, after in pairwise(on_path):
                 feeders[after].add(before)
         levels, done = [], set()
         while len(done) < len(feeders):
@@ -166,8 +168,10 @@ class Graph:
 
 
 def _subflows(run: dict[str, Any], index: int, flow: dict[str, Any], position: dict[str, int]) -> list[Subflow]:
-    """The subflows of a flow. The first may send one round trip after the SYN, further ones join after it: their
-    three-way handshake and the fourth ACK (RFC 8684, section 3.2) take two round trips of their own.
+    """The subflows of a flow, and when they may send.
+
+    The first may one round trip after the SYN. Further ones join after it: their three-way handshake and the fourth ACK
+    (RFC 8684, section 3.2) take two round trips of their own.
     """
     dss = flow["transport"] == "mptcp"
     data = _TCP_HEADER_BYTES + flow["mss_bytes"] + (_DSS_DATA_BYTES if dss else 0)

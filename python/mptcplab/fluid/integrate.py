@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -62,6 +63,7 @@ class Counter:
         self.derivative, self.count = derivative, 0
 
     def __call__(self, _: float, state: Array) -> Array:
+        """As solvers call it; the equations do not know the time."""
         self.count += 1
         if self.count > _MAX_EVALUATIONS:
             raise EngineError(
@@ -79,7 +81,7 @@ def over_time(model: Model, grid_s: Array) -> Solution:
     now = conditions(model.graph, times[0])
     moment = begin(model)
     pieces, ends, evaluations = [], [], 0
-    for at, until in zip(times, times[1:], strict=False):
+    for at, until in pairwise(times):
         before, now = now, conditions(model.graph, at)
         moment = _changed(model, moment, before if at > 0 else None, now)
         inside = grid_s[(grid_s >= at) & ((grid_s < until) | (until == times[-1]))]

@@ -1,5 +1,4 @@
-"""Links as fluids: when a drop-tail queue drops, how it fills and drains, how long ACKs are delayed, and what chance
-adds to the mean.
+"""Laws of the network: how queues fill and drop, how long ACKs wait, and what chance adds to mean windows.
 
 Queues are in bytes, rates in bytes per second, probabilities per packet.
 """
@@ -45,10 +44,10 @@ def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
 
 
 def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
-    """What delayed ACKs add to a round trip on average: of two packets the first waits for the second, as long as two
-    packets are apart, but no longer than the timer; a window of one packet always waits for it.
+    """What delayed ACKs add to a round trip on average.
 
-    Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes packets come less often: d = f (t + d) / w
+    Of two packets the first waits for the second, as long as two packets are apart, but no longer than the timer; a
+    window of one packet always waits for it. Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes packets come less often: d = f (t + d) / w
     with f the part that waits, so d = t f / (w - f).
     """
     waiting = np.maximum(0.5, 1.0 / np.maximum(window_pkts, 1.0))

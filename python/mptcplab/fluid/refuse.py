@@ -1,5 +1,6 @@
-"""What a scenario may ask that the equations cannot describe. Nothing is ignored in silence: each refusal names the
-key, the value, the reason, and what is possible.
+"""What a scenario may ask that the equations cannot describe.
+
+Nothing is ignored in silence: each refusal names the key, the value, the reason, and what is possible.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def _run(run: dict[str, Any]) -> Iterator[Refusal]:
     changes = sum(len(link["schedule"]) for link in run["links"])
     if changes > _MAX_CHANGES:
         yield Refusal(
-            ("links",), f"the links change {changes} times: the fluid engine takes {_MAX_CHANGES} changes, then it is slow"
+            ("links",),
+            f"the links change {changes} times: the fluid engine takes {_MAX_CHANGES} changes, then it is slow",
         )
 
 
@@ -114,7 +116,9 @@ def _no(flow: dict[str, Any], key: str, message: str, hint: str = _SIMULATE) -> 
 def _udp(flow: dict[str, Any]) -> Iterator[Refusal]:
     spans = (flow["on_off"] or {}).values()
     if not all(isinstance(span, int) for span in spans):
-        yield _no(flow, "on", "random spans of silence: the equations know no chance", 'write fixed ones, such as "1 s"')
+        yield _no(
+            flow, "on", "random spans of silence: the equations know no chance", 'write fixed ones, such as "1 s"'
+        )
 
 
 def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[Refusal]:
@@ -139,7 +143,7 @@ def _traffic(flow: dict[str, Any]) -> Iterator[Refusal]:
     kinds = {"size_bytes": "a fixed size", "on_ns": "on and off", "video": "video", "arrivals": "transfers"}
     kind = next(word for key, word in kinds.items() if key in traffic)
     message = f"{kind}: the equations are those of flows that always have data"
-    hint = "write traffic = \"bulk\" (with start and stop, if it is to come and go), or simulate it"
+    hint = 'write traffic = "bulk" (with start and stop, if it is to come and go), or simulate it'
     yield _no(flow, "traffic", message, hint)
 
 

@@ -87,8 +87,10 @@ def semicoupled_increase(c: Coupled) -> Array:
 
 
 def lia_increase(c: Coupled) -> Array:
-    """min(max w/tau^2 / X^2, 1/w), X the sum of the rates: RFC 6356, section 3; the fluid is that of Peng, Walid,
-    Hwang and Low, "Multipath TCP: analysis, design, and implementation", ToN 24(1), 2016, section III.
+    """min(max w/tau^2 / X^2, 1/w), X the sum of the rates: RFC 6356, section 3.
+
+    The fluid is that of Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design, and implementation", ToN 24(1),
+    2016, section III.
     """
     return np.minimum(c.max(c.w / c.tau**2) / c.sum(c.x) ** 2, 1.0 / c.w)
 
@@ -99,10 +101,9 @@ _NEAR = 0.1
 
 
 def olia_increase(c: Coupled) -> Array:
-    """(w/tau^2) / X^2 + alpha/w: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013,
-    equations 5 and 6, with 1/p packets between two losses (their section IV-C).
+    """(w/tau^2) / X^2 + alpha/w, with 1/p packets between two losses.
 
-    alpha moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|).
+    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013, section IV. alpha moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|).
     Their fluid is a differential inclusion; here the sets have soft edges (`_NEAR`).
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
@@ -124,9 +125,7 @@ def _is_largest(c: Coupled, values: Array) -> Array:
 
 
 def balia_increase(c: Coupled) -> Array:
-    """x / (tau X^2) (1 + alpha)/2 (4 + alpha)/5 with alpha = max x / x: Peng, Walid, Hwang and Low, ToN 24(1), 2016,
-    section V.
-    """
+    """The step x / (tau X^2) (1 + alpha)/2 (4 + alpha)/5 with alpha = max x / x: Peng et al., ToN 24(1), 2016, V."""
     alpha = c.max(c.x) / c.x
     return c.x / (c.tau * c.sum(c.x) ** 2) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
 

@@ -99,10 +99,10 @@ class _Sampled:
         sent, delivered = [], []
         for index, flow in enumerate(run["flows"]):
             own = [s for s, stream in enumerate(streams) if stream.flow == index and stream.kind != "ack"]
-            payload = np.array([flow["mss_bytes"] if flow["transport"] != "udp" else streams[s].packet_bytes for s in own])
+            is_udp = flow["transport"] == "udp"
+            payload = np.array([streams[s].packet_bytes if is_udp else flow["mss_bytes"] for s in own])
             passed = (reached[:, own] * payload).sum(axis=1)
             delivered.append(passed)
-            is_udp = flow["transport"] == "udp"
             sent.append((self.flowing.stream_rate[:, own] * payload).sum(axis=1) if is_udp else passed)
         rows = _Rows(self.t_ns, len(run["flows"]))
         nothing = np.full(rows.shape, _NULL)
@@ -183,7 +183,7 @@ class _Sampled:
         return np.where(active, _OPEN, np.where(self.t_ns[:, None] < begins, _HANDSHAKE, _CLOSED))
 
     def link(self) -> dict[str, bytes]:
-        """The link table. Links that nothing can fill have no queue; a packet that comes leaves, or is lost by chance."""
+        """The link table. On links that nothing can fill a packet that comes leaves, or is lost by chance."""
         graph, at = self.model.graph, self.at
         links = range(len(graph.run["links"]))
         rows = _Rows(self.t_ns, len(links))
@@ -203,8 +203,9 @@ class _Sampled:
         }
 
     def _one_link(self, link: int) -> dict[str, Array]:
-        """What the link table counts, per second on the grid, and the queue. What leaves is what was accepted and does
-        not wait any more (`counter`).
+        """What the link table counts, per second on the grid, and the queue.
+
+        What leaves is what was accepted and does not wait any more (`counter`).
         """
         graph, f = self.model.graph, self.flowing
         own = [s for s, stream in enumerate(graph.streams) if link in stream.path]
@@ -246,10 +247,7 @@ class _Sampled:
 def _random_pass(graph: Any, now: Any) -> Array:
     """[s]: chance of UDP packets to pass the random losses; that of the others is in their losses already."""
     return np.array(
-        [
-            np.exp(-now.link_loss[list(stream.path)].sum()) if stream.kind == "udp" else 1.0
-            for stream in graph.streams
-        ]
+        [np.exp(-now.link_loss[list(stream.path)].sum()) if stream.kind == "udp" else 1.0 for stream in graph.streams]
     )
 
 

@@ -97,7 +97,7 @@ def _states(results: Results) -> dict[str, str]:
 def headline(results: Results, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of what people look at first."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
-    notes = _without_chance(summary) or list(_notes(results))
+    notes = [*(_without_chance(summary) or _notes(results)), *results.remarks]
     states = _states(results)
     if len(flows) > MAX_FLOWS:
         notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
