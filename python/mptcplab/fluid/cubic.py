@@ -40,7 +40,8 @@ class Cubic:
     ) -> tuple[Array, Array, Array]:
         """Derivatives of (estimate, maximum, since_s).
 
-        `loss` is the probability, `acked` and `lost` are packets per second. A loss takes the estimate to beta w. It hits larger windows more often, as in `loss.spread`.
+        `loss` is the probability, `acked` and `lost` are packets per second. A loss takes the estimate to beta w. It
+        hits larger windows more often, as in `loss.spread`.
         """
         estimate, maximum, since_s = state
         spread = spread_of(self.beta)

@@ -157,7 +157,7 @@ class Model:
         """
         c = self._coupled(group, f, now)
         taken = _taken(group, c)
-        kept = 1.0 - taken / c.w
+        kept = 1.0 - taken / (c.sum(c.w) if group.rule.of_sum else c.w)
         growing = acked * self.gain[group.members] / (1.0 + c.w * c.p)
         return growing * group.rule.increase(c) - lost * taken * spread_of(kept)
 
@@ -221,7 +221,7 @@ class Model:
 def _taken(group: Group, c: Coupled) -> Array:
     """The rule's decrease, but no further than its least ssthresh, which never raises a window."""
     floor = np.where(c.n > 1, group.rule.floor, 2.0)
-    return np.clip(np.minimum(group.rule.decrease(c), c.w - floor), 0.0, 0.75 * c.w)
+    return np.maximum(np.minimum(group.rule.decrease(c), c.w - floor), 0.0)
 
 
 def _gain(profile: str, coupled: bool) -> float:

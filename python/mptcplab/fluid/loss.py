@@ -47,8 +47,8 @@ def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
     """What delayed ACKs add to a round trip on average.
 
     Of two packets the first waits for the second, as long as two packets are apart, but no longer than the timer; a
-    window of one packet always waits for it. Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes packets come less often: d = f (t + d) / w
-    with f the part that waits, so d = t f / (w - f).
+    window of one packet always waits for it. Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes
+    packets come less often: d = f (t + d) / w with f the part that waits, so d = t f / (w - f).
     """
     waiting = np.maximum(0.5, 1.0 / np.maximum(window_pkts, 1.0))
     apart = rtt_s * waiting / np.maximum(window_pkts - waiting, 1e-9)

@@ -51,12 +51,10 @@ def _run(run: dict[str, Any]) -> Iterator[Refusal]:
     if subflows + len(run["links"]) > _MAX_STATES:
         size = f"{subflows} subflows and {len(run['links'])} directed links"
         yield Refusal(("flows",), f"{size}: the fluid engine takes {_MAX_STATES} of both together")
-    changes = sum(len(link["schedule"]) for link in run["links"])
+    changes = max((len(link["schedule"]) for link in run["links"]), default=0)
     if changes > _MAX_CHANGES:
-        yield Refusal(
-            ("links",),
-            f"the links change {changes} times: the fluid engine takes {_MAX_CHANGES} changes, then it is slow",
-        )
+        message = f"a link changes {changes} times: the fluid engine takes {_MAX_CHANGES}, beyond that it is slow"
+        yield Refusal(("links",), message)
 
 
 def _link(link: dict[str, Any]) -> Iterator[Refusal]:
@@ -116,9 +114,8 @@ def _no(flow: dict[str, Any], key: str, message: str, hint: str = _SIMULATE) -> 
 def _udp(flow: dict[str, Any]) -> Iterator[Refusal]:
     spans = (flow["on_off"] or {}).values()
     if not all(isinstance(span, int) for span in spans):
-        yield _no(
-            flow, "on", "random spans of silence: the equations know no chance", 'write fixed ones, such as "1 s"'
-        )
+        message = "random spans of silence: the equations know no chance"
+        yield _no(flow, "traffic", message, 'write fixed spans, such as "1 s"')
 
 
 def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[Refusal]:

@@ -52,6 +52,8 @@ class Rule:
     decrease: Law
     # With several subflows; with one it is 2.
     floor: float
+    # Whether a loss takes a part of the sum of the windows, so that the sum is what chance spreads.
+    of_sum: bool = False
 
 
 def reno_increase(c: Coupled) -> Array:
@@ -103,8 +105,9 @@ _NEAR = 0.1
 def olia_increase(c: Coupled) -> Array:
     """(w/tau^2) / X^2 + alpha/w, with 1/p packets between two losses.
 
-    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013, section IV. alpha moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|).
-    Their fluid is a differential inclusion; here the sets have soft edges (`_NEAR`).
+    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013, section IV. alpha
+    moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|). Their
+    fluid is a differential inclusion; here the sets have soft edges (`_NEAR`).
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
 
@@ -138,7 +141,7 @@ def balia_decrease(c: Coupled) -> Array:
 RULES: dict[str, Rule] = {
     "reno": Rule(reno_increase, half, 2.0),
     "ewtcp": Rule(ewtcp_increase, half, 1.0),
-    "coupled": Rule(coupled_increase, coupled_decrease, 1.0),
+    "coupled": Rule(coupled_increase, coupled_decrease, 1.0, of_sum=True),
     "semicoupled": Rule(semicoupled_increase, half, 1.0),
     "lia": Rule(lia_increase, half, 2.0),
     "olia": Rule(olia_increase, half, 1.0),

@@ -20,6 +20,7 @@ from mptcplab.fluid.loss import Array
 # Between two samples the solution is integrated with this step, for the counters.
 _STEP_S = 0.01
 _NULL = np.uint64(2**64 - 1)
+_UDP_HEADER_BYTES = 28
 _INFINITE_SSTHRESH = 0x7FFF_FFFF
 # `EventKind` and states of the trace's declaration.
 _CLOSED, _HANDSHAKE, _OPEN = 0, 1, 2
@@ -100,7 +101,9 @@ class _Sampled:
         for index, flow in enumerate(run["flows"]):
             own = [s for s, stream in enumerate(streams) if stream.flow == index and stream.kind != "ack"]
             is_udp = flow["transport"] == "udp"
-            payload = np.array([streams[s].packet_bytes if is_udp else flow["mss_bytes"] for s in own])
+            payload = np.array(
+                [streams[s].packet_bytes - _UDP_HEADER_BYTES if is_udp else flow["mss_bytes"] for s in own]
+            )
             passed = (reached[:, own] * payload).sum(axis=1)
             delivered.append(passed)
             sent.append((self.flowing.stream_rate[:, own] * payload).sum(axis=1) if is_udp else passed)
