@@ -151,6 +151,8 @@ class Results:
         """What the fluid engine found out that a reader of its numbers has to know, one line each."""
         from mptcplab.fluid.remarks import remarks
 
+        if "fluid" not in self.engines:
+            return []
         fluid = self.runs.filter(pl.col("engine") == "fluid").select("run", "host")
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
         return remarks([(labels[run], json.loads(host)) for run, host in fluid.iter_rows()])

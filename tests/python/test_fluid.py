@@ -148,7 +148,7 @@ def test_balia_rests_where_its_published_balance_holds(tmp_path: Path) -> None:
 
 
 def test_olia_takes_the_best_path_only(tmp_path: Path) -> None:
-    """A has the higher rate of a TCP, sqrt(2/p)/tau: all goes there (Khalili et al. 2013, theorem 1)."""
+    """A has the higher rate of a TCP, sqrt(2/p)/tau: all goes there (Khalili et al. 2013)."""
     found = windows(tmp_path, "olia", 0.02, 0.05)
     alone = windows(tmp_path, "reno", 0.02, 0.05, paths='[["A"]]')["sf1"]
     assert found["sf1"] / 0.030 == pytest.approx(alone / 0.030, rel=0.05)
@@ -162,7 +162,7 @@ def test_coupled_windows_add_up_to_one_tcp(tmp_path: Path) -> None:
 
 
 def test_cubic_rests_at_its_response_function() -> None:
-    """w = (tau/p)^(3/4) (C/(1 - beta))^(1/4), reached at the last maximum (Vardoyan et al. 2021, equation 7)."""
+    """w = (tau/p)^(3/4) (C/(1 - beta))^(1/4), reached at the last maximum (Vardoyan et al. 2018)."""
     p, tau = np.array([2e-5, 3e-4]), np.array([0.2, 0.5])
     law = Cubic(np.array([0.4, 0.7]), np.array([0.7, 0.8]))
     window = (tau / p) ** 0.75 * (law.c / (1 - law.beta)) ** 0.25
@@ -412,3 +412,32 @@ def test_repetitions_of_a_combination_are_solved_once(demo: Path) -> None:
     algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
     solver = Solver(algorithms)
     assert solver.solve(runs[0]) is solver.solve(runs[1])
+
+
+def test_what_waits_in_a_queue_is_not_delivered(tmp_path: Path) -> None:
+    """Without a bound and without losses a queue only grows: what arrives is what the link carries."""
+    text = PRIVATE.format(cc="reno", a=0, b=0, paths='[["A"]]').replace('loss = "0 %"\n', "")
+    text = text.replace('rate = "1 Gbit/s"\ndelay = "15 ms"\nqueue = "100000 packets"', _ENDLESS)
+    text = text.replace('"200 s"', '"2 s"').replace('"300 s"', '"9 s"')
+    results = mptcplab.run(written(tmp_path, text), engine="fluid")
+    assert goodputs(results)["mp"] == pytest.approx(8 * 1428 / 1514, rel=0.01)
+    assert results.link["queue_pkts"].max() > 1000
+
+
+_ENDLESS = """\
+rate = "8 Mbit/s"
+delay = "15 ms"
+queue = "unlimited\""""
+
+
+def test_links_may_feed_one_another_in_a_circle(tmp_path: Path) -> None:
+    """Three flows of two hops on a ring of three links: each link carries two, and the circle has no first link."""
+    nodes = ("N1", "N2", "N3")
+    text = 'title = "ring"\nduration = "60 s"\nwarmup = "30 s"\nsample = "1 s"\nprofile = "rfc"\ncc = "reno"\n'
+    for at in range(3):
+        text += f'\n[links.F{at}]\nfrom = "{nodes[at]}"\nto = "{nodes[(at + 1) % 3]}"\nrate = "12 Mbit/s"\n'
+        text += 'delay = "25 ms"\nqueue = "100 packets"\n'
+    for at in range(3):
+        text += f'\n[flows.f{at}]\npath = ["F{at}", "F{(at + 1) % 3}"]\n'
+    found = goodputs(mptcplab.run(written(tmp_path, text), engine="fluid"))
+    assert list(found.values()) == pytest.approx([6 * 1448 / 1514] * 3, rel=0.02)

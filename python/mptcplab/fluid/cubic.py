@@ -1,7 +1,7 @@
 """CUBIC as a fluid: the last maximum and the time since the last loss are the state, the window follows from them.
 
-Source: Vardoyan, Hollot and Towsley, "Towards stability analysis of data transport mechanisms: a fluid model and its
-applications", ToN 29(4), 2021, section III: with losses at rate x p,
+Source: Vardoyan, Hollot and Towsley, "Towards stability analysis of data transport mechanisms: a fluid model and an
+application", INFOCOM 2018, without its delays: with losses at rate x p,
 
     dW_max/dt = -(W_max - w) x p        ds/dt = 1 - s x p        w = C (s - K)^3 + W_max,  K = cbrt(W_max (1 - beta)/C).
 

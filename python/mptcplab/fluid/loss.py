@@ -25,7 +25,7 @@ def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
     """Share of a load that a drop-tail queue drops: the excess (y - c)+ / y of a full queue, nothing before.
 
     Source: the loss function of a fluid through a full buffer, as in Raina, Towsley and Wischik, "Part II: Control
-    theory for buffer sizing", CCR 35(3), 2005, section 2 (their case of large buffers).
+    theory for buffer sizing", CCR 35(3), 2005 (their case of large buffers).
 
     >>> round(float(drop_tail(np.array(125.0), np.array(100.0), np.array(9e4), np.array(9e4))), 6)
     0.2
@@ -38,7 +38,7 @@ def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
 def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
     """dq/dt = y (1 - p) - c, and an empty queue stays empty.
 
-    Source: Misra, Gong and Towsley, "Fluid-based analysis of a network of AQM routers", SIGCOMM 2000, equation 3.
+    Source: Misra, Gong and Towsley, "Fluid-based analysis of a network of AQM routers", SIGCOMM 2000.
     """
     return np.maximum(admitted - capacity, -queue / _DRAIN_S)
 

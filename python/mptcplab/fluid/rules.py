@@ -57,7 +57,7 @@ class Rule:
 
 
 def reno_increase(c: Coupled) -> Array:
-    """1/w: Kelly, "Mathematical modelling of the Internet", 1999; Misra, Gong and Towsley, SIGCOMM 2000, equation 2."""
+    """1/w: Kelly, "Mathematical modelling of the Internet", 1999; Misra, Gong and Towsley, SIGCOMM 2000."""
     return 1.0 / c.w
 
 
@@ -67,14 +67,14 @@ def half(c: Coupled) -> Array:
 
 
 def ewtcp_increase(c: Coupled) -> Array:
-    """a/w, a = 1/sqrt(n), or 1/n^2 (`weight=fair`): Wischik et al., NSDI 2011, section 2.1, after Honda et al. 2009."""
+    """a/w, a = 1/sqrt(n), or 1/n^2 (`weight=fair`): Wischik et al., NSDI 2011, after Honda et al. 2009."""
     weight = c.params["weight"]
     powers = {"sqrt": -0.5, "fair": -2.0}
     return (c.n ** powers[weight] if weight in powers else np.where(c.n > 1, weight, 1.0)) / c.w
 
 
 def coupled_increase(c: Coupled) -> Array:
-    """1/W, W the sum of the windows: Kelly and Voice, CCR 35(2), 2005; Wischik et al., NSDI 2011, section 2.2."""
+    """1/W, W the sum of the windows: Kelly and Voice, CCR 35(2), 2005; Wischik et al., NSDI 2011."""
     return 1.0 / c.sum(c.w)
 
 
@@ -84,7 +84,7 @@ def coupled_decrease(c: Coupled) -> Array:
 
 
 def semicoupled_increase(c: Coupled) -> Array:
-    """min(a/W, 1/w): Wischik et al., NSDI 2011, section 2.4."""
+    """min(a/W, 1/w): Wischik et al., NSDI 2011."""
     return np.where(c.n > 1, np.minimum(c.params["a"] / c.sum(c.w), 1.0 / c.w), 1.0 / c.w)
 
 
@@ -92,7 +92,7 @@ def lia_increase(c: Coupled) -> Array:
     """min(max w/tau^2 / X^2, 1/w), X the sum of the rates: RFC 6356, section 3.
 
     The fluid is that of Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design, and implementation", ToN 24(1),
-    2016, section III.
+    2016.
     """
     return np.minimum(c.max(c.w / c.tau**2) / c.sum(c.x) ** 2, 1.0 / c.w)
 
@@ -105,7 +105,7 @@ _NEAR = 0.1
 def olia_increase(c: Coupled) -> Array:
     """(w/tau^2) / X^2 + alpha/w, with 1/p packets between two losses.
 
-    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013, section IV. alpha
+    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha
     moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|). Their
     fluid is a differential inclusion; here the sets have soft edges (`_NEAR`).
     """
@@ -128,7 +128,7 @@ def _is_largest(c: Coupled, values: Array) -> Array:
 
 
 def balia_increase(c: Coupled) -> Array:
-    """The step x / (tau X^2) (1 + alpha)/2 (4 + alpha)/5 with alpha = max x / x: Peng et al., ToN 24(1), 2016, V."""
+    """The step x / (tau X^2) (1 + alpha)/2 (4 + alpha)/5 with alpha = max x / x: Peng et al., ToN 24(1), 2016."""
     alpha = c.max(c.x) / c.x
     return c.x / (c.tau * c.sum(c.x) ** 2) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
 

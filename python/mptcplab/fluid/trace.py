@@ -13,12 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from mptcplab.fluid.conditions import Conditions
 from mptcplab.fluid.equations import Flowing, Model
+from mptcplab.fluid.graph import Graph
 from mptcplab.fluid.integrate import Solution
-from mptcplab.fluid.loss import Array
+from mptcplab.fluid.loss import Array, queue_growth
 
 # Between two samples the solution is integrated with this step, for the counters.
 _STEP_S = 0.01
+# A link that nobody feeds any more empties its queue; whose packets those were is not followed.
+_MOST_LEAVING = 2.0
 _NULL = np.uint64(2**64 - 1)
 _UDP_HEADER_BYTES = 28
 _INFINITE_SSTHRESH = 0x7FFF_FFFF
@@ -130,13 +134,21 @@ class _Sampled:
         }
 
     def _reaching(self) -> Array:
-        """[t, s]: packets per second of every stream that come through."""
+        """[t, s]: packets per second of every stream that come out of its last link."""
         f, graph = self.flowing, self.model.graph
-        passed = np.exp(np.log1p(-f.drop) @ graph.crossing.T)
-        reached = f.stream_rate * passed
-        n = self.model.sizes[0]
-        reached[:, :n] = f.rate * (1.0 - f.loss)
-        return reached * self._of_pieces(lambda now: _random_pass(graph, now))
+        lost = np.log1p(-f.drop) @ graph.crossing.T - self._of_pieces(lambda now: _random_loss(graph, now))
+        # What makes a queue longer does not come out of it yet.
+        delayed = np.log(np.maximum(self._leaving, 1e-9)) @ graph.crossing.T
+        return f.stream_rate * np.exp(lost + delayed)
+
+    @cached_property
+    def _leaving(self) -> Array:
+        """[t, k]: what leaves a queued link, in parts of what it accepts: more than 1 while its queue gets shorter."""
+        f = self.flowing
+        admitted = f.load * (1.0 - f.drop)
+        capacity = self._of_pieces(lambda now: now.capacity)
+        leaving = 1.0 - queue_growth(admitted, capacity, f.queue) / np.maximum(admitted, 1.0)
+        return np.clip(leaving, 0.0, _MOST_LEAVING)
 
     def subflow(self) -> dict[str, bytes]:
         """The subflow table."""
@@ -147,7 +159,7 @@ class _Sampled:
         last = np.array([graph.overheads[subflow.path[-1]] for subflow in subflows])
         wire = np.array([subflow.data_bytes for subflow in subflows]) + last
         payload = np.array([graph.run["flows"][subflow.flow]["mss_bytes"] for subflow in subflows])
-        good, lost = f.rate * (1.0 - f.loss), f.rate * f.loss
+        good, lost = self._reaching()[:, : len(subflows)], f.rate * f.loss
         window = np.maximum(np.rint(f.window[at]), 1.0) * active
         rtt = np.where(active, np.rint(f.rtt_s[at] * 1e6), 0.0)
         base = np.where(active, np.rint(self._of_pieces(lambda now: now.base_rtt_s)[at] * 1e6), 0.0)
@@ -247,11 +259,9 @@ class _Sampled:
         return passed
 
 
-def _random_pass(graph: Any, now: Any) -> Array:
-    """[s]: chance of UDP packets to pass the random losses; that of the others is in their losses already."""
-    return np.array(
-        [np.exp(-now.link_loss[list(stream.path)].sum()) if stream.kind == "udp" else 1.0 for stream in graph.streams]
-    )
+def _random_loss(graph: Graph, now: Conditions) -> Array:
+    """[s]: -log of the chance of a stream's packets to pass all random losses on their path."""
+    return np.array([now.link_loss[list(stream.path)].sum() for stream in graph.streams])
 
 
 @dataclass(frozen=True)
