@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from mptcplab import _core
+from mptcplab.errors import EngineError
 from mptcplab.fluid import equilibrium, integrate, trace
 from mptcplab.fluid.equations import Model
 from mptcplab.fluid.graph import Graph
@@ -76,7 +77,12 @@ class Solver:
         """Tables of a run, what was found out about its equilibrium (JSON), and evaluations of the equations."""
         same = _key(run, _NO_PART)
         if self._last is None or self._last[0] != same:
-            self._last = (same, self._solve(run))
+            try:
+                self._last = (same, self._solve(run))
+            except EngineError as error:
+                # The same words as the simulator's, so that a sweep's user finds the run.
+                axes = "".join(f"{key} = {value}, " for key, value in run["axes"].items())
+                raise EngineError(f"run {run['run']} ({axes}repetition {run['rep']}): {error}") from error
         return self._last[1]
 
     def _solve(self, run: dict[str, Any]) -> Solved:

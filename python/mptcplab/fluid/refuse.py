@@ -83,7 +83,10 @@ def _link_keys(name: str, key: str) -> tuple[str, ...]:
     stem = name.removesuffix("~")
     names = [stem, *_without_number(stem)]
     keys = [f"links.{name}.reverse.{key}" for name in names if stem != name]
-    return (*keys, *(f"links.{name}.{key}" for name in names), *(f"links.{name}" for name in names))
+    keys += [f"links.{name}.{key}" for name in names]
+    if key == "schedule":
+        keys += [f"links.{name}.schedule_file" for name in names]
+    return (*keys, *(f"links.{name}" for name in names))
 
 
 def _without_number(name: str) -> list[str]:
