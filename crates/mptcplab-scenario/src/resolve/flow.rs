@@ -559,9 +559,12 @@ fn managed(
     // At most 8 of each, by their types.
     let count = most * usize::try_from(per_path).unwrap_or(usize::MAX);
     few_enough(each.as_ref().unwrap_or(way), count)?;
-    (0..count)
-        .map(|i| plain_subflow(context, way, i, &paths[i % most]))
-        .collect()
+    // Exactly as many: collecting results would make room for four, in each of thousands of flows.
+    let mut subflows = Vec::with_capacity(count);
+    for i in 0..count {
+        subflows.push(plain_subflow(context, way, i, &paths[i % most])?);
+    }
+    Ok(subflows)
 }
 
 fn plain_subflow(
