@@ -699,7 +699,7 @@ impl ConnectionReceiver {
         match self.order.insert(dsn) {
             Arrival::InOrder(n) => {
                 if n > 1 {
-                    self.waiting.delivered(cx.now, dsn + 1..dsn + n);
+                    self.waiting.delivered(cx.now, n - 1);
                 }
                 if self.first_byte_ns == NEVER {
                     self.first_byte_ns = cx.now;

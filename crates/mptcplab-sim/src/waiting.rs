@@ -3,10 +3,16 @@
 //! A connection whose data arrive in order never touches this. Counted when a segment is delivered, so that sums and
 //! counts speak of the same segments.
 
+use std::collections::VecDeque;
+
+/// Data sequence numbers of a block: what the arrival of a segment costs is bounded by it, however many wait.
+const BLOCK: u32 = 64;
+
 /// A segment that waits.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
+#[derive(Debug, Clone, Copy)]
+struct Segment {
     arrived_ns: u64,
+    dsn: u32,
     /// Segments that waited when it had arrived, itself included (the buffer occupancy of RFC 5236 section 4).
     depth: u32,
 }
@@ -14,8 +20,10 @@ struct Slot {
 /// Counters, and the waiting segments behind them.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    /// By data sequence number modulo the length, a power of two that spans all waiting segments.
-    slots: Vec<Slot>,
+    /// The segments of a block together, in rising order: gaps, of which there may be as many, take no memory.
+    blocks: VecDeque<Vec<Segment>>,
+    /// Number of the first block; no segment that waits lies below.
+    first: u32,
     pub(crate) pkts: u64,
     pub(crate) delay_ns: u64,
     pub(crate) depth_pkts: u64,
@@ -25,29 +33,59 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// A segment arrived beyond `next`, the one expected; now `depth` wait.
+    #[inline(never)]
     pub(crate) fn arrived(&mut self, now: u64, dsn: u32, next: u32, depth: u32) {
-        let span = (dsn - next) as usize + 1;
-        if span > self.slots.len() {
-            self.grow(next, span);
+        if depth == 1 {
+            self.first = next / BLOCK;
         }
-        let place = self.place(dsn);
-        self.slots[place] = Slot {
+        let block = (dsn / BLOCK - self.first) as usize;
+        if block >= self.blocks.len() {
+            self.blocks.resize_with(block + 1, Vec::new);
+        }
+        let segments = &mut self.blocks[block];
+        let segment = Segment {
             arrived_ns: now,
+            dsn,
             depth,
         };
+        match segments.last() {
+            // What was sent to fill a gap, or came over a slower path.
+            Some(last) if last.dsn > dsn => {
+                let place = segments.partition_point(|s| s.dsn < dsn);
+                segments.insert(place, segment);
+            }
+            _ => segments.push(segment),
+        }
     }
 
-    /// The segments of this range, which waited, are in order now.
-    pub(crate) fn delivered(&mut self, now: u64, range: std::ops::Range<u32>) {
-        for dsn in range {
-            let Slot { arrived_ns, depth } = self.slots[self.place(dsn)];
-            let delay_ns = now - arrived_ns;
-            self.pkts += 1;
-            self.delay_ns += delay_ns;
-            self.depth_pkts += u64::from(depth);
-            self.delay_max_ns = self.delay_max_ns.max(delay_ns);
-            self.depth_max_pkts = self.depth_max_pkts.max(depth);
+    /// The first `pkts` of the waiting segments are in order now.
+    #[inline(never)]
+    pub(crate) fn delivered(&mut self, now: u64, pkts: u32) {
+        self.pkts += u64::from(pkts);
+        let mut left = pkts as usize;
+        loop {
+            left -= self.deliver_from_first(now, left);
+            if left == 0 {
+                return;
+            }
+            // Empty, its memory serves the next one behind the last.
+            self.blocks.rotate_left(1);
+            self.first += 1;
         }
+    }
+
+    /// Deliver at most so many segments, all of the first block. Returns how many.
+    fn deliver_from_first(&mut self, now: u64, most: usize) -> usize {
+        let segments = &mut self.blocks[0];
+        let pkts = segments.len().min(most);
+        for segment in segments.drain(..pkts) {
+            let delay_ns = now - segment.arrived_ns;
+            self.delay_ns += delay_ns;
+            self.depth_pkts += u64::from(segment.depth);
+            self.delay_max_ns = self.delay_max_ns.max(delay_ns);
+            self.depth_max_pkts = self.depth_max_pkts.max(segment.depth);
+        }
+        pkts
     }
 
     /// Longest wait and largest depth since this was asked last.
@@ -55,38 +93,92 @@ impl Waiting {
         let delay_ns = std::mem::take(&mut self.delay_max_ns);
         (delay_ns, std::mem::take(&mut self.depth_max_pkts).into())
     }
-
-    fn place(&self, dsn: u32) -> usize {
-        dsn as usize & (self.slots.len() - 1)
-    }
-
-    fn grow(&mut self, next: u32, span: usize) {
-        let slots = vec![Slot::default(); span.next_power_of_two().max(64)];
-        let old = std::mem::replace(&mut self.slots, slots);
-        for dsn in next..next + old.len() as u32 {
-            let place = self.place(dsn);
-            self.slots[place] = old[dsn as usize & (old.len() - 1)];
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mptcplab_link::rng::Rng;
+    use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     #[test]
-    fn waits_survive_a_growing_window() {
+    fn every_gap_that_closes_delivers_what_waited_behind_it() {
         let mut w = Waiting::default();
-        // 60 and 61 overtake 59; 300 makes the ring grow from 64 to 256 slots.
+        // 60 and 61 overtake 59, and 300 overtakes 62.
         w.arrived(1_000, 60, 59, 1);
         w.arrived(1_500, 61, 59, 2);
         w.arrived(2_000, 300, 59, 3);
-        w.delivered(4_000, 60..62);
+        w.delivered(4_000, 2);
         assert_eq!((w.pkts, w.delay_ns, w.depth_pkts), (2, 3_000 + 2_500, 3));
         assert_eq!(w.take_largest(), (3_000, 2));
-        w.delivered(9_000, 300..301);
+        w.delivered(9_000, 1);
         assert_eq!((w.pkts, w.delay_ns, w.depth_pkts), (3, 5_500 + 7_000, 6));
         assert_eq!(w.take_largest(), (7_000, 3));
         assert_eq!(w.take_largest(), (0, 0));
+    }
+
+    #[test]
+    fn segments_that_arrive_in_any_order_are_delivered_in_order() {
+        let mut w = Waiting::default();
+        // 200, 120, 160 and 121 wait for 11; depths are 1 to 4.
+        for (i, dsn) in [200, 120, 160, 121].into_iter().enumerate() {
+            w.arrived(100 * i as u64, dsn, 11, i as u32 + 1);
+        }
+        // 120 waited since 100, 121 since 300, 160 since 200, 200 since 0.
+        w.delivered(1_000, 2);
+        assert_eq!((w.delay_ns, w.depth_pkts), (900 + 700, 2 + 4));
+        assert_eq!(w.take_largest(), (900, 4));
+        // All in between have arrived in order, and one more block begins behind what waits.
+        w.arrived(1_500, 330, 150, 3);
+        w.delivered(2_000, 1);
+        w.delivered(5_000, 1);
+        assert_eq!(w.take_largest(), (5_000, 3));
+        // Nothing waits but 330; the next to overtake comes long after it.
+        w.delivered(6_000, 1);
+        let blocks = w.blocks.len();
+        w.arrived(7_000, 9_000, 8_999, 1);
+        assert_eq!(w.blocks.len(), blocks);
+        w.delivered(7_500, 1);
+        assert_eq!((w.pkts, w.depth_pkts), (6, 6 + 3 + 1 + 3 + 1));
+    }
+
+    /// Against a list of the segments that wait: runs begin and end at any place of a block, and gaps close in any order.
+    #[test]
+    fn blocks_know_what_a_list_of_the_segments_knows() {
+        let mut rng = Rng::new(7, 0, "test", "waiting");
+        let mut w = Waiting::default();
+        let mut list: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
+        let (mut next, mut now) = (0, 0);
+        let (mut delay_ns, mut depth_pkts, mut longest, mut deepest) = (0, 0, 0, 0);
+        for _ in 0..20_000 {
+            now += 1 + rng.below(1_000);
+            // Windows of up to 300 segments, of which the first comes rarely.
+            let dsn = next + rng.below(300) as u32;
+            if dsn > next {
+                let depth = list.len() as u32 + 1;
+                if let Entry::Vacant(place) = list.entry(dsn) {
+                    place.insert((now, depth));
+                    w.arrived(now, dsn, next, depth);
+                }
+                continue;
+            }
+            next += 1;
+            let before = next;
+            while let Some((arrived_ns, depth)) = list.remove(&next) {
+                next += 1;
+                delay_ns += now - arrived_ns;
+                depth_pkts += u64::from(depth);
+                longest = longest.max(now - arrived_ns);
+                deepest = deepest.max(u64::from(depth));
+            }
+            if next > before {
+                w.delivered(now, next - before);
+            }
+            assert_eq!((w.delay_ns, w.depth_pkts), (delay_ns, depth_pkts));
+        }
+        assert!(w.pkts > 3_000);
+        assert_eq!(w.blocks.len(), 6, "as many as 300 segments touch");
+        assert_eq!(w.take_largest(), (longest, deepest));
     }
 }
