@@ -576,6 +576,8 @@ pub(crate) struct ConnectionReceiver {
     /// First data sequence number after the transfer, and the payload of its last segment.
     complete_at: Option<(u32, u16)>,
     pub(crate) completed: bool,
+    /// Data in order from here on are the first of a transfer, or complete it.
+    milestone: u32,
     /// Bytes by which the last segments of earlier transfers were short.
     missing_bytes: u64,
     /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
@@ -614,6 +616,7 @@ impl ConnectionReceiver {
             announces,
             complete_at: None,
             completed: false,
+            milestone: 1,
             missing_bytes: 0,
             round_next: 0,
             round_ns: 0,
@@ -674,6 +677,7 @@ impl ConnectionReceiver {
         self.complete_at = Some((end, last));
         self.completed = false;
         self.first_byte_ns = NEVER;
+        self.milestone = self.order.next() + 1;
     }
 
     /// Bytes of a connection's only transfer.
@@ -694,27 +698,15 @@ impl ConnectionReceiver {
     }
 
     /// Take in a segment's data. Returns whether that completes the transfer.
-    #[inline]
+    // Always: SCTP calls it, too, so that the compiler would not inline it into TCP's short path.
+    #[inline(always)]
     pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) -> bool {
         match self.order.insert(dsn) {
             Arrival::InOrder(n) => {
                 if n > 1 {
                     self.waiting.delivered(cx.now, n - 1);
                 }
-                if self.first_byte_ns == NEVER {
-                    self.first_byte_ns = cx.now;
-                    if std::mem::take(&mut self.announces) {
-                        cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
-                    }
-                }
-                if let Some((end, _)) = self
-                    .complete_at
-                    .filter(|c| self.order.next() >= c.0 && !self.completed)
-                {
-                    debug_assert_eq!(self.order.next(), end);
-                    self.completed = true;
-                    return true;
-                }
+                return self.order.next() >= self.milestone && self.pass_milestone(cx, flow);
             }
             Arrival::OutOfOrder => {
                 let (next, depth) = (self.order.next(), self.order.held());
@@ -723,6 +715,25 @@ impl ConnectionReceiver {
             Arrival::Duplicate => self.duplicates += 1,
         }
         false
+    }
+
+    /// The first data of a transfer are in order, or all. Returns whether it is complete.
+    #[inline(never)]
+    fn pass_milestone(&mut self, cx: &mut World, flow: u32) -> bool {
+        if self.first_byte_ns == NEVER {
+            self.first_byte_ns = cx.now;
+            if std::mem::take(&mut self.announces) {
+                cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
+            }
+        }
+        self.milestone = self.complete_at.map_or(u32::MAX, |(end, _)| end);
+        if self.order.next() < self.milestone {
+            return false;
+        }
+        debug_assert_eq!(self.order.next(), self.milestone);
+        self.milestone = u32::MAX;
+        self.completed = true;
+        true
     }
 
     /// Whether the window follows the measured rate.

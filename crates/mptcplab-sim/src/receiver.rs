@@ -43,9 +43,10 @@ pub(crate) struct Receiver {
     /// Timestamp to echo (RFC 7323 section 4.3).
     ts_recent: u32,
     last_ack_sent: u32,
+    /// These three are kept with delayed ACKs only: segments since the last ACK, segments to acknowledge at once, and when
+    /// the latest data packet came.
     unacked: u32,
     quick_acks: u32,
-    /// When the latest data packet came.
     arrived_ns: u64,
     pub(crate) timer: Timer,
     /// Echo congestion until the sender says that it reduced.
@@ -93,11 +94,9 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
         self.packets += 1;
-        if now - self.arrived_ns > RTO_MIN_NS + self.config.base_rtt_ns {
-            // The sender may have to open its window again (`tcp_event_data_recv`).
-            self.quick_acks = QUICK_ACKS;
+        if self.config.delayed_acks {
+            self.note_arrival(now);
         }
-        self.arrived_ns = now;
         self.ip_bytes += u64::from(packet.len());
         self.payload_bytes += u64::from(packet.len() - self.config.data_header);
         let news = packet.has_ecn_news() && self.note_ecn(packet);
@@ -111,15 +110,11 @@ impl Receiver {
                     self.forget_blocks_in_order();
                     return AckPolicy::Now;
                 }
-                self.unacked += 1;
-                if !self.config.delayed_acks || self.unacked >= 2 || news {
-                    return AckPolicy::Now;
+                if self.config.delayed_acks {
+                    self.may_wait(news)
+                } else {
+                    AckPolicy::Now
                 }
-                if self.quick_acks > 0 {
-                    self.quick_acks -= 1;
-                    return AckPolicy::Now;
-                }
-                AckPolicy::Later
             }
             Arrival::OutOfOrder => {
                 if self.config.max_blocks > 0 {
@@ -133,6 +128,29 @@ impl Receiver {
                 AckPolicy::Now
             }
         }
+    }
+
+    /// After a pause of a timeout the sender may have to open its window again (`tcp_event_data_recv`).
+    #[inline]
+    fn note_arrival(&mut self, now: u64) {
+        if now - self.arrived_ns > RTO_MIN_NS + self.config.base_rtt_ns {
+            self.quick_acks = QUICK_ACKS;
+        }
+        self.arrived_ns = now;
+    }
+
+    /// Whether the ACK of a segment in order waits for a second one.
+    #[inline]
+    fn may_wait(&mut self, news: bool) -> AckPolicy {
+        self.unacked += 1;
+        if self.unacked >= 2 || news {
+            return AckPolicy::Now;
+        }
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            return AckPolicy::Now;
+        }
+        AckPolicy::Later
     }
 
     /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether an echo begins.
