@@ -47,6 +47,10 @@ pub(crate) struct Engine<'a> {
     pub(crate) link_ids: Vec<(u32, usize)>,
     pub(crate) has_schedules: bool,
     pub(crate) per_ack: bool,
+    /// Links have schedules, or connections come and go: two things that most runs do without and one question answers.
+    watches_links: bool,
+    /// Every ACK has a row, or connections come and go.
+    watches_acks: bool,
     pub(crate) events: u64,
 }
 
@@ -76,12 +80,17 @@ impl<'a> Engine<'a> {
             link_ids: Vec::new(),
             has_schedules: false,
             per_ack: false,
+            watches_links: false,
+            watches_acks: false,
             events: 0,
         }
     }
 
     /// Arm the timers that start everything.
     pub(crate) fn start(&mut self) {
+        let has_slots = !self.pools.is_empty();
+        self.watches_links = self.has_schedules || has_slots;
+        self.watches_acks = self.per_ack || has_slots;
         for (i, conn) in self.conns.iter_mut().enumerate() {
             self.world
                 .timers
@@ -154,16 +163,29 @@ impl<'a> Engine<'a> {
     #[inline(always)]
     fn on_link(&mut self, link: usize) {
         let mut packet = Packet::new(Kind::Data, 0, 0, Header::default());
-        let arrived = self.world.net.step(self.world.now, link, &mut packet);
-        if self.has_schedules {
-            self.log_changes(link);
+        let mut arrived = self.world.net.step(self.world.now, link, &mut packet);
+        if self.watches_links {
+            arrived = self.watch_link(link, arrived, &packet);
         }
         if arrived {
             self.deliver(&packet);
         }
     }
 
+    /// Log what a link's schedule did, and let go of packets whose connection is over. Returns whether one is to be
+    /// delivered.
     #[inline(never)]
+    fn watch_link(&mut self, link: usize, arrived: bool, packet: &Packet) -> bool {
+        if self.has_schedules {
+            self.log_changes(link);
+        }
+        let stale = arrived && self.is_stale(packet);
+        if stale {
+            self.world.net.release(packet);
+        }
+        arrived && !stale
+    }
+
     fn log_changes(&mut self, link: usize) {
         let applied = self.world.net.links_mut()[link].changes_applied();
         let (id, logged) = &mut self.link_ids[link];
@@ -177,10 +199,6 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn deliver(&mut self, packet: &Packet) {
-        if self.has_slots() && self.is_stale(packet) {
-            self.world.net.release(packet);
-            return;
-        }
         // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
             Kind::Data => self.on_data(packet),
@@ -249,16 +267,29 @@ impl<'a> Engine<'a> {
         let conn = &mut self.conns[c];
         let cx = &mut self.world;
         conn.on_data_ack(packet.dsn(), packet.wnd());
-        sender.on_ack(cx, &mut conn.cc, packet);
-        let demoted = sender.take_backups_wanted();
+        if sender.on_ack(cx, &mut conn.cc, packet) {
+            conn.push(cx, &mut self.senders, i);
+        } else {
+            self.push_after_recovery(c, i);
+        }
+        if self.watches_acks {
+            self.watch_ack(c, i);
+        }
+    }
+
+    /// After an ACK that was not routine: the subflow may be another for the connection than before.
+    #[inline(never)]
+    fn push_after_recovery(&mut self, c: usize, i: usize) {
+        let (conn, cx) = (&mut self.conns[c], &mut self.world);
+        let sender = &mut self.senders[i];
+        let demoted = sender.sock.take_backups_wanted();
         if demoted != 0 {
             conn.make_backups(cx, &mut self.senders, demoted);
         }
         let sender = &mut self.senders[i];
         if sender.failed && sender.retransmits == 0 {
             sender.failed = false;
-            cx.rec
-                .event(cx.now, EventKind::SubflowRecovered, sender.id, 0);
+            sender.log(cx, EventKind::SubflowRecovered, 0_u64);
             conn.update_backups(&mut self.senders);
         }
         let sender = &self.senders[i];
@@ -267,20 +298,19 @@ impl<'a> Engine<'a> {
         conn.push(cx, &mut self.senders, i);
         if hold {
             let sent_new = self.senders[i].sock.tp.snd_nxt != before;
-            self.senders[i].finish_frto_probe(&mut self.world, sent_new);
-        }
-        if self.per_ack && i < self.fixed_senders {
-            self.sample_subflow(i);
-        }
-        if self.has_slots() && c >= self.fixed_conns && self.conns[c].is_delivered() {
-            self.end_transfer(c);
+            self.senders[i].finish_frto_probe(cx, sent_new);
         }
     }
 
-    /// Whether connections come and go.
-    #[inline]
-    fn has_slots(&self) -> bool {
-        !self.pools.is_empty()
+    /// A row per ACK, and the end of transfers.
+    #[inline(never)]
+    fn watch_ack(&mut self, c: usize, i: usize) {
+        if self.per_ack && i < self.fixed_senders {
+            self.sample_subflow(i);
+        }
+        if c >= self.fixed_conns && self.conns[c].is_delivered() {
+            self.end_transfer(c);
+        }
     }
 
     fn joins(&self, i: usize) -> bool {

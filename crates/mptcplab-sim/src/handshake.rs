@@ -76,7 +76,8 @@ impl Sender {
         } else {
             ticks_since(cx.now, packet.ts())
         };
-        self.rtt.sample(&mut self.sock.tp, rtt_ns, cx.now);
+        self.sock.tp.tcp_mstamp = cx.now / 1000;
+        self.rtt.sample(&mut self.sock.tp, rtt_ns);
         self.backoff = 0;
         if joins {
             self.phase = Phase::JoinSent;

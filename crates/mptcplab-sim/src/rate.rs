@@ -157,17 +157,6 @@ impl Sender {
         self.sock.cong_control(cc, packet.seq(), 0, &sample);
     }
 
-    /// The slots of the subflows that the algorithm wants to become backups. Only algorithms that control their own
-    /// rate are asked.
-    #[inline]
-    pub(crate) fn take_backups_wanted(&mut self) -> u8 {
-        if self.rates.is_some() {
-            self.sock.take_backups_wanted()
-        } else {
-            0
-        }
-    }
-
     fn is_runt(&self, seq: u32) -> bool {
         let full = u32::from(self.config.data_header) + self.sock.tp.mss_cache;
         u32::from(self.segments.get(seq).len) < full

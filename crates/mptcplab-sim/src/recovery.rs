@@ -182,11 +182,10 @@ impl Sender {
         }
         .or(news.sack_sent_ns);
         if let Some(sent) = first {
-            self.rtt.sample(&mut self.sock.tp, now - sent, now);
+            self.rtt.sample(&mut self.sock.tp, now - sent);
         } else if news.newly > 0 {
             // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
-            self.rtt
-                .sample(&mut self.sock.tp, ticks_since(now, echo), now);
+            self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo));
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         if delivered > 0 {

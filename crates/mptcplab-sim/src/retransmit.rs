@@ -14,7 +14,12 @@ const TIMER_SLACK_NS: u64 = 2_000_000;
 
 impl Sender {
     /// Timeout with backoff.
+    #[inline]
     pub(crate) fn rto_backed_off(&self) -> u64 {
+        // Nearly always; the estimator has bounded it.
+        if self.backoff == 0 {
+            return self.rtt.rto_ns;
+        }
         (self.rtt.rto_ns << self.backoff.min(16)).min(RTO_MAX_NS)
     }
 

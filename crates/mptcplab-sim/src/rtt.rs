@@ -46,14 +46,14 @@ impl RttEstimator {
         }
     }
 
-    /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3).
+    /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3), at the time that `tp` says it is.
     #[inline]
-    pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64, now_ns: u64) {
+    pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64) {
         let rtt_us = ((rtt_ns / 1000) as u32).max(1);
         self.latest_us = rtt_us;
         self.count += 1;
         self.sum_us += u64::from(rtt_us);
-        self.minimum(tp, rtt_us, now_ns / 1000);
+        self.minimum(tp, rtt_us);
         if tp.srtt_us == 0 {
             tp.srtt_us = rtt_us << 3;
             tp.mdev_us = rtt_us << 1;
@@ -89,7 +89,8 @@ impl RttEstimator {
     }
 
     #[inline]
-    fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u32, now_us: u64) {
+    fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u32) {
+        let now_us = tp.tcp_mstamp;
         // Nothing changes while no candidate is beaten and no sub-window expires.
         if rtt_us > self.minima[2].1 && now_us < self.minima_due_us {
             return;

@@ -244,15 +244,20 @@ impl Sender {
         self.recovery.state
     }
 
-    /// Handle an ACK. New data is sent by the connection afterwards.
+    /// Handle an ACK. New data is sent by the connection afterwards. Returns whether it was routine: nothing that the
+    /// connection would have to look at can have changed.
     #[inline]
-    pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
+    pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) -> bool {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
         let (una, ack) = (tp.snd_una, packet.seq());
         if packet.sack() == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
+            debug_assert!(!self.recovery.frto_hold && self.rates.is_none());
             self.ack_in_order(cx, cc, ack, ack - una);
-        } else if ack >= una && self.config.recovery == LossRecovery::Sack {
+            // One that was set aside for its silence need not have timed out.
+            return !self.failed;
+        }
+        if ack >= una && self.config.recovery == LossRecovery::Sack {
             self.ack_with_recovery(cx, cc, packet);
         } else if ack >= una {
             self.textbook_ack(cx, cc, packet);
@@ -260,6 +265,7 @@ impl Sender {
             // Older than what is known: paths keep order, so it says nothing new.
             cx.net.sacks.release(packet.sack());
         }
+        false
     }
 
     /// Nothing lost, nothing out of order, nothing retransmitted: the path of nearly every ACK.
@@ -275,7 +281,7 @@ impl Sender {
         tp.packets_out -= newly;
         tp.delivered += newly;
         self.count.acked += u64::from(newly);
-        self.rtt.sample(tp, cx.now - first_sent, cx.now);
+        self.rtt.sample(tp, cx.now - first_sent);
         self.age_app_limited();
         self.board.rack_advance_in_order(last_sent, ack, cx.now);
         self.note_progress(cx.now);
@@ -393,8 +399,7 @@ impl Sender {
     #[inline]
     pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
         let len = payload + self.config.data_header;
-        let idle = self.sock.tp.packets_out == 0;
-        if idle {
+        if self.sock.tp.packets_out == 0 {
             self.before_first_packet(cx.now, cc);
         }
         let tp = &mut self.sock.tp;
@@ -411,13 +416,22 @@ impl Sender {
                 flags: 0,
             },
         );
-        self.note_sent(cx.now, seq, idle);
-        self.transmit(cx, seq, dsn, len, self.config.ecn);
-        if self.recovery.in_reduction() {
-            self.recovery.prr_out += 1;
+        if !self.recovery.is_quiet() {
+            self.note_new(cx.now, seq);
         }
+        self.transmit(cx, seq, dsn, len, self.config.ecn);
         if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
             self.rearm_timer(cx);
+        }
+    }
+
+    /// A new segment counts for a rate sample and for a reduction.
+    #[inline(never)]
+    fn note_new(&mut self, now: u64, seq: u32) {
+        let idle = self.sock.tp.packets_out == 1;
+        self.note_sent(now, seq, idle);
+        if self.recovery.in_reduction() {
+            self.recovery.prr_out += 1;
         }
     }
 
