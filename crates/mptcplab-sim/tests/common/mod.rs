@@ -223,3 +223,33 @@ pub(crate) fn jain(x: &[f64]) -> f64 {
     let sum: f64 = x.iter().sum();
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
+
+/// A long flow `f` instead of a segment's worth over [`over_two_hops`], whose link A marks instead of dropping: the run,
+/// and time and threshold of its reductions, which halve the window once per round trip of 82 ms and lose nothing.
+pub(crate) fn halved_by_marks(text: &str) -> (Measured, Vec<(f64, u64)>) {
+    let text = text
+        .replace(
+            "queue = \"unlimited\"",
+            "queue = \"unlimited\"\naqm = \"codel\"\necn = true",
+        )
+        .replace("traffic = { size = \"1448 B\" }", "ecn = true");
+    let run = simulate_one(&text, &[]);
+    let marks = run.events("f", 0, EventKind::EcnEvent);
+    assert!(marks.len() > 5, "{marks:?}");
+    for pair in marks.windows(2) {
+        assert!(
+            pair[1].0 - pair[0].0 > 82.0,
+            "two reductions in an RTT: {pair:?}"
+        );
+    }
+    for (ms, ssthresh) in &marks {
+        let before = run.at("f", 0, ms - 1.0, |t| &t.cwnd_pkts);
+        assert!(
+            u64::from(before / 2).abs_diff(*ssthresh) <= 1,
+            "{before} to {ssthresh}"
+        );
+    }
+    assert_eq!(run.last("f", 0, |t| &t.retx_pkts), 0);
+    assert_eq!(run.link_last("A", |t| &t.dropped_queue_pkts), 0);
+    (run, marks)
+}
