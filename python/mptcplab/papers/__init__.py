@@ -1,0 +1,1 @@
+"""The papers of the field: their experiments run, their claims judged, their figures drawn from our data."""
