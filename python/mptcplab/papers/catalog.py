@@ -77,7 +77,7 @@ class Experiment:
     sample: str
     # What the paper calls ideal, in Mbit/s of link rate, by flow.
     ideal: Mapping[str, float]
-    # Which flows Jain's index is over, by the name of the set: groups of flows (or FLOW/SUBFLOW); the mean of the groups.
+    # Flows (or FLOW/SUBFLOW) that Jain's index is over, by the name of the set: groups, of which the mean is taken.
     fairness: Mapping[str, tuple[tuple[str, ...], ...]]
     published: str
     sweep: Sweep | None
