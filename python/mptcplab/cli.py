@@ -55,7 +55,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; may be repeated.",
+        help="Any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; KEY= removes it; may be repeated.",
         show_default=False,
     ),
 ]

@@ -19,7 +19,8 @@ pub struct Overrides {
     pub profile: Option<Vec<String>>,
     /// `duration`, with its unit.
     pub duration: Option<String>,
-    /// Any key by its path, and its value: TOML, or text without quotes (`links.B1.queue`, `1 BDP`).
+    /// Any key by its path, and its value: TOML, or text without quotes (`links.B1.queue`, `1 BDP`). No value at all
+    /// takes the key out of the file.
     pub set: Vec<(String, String)>,
 }
 
@@ -55,9 +56,34 @@ pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagn
         )?;
     }
     for (path, value) in &overrides.set {
-        put(root, path, parse_override(value))?;
+        if value.trim().is_empty() {
+            take_out(root, path.trim())?;
+        } else {
+            put(root, path, parse_override(value))?;
+        }
     }
     Ok(())
+}
+
+/// Removes a key of the file.
+fn take_out(root: &mut Value, path: &str) -> Result<(), Diagnostic> {
+    let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let table = parent
+        .split('.')
+        .filter(|part| !part.is_empty())
+        .try_fold(root, Value::child_mut);
+    if let Some(Kind::Table(entries)) = table.map(|table| &mut table.kind) {
+        if let Some(position) = entries.iter().position(|entry| entry.key == key) {
+            entries.remove(position);
+            return Ok(());
+        }
+    }
+    Err(Diagnostic::new(
+        Origin::CommandLine,
+        path.to_string(),
+        "no such key in the file, so it cannot be taken out",
+    )
+    .hint("KEY=VALUE sets a key, KEY= takes one out"))
 }
 
 /// One word as it is, several as an axis.

@@ -32,7 +32,8 @@ _NAMED: dict[str, tuple[str | None, dict[str, str]]] = {
     "mptcp": ("lia", {"flows.mp.scheduler": '"minrtt"'}),
     "mptcp-rr": ("lia", {"flows.mp.scheduler": '"roundrobin(cwnd_limited=false)"'}),
     "proposed": ("delayvar", {"flows.mp.scheduler": '"delayvar"'}),
-    "cmt-sctp": ("reno", {"flows.mp.transport": '"cmt-sctp"'}),
+    # SCTP has a congestion control of its own.
+    "cmt-sctp": (None, {"flows.mp.transport": '"cmt-sctp"', "cc": ""}),
 }
 
 
@@ -42,7 +43,8 @@ def treatment(label: str, topology: Topology, known: set[str]) -> Treatment:
         return Treatment(*_NAMED[label])
     name, _, subflow = label.partition("@")
     if label == "sctp":
-        return _single(topology, None, "reno", "cmt-sctp")
+        one_path = _single(topology, None, "", "cmt-sctp")
+        return Treatment(None, {**one_path.settings, "cc": ""})
     if name.startswith("rx-"):
         return Treatment("lia", {})
     if name == "ref-tcp":

@@ -266,7 +266,9 @@ def shown(value: object) -> str:
         return _number(float(array))
     if array.dtype.kind in "US":
         found, counts = np.unique(array[1:], return_counts=True)
-        others = [f"{name} in {100 * n / COUNT:.0f} %" for name, n in zip(found, counts, strict=True) if name != array[0]]
+        others = [
+            f"{name} in {100 * n / COUNT:.0f} %" for name, n in zip(found, counts, strict=True) if name != array[0]
+        ]
         return str(array[0]) + (f" ({', '.join(others)} of the resamples)" if others else "")
     low, high = interval(array)
     own = _number(float(array[0]))

@@ -1,13 +1,13 @@
 """From the text of a predicate to a tree.
 
-    predicate  := conjunction { "or" conjunction }
-    conjunction:= statement { "and" statement }
-    statement  := ("all" | "any") "(" NAME "in" set ":" predicate ")" | "equiv" "(" sum "," sum "," sum ")" | "false"
-                | sum { ("<" | "<=" | ">" | ">=" | "==" | "!=" | "in") (sum | set) }
-    set        := "[" item { "," item } "]" | "pairs" "(" set ")"
-    sum        := product { ("+" | "-") product };  product := atom { ("*" | "/") atom }
-    atom       := NUMBER | 'TEXT' | set | METRIC{KEY=VALUE,...} | FUNCTION "(" sum { "," sum } [ "," "over=" set ] ")"
-                | "(" predicate ")" | "-" atom
+predicate  := conjunction { "or" conjunction }
+conjunction:= statement { "and" statement }
+statement  := ("all" | "any") "(" NAME "in" set ":" predicate ")" | "equiv" "(" sum "," sum "," sum ")" | "false"
+            | sum { ("<" | "<=" | ">" | ">=" | "==" | "!=" | "in") (sum | set) }
+set        := "[" item { "," item } "]" | "pairs" "(" set ")"
+sum        := product { ("+" | "-") product };  product := atom { ("*" | "/") atom }
+atom       := NUMBER | 'TEXT' | set | METRIC{KEY=VALUE,...} | FUNCTION "(" sum { "," sum } [ "," "over=" set ] ")"
+            | "(" predicate ")" | "-" atom
 """
 
 from __future__ import annotations
@@ -112,13 +112,14 @@ class Never:
     """A contradiction that is verbal."""
 
 
-Node = (
-    Number | Text | Items | Selector | Call | Arithmetic | Comparison | Junction | Quantifier | Equivalence | Never
-)
+Node = Number | Text | Items | Selector | Call | Arithmetic | Comparison | Junction | Quantifier | Equivalence | Never
 
 FUNCTIONS = frozenset(
-    "mean median std min max abs log argmax_cc argmin_cc max_cc min_cc corr_over_cc "
-    "mean_sweep spearman_sweep r2_sweep".split()
+    (
+        *("mean", "median", "std", "min", "max", "abs", "log"),
+        *("argmax_cc", "argmin_cc", "max_cc", "min_cc", "corr_over_cc"),
+        *("mean_sweep", "spearman_sweep", "r2_sweep"),
+    )
 )
 _COMPARISONS = ("<=", ">=", "==", "!=", "<", ">", "in")
 _TOKEN = re.compile(

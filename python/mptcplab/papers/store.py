@@ -1,0 +1,70 @@
+"""Results on disk by their digest: what was computed once is not computed again, and nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mptcplab.errors import OutputError, with_hint
+from mptcplab.output import write_text
+
+
+@dataclass(frozen=True)
+class Store:
+    """A directory with three files per digest: values, possibly the course of one run, and what ran (written last)."""
+
+    directory: Path
+
+    def prepare(self) -> None:
+        """Create the directory."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(
+                with_hint(f"cannot keep results in {self.directory}: {error.strerror}", "choose another --out")
+            ) from error
+
+    def has(self, digest: str, *, course: bool = False) -> bool:
+        """Whether a result is here, with a course if one is needed."""
+        return self._record(digest).is_file() and (not course or self._course(digest).is_file())
+
+    def put(self, digest: str, values: pl.DataFrame, course: pl.DataFrame | None, record: dict[str, Any]) -> None:
+        """Keep a result."""
+        _write(values, self._values(digest))
+        if course is not None:
+            _write(course, self._course(digest))
+        write_text(self._record(digest), json.dumps(record, indent=1) + "\n")
+
+    def values(self, digest: str) -> pl.DataFrame:
+        """The values of a result."""
+        return pl.read_parquet(self._values(digest))
+
+    def course(self, digest: str) -> pl.DataFrame:
+        """The course of its first repetition."""
+        return pl.read_parquet(self._course(digest))
+
+    def record(self, digest: str) -> dict[str, Any]:
+        """What really ran."""
+        return json.loads(self._record(digest).read_text(encoding="utf-8"))
+
+    def _values(self, digest: str) -> Path:
+        return self.directory / f"{digest}.values.parquet"
+
+    def _course(self, digest: str) -> Path:
+        return self.directory / f"{digest}.course.parquet"
+
+    def _record(self, digest: str) -> Path:
+        return self.directory / f"{digest}.json"
+
+
+def _write(frame: pl.DataFrame, path: Path) -> None:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        frame.write_parquet(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
