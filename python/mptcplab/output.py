@@ -48,8 +48,8 @@ def is_former_result(directory: Path) -> bool:
     return "run.parquet" in entries and entries <= known
 
 
-def require_writable(directory: Path, *, force: bool) -> None:
-    """Refuse an output directory whose contents would be lost."""
+def require_writable(directory: Path, *, force: bool, is_former: Callable[[Path], bool] = is_former_result) -> None:
+    """Refuse an output directory whose contents would be lost; `is_former` tells what --force may replace."""
     if not directory.exists():
         return
     if not directory.is_dir():
@@ -63,7 +63,7 @@ def require_writable(directory: Path, *, force: bool) -> None:
                 "choose another --out, or --force to replace a former result",
             )
         )
-    if not is_former_result(directory):
+    if not is_former(directory):
         raise OutputError(
             with_hint(
                 f"output directory holds other files than a former result: {directory}",
@@ -72,12 +72,18 @@ def require_writable(directory: Path, *, force: bool) -> None:
         )
 
 
-def write_into(directory: Path, write: Callable[[Path], None], *, force: bool) -> None:
+def write_into(
+    directory: Path,
+    write: Callable[[Path], None],
+    *,
+    force: bool,
+    is_former: Callable[[Path], bool] = is_former_result,
+) -> None:
     """Let `write` create `directory`; a former result is removed only after the new one is complete.
 
     Whatever `write` raises takes the new directory away again, except for `Kept`.
     """
-    require_writable(directory, force=force)
+    require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)
     former = directory.with_name(f"{directory.name}.former-{os.getpid()}")
     if directory.exists():
