@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, kernel, output
 from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import OVERRIDES, Results
+
+if TYPE_CHECKING:
+    from mptcplab.goals.grid import Grid
+    from mptcplab.goals.study import Study
 
 PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
@@ -228,6 +232,31 @@ def load(directory: PathArg) -> Results:
 def check(scenario: PathArg, overrides: Overrides | None = None) -> dict[str, Any]:
     """Validate a scenario; return `text` (for people) and `resolved` (every unit explicit, defaults filled in)."""
     return json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
+
+
+def goals(
+    cc: str,
+    out: PathArg | None = None,
+    *,
+    quick: bool = False,
+    grid: Grid | None = None,
+    seed: int | None = None,
+    profile: str | None = None,
+    jobs: int = 0,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Study:
+    """Hold one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
+
+    `out` is the directory of the page, its pictures and its numbers (default: results/goals-<cc>, with a number behind
+    it if that exists); `force` replaces a former study there. `quick` measures fewer networks, for a shorter time;
+    `grid` gives them itself. `jobs` and `progress` are as in `run`.
+    """
+    from mptcplab.goals import write_study
+
+    return write_study(
+        cc, out, quick=quick, grid=grid, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress
+    )
 
 
 def algorithms() -> list[dict[str, Any]]:

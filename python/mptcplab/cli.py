@@ -407,6 +407,50 @@ def fidelity(
     _verdicts(statements, out / evidence.FIDELITY.sheet.file, as_json=as_json)
 
 
+@app.command()
+def goals(
+    cc: Annotated[
+        str, typer.Argument(metavar="CC", help="An algorithm, as --cc of `run` takes it.", show_default=False)
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer networks, for a shorter time: a first look.")] = False,
+    seed: Seed = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.", show_default=False),
+    ] = None,
+    jobs: Jobs = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the page and its numbers go. Default: results/goals-<CC>, with a number behind it if that "
+            "exists.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a former page in --out.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Hold an algorithm against the three design goals of RFC 6356.
+
+    Simulates two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
+    losses and buffers, and one TCP in their place. Writes a heat map for each goal, and the worst network of each as a
+    scenario file. It measures: exit code 0 whatever the verdicts are.
+    """
+    from mptcplab import api
+    from mptcplab.goals.page import as_data, lines
+
+    with terminal.progress() as progress:
+        study = api.goals(cc, out, quick=quick, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress)
+    if as_json:
+        _print_json(as_data(study))
+        return
+    for line in lines(study):
+        print(line)
+    terminal.note(f"page: {study.page}")
+
+
 def _verdicts(statements: list[Statement], page: Path, *, as_json: bool) -> None:
     """Say what holds and where the page is; exit code 1 if a statement does not hold."""
     if as_json:

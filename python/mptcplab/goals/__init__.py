@@ -1,0 +1,52 @@
+"""The design goals of RFC 6356, held against one algorithm on a grid of networks (`mptcplab.api.goals`)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mptcplab import output
+from mptcplab.goals import page
+from mptcplab.goals.grid import FULL, QUICK, Grid
+from mptcplab.goals.scenarios import DEFAULT_SEED, Setting
+from mptcplab.goals.study import Study, require_known, simulate
+
+if TYPE_CHECKING:
+    from mptcplab.api import PathArg, Progress
+
+__all__ = ["FULL", "QUICK", "Grid", "Study", "write_study"]
+
+
+def write_study(
+    cc: str,
+    out: PathArg | None,
+    *,
+    quick: bool,
+    grid: Grid | None,
+    seed: int | None,
+    profile: str | None,
+    jobs: int,
+    force: bool,
+    progress: Progress | None,
+) -> Study:
+    """Measure, judge and write everything down; see `mptcplab.api.goals`."""
+    setting = Setting(cc, DEFAULT_SEED if seed is None else seed, profile)
+    chosen = grid or (QUICK if quick else FULL)
+    require_known(chosen, setting)
+    directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
+    # Before minutes of simulation, not after.
+    output.require_writable(directory, force=force, is_former=page.is_former)
+    study = simulate(directory, chosen, setting, jobs=jobs, progress=progress)
+    command = None if grid is not None else page.command(setting, quick=quick)
+    output.write_into(directory, lambda _: page.write(study, command), force=force, is_former=page.is_former)
+    return study
+
+
+def _slug(cc: str) -> str:
+    """An algorithm with its parameters as part of a file name.
+
+    >>> _slug("ewtcp(weight=0.5)")
+    'ewtcp-weight-0-5'
+    """
+    return re.sub(r"\W+", "-", cc).strip("-")

@@ -1,0 +1,276 @@
+"""`mptcplab goals`: the grid, the judgement with its confidence, and a study from end to end on two networks."""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mptcplab
+from mptcplab import api, cli, goals
+from mptcplab.errors import MptcplabError, OutputError, ScenarioError
+from mptcplab.goals import figures
+from mptcplab.goals.grid import FULL, QUICK, Cell, Grid
+from mptcplab.goals.judge import NOT_ASKED, PASSED, UNCLEAR, VIOLATED, judge
+from mptcplab.goals.measure import Measured
+from mptcplab.goals.scenarios import Setting, commands, network, scenario
+from mptcplab.goals.study import GOALS, Study, judgement
+
+# One shared and one disjoint network, long enough for a verdict on uncoupled Reno.
+TINY = Grid(("shared", "disjoint"), (2,), (0.2,), (1.5,), ("reno",), repetitions=3, duration_s=60, warmup_s=10)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return api.goals("ewtcp(weight=1)", tmp_path_factory.mktemp("goals") / "out", grid=TINY, seed=7, profile="rfc")
+
+
+def test_uncoupled_subflows_harm_the_competitor_where_they_share_a_bottleneck(study: Study) -> None:
+    shared, disjoint = study.results
+    first, second, third = shared.judged.goals
+    assert (first.verdict, second.verdict, third.verdict) == (PASSED, VIOLATED, NOT_ASKED)
+    # Two Renos beside one leave it less than one does: far more than chance, and than the tolerance.
+    assert second.high < -0.05
+    # The weight 1 makes EWTCP Reno on each subflow: the uncoupled twin, so nothing is shifted.
+    assert disjoint.judged.goals[1].verdict != VIOLATED
+    assert disjoint.judged.shift is None or disjoint.judged.shift == pytest.approx(0, abs=0.05)
+    assert sum(study.counts(GOALS[1]).values()) == 2
+    assert study.counts(GOALS[1])[VIOLATED] == 1
+    assert study.worst(GOALS[1]) is shared
+
+
+def test_the_worst_scenario_reproduces_the_numbers_by_the_commands_in_it(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goal = GOALS[1]
+    worst, file = study.worst(goal), study.worst_file(goal)
+    assert worst is not None
+    in_file = [line[1:].strip() for line in file.read_text().splitlines() if line.startswith("#     mptcplab run")]
+    assert in_file == list(study.worst_commands(goal, file.name))
+    alone = {}
+    for number, command in enumerate(study.worst_commands(goal)):
+        words = shlex.split(command)
+        assert words[:2] == ["mptcplab", "run"]
+        assert words[2] == str(file)
+        assert _command(monkeypatch, *words[1:], "--no-report", "--out", str(tmp_path / str(number))) == 0
+        goodput = mptcplab.load(tmp_path / str(number)).metrics(["goodput"])
+        runs = goodput.filter(goodput["subflow"].is_null()).pivot("flow", index="run", values="value").sort("run")
+        alone[number] = runs.head(TINY.repetitions)
+    measured = worst.measured
+    assert alone[0]["mp"].to_list() == measured.goodput.tolist()
+    assert alone[0]["tcp"].to_list() == measured.beside_mp["tcp"].tolist()
+    for number, path in enumerate(("path 1", "path 2"), 1):
+        assert alone[number]["mp"].to_list() == measured.single_paths[path].tolist()
+        assert alone[number]["tcp"].to_list() == measured.beside_tcp[path]["tcp"].tolist()
+    best = max(("path 1", "path 2"), key=lambda path: measured.single_paths[path].mean())
+    margin = alone[0]["tcp"].mean() / measured.beside_tcp[best]["tcp"].mean() - 0.95
+    assert judgement(worst, goal).margin == pytest.approx(margin, rel=1e-9)
+
+
+def test_the_cells_and_the_page_say_what_was_measured(study: Study) -> None:
+    rows = list(csv.DictReader((study.directory / "cells.csv").open()))
+    assert [(row["kind"], row["competitor"]) for row in rows] == [("shared", "reno"), ("disjoint", "reno")]
+    text = study.page.read_text()
+    for row, result in zip(rows, study.results, strict=True):
+        assert result.cell.text in text
+        assert float(row["goodput_mbps"]) == pytest.approx(result.measured.goodput.mean())
+        for number, found in enumerate(result.judged.goals, 1):
+            assert row[f"goal_{number}"] == found.verdict
+            assert (row[f"goal_{number}_margin"] == "") == (found.margin is None)
+        ratio = float(row["competitor_1_mbps"]) / float(row["competitor_1_beside_tcp_mbps"])
+        assert ratio - 0.95 >= result.judged.goals[1].margin - 1e-9
+    assert rows[0]["bottleneck_2_loss_percent"] == ""
+    assert float(rows[1]["bottleneck_2_loss_percent"]) > 0.1
+    names = {path.name for path in study.directory.iterdir()}
+    asked = {f"worst-goal-{goal.number}.toml" for goal in GOALS if study.worst(goal) is not None}
+    assert names == {"goals.html", "cells.csv", "figures"} | asked
+    assert text.count("data:image/png;base64,") == len(asked)
+    # Nothing is fetched from anywhere.
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_every_cell_of_the_heat_map_shows_its_margin_and_its_verdict(study: Study) -> None:
+    axes = figures.heat_map(study, GOALS[1]).axes[0]
+    shown = [text.get_text() for text in axes.texts if not text.get_text().startswith("loss")]
+    found = [result.judged.goals[1] for result in study.results]
+    assert shown == [figures.signed(100 * one.margin) + ("?" if one.verdict == UNCLEAR else "") for one in found]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [result.cell.row for result in study.results]
+    assert sum(patch.get_hatch() is not None for patch in axes.patches) == 1
+
+
+def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path) -> None:
+    again = api.goals("ewtcp(weight=1)", tmp_path / "again", grid=TINY, seed=7, profile="rfc", jobs=1)
+    for path in sorted(path for path in study.directory.rglob("*") if path.is_file()):
+        assert (again.directory / path.relative_to(study.directory)).read_bytes() == path.read_bytes(), path.name
+
+
+def test_the_grid_is_complete_and_every_network_is_a_scenario(tmp_path: Path) -> None:
+    assert len(FULL.cells) == len(set(FULL.cells)) == 2 * 3 * 3 * 3 * 2
+    assert set(QUICK.cells) < set(FULL.cells)
+    for cell in (Cell("shared", 5, 0.1, 0.5, "cubic"), Cell("disjoint", 3, 1, 4, "reno")):
+        file = tmp_path / f"{cell.kind}.toml"
+        file.write_text(scenario(cell, FULL, Setting("lia")))
+        found = api.check(file)["resolved"]["combinations"]
+        assert [combination["axes"]["cc"] for combination in found] == ["lia", cell.competitor]
+        links = {link["name"]: link for link in found[0]["scenario"]["links"]}
+        for path, names in network(cell).paths.items():
+            # The base RTT: the first path's is 20 ms, the second's the ratio times that.
+            rtt_ns = 2 * sum(links[name]["delay_ns"] for name in names)
+            assert rtt_ns == 20_000_000 * (cell.rtt_ratio if path == "path 2" else 1)
+        queues = {name: links[name]["queue"]["bytes"] for name in network(cell).competitors}
+        # 0.5 BDP of 20 Mbit/s and 20 ms; 4 BDP of 20 Mbit/s and 20 ms, and of 10 Mbit/s and 60 ms.
+        assert queues == ({"neck": 25_000} if cell.kind == "shared" else {"neck1": 200_000, "neck2": 300_000})
+        assert len(commands(cell, "x.toml")) == 3
+
+
+def _measured(**changes: object) -> Measured:
+    """Five repetitions on two disjoint paths: goals 1 and 2 met with room, path 2 twice as lossy and relieved."""
+    wiggle = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
+    values = {
+        "goodput": 13 * (1 + wiggle),
+        "single_paths": {"path 1": 10 * (1 + wiggle), "path 2": 5 * (1 - wiggle)},
+        "beside_mp": {"tcp1": 9 * (1 + wiggle), "tcp2": 6 * (1 - wiggle)},
+        "beside_tcp": {
+            "path 1": {"tcp1": 9 * (1 + wiggle), "tcp2": 9.5 * (1 + wiggle)},
+            "path 2": {"tcp1": 19 * (1 + wiggle), "tcp2": 5 * (1 - wiggle)},
+        },
+        "losses": {"neck1": 0.5 * (1 + wiggle), "neck2": 1.0 * (1 + wiggle)},
+        "loads": {"neck1": 10 * (1 + wiggle), "neck2": 3 * (1 + wiggle)},
+        "uncoupled_loads": {"neck1": 10 * (1 + wiggle), "neck2": 4 * (1 + wiggle)},
+    }
+    return Measured(**(values | changes))
+
+
+DISJOINT = Cell("disjoint", 2, 1, 4, "reno")
+SHARED = Cell("shared", 2, 1, 4, "reno")
+
+
+def test_margins_are_those_of_the_means_and_resampling_keeps_repetitions_together() -> None:
+    judged = judge(DISJOINT, _measured())
+    first, second, third = judged.goals
+    assert [found.verdict for found in judged.goals] == [PASSED] * 3
+    # 13/10 - 0.95 in every repetition, so in every resample.
+    assert (first.margin, first.low, first.high) == pytest.approx((0.35, 0.35, 0.35))
+    # tcp1 gets as much as beside one TCP, tcp2 1.2 times as much; what each gets beside a TCP elsewhere does not count.
+    assert (second.margin, second.low, second.high) == pytest.approx((0.05, 0.05, 0.05))
+    # The load is 3/4 of the uncoupled one, but goal 2 has less room.
+    assert judged.shift == pytest.approx(0.25)
+    assert third.margin == pytest.approx(0.05)
+    assert judged.balance == pytest.approx(0.5)
+
+
+def test_a_goal_missed_in_some_repetitions_only_is_unclear_and_in_all_violated() -> None:
+    mixed = np.array([8.0, 8.5, 9.5, 10.5, 11.0])
+    single = {"path 1": np.full(5, 10.0), "path 2": np.full(5, 4.0)}
+    unclear = judge(DISJOINT, _measured(goodput=mixed, single_paths=single)).goals[0]
+    # Mean 9.5: exactly the tolerance.
+    assert unclear.verdict == UNCLEAR
+    assert unclear.margin == pytest.approx(0, abs=1e-12)
+    assert unclear.low < -0.05 < 0.05 < unclear.high
+    violated = judge(DISJOINT, _measured(goodput=mixed - 2.5, single_paths=single))
+    assert violated.goals[0].verdict == VIOLATED
+    assert violated.goals[0].margin == pytest.approx(-0.25)
+    # Goal 3 asks for goals 1 and 2 as well.
+    assert violated.goals[2].verdict == VIOLATED
+    assert violated.goals[2].margin == pytest.approx(-0.25)
+
+
+def test_balanced_losses_ask_for_nothing() -> None:
+    even = {"neck1": np.full(5, 0.8), "neck2": np.full(5, 0.9)}
+    third = judge(DISJOINT, _measured(losses=even)).goals[2]
+    assert (third.verdict, third.margin, third.low, third.high) == (NOT_ASKED, None, None, None)
+
+
+def test_at_a_shared_bottleneck_the_better_path_is_the_reference_and_the_stricter_margin_is_kept() -> None:
+    fill = {name: np.full(5, value) for name, value in {"mp": 9.8, "p1": 10.0, "p2": 6.0, "tcp": 9.0}.items()}
+    measured = Measured(
+        fill["mp"],
+        {"path 1": fill["p1"], "path 2": fill["p2"]},
+        {"tcp": fill["tcp"]},
+        {"path 1": {"tcp": np.full(5, 9.0)}, "path 2": {"tcp": np.full(5, 12.0)}},
+        {"neck": np.full(5, 0.4)},
+        {"neck": np.full(5, 10.2)},
+        {"neck": np.full(5, 13.0)},
+    )
+    judged = judge(SHARED, measured)
+    assert judged.goals[1].margin == pytest.approx(1 - 0.95)
+    assert judged.every_path == pytest.approx(9 / 12 - 0.95)
+    assert judged.goals[2].verdict == NOT_ASKED
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kinds": ("shard",)}, "kind = 'shard'"),
+        ({"rtt_ratios": (0.5,)}, "rtt_ratio = 0.5"),
+        ({"losses_percent": (-0.1,)}, "loss_percent = -0.1"),
+        ({"buffers_bdp": (0,)}, "buffer_bdp = 0"),
+        ({"competitors": ()}, r"competitors = \(\)"),
+        ({"competitors": ("vegas",)}, "competitor = 'vegas'"),
+        ({"buffers_bdp": (2, 2)}, r"buffers_bdp = \(2, 2\)"),
+        ({"repetitions": 1}, "repetitions = 1"),
+        ({"warmup_s": 60}, "warmup_s = 60"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused_by_name_and_value(change: dict, message: str) -> None:
+    with pytest.raises(MptcplabError, match=f"grid of the goals: {message}\n\nhint: "):
+        Grid(**(vars(TINY) | change))
+
+
+def test_what_is_asked_wrongly_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match='no algorithm "lai"'):
+        api.goals("lai", tmp_path / "a", quick=True)
+    with pytest.raises(ScenarioError, match="profile"):
+        api.goals("lia", tmp_path / "b", quick=True, profile="linux-new")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match="not empty"):
+        api.goals("lia", full, quick=True)
+    with pytest.raises(OutputError, match="other files than a former result"):
+        api.goals("lia", full, quick=True, force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+
+
+def test_the_command_refuses_an_unknown_algorithm_with_the_engines_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _command(monkeypatch, "goals", "lia,olia", "--quick", "--out", str(tmp_path / "x")) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert 'error: command line: cc: no algorithm "lia,olia"' in told.err
+    assert "hint: algorithms: " in told.err
+
+
+def test_the_command_prints_a_line_per_goal_or_json(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(goals, "QUICK", TINY)
+    words = ["goals", "ewtcp(weight=1)", "--quick", "--seed", "7", "--profile", "rfc", "--out", str(tmp_path / "out")]
+    assert _command(monkeypatch, *words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == [f"goal {goal.number}, {goal.name}" for goal in GOALS]
+    assert ", ".join(f"{count} {verdict}" for verdict, count in study.counts(GOALS[1]).items()) in lines[1]
+    assert lines[1].endswith(study.results[0].cell.text)
+    assert _command(monkeypatch, *words, "--force", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    worst = told["goals"][1]["worst"]
+    assert worst["margin"] == study.results[0].judged.goals[1].margin
+    assert worst["cell"] == vars(study.results[0].cell) | {}
+    assert Path(worst["scenario"]).is_file()
+    page = html.unescape(Path(told["page"]).read_text())
+    assert "mptcplab goals 'ewtcp(weight=1)' --seed 7 --profile rfc --quick<" in page
+
+
+def _command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """Run the command line in this process; return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["mptcplab", *words])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code
