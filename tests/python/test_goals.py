@@ -7,6 +7,7 @@ import html
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -251,12 +252,12 @@ def test_the_command_refuses_an_unknown_algorithm_with_the_engines_words(
 def test_the_command_prints_a_line_per_goal_or_json(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(goals, "QUICK", TINY)
+    monkeypatch.setattr(goals, "QUICK", replace(TINY, kinds=("shared",)))
     words = ["goals", "ewtcp(weight=1)", "--quick", "--seed", "7", "--profile", "rfc", "--out", str(tmp_path / "out")]
     assert _command(monkeypatch, *words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"goal {goal.number}, {goal.name}" for goal in GOALS]
-    assert ", ".join(f"{count} {verdict}" for verdict, count in study.counts(GOALS[1]).items()) in lines[1]
+    assert "0 passed, 1 violated, 0 unclear, 0 not asked; worst: " in lines[1]
     assert lines[1].endswith(study.results[0].cell.text)
     assert _command(monkeypatch, *words, "--force", "--json") == 0
     told = json.loads(capsys.readouterr().out)
