@@ -3,6 +3,7 @@
 //! The folder is the only list of algorithms: a file is found, compiled and registered because it is there.
 //! `MPTCPLAB_ALGORITHMS_DIR` names another folder (it needs its own `cc.h`).
 
+use mptcplab_digest::Sources;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -43,10 +44,11 @@ fn main() {
         check_registration(source, &text);
         let _ = writeln!(
             registry,
-            "    Entry {{ name: {stem:?}, title: {:?}, sections: &{:?}, raw: {{ unsafe extern \"C\" {{ \
+            "    Entry {{ name: {stem:?}, title: {:?}, sections: &{:?}, source: {:?}, raw: {{ unsafe extern \"C\" {{ \
              #[link_name = \"cc_algorithm_{}\"] static RAW: ffi::RawAlgorithm; }} &raw const RAW }} }},",
             header.title,
             header.sections,
+            digest(&dir, source),
             stem.replace('-', "_"),
         );
     }
@@ -201,6 +203,20 @@ fn check_registration(path: &Path, text: &str) {
             "one file is one algorithm; what differs can be a parameter (CC_PARAMS)",
         ),
     }
+}
+
+/// Digest of the file and of every header of the folder that it reaches.
+fn digest(dir: &Path, source: &Path) -> String {
+    // Named after the algorithm, whose letters were checked.
+    let name = format!("{}.c", stem(source));
+    let mut sources = Sources::new();
+    sources.add_c(dir, &name).unwrap_or_else(|e| {
+        fail(
+            &e.to_string(),
+            "an algorithm includes headers of its own folder, as algorithms/template.c does",
+        )
+    });
+    sources.digest()
 }
 
 fn compile(dir: &Path, sources: &[PathBuf]) {

@@ -16,10 +16,19 @@ def version() -> str:
     """Version of the package."""
 
 def build_info() -> dict[str, str]:
-    """What the extension was built from: version, revision, rustc, target, profile."""
+    """What the extension was built from: version, revision, rustc, target, profile, engine.
+
+    `engine` is a digest (SHA-256, 64 hexadecimal digits) of what decides a simulated run's numbers beside the scenario,
+    the seed and the algorithms' files: sources and manifests of the simulator's crates, the locked versions of all
+    others, the compile profile. It has no path, time or revision in it: equal sources have an equal digest anywhere.
+    It leaves out the compiler and the machine, which are `rustc` and `target`.
+    """
 
 def algorithms_json() -> str:
-    """List of {name, title, coupled, sections: [{name, text}], params}.
+    """List of {name, title, coupled, oldest_kernel, source, sections: [{name, text}], params}.
+
+    `source` is a digest (SHA-256, 64 hexadecimal digits) of the algorithm's C file and of every header of its folder
+    that the file reaches by `#include "..."`, in any build: it changes with these and with nothing else.
 
     `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is
     the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ import polars as pl
 import pytest
 
 import mptcplab
+from mptcplab import _core
 from mptcplab.output import TABLES
 
 
@@ -137,3 +140,36 @@ def test_errors_are_ours_and_name_the_thing(tmp_path: Path, call: object, error:
 def test_algorithms_are_those_of_the_folder() -> None:
     root = Path(__file__).resolve().parents[2]
     assert [a["name"] for a in mptcplab.algorithms()] == sorted(path.stem for path in (root / "algorithms").glob("*.c"))
+
+
+# What every file of the folder includes: the contract and both its homes.
+CONTRACT = ("cc.h", "cc_bpf.h", "cc_native.h", "cc_record.h", "cc_types.h")
+
+
+@pytest.mark.parametrize(
+    ("name", "headers"),
+    [
+        ("reno", ()),
+        ("olia", ("dialect.h", "olia.h")),
+        ("adw-balia", ("balia.h",)),
+        ("group-lia", ("lia.h",)),
+        ("dlia", ("dynamic.h", "lia.h")),
+    ],
+)
+def test_the_source_of_an_algorithm_is_its_file_and_the_headers_it_reaches(name: str, headers: tuple[str, ...]) -> None:
+    folder = Path(__file__).resolve().parents[2] / "algorithms"
+    wanted = hashlib.sha256()
+    for file in sorted([*CONTRACT, f"{name}.c", *headers]):
+        for part in (file.encode(), (folder / file).read_bytes()):
+            wanted.update(len(part).to_bytes(8, "little") + part)
+    sources = {algorithm["name"]: algorithm["source"] for algorithm in mptcplab.algorithms()}
+    assert sources[name] == wanted.hexdigest()
+
+
+def test_every_algorithm_has_a_source_of_its_own_and_the_engine_another() -> None:
+    digests = [algorithm["source"] for algorithm in mptcplab.algorithms()]
+    digests.append(_core.build_info()["engine"])
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in digests)
+    assert len(set(digests)) == len(digests)
+    assert [a["source"] for a in mptcplab.algorithms()] == digests[:-1]
+    assert _core.build_info()["engine"] == digests[-1]

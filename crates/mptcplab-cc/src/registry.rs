@@ -14,6 +14,7 @@ struct Entry {
     name: &'static str,
     title: &'static str,
     sections: &'static [(&'static str, &'static str)],
+    source: &'static str,
     raw: *const ffi::RawAlgorithm,
 }
 
@@ -23,6 +24,7 @@ pub struct Algorithm {
     name: &'static str,
     title: &'static str,
     sections: &'static [(&'static str, &'static str)],
+    source: &'static str,
     params: Vec<ParamSpec>,
     fields: Vec<FieldSpec>,
     pub(crate) raw: &'static ffi::RawAlgorithm,
@@ -117,6 +119,12 @@ impl Algorithm {
     /// The header comment: (heading, text), in the fixed order of `algorithms/template.c`.
     pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
         self.sections
+    }
+
+    /// What it was compiled from: a digest of its C file and of all headers of the folder that the file can reach, for
+    /// any build. It changes with any of these, and with nothing else.
+    pub fn source(&self) -> &'static str {
+        self.source
     }
 
     /// Whether it reads its siblings through the connection's table.
@@ -338,6 +346,7 @@ fn load_entry(entry: &Entry) -> Algorithm {
         name: entry.name,
         title: entry.title,
         sections: entry.sections,
+        source: entry.source,
         params: load_params(raw),
         fields: load_fields(raw),
         raw,

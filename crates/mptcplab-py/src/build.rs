@@ -4,12 +4,13 @@
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Facts about the build: (name, value).
-pub(crate) const FACTS: [(&str, &str); 5] = [
+pub(crate) const FACTS: [(&str, &str); 6] = [
     ("version", VERSION),
     ("revision", env!("MPTCPLAB_REVISION")),
     ("rustc", env!("MPTCPLAB_RUSTC")),
     ("target", env!("MPTCPLAB_TARGET")),
     ("profile", env!("MPTCPLAB_PROFILE")),
+    ("engine", env!("MPTCPLAB_ENGINE")),
 ];
 
 /// The same in one line, for the `build` column of the trace.

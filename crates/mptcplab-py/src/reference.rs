@@ -41,6 +41,7 @@ fn algorithm(algorithm: &Algorithm) -> Value {
         "title": algorithm.title(),
         "coupled": algorithm.coupled(),
         "oldest_kernel": format!("{}.{}", OLDEST_KERNEL.0, OLDEST_KERNEL.1),
+        "source": algorithm.source(),
         "sections": sections(algorithm.sections()),
         "params": algorithm.params().iter().map(param).collect::<Value>(),
     })
