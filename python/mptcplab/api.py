@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from mptcplab.results import OVERRIDES, Results
 if TYPE_CHECKING:
     from mptcplab.goals.grid import Grid
     from mptcplab.goals.study import Study
+
+if TYPE_CHECKING:
+    from mptcplab.papers.reproduce import Announce, Reproduction
 
 PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
@@ -222,6 +226,49 @@ class _Sweep:
             report(position * runs + done, engines * runs, position * all_seconds + seconds, engines * all_seconds)
 
         return of_all
+
+
+def reproduce(
+    paper: str,
+    engine: str = "sim",
+    experiment: str | None = None,
+    *,
+    quick: bool = False,
+    out: PathArg = Path("results") / "reproduce",
+    jobs: int = 0,
+    announce: Announce | None = None,
+) -> list[Reproduction]:
+    """Run the experiments of a paper of `papers/` ("all": of all) and judge its claims; write the report to `out`.
+
+    Results are kept in `out`/store by a digest of what decides them, so that a reproduction that was stopped goes on
+    where it was, and a changed input makes only what it touches anew. `quick` gives a first answer: few and short
+    repetitions, none added. `announce` is called with what is being done and gives a context that reports progress.
+    """
+    from mptcplab.papers import catalog, report
+    from mptcplab.papers.reproduce import reproduce as run_papers
+    from mptcplab.papers.reproduce import silent
+
+    engines, _ = _engines(engine, "own")
+    if len(engines) > 1:
+        raise MptcplabError(with_hint(f"one engine at a time: {engine!r}", "`mptcplab agree` compares engines"))
+    library = catalog.load()
+    chosen = library.choose(paper)
+    if experiment is not None and paper == "all":
+        raise MptcplabError(with_hint(f"an experiment is one of a paper's: {experiment!r}", "name the paper, not all"))
+    found = run_papers(
+        library,
+        chosen,
+        engines[0],
+        Path(out),
+        experiment=experiment,
+        quick=quick,
+        jobs=jobs,
+        announce=announce or silent,
+    )
+    words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
+    words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
+    report.write(found, Path(out), shlex.join(words))
+    return found
 
 
 def load(directory: PathArg) -> Results:

@@ -210,6 +210,64 @@ def _show(results: Results, report: Path | None, *, as_json: bool) -> None:
 
 
 @app.command()
+def reproduce(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.", show_default=False)
+    ],
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAME", help="What runs it: sim, kernel (root; real time) or fluid.")
+    ] = "sim",
+    experiment: Annotated[
+        str | None, typer.Option("--experiment", metavar="ID", help="Only this one, such as ADW-1.", show_default=False)
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first answer: three repetitions of at most 60 s, none added.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where results are kept and the report goes. Default: results/reproduce, with engine and quick in it.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run all experiments of a paper, judge its claims and write a report.
+
+    What is in --out already is not run again. Exit code 1 if a claim that is expected to hold fails.
+    """
+    from mptcplab import api
+    from mptcplab.papers.summary import as_data, verdict_lines, verdict_table
+
+    place = out or Path("results") / "-".join(
+        ["reproduce", *([engine] if engine != "sim" else []), *(["quick"] if quick else [])]
+    )
+    found = api.reproduce(
+        paper,
+        engine,
+        experiment,
+        quick=quick,
+        out=place,
+        jobs=jobs,
+        announce=lambda what: terminal.step(what, "results", "M packet hops/s, about"),
+    )
+    if as_json:
+        _print_json(as_data(found))
+    else:
+        terminal.print_table(verdict_table(found))
+        for line in verdict_lines(found):
+            print(line)
+        terminal.note(f"report: {place / 'index.html'}")
+    for verdict in [v for one in found for v in one.unexpected]:
+        terminal.warning(f"{verdict.claim.id} is expected to hold, and fails: {verdict.claim.statement}")
+    if any(one.unexpected for one in found):
+        raise typer.Exit(FAILED)
+
+
+@app.command()
 def check(
     scenario: Scenario,
     cc: Cc = None,

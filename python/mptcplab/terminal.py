@@ -84,7 +84,7 @@ def _rich(table: Table, columns: int) -> RichTable:
 _WIDE = 250
 # Columns that hold words; all others hold numbers.
 _PROSE = frozenset({"Title", "Parameters"})
-_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status"}
+_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Paper"}
 
 
 @contextmanager
@@ -99,10 +99,13 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int, float, float], None]]:
-    """A progress callback for the engine: a bar in a terminal, a line now and then elsewhere."""
+def progress(of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
+    """A progress callback for the engine: a bar in a terminal, a line now and then elsewhere.
+
+    `of` is what is counted; `unit` that of the rate at which work is done.
+    """
     console = Console(stderr=True, highlight=False)
-    reporter = _Terminal(console) if console.is_terminal else _Lines()
+    reporter = _Terminal(console, of, unit) if console.is_terminal else _Lines(of, unit)
     try:
         yield reporter.update
     finally:
@@ -110,17 +113,18 @@ def progress() -> Iterator[Callable[[int, int, float, float], None]]:
 
 
 @contextmanager
-def step(what: str) -> Iterator[Callable[[int, int, float, float], None]]:
+def step(what: str, of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
     """Name one of several pieces of work, and show its progress."""
     note(what)
-    with progress() as update:
+    with progress(of, unit) as update:
         yield update
 
 
 class _Lines:
     """Progress for logs."""
 
-    def __init__(self) -> None:
+    def __init__(self, of: str, unit: str) -> None:
+        self.of, self.unit = of, unit
         self.started = self.last = time.monotonic()
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
@@ -130,7 +134,7 @@ class _Lines:
         self.last = now
         rate = simulated_s / (now - self.started)
         left = f"{(total_s - simulated_s) / rate:.0f} s left" if rate > 0 else "time left unknown"
-        print(f"{done} of {runs} runs, {rate:,.0f} scenario s/s, {left}", file=sys.stderr, flush=True)
+        print(f"{done} of {runs} {self.of}, {rate:,.0f} {self.unit}, {left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
@@ -139,8 +143,8 @@ class _Lines:
 class _Terminal:
     """A bar that appears when the work takes more than a moment."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    def __init__(self, console: Console, of: str, unit: str) -> None:
+        self.console, self.of, self.unit = console, of, unit
         self.started = time.monotonic()
         self.bar: Bar | None = None
         self.task = None
@@ -153,7 +157,8 @@ class _Terminal:
             self.bar = self._open()
             self.task = self.bar.add_task("running", total=total_s, rate="", runs="")
         rate = simulated_s / elapsed
-        self.bar.update(self.task, completed=simulated_s, rate=f"{rate:,.0f} scenario s/s", runs=f"{done}/{runs} runs")
+        shown = {"rate": f"{rate:,.0f} {self.unit}", "runs": f"{done}/{runs} {self.of}"}
+        self.bar.update(self.task, completed=simulated_s, total=total_s, **shown)
 
     def _open(self) -> Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

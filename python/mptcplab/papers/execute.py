@@ -19,8 +19,8 @@ from mptcplab.papers.measure import VALUES, course, recorded, values
 from mptcplab.papers.store import Store
 from mptcplab.topology import Topology
 
-# Work done, all work, cells done, all cells: the unit of work is a million packets times links.
-Progress = Callable[[float, float, int, int], None]
+# Cells done, all cells, work done, all work: about a million packets times links is one.
+Progress = Callable[[int, int, float, float], None]
 # Work of one sweep: small enough to be stored often, large enough to be worth starting.
 _SWEEP_WORK = 60.0
 
@@ -91,7 +91,7 @@ class Executor:
             self.outcome.made += len(sweep) - len(refused)
             self.outcome.refused |= refused
             if self.progress is not None:
-                self.progress(done, total, finished, cells)
+                self.progress(finished, cells, done, total)
 
     def _results(self, sweeps: list[list[Task]]) -> Iterable[tuple[list[Task], dict[str, str]]]:
         engine = self.kitchen.engine
