@@ -236,7 +236,9 @@ def test_what_is_asked_wrongly_is_refused_before_anything_runs(tmp_path: Path) -
         api.goals("lia", full, quick=True)
     with pytest.raises(OutputError, match="other files than a former result"):
         api.goals("lia", full, quick=True, force=True)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
+    with pytest.raises(OutputError, match="cannot create output directory"):
+        api.goals("lia", full / "notes.txt" / "x", quick=True)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["full", "notes.txt"]
 
 
 def test_the_command_refuses_an_unknown_algorithm_with_the_engines_words(

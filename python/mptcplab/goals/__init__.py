@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from mptcplab import output
 from mptcplab.goals import page
 from mptcplab.goals.grid import FULL, QUICK, Grid
-from mptcplab.goals.scenarios import DEFAULT_SEED, Setting
-from mptcplab.goals.study import Study, require_known, simulate
+from mptcplab.goals.scenarios import Setting
+from mptcplab.goals.study import Study, resolve, simulate
 
 if TYPE_CHECKING:
     from mptcplab.api import PathArg, Progress
@@ -31,16 +31,19 @@ def write_study(
     progress: Progress | None,
 ) -> Study:
     """Measure, judge and write everything down; see `mptcplab.api.goals`."""
-    setting = Setting(cc, DEFAULT_SEED if seed is None else seed, profile)
     chosen = grid or (QUICK if quick else FULL)
-    require_known(chosen, setting)
-    directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
-    # Before minutes of simulation, not after.
-    output.require_writable(directory, force=force, is_former=page.is_former)
-    study = simulate(directory, chosen, setting, jobs=jobs, progress=progress)
+    setting = resolve(chosen, Setting(cc, seed, profile))
     command = None if grid is not None else page.command(setting, quick=quick)
-    output.write_into(directory, lambda _: page.write(study, command), force=force, is_former=page.is_former)
-    return study
+    studies: list[Study] = []
+
+    def write(directory: Path) -> None:
+        studies.append(simulate(directory, chosen, setting, jobs=jobs, progress=progress))
+        page.write(studies[0], command)
+
+    directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
+    # Around the simulation, too: what cannot be written is refused before minutes of it, not after.
+    output.write_into(directory, write, force=force, is_former=page.is_former)
+    return studies[0]
 
 
 def _slug(cc: str) -> str:

@@ -13,6 +13,7 @@ import jinja2
 import polars as pl
 
 from mptcplab import _core, api
+from mptcplab.errors import OutputError
 from mptcplab.goals.figures import heat_map, signed
 from mptcplab.goals.judge import NOT_ASKED, Judgement
 from mptcplab.goals.scenarios import BASE_RTT_MS, RATE_1_MBPS, RATE_2_MBPS, Setting, scenario
@@ -27,6 +28,13 @@ CELLS, FIGURES = "cells.csv", "figures"
 
 def write(study: Study, command: str | None) -> None:
     """Create the study's directory and write everything into it; `command` repeats it, where one can."""
+    try:
+        _write(study, command)
+    except OSError as error:
+        raise OutputError(f"cannot write the page: {error.filename or study.page}: {error.strerror}") from error
+
+
+def _write(study: Study, command: str | None) -> None:
     import matplotlib as mpl
 
     out = study.directory
@@ -52,8 +60,7 @@ def is_former(directory: Path) -> bool:
 
 def command(setting: Setting, *, quick: bool) -> str:
     """The command that repeats a study."""
-    profile = () if setting.profile is None else (setting.profile,)
-    options = api.Overrides(seed=setting.seed, profile=profile).to_options()
+    options = api.Overrides(seed=setting.seed, profile=(setting.profile,)).to_options()
     return shlex.join(["mptcplab", "goals", setting.cc, *options, *(["--quick"] if quick else [])])
 
 

@@ -16,7 +16,6 @@ from mptcplab.api import Overrides
 from mptcplab.goals.grid import SHARED, Cell, Grid
 
 MULTIPATH = "mp"
-DEFAULT_SEED = 1
 # Rates of the bottlenecks of path 1 (and of the shared one) and of path 2, and the base RTT of path 1.
 RATE_1_MBPS, RATE_2_MBPS = 20, 10
 BASE_RTT_MS = 20
@@ -53,10 +52,10 @@ def network(cell: Cell) -> Network:
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same in all cells: the algorithm in question, the seed and the ACK profile (None: the default)."""
+    """What is the same in all cells: the algorithm in question, the seed and the ACK profile (None: the format's)."""
 
     cc: str
-    seed: int = DEFAULT_SEED
+    seed: int | None = None
     profile: str | None = None
 
 
@@ -90,7 +89,7 @@ def scenario(cell: Cell, grid: Grid, setting: Setting, remarks: Sequence[str] = 
         "duration": grid.duration_s,
         "warmup": grid.warmup_s,
         "repetitions": grid.repetitions,
-        "seed": setting.seed,
+        "seed": "" if setting.seed is None else f"seed = {setting.seed}\n",
         "profile": "" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
         "cc": json.dumps(list(algorithms(cell, setting.cc))),
         "paths": json.dumps(list(network(cell).paths.values())),
@@ -143,8 +142,7 @@ source = "RFC 6356, section 1"
 duration = "{duration} s"
 warmup = "{warmup} s"
 repetitions = {repetitions}
-seed = {seed}
-{profile}# What `mp` runs: the algorithm in question, and the uncoupled one that goal 3 compares it with.
+{seed}{profile}# What `mp` runs: the algorithm in question, and the uncoupled one that goal 3 compares it with.
 cc = {cc}
 # Metrics need the counters at the edges of the measured window only.
 sample = "off"

@@ -120,13 +120,18 @@ def simulate(
     return Study(directory, setting, grid, tuple(results))
 
 
-def require_known(grid: Grid, setting: Setting) -> None:
-    """Let the engine refuse what the caller asked for, before anything runs and in terms of the command line."""
+def resolve(grid: Grid, setting: Setting) -> Setting:
+    """The setting with the format's defaults filled in.
+
+    The engine refuses what it does not know here, before anything runs and in terms of the command line.
+    """
     with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
         file = Path(scratch) / "cell.toml"
         write_text(file, scenario(grid.cells[0], grid, Setting(grid.cells[0].competitor)))
         profile = () if setting.profile is None else (setting.profile,)
-        api.check(file, api.Overrides(cc=(setting.cc,), seed=setting.seed, profile=profile))
+        found = api.check(file, api.Overrides(cc=(setting.cc,), seed=setting.seed, profile=profile))
+    first = found["resolved"]["combinations"][0]["scenario"]
+    return Setting(setting.cc, first["seed"], first["profile"])
 
 
 class _Done:
