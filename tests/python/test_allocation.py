@@ -9,8 +9,9 @@ import synthetic as s
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mptcplab.metrics.allocation import fair_shares, max_min, path_rates
+from mptcplab.metrics.allocation import max_min
 from mptcplab.metrics.fairness import aggregate_benefit
+from mptcplab.metrics.ideals import fair_shares, path_rates
 from mptcplab.topology import Topology
 
 

@@ -6,15 +6,16 @@ from the registry.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import (  # noqa: F401  (they register)
-    allocation,
+    dynamics,
     fairness,
+    ideals,
     links,
     ordering,
     rates,
@@ -28,23 +29,42 @@ from mptcplab.metrics.window import Window
 if TYPE_CHECKING:
     from mptcplab.results import Results
 
-__all__ = ["REGISTRY", "Metric", "Window", "compute"]
+__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute"]
 
 # Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
 _BATCH_ROWS = 20_000_000
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 
 
-def compute(results: Results, names: Iterable[str] | None = None) -> pl.DataFrame:
-    """Every (or every named) metric of every run, one value per row; null where it is not applicable."""
+def compute(results: Results, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
+    """Every (or every named) metric of every run, one value per row; null where it is not applicable.
+
+    `span` (begin and end in ns since the start of the run) stands for the time from the end of the warm-up to the end
+    of the run.
+    """
     chosen = list(REGISTRY.values()) if names is None else [_find(name) for name in names]
     frames = []
     for runs in _batches(results):
-        window = Window(results, runs)
+        window = Window(results, runs, span)
         frames += [_complete(metric, metric.compute(window)) for metric in chosen]
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
     return pl.concat(frames)
+
+
+def binned(results: Results, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
+    """The named metrics in each of several spans of time (begin and end in ns): `bin` (from 0) and `compute`'s columns.
+
+    A flow counts in a bin for as long as it is there. An edge speaks for itself only where a row of the trace is at
+    most one sampling interval older, so bins need samples.
+    """
+    chosen = list(names)
+    frames = [
+        compute(results, chosen, span).with_columns(pl.lit(at, pl.UInt32).alias("bin")) for at, span in enumerate(bins)
+    ]
+    if not frames:
+        return pl.DataFrame(schema=dict.fromkeys(("bin", *COLUMNS), pl.String))
+    return pl.concat(frames).select("bin", *COLUMNS)
 
 
 def _batches(results: Results) -> list[list[int]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from mptcplab.metrics.allocation import ideal, path_rates
+from mptcplab.metrics.ideals import equal_shares, ideal, path_rates
 from mptcplab.metrics.rates import goodput, throughput
 from mptcplab.metrics.registry import Compute, metric
-from mptcplab.metrics.window import FLOW, Window, ratio
+from mptcplab.metrics.window import FLOW, LINK, SUBFLOW, Window, ratio, total
 
 MEGA = 1e6
 
@@ -65,6 +65,61 @@ def jain_weighted(window: Window) -> pl.DataFrame:
 def _jain(values: pl.DataFrame) -> pl.DataFrame:
     complete = values.filter((pl.len().over("run") > 1) & ~pl.col("x").is_null().any().over("run"))
     return complete.group_by("run", maintain_order=True).agg(value=jain_index(pl.col("x")))
+
+
+@metric("friendliness", "Friendliness", "", ("link",))
+def friendliness(window: Window) -> pl.DataFrame:
+    """Throughput of a multipath flow on the link over the mean throughput of the TCP flows there.
+
+    All its subflows on the link together; with several multipath flows, their mean. 1 is the fairness that RFC 6356
+    asks for on one bottleneck. Absent on links that not both kinds use; short transfers and video are left out.
+    """
+    on_link = _on_links(window).group_by(*LINK, "flow", "transport", maintain_order=True).agg(mbps=total("mbps"))
+    alone = pl.col("transport") == "tcp"
+    shared = on_link.filter(alone.any().over(LINK) & (~alone).any().over(LINK))
+    mean = total("mbps") / pl.len()
+    kinds = shared.group_by(*LINK, alone=alone, maintain_order=True).agg(mbps=mean)
+    value = ratio(pl.col("mbps").filter(~pl.col("alone")).first(), pl.col("mbps").filter("alone").first())
+    return kinds.group_by(LINK, maintain_order=True).agg(value=value)
+
+
+@metric("equal_share", "Throughput over equal share", "", ("flow",))
+def equal_share(window: Window) -> pl.DataFrame:
+    """Throughput on the flow's most loaded link over the link's rate divided by the connections that use it.
+
+    The most loaded link is the one with the least rate per connection (of equal ones the first on the flow's paths);
+    the throughput is that of the flow's subflows on it. A connection counts as one, whatever number of subflows it
+    has there. Absent beside short transfers and video, and where a rate is unknown.
+    """
+    rows = []
+    for run, topology in window.topologies.items():
+        shares = equal_shares(topology)
+        for flow in topology.connections:
+            offers = {link: shares.get(link) for path in flow.paths for link in path}
+            if None not in offers.values():
+                link = min(offers, key=lambda name: offers[name])
+                rows.append((run, flow.name, link, offers[link] / MEGA))
+    schema = {"run": pl.UInt32, "flow": pl.String, "link": pl.String, "share": pl.Float64}
+    loaded = pl.DataFrame(rows, schema=schema, orient="row")
+    on_link = _on_links(window).group_by(*LINK, "flow", maintain_order=True).agg(mbps=total("mbps"))
+    joined = loaded.join(on_link, on=[*LINK, "flow"], how="inner", maintain_order="left")
+    return joined.select(*FLOW, value=ratio(pl.col("mbps"), pl.col("share")))
+
+
+def _on_links(window: Window) -> pl.DataFrame:
+    """Throughput of every greedy TCP or multipath subflow, for each link of its path."""
+    rows = [
+        (run, flow.name, subflow.name, flow.transport, link)
+        for run, topology in window.topologies.items()
+        for flow in topology.connections
+        if flow.is_greedy
+        for subflow in flow.subflows
+        for link in dict.fromkeys(subflow.path)
+    ]
+    names = ("flow", "subflow", "transport", "link")
+    crossed = pl.DataFrame(rows, schema={"run": pl.UInt32} | dict.fromkeys(names, pl.String), orient="row")
+    measured = throughput(window).drop_nulls("subflow").rename({"value": "mbps"})
+    return crossed.join(measured, on=SUBFLOW, how="inner", maintain_order="left")
 
 
 @metric("total_goodput", "Total goodput", "Mbit/s", ("run",))

@@ -7,6 +7,8 @@ import polars as pl
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import LINK, Window, ratio, weighted_mean
 
+# A link used this much is a bottleneck even if it drops nothing.
+_FULL_PERCENT = 90
 _ARRIVED = pl.col("arrived_pkts")
 _RANDOM = pl.col("dropped_random_pkts")
 _QUEUE = pl.col("dropped_queue_pkts")
@@ -62,3 +64,22 @@ def queue_delay_max(window: Window) -> pl.DataFrame:
 def queue_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the packets waiting, the one in service not counted."""
     return window.samples("link").per_entity(value=weighted_mean("queue_pkts"))
+
+
+@metric("cbi", "Balance of congestion", "", ("run",), digits=3)
+def cbi(window: Window) -> pl.DataFrame:
+    """Smallest packet loss over largest packet loss among the bottlenecks of the run; 1 is perfectly balanced.
+
+    A bottleneck is a link that carries data and dropped any packet in the window or was used to 90 % or more. Null
+    where there are fewer than two of them, or nothing was lost.
+    """
+    carrying = [(run, link.name) for run, topology in window.topologies.items() for link in topology.data_links]
+    links = pl.DataFrame(carrying, schema={"run": pl.UInt32, "link": pl.String}, orient="row")
+    lost = pl.col("value")
+    used = utilisation(window).select(*LINK, used="value")
+    measured = (
+        loss(window).join(links, on=LINK, how="semi", maintain_order="left").join(used, on=LINK, maintain_order="left")
+    )
+    bottlenecks = measured.filter((lost > 0) | (pl.col("used") >= _FULL_PERCENT))
+    several = pl.when(lost.count() > 1).then(ratio(lost.min(), lost.max()))
+    return bottlenecks.group_by("run", maintain_order=True).agg(value=several)

@@ -6,6 +6,7 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
+from mptcplab.samples import pick_runs
 
 MEGA = 1e6
 NS = 1_000_000_000
@@ -49,6 +50,13 @@ def share(window: Window) -> pl.DataFrame:
     return window.subflow_delta.select(*SUBFLOW, value=ratio(wire, wire.sum().over(FLOW)))
 
 
+@metric("pkt_share", "Share of the flow's packets", "", ("subflow",), digits=3)
+def pkt_share(window: Window) -> pl.DataFrame:
+    """Data packets of the subflow that reached the receiving host, over those of its flow."""
+    packets = pl.col("rx_pkts")
+    return window.subflow_delta.select(*SUBFLOW, value=ratio(packets, packets.sum().over(FLOW)))
+
+
 @metric("std_1s", "Variation of throughput", "Mbit/s", ("flow",), needs_samples=True)
 def std_1s(window: Window) -> pl.DataFrame:
     """Standard deviation over the one-second throughput values of one run."""
@@ -72,11 +80,31 @@ def throughput_bins(window: Window) -> pl.DataFrame:
 @metric("ftt", "Transfer time", "s", ("flow",), digits=3)
 def ftt(window: Window) -> pl.DataFrame:
     """Time from the first SYN to the last application byte delivered in order; only for transfers that finished."""
-    times = window.results.scan("event").select(
-        "run", pl.col("flow").cast(pl.String), kind=pl.col("kind").cast(pl.String), t_ns=pl.col("t_ns").cast(pl.Float64)
-    )
-    when = pl.col("t_ns")
+    when = pl.col("t_ns").cast(pl.Float64)
     opened = when.filter(pl.col("kind") == "flow_started").first()
     done = when.filter(pl.col("kind") == "flow_completed").last()
-    chosen = times.filter(pl.col("kind").is_in(["flow_started", "flow_completed"]) & pl.col("flow").is_not_null())
-    return chosen.group_by(FLOW, maintain_order=True).agg(value=(done - opened) / 1e9).collect().drop_nulls("value")
+    times = window.flow_events.filter(pl.col("kind") != "flow_stopped")
+    return times.group_by(FLOW, maintain_order=True).agg(value=(done - opened) / 1e9).drop_nulls("value")
+
+
+@metric("receiver_rate", "Rate at the receiver", "Mbit/s", ("flow",), needs_samples=True)
+def receiver_rate(window: Window) -> pl.DataFrame:
+    """All bytes that a connection delivered in order in the whole run, times 8, over the time from start to last byte.
+
+    The receiver's line of iperf3: warm-up included, and what was still under way when the application stopped. The
+    time of the last byte is that of the first sample which has it, so it is known to one sampling interval.
+    """
+    got = pl.col("delivered_bytes").cast(pl.Int64)
+    # Of rows in time order, the last one that brought something.
+    last = (
+        pick_runs(window.results, "flow", window.run_ids)
+        .select("run", pl.col("flow"), t_ns=pl.col("t_ns").cast(pl.Int64), got=got)
+        .group_by(FLOW, maintain_order=True)
+        .agg(all=pl.col("got").max(), end=pl.col("t_ns").filter(pl.col("got") == pl.col("got").max()).min())
+        .with_columns(pl.col("flow").cast(pl.String))
+        .collect()
+    )
+    began = window.flow_events.filter(kind="flow_started").group_by(FLOW, maintain_order=True).agg(pl.col("t_ns").min())
+    sampled = window.flows.filter("sampled", pl.col("transport") != "udp").select(FLOW)
+    timed = sampled.join(last, on=FLOW, maintain_order="left").join(began, on=FLOW, maintain_order="left")
+    return timed.select(*FLOW, value=8e3 * ratio(pl.col("all"), pl.col("end") - pl.col("t_ns")))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, Window, both_levels, ratio, total
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
+from mptcplab.samples import pick_runs
 
+# States in which the window has its whole size.
+_AVOIDING = ["open", "disorder"]
 _LEVELS = ("flow", "subflow")
 
 
@@ -32,6 +35,32 @@ def plr(window: Window) -> pl.DataFrame:
 def loss_events(window: Window) -> pl.DataFrame:
     """Entries into fast recovery: one reaction per window, however many packets were lost."""
     return both_levels(window.subflow_delta, total("loss_events"))
+
+
+@metric("decrease_mild", "Mild decreases", "%", _LEVELS, digits=1, needs_samples=True)
+def decrease_mild(window: Window) -> pl.DataFrame:
+    """Loss events that left more than half of the congestion window and a packet, over loss events that can be judged.
+
+    What Reno leaves is half. The window before a loss is that of the last sample; an event can be judged if that is
+    at most one RTT older, so that the window grew by no more than a packet, and was taken in congestion avoidance.
+    """
+    lost = (
+        pick_runs(window.results, "event", window.run_ids)
+        .filter(pl.col("kind").cast(pl.String) == "loss_event")
+        .select("run", pl.col("t_ns").cast(pl.Int64), pl.col("flow", "subflow").cast(pl.String), left="value")
+        .collect()
+    )
+    samples = window.samples("subflow")
+    events = lost.join(samples.entities.select("entity", *SUBFLOW), on=SUBFLOW, how="inner", maintain_order="left")
+    before = samples.rows.select("entity", "t_ns", "t1", "state", "cwnd_pkts", "ssthresh_pkts", "rtt_us", at="t_ns")
+    judged = events.sort("entity", "t_ns", maintain_order=True).join_asof(
+        before, on="t_ns", by="entity", allow_exact_matches=False, check_sortedness=False
+    )
+    age = pl.col("t_ns") - pl.col("at")
+    avoiding = (pl.col("ssthresh_pkts") <= pl.col("cwnd_pkts")) & pl.col("state").cast(pl.String).is_in(_AVOIDING)
+    near = (age <= 1000 * pl.col("rtt_us").cast(pl.Int64)) & (pl.col("t_ns") < pl.col("t1"))
+    mild = pl.col("left") > pl.col("cwnd_pkts") / 2 + 1
+    return both_levels(judged.filter(avoiding & near), 100 * mild.mean())
 
 
 @metric("ecn_events", "ECN reductions", "", _LEVELS, digits=1)

@@ -79,13 +79,7 @@ def stall_time(window: Window) -> pl.DataFrame:
 @metric("startup_delay", "Start-up delay", "s", ("flow",), digits=3)
 def startup_delay(window: Window) -> pl.DataFrame:
     """Time from the flow's start to its first complete chunk, when the video begins; also before the window."""
-    started = (
-        pick_runs(window.results, "event", window.run_ids)
-        .select("run", pl.col("flow").cast(pl.String), pl.col("kind").cast(pl.String), begun=_whole("t_ns"))
-        .filter(kind="flow_started")
-        .drop("kind")
-        .collect()
-    )
+    started = window.flow_events.filter(kind="flow_started").select(*FLOW, begun="t_ns")
     first = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null(), transfer=0)
     timed = first.join(started, on=FLOW, maintain_order="left")
     return timed.select(*FLOW, value=(pl.col("t_ns") + pl.col("completion_ns") - pl.col("begun")) / 1e9)

@@ -1,6 +1,7 @@
 """The measurement window: counters at its two edges, and the samples inside it.
 
-The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. Counters are cumulative,
+The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. A span of time may be given
+instead; then the window of a flow is what it has of that span. Counters are cumulative,
 so a window is the difference of two rows. A row speaks for an edge if it is at most one sampling interval older;
 where no such row exists the value is null, never a guess.
 """
@@ -8,11 +9,13 @@ where no such row exists the value is null, never a guess.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.samples import KEYS, Samples, pick_runs, read
 
 if TYPE_CHECKING:
@@ -56,10 +59,11 @@ _LINK_COUNTERS = (
 )
 
 
+_FLOW_EVENTS = ("flow_started", "flow_stopped", "flow_completed")
 # Columns that the sample-based metrics and the plots need; read together, once.
 _SAMPLED = {
     "flow": ("ooo_bytes", "ooo_delay_max_ns", "reorder_depth_max_pkts"),
-    "subflow": ("state", "cwnd_pkts", "srtt_us", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
+    "subflow": ("state", "cwnd_pkts", "ssthresh_pkts", "srtt_us", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
     "link": ("queue_pkts", "queue_delay_max_ns"),
 }
 # With more different windows than this, a filter on time would cost more than it saves.
@@ -67,24 +71,39 @@ _MAX_WINDOWS = 8
 
 
 class Window:
-    """Everything that metrics need of the traces of some runs, each part computed once."""
+    """Everything that metrics need of the traces of some runs, each part computed once.
 
-    def __init__(self, results: Results, runs: Sequence[int] | None = None) -> None:
+    `span` (begin and end in ns since the start of the run) stands for [warm-up end, end of the run).
+    """
+
+    def __init__(
+        self, results: Results, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None
+    ) -> None:
         self.results = results
         self.run_ids = results.runs["run"].to_list() if runs is None else list(runs)
+        self.span = span
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
-        """The resolved scenario of every run."""
-        return {run: self.results.topologies[run] for run in self.run_ids}
+        """The resolved scenario of every run; what lies outside of the span does not count there, either."""
+        found = {run: self.results.topologies[run] for run in self.run_ids}
+        if self.span is None:
+            return found
+        for run, topology in found.items():
+            _check_span(self.span, run, topology.duration_ns)
+        begin, end = self.span
+        return {run: replace(topology, warmup_ns=begin, duration_ns=end) for run, topology in found.items()}
 
     @cached_property
     def runs(self) -> pl.DataFrame:
         """run, t0, t1 (ns), slack (ns): the window of a whole run."""
-        return self.results.runs.filter(pl.col("run").is_in(self.run_ids)).select(
+        bounds = [(run, topology.warmup_ns, topology.duration_ns) for run, topology in self.topologies.items()]
+        schema = {"run": pl.UInt32, "t0": pl.Int64, "t1": pl.Int64}
+        windows = pl.DataFrame(bounds, schema=schema, orient="row")
+        return windows.join(self.results.runs, on="run", maintain_order="left").select(
             "run",
-            t0=pl.col("warmup_ns").cast(pl.Int64),
-            t1=pl.col("duration_ns").cast(pl.Int64),
+            "t0",
+            "t1",
             slack=pl.col("sample_ns").cast(pl.Int64).fill_null(1),
             sampled=pl.col("sample_ns").is_not_null(),
         )
@@ -93,15 +112,17 @@ class Window:
     def flows(self) -> pl.DataFrame:
         """run, flow, transport, greedy, t0, t1, slack, seconds: the window of every flow."""
         rows = [
-            (run, flow.name, flow.transport, flow.is_greedy, flow.stop_ns)
+            (run, flow.name, flow.transport, flow.is_greedy, 0 if self.span is None else flow.start_ns, flow.stop_ns)
             for run, topology in self.topologies.items()
             for flow in topology.flows
         ]
-        schema = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean, "stop": pl.Int64}
+        names = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean}
+        schema = names | {"start": pl.Int64, "stop": pl.Int64}
         return (
             pl.DataFrame(rows, schema=schema, orient="row")
             .join(self.runs, on="run", maintain_order="left")
-            .with_columns(t1=pl.min_horizontal("t1", "stop"))
+            .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "stop"))
+            .drop("start")
             .with_columns(seconds=(pl.col("t1") - pl.col("t0")) / 1e9)
             .filter(pl.col("seconds") > 0)
         )
@@ -132,6 +153,17 @@ class Window:
     def link_delta(self) -> pl.DataFrame:
         """Growth of every link counter over the run's window, with the link's mean rate."""
         return self._delta("link", _LINK_COUNTERS, self.links)
+
+    @cached_property
+    def flow_events(self) -> pl.DataFrame:
+        """run, t_ns, kind, flow: when flows began, stopped and were complete, in the whole of each run."""
+        kind = pl.col("kind").cast(pl.String)
+        return (
+            pick_runs(self.results, "event", self.run_ids)
+            .select("run", pl.col("t_ns").cast(pl.Int64), kind, pl.col("flow").cast(pl.String))
+            .filter(kind.is_in(_FLOW_EVENTS), pl.col("flow").is_not_null())
+            .collect()
+        )
 
     def samples(self, table: str) -> Samples:
         """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
@@ -177,6 +209,17 @@ class Window:
             .group_by(keys, maintain_order=True)
             .agg(*growth, *extra)
             .collect()
+        )
+
+
+def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:
+    begin, end = span
+    if not 0 <= begin < end <= duration_ns:
+        raise MptcplabError(
+            with_hint(
+                f"not a span of run {run}: {begin / 1e9:g} s to {end / 1e9:g} s",
+                f"begin before the end, and within 0 s and {duration_ns / 1e9:g} s",
+            )
         )
 
 

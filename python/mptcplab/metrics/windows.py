@@ -8,6 +8,9 @@ from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total, weighted_mean
 
 MS_PER_US = 1e-3
+# Bins of round-trip times that are compared.
+_BIN_NS = 100_000_000
+_MIN_BINS = 3
 # States in which a subflow carries no data: its window means nothing.
 _SILENT = ["closed", "handshake"]
 
@@ -59,6 +62,32 @@ def rtt_p50(window: Window) -> pl.DataFrame:
 def rtt_p95(window: Window) -> pl.DataFrame:
     """95th percentile of the latest RTT sample, seen at every trace sample."""
     return _rtt_quantile(window, 0.95)
+
+
+@metric("rtt_correlation", "Correlation of the subflows' RTTs", "", ("flow",), digits=2, needs_samples=True)
+def rtt_correlation(window: Window) -> pl.DataFrame:
+    """Pearson correlation of the RTTs of two subflows over the window: near 1 where they share a bottleneck.
+
+    Of the smallest latest RTT sample in each 100 ms, where both have one; for flows with exactly two established
+    subflows. Null where one RTT does not change or there are fewer than three such bins.
+    """
+    samples = window.samples("subflow")
+    # Rows are in the order of entities and times, so a bin is a run of rows.
+    bins = (
+        samples.rows.lazy()
+        .select("entity", "owner", "rtt_us", at=(pl.col("t_ns") - pl.col("t0")) // _BIN_NS)
+        .drop_nulls("rtt_us")
+        .with_columns(bin=pl.struct("entity", "at").rle_id().set_sorted())
+        .group_by("bin", maintain_order=True)
+        .agg(pl.col("entity", "owner", "at").first(), pl.col("rtt_us").min())
+        .filter(pl.col("entity").n_unique().over("owner") == 2)
+        .collect()
+    )
+    first = bins.filter(pl.col("entity") == pl.col("entity").min().over("owner"))
+    other = bins.join(first, on="entity", how="anti", maintain_order="left")
+    both = first.join(other, on=("owner", "at"), how="inner", maintain_order="left")
+    value = pl.when(pl.len() >= _MIN_BINS).then(pl.corr("rtt_us", "rtt_us_right"))
+    return samples.with_rows(both).per_owner(value=value.fill_nan(None))
 
 
 @metric("hol_bytes", "Head-of-line blocking", "bytes", ("flow",), digits=0, needs_samples=True)

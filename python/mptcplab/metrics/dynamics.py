@@ -1,0 +1,242 @@
+"""How soon a flow finds its new place: after others come and go, and after an outage.
+
+A change is the start or end of a flow in the window, UDP streams included (of a flow of many transfers only the
+first start and the last end). It matters to every flow that is connected to it through shared links, also by way of
+others. What follows it lasts until the next change that matters to the same flow, or until the flow or the window
+ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import polars as pl
+
+from mptcplab.metrics.allocation import components
+from mptcplab.metrics.registry import metric
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, ratio
+from mptcplab.topology import Flow, Link
+
+NS = 1_000_000_000
+
+# Convergence: averages over the first come within the part of the final throughput and stay there for the second.
+_AVERAGE_NS, _HOLD_NS, _BAND = NS, 5 * NS, 0.2
+# Responsiveness: the part of the new mean window that has to be reached.
+_REACHED = 0.8
+# Recovery: the part of the old throughput that has to be exceeded, the time over which the old one is the mean, and
+# the least time over which the new one is.
+_RECOVERED, _BEFORE_NS, _PULSE_NS = 0.5, 5 * NS, NS // 10
+
+_T, _BEGIN, _END = pl.col("t_ns"), pl.col("begin").first(), pl.col("end").first()
+_WIRE = pl.col("rx_wire_bytes").cast(pl.Int64)
+_CWND = pl.col("cwnd_pkts").cast(pl.Float64)
+_SCHEMA = {"run": pl.UInt32, "flow": pl.String, "subflow": pl.String, "begin": pl.Int64, "end": pl.Int64}
+
+# A value per span, given the sampling interval (ns).
+_Measure = Callable[[int], pl.Expr]
+
+
+@metric("convergence", "Convergence time", "s", ("flow",), needs_samples=True)
+def convergence(window: Window) -> pl.DataFrame:
+    """Time from a change until the throughput has settled; the mean over the changes after which it did.
+
+    A change is the start or end of a flow, the same one included, that shares links with it, directly or by way of
+    others. Settled: every one-second average that begins in the next 5 s is within 20 % of the mean throughput over
+    the second half of the time to the next change. Null where it never did; absent where nothing changed.
+    """
+    delays = _measured(window, _after_changes(window), FLOW, _settled)
+    return delays.group_by(FLOW, maintain_order=True).agg(value=pl.col("value").mean())
+
+
+@metric("responsiveness", "Responsiveness", "s", ("flow", "subflow"), needs_samples=True)
+def responsiveness(window: Window) -> pl.DataFrame:
+    """Time from the end of a competitor until the congestion window first has 80 % of its new mean.
+
+    After Peng, Walid, Hwang, Low (2016). A competitor is a flow that shares a link with the subflow's path; the new
+    mean is taken over the second half of the time to the next change. A subflow's value is the mean over the
+    competitors that leave, a flow's the mean over its subflows' as well. Absent where none leaves.
+    """
+    delays = _measured(window, _after_competitors(window), SUBFLOW, _reached)
+    mean = pl.col("value").mean()
+    subflows = delays.group_by(SUBFLOW, maintain_order=True).agg(value=mean)
+    flows = delays.group_by(FLOW, maintain_order=True).agg(value=mean)
+    return pl.concat([subflows, flows.select(*FLOW, subflow=pl.lit(None, pl.String), value="value")])
+
+
+@metric("recovery_time", "Recovery after an outage", "s", ("subflow",), needs_samples=True)
+def recovery_time(window: Window) -> pl.DataFrame:
+    """Time from the end of an outage of the path until the subflow has more than half of its throughput before it.
+
+    An outage is a time in which the schedule of a link on the path says down, or a rate of 0. The throughput before
+    is the mean over 5 s (less after another outage or the window's start); after it counts over 100 ms, or a longer
+    sampling interval. The mean over the outages from which it recovered before the next; null where it never did.
+    """
+    outages = _outages(window)
+    before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="quiet", end="down"), SUBFLOW, _rate)
+    after = before.select(*SUBFLOW, begin="up", end="until", before="value")
+    delays = _measured(window, after, SUBFLOW, _recovered)
+    return delays.group_by(SUBFLOW, maintain_order=True).agg(value=pl.col("value").mean())
+
+
+def _settled(sample_ns: int) -> pl.Expr:
+    average_rows, hold_rows = (max(1, round(time_ns / sample_ns)) for time_ns in (_AVERAGE_NS, _HOLD_NS))
+    average = ratio(_WIRE.shift(-average_rows) - _WIRE, _T.shift(-average_rows) - _T)
+    late = (_BEGIN + _END) / 2 <= _T
+    final = ratio(_WIRE.last() - _WIRE.filter(late).first(), _T.last() - _T.filter(late).first())
+    inside = ((average - final).abs() <= _BAND * final) & (final > 0)
+    # Looking ahead is looking back on what is turned round.
+    stays = inside.cast(pl.Int8).reverse().rolling_min(hold_rows + 1).reverse()
+    return (_T.filter(stays == 1).first() - _BEGIN) / NS
+
+
+def _reached(_sample_ns: int) -> pl.Expr:
+    new_mean = _CWND.filter((_BEGIN + _END) / 2 <= _T).mean()
+    return (_T.filter(_REACHED * new_mean <= _CWND).first() - _BEGIN) / NS
+
+
+def _rate(_sample_ns: int) -> pl.Expr:
+    """Mean throughput, bytes per ns."""
+    return ratio(_WIRE.last() - _WIRE.first(), _T.last() - _T.first())
+
+
+def _recovered(sample_ns: int) -> pl.Expr:
+    rows = max(1, round(_PULSE_NS / sample_ns))
+    pulse = ratio(_WIRE - _WIRE.shift(rows), _T - _T.shift(rows))
+    before = pl.col("before").first()
+    return (_T.filter((pulse > _RECOVERED * before) & (before > 0)).first() - _BEGIN) / NS
+
+
+def _measured(window: Window, spans: pl.DataFrame, keys: tuple[str, ...], measure: _Measure) -> pl.DataFrame:
+    """The spans with a value each (null where it has none), from the samples of each flow or subflow inside them.
+
+    A span has `begin` and `end`; spans of one flow or subflow do not overlap.
+    """
+    sampled = window.runs.filter("sampled").select("run", "slack")
+    spans = spans.join(sampled, on="run", how="inner", maintain_order="left").with_row_index("span")
+    if spans.is_empty():
+        return spans.with_columns(value=pl.lit(None, pl.Float64))
+    found = []
+    for sample_ns in spans["slack"].unique().sort():
+        rows = _inside(window, spans.filter(slack=sample_ns), keys)
+        found.append(rows.group_by("span", maintain_order=True).agg(value=measure(sample_ns)))
+    return spans.join(pl.concat(found), on="span", how="left", maintain_order="left").drop("span", "slack")
+
+
+def _inside(window: Window, spans: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    """The samples in the spans, in time order, with the columns of their span."""
+    samples = window.samples("subflow")
+    key = "entity" if keys == SUBFLOW else "owner"
+    numbers = samples.entities.unique(key, keep="first", maintain_order=True).select(key, *keys)
+    numbered = spans.join(numbers, on=keys, how="inner", maintain_order="left").drop(keys).sort(key, "begin")
+    rows = samples.rows.filter(pl.col(key).is_in(numbered[key].unique().to_list()))
+    if key == "owner":
+        rows = rows.group_by("owner", "t_ns", maintain_order=True).agg(pl.col("rx_wire_bytes").sum())
+    rows = rows.select(key, "t_ns", "rx_wire_bytes", *(["cwnd_pkts"] if key == "entity" else [])).sort(key, "t_ns")
+    joined = rows.join_asof(numbered, left_on="t_ns", right_on="begin", by=key, coalesce=False, check_sortedness=False)
+    return joined.filter(pl.col("end") >= _T)
+
+
+def _after_changes(window: Window) -> pl.DataFrame:
+    """For every flow the spans between the changes that matter to it."""
+    rows = [
+        (run, flow.name, None, begin, min(end, life[1]))
+        for run, flows, begin, end in _eras(window)
+        for flow, life in flows
+        if life[0] <= begin < life[1] and flow.transport != "udp"
+    ]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row").drop("subflow")
+
+
+def _after_competitors(window: Window) -> pl.DataFrame:
+    """For every subflow the spans that begin when a flow ends that shared a link with it."""
+    rows = []
+    for run, flows, begin, end in _eras(window):
+        freed = {link for flow, life in flows if life[1] == begin for path in flow.paths for link in path}
+        rows += [
+            (run, flow.name, subflow.name, begin, min(end, life[1]))
+            for flow, life in flows
+            if life[0] <= begin < life[1] and flow.transport != "udp"
+            for subflow in flow.subflows
+            if not freed.isdisjoint(subflow.path)
+        ]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _eras(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int]]], int, int]]:
+    """Run, connected flows with when they are there, and begin and end (ns) of each time between two changes."""
+    lives = _lives(window)
+    for run, topology in window.topologies.items():
+        there = [(flow, lives[run, flow.name]) for flow in topology.flows if (run, flow.name) in lives]
+        edges = {name: life for (flow, life) in there for name in [flow.name]}
+        if not any(topology.warmup_ns <= t < topology.duration_ns for life in edges.values() for t in life):
+            continue
+        for names in components({flow.name: flow.paths for flow, _ in there}):
+            times = {t for name in names for t in edges[name] if topology.warmup_ns <= t < topology.duration_ns}
+            group = [(flow, life) for flow, life in there if flow.name in names]
+            for begin, end in pairwise([*sorted(times), topology.duration_ns]):
+                yield run, group, begin, end
+
+
+def _lives(window: Window) -> dict[tuple[int, str], tuple[int, int]]:
+    """When each flow really began, and when its application stopped or its file was complete (or the run's end)."""
+    files = {
+        (run, flow.name)
+        for run, topology in window.topologies.items()
+        for flow in topology.flows
+        if flow.kind == "size"
+    }
+    began: dict[tuple[int, str], int] = {}
+    ended: dict[tuple[int, str], int] = {}
+    for run, t_ns, kind, flow in window.flow_events.iter_rows():
+        if kind == "flow_started":
+            began.setdefault((run, flow), t_ns)
+        elif kind == "flow_stopped" or (run, flow) in files:
+            ended[run, flow] = min(t_ns, ended.get((run, flow), t_ns))
+    return {
+        (run, flow): (t_ns, ended.get((run, flow), window.topologies[run].duration_ns))
+        for (run, flow), t_ns in began.items()
+    }
+
+
+def _outages(window: Window) -> pl.DataFrame:
+    """Of every subflow: `quiet` to `down` with a path, no path until `up`, again one until `until` (ns)."""
+    rows = []
+    for run, topology in window.topologies.items():
+        for flow in topology.connections:
+            for subflow in flow.subflows:
+                away = _union([span for name in subflow.path for span in _dead(topology.links[name])])
+                ends = [topology.warmup_ns, *(up for _, up in away)]
+                begins = [*(down for down, _ in away), topology.duration_ns]
+                rows += [
+                    (run, flow.name, subflow.name, max(down - _BEFORE_NS, last, topology.warmup_ns), down, up, until)
+                    for (down, up), last, until in zip(away, ends, begins[1:], strict=False)
+                    if topology.warmup_ns < down and up < topology.duration_ns
+                ]
+    times = dict.fromkeys(("quiet", "down", "up", "until"), pl.Int64)
+    return pl.DataFrame(rows, schema={key: _SCHEMA[key] for key in SUBFLOW} | times, orient="row")
+
+
+def _dead(link: Link) -> list[tuple[int, int]]:
+    """The times in which the schedule lets nothing through, as far as they end."""
+    rate, up, since, spans = link.rate_bps, True, None, []
+    for change in link.schedule:
+        rate = rate if change.rate_bps is None else change.rate_bps
+        up = up if change.up is None else change.up
+        if not up or rate == 0:
+            since = change.at_ns if since is None else since
+        elif since is not None:
+            spans.append((since, change.at_ns))
+            since = None
+    return spans
+
+
+def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of time in order, those that touch as one."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((begin, end))
+    return joined
