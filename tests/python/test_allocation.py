@@ -3,48 +3,178 @@
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pytest
 import synthetic as s
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
-from mptcplab.metrics.allocation import max_min
+from mptcplab.metrics.allocation import max_min, max_min_subflows
 from mptcplab.metrics.fairness import aggregate_benefit
-from mptcplab.metrics.ideals import fair_shares, path_rates
+from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
+from mptcplab.metrics.proportional import proportional_fair
 from mptcplab.topology import Topology
+
+Network = tuple[dict[str, float], dict[str, list[tuple[str, ...]]]]
+
+
+def torus(small: float) -> Network:
+    """Five flows on five links in a ring, one of which is small."""
+    ring = "ABCDE"
+    links = dict.fromkeys(ring, 1000.0) | {"C": small}
+    return links, {f"f{n + 1}": [(ring[n],), (ring[(n + 1) % 5],)] for n in range(5)}
+
+
+def adw(
+    n1: float, n2: float, shared: float, access: float, *, leave_early: bool = False, more: bool = False
+) -> Network:
+    """Two links with a TCP each, then one for everybody (all but h3 and h5, if they leave before it)."""
+    links = {"N1": n1, "N2": n2, "SB": shared} | dict.fromkeys(("m1", "m2", "c3", "c5", "c7", "c9", "x2"), access)
+    rest: tuple[str, ...] = () if leave_early else ("SB",)
+    network: dict[str, list[tuple[str, ...]]] = {
+        "mp": [("m1", "N1", "SB", "x2"), ("m2", "N2", "SB", "x2")],
+        "h3": [("c3", "N1", *rest)],
+        "h5": [("c5", "N2", *rest)],
+    }
+    if more:
+        network |= {"h7": [("c7", "SB")], "h9": [("c9", "SB")]}
+    return links, network
+
+
+TRIANGLE: Network = (
+    dict.fromkeys(("F1", "F2", "F3", "G1", "G2", "G3"), 12.0),
+    {
+        "f12": [("F1",), ("G3", "G2")],
+        "f23": [("F2",), ("G1", "G3")],
+        "f31": [("F3",), ("G2", "G1")],
+        "f21": [("G1",), ("F2", "F3")],
+        "f32": [("G2",), ("F3", "F1")],
+        "f13": [("G3",), ("F1", "F2")],
+    },
+)
+MIX: Network = (
+    {"K1": 5, "K2": 12, "K3": 10, "K4": 3},
+    {"A": [("K1",), ("K2",)], "B": [("K2",), ("K3",)], "C": [("K3",), ("K4",)]},
+)
+SERVER: Network = (
+    {"L1": 100, "L2": 100},
+    {f"ta{n}": [("L1",)] for n in range(5)}
+    | {f"tb{n}": [("L2",)] for n in range(15)}
+    | {f"m{n}": [("L1",), ("L2",)] for n in range(10)},
+)
+LAST_HOP: Network = ({"a1": 50, "b1": 50, "d": 50, "c": 10}, {"mp": [("a1", "c"), ("b1", "c")], "tcp": [("d", "c")]})
+# D-OLIA, scenarios 2, 3 and the last with five TCP flows.
+PAIR: Network = ({"B1": 10, "B2": 10}, {"mp": [("B1",), ("B2",)], "tcp": [("B1",)]})
+FOUR: Network = ({"B1": 10, "B2": 10}, {"mp": [("B1",), ("B1",), ("B2",), ("B2",)], "tcp": [("B1",)]})
+FIVE: Network = (FOUR[0], {"mp": FOUR[1]["mp"]} | {f"tcp{n}": [("B1",)] for n in range(5)})
+DUMBBELL: Network = ({"shared": 1.5}, {"mp": [("shared",), ("shared",)], "tcp": [("shared",)]})
+# ADW-BALIA, scenario 5a: 5 p^2 - 300 p + 2400 = 0 for the multipath flow's rate 2 p is where the product is largest.
+P5A = (300 - math.sqrt(42_000)) / 10
+
+
+def of_groups(network: Network, **rates: float) -> dict[str, float]:
+    """The same rate for all connections whose name begins with the key; the longest key counts."""
+    return {name: rates[max((k for k in rates if name.startswith(k)), key=len)] for name in network[1]}
+
+
+@pytest.mark.parametrize(
+    ("network", "connection", "subflow", "proportional"),
+    [
+        pytest.param(TRIANGLE, {"f": 12}, {"f": 8}, {"f": 12}, id="triangle"),
+        pytest.param(MIX, dict.fromkeys("ABC", 10), {"A": 11, "B": 11, "C": 8}, dict.fromkeys("ABC", 10), id="mix"),
+        pytest.param(torus(1000), {"f": 1000}, {"f": 1000}, {"f": 1000}, id="torus"),
+        pytest.param(torus(100), {"f": 820}, {"f": 1000, "f2": 550, "f3": 550}, {"f": 820}, id="torus-small"),
+        pytest.param(
+            SERVER,
+            {"t": 20 / 3, "m": 20 / 3},
+            {"ta": 20 / 3, "tb": 4, "m": 32 / 3},
+            {"t": 20 / 3, "m": 20 / 3},
+            id="server",
+        ),
+        pytest.param(LAST_HOP, {"mp": 5, "tcp": 5}, {"mp": 20 / 3, "tcp": 10 / 3}, {"mp": 5, "tcp": 5}, id="last-hop"),
+        pytest.param(PAIR, {"mp": 10, "tcp": 10}, {"mp": 15, "tcp": 5}, {"mp": 10, "tcp": 10}, id="dolia-2"),
+        pytest.param(FOUR, {"mp": 10, "tcp": 10}, {"mp": 50 / 3, "tcp": 10 / 3}, {"mp": 10, "tcp": 10}, id="dolia-3"),
+        pytest.param(
+            FIVE, {"mp": 10, "tcp": 2}, {"mp": 10 + 20 / 7, "tcp": 10 / 7}, {"mp": 10, "tcp": 2}, id="dolia-scale"
+        ),
+        pytest.param(
+            DUMBBELL, {"mp": 0.75, "tcp": 0.75}, {"mp": 1, "tcp": 0.5}, {"mp": 0.75, "tcp": 0.75}, id="dumbbell"
+        ),
+        # One link of 60 for all: the links before it are no limit.
+        pytest.param(adw(100, 100, 60, 100), {"mp": 20, "h": 20}, {"mp": 30, "h": 15}, {"mp": 20, "h": 20}, id="adw-1"),
+        pytest.param(adw(60, 60, 200, 100), {"mp": 40, "h": 40}, {"mp": 60, "h": 30}, {"mp": 40, "h": 40}, id="adw-2"),
+        pytest.param(adw(60, 60, 60, 100), {"mp": 20, "h": 20}, {"mp": 30, "h": 15}, {"mp": 20, "h": 20}, id="adw-3"),
+        pytest.param(
+            adw(40, 40, 150, 150),
+            {"mp": 80 / 3, "h": 80 / 3},
+            {"mp": 40, "h": 20},
+            {"mp": 80 / 3, "h": 80 / 3},
+            id="adw-4",
+        ),
+        pytest.param(
+            adw(40, 40, 120, 120, leave_early=True, more=True),
+            {"mp": 80 / 3, "h": 80 / 3, "h7": 140 / 3, "h9": 140 / 3},
+            {"mp": 40, "h": 20, "h7": 40, "h9": 40},
+            {"mp": 2 * P5A, "h": 40 - P5A, "h7": 60 - P5A, "h9": 60 - P5A},
+            id="adw-5a",
+        ),
+        pytest.param(
+            adw(40, 40, 120, 120, more=True), {"mp": 24, "h": 24}, {"mp": 40, "h": 20}, {"mp": 24, "h": 24}, id="adw-5b"
+        ),
+    ],
+)
+def test_ideals_are_those_of_the_published_networks(
+    network: Network, connection: dict[str, float], subflow: dict[str, float], proportional: dict[str, float]
+) -> None:
+    links, connections = network
+    assert max_min(links, connections) == pytest.approx(of_groups(network, **connection), rel=1e-6)
+    sums = {name: sum(rates) for name, rates in max_min_subflows(links, connections).items()}
+    assert sums == pytest.approx(of_groups(network, **subflow), rel=1e-6)
+    assert proportional_fair(links, connections) == pytest.approx(of_groups(network, **proportional), rel=1e-6)
 
 
 @pytest.mark.parametrize(
     ("links", "connections", "expected"),
     [
-        # D-OLIA scenario 2: the resource-pooling optimum leaves bottleneck 1 to the TCP flow.
-        ({"b1": 10, "b2": 10}, {"mp": [("b1",), ("b2",)], "tcp": [("b1",)]}, {"mp": 10, "tcp": 10}),
-        # ADW scenario 1: all on one link.
-        ({"s": 60}, {"mp": [("s",), ("s",)], "h3": [("s",)], "h5": [("s",)]}, {"mp": 20, "h3": 20, "h5": 20}),
-        # ADW scenario 2: 60 + 60 with a TCP flow on each.
-        ({"a": 60, "b": 60}, {"mp": [("a",), ("b",)], "h3": [("a",)], "h5": [("b",)]}, {"mp": 40, "h3": 40, "h5": 40}),
-        # ADW scenario 5a: 40 + 40, then 120 shared with h7 and h9.
-        (
-            {"a": 40, "b": 40, "s": 120},
-            {"mp": [("a", "s"), ("b", "s")], "h3": [("a",)], "h5": [("b",)], "h7": [("s",)], "h9": [("s",)]},
-            {"mp": 80 / 3, "h3": 80 / 3, "h5": 80 / 3, "h7": 140 / 3, "h9": 140 / 3},
-        ),
-        # WIS-MIX: four links 5/12/10/3.
-        (
-            {"l1": 5, "l2": 12, "l3": 10, "l4": 3},
-            {"A": [("l1",), ("l2",)], "B": [("l2",), ("l3",)], "C": [("l3",), ("l4",)]},
-            {"A": 10, "B": 10, "C": 10},
-        ),
         # Lexicographic: the one behind the small link is frozen first, the others share the rest.
         ({"x": 9, "y": 1}, {"p": [("x", "y")], "q": [("x",)], "r": [("x",)]}, {"p": 1, "q": 4, "r": 4}),
         ({"dead": 0, "x": 6}, {"p": [("dead",)], "q": [("x",)]}, {"p": 0, "q": 6}),
     ],
 )
-def test_max_min_gives_the_published_ideals(
+def test_max_min_freezes_who_cannot_rise(
     links: dict[str, float], connections: dict[str, list[tuple[str, ...]]], expected: dict[str, float]
 ) -> None:
     assert max_min(links, connections) == pytest.approx(expected, abs=1e-6)
+    assert proportional_fair(links, connections)["p"] <= expected["p"] + 1e-9
+
+
+def test_subflows_have_their_own_rates_in_the_order_of_their_paths() -> None:
+    found = max_min_subflows({"a": 6, "b": 10}, {"mp": [("b",), ("a",)], "t": [("a",)]})
+    assert found == {"mp": pytest.approx((10, 3)), "t": pytest.approx((3,))}
+
+
+@pytest.mark.parametrize(
+    "capacities", [[5.0], [3.0, 3000.0], [1e6, 7e6, 1e9, 4e8], [10.0 * 1.26**n for n in range(30)]]
+)
+def test_a_line_of_links_is_shared_in_proportion(capacities: list[float]) -> None:
+    """One flow over all links and one on each: 1 / x = sum of 1 / (c - x), solved to the last digit."""
+    links = {f"l{n}": rate for n, rate in enumerate(capacities)}
+    line = {"long": [tuple(links)]} | {name: [(name,)] for name in links}
+    low, high = 0.0, min(capacities)
+    for _ in range(200):
+        x = (low + high) / 2
+        low, high = (x, high) if 1 / x > sum(1 / (rate - x) for rate in capacities) else (low, x)
+    expected = {"long": low} | {name: rate - low for name, rate in links.items()}
+    assert proportional_fair(links, line) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_dead_connection_does_not_disturb_the_proportion() -> None:
+    links = {"dead": 0.0, "a": 4.0, "b": 4.0}
+    network = {"mp": [("a",), ("dead", "b")], "gone": [("dead",)], "t": [("a",)], "u": [("b",)]}
+    assert proportional_fair(links, network) == pytest.approx({"mp": 2, "gone": 0, "t": 2, "u": 4})
 
 
 names = st.sampled_from(["a", "b", "c", "d"])
@@ -70,6 +200,34 @@ def test_max_min_is_independent_of_the_order_of_connections(
 ) -> None:
     turned = dict(reversed(network.items()))
     assert max_min(room, turned) == pytest.approx(max_min(room, network), rel=1e-6)
+
+
+wide = st.fixed_dictionaries({name: st.floats(1, 1000) for name in "abcd"})
+
+
+@settings(max_examples=60, deadline=None)
+@given(room=wide, network=networks)
+def test_no_other_rates_are_proportionally_better(
+    room: dict[str, float], network: dict[str, list[tuple[str, ...]]]
+) -> None:
+    """Kelly's criterion: of all feasible rates z none has sum z / x above the number of connections."""
+    found = proportional_fair(room, network)
+    columns = [(name, path) for name, paths in network.items() for path in paths]
+    usage = np.array([[path.count(link) for _, path in columns] for link in room], dtype=float)
+    gain = [-1 / found[name] for name, _ in columns]
+    best = linprog(gain, A_ub=usage, b_ub=list(room.values()))
+    assert -best.fun == pytest.approx(len(network), rel=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(room=wide, network=networks, factor=st.floats(1e-3, 1e9))
+def test_proportional_rates_scale_and_do_not_depend_on_order(
+    room: dict[str, float], network: dict[str, list[tuple[str, ...]]], factor: float
+) -> None:
+    base = proportional_fair(room, network)
+    turned = {name: paths[::-1] for name, paths in reversed(network.items())}
+    scaled = proportional_fair({name: rate * factor for name, rate in room.items()}, turned)
+    assert {name: rate / factor for name, rate in scaled.items()} == pytest.approx(base, rel=1e-6)
 
 
 def topology(*flows: dict, links: list[dict] | None = None, duration_s: float = 10, warmup_s: float = 0) -> Topology:
@@ -101,6 +259,23 @@ def test_a_flow_that_leaves_makes_room_for_the_rest_of_the_time() -> None:
     stayer = s.tcp("stayer", s.subflow("p", "a"))
     # 6 each for 4 s, then 12 for 6 s.
     assert fair_shares(topology(leaver, stayer)) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
+
+
+def test_notions_share_periods_and_udp_load() -> None:
+    mp = s.tcp("mp", s.subflow("sf1", "a"), s.subflow("sf2", "b"))
+    leaver = s.tcp("leaver", s.subflow("p", "b"), stop_ns=4 * s.NS)
+    found = topology(udp("cbr", "a", 3), mp, leaver)
+    # 9 are left of a; 30 of b are shared for 4 s of 10. Subflows: 9 and 15, then 30. Proportional: 39 / 2, then 39.
+    assert subflow_shares(found) == pytest.approx({("mp", 0): 9e6, ("mp", 1): 24e6, ("leaver", 0): 15e6})
+    assert fair_shares(found, proportional_fair) == pytest.approx({"mp": 31.2e6, "leaver": 19.5e6})
+
+
+def test_nobody_has_a_share_of_what_is_not_known() -> None:
+    trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 0}
+    links = [s.link("a", "S", "D", 1, trace=trace), s.link("b", "S", "D", 4)]
+    found = topology(s.tcp("t", s.subflow("p", "a")), s.tcp("u", s.subflow("q", "b")), links=links)
+    assert fair_shares(found) == {} == subflow_shares(found)
+    assert equal_shares(found) == {"b": 4e6}
 
 
 def test_a_changing_link_counts_with_its_mean_rate_in_the_window() -> None:

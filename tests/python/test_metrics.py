@@ -10,7 +10,7 @@ import pytest
 import synthetic as s
 
 from mptcplab.errors import MptcplabError
-from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import REGISTRY, binned, compute
 from mptcplab.results import Results
 
 
@@ -99,6 +99,10 @@ def test_rates_are_differences_over_the_window(results: Results) -> None:
     assert value(m, "throughput", flow="mp") == pytest.approx(5.0)
     assert value(m, "pps", flow="mp") == pytest.approx(410)
     assert value(m, "share", flow="mp", subflow="sf2") == pytest.approx(0.2)
+    assert value(m, "pkt_share", flow="mp", subflow="sf2") == pytest.approx(80 / 410)
+    # All 5.5 MB from the start at 0.5 s to the last sample that brought some, warm-up included.
+    assert value(m, "receiver_rate", flow="mp") == pytest.approx(44 / 9.5)
+    assert value(m, "receiver_rate", flow="tcp") == pytest.approx(18 / 9.75)
     assert value(m, "std_1s", flow="mp") == pytest.approx(0.0, abs=1e-9)
     assert value(m, "total_goodput") == pytest.approx(6.2)
 
@@ -162,11 +166,159 @@ def test_links_are_measured_by_what_arrived_and_left(results: Results) -> None:
     assert not has(m, "queue_mean", link="A~")
 
 
+def test_congestion_is_compared_among_the_bottlenecks(results: Results) -> None:
+    # 100 of 600 on A, 9 of 90 on B; A~ carries no data.
+    assert value(results.metrics(["cbi"]), "cbi") == pytest.approx(0.6)
+
+
+def test_a_link_that_loses_nothing_is_a_bottleneck_only_if_it_is_full(tmp_path: Path) -> None:
+    links = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 2), s.link("C", "S", "D", 4)]
+    flows = [s.tcp(name.lower(), s.subflow("only", name)) for name in "ABC"]
+    times = [float(t) for t in range(5)]
+    link = counting({"link": "A"}, {"departed_bytes": 800_000, "arrived_pkts": 600, "dropped_queue_pkts": 30}, times)
+    link += counting({"link": "B"}, {"departed_bytes": 230_000, "arrived_pkts": 150}, times)  # 92 %
+    link += counting({"link": "C"}, {"departed_bytes": 440_000, "arrived_pkts": 300}, times)  # 88 %
+    s.write(tmp_path / "full", [s.run_row(0, s.resolved(links, flows, duration_s=4))], link=link)
+    assert value(Results.open(tmp_path / "full").metrics(["cbi"]), "cbi") == 0
+    emptier = [row | {"departed_bytes": row["departed_bytes"] // 2} for row in link]
+    s.write(tmp_path / "one", [s.run_row(0, s.resolved(links, flows, duration_s=4))], link=emptier)
+    assert value(Results.open(tmp_path / "one").metrics(["cbi"]), "cbi") is None
+
+
+def test_friendliness_compares_the_whole_multipath_flow_with_the_mean_tcp(tmp_path: Path) -> None:
+    links = [s.link("A", "S", "M", 8), s.link("B", "S", "M", 10), s.link("C", "M", "D", 100)]
+    flows = [
+        s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "A", "C"), s.subflow("sf3", "B", "C")),
+        s.tcp("x", s.subflow("p", "A")),
+        s.tcp("y", s.subflow("p", "A")),
+        s.tcp("z", s.subflow("p", "B", "C")),
+    ]
+    rates = {("mp", "sf1"): 100, ("mp", "sf2"): 150, ("mp", "sf3"): 375, ("x", "p"): 500, ("y", "p"): 125}
+    rates[("z", "p")] = 250
+    subflow = [
+        row
+        for (flow, part), rate in rates.items()
+        for row in counting({"flow": flow, "subflow": part}, {"rx_wire_bytes": 1000 * rate}, [0.0, 1.0, 2.0, 3.0])
+    ]
+    s.write(tmp_path, [s.run_row(0, s.resolved(links, flows, duration_s=3))], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["friendliness", "equal_share"])
+    assert value(m, "friendliness", link="A") == pytest.approx(250 / 312.5)
+    assert value(m, "friendliness", link="B") == pytest.approx(1.5)
+    assert value(m, "friendliness", link="C") == pytest.approx(625 / 250)
+    # A gives 8 / 3 = 2.67 Mbit/s to each of three connections, B 10 / 2 = 5, C 50.
+    assert value(m, "equal_share", flow="mp") == pytest.approx(2 / (8 / 3))
+    assert value(m, "equal_share", flow="x") == pytest.approx(4 / (8 / 3))
+    assert value(m, "equal_share", flow="z") == pytest.approx(2 / 5)
+
+
+def rtt_rows(flow: str, part: str, millis: list[float | None], step_s: float) -> list[dict[str, Any]]:
+    return [
+        {"flow": flow, "subflow": part, "t": n * step_s, "rtt_us": None if rtt is None else 1000 * rtt}
+        for n, rtt in enumerate(millis)
+    ]
+
+
+def test_rtts_are_correlated_by_the_smallest_of_each_tenth_of_a_second(tmp_path: Path) -> None:
+    flows = [
+        s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B")),
+        s.tcp("half", s.subflow("sf1", "A"), s.subflow("sf2", "B")),
+        s.tcp("still", s.subflow("sf1", "A"), s.subflow("sf2", "B")),
+        s.tcp("three", s.subflow("sf1", "A"), s.subflow("sf2", "B"), s.subflow("sf3", "B")),
+    ]
+    # Two samples a bin; the smallest are 1, 2, 3, 4 and 2, 1, 4, 3: r = 3 / 5. Bins where one has none do not count.
+    one = [1, 9, 8, 2, 3, 3.5, 4, 7, 50, None]
+    other = [2, 2, 1, 30, 4, 6, 3, 5, None, None]
+    subflow = rtt_rows("mp", "sf1", one, 0.05) + rtt_rows("mp", "sf2", other, 0.05)
+    subflow += rtt_rows("half", "sf1", one, 0.05) + rtt_rows("half", "sf2", [None] * 10, 0.05)
+    subflow += rtt_rows("still", "sf1", [5] * 10, 0.05) + rtt_rows("still", "sf2", other, 0.05)
+    for part in ("sf1", "sf2", "sf3"):
+        subflow += rtt_rows("three", part, one, 0.05)
+    scenario = s.resolved(LINKS, flows, duration_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=50)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["rtt_correlation"])
+    assert value(m, "rtt_correlation", flow="mp") == pytest.approx(0.6)
+    assert not has(m, "rtt_correlation", flow="half")
+    assert not has(m, "rtt_correlation", flow="three")
+    assert value(m, "rtt_correlation", flow="still") is None
+
+
+def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: Path) -> None:
+    flows = [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
+    steady = {"ssthresh_pkts": 10, "rtt_us": 100_000}
+    subflow = [{"flow": "mp", "subflow": "sf1", "t": float(t), "cwnd_pkts": 40, **steady} for t in range(10)]
+    subflow += [{"flow": "mp", "subflow": "sf2", "t": float(t), "cwnd_pkts": 24, **steady} for t in range(10)]
+    subflow[6] |= {"state": "recovery"}
+    subflow[7] |= {"ssthresh_pkts": None}
+    subflow[8] |= {"ssthresh_pkts": 41}
+    lost = [
+        # Half and a packet is 21: 25 (0.625) is mild, 21 and 20 are not.
+        ("sf1", 2.05, 25), ("sf1", 3.1, 21), ("sf1", 4.1, 20), ("sf1", 4.05, 22),
+        # Before the window, too long after the sample, in recovery, in slow start, after the window.
+        ("sf1", 0.05, 39), ("sf1", 5.11, 39), ("sf1", 6.05, 39), ("sf1", 7.05, 39), ("sf1", 8.05, 39),
+        ("sf1", 9.05, 39),
+        # Half and a packet is 13.
+        ("sf2", 3.05, 18), ("sf2", 2.0, 18),
+    ]  # fmt: skip
+    event = [{"t": t, "kind": "loss_event", "flow": "mp", "subflow": part, "value": left} for part, t, left in lost]
+    event.append({"t": 2.06, "kind": "recovery_ended", "flow": "mp", "subflow": "sf1", "value": 39})
+    scenario = s.resolved(LINKS, flows, duration_s=9, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["decrease_mild"])
+    assert value(m, "decrease_mild", flow="mp", subflow="sf1") == pytest.approx(50)
+    assert value(m, "decrease_mild", flow="mp", subflow="sf2") == pytest.approx(100)
+    assert value(m, "decrease_mild", flow="mp") == pytest.approx(60)
+
+
+def test_a_span_of_time_stands_for_the_window(results: Results) -> None:
+    m = compute(results, span=(4 * s.NS, 7 * s.NS))
+    assert value(m, "goodput", flow="mp") == pytest.approx(4.4)
+    assert value(m, "retx", flow="mp", subflow="sf1") == 12  # 4 a second for 3 s
+    assert value(m, "cwnd_mean", flow="mp", subflow="sf1") == pytest.approx(80 / 3)  # 20 for 2 s, 40 for 1 s
+    assert value(m, "rtt_p50", flow="mp", subflow="sf1") == pytest.approx(15.5)  # 14 .. 17 ms
+    assert value(m, "ideal", flow="tcp") == pytest.approx(5)
+    # The whole run's, whatever the span.
+    assert value(m, "ftt", flow="mp") == pytest.approx(8.75)
+    assert compute(results, span=(2 * s.NS, 10 * s.NS)).equals(results.metrics())
+
+
+def test_a_flow_counts_in_a_bin_for_as_long_as_it_is_there(tmp_path: Path) -> None:
+    schedule = [{"at_ns": 4 * s.NS, "rate_bps": 2_000_000}]
+    links = [s.link("A", "S", "D", 8, schedule=schedule)]
+    flows = [
+        s.tcp("whole", s.subflow("p", "A")),
+        s.tcp("part", s.subflow("p", "A"), start_ns=3 * s.NS, stop_ns=6 * s.NS),
+    ]
+    rows = [{"flow": "whole", "t": float(t), "delivered_bytes": 125_000 * t * t} for t in range(9)]
+    rows += [{"flow": "part", "t": float(t), "delivered_bytes": 250_000 * min(max(t - 3, 0), 3)} for t in range(9)]
+    s.write(tmp_path, [s.run_row(0, s.resolved(links, flows, duration_s=8, warmup_s=7))], flow=rows)
+    results = Results.open(tmp_path)
+    m = binned(results, ["goodput", "ideal"], [(0, 4 * s.NS), (4 * s.NS, 8 * s.NS), (6 * s.NS, 7 * s.NS)])
+    bins = [m.filter(bin=at) for at in range(3)]
+    assert [value(b, "goodput", flow="whole") for b in bins] == pytest.approx([4, 12, 13])
+    assert [value(b, "goodput", flow="part") for b in bins[:2]] == pytest.approx([2, 2])
+    assert not has(bins[2], "goodput", flow="part")
+    # Alone on 8 for 3 s, then half; half of 2 for 2 s, then alone.
+    assert [value(b, "ideal", flow="whole") for b in bins] == pytest.approx([7, 1.5, 2])
+    assert binned(results, ["goodput"], []).columns == m.columns
+
+
+@pytest.mark.parametrize("span", [(-1, 5), (5, 5), (7, 3), (2, 11)])
+def test_a_span_outside_of_the_run_is_refused(results: Results, span: tuple[int, int]) -> None:
+    with pytest.raises(MptcplabError, match=r"(?s)not a span of run 0: .*within 0 s and 10 s"):
+        compute(results, ["goodput"], (span[0] * s.NS, span[1] * s.NS))
+
+
 def test_fair_share_and_benefit(results: Results) -> None:
     m = results.metrics()
     # Max-min over connections: 8 + 2 Mbit/s for two connections, and A alone can give tcp its 5.
     assert value(m, "ideal", flow="mp") == pytest.approx(5)
     assert value(m, "ideal", flow="tcp") == pytest.approx(5)
+    # By subflow A is shared by two, and B is sf2's; in proportion as by max-min.
+    assert value(m, "ideal_subflow", flow="mp", subflow="sf1") == pytest.approx(4)
+    assert value(m, "ideal_subflow", flow="mp", subflow="sf2") == pytest.approx(2)
+    assert value(m, "ideal_subflow", flow="mp") == pytest.approx(6)
+    assert value(m, "ideal_subflow", flow="tcp") == pytest.approx(4)
+    assert value(m, "ideal_propfair", flow="mp") == pytest.approx(5)
     assert value(m, "ratio", flow="mp") == pytest.approx(4.4 / 5)
     assert value(m, "ratio_wire", flow="tcp") == pytest.approx(2.0 / 5)
     # Throughputs 5 and 2 Mbit/s: 49 / (2 x 29).
@@ -257,6 +409,24 @@ def test_many_runs_in_batches_give_the_same_as_at_once(results: Results, monkeyp
     at_once = results.metrics(REGISTRY)
     monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
     assert results.metrics(REGISTRY).equals(at_once)
+
+
+def test_batches_do_not_repeat_what_comes_from_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every batch gave the transfer times of all runs."""
+    scenario = s.resolved(LINKS, [s.tcp("f", s.subflow("p", "A"))], duration_s=9)
+    event = [{"run": run, "t": 1.0, "kind": "flow_started", "flow": "f"} for run in (0, 1)]
+    event += [{"run": run, "t": 4.0 + run, "kind": "flow_completed", "flow": "f"} for run in (0, 1)]
+    flow = [{"run": run, "flow": "f", "t": 0.0} for run in (0, 1)]
+    s.write(
+        tmp_path,
+        [s.run_row(run, scenario, rep=run) for run in (0, 1)],
+        event=event,
+        flow=flow,
+        subflow=[{"run": run, "flow": "f", "subflow": "p", "t": 0.0} for run in (0, 1)],
+    )
+    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
+    m = Results.open(tmp_path).metrics(["ftt"])
+    assert m["value"].to_list() == [3, 4]
 
 
 def test_an_unknown_metric_is_named_with_the_nearest_one(results: Results) -> None:

@@ -24,9 +24,8 @@ NS = 1_000_000_000
 _AVERAGE_NS, _HOLD_NS, _BAND = NS, 5 * NS, 0.2
 # Responsiveness: the part of the new mean window that has to be reached.
 _REACHED = 0.8
-# Recovery: the part of the old throughput that has to be exceeded, the time over which the old one is the mean, and
-# the least time over which the new one is.
-_RECOVERED, _BEFORE_NS, _PULSE_NS = 0.5, 5 * NS, NS // 10
+# Recovery: the part of the old throughput that has to be exceeded, and the time over which the old one is the mean.
+_RECOVERED, _BEFORE_NS = 0.5, 5 * NS
 
 _T, _BEGIN, _END = pl.col("t_ns"), pl.col("begin").first(), pl.col("end").first()
 _WIRE = pl.col("rx_wire_bytes").cast(pl.Int64)
@@ -69,8 +68,9 @@ def recovery_time(window: Window) -> pl.DataFrame:
     """Time from the end of an outage of the path until the subflow has more than half of its throughput before it.
 
     An outage is a time in which the schedule of a link on the path says down, or a rate of 0. The throughput before
-    is the mean over 5 s (less after another outage or the window's start); after it counts over 100 ms, or a longer
-    sampling interval. The mean over the outages from which it recovered before the next; null where it never did.
+    is the mean over 5 s (less after another outage or the window's start); the time ends where a second begins whose
+    mean exceeds half of that, so that what the link had kept in its queue does not count as recovery. The mean over
+    the outages from which it recovered before the next; null where it never did.
     """
     outages = _outages(window)
     before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="quiet", end="down"), SUBFLOW, _rate)
@@ -80,13 +80,12 @@ def recovery_time(window: Window) -> pl.DataFrame:
 
 
 def _settled(sample_ns: int) -> pl.Expr:
-    average_rows, hold_rows = (max(1, round(time_ns / sample_ns)) for time_ns in (_AVERAGE_NS, _HOLD_NS))
-    average = ratio(_WIRE.shift(-average_rows) - _WIRE, _T.shift(-average_rows) - _T)
+    average = _average(sample_ns)
     late = (_BEGIN + _END) / 2 <= _T
     final = ratio(_WIRE.last() - _WIRE.filter(late).first(), _T.last() - _T.filter(late).first())
     inside = ((average - final).abs() <= _BAND * final) & (final > 0)
     # Looking ahead is looking back on what is turned round.
-    stays = inside.cast(pl.Int8).reverse().rolling_min(hold_rows + 1).reverse()
+    stays = inside.cast(pl.Int8).reverse().rolling_min(_rows(_HOLD_NS, sample_ns) + 1).reverse()
     return (_T.filter(stays == 1).first() - _BEGIN) / NS
 
 
@@ -101,10 +100,18 @@ def _rate(_sample_ns: int) -> pl.Expr:
 
 
 def _recovered(sample_ns: int) -> pl.Expr:
-    rows = max(1, round(_PULSE_NS / sample_ns))
-    pulse = ratio(_WIRE - _WIRE.shift(rows), _T - _T.shift(rows))
     before = pl.col("before").first()
-    return (_T.filter((pulse > _RECOVERED * before) & (before > 0)).first() - _BEGIN) / NS
+    return (_T.filter((_average(sample_ns) > _RECOVERED * before) & (before > 0)).first() - _BEGIN) / NS
+
+
+def _average(sample_ns: int) -> pl.Expr:
+    """Throughput over the second that begins with each row, bytes per ns; null where the span ends before."""
+    rows = _rows(_AVERAGE_NS, sample_ns)
+    return ratio(_WIRE.shift(-rows) - _WIRE, _T.shift(-rows) - _T)
+
+
+def _rows(time_ns: int, sample_ns: int) -> int:
+    return max(1, round(time_ns / sample_ns))
 
 
 def _measured(window: Window, spans: pl.DataFrame, keys: tuple[str, ...], measure: _Measure) -> pl.DataFrame:

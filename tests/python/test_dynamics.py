@@ -1,0 +1,149 @@
+"""Times until a flow has settled, found room, or recovered, against curves drawn by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic as s
+from test_metrics import has, value
+
+from mptcplab.metrics import compute
+from mptcplab.results import Results
+
+STEP_S = 0.5
+
+
+def curve(flow: str, part: str, kbytes_per_s: Callable[[float], float], **columns: Any) -> list[dict[str, Any]]:
+    """Samples every half a second; the rate holds from each one to the next. Columns may depend on the time."""
+    rows, arrived = [], 0.0
+    for n in range(61):
+        t = n * STEP_S
+        given = {name: column(t) if callable(column) else column for name, column in columns.items()}
+        rows.append({"flow": flow, "subflow": part, "t": t, "rx_wire_bytes": round(arrived), **given})
+        arrived += 1000 * kbytes_per_s(t) * STEP_S
+    return rows
+
+
+def began(flow: str, t: float) -> dict[str, Any]:
+    return {"kind": "flow_started", "flow": flow, "t": t}
+
+
+def ended(flow: str, t: float) -> dict[str, Any]:
+    return {"kind": "flow_stopped", "flow": flow, "t": t}
+
+
+LINKS = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 4), s.link("C", "S", "D", 2)]
+MP = s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    """30 s, 2 s of warm-up. `gone` leaves A at 10 s, `late` comes to B at 24 s; `far` is alone on C, and `udp` on A."""
+    flows = [
+        MP,
+        s.tcp("gone", s.subflow("p", "A"), stop_ns=10 * s.NS),
+        s.tcp("late", s.subflow("p", "B"), start_ns=23 * s.NS),
+        s.tcp("far", s.subflow("p", "C")),
+        s.tcp("saw", s.subflow("p", "A")),
+    ]
+    # sf1 has what is free from 13 s on, its window from 12 s on; sf2 does not change.
+    subflow = curve("mp", "sf1", lambda t: 100 if t < 13 else 190, cwnd_pkts=lambda t: 10 if t < 12 else 20)
+    subflow += curve("mp", "sf2", lambda _: 10, cwnd_pkts=7)
+    subflow += curve("gone", "p", lambda t: 300 if t < 10 else 0, cwnd_pkts=30)
+    # In slow start until 25.5 s.
+    subflow += curve("late", "p", lambda t: 0 if t < 24 else 5 if t < 25.5 else 60, cwnd_pkts=lambda t: 5 + t)
+    subflow += curve("far", "p", lambda t: 50 * (t // 10), cwnd_pkts=9)
+    # Two seconds all, two seconds nothing; its window is at 13.6 at 15 s and at 17 from 18.5 s on.
+    subflow += curve(
+        "saw", "p", lambda t: 400 if t % 4 < 2 else 0, cwnd_pkts=lambda t: min(t - 1.4, 17) if t > 2 else 1
+    )
+    event = [began("mp", 0.0), began("gone", 0.5), began("late", 24), began("far", 1), began("saw", 1.5)]
+    event.append(ended("gone", 10))
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=2)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    return Results.open(tmp_path)
+
+
+def test_convergence_is_the_time_until_every_average_stays_in_the_band(results: Results) -> None:
+    m = results.metrics(["convergence"])
+    # After 10 s: the mean of 17 .. 24 s is 200 kB/s. The average that begins at 12.5 s has 155, at 13 s 200.
+    # After 24 s nothing changes for mp: 0. The mean is 1.5.
+    assert value(m, "convergence", flow="mp") == pytest.approx(1.5)
+    # Averages reach 60 kB/s from 25.5 s on, and the last of them begins at 29 s: not yet 5 s.
+    assert value(m, "convergence", flow="late") is None
+
+
+def test_a_flow_that_never_settles_has_none_and_one_without_changes_no_value(results: Results) -> None:
+    m = results.metrics(["convergence"])
+    assert value(m, "convergence", flow="saw") is None
+    assert not has(m, "convergence", flow="far")
+    # Its only change is its own end.
+    assert not has(m, "convergence", flow="gone")
+
+
+def test_starts_count_where_they_are_in_the_window(results: Results) -> None:
+    m = compute(results, ["convergence"], (0, 10 * s.NS))
+    # Between 0 and 1.5 s three flows begin, too soon after one another; from 1.5 s on all is steady but `saw`.
+    assert value(m, "convergence", flow="mp") == pytest.approx(0)
+    assert value(m, "convergence", flow="gone") == pytest.approx(0)
+    # Alone on C since 1 s, with nothing there until 10 s.
+    assert value(m, "convergence", flow="far") is None
+
+
+def test_responsiveness_is_the_time_until_most_of_the_new_window(results: Results) -> None:
+    m = results.metrics(["responsiveness"])
+    # The mean of 17 .. 24 s is 20, and 16 is exceeded at 12 s.
+    assert value(m, "responsiveness", flow="mp", subflow="sf1") == pytest.approx(2)
+    assert value(m, "responsiveness", flow="mp") == pytest.approx(2)
+    # 15.6, 16.1, 16.6 and twelve times 17 have a mean of 16.82; 13.46 is exceeded at 15 s.
+    assert value(m, "responsiveness", flow="saw", subflow="p") == pytest.approx(5)
+    # sf2 shares nothing with who left, late came after, far is elsewhere.
+    assert not has(m, "responsiveness", subflow="sf2")
+    assert not has(m, "responsiveness", flow="late")
+    assert not has(m, "responsiveness", flow="far")
+
+
+def test_a_file_that_is_complete_and_a_udp_stream_that_stops_make_room(tmp_path: Path) -> None:
+    stream = {"name": "udp", "transport": "udp", "start_ns": 0, "stop_ns": 20 * s.NS, "rate_bps": 1_000_000}
+    stream |= {"packet_bytes": 1000, "path": ["A"], "on_off": None}
+    flows = [MP, s.tcp("file", s.subflow("p", "A"), traffic={"size_bytes": 90_000}), stream]
+    # 10, 20 from 11 s, 40 from 24.5 s.
+    subflow = curve("mp", "sf1", lambda _: 50, cwnd_pkts=lambda t: 10 if t < 11 else 20 if t < 24.5 else 40)
+    event = [began("mp", 0), began("file", 3), {"kind": "flow_completed", "flow": "file", "t": 8}, ended("udp", 20)]
+    event += [began("udp", 0.5), ended("file", 9)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["responsiveness"])
+    # 3 s after the file, 4.5 s after the stream; the end of the file's application is no second end.
+    assert value(m, "responsiveness", flow="mp", subflow="sf1") == pytest.approx(3.75)
+
+
+def test_recovery_counts_from_the_end_of_the_whole_path_s_outage(tmp_path: Path) -> None:
+    b = [{"at_ns": 8 * s.NS, "rate_bps": 0}, {"at_ns": 11 * s.NS, "rate_bps": 3_000_000}]
+    b += [{"at_ns": 21 * s.NS, "up": False}, {"at_ns": 23 * s.NS, "up": True}, {"at_ns": 29 * s.NS, "up": False}]
+    x = [{"at_ns": 10 * s.NS, "up": False}, {"at_ns": 11_500_000_000, "up": True}]
+    links = [s.link("A", "S", "D", 8), s.link("B", "S", "M", 4, schedule=b), s.link("X", "M", "D", 9, schedule=x)]
+    flows = [
+        s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B", "X")),
+        s.tcp("t", s.subflow("p", "X")),
+        s.tcp("dead", s.subflow("p", "B")),
+    ]
+    # 80 kB/s before; nothing from 8 s to 13 s; 30 until 14.5 s, then 100; nothing from 21 s to 24 s, then 60 of 100.
+    steps = [(8, 80), (13, 0), (14.5, 30), (21, 100), (24, 0), (31, 60)]
+    subflow = curve("mp", "sf2", lambda t: next(rate for until, rate in steps if t < until))
+    subflow += curve("mp", "sf1", lambda _: 70)
+    subflow += curve("t", "p", lambda t: 20 if t < 10 or t >= 12 else 0)
+    subflow += curve("dead", "p", lambda t: 20 if t < 8 else 0)
+    scenario = s.resolved(links, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["recovery_time"])
+    # B and X together are dead from 8 to 11.5 s: the second from 14 s has (30 + 100) / 2 = 65 of 80, that from 13.5 s
+    # 30. After 23 s: that from 23.5 s has 30 of 100, that from 24 s 60. The last outage does not end.
+    assert value(m, "recovery_time", flow="mp", subflow="sf2") == pytest.approx((2.5 + 1) / 2)
+    # The second from 11.5 s has half of it, which is not more than half.
+    assert value(m, "recovery_time", flow="t", subflow="p") == pytest.approx(0.5)
+    assert value(m, "recovery_time", flow="dead", subflow="p") is None
+    assert not has(m, "recovery_time", subflow="sf1")
