@@ -113,6 +113,12 @@ fn overrides_are_checked_like_the_file() {
         ),
         (set("", "3 s"), "command line: no such key \"\""),
         (
+            set("links.a.loss", ""),
+            "command line: links.a.loss: no such key in the file, so it cannot be taken out\n\n\
+             hint: KEY=VALUE sets a key, KEY= takes one out",
+        ),
+        (set("links.a.rate", " "), "links.a: missing key \"rate\""),
+        (
             set("flows.f.paths.0.0", "b"),
             "command line: flows.f.paths.0: no link \"b\"\n\nhint: links: a",
         ),

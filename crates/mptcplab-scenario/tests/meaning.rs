@@ -636,6 +636,37 @@ fn overrides_replace_and_add() {
 }
 
 #[test]
+fn an_override_without_a_value_takes_the_key_out() {
+    let text = "duration = \"9 s\"\ncc = \"lia\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"3 Mbit/s\"\n\
+                delay = \"4 ms\"\nloss = \"2 %\"\n[flows.f]\npath = [\"a\"]\n[flows.g]\npath = [\"a\"]\ncc = \"cubic\"\n";
+    let without = |keys: &[&str]| {
+        let set = keys.iter().map(|key| (key.to_string(), String::new()));
+        let overrides = Overrides {
+            set: set.collect(),
+            ..Overrides::default()
+        };
+        sweep_with(text, &overrides).runs.remove(0)
+    };
+    let run = without(&["links.a.loss", "flows.g.cc"]);
+    assert_eq!(run.links[0].config.loss, Loss::None);
+    assert_eq!(tcp(&run.flows[1]).cc.name, "lia");
+    // What comes later sees what was taken out before.
+    let overrides = Overrides {
+        set: vec![
+            ("flows.f.path".into(), String::new()),
+            ("flows.f.paths".into(), "[[\"a\"], [\"a\"]]".into()),
+        ],
+        ..Overrides::default()
+    };
+    assert_eq!(
+        tcp(&sweep_with(text, &overrides).runs[0].flows[0])
+            .subflows
+            .len(),
+        2
+    );
+}
+
+#[test]
 fn the_record_names_links_and_has_units() {
     let sweep = sweep(SWEPT);
     let run = to_json(&sweep.runs[5], None);
