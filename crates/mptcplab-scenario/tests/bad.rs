@@ -117,7 +117,10 @@ fn overrides_are_checked_like_the_file() {
             "command line: links.a.loss: no such key in the file, so it cannot be taken out\n\n\
              hint: KEY=VALUE sets a key, KEY= takes one out",
         ),
-        (set("links.a.rate", " "), "links.a: missing key \"rate\""),
+        (
+            set("links.a.rate", " "),
+            "x.toml:3:8: links.a.rate: missing: a link needs it",
+        ),
         (
             set("flows.f.paths.0.0", "b"),
             "command line: flows.f.paths.0: no link \"b\"\n\nhint: links: a",
