@@ -56,9 +56,9 @@ def results(tmp_path: Path) -> Results:
     # In slow start until 25.5 s.
     subflow += curve("late", "p", lambda t: 0 if t < 24 else 5 if t < 25.5 else 60, cwnd_pkts=lambda t: 5 + t)
     subflow += curve("far", "p", lambda t: 50 * (t // 10), cwnd_pkts=9)
-    # Two seconds all, two seconds nothing; its window is at 13.6 at 15 s and at 17 from 18.5 s on.
+    # Two seconds all, two seconds nothing; its window is at 14 at 14 s and at 17 from 15.5 s on.
     subflow += curve(
-        "saw", "p", lambda t: 400 if t % 4 < 2 else 0, cwnd_pkts=lambda t: min(t - 1.4, 17) if t > 2 else 1
+        "saw", "p", lambda t: 400 if t % 4 < 2 else 0, cwnd_pkts=lambda t: min(2 * t - 14, 17) if t > 8 else 1
     )
     event = [began("mp", 0.0), began("gone", 0.5), began("late", 24), began("far", 1), began("saw", 1.5)]
     event.append(ended("gone", 10))
@@ -98,8 +98,8 @@ def test_responsiveness_is_the_time_until_most_of_the_new_window(results: Result
     # The mean of 17 .. 24 s is 20, and 16 is exceeded at 12 s.
     assert value(m, "responsiveness", flow="mp", subflow="sf1") == pytest.approx(2)
     assert value(m, "responsiveness", flow="mp") == pytest.approx(2)
-    # 15.6, 16.1, 16.6 and twelve times 17 have a mean of 16.82; 13.46 is exceeded at 15 s.
-    assert value(m, "responsiveness", flow="saw", subflow="p") == pytest.approx(5)
+    # 2 t - 14, at most 17: 13.6 is exceeded at 14 s.
+    assert value(m, "responsiveness", flow="saw", subflow="p") == pytest.approx(4)
     # sf2 shares nothing with who left, late came after, far is elsewhere.
     assert not has(m, "responsiveness", subflow="sf2")
     assert not has(m, "responsiveness", flow="late")
