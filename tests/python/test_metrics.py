@@ -166,6 +166,24 @@ def test_links_are_measured_by_what_arrived_and_left(results: Results) -> None:
     assert not has(m, "queue_mean", link="A~")
 
 
+def test_the_sender_s_rate_ends_with_its_application_the_receiver_s_with_the_last_byte(tmp_path: Path) -> None:
+    flows = [s.tcp("stops", s.subflow("p", "A"), stop_ns=6 * s.NS), s.tcp("stays", s.subflow("p", "B"))]
+    # Sent until 6 s, delivered until 8 s.
+    rows = [
+        {"flow": "stops", "t": t, "sent_bytes": 400_000 * min(t, 6), "delivered_bytes": 300_000 * min(t, 8)}
+        for t in range(11)
+    ]
+    rows += [{"flow": "stays", "t": t, "sent_bytes": 90_000 * t, "delivered_bytes": 80_000 * t} for t in range(11)]
+    event = [{"t": 1, "kind": "flow_started", "flow": "stops"}, {"t": 6, "kind": "flow_stopped", "flow": "stops"}]
+    event.append({"t": 2, "kind": "flow_started", "flow": "stays"})
+    s.write(tmp_path, [s.run_row(0, s.resolved(LINKS, flows, duration_s=10, warmup_s=3))], flow=rows, event=event)
+    m = Results.open(tmp_path).metrics(["sender_rate", "receiver_rate"])
+    assert value(m, "sender_rate", flow="stops") == pytest.approx(8 * 2.4 / 5)
+    assert value(m, "receiver_rate", flow="stops") == pytest.approx(8 * 2.4 / 7)
+    assert value(m, "sender_rate", flow="stays") == pytest.approx(8 * 0.9 / 8)
+    assert value(m, "receiver_rate", flow="stays") == pytest.approx(8 * 0.8 / 8)
+
+
 def test_congestion_is_compared_among_the_bottlenecks(results: Results) -> None:
     # 100 of 600 on A, 9 of 90 on B; A~ carries no data.
     assert value(results.metrics(["cbi"]), "cbi") == pytest.approx(0.6)

@@ -172,10 +172,9 @@ def _after_competitors(window: Window) -> pl.DataFrame:
 
 def _eras(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int]]], int, int]]:
     """Run, connected flows with when they are there, and begin and end (ns) of each time between two changes."""
-    lives = _lives(window)
     for run, topology in window.topologies.items():
-        there = [(flow, lives[run, flow.name]) for flow in topology.flows if (run, flow.name) in lives]
-        edges = {name: life for (flow, life) in there for name in [flow.name]}
+        there = [(flow, window.lives[run, flow.name]) for flow in topology.flows if (run, flow.name) in window.lives]
+        edges = {flow.name: life for flow, life in there}
         if not any(topology.warmup_ns <= t < topology.duration_ns for life in edges.values() for t in life):
             continue
         for names in components({flow.name: flow.paths for flow, _ in there}):
@@ -183,27 +182,6 @@ def _eras(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int
             group = [(flow, life) for flow, life in there if flow.name in names]
             for begin, end in pairwise([*sorted(times), topology.duration_ns]):
                 yield run, group, begin, end
-
-
-def _lives(window: Window) -> dict[tuple[int, str], tuple[int, int]]:
-    """When each flow really began, and when its application stopped or its file was complete (or the run's end)."""
-    files = {
-        (run, flow.name)
-        for run, topology in window.topologies.items()
-        for flow in topology.flows
-        if flow.kind == "size"
-    }
-    began: dict[tuple[int, str], int] = {}
-    ended: dict[tuple[int, str], int] = {}
-    for run, t_ns, kind, flow in window.flow_events.iter_rows():
-        if kind == "flow_started":
-            began.setdefault((run, flow), t_ns)
-        elif kind == "flow_stopped" or (run, flow) in files:
-            ended[run, flow] = min(t_ns, ended.get((run, flow), t_ns))
-    return {
-        (run, flow): (t_ns, ended.get((run, flow), window.topologies[run].duration_ns))
-        for (run, flow), t_ns in began.items()
-    }
 
 
 def _outages(window: Window) -> pl.DataFrame:

@@ -142,17 +142,17 @@ class Window:
     @cached_property
     def flow_delta(self) -> pl.DataFrame:
         """Growth of every flow counter over the flow's window."""
-        return self._delta("flow", _FLOW_COUNTERS, self.flows)
+        return self.growth("flow", _FLOW_COUNTERS, self.flows)
 
     @cached_property
     def subflow_delta(self) -> pl.DataFrame:
         """Growth of every subflow counter over its flow's window."""
-        return self._delta("subflow", _SUBFLOW_COUNTERS, self.flows)
+        return self.growth("subflow", _SUBFLOW_COUNTERS, self.flows)
 
     @cached_property
     def link_delta(self) -> pl.DataFrame:
         """Growth of every link counter over the run's window, with the link's mean rate."""
-        return self._delta("link", _LINK_COUNTERS, self.links)
+        return self.growth("link", _LINK_COUNTERS, self.links)
 
     @cached_property
     def flow_events(self) -> pl.DataFrame:
@@ -165,28 +165,25 @@ class Window:
             .collect()
         )
 
-    def samples(self, table: str) -> Samples:
-        """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
-        if table not in self._samples:
-            self._samples[table] = self._read(table)
-        return self._samples[table]
-
     @cached_property
-    def _samples(self) -> dict[str, Samples]:
-        return {}
+    def lives(self) -> dict[tuple[int, str], tuple[int, int]]:
+        """When each flow of a run really began, and when its application, its file or the run ended.
 
-    def _read(self, table: str) -> Samples:
-        carrying = None
-        if table == "link":
-            carrying = sorted({link.name for topology in self.topologies.values() for link in topology.data_links})
-        everything = read(self.results, table, _SAMPLED[table], self.run_ids, carrying)
-        bounds = (self.links if table == "link" else self.flows).filter("sampled")
-        on = [key for key in KEYS[table] if key in bounds.columns]
-        windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")
-        rows = everything.rows.join(windows, on="entity", how="inner", maintain_order="left")
-        return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
+        In ns, of the whole run. Flows that never began are absent.
+        """
+        whole = {run: self.results.topologies[run] for run in self.run_ids}
+        files = {(run, flow.name) for run, topology in whole.items() for flow in topology.flows if flow.kind == "size"}
+        began: dict[tuple[int, str], int] = {}
+        ended: dict[tuple[int, str], int] = {}
+        for run, t_ns, kind, flow in self.flow_events.iter_rows():
+            if kind == "flow_started":
+                began.setdefault((run, flow), t_ns)
+            elif kind == "flow_stopped" or (run, flow) in files:
+                ended[run, flow] = min(t_ns, ended.get((run, flow), t_ns))
+        return {key: (t_ns, ended.get(key, whole[key[0]].duration_ns)) for key, t_ns in began.items()}
 
-    def _delta(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
+    def growth(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
+        """Growth of counters between t0 and t1 (ns) of `bounds`, which has one row per run and flow, or link."""
         keys = KEYS[table]
         on = [key for key in keys if key in bounds.columns]
         t, t0, t1, slack = (pl.col(name) for name in ("t_ns", "t0", "t1", "slack"))
@@ -210,6 +207,27 @@ class Window:
             .agg(*growth, *extra)
             .collect()
         )
+
+    def samples(self, table: str) -> Samples:
+        """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
+        if table not in self._samples:
+            self._samples[table] = self._read(table)
+        return self._samples[table]
+
+    @cached_property
+    def _samples(self) -> dict[str, Samples]:
+        return {}
+
+    def _read(self, table: str) -> Samples:
+        carrying = None
+        if table == "link":
+            carrying = sorted({link.name for topology in self.topologies.values() for link in topology.data_links})
+        everything = read(self.results, table, _SAMPLED[table], self.run_ids, carrying)
+        bounds = (self.links if table == "link" else self.flows).filter("sampled")
+        on = [key for key in KEYS[table] if key in bounds.columns]
+        windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")
+        rows = everything.rows.join(windows, on="entity", how="inner", maintain_order="left")
+        return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
 
 
 def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:
