@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -100,8 +99,8 @@ class Executor:
             for sweep in sweeps:
                 yield sweep, _simulate(sweep, engine, self.store)
             return
-        # A fresh interpreter per worker: threads of the parent do not survive a fork.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        # Threads will do: the simulator and the data frames work without the interpreter's lock.
+        with ThreadPoolExecutor(workers) as pool:
             running: dict[Future[dict[str, str]], list[Task]] = {
                 pool.submit(_simulate, sweep, engine, self.store): sweep for sweep in sweeps
             }
