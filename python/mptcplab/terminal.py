@@ -84,7 +84,7 @@ def _rich(table: Table, columns: int) -> RichTable:
 _WIDE = 250
 # Columns that hold words; all others hold numbers.
 _PROSE = frozenset({"Title", "Parameters"})
-_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Paper"}
+_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from mptcplab.metrics import REGISTRY
+from mptcplab.metrics.engines import differences, is_relative
 from mptcplab.report.text import NOT_APPLICABLE, mean_and_interval
 
 if TYPE_CHECKING:
@@ -124,63 +126,79 @@ def headline(results: Results, summary: pl.DataFrame) -> Table:
     return Table((*head, *columns), tuple(rows), tuple(notes))
 
 
-# What two engines are compared by.
+# What engines are compared by.
 _COMPARED = ("goodput", "srtt_mean")
+_VERDICT = "verdict"
 
 
 def engine_comparison(results: Results) -> Table | None:
-    """Per algorithm and flow: what each engine measured, and the difference of the second from the first in percent.
-
-    None unless exactly two engines ran.
-    """
+    """Per algorithm and flow: what each engine measured, and how far each lies from the first. None for one engine."""
     frame = comparison_frame(results)
     if frame is None:
         return None
-    head = [("Algorithm", ""), ("Flow", "")]
-    for name in _COMPARED:
-        title, unit = _COMPARED_TITLES[name], REGISTRY[name].unit
-        head += [(f"{title}\n{engine}", unit) for engine in results.engines] + [(f"{title}\ndifference", "%")]
-    rows = []
-    for base, flow, *values in frame.iter_rows():
-        cells = []
-        for position, name in enumerate(_COMPARED):
-            one, other, difference = values[3 * position : 3 * position + 3]
-            digits = REGISTRY[name].digits
-            cells += [mean_and_interval(one, None, digits), mean_and_interval(other, None, digits)]
-            cells.append(NOT_APPLICABLE if difference is None else f"{difference:+.1f}")
-        rows.append((base, flow, *cells))
-    one, other = results.engines
-    note = f"difference: mean on {other} over mean on {one}, minus 1, of the repetitions that count on both"
-    return Table(tuple(head), tuple(rows), (note,))
-
-
-_COMPARED_TITLES = {"goodput": "Goodput", "srtt_mean": "Mean srtt"}
+    return engine_table(frame.filter(pl.col("subflow").is_null()), results.engines)
 
 
 def comparison_frame(results: Results) -> pl.DataFrame | None:
-    """The numbers of `engine_comparison`: base, flow, and per metric both means and the difference in percent."""
-    if len(results.engines) != 2:
+    """The numbers of `engine_comparison`, as `metrics.engines.differences` gives them; None for one engine."""
+    if len(results.engines) < 2:
         return None
-    runs = counted(results, results.configs)
-    # Repetitions have random numbers of their own: only those that count on both engines tell of the engines.
-    both = runs.group_by("base", "rep").agg(engines=pl.col("engine").n_unique()).filter(pl.col("engines") == 2)
-    paired = runs.join(both.select("base", "rep"), on=["base", "rep"], how="semi")
-    values = results.metrics().filter(
-        pl.col("metric").is_in(_COMPARED) & pl.col("flow").is_not_null() & pl.col("subflow").is_null()
+    return differences(results, results.metrics(), _COMPARED)
+
+
+def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
+    """A table of some rows of `differences`: a line per configuration, flow and subflow, the engines in columns.
+
+    Where the frame has a column `verdict`, it stands behind every difference that has one.
+    """
+    first, *others = engines
+    metrics = frame["metric"].unique(maintain_order=True).to_list()
+    judged = set(frame.drop_nulls(_VERDICT)["metric"]) if _VERDICT in frame.columns else set()
+    cells: dict[tuple[str, ...], dict[tuple[str, str], dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        cells.setdefault((row["base"], row["flow"], row["subflow"]), {})[row["metric"], row["engine"]] = row
+    names = [("Algorithm", "base"), ("Flow", "flow"), ("Subflow", "subflow")]
+    kept = [i for i, (_, column) in enumerate(names) if frame[column].is_not_null().any()]
+    head = [(names[i][0], "") for i in kept]
+    for name in metrics:
+        head += _engine_head(name, first, others, judged=name in judged)
+    rows = []
+    for who, found in cells.items():
+        line = [who[i] or "" for i in kept]
+        for name in metrics:
+            line += _engine_cells(name, [found.get((name, engine)) for engine in others], judged=name in judged)
+        rows.append(tuple(line))
+    note = (
+        f"differences from {first}: means over the repetitions that count on all engines, ± half of the 95 % interval"
     )
-    means = values.join(paired, on="run").group_by("base", "flow", "metric", "engine").agg(pl.col("value").mean())
-    found = {row[:4]: row[4] for row in means.iter_rows()}
-    rows: list[tuple[Any, ...]] = []
-    for base in results.configs["base"].unique(maintain_order=True):
-        for flow in connection_names(results):
-            row: list[Any] = [base, flow]
-            for name in _COMPARED:
-                one, other = (found.get((base, flow, name, engine)) for engine in results.engines)
-                row += [one, other, 100 * (other / one - 1) if one and other is not None else None]
-            rows.append(tuple(row))
-    columns = [f"{name}_{part}" for name in _COMPARED for part in (*results.engines, "difference_percent")]
-    schema = {"base": pl.String, "flow": pl.String} | dict.fromkeys(columns, pl.Float64)
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return Table(tuple(head), tuple(rows), (note,))
+
+
+def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool) -> list[tuple[str, str]]:
+    title, unit = _ENGINE_TITLES.get(name, REGISTRY[name].title), REGISTRY[name].unit
+    head = [(f"{title}\n{first}", unit)]
+    for engine in others:
+        whose = f"\n{engine}" if len(others) > 1 else ""
+        head.append((f"{title}\n{engine}", unit))
+        head.append((f"Difference{whose}", "%" if is_relative(name) else "points" if unit else ""))
+        head += [(f"Verdict{whose}", "")] if judged else []
+    return head
+
+
+def _engine_cells(name: str, rows: list[dict[str, Any] | None], *, judged: bool) -> list[str]:
+    digits, relative = REGISTRY[name].digits, is_relative(name)
+    known = next((row for row in rows if row), None)
+    cells = [mean_and_interval(known and known["reference"], None, digits)]
+    for found in rows:
+        row = found or dict.fromkeys(("mean", "difference", "half", _VERDICT))
+        cells.append(mean_and_interval(row["mean"], None, digits))
+        shown = mean_and_interval(row["difference"], row["half"], 1 if relative else digits)
+        cells.append(f"+{shown}" if row["difference"] is not None and not shown.startswith("-") else shown)
+        cells += [row[_VERDICT] or NOT_APPLICABLE] if judged else []
+    return cells
+
+
+_ENGINE_TITLES = {"srtt_mean": "Mean srtt", "plr": "Lost", "share": "Share"}
 
 
 def _without_chance(summary: pl.DataFrame) -> list[str]:
