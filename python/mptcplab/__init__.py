@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mptcplab.api import (
+        agree,
         algorithms,
         cc_list,
         cc_load,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "run": "api",
+    "agree": "api",
     "load": "api",
     "check": "api",
     "algorithms": "api",
@@ -56,6 +58,7 @@ __all__ = [
     "ResultsError",
     "ScenarioError",
     "UnfinishedError",
+    "agree",
     "algorithms",
     "cc_list",
     "cc_load",

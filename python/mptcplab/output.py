@@ -17,6 +17,7 @@ DERIVED = (
     "summary.json",
     "metrics.csv",
     "comparison.csv",
+    "agreement.json",
     "figures",
 )
 # A directory with the traces of several engines holds a directory of tables for each.

@@ -1,0 +1,261 @@
+"""Short versions of the scenarios of all papers on two engines: what agrees, what does not, what an engine refuses."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from math import ceil
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from mptcplab import _core, api
+from mptcplab.agreement import show
+from mptcplab.agreement.judge import GOODPUT, JAIN, OUTSIDE, Agreement, bounds_of
+from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
+
+COMPARED, REFUSED, NOT_COUNTED, LEFT_OUT = "compared", "refused", "not counted", "left out"
+ENGINES = ("sim", "kernel")
+# What is written over a scenario so that both engines can run the same: a kernel has jitter and a scheduler of its own.
+ALIKE = {"tcp.send_jitter": '"0 s"', "scheduler": '"linger"'}
+
+Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How short: seconds behind the start of the last flow, of which a quarter is warm-up; repetitions; algorithms.
+
+    A scenario whose last flow starts later than `patience_s` is left out.
+    """
+
+    seconds: int
+    repetitions: int
+    algorithms: int
+    patience_s: int
+
+
+# The kernel takes real time: less than 40 and less than 5 minutes for all papers.
+FULL, QUICK = Size(20, 2, 2, patience_s=120), Size(6, 1, 1, patience_s=15)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What both engines made of one flow's goodput (Mbit/s) or, without a flow, of Jain's index."""
+
+    base: str
+    metric: str
+    flow: str | None
+    reference: float
+    mean: float
+    difference: float | None
+    half: float | None
+    n: int
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Likely:
+    """What may explain that a configuration is outside its bounds."""
+
+    base: str
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One scenario: its file, the command that was run, and what came out; `reason` says why nothing did."""
+
+    scenario: str
+    title: str
+    command: str
+    status: str
+    reason: str = ""
+    rows: tuple[Row, ...] = ()
+    likely: tuple[Likely, ...] = ()
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Entry:
+        """The inverse of `asdict`."""
+        rows = tuple(Row(**row) for row in data["rows"])
+        likely = tuple(Likely(part["base"], tuple(part["causes"])) for part in data["likely"])
+        return cls(**(data | {"rows": rows, "likely": likely}))
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All scenarios. `host` names the kernel that ran them; empty where none did."""
+
+    engines: tuple[str, str]
+    command: str
+    host: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def compared(self) -> tuple[Entry, ...]:
+        """The scenarios with numbers."""
+        return tuple(entry for entry in self.entries if entry.status == COMPARED)
+
+    def flows(self) -> list[tuple[Entry, Row]]:
+        """Every flow of every scenario."""
+        return [(entry, row) for entry in self.compared for row in entry.rows if row.metric == GOODPUT]
+
+    @property
+    def median_percent(self) -> float | None:
+        """Median distance of the goodputs."""
+        distances = [abs(row.difference) for _, row in self.flows() if row.difference is not None]
+        return median(distances) if distances else None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every row is within its bound, the median is, and there is a row at all."""
+        rows = [row for entry in self.compared for row in entry.rows]
+        most, found = bounds_of(self.engines).median_percent, self.median_percent
+        near = most is None or found is None or found <= most
+        return bool(rows) and near and all(row.verdict != OUTSIDE for row in rows)
+
+    def lines(self) -> list[str]:
+        """A line per scenario for the terminal."""
+        return [f"{entry.scenario}: {summary(entry)}" for entry in self.entries]
+
+    def to_json(self) -> str:
+        """Everything that the page is made of."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Matrix:
+        """The inverse of `to_json`."""
+        data = json.loads(text)
+        entries = tuple(Entry.from_dict(entry) for entry in data["entries"])
+        return cls(tuple(data["engines"]), data["command"], data["host"], entries)
+
+
+def summary(entry: Entry) -> str:
+    """What came out, in a line."""
+    if entry.status != COMPARED:
+        return f"{entry.status}: {entry.reason}"
+    bad = sum(row.verdict == OUTSIDE for row in entry.rows)
+    return f"{bad} of {len(entry.rows)} outside" if bad else f"all {len(entry.rows)} within"
+
+
+def _silent(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def measure(
+    *,
+    quick: bool = False,
+    jobs: int = 0,
+    announce: Announce = _silent,
+    scenarios: Iterable[Path] | None = None,
+    engines: tuple[str, str] = ENGINES,
+) -> Matrix:
+    """Run a short version of every scenario of every paper (or of `scenarios`) on two engines.
+
+    Raises `EngineError` if the kernel engine cannot run here at all; what it refuses of one scenario is an entry.
+    """
+    if "kernel" in engines:
+        from mptcplab import kernel
+
+        kernel.program()
+        kernel.require_privileges()
+    size, hosts, entries = QUICK if quick else FULL, dict[str, None](), []
+    for path in _of_papers() if scenarios is None else scenarios:
+        with announce(path.as_posix()) as progress:
+            entry, found = _entry(path, size, engines, jobs, progress)
+        entries.append(entry)
+        hosts |= dict.fromkeys(found)
+    command = "mptcplab agree --all" + (" --quick" if quick else "")
+    return Matrix(engines, command, ", ".join(hosts), tuple(entries))
+
+
+def _of_papers() -> list[Path]:
+    """The scenario files of all papers, each once, in the order of their experiments."""
+    from mptcplab.papers import catalog
+
+    here = Path.cwd()
+    files = dict.fromkeys(experiment.scenario for experiment in catalog.load().experiments.values())
+    return [path.relative_to(here) if path.is_relative_to(here) else path for path in files]
+
+
+def _entry(
+    path: Path, size: Size, engines: tuple[str, str], jobs: int, progress: api.Progress | None
+) -> tuple[Entry, list[str]]:
+    """Run one scenario; also the kernels that did."""
+    name, title = path.as_posix(), ""
+    words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
+    command = shlex.join(words)
+    try:
+        changes = short(path, size, engines)
+        if changes is None:
+            reason = f"its last flow starts later than {size.patience_s} s"
+            return Entry(name, title, command, LEFT_OUT, reason), []
+        command = shlex.join([*words, *changes.to_options()])
+        title = json.loads(_core.check(str(path), changes.to_json()))["resolved"]["title"]
+        found = api.agree(
+            path,
+            engines,
+            changes.cc,
+            changes.reps,
+            jobs=jobs,
+            duration=changes.duration,
+            settings=changes.settings,
+            progress=progress,
+        )
+    except UnfinishedError as error:
+        return Entry(name, title, command, NOT_COUNTED, _line(error)), []
+    except (ScenarioError, EngineError) as error:
+        return Entry(name, title, command, REFUSED, _line(error)), []
+    rows = _rows(found)
+    if not rows:
+        reasons = dict.fromkeys(problem.reason for problem in found.results.problems)
+        return Entry(name, title, command, NOT_COUNTED, "; ".join(reasons)), _kernels(found)
+    likely = tuple(Likely(base, tuple(show.told(found.causes(base, engine)))) for base, engine, _ in found.outside())
+    return Entry(name, title, command, COMPARED, "", rows, likely), _kernels(found)
+
+
+def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | None:
+    """What makes a scenario short and the same for both engines; None where it cannot be as short as that.
+
+    A run ends some seconds after its last flow began, and all of them count but a quarter. The first algorithms of the
+    file are taken; where flows begin late, one algorithm and one repetition; of other axes the first value.
+    """
+    runs = json.loads(_core.runs_json(str(path), json.dumps({"reps": size.repetitions})))
+    last_s = max(start for run in runs for start in run["starts_ns"]) / 1e9
+    if last_s > size.patience_s:
+        return None
+    # A start within the first quarter leaves enough.
+    last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
+    settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
+    settings |= ALIKE if "kernel" in engines else {}
+    settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
+    names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
+    late = last_s >= size.seconds
+    return api.Overrides(
+        tuple(names[: 1 if late else size.algorithms]),
+        1 if late else size.repetitions,
+        duration=f"{last_s + size.seconds} s",
+        settings=settings,
+    )
+
+
+def _rows(found: Agreement) -> tuple[Row, ...]:
+    fields = Row.__dataclass_fields__
+    judged = found.rows.drop_nulls("verdict")
+    rows = [row for row in judged.iter_rows(named=True) if row["metric"] in (GOODPUT, JAIN)]
+    return tuple(Row(**{name: row[name] for name in fields}) for row in rows)
+
+
+def _kernels(found: Agreement) -> list[str]:
+    """The kernels that ran, as they name themselves."""
+    runs = found.results.runs
+    hosts = [json.loads(text) for text in runs["host"]] if "host" in runs.columns else []
+    return list(dict.fromkeys(f"Linux {host['kernel']}" for host in hosts if host.get("kernel")))
+
+
+def _line(error: Exception) -> str:
+    """The first line of a message, without the hint."""
+    return str(error).splitlines()[0]
