@@ -18,7 +18,8 @@ from mptcplab.papers.treatments import MULTIPATH
 from mptcplab.topology import Flow, Topology
 
 _KINDS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "propfair": "ideal_propfair"}
-_RENAMED = {"pearson": "rtt_correlation", "region_bc_share": "decrease_mild"}
+# Names of predicates whose metric has another, and what one of the metric is in the predicate's unit.
+_RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", 0.01)}
 _KBPS_PER_MBPS = 125.0
 
 
@@ -159,7 +160,9 @@ class _Page:
     values: CellValues | None
 
     def select(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
-        metric = _RENAMED.get(metric, metric)
+        if metric in _RENAMED:
+            name, scale = _RENAMED[metric]
+            return scale * self._get(name, keys)
         if metric.startswith("iperf_"):
             raise NotTestableError(f"{metric}: what iperf3 shows of the connection's socket is in no trace")
         if metric == "ideal":

@@ -202,7 +202,7 @@ def _paper(folder: Path) -> Paper:
         table.text("cite"),
         table.text("about"),
         folder,
-        {part.name: _experiment(folder, profile, part) for part in table.tables("experiments")},
+        {one.id: one for one in (_experiment(folder, profile, part) for part in table.tables("experiments"))},
         tuple(_claim(part) for part in _Table(folder / "claims.toml", "", _toml(folder / "claims.toml")).rows("claim")),
     )
     table.done()
@@ -217,7 +217,7 @@ def _experiment(folder: Path, profile: str, table: _Table) -> Experiment:
     for i, begin in enumerate(table.list("bins")[:-1]):
         spans[f"bin {i}"] = _span(table, "bins", [begin, table.list("bins")[i + 1]])
     experiment = Experiment(
-        id=table.name,
+        id=table.name.removeprefix("experiments."),
         paper=folder.name,
         title=table.text("title"),
         where=table.text("where"),
@@ -369,7 +369,7 @@ class _Table:
         return _texts(self, key, self.value(key, {}))
 
     def tables(self, key: str) -> list[_Table]:
-        return [_Table(self.path, name, part) for name, part in self.dict(key).items()]
+        return [_Table(self.path, f"{key}.{name}", part) for name, part in self.dict(key).items()]
 
     def rows(self, key: str) -> list[_Table]:
         return [_Table(self.path, f"{self._path(key)}[{i}]", row) for i, row in enumerate(self.list(key))]
