@@ -622,6 +622,7 @@ def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Measure the matrix and write its page; exit code 1 if something is outside its bounds."""
     from mptcplab.agreement import matrix, page
 
+    page.prepare(out)
     found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step)
     written = page.write(found, out)
     if as_json:

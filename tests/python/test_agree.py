@@ -120,6 +120,19 @@ def test_differences_are_taken_in_pairs(tmp_path: Path) -> None:
     assert rows.filter(flow="tcp")["difference"].to_list() == pytest.approx([100 * 0.3 / 8, -12.5])
 
 
+def test_what_reacts_to_nothing_is_not_compared(tmp_path: Path) -> None:
+    """A stream of 3 Mbit/s on both engines would only make the median look better."""
+    udp = {"name": "noise", "transport": "udp", "path": ["d", "c"], "rate_bps": 3e6, "on_off": None}
+    made = scenario()
+    made["flows"].append(udp | {"start_ns": 0, "stop_ns": None})
+    engines = Traces("sim").goodput("mp", 10).goodput("noise", 3), Traces("kernel").goodput("mp", 8).goodput("noise", 3)
+    for traces in engines:
+        traces.runs = [row | {"resolved": json.dumps(made)} for row in traces.runs]
+    found = results(tmp_path, *engines)
+    rows = differences(found, found.metrics(["goodput"]), ["goodput"])
+    assert rows.select("flow", "difference").rows() == [("mp", pytest.approx(-20))]
+
+
 def test_parts_differ_in_their_own_unit(tmp_path: Path) -> None:
     """Shares of 3/4 and 3/5 are 0.15 apart, not 20 %; losses of 2 and 5 % three points."""
     sim, real = Traces("sim"), Traces("kernel")

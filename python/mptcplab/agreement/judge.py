@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 WITHIN, OUTSIDE = "within", "outside"
 GOODPUT, JAIN = "goodput", "jain"
-# What is compared, in the order in which it is shown; only the first and the last are judged.
+# What is compared; only the first and the last are judged. The smoothed RTT is shown, because every engine samples it
+# alike; the mean of single RTT samples, which engines count differently, is in the numbers.
 COMPARED = (GOODPUT, "srtt_mean", "rtt_mean", "plr", "share", JAIN)
 
 

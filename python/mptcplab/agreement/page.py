@@ -33,10 +33,20 @@ _ALIKE = """ Packets leave without jitter and the packet scheduler is `linger` o
 a scheduler of its own. The kernel runs in real time: another run, or another machine, gives other numbers."""
 
 
-def write(matrix: Matrix, out: Path) -> list[Path]:
-    """Write page, numbers and figure into a directory; return their paths."""
+def prepare(out: Path) -> None:
+    """Make the directory of the page: before half an hour of runs, not after."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
+        ) from error
+
+
+def write(matrix: Matrix, out: Path) -> list[Path]:
+    """Write page, numbers and figure into a directory; return their paths."""
+    prepare(out)
+    try:
         written = [out / PAGE, out / NUMBERS]
         write_text(out / NUMBERS, matrix.to_json())
         points = figure.points(matrix)

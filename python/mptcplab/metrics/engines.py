@@ -46,14 +46,16 @@ def paired_runs(results: Results) -> pl.DataFrame:
 def differences(results: Results, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Every engine but the first against the first: `SCHEMA`'s columns, a row per configuration, metric and entity.
 
-    `values` is what `Results.metrics` gives; links are left out. `reference` and `mean` are means over the `n` paired
-    repetitions, in the metric's unit. `difference` is `mean / reference - 1` in percent, or for metrics that are parts
-    (without a unit, or in %) `mean - reference`; null where the reference is 0 and the other is not. `half` is half
-    its 95 % interval, null below two pairs; that of a quotient is the linearised one (Cochran, Sampling Techniques,
-    1977, chapter 6).
+    `values` is what `Results.metrics` gives; links are left out, and UDP, which reacts to nothing. `reference` and
+    `mean` are means over the `n` paired repetitions, in the metric's unit. `difference` is `mean / reference - 1` in
+    percent, or for metrics that are parts (without a unit, or in %) `mean - reference`; null where the reference is 0
+    and the other is not. `half` is half its 95 % interval, null below two pairs; that of a quotient is the linearised
+    one (Cochran, Sampling Techniques, 1977, chapter 6).
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
+    udp = {flow.name for topology in results.topologies.values() for flow in topology.flows if flow.transport == "udp"}
+    wanted = wanted.filter(~pl.col("flow").is_in(sorted(udp)).fill_null(False))
     found = wanted.drop_nulls("value").join(paired_runs(results), on="run", maintain_order="left")
     # Nulls would match nothing in a join.
     found = found.with_columns(pl.col("flow", "subflow").fill_null(_NOBODY))
