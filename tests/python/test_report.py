@@ -8,6 +8,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,11 +16,13 @@ import pytest
 import synthetic as s
 
 from mptcplab.report import picture
+from mptcplab.report.layout import lay_out
 from mptcplab.report.series import plot_data
 from mptcplab.report.still import _apart
 from mptcplab.report.styles import style
 from mptcplab.report.tables import headline
 from mptcplab.results import Results
+from mptcplab.topology import Topology
 
 LINKS = [s.link("A", "S", "R", 8), s.link("B", "S", "D", 2, delay_ms=20), s.link("C", "R", "D", 100, queue=None)]
 
@@ -209,6 +212,32 @@ def test_parallel_links_are_drawn_apart(tmp_path: Path) -> None:
     svg = picture.draw(Results.open(tmp_path).topologies[0], wide=True)
     pipes = re.findall(r'class="pipe" d="([^"]+)"', svg)
     assert len(pipes) == len(set(pipes)) == 2
+
+
+def topology(links: list[dict[str, Any]], flows: list[dict[str, Any]]) -> Topology:
+    return Topology.from_json(json.dumps(s.resolved(links, flows, duration_s=1)))
+
+
+def test_lanes_that_are_near_each_other_leave_room_for_their_labels() -> None:
+    """A and B between C's lane and the middle: their labels lay on C's."""
+    links = [s.link("A", "h1", "r", 8), s.link("B", "h1", "r", 2), s.link("C", "h2", "r", 3), s.link("E", "r", "D", 4)]
+    flows = [s.tcp("mp", s.subflow("x", "A", "E"), s.subflow("y", "B", "E")), s.tcp("tcp", s.subflow("z", "C", "E"))]
+    svg = picture.draw(topology(links, flows), wide=True)
+    tops = {}
+    for text in re.findall(r'<text class="label".*?</text>', svg):
+        ys = [float(y) for y in re.findall(r'<tspan x="[^"]*" y="([^"]*)"', text)]
+        tops[re.search(r'class="name">(\w)<', text)[1]] = (ys[0] - 12, ys[-1])
+    first, second, third = sorted(tops[name] for name in "ABC")
+    assert first[1] < second[0] and second[1] < third[0]
+
+
+def test_links_that_go_back_do_not_push_nodes_apart() -> None:
+    """Three links in a ring, and a link out of it: before, each of them moved the others to the right."""
+    links = [s.link("A", "p", "q", 8), s.link("B", "q", "r", 2), s.link("C", "r", "p", 3), s.link("D", "q", "d", 4)]
+    flows = [s.tcp(name, s.subflow("x", *path)) for name, path in (("f", "AB"), ("g", "BC"), ("h", "CA"), ("k", "AD"))]
+    layout = lay_out(topology(links, flows))
+    assert {name: place[0] for name, place in layout.nodes.items()} == {"p": 0, "q": 1, "r": 2, "d": 2}
+    assert layout.layers == 3
 
 
 def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:

@@ -73,19 +73,33 @@ def _layers(topology: Topology, links: list[Link]) -> dict[str, int]:
     """Longest distance from a source; links that go back (cycles) do not count."""
     layer = {end: 0 for link in links for end in _ends(link)}
     drawn = {link.name for link in links}
-    chains = [
-        [topology.links[name] for name in path if name in drawn] for flow in topology.flows for path in flow.paths
-    ]
-    for _ in range(len(layer)):
-        changed = False
-        for chain in chains:
-            for link in chain:
-                wanted = layer[link.source] + 1
-                if layer[link.target] < wanted < len(layer):
-                    layer[link.target], changed = wanted, True
-        if not changed:
-            break
+    paths = [path for flow in topology.flows for path in flow.paths]
+    forward = _without_cycles([_ends(topology.links[name]) for path in paths for name in path if name in drawn])
+    for _ in layer:
+        for source, target in forward:
+            layer[target] = max(layer[target], layer[source] + 1)
     return layer
+
+
+def _without_cycles(ends: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs in their order, each once, without those that would close a cycle."""
+    after: dict[str, set[str]] = {}
+    kept = []
+    for source, target in dict.fromkeys(ends):
+        if source not in _reached(target, after):
+            after.setdefault(source, set()).add(target)
+            kept.append((source, target))
+    return kept
+
+
+def _reached(start: str, after: dict[str, set[str]]) -> set[str]:
+    """All nodes that follow a node, itself among them."""
+    found, left = {start}, [start]
+    while left:
+        new = after.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
 
 
 def _lanes(links: list[Link], layer: dict[str, int]) -> dict[str, float]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 from mptcplab.report import text
 from mptcplab.report.layout import Edge, Layout, lay_out
@@ -36,6 +36,8 @@ class Frame:
 
 # Distances in pixels: along and across, then the margins; room for the labels decides them.
 _WIDE = (True, 310, 112, 60, 74)
+# Room that a link's label takes beside its lane, of a picture that goes left to right.
+_LABEL_PX = 72
 _TALL = (False, 170, 176, 40, 76)
 
 
@@ -49,6 +51,8 @@ def draw(topology: Topology, *, wide: bool) -> str:
     """The picture, left to right (`wide`) or top to bottom."""
     layout = lay_out(topology)
     frame = Frame(*(_WIDE if wide else _TALL), layout.low)
+    if wide:
+        frame = replace(frame, lane_px=max(frame.lane_px, _LABEL_PX / _narrowest(layout)))
     along = 2 * frame.margin_along + (layout.layers - 1) * frame.layer_px
     across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
     width, height = (along, across) if wide else (across + 84, along)
@@ -62,6 +66,13 @@ def draw(topology: Topology, *, wide: bool) -> str:
         f'<svg class="picture {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px" '
         f'role="img" aria-label="{escape(_description(topology), quote=True)}">{"".join(parts)}</svg>'
     )
+
+
+def _narrowest(layout: Layout) -> float:
+    """The least distance of two lanes on which links run beside each other; 1 if none do."""
+    pairs = combinations(layout.edges, 2)
+    beside = (abs(a.lane - b.lane) for a, b in pairs if a.first < b.last and b.first < a.last and a.lane != b.lane)
+    return min(beside, default=1.0)
 
 
 def _description(topology: Topology) -> str:
