@@ -7,6 +7,7 @@ import gzip
 import json
 import shlex
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,7 @@ def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
         picture_wide=picture.draw(topology, wide=True) if drawable else "",
         picture_tall=picture.draw(topology, wide=False) if drawable else "",
         varies=len({_shape(t) for t in results.topologies.values()}) > 1,
-        flows=_flows(topology),
+        flows=subflow_legend(topology),
         links=topology.data_links,
         text=text,
         goodput=still.goodput_plot(data["goodput"]),
@@ -124,7 +125,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _flows(topology: Topology) -> list[dict[str, Any]]:
+def subflow_legend(topology: Topology) -> list[dict[str, Any]]:
     """Legend of the picture: every subflow with its line and path."""
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     rows = []
@@ -153,11 +154,16 @@ def algorithms_run(results: Results) -> list[tuple[str, str]]:
     firsts = rows.unique("config", keep="first", maintain_order=True)
     found = []
     for config, recorded in firsts.select("config", "subflow_cc").iter_rows():
-        groups: dict[str, list[str]] = {}
-        for entry in json.loads(recorded):
-            groups.setdefault(_algorithm(entry), []).append(f"{entry['flow']}/{entry['subflow']}")
-        found.append((config, "; ".join(f"{_some(who)}: {cc}" for cc, who in groups.items())))
+        found.append((config, ran(json.loads(recorded))))
     return found
+
+
+def ran(recorded: Sequence[dict[str, Any]]) -> str:
+    """The algorithms that subflows ran, with their parameters, from what the engine recorded of each subflow."""
+    groups: dict[str, list[str]] = {}
+    for entry in recorded:
+        groups.setdefault(_algorithm(entry), []).append(f"{entry['flow']}/{entry['subflow']}")
+    return "; ".join(f"{_some(who)}: {cc}" for cc, who in groups.items())
 
 
 def _algorithm(entry: dict[str, Any]) -> str:
