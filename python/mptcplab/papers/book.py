@@ -19,7 +19,8 @@ from mptcplab.topology import Flow, Topology
 
 _KINDS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "propfair": "ideal_propfair"}
 # Names of predicates whose metric has another, and what one of the metric is in the predicate's unit.
-_RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", 0.01)}
+_PERCENT = 0.01
+_RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", _PERCENT)}
 _KBPS_PER_MBPS = 125.0
 
 
@@ -172,7 +173,9 @@ class _Page:
         if metric == "loss_ratio":
             one, other = (self._value("loss", link=link) for link in keys["links"].split("/"))
             return np.divide(one, other, out=np.full_like(one, np.nan), where=other > 0)
-        if metric in ("utilisation", "loss", "queue_mean"):
+        if metric == "utilisation":
+            return _PERCENT * self._value(metric, link=keys["link"])
+        if metric in ("loss", "queue_mean"):
             return self._value(metric, link=keys["link"])
         if metric in ("ratio", "ratio_wire"):
             return self._ratio("goodput" if metric == "ratio" else "throughput", keys)
