@@ -231,6 +231,15 @@ def test_lanes_that_are_near_each_other_leave_room_for_their_labels() -> None:
     assert first[1] < second[0] and second[1] < third[0]
 
 
+def test_links_that_meet_at_a_node_keep_lanes_of_their_own() -> None:
+    """Both A and C end on the lane of r1: their labels lay on top of each other."""
+    links = [s.link("A", "h1", "r1", 8), s.link("C", "h2", "r1", 3), s.link("B", "h2", "r2", 2)]
+    links += [s.link("E", "r1", "D", 4), s.link("G", "r2", "D", 5)]
+    flows = [s.tcp("t", s.subflow("z", "A", "E")), s.tcp("mp", s.subflow("x", "C", "E"), s.subflow("y", "B", "G"))]
+    lanes = {edge.link.name: edge.lane for edge in lay_out(topology(links, flows)).edges}
+    assert len({lanes[name] for name in "ABC"}) == 3
+
+
 def test_links_that_go_back_do_not_push_nodes_apart() -> None:
     """Three links in a ring, and a link out of it: before, each of them moved the others to the right."""
     links = [s.link("A", "p", "q", 8), s.link("B", "q", "r", 2), s.link("C", "r", "p", 3), s.link("D", "q", "d", 4)]

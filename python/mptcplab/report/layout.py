@@ -5,7 +5,7 @@ Positions are abstract (layer, lane); the picture turns them into pixels, left t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mptcplab.topology import Link, Topology
 
@@ -41,22 +41,37 @@ def lay_out(topology: Topology) -> Layout:
     parallel: dict[tuple[str, str], list[Link]] = {}
     for link in links:
         parallel.setdefault(_ends(link), []).append(link)
-    middle = (max(lanes.values()) + min(lanes.values())) / 2 if lanes else 0.0
-    edges = []
-    for link in links:
+    placed: list[Edge] = []
+    # Straight links first: they cannot give way.
+    for link in sorted(links, key=lambda link: lanes[link.source] != lanes[link.target]):
         group = parallel[_ends(link)]
-        spread = group.index(link) - (len(group) - 1) / 2
         begin, end = lanes[link.source], lanes[link.target]
-        # The straight part runs at the outer end, so that links fan out early and leave room for their labels.
-        outer = begin if abs(begin - middle) > abs(end - middle) else end
+        edge = Edge(link, layer[link.source], layer[link.target], begin, begin, end)
         if len(group) > 1:
-            outer = (begin + end) / 2 + spread
-        edges.append(Edge(link, layer[link.source], layer[link.target], begin, outer, end))
+            spread = group.index(link) - (len(group) - 1) / 2
+            edge = replace(edge, lane=(begin + end) / 2 + spread)
+        else:
+            edge = replace(edge, lane=_free_lane(edge, placed, lanes))
+        placed.append(edge)
+    order = {link.name: place for place, link in enumerate(links)}
+    edges = sorted(placed, key=lambda edge: order[edge.link.name])
     nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
     across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
     return Layout(
         nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0)
     )
+
+
+def _free_lane(edge: Edge, placed: list[Edge], lanes: dict[str, float]) -> float:
+    """The lane of a link's straight part: one on which no other link runs beside it, if there is one.
+
+    The outer end's comes first, so that links fan out early and leave room for their labels.
+    """
+    middle = (max(lanes.values()) + min(lanes.values())) / 2
+    ends = sorted((edge.end, edge.begin), key=lambda lane: -abs(lane - middle))
+    beside = {one.lane for one in placed if one.first < edge.last and edge.first < one.last}
+    free = [lane for lane in (*ends, (edge.begin + edge.end) / 2) if lane not in beside]
+    return free[0] if free else ends[0]
 
 
 def _ends(link: Link) -> tuple[str, str]:

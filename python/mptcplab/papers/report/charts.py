@@ -363,7 +363,8 @@ _CAPTIONS = {
     "box": "Boxes: median and quartiles over repetitions, whiskers to the last value within 1.5 times the distance of "
     "the quartiles; dots: every repetition.",
     "bars": "Bars: mean over repetitions with its 95 % interval; dots: every repetition.",
-    "time": "The first repetition of each algorithm. Every point is the mean over one four-hundredth of the run.",
+    "time": "The first repetition of each algorithm. Every point is the mean over one four-hundredth of the run. "
+    "Scales fit what comes after the first fifth.",
     "sweep": "Lines: mean over repetitions; band: its 95 % interval.",
     "spans": "Points: mean over repetitions of the time between two marks of the axis; band: its 95 % interval.",
 }
@@ -375,6 +376,8 @@ def _caption(spec: FigureSpec, chart: Chart | None) -> str:
     text = _CAPTIONS[spec.kind]
     if any(mark.parts for mark in _marks(chart)):
         text += " Parts of a bar: the subflows."
+    if isinstance(chart, Grouped) and chart.legend:
+        text += " In every group the algorithms stand in the order of the legend."
     if spec.published:
         text += " Hollow diamonds: what the paper prints."
     if spec.metric == "ratio":

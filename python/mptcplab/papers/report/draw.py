@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from mptcplab.papers.report.charts import PANELS, Chart, Course, Grouped, Line, Lines, Mark, Panel
 from mptcplab.papers.report.reader import Estimate
@@ -33,6 +34,8 @@ LOOK: dict[str, Any] = {
 # The widest figure that a page shows at full size, and what a letter takes of it.
 _WIDEST, _LETTER = 9.6, 0.078
 _LEFT, _RIGHT, _LEGEND_ROW = 0.72, 0.12, 0.24
+# Courses side by side, and the part of a run whose values decide their scale.
+_MOST_COLUMNS, _SETTLED = 5, 0.8
 _MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "h", "*")
 _PAPER_MARK = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "markeredgecolor": INK, "linestyle": "none"}
 
@@ -396,9 +399,9 @@ def _course(chart: Course) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    per_row = min(len(chart.columns), 4)
+    per_row = -(-len(chart.columns) // -(-len(chart.columns) // _MOST_COLUMNS))
     strips = [chart.columns[i : i + per_row] for i in range(0, len(chart.columns), per_row)]
-    gap, inner, between, title, under = 0.12, 1.15, 0.14, 0.28, 0.5
+    gap, inner, between, title, under = 0.2, 1.15, 0.14, 0.28, 0.5
     inside = min(4.4, (_WIDEST - _LEFT - _RIGHT - gap * (per_row - 1)) / per_row)
     width = _LEFT + per_row * inside + gap * (per_row - 1) + _RIGHT
     series = {label: look for _, some in chart.columns for label, look, _ in some}
@@ -435,12 +438,12 @@ def _course(chart: Course) -> Figure:
 
 
 def _peaks(chart: Course) -> Mapping[str, float]:
-    """The top of each panel: a few early peaks may leave the picture, so that all the rest can be seen."""
+    """The top of each panel: slow start may leave the picture, so that what comes after it can be seen."""
+    tables = [table for _, some in chart.columns for *_, table in some]
+    end = max(table["t_s"].max() for table in tables)  # type: ignore[type-var]
+    settled = [table.filter(pl.col("t_s") >= (1 - _SETTLED) * end) for table in tables]  # type: ignore[operator]
     found = {}
     for name, _ in PANELS:
-        values = np.concatenate(
-            [table[name].drop_nulls().to_numpy() for _, some in chart.columns for *_, table in some]
-        )
-        finite = values[np.isfinite(values)]
-        found[name] = 1.15 * float(np.quantile(finite, 0.995)) if finite.size and finite.max() > 0 else 1.0
+        peaks = [table[name].max() for table in settled]
+        found[name] = 1.08 * max((peak for peak in peaks if peak is not None), default=0.0) or 1.0  # type: ignore[type-var]
     return found
