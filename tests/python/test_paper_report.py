@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -163,6 +164,15 @@ NOISE = np.array([-0.3, 0.1, 0.4, -0.2])
 
 @pytest.fixture
 def made(tmp_path: Path) -> Reproduction:
+    return made_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return paper_page(made_in(tmp_path_factory.mktemp("page")), "mptcplab reproduce doe2024")
+
+
+def made_in(tmp_path: Path) -> Reproduction:
     """A reproduction of a made-up paper: its store holds `RATES` with `NOISE`, goodput is 0.9 of the throughput."""
     folder = tmp_path / "papers" / "doe2024"
     folder.mkdir(parents=True)
@@ -227,7 +237,7 @@ def course(label: str) -> pl.DataFrame:
         pl.DataFrame(
             {"t_s": at, "flow": flow, "subflow": subflow, "cwnd": 10 + at * rate, "srtt": 20 + at, "throughput": rate}
         )
-        for (flow, subflow), rate in zip((("mp", "sf1"), ("mp", "sf2"), ("tcp", "tcp")), RATES[label], strict=True)
+        for (flow, subflow), rate in zip((("mp", "sf1"), ("mp", "sf2"), ("tcp", "sf1")), RATES[label], strict=True)
     ]
     return pl.concat(parts)
 
@@ -319,6 +329,23 @@ def test_a_course_shows_the_subflows_of_the_flows_that_are_named(made: Reproduct
     ]
 
 
+def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reproduction) -> None:
+    experiment = replace(made.paper.experiments["TWO"], algorithms=("lia", "tcp-reno@sf2"))
+    library = catalog.Library({"doe2024": replace(made.paper, experiments={"TWO": experiment})})
+    one_path = course("lia").filter((pl.col("flow") == "tcp") | (pl.col("subflow") == "sf2"))
+    made.store.put("single", values("lia", {"": 1.0}), one_path, record("reno"))
+    made.outcome.digests[Cell("TWO", "tcp-reno@sf2", "", "rfc", "")] = "single"
+    changed = replace(made, paper=library.papers["doe2024"], kitchen=Kitchen(library, "sim", False))
+    spec = replace(experiment.figures[3], flows=("mp", "tcp"))
+
+    chart = charts.figure(Reader(changed, experiment), spec, order(changed)).chart
+
+    assert isinstance(chart, charts.Course)
+    (_, both), (_, single) = chart.columns
+    assert [label for label, *_ in single] == ["mp sf2", "tcp"]
+    assert [look for _, look, _ in single] == [look for _, look, _ in both][1:]
+
+
 def test_a_figure_over_several_experiments_is_grouped_by_them(made: Reproduction) -> None:
     (found,) = combined(made)
 
@@ -329,12 +356,12 @@ def test_a_figure_over_several_experiments_is_grouped_by_them(made: Reproduction
     assert found.chart.groups[0][1][0].values[0] == pytest.approx((x + y) ** 2 / (2 * (x**2 + y**2)))
 
 
-def test_a_figure_without_any_value_says_so(made: Reproduction) -> None:
+def test_a_figure_without_any_value_says_so(made: Reproduction, page: str) -> None:
     found = figure(made, "TWO", 4)
 
     assert found.chart is None
     assert len(found.notes) == 3
-    assert "Nothing to draw" in paper_page(made, "x")
+    assert "Nothing to draw" in page
 
 
 @pytest.mark.parametrize(("experiment", "position"), [("TWO", 0), ("TWO", 1), ("TWO", 3), ("SWP", 0), ("BIN", 0)])
@@ -365,9 +392,19 @@ def boxes_of_text(chart: charts.Chart) -> Iterator[tuple[str, mpl.transforms.Bbo
         drawn = draw(chart)
         canvas = FigureCanvasAgg(drawn)
         canvas.draw()
+        outside = {text for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis) for text in not_shown(axis)}
         for text in drawn.findobj(Text):
-            if text.get_visible() and text.get_text().strip():
+            if text.get_visible() and text.get_text().strip() and text not in outside:
+                # Within a tenth of a pixel nothing is cut off.
+                assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().min), text
+                assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().max), text
                 yield text.get_text(), text.get_window_extent(canvas.get_renderer())
+
+
+def not_shown(axis: Any) -> list[Any]:
+    """The labels of ticks that lie outside of the view."""
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.get_major_ticks() if not low <= tick.get_loc() <= high]
 
 
 def grouped(labels: Sequence[str], flows: Sequence[str]) -> charts.Grouped:
@@ -394,7 +431,7 @@ def grouped(labels: Sequence[str], flows: Sequence[str]) -> charts.Grouped:
         ),
     ],
 )
-def test_labels_never_meet(chart: charts.Chart) -> None:
+def test_labels_neither_meet_nor_leave_the_figure(chart: charts.Chart) -> None:
     texts = list(boxes_of_text(chart))
 
     assert len(texts) > 5
@@ -442,8 +479,7 @@ def test_a_published_value_of_something_unknown_is_an_error(made: Reproduction) 
         Reader(made, experiment).published(spec)
 
 
-def test_the_page_shows_both_profiles_of_a_claim_that_depends_on_them(made: Reproduction) -> None:
-    page = paper_page(made, "mptcplab reproduce doe2024")
+def test_the_page_shows_both_profiles_of_a_claim_that_depends_on_them(page: str) -> None:
     claim = page[page.index('id="C-2"') :]
     claim = claim[: claim.index("</article>")]
 
@@ -455,8 +491,7 @@ def test_the_page_shows_both_profiles_of_a_claim_that_depends_on_them(made: Repr
     assert "5.60 (5.1 to 5.8)" in claim
 
 
-def test_the_page_lists_contradictions_unexpected_failures_and_reasons(made: Reproduction) -> None:
-    page = paper_page(made, "mptcplab reproduce doe2024")
+def test_the_page_lists_contradictions_unexpected_failures_and_reasons(page: str) -> None:
 
     alert = page[page.index('role="alert"') : page.index('id="summary"')]
     assert re.findall(r'href="#(C-\d)"', alert) == ["C-1", "C-2"]
@@ -469,9 +504,7 @@ def test_the_page_lists_contradictions_unexpected_failures_and_reasons(made: Rep
     assert "Two paths of 8 and 4 Mbit/s; a TCP is on the first." in page
 
 
-def test_a_page_needs_neither_script_nor_network(made: Reproduction) -> None:
-    page = paper_page(made, "x")
-
+def test_a_page_needs_neither_script_nor_network(page: str) -> None:
     assert "<script" not in page
     assert not re.search(r'(src|href)="(?!#|index\.html)', page)
     assert "default-src 'none'" in page

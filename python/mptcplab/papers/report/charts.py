@@ -313,15 +313,15 @@ class _Maker:
 
     def _course(self) -> Chart | None:
         columns = []
+        # Those of the experiment: with fewer subflows, an algorithm must not give their looks to others.
+        styles, labels = subflow_styles(self.reader.topology), subflow_labels(self.reader.topology)
+        shown = [key for key in styles if not self.spec.flows or key[0] in self.spec.flows]
         for cc in self.algorithms:
             try:
                 table = self.reader.reproduction.store.course(self.reader.digest(self.reader.cell(cc)))
             except NotTestableError as error:
                 self.notes.append(f"{cc} is left out: {str(error).partition(chr(10))[0]}")
                 continue
-            topology = self.reader.reproduction.kitchen.cell_topology(self.reader.cell(cc))
-            styles, labels = subflow_styles(topology), subflow_labels(topology)
-            shown = [key for key in styles if not self.spec.flows or key[0] in self.spec.flows]
             series = [(labels[key], styles[key], table.filter(flow=key[0], subflow=key[1])) for key in shown]
             kept = tuple(one for one in series if not one[2].is_empty())
             if kept:

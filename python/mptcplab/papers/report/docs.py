@@ -100,14 +100,14 @@ def _paper(reproduction: Reproduction, figures: Sequence[tuple[str, charts.Figur
     paper = reproduction.paper
     found = counts(reproduction.verdicts)
     facts = tables.facts(reproduction)
-    # The build says which machine compiled it; the version says what was run.
-    made = [f"{name.lower()} {value}" for name, value in facts.items() if name != "Build"]
+    # The build names the machine that compiled it; the version says what was run.
+    made = [f"{name} {value}" for name, value in facts.items() if name != "Build"]
     parts = [
         f"# {paper.title}",
         _GENERATED,
         f"{paper.cite}.",
         paper.about,
-        f"Made with `mptcplab reproduce {paper.id}`: {'; '.join(made)}.",
+        f"Made with `{_command(reproduction)}`. {'; '.join(made)}.",
         ", ".join(f"{found[name]} {name}" for name in found) + ".",
         "## Verdicts",
         table(
@@ -125,6 +125,12 @@ def _paper(reproduction: Reproduction, figures: Sequence[tuple[str, charts.Figur
         rows = [_row(verdict) for verdict in contradictions(reproduction)]
         parts += ["## Contradictions inside the paper", table(["claim", "verdict", "statement"], rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def _command(reproduction: Reproduction) -> str:
+    kitchen = reproduction.kitchen
+    options = (f" --engine {kitchen.engine}" if kitchen.engine != "sim" else "") + (" --quick" if kitchen.quick else "")
+    return f"mptcplab reproduce {reproduction.paper.id}{options}"
 
 
 def _about_runs(reproduction: Reproduction) -> list[Verdict]:

@@ -33,7 +33,7 @@ LOOK: dict[str, Any] = {
 }
 # The widest figure that a page shows at full size, and what a letter takes of it.
 _WIDEST, _LETTER = 9.6, 0.078
-_LEFT, _RIGHT, _LEGEND_ROW = 0.72, 0.12, 0.24
+_LEFT, _RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
 # Courses side by side, and the part of a run whose values decide their scale.
 _MOST_COLUMNS, _SETTLED = 5, 0.8
 _MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "h", "*")
@@ -180,7 +180,7 @@ class _Groups:
         if mark.values is not None and self.chart.kind == "box":
             _box(axes, x, mark.values, width, look.light)
         elif mark.values is not None:
-            hatch = look.pattern * 2 if self.chart.legend else ""
+            hatch = _hatch(mark.place) if self.chart.legend else ""
             _bar(axes, x, mark, width, look.light, hatch, [name for name, _ in self._parts()])
         if mark.values is not None:
             spread = np.linspace(-0.22, 0.22, len(mark.values)) * width if len(mark.values) > 1 else [0.0]
@@ -212,10 +212,10 @@ class _Groups:
         if self.chart.legend:
             for mark in {mark.algorithm: mark for mark in marks}.values():
                 look = style(mark.place)
-                hatch = look.pattern * 2 if self.chart.kind == "bars" else ""
+                hatch = _hatch(mark.place) if self.chart.kind == "bars" else ""
                 handles.append((_filled(Patch, look.light, hatch), mark.algorithm))
         for index, (name, _) in enumerate(self._parts()):
-            handles.append((_filled(Patch, SOFT, style(index).pattern * 2), name))
+            handles.append((_filled(Patch, SOFT, _hatch(index)), name))
         if any(mark.published is not None for mark in marks):
             handles.append((Line2D([], [], **_PAPER_MARK), "paper"))
         return handles
@@ -243,11 +243,17 @@ def _bar(axes: Axes, x: float, mark: Mark, width: float, colour: str, hatch: str
     estimate = Estimate.of(mark.values)
     bottom = 0.0
     for name, mean in mark.parts or (("", estimate.mean),):
-        pattern = style(names.index(name)).pattern * 2 if name else hatch
+        pattern = _hatch(names.index(name)) if name else hatch
         _filled(partial(axes.bar, x, mean, bottom=bottom, width=width, zorder=2), colour, pattern)
         bottom += mean
     if estimate.half is not None:
         axes.errorbar(x, estimate.mean, yerr=estimate.half, color=INK, capsize=3, linewidth=1.3, zorder=5)
+
+
+def _hatch(index: int) -> str:
+    """Twice as dense as usual, for narrow bars; not of dots, each of which is a shape of its own in SVG."""
+    pattern = style(index).pattern
+    return pattern if pattern == "." else pattern * 2
 
 
 def _filled(make: Callable[..., Any], colour: str, hatch: str) -> tuple[Any, Any]:
