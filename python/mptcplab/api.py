@@ -234,6 +234,7 @@ def reproduce(
     *,
     quick: bool = False,
     out: PathArg = Path("results") / "reproduce",
+    docs: PathArg | None = None,
     jobs: int = 0,
     announce: Announce | None = None,
 ) -> list[Reproduction]:
@@ -241,7 +242,8 @@ def reproduce(
 
     Results are kept in `out`/store by a digest of what decides them, so that a reproduction that was stopped goes on
     where it was, and a changed input makes only what it touches anew. `quick` gives a first answer: few and short
-    repetitions, none added. `announce` is called with what is being done and gives a context that reports progress.
+    repetitions, none added. `docs` is a directory for a shorter report in Markdown, as the documentation has it.
+    `announce` is called with what is being done and gives a context that reports progress.
     """
     from mptcplab.papers import catalog, report
     from mptcplab.papers.reproduce import reproduce as run_papers
@@ -267,6 +269,8 @@ def reproduce(
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     report.write(found, Path(out), shlex.join(words))
+    if docs is not None:
+        report.docs_page(found, Path(docs))
     return found
 
 

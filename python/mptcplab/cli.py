@@ -233,6 +233,10 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option("--docs", metavar="DIR", help="Also write the report in Markdown, shorter.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run all experiments of a paper, judge its claims and write a report.
@@ -251,6 +255,7 @@ def reproduce(
         experiment,
         quick=quick,
         out=place,
+        docs=docs,
         jobs=jobs,
         announce=lambda what: terminal.step(what, "results", "M packet hops/s, about"),
     )

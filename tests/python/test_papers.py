@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mptcplab import api
 from mptcplab.errors import MptcplabError
 from mptcplab.papers import catalog, cells
 from mptcplab.papers.book import Book, CellValues, NotTestableError, Wishes
@@ -408,3 +409,23 @@ def test_what_an_engine_refuses_is_not_testable_and_says_why(tmp_path: Path) -> 
     assert wvegas.verdict == "not testable"
     assert "wvegas" in wvegas.judgements[0].reason
     assert found.outcome.refused
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paper": "kim2012"}, "no such paper: 'kim2012'\n\nhint: all, or one of dubey2023, kim2021"),
+        ({"paper": "kim2021", "experiment": "ADW-9"}, "no such experiment of kim2021: 'ADW-9'\n\nhint: one of ADW-F2A"),
+        ({"paper": "all", "experiment": "ADW-1"}, "an experiment is one of a paper's: 'ADW-1'"),
+        ({"paper": "kim2021", "engine": "ns3"}, "no such engine: 'ns3'"),
+        ({"paper": "kim2021", "engine": "sim,fluid"}, "one engine at a time: 'sim,fluid'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(MptcplabError) as caught:
+        api.reproduce(**arguments, out=tmp_path / "out")
+    assert str(caught.value).startswith(message)
+    assert not (tmp_path / "out").exists()

@@ -143,10 +143,6 @@ class Paper:
         known = ", ".join(self.experiments)
         raise MptcplabError(with_hint(f"no such experiment of {self.id}: {name!r}", f"one of {known}"))
 
-    def claims_of(self, experiment: str | None) -> list[Claim]:
-        """The claims about one experiment; of None, those that need no run."""
-        return [claim for claim in self.claims if claim.experiment == experiment]
-
 
 @dataclass(frozen=True)
 class Library:

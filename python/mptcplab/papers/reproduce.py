@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from mptcplab.papers.catalog import Experiment, Library, Paper
+from mptcplab.papers.catalog import Claim, Experiment, Library, Paper
 from mptcplab.papers.cells import Cell, Kitchen
 from mptcplab.papers.execute import Executor, Outcome, Progress
 from mptcplab.papers.store import Store
@@ -52,22 +52,33 @@ def reproduce(
 ) -> list[Reproduction]:
     """Run the experiments of papers and judge their claims; what `out` has already is not run again."""
     kitchen = Kitchen(library, engine, quick)
+    plans = [
+        (paper, tuple(paper.experiments.values()) if experiment is None else (paper.experiment(experiment),))
+        for paper in papers
+    ]
     store = Store(out / "store")
     store.prepare()
     found = []
-    for paper in papers:
-        chosen = tuple(paper.experiments.values()) if experiment is None else (paper.experiment(experiment),)
-        names = {one.id for one in chosen}
-        claims = [c for c in paper.claims if c.experiment in names or (c.experiment is None and experiment is None)]
+    for paper, chosen in plans:
         with announce(f"{paper.id}: {paper.title}") as progress:
             executor = Executor(kitchen, store, jobs, progress)
-            court = Court(kitchen, executor)
-            wanted = {cell for claim in claims for cell in court.wishes(claim)}
-            wanted |= {cell for one in chosen for cell in _drawn(kitchen, one)}
-            executor.make(sorted(wanted))
-            verdicts = court.judge(claims)
-        found.append(Reproduction(paper, chosen, tuple(verdicts), kitchen, store, executor.outcome))
+            found.append(_reproduced(paper, chosen, _claims(paper, chosen, experiment), executor))
     return found
+
+
+def _claims(paper: Paper, chosen: tuple[Experiment, ...], experiment: str | None) -> list[Claim]:
+    """The claims about some experiments; those that need no run belong to the whole paper."""
+    names = {one.id for one in chosen}
+    return [c for c in paper.claims if c.experiment in names or (c.experiment is None and experiment is None)]
+
+
+def _reproduced(paper: Paper, chosen: tuple[Experiment, ...], claims: list[Claim], executor: Executor) -> Reproduction:
+    court = Court(executor.kitchen, executor)
+    wanted = {cell for claim in claims for cell in court.wishes(claim)}
+    wanted |= {cell for one in chosen for cell in _drawn(executor.kitchen, one)}
+    executor.make(sorted(wanted))
+    verdicts = court.judge(claims)
+    return Reproduction(paper, chosen, tuple(verdicts), executor.kitchen, executor.store, executor.outcome)
 
 
 def _drawn(kitchen: Kitchen, experiment: Experiment) -> list[Cell]:
