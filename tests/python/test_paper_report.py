@@ -346,6 +346,17 @@ def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reprod
     assert [look for _, look, _ in single] == [look for _, look, _ in both][1:]
 
 
+def test_all_panels_of_a_course_have_the_same_time_even_before_the_first_rtt(made: Reproduction) -> None:
+    late = course("lia").with_columns(srtt=pl.when(pl.col("t_s") < 25).then(None).otherwise("srtt"))
+    made.store.put("TWO-lia-0", values("lia", {"": 1.0}), late, record("lia"))
+    chart = figure(made, "TWO", 3).chart
+    assert chart is not None
+
+    with mpl.rc_context(LOOK):
+        limits = {axes.get_xlim() for axes in draw(chart).axes}
+    assert limits == {(0.0, 39.0)}
+
+
 def test_a_figure_over_several_experiments_is_grouped_by_them(made: Reproduction) -> None:
     (found,) = combined(made)
 

@@ -420,6 +420,8 @@ def _course(chart: Course) -> Figure:
     height = head + len(strips) * strip_height
     figure = Figure(figsize=(width, height))
     peaks = _peaks(chart)
+    tables = [table for _, some in chart.columns for *_, table in some]
+    begin, end = min(table["t_s"].min() for table in tables), max(table["t_s"].max() for table in tables)  # type: ignore[type-var]
     for strip_index, strip in enumerate(strips):
         top = height - head - strip_index * strip_height - title
         for column, (algorithm, lines) in enumerate(strip):
@@ -431,8 +433,8 @@ def _course(chart: Course) -> Figure:
                 for _, look, table in lines:
                     at, values = table["t_s"].to_numpy(), table[name].to_numpy()
                     axes.plot(at, values, color=look.light, linestyle=look.mpl_dash, linewidth=0.9)
-                axes.set_ylim(0, peaks[name])
-                axes.margins(x=0.01)
+                # Set, not found: a quantity without values at first must not be stretched over the whole run.
+                axes.set(xlim=(begin, end), ylim=(0, peaks[name]))
                 axes.tick_params(labelleft=column == 0, labelbottom=row == len(PANELS) - 1)
                 if column == 0:
                     axes.set_ylabel(label.replace(" (", "\n("))
