@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers clean
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers agreement clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -51,6 +51,12 @@ fidelity: dev ## Simulate and write docs/fidelity: the simulator against theory 
 
 schedulers: dev ## Simulate and write docs/schedulers: what each scheduler is for (about a minute)
 	@$(BIN)/mptcplab schedulers --compare
+
+papers: dev ## Run the papers' experiments, judge their claims and write docs/papers (about ten minutes)
+	@$(BIN)/mptcplab reproduce all --docs docs/papers
+
+agreement: dev ## Hold the simulator against this kernel on the papers' scenarios: docs/agreement (root; half an hour)
+	@$(BIN)/mptcplab agree --all
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs

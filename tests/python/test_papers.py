@@ -348,6 +348,13 @@ def test_a_book_answers_by_flow_subflow_group_and_span() -> None:
         book("throughput", {"flow": "h7"})
 
 
+def test_a_metric_that_claims_do_not_have_is_an_error_that_lists_them() -> None:
+    book = Book(Kitchen(LIBRARY, "sim", quick=True), Wishes(), LIBRARY.experiments["ADW-2"])
+    with pytest.raises(MptcplabError, match="no such metric in claims: 'gootput'") as caught:
+        book("gootput", {"flow": "mp"})
+    assert "goodput" in str(caught.value)
+
+
 def test_active_flows_are_those_that_live_through_the_whole_bin() -> None:
     kitchen = Kitchen(LIBRARY, "sim", quick=True)
     values = {}

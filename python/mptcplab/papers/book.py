@@ -9,10 +9,11 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.papers.catalog import Experiment, Library
 from mptcplab.papers.cells import Cell, Kitchen
 from mptcplab.papers.execute import Outcome
+from mptcplab.papers.measure import MEASURED
 from mptcplab.papers.store import Store
 from mptcplab.papers.treatments import MULTIPATH
 from mptcplab.topology import Flow, Topology
@@ -22,6 +23,10 @@ _KINDS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "prop
 _PERCENT = 0.01
 _RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", _PERCENT)}
 _KBPS_PER_MBPS = 125.0
+# What iperf3 shows is known, and in no trace.
+_ELSEWHERE = ("iperf_cwnd_range", "iperf_retr")
+_KNOWN = {*MEASURED, *_RENAMED, *_ELSEWHERE, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
+_KNOWN |= {"throughput_kBps"}
 
 
 class NotTestableError(MptcplabError):
@@ -38,18 +43,16 @@ class CellValues:
     @classmethod
     def of(cls, frames: Sequence[pl.DataFrame]) -> CellValues:
         """From the stored tables of one or more blocks of repetitions."""
-        offset, parts = 0, []
-        for frame in frames:
-            parts.append(frame.with_columns(rep=pl.col("rep") + offset))
-            offset += 0 if frame.is_empty() else int(frame["rep"].max()) + 1
-        table = pl.concat(parts)
+        blocks = [0 if frame.is_empty() else int(frame["rep"].max()) + 1 for frame in frames]
+        repetitions, first = sum(blocks), 0
         found: dict[tuple[str, str, str | None, str | None, str | None], np.ndarray] = {}
-        keys = ["span", "metric", "flow", "subflow", "link"]
-        for key, group in table.group_by(keys, maintain_order=True):
-            column = np.full(offset, np.nan)
-            column[group["rep"].to_numpy()] = group["value"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            found[key] = column
-        return cls(offset, found)
+        for frame, count in zip(frames, blocks, strict=True):
+            rows = frame.select("span", "metric", "flow", "subflow", "link", "rep", "value").drop_nulls("value")
+            for *key, rep, value in rows.iter_rows():
+                column = found.setdefault(tuple(key), np.full(repetitions, np.nan))
+                column[first + rep] = value
+            first += count
+        return cls(repetitions, found)
 
     def get(
         self,
@@ -102,15 +105,25 @@ class Shelf:
             self._known[cell] = CellValues.of([self.store.values(digest) for digest in digests])
         return self._known[cell]
 
-    def known(self) -> list[CellValues]:
-        """The values that were asked for so far."""
-        return list(self._known.values())
-
     def _digest(self, cell: Cell, block: int) -> str:
         digest = self.outcome.digests[Cell(cell.experiment, cell.label, cell.point, cell.profile, cell.variant, block)]
         if digest in self.outcome.refused:
             raise NotTestableError(self.outcome.refused[digest])
         return digest
+
+
+@dataclass
+class Tally:
+    """A source that counts the repetitions behind what was asked of another."""
+
+    source: Source
+    repetitions: int = 0
+
+    def values(self, cell: Cell) -> CellValues | None:
+        """As of the other source."""
+        found = self.source.values(cell)
+        self.repetitions = max(self.repetitions, found.repetitions if found else 0)
+        return found
 
 
 @dataclass(frozen=True)
@@ -125,6 +138,10 @@ class Book:
 
     def __call__(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         """The values of a selector, one per repetition. Raises `NotTestableError` where there are none."""
+        if metric not in _KNOWN:
+            raise MptcplabError(
+                with_hint(f"no such metric in claims: {metric!r}", f"one of {', '.join(sorted(_KNOWN))}")
+            )
         page = self._page(keys)
         if page.values is None:
             return np.ones(2)
@@ -164,7 +181,7 @@ class _Page:
         if metric in _RENAMED:
             name, scale = _RENAMED[metric]
             return scale * self._get(name, keys)
-        if metric.startswith("iperf_"):
+        if metric in _ELSEWHERE:
             raise NotTestableError(f"{metric}: what iperf3 shows of the connection's socket is in no trace")
         if metric == "ideal":
             return self._get(_KINDS[keys["kind"]], keys)
@@ -175,7 +192,7 @@ class _Page:
             return np.divide(one, other, out=np.full_like(one, np.nan), where=other > 0)
         if metric == "utilisation":
             return _PERCENT * self._value(metric, link=keys["link"])
-        if metric in ("loss", "queue_mean"):
+        if metric == "loss":
             return self._value(metric, link=keys["link"])
         if metric in ("ratio", "ratio_wire"):
             return self._ratio("goodput" if metric == "ratio" else "throughput", keys)

@@ -192,6 +192,10 @@ def engine_digest(engine: str) -> str:
     return f"{hashlib.sha256(program).hexdigest()} Linux {platform.release()}"
 
 
+# Of the metrics' package, what works on values that others have measured.
+_UNMEASURED = frozenset({"goals.py", "engines.py", "stats.py"})
+
+
 @cache
 def _python_digest(*parts: str) -> str:
     """Digest of modules of this package that decide numbers."""
@@ -200,5 +204,7 @@ def _python_digest(*parts: str) -> str:
     for part in parts:
         place = root / part
         for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+            if path.name in _UNMEASURED:
+                continue
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from mptcplab.papers.book import Book, NotTestableError, Shelf, Wishes
+from mptcplab.papers.book import Book, NotTestableError, Shelf, Source, Tally, Wishes
 from mptcplab.papers.catalog import TODAY, Claim, Experiment
 from mptcplab.papers.cells import Cell, Kitchen
 from mptcplab.papers.execute import Executor
@@ -59,16 +59,20 @@ class Court:
 
     kitchen: Kitchen
     executor: Executor
+    # By the number of blocks: what one claim has read, another need not read again.
+    _shelves: dict[int, Shelf] = field(default_factory=dict)
 
     def wishes(self, claim: Claim) -> set[Cell]:
         """The cells that a claim needs, of block 0."""
+        return {cell for profile in self._profiles(claim) for cell in self._cells(claim, profile)}
+
+    def _cells(self, claim: Claim, profile: str | None) -> set[Cell]:
         found = Wishes()
-        for profile in self._profiles(claim):
-            self._evaluate(claim, found, profile)
+        self._evaluate(claim, found, profile)
         return found.cells
 
     def judge(self, claims: Iterable[Claim]) -> list[Verdict]:
-        """The verdicts; claims that stay open get further repetitions, all of them together."""
+        """The verdicts. Claims that stay open get further repetitions, in their paper's profile, all together."""
         chosen = list(claims)
         found = {claim.id: self._judged(claim, 1) for claim in chosen}
         blocks = 1
@@ -80,7 +84,7 @@ class Court:
             ]
             if not open_claims:
                 return [found[claim.id] for claim in chosen]
-            wanted = {cell for claim in open_claims for cell in self.wishes(claim)}
+            wanted = {cell for claim in open_claims for cell in self._cells(claim, None)}
             self.executor.make(
                 Cell(c.experiment, c.label, c.point, c.profile, c.variant, blocks) for c in sorted(wanted)
             )
@@ -89,24 +93,27 @@ class Court:
 
     def _more_blocks(self, claim: Claim) -> int:
         """As many as each experiment of the claim may have."""
-        experiments = {cell.experiment for cell in self.wishes(claim)}
+        experiments = {cell.experiment for cell in self._cells(claim, None)}
         more = [self.kitchen.more_blocks(self.kitchen.library.experiments[name]) for name in experiments]
         return min(more, default=0)
 
     def _judged(self, claim: Claim, blocks: int) -> Verdict:
-        shelf = Shelf(self.executor.store, self.executor.outcome, blocks)
-        return Verdict(claim, tuple(self._judgement(claim, shelf, profile) for profile in self._profiles(claim)))
+        """In the paper's own profile on so many blocks, in others on the first."""
+        own, *others = self._profiles(claim)
+        judgements = [self._judgement(claim, own, blocks), *(self._judgement(claim, other, 1) for other in others)]
+        return Verdict(claim, tuple(judgements))
 
-    def _judgement(self, claim: Claim, shelf: Shelf, profile: str | None) -> Judgement:
+    def _judgement(self, claim: Claim, profile: str | None, blocks: int) -> Judgement:
+        shelf = self._shelves.setdefault(blocks, Shelf(self.executor.store, self.executor.outcome, blocks))
         shown = profile or (self._experiment(claim).profile if claim.experiment else "")
+        tally = Tally(shelf)
         try:
-            evaluation = self._evaluate(claim, shelf, profile)
+            evaluation = self._evaluate(claim, tally, profile)
         except NotTestableError as error:
             return Judgement(shown, NOT_TESTABLE, None, 0, (), str(error).partition("\n")[0])
-        reps = max((values.repetitions for values in shelf.known()), default=0)
-        return Judgement(shown, _verdict(evaluation), evaluation.share, reps, evaluation.facts, "")
+        return Judgement(shown, _verdict(evaluation), evaluation.share, tally.repetitions, evaluation.facts, "")
 
-    def _evaluate(self, claim: Claim, source: Shelf | Wishes, profile: str | None) -> Evaluation:
+    def _evaluate(self, claim: Claim, source: Source, profile: str | None) -> Evaluation:
         tree = parse(claim.predicate)
         if claim.experiment is None:
             return evaluate(tree, _nothing, Sweepable((), ()), claim.tolerance)

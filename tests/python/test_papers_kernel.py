@@ -1,0 +1,105 @@
+"""Every experiment's scenario that the kernel engine can run, in a short version, on real sockets."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+from kernel_program import need_root, program
+
+import mptcplab
+from mptcplab.errors import MptcplabError, UnfinishedError
+from mptcplab.papers import catalog
+
+# Flows that start late in the paper start at once here, a little apart.
+AT_ONCE = {
+    "scalable": {f"flows.tcp{i}": (f"{i / 10:g} s", "1.9 s") for i in range(2, 6)},
+    "server": {"flows.m": ("0.3 s", None)},
+    "static": {"flows.mp": ("0.1 s", None)},
+    "static-video": {"flows.mp": ("0.1 s", None)},
+    "moving": {"flows.mp": ("0.1 s", None)},
+    "moving-video": {"flows.mp": ("0.1 s", None)},
+}
+# Links that never fill, at rates that one thread cannot move: what limits these flows is loss.
+REFUSED = {"rtt-mismatch": "284 % of a processor", "three-losses": "429 % of a processor"}
+SECONDS = 2.0
+AT_A_TIME = 4
+
+
+def scenarios() -> list[Path]:
+    return sorted({experiment.scenario for experiment in catalog.load().experiments.values()})
+
+
+def short(scenario: Path) -> mptcplab.Results:
+    settings = {"tcp.send_jitter": '"0 s"', "duration": f'"{SECONDS:g} s"', "sample": '"100 ms"'}
+    if "\nwarmup" in scenario.read_text():
+        settings["warmup"] = '"0.5 s"'
+    for flow, (start, stop) in AT_ONCE.get(scenario.stem, {}).items():
+        settings[f"{flow}.start"] = f'"{start}"'
+        if stop is not None:
+            settings[f"{flow}.stop"] = f'"{stop}"'
+    fixed = "\ncc = " not in scenario.read_text().partition("[links")[0]
+    return mptcplab.run(scenario, cc=None if fixed else "lia", reps=1, engine="kernel", settings=settings)
+
+
+def outcome(scenario: Path) -> str:
+    """What is wrong with a scenario's run on the kernel; empty if every connection carried data as it should."""
+    try:
+        results = short(scenario)
+    except UnfinishedError as error:
+        return f"ended early: {error}"
+    except MptcplabError as error:
+        return f"refused: {error}"
+    silent = results.metrics(["pps"]).filter(pl.col("subflow").is_null() & (pl.col("value").fill_null(0) <= 0))
+    if not silent.is_empty():
+        return f"flows without data: {silent['flow'].to_list()}"
+    asked = {flow.name: flow.cc for flow in results.topologies[0].connections}
+    for entry in json.loads(results.runs["subflow_cc"][0]):
+        if entry["cc"] != asked[entry["flow"]].partition("(")[0]:
+            return f"{entry['flow']}/{entry['subflow']} ran {entry['cc']}, not {asked[entry['flow']]}"
+    return ""
+
+
+def test_the_papers_scenarios_run_on_the_kernel_unless_it_cannot_move_their_packets() -> None:
+    program()
+    need_root()
+    chosen = scenarios()
+    # Runs at once do not disturb each other but for their timing, which nothing here is about.
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        found = dict(zip([path.stem for path in chosen], pool.map(outcome, chosen), strict=True))
+    wrong = {name: text for name, text in found.items() if text and name not in REFUSED}
+    assert not wrong
+    for name, reason in REFUSED.items():
+        assert reason in found[name], name
+
+
+def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One experiment through the whole of it, with runs that are too short for its claims to mean anything."""
+    import shutil
+
+    from mptcplab.papers import cells
+    from mptcplab.papers.reproduce import reproduce
+
+    program()
+    need_root()
+    root = tmp_path / "papers"
+    shutil.copytree(catalog.directory() / "dubey2023", root / "dubey2023")
+    path = root / "dubey2023" / "paper.toml"
+    text = path.read_text().replace("[experiments.DUB-NSB]", '[experiments.DUB-NSB]\nsettings = { duration = "11 s" }')
+    all_five = 'algorithms = ["lia", "olia", "balia", "wvegas", "uncoupled-cubic"]'
+    path.write_text(text.replace(all_five, 'algorithms = ["lia"]'))
+    library = catalog.load(root)
+    monkeypatch.setattr(cells, "QUICK_REPETITIONS", 1)
+    papers = library.choose("dubey2023")
+    (found,) = reproduce(library, papers, "kernel", tmp_path / "out", experiment="DUB-NSB", quick=True)
+    assert not found.outcome.refused
+    records = [json.loads(file.read_text()) for file in (tmp_path / "out" / "store").glob("*.json")]
+    assert {record["engine"] for record in records} == {"kernel"}
+    assert all(entry["cc"] == "lia" for record in records for entry in record["subflow_cc"])
+    (verdict,) = found.verdicts
+    # Either the run counts and both last hops carried data, or its emulation was late and nothing is concluded.
+    reason = verdict.judgements[0].reason
+    assert verdict.verdict == "holds" or "missing" in reason or "no value" in reason
