@@ -6,7 +6,7 @@ import json
 import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -208,12 +208,22 @@ class _Sweep:
 
             fluid.run(self.scenario, directory, self.overrides.to_json(), progress)
             return
+        asked = self._for_kernel().to_json()
         try:
-            kernel.run(self.scenario, directory, self.overrides.to_json(), traffic=self.traffic, progress=progress)
+            kernel.run(self.scenario, directory, asked, traffic=self.traffic, progress=progress)
         except MptcplabError as error:
             if (directory / "run.parquet").is_file():
                 raise output.Kept from error
             raise
+
+    def _for_kernel(self) -> Overrides:
+        """Beside another engine the kernel leaves a scenario's jitter to that one: it has noise of its own.
+
+        Alone it refuses jitter, because it cannot add any. What it ran with is in the run table.
+        """
+        if len(self.engines) == 1 or "tcp.send_jitter" in self.overrides.settings:
+            return self.overrides
+        return replace(self.overrides, settings={**self.overrides.settings, "tcp.send_jitter": '"0 s"'})
 
     def _progress(self, position: int) -> Progress | None:
         """Progress of one engine as progress of all: every engine does the same runs."""

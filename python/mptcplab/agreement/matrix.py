@@ -19,8 +19,8 @@ from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 
 COMPARED, REFUSED, NOT_COUNTED, LEFT_OUT = "compared", "refused", "not counted", "left out"
 ENGINES = ("sim", "kernel")
-# What is written over a scenario so that both engines can run the same: a kernel has jitter and a scheduler of its own.
-ALIKE = {"tcp.send_jitter": '"0 s"', "scheduler": '"linger"'}
+# What is written over a scenario so that both engines can run the same: a kernel has a scheduler of its own.
+ALIKE = {"scheduler": '"linger"'}
 
 Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
 
@@ -38,8 +38,8 @@ class Size:
     patience_s: int
 
 
-# The kernel takes real time: about 25 and less than 5 minutes for all papers.
-FULL, QUICK = Size(20, 2, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
+# The kernel takes real time: about 15 and less than 5 minutes for all papers.
+FULL, QUICK = Size(20, 1, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
 
 
 @dataclass(frozen=True)
