@@ -31,8 +31,8 @@ difference over pairs of repetitions. Behind "perhaps" stands what the traces of
 with its figures; that it is the cause is not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own. A scenario's `send_jitter`
 is for the simulator, where it stands for the noise that the kernel has by itself: without it, full drop-tail queues
-lock flows out by the phase in which their packets arrive. The kernel runs in real time: another run, or another machine,
-gives other numbers."""
+lock flows out by the phase in which their packets arrive. The kernel runs in real time: another run, or another
+machine, gives other numbers."""
 
 
 def prepare(out: Path) -> None:
