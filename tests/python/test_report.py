@@ -240,6 +240,16 @@ def test_links_that_meet_at_a_node_keep_lanes_of_their_own() -> None:
     assert len({lanes[name] for name in "ABC"}) == 3
 
 
+def test_parallel_links_keep_off_the_lane_of_a_link_beside_them() -> None:
+    """A and B fan out from the first of three hosts, and B lay on C, which runs straight from the second."""
+    links = [s.link("A", "h1", "r", 8), s.link("B", "h1", "r", 2), s.link("C", "h2", "r", 3), s.link("D", "h3", "r", 6)]
+    links.append(s.link("E", "r", "d", 4))
+    flows = [s.tcp("mp", s.subflow("x", "A", "E"), s.subflow("y", "B", "E"))]
+    flows += [s.tcp(name, s.subflow("z", link, "E")) for name, link in (("t", "C"), ("u", "D"))]
+    lanes = {edge.link.name: edge.lane for edge in lay_out(topology(links, flows)).edges}
+    assert len({lanes[name] for name in "ABCD"}) == 4
+
+
 def test_links_that_go_back_do_not_push_nodes_apart() -> None:
     """Three links in a ring, and a link out of it: before, each of them moved the others to the right."""
     links = [s.link("A", "p", "q", 8), s.link("B", "q", "r", 2), s.link("C", "r", "p", 3), s.link("D", "q", "d", 4)]

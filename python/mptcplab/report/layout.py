@@ -42,6 +42,7 @@ def lay_out(topology: Topology) -> Layout:
     for link in links:
         parallel.setdefault(_ends(link), []).append(link)
     placed: list[Edge] = []
+    middles: dict[tuple[str, str], float] = {}
     # Straight links first: they cannot give way.
     for link in sorted(links, key=lambda link: lanes[link.source] != lanes[link.target]):
         group = parallel[_ends(link)]
@@ -49,7 +50,9 @@ def lay_out(topology: Topology) -> Layout:
         edge = Edge(link, layer[link.source], layer[link.target], begin, begin, end)
         if len(group) > 1:
             spread = group.index(link) - (len(group) - 1) / 2
-            edge = replace(edge, lane=(begin + end) / 2 + spread)
+            if _ends(link) not in middles:
+                middles[_ends(link)] = _free_middle(edge, len(group), placed, lanes)
+            edge = replace(edge, lane=middles[_ends(link)] + spread)
         else:
             edge = replace(edge, lane=_free_lane(edge, placed, lanes))
         placed.append(edge)
@@ -69,9 +72,28 @@ def _free_lane(edge: Edge, placed: list[Edge], lanes: dict[str, float]) -> float
     """
     middle = (max(lanes.values()) + min(lanes.values())) / 2
     ends = sorted((edge.end, edge.begin), key=lambda lane: -abs(lane - middle))
-    beside = {one.lane for one in placed if one.first < edge.last and edge.first < one.last}
+    beside = _beside(edge, placed)
     free = [lane for lane in (*ends, (edge.begin + edge.end) / 2) if lane not in beside]
     return free[0] if free else ends[0]
+
+
+def _free_middle(edge: Edge, count: int, placed: list[Edge], lanes: dict[str, float]) -> float:
+    """The middle of the lanes of parallel links: none of them on another link's lane, if that can be.
+
+    Between their ends, or half a lane farther out, or farther in.
+    """
+    own = (edge.begin + edge.end) / 2
+    outward = 0.5 if own > (max(lanes.values()) + min(lanes.values())) / 2 else -0.5
+    beside = _beside(edge, placed)
+    for middle in (own, own + outward, own - outward):
+        if all(middle + index - (count - 1) / 2 not in beside for index in range(count)):
+            return middle
+    return own
+
+
+def _beside(edge: Edge, placed: list[Edge]) -> set[float]:
+    """The lanes of the links that run beside one."""
+    return {one.lane for one in placed if one.first < edge.last and edge.first < one.last}
 
 
 def _ends(link: Link) -> tuple[str, str]:
