@@ -17,12 +17,14 @@ from mptcplab.papers import catalog
 # Flows that start late in the paper start at once here, a little apart.
 AT_ONCE = {
     "scalable": {f"flows.tcp{i}": (f"{i / 10:g} s", "1.9 s") for i in range(2, 6)},
-    "server": {"flows.m": ("0.3 s", None)},
+    "server": {"flows.m": ("0 s", None), "flows.ta": ("1 s", None), "flows.tb": ("1.1 s", None)},
     "static": {"flows.mp": ("0.1 s", None)},
     "static-video": {"flows.mp": ("0.1 s", None)},
     "moving": {"flows.mp": ("0.1 s", None)},
     "moving-video": {"flows.mp": ("0.1 s", None)},
 }
+# Of ten connections that open at once a second subflow does not always join in time (LIMITATIONS.md).
+FEWER = {"server": {"flows.m.count": "2", "flows.ta.count": "2", "flows.tb.count": "3"}}
 # Links that never fill, at rates that one thread cannot move: what limits these flows is loss.
 REFUSED = {"rtt-mismatch": "284 % of a processor", "three-losses": "429 % of a processor"}
 SECONDS = 2.0
@@ -35,6 +37,7 @@ def scenarios() -> list[Path]:
 
 def short(scenario: Path) -> mptcplab.Results:
     settings = {"tcp.send_jitter": '"0 s"', "duration": f'"{SECONDS:g} s"', "sample": '"100 ms"'}
+    settings |= FEWER.get(scenario.stem, {})
     if "\nwarmup" in scenario.read_text():
         settings["warmup"] = '"0.5 s"'
     for flow, (start, stop) in AT_ONCE.get(scenario.stem, {}).items():
