@@ -16,12 +16,10 @@ from mptcplab.goals.grid import Cell
 from mptcplab.goals.measure import Measured, Values
 from mptcplab.goals.scenarios import network
 from mptcplab.metrics.goals import Balance, Verdict, balance, do_no_harm, improve
-from mptcplab.papers.bootstrap import interval, resamples
+from mptcplab.papers.bootstrap import decided, interval, resamples
 
 PASSED, VIOLATED, UNCLEAR, NOT_ASKED = "passed", "violated", "unclear", "not asked"
 VERDICTS = (PASSED, VIOLATED, UNCLEAR, NOT_ASKED)
-# Half of what a 95 % interval leaves out.
-_TAIL = 0.025
 
 
 @dataclass(frozen=True)
@@ -115,5 +113,5 @@ def _judgement(mean: Verdict, again: list[Verdict], which: np.ndarray) -> Judgem
     if np.isnan(margins[1:]).all():
         return Judgement(NOT_ASKED, None, None, None, mean.text)
     holds = np.array([verdict.passed for verdict in again])[which][1:].mean()
-    verdict = PASSED if holds >= 1 - _TAIL else VIOLATED if holds <= _TAIL else UNCLEAR
+    verdict = {True: PASSED, False: VIOLATED, None: UNCLEAR}[decided(holds)]
     return Judgement(verdict, mean.margin, *interval(margins), mean.text)

@@ -7,6 +7,8 @@ from functools import cache
 import numpy as np
 
 COUNT = 10_000
+# Half of what a 95 % interval leaves out.
+_TAIL = 0.025
 _SEED = 6356
 
 
@@ -28,3 +30,14 @@ def interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float
     tail = (1 - confidence) / 2
     low, high = np.nanquantile(values[1:], [tail, 1 - tail])
     return float(low), float(high)
+
+
+def decided(share: float) -> bool | None:
+    """Whether a statement that is true on this part of the resamples is true; None where they do not decide.
+
+    >>> decided(0.99), decided(0.5), decided(0.01)
+    (True, None, False)
+    """
+    if share >= 1 - _TAIL:
+        return True
+    return False if share <= _TAIL else None

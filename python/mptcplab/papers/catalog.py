@@ -232,7 +232,6 @@ def _experiment(folder: Path, profile: str, table: _Table) -> Experiment:
         figures=tuple(_figure(part) for part in table.rows("figures")),
         view_of=table.text("view_of", "") or None,
     )
-    table.take("phases", "bins")
     table.done()
     return experiment
 
@@ -369,9 +368,6 @@ class _Table:
 
     def rows(self, key: str) -> list[_Table]:
         return [_Table(self.path, f"{self._path(key)}[{i}]", row) for i, row in enumerate(self.list(key))]
-
-    def take(self, *keys: str) -> None:
-        self.left -= set(keys)
 
     def done(self) -> None:
         if self.left:

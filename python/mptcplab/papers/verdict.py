@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mptcplab.papers.book import Book, NotTestableError, Shelf, Source, Tally, Wishes
+from mptcplab.papers.bootstrap import decided
 from mptcplab.papers.catalog import TODAY, Claim, Experiment
 from mptcplab.papers.cells import Cell, Kitchen
 from mptcplab.papers.execute import Executor
@@ -13,8 +14,6 @@ from mptcplab.papers.predicate import Evaluation, Fact, evaluate, parse
 from mptcplab.papers.predicate.evaluate import Sweepable
 
 HOLDS, FAILS, INCONCLUSIVE, NOT_TESTABLE = "holds", "fails", "inconclusive", "not testable"
-# A predicate holds if it is true on this part of the resamples, and fails if it is on no more than the rest.
-_SURE = 0.975
 
 
 @dataclass(frozen=True)
@@ -137,9 +136,7 @@ class Court:
 
 
 def _verdict(evaluation: Evaluation) -> str:
-    if evaluation.share >= _SURE:
-        return HOLDS
-    return FAILS if evaluation.share <= 1 - _SURE else INCONCLUSIVE
+    return {True: HOLDS, False: FAILS, None: INCONCLUSIVE}[decided(evaluation.share)]
 
 
 def _nothing(metric: str, _: object) -> object:

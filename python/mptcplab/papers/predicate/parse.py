@@ -13,7 +13,7 @@ atom       := NUMBER | 'TEXT' | set | METRIC{KEY=VALUE,...} | FUNCTION "(" sum {
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -171,11 +171,11 @@ class _Parser:
     def _conjunction(self) -> Node:
         return self._joined("and", self._statement)
 
-    def _joined(self, word: str, part: object) -> Node:
-        parts = [part()]  # type: ignore[operator]
+    def _joined(self, word: str, part: Callable[[], Node]) -> Node:
+        parts = [part()]
         while self.token == word:
             self.advance()
-            parts.append(part())  # type: ignore[operator]
+            parts.append(part())
         return parts[0] if len(parts) == 1 else Junction(word, tuple(parts))
 
     def _statement(self) -> Node:
@@ -197,10 +197,10 @@ class _Parser:
             self.advance()
         return Comparison(tuple(operands), tuple(operators), tuple(texts)) if operators else operands[0]
 
-    def _worded(self, part: object) -> tuple[Node, str]:
+    def _worded(self, part: Callable[[], Node]) -> tuple[Node, str]:
         """A node with the text that it was written as."""
         begin = self.begin
-        node = part()  # type: ignore[operator]
+        node = part()
         return node, self.text[begin : self.ended].strip()
 
     def _quantifier(self) -> Node:
@@ -246,12 +246,12 @@ class _Parser:
     def _product(self) -> Node:
         return self._chain(("*", "/"), self._atom)
 
-    def _chain(self, operators: tuple[str, ...], part: object) -> Node:
-        node = part()  # type: ignore[operator]
+    def _chain(self, operators: tuple[str, ...], part: Callable[[], Node]) -> Node:
+        node = part()
         while self.token in operators and self.kind == "mark":
             operator = self.token
             self.advance()
-            node = Arithmetic(operator, node, part())  # type: ignore[operator]
+            node = Arithmetic(operator, node, part())
         return node
 
     def _atom(self) -> Node:
