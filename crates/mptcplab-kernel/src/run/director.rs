@@ -326,6 +326,7 @@ impl Going<'_> {
             self.wrong_algorithms()
                 .map(|reason| (Status::Invalid, reason)),
         );
+        reasons.extend(self.rows.skipped().map(|reason| (Status::Invalid, reason)));
         reasons.extend(host.untracked().map(|reason| (Status::Invalid, reason)));
         let ran = account
             .as_ref()

@@ -5,6 +5,7 @@ mod child;
 mod director;
 mod host;
 mod rows;
+mod skipped;
 mod sums;
 
 use crate::failure::{ERROR, Failure, INTERRUPTED};

@@ -3,6 +3,7 @@
 //! Per-ACK rows show a subflow just before the ACK was processed, as the tracepoint does. What its receiver saw
 //! (`rx_*`) is that of the last regular sample there.
 
+use super::skipped::Skipped;
 use super::sums::Sums;
 use crate::lab::wire::{FlowSample, Happening, LinkSample, Sample, SubflowSample, TransferSample};
 use crate::plan::Plan;
@@ -35,6 +36,7 @@ pub(super) struct Rows {
     pub(super) records: u64,
     /// Reductions because a queue of this machine was full, which no trace column has.
     pub(super) local_events: u64,
+    skipped: Skipped,
 }
 
 impl Rows {
@@ -74,12 +76,19 @@ impl Rows {
             sums: Sums::new(plan, algorithms),
             records: 0,
             local_events: 0,
+            skipped: Skipped::default(),
         }
+    }
+
+    /// Why the run does not count, if the kernel skipped a program of an algorithm.
+    pub(super) fn skipped(&self) -> Option<String> {
+        self.skipped.reason(self.zero_ns)
     }
 
     /// A record of the tracer.
     pub(super) fn record(&mut self, record: &Record) {
         self.records += 1;
+        self.skipped.look(record);
         let key = record.key();
         if self.sums.record(&key, record) {
             let local = |(event, _): &(Event, u64)| *event == Event::LocalEvent;
