@@ -461,6 +461,11 @@ def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")
     assert usual.settings == {"warmup": '"1000 ms"', **matrix.ALIKE}
+    server = matrix.short(
+        Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 2, patience_s=100), ("sim", "kernel")
+    )
+    assert server is not None
+    assert server.settings["flows.m.count"] == "2"
     late = tmp_path / "late.toml"
     late.write_text(scenario.read_text().replace('"3 s"', '"30 s"') + LATE)
     longer = matrix.short(late, size, ("sim", "fluid"))
@@ -534,3 +539,23 @@ def test_the_real_kernel_is_compared(scenario: Path) -> None:
     assert rows["flow"].to_list() == ["mp", "tcp"]
     assert (rows["mean"] > 0.5).all()
     assert (rows["reference"] > 0.5).all()
+
+
+def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three scenarios, of which the second is late in company; the order is kept and only that one runs twice."""
+    ran: list[tuple[str, bool]] = []
+
+    def entry(path: Path, *_: Any) -> tuple[matrix.Entry, list[str]]:
+        again = any(name == path.stem for name, _ in ran)
+        ran.append((path.stem, again))
+        late = path.stem == "late" and not again
+        status = matrix.NOT_COUNTED if late else matrix.COMPARED
+        return matrix.Entry(path.as_posix(), "", "", status, disturbed=late), ["Linux 9.9"]
+
+    monkeypatch.setattr(matrix, "_entry", entry)
+    paths = [scenario.with_name(name) for name in ("a.toml", "late.toml", "b.toml")]
+    found = matrix.measure(quick=True, scenarios=paths, engines=("sim", "fluid"))
+    assert [Path(one.scenario).stem for one in found.entries] == ["a", "late", "b"]
+    assert [one.status for one in found.entries] == [matrix.COMPARED] * 3
+    assert [name for name, again in ran if again] == ["late"]
+    assert found.host == "Linux 9.9"

@@ -216,6 +216,7 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
         "reinject": options.reinject,
         "stale_after": options.stale_after,
         "send_jitter_ns": options.send_jitter_ns,
+        "tso": options.tso,
         "subflows": tcp.subflows.iter().map(|s| subflow(run, s)).collect::<Vec<_>>(),
     })
 }

@@ -414,6 +414,8 @@ pub struct TcpOptions {
     pub stale_after: Option<u32>,
     /// Upper bound of the random delay before each packet sent, order kept; breaks phase locking (0).
     pub send_jitter_ns: u64,
+    /// Segments leave in groups as Linux makes them, and receivers answer PSH; `None`: each engine's own way.
+    pub tso: Option<bool>,
     /// Largest window in packets (unbounded).
     pub cwnd_clamp_pkts: Option<u32>,
 }

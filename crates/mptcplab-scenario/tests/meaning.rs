@@ -101,6 +101,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         reinject: true,
         stale_after: None,
         send_jitter_ns: 0,
+        tso: None,
         cwnd_clamp_pkts: None,
     };
     assert_eq!(flow.options, expected);

@@ -22,7 +22,7 @@ use mptcplab_scenario::{
     Flow, LossRecovery, Run, SctpFlow, SizeLaw, Subflow, TcpFlow, Traffic, Transfers, Transport,
     UdpFlow, Video,
 };
-use mptcplab_sched::Choice;
+use mptcplab_sched::{Choice, Kind};
 use mptcplab_traffic::start;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -139,6 +139,13 @@ impl<'a> Maker<'a> {
     fn new(run: &'a Run, f: usize, t: &'a TcpFlow) -> Result<Self, SimError> {
         let flow = &run.flows[f];
         let mss = segment_bytes(flow, t.mss_bytes, &t.traffic)?;
+        let upstream = t.scheduler.is_some_and(|s| s.kind() == Kind::Linger);
+        if t.mptcp && t.options.tso == Some(true) && !upstream {
+            return Err(SimError::Unsupported(format!(
+                "flows.{}: tso: with MPTCP only with the scheduler linger",
+                flow.name
+            )));
+        }
         Ok(Self { run, f, t, mss })
     }
 
@@ -210,6 +217,7 @@ impl<'a> Maker<'a> {
             start_ns,
             stop_ns,
             buffer: t.rcv_buffer,
+            tso: t.options.tso.unwrap_or(false),
         })
     }
 
@@ -426,6 +434,7 @@ fn sender_config(t: &TcpFlow) -> SenderConfig {
         pacing: t.options.pacing,
         slow_start_after_idle: t.options.slow_start_after_idle,
         jitter_ns: t.options.send_jitter_ns,
+        tso: t.options.tso.unwrap_or(false),
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct Connection {
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
     pub(crate) timer: Timer,
+    /// Subflows' receivers answer PSH for one another.
+    pub(crate) answers_together: bool,
     pub(crate) rx: ConnectionReceiver,
 }
 
@@ -103,6 +105,7 @@ pub(crate) struct ConnectionConfig {
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
     pub(crate) buffer: RcvBuffer,
+    pub(crate) tso: bool,
 }
 
 impl Connection {
@@ -114,6 +117,7 @@ impl Connection {
         Self {
             flow: c.flow,
             mptcp: c.mptcp,
+            answers_together: c.tso && c.subflows.len() > 1,
             opener: c.subflows.start,
             subflows: c.subflows,
             cc: CcTable::new(),
@@ -186,6 +190,12 @@ impl Connection {
         self.next < self.written && self.next < self.window_end
     }
 
+    /// Segments of new data that the window allows to send.
+    #[inline]
+    fn sendable(&self) -> u32 {
+        self.written.min(self.window_end) - self.next
+    }
+
     /// What there is to send, for the scheduler.
     #[inline]
     fn demand(&self, now: u64) -> Demand {
@@ -242,12 +252,15 @@ impl Connection {
         let before = sender.sock.tp.snd_nxt;
         let mut inflight = sender.inflight();
         // The window is read anew: the first packet after a pause may shrink it.
-        while inflight < sender.sock.tp.snd_cwnd && self.has_sendable() && !sender.is_paced_out(cx)
+        while inflight < sender.sock.tp.snd_cwnd
+            && self.has_sendable()
+            && !sender.is_paced_out(cx)
+            && sender.may_leave(cx.now, self.sendable())
         {
             self.send_next(cx, sender);
             inflight += 1;
         }
-        let full = inflight >= sender.sock.tp.snd_cwnd;
+        let full = inflight >= sender.sock.tp.snd_cwnd || sender.group.deferred;
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc);
         }
@@ -317,13 +330,12 @@ impl Connection {
     /// Give the next `burst` segments to a subflow and send what its window allows.
     #[inline]
     fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
-        if burst == 1 && sender.has_room() && sender.assigned.is_empty() && !sender.is_paced_out(cx)
-        {
+        let alone = burst == 1 && sender.assigned.is_empty() && !sender.config.tso;
+        if alone && sender.has_room() && !sender.is_paced_out(cx) {
             self.send_next(cx, sender);
             return;
         }
-        let limit = self.written.min(self.window_end) - self.next;
-        for _ in 0..burst.min(limit) {
+        for _ in 0..burst.min(self.sendable()) {
             let (dsn, _) = self.take_new();
             sender.assigned.push_back(dsn);
         }
@@ -377,7 +389,8 @@ impl Connection {
     fn send_assigned(&mut self, cx: &mut World, sender: &mut Sender) {
         while !sender.assigned.is_empty() && sender.phase == Phase::Established && sender.has_room()
         {
-            if sender.is_paced_out(cx) {
+            let waiting = sender.assigned.len() as u32;
+            if sender.is_paced_out(cx) || !sender.may_leave(cx.now, waiting) {
                 return;
             }
             let Some(dsn) = sender.assigned.pop_front() else {
@@ -649,6 +662,12 @@ impl ConnectionReceiver {
         }
         let scaled = self.window.div_ceil(1 << self.window_shift);
         scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
+    }
+
+    /// Whether the application has read all that came: nothing waits for what is missing.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        self.order.held() == 0
     }
 
     /// Window in bytes, for the trace; 0 when unlimited.

@@ -247,11 +247,31 @@ impl<'a> Engine<'a> {
                 let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
                 cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
             }
+            AckPolicy::Later if receiver.is_pushed() && conn.rx.is_read() => {
+                let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
+                cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+            }
             AckPolicy::Later => receiver.delay_ack(cx),
         }
+        let c = receiver.config.conn as usize;
+        if self.conns[c].answers_together {
+            self.answer_siblings(c);
+        }
         if is_complete {
-            let c = receiver.config.conn as usize;
             self.on_complete(c);
+        }
+    }
+
+    /// The application has read everything: what PSH asks for on any subflow is acknowledged (`mptcp_cleanup_rbuf`).
+    #[inline(never)]
+    fn answer_siblings(&mut self, c: usize) {
+        if !self.conns[c].rx.is_read() {
+            return;
+        }
+        for i in self.conns[c].subflows.clone() {
+            if self.receivers[i].is_pushed() {
+                self.send_delayed_ack(i);
+            }
         }
     }
 

@@ -26,6 +26,7 @@ mod textbook;
 mod topology;
 mod traffic;
 mod transfers;
+mod tso;
 mod udp;
 mod video;
 mod waiting;

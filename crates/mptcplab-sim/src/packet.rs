@@ -67,7 +67,7 @@ pub(crate) struct Header {
     pub(crate) ts: u32,
     /// ACK: handle of the SACK blocks, 0 for none.
     pub(crate) sack: u32,
-    /// ACK: advertised receive window in segments, scaled by the connection's shift.
+    /// ACK: advertised receive window in segments, scaled by the connection's shift. Data: 1 with PSH.
     pub(crate) wnd: u16,
 }
 
@@ -133,6 +133,12 @@ impl Packet {
     #[inline]
     pub(crate) fn wnd(&self) -> u16 {
         (self.rest >> 48) as u16
+    }
+
+    /// Whether a data packet carries PSH.
+    #[inline]
+    pub(crate) fn pushes(&self) -> bool {
+        self.wnd() != 0
     }
 
     #[inline]

@@ -46,6 +46,8 @@ pub(crate) struct Receiver {
     /// These three are kept with delayed ACKs only: segments since the last ACK, segments to acknowledge at once, and when
     /// the latest data packet came.
     unacked: u32,
+    /// One of these carried PSH.
+    pushed: bool,
     quick_acks: u32,
     arrived_ns: u64,
     pub(crate) timer: Timer,
@@ -75,6 +77,7 @@ impl Receiver {
             ts_recent: 0,
             last_ack_sent: 0,
             unacked: 0,
+            pushed: false,
             quick_acks: QUICK_ACKS,
             arrived_ns: 0,
             timer: Timer::OFF,
@@ -111,6 +114,7 @@ impl Receiver {
                     return AckPolicy::Now;
                 }
                 if self.config.delayed_acks {
+                    self.pushed |= packet.pushes();
                     self.may_wait(news)
                 } else {
                     AckPolicy::Now
@@ -164,6 +168,12 @@ impl Receiver {
         begins
     }
 
+    /// Whether an ACK waits that is due once the application has read everything.
+    #[inline]
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.pushed && self.unacked > 0
+    }
+
     /// Start the delayed ACK timer unless it runs.
     #[inline]
     pub(crate) fn delay_ack(&mut self, cx: &mut World) {
@@ -204,6 +214,7 @@ impl Receiver {
         }
         self.last_ack_sent = next;
         self.unacked = 0;
+        self.pushed = false;
         self.timer.deadline = NEVER;
         ack
     }
@@ -303,6 +314,27 @@ mod tests {
         // 200 ms and the handshake's round trip are not yet a timeout.
         assert_eq!(quick_ones(&mut receiver, 20, 230 * MS), 0);
         assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
+    }
+
+    #[test]
+    fn push_asks_for_an_ack_until_one_is_sent() {
+        let mut receiver = receiver();
+        receiver.quick_acks = 0;
+        let packet = |seq, wnd| {
+            let header = Header {
+                seq,
+                wnd,
+                ..Header::default()
+            };
+            Packet::new(Kind::Data, 0, 1500, header)
+        };
+        assert_eq!(receiver.on_data(&packet(0, 0), 0), AckPolicy::Later);
+        assert!(!receiver.is_pushed());
+        assert_eq!(receiver.on_data(&packet(1, 1), 0), AckPolicy::Now);
+        receiver.unacked = 0;
+        receiver.pushed = false;
+        assert_eq!(receiver.on_data(&packet(2, 1), 0), AckPolicy::Later);
+        assert!(receiver.is_pushed());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::segments::{Segment, Segments, flag};
 use crate::textbook::Textbook;
+use crate::tso::Group;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_link::rng::Rng;
 use mptcplab_scenario::LossRecovery;
@@ -59,6 +60,8 @@ pub(crate) struct SenderConfig {
     pub(crate) pacing: bool,
     pub(crate) slow_start_after_idle: bool,
     pub(crate) jitter_ns: u64,
+    /// Segments leave in groups (tso.rs).
+    pub(crate) tso: bool,
 }
 
 /// Cumulative counters, as the trace wants them.
@@ -126,6 +129,7 @@ pub(crate) struct Sender {
     /// When cwnd was last seen in full use.
     pub(crate) cwnd_stamp_ns: u64,
     pub(crate) last_sent_ns: u64,
+    pub(crate) group: Group,
     /// The next data packet tells the receiver that the window was reduced.
     pub(crate) announce_cwr: bool,
     pub(crate) pace_timer: Timer,
@@ -195,6 +199,7 @@ impl Sender {
             cwnd_used: 0,
             cwnd_stamp_ns: 0,
             last_sent_ns: 0,
+            group: Group::default(),
             announce_cwr: false,
             pace_timer: Timer::OFF,
             pace_next_ns: 0,
@@ -419,7 +424,8 @@ impl Sender {
         if !self.recovery.is_quiet() {
             self.note_new(cx.now, seq);
         }
-        self.transmit(cx, seq, dsn, len, self.config.ecn);
+        let pushes = self.takes_from_group();
+        self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
         if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
             self.rearm_timer(cx);
         }
@@ -483,11 +489,19 @@ impl Sender {
 
     /// Put a data packet on the path (first or repeated transmission).
     #[inline]
-    pub(crate) fn transmit(&mut self, cx: &mut World, seq: u32, dsn: u32, len: u16, ecn: bool) {
+    pub(crate) fn transmit(
+        &mut self,
+        cx: &mut World,
+        seq: u32,
+        dsn: u32,
+        len: u16,
+        (ecn, pushes): (bool, bool),
+    ) {
         let header = Header {
             seq,
             dsn,
             ts: tick(cx.now),
+            wnd: u16::from(pushes),
             ..Header::default()
         };
         let mut packet = Packet::new(Kind::Data, self.id, len, header);
@@ -546,7 +560,9 @@ impl Sender {
     /// After the connection sent what it could, on this subflow or after an ACK of it.
     #[inline]
     pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
-        if self.phase == Phase::Established && (self.last_sent_ns == now || !self.has_room()) {
+        if self.phase == Phase::Established
+            && (self.last_sent_ns == now || !self.has_room() || self.group.deferred)
+        {
             self.validate_cwnd(now, cc);
         }
     }
@@ -554,7 +570,7 @@ impl Sender {
     /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
     #[inline]
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
-        let limited = !self.has_room();
+        let limited = !self.has_room() || self.group.deferred;
         let tp = &mut self.sock.tp;
         let was = tp.is_cwnd_limited;
         if tp.snd_una >= self.usage_round

@@ -95,7 +95,11 @@ fn scenario(case: u64) -> (String, u64) {
     if paths == 1 {
         text += "transport = \"mptcp\"\n";
     }
-    text += &format!("scheduler = \"{}\"\n", d.pick(&scheduler_names()));
+    let scheduler = d.pick(&scheduler_names());
+    text += &format!("scheduler = \"{scheduler}\"\n");
+    if scheduler == "linger" && case % 2 == 0 {
+        text += "tso = true\n";
+    }
     // On its own, too: every fourth case has changes of priority and subflows that are given up late.
     let mut ranking = (case % 4 == 2).then(|| Draw(case.wrapping_mul(0xa076_1d64_78bd_642f) | 1));
     if let Some(d) = &mut ranking {

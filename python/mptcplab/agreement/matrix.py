@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -13,14 +14,15 @@ from statistics import median
 from typing import Any
 
 from mptcplab import _core, api
-from mptcplab.agreement import show
+from mptcplab.agreement import lighter, show
 from mptcplab.agreement.judge import GOODPUT, JAIN, OUTSIDE, Agreement, bounds_of
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 
 COMPARED, REFUSED, NOT_COUNTED, LEFT_OUT = "compared", "refused", "not counted", "left out"
 ENGINES = ("sim", "kernel")
-# What is written over a scenario so that both engines can run the same: a kernel has a scheduler of its own.
-ALIKE = {"scheduler": '"linger"'}
+# What is written over a scenario so that both engines run the same: a kernel has a scheduler of its own, and sends in
+# groups.
+ALIKE = {"scheduler": '"linger"', "tcp.tso": "true"}
 
 Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
 
@@ -39,7 +41,9 @@ class Size:
 
 
 # The kernel takes real time: about 15 and less than 5 minutes for all papers.
-FULL, QUICK = Size(20, 1, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
+FULL, QUICK = Size(20, 3, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
+# The kernel mostly waits, and three of these leave two processors time; what was late all the same is run again, alone.
+AT_ONCE = 3
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,10 @@ class Likely:
 
 @dataclass(frozen=True)
 class Entry:
-    """One scenario: its file, the command that was run, and what came out; `reason` says why nothing did."""
+    """One scenario: its file, the command that was run, and what came out; `reason` says why nothing did.
+
+    `disturbed`: a run did not count.
+    """
 
     scenario: str
     title: str
@@ -76,6 +83,7 @@ class Entry:
     reason: str = ""
     rows: tuple[Row, ...] = ()
     likely: tuple[Likely, ...] = ()
+    disturbed: bool = False
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Entry:
@@ -162,14 +170,28 @@ def measure(
 
         kernel.program()
         kernel.require_privileges()
-    size, hosts, entries = QUICK if quick else FULL, dict[str, None](), []
-    for path in _of_papers() if scenarios is None else scenarios:
-        with announce(path.as_posix()) as progress:
-            entry, found = _entry(path, size, engines, jobs, progress)
-        entries.append(entry)
-        hosts |= dict.fromkeys(found)
+    paths = _of_papers() if scenarios is None else list(scenarios)
+    found = _entries(paths, QUICK if quick else FULL, engines, jobs, announce)
     command = "mptcplab agree --all" + (" --quick" if quick else "")
-    return Matrix(engines, command, ", ".join(hosts), tuple(entries))
+    hosts = dict.fromkeys(host for _, kernels in found for host in kernels)
+    return Matrix(engines, command, ", ".join(hosts), tuple(entry for entry, _ in found))
+
+
+def _entries(
+    paths: Sequence[Path], size: Size, engines: tuple[str, str], jobs: int, announce: Announce
+) -> list[tuple[Entry, list[str]]]:
+    """All scenarios, in their order: some at a time, and alone those of which a run did not count."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = [pool.submit(_entry, path, size, engines, jobs, None) for path in paths]
+        found = []
+        for path, future in zip(paths, futures, strict=True):
+            with announce(path.as_posix()):
+                found.append(future.result())
+    for i, path in enumerate(paths):
+        if found[i][0].disturbed:
+            with announce(f"{path.as_posix()}, alone") as progress:
+                found[i] = _entry(path, size, engines, jobs, progress)
+    return found
 
 
 def _of_papers() -> list[Path]:
@@ -206,15 +228,16 @@ def _entry(
             progress=progress,
         )
     except UnfinishedError as error:
-        return Entry(name, title, command, NOT_COUNTED, _line(error)), []
+        return Entry(name, title, command, NOT_COUNTED, _line(error), disturbed=True), []
     except (ScenarioError, EngineError) as error:
         return Entry(name, title, command, REFUSED, _line(error)), []
     rows = _rows(found)
     if not rows:
         reasons = dict.fromkeys(problem.reason for problem in found.results.problems)
-        return Entry(name, title, command, NOT_COUNTED, "; ".join(reasons)), _kernels(found)
+        return Entry(name, title, command, NOT_COUNTED, "; ".join(reasons), disturbed=True), _kernels(found)
     likely = tuple(Likely(base, tuple(show.told(found.causes(base, engine)))) for base, engine, _ in found.outside())
-    return Entry(name, title, command, COMPARED, "", rows, likely), _kernels(found)
+    disturbed = bool(found.results.problems)
+    return Entry(name, title, command, COMPARED, "", rows, likely, disturbed), _kernels(found)
 
 
 def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | None:
@@ -230,7 +253,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | Non
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
     settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
-    settings |= ALIKE if "kernel" in engines else {}
+    settings |= ALIKE | lighter.settings(path) if "kernel" in engines else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
     late = last_s >= size.seconds

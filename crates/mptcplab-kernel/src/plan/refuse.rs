@@ -171,6 +171,13 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
             "leave it out",
         );
     }
+    if options.tso == Some(false) {
+        no(
+            "tso",
+            "false: the kernel's TCP always sends in groups".into(),
+            "leave it out",
+        );
+    }
     if options.send_jitter_ns > 0 {
         let message = format!(
             "{} us: a kernel has jitter of its own",

@@ -837,6 +837,7 @@ fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
         // At most 255, by its type.
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns,
+        tso: settings.get("tso").map(|i| i.boolean()).transpose()?,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
 }

@@ -232,6 +232,14 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
          subflow that is idle.",
     ),
     field(
+        "tso",
+        Type::Bool,
+        Need::Optional("`false` in the simulator; a kernel does as it does"),
+        "Segments leave in groups as in Linux (TSO sizing and deferral), each still a packet of its own; the last of a group carries PSH, and \
+         the receiver acknowledges it as soon as the application has read everything, as Linux does since 6.6. With MPTCP only with the \
+         scheduler `linger`. The kernel engine refuses `false`.",
+    ),
+    field(
         "send_jitter",
         DURATION,
         Need::Default("0 s"),

@@ -1,0 +1,18 @@
+"""What makes papers' scenarios light enough for a kernel in real time, without changing what limits their flows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+# By paper and scenario: keys to set in both engines. Links that never fill, because loss is what limits their flows, at
+# a rate that one thread can move; and fewer of the flows that come and go, whose connections open all at once.
+_SETTINGS = {
+    ("wischik2011", "rtt-mismatch"): {"links.wifi.rate": '"100 Mbit/s"', "links.3g.rate": '"100 Mbit/s"'},
+    ("wischik2011", "three-losses"): {f"links.p{i}.rate": '"100 Mbit/s"' for i in (1, 2, 3)},
+    ("wischik2011", "server"): {"flows.m.count": "2", "flows.ta.count": "2", "flows.tb.count": "3"},
+}
+
+
+def settings(scenario: Path) -> dict[str, str]:
+    """Keys of a scenario and the values that make it lighter; none for most."""
+    return _SETTINGS.get((scenario.parent.name, scenario.stem), {})
