@@ -511,6 +511,7 @@ def test_the_page_is_made_of_the_numbers_alone() -> None:
     assert found.median_percent == pytest.approx(4)
     text = page.markdown(found, pictured=False)
     assert "**Verdict: does not agree.** 1 of 2 scenarios ran on both engines; 1 of 3 flows are outside" in text
+    assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
     assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 2 | within |" in text
     assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | within |" in text
     assert "| 1 of 4 outside | 21.0 % | 4.0 % |" in text

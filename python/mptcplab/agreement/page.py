@@ -99,9 +99,16 @@ def _verdict(matrix: Matrix) -> str:
     flows = [row for _, row in matrix.flows()]
     bad = sum(row.verdict == OUTSIDE for row in flows)
     middle = matrix.median_percent
-    told = f"{bad} of {len(flows)} flows are outside" + ("" if middle is None else f"; median distance {middle:.1f} %")
+    beyond = sum(_is_beyond_chance(row, bounds_of(matrix.engines).flow_percent) for row in flows)
+    told = f"{bad} of {len(flows)} flows are outside" + (f", {beyond} of them with their whole interval" if bad else "")
+    told += "" if middle is None else f"; median distance {middle:.1f} %"
     count = f"{len(matrix.compared)} of {len(matrix.entries)} scenarios ran on both engines"
     return f"**Verdict: {'agrees' if matrix.agrees else 'does not agree'}.** {count}; {told}."
+
+
+def _is_beyond_chance(row: Row, bound: float) -> bool:
+    """Whether the whole interval of the difference is outside; not known from one repetition."""
+    return row.difference is not None and row.half is not None and abs(row.difference) - row.half > bound
 
 
 def _overview(entry: Entry) -> list[str]:
