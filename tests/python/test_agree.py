@@ -339,6 +339,18 @@ def test_different_schedulers_are_told(tmp_path: Path) -> None:
     assert "scheduler of mp: minrtt on sim and linger on kernel" in found["mp"]
 
 
+def test_a_simulator_that_sends_segment_by_segment_is_told(tmp_path: Path) -> None:
+    def side(engine: str, tso: bool | None) -> Traces:
+        flows = [{**flow, "tso": tso} for flow in scenario()["flows"]]
+        return Traces(engine, resolved=json.dumps({**scenario(), "flows": flows}))
+
+    found = told(tmp_path / "one", causes.groups, side("sim", None), side("kernel", None))
+    assert list(found) == ["mp, tcp"]
+    assert found["mp, tcp"].startswith("TSO: the kernel sends segments in groups")
+    assert not told(tmp_path / "two", causes.groups, side("sim", True), side("kernel", True))
+    assert not told(tmp_path / "three", causes.groups, side("sim", None), side("fluid", None))
+
+
 def test_a_difference_smaller_than_its_interval_may_be_chance(tmp_path: Path) -> None:
     """As in the first test: +20 % with an interval of ± 115.5 %; one repetition has no interval at all."""
     found = judge.judged(three(tmp_path / "two"))

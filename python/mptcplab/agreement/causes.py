@@ -265,6 +265,18 @@ def schedulers(pair: Pair) -> Sentences:
             yield flow.name, f'scheduler of {flow.name}: {told} (a scenario with scheduler = "{names[1]}" has one)'
 
 
+def groups(pair: Pair) -> Sentences:
+    """A kernel sends segments in groups, whose last one asks for an ACK at once; the simulator did not."""
+    if {side.engine for side in pair.sides} != {"sim", "kernel"}:
+        return
+    simulated = next(side for side in pair.sides if side.engine == "sim")
+    flows = json.loads(simulated.recorded[0]["resolved"])["flows"]
+    single = [flow["name"] for flow in flows if "tso" in flow and not flow["tso"]]
+    if single:
+        text = "TSO: the kernel sends segments in groups, the simulator did not (a scenario with tcp.tso = true does)"
+        yield ", ".join(single), text
+
+
 def spread(pair: Pair) -> Sentences:
     """The repetitions differ so much that the difference may be none."""
     for row in pair.rows.filter(verdict="outside").iter_rows(named=True):
@@ -299,6 +311,7 @@ def _both(pair: Pair, values: Sequence[float | None], digits: str) -> str:
 CAUSES: dict[str, Cause] = {
     "lateness": lateness,
     "schedulers": schedulers,
+    "groups": groups,
     "receive window": receive_window,
     "slow start exit": slow_start_exit,
     "short warm-up": young_window,

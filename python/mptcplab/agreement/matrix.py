@@ -40,7 +40,7 @@ class Size:
     patience_s: int
 
 
-# The kernel takes real time: about 15 and less than 5 minutes for all papers.
+# The kernel takes real time: about 20 and less than 5 minutes for all papers.
 FULL, QUICK = Size(20, 3, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
 # The kernel mostly waits, and three of these leave two processors time; what was late all the same is run again, alone.
 AT_ONCE = 3
