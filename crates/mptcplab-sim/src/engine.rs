@@ -242,16 +242,11 @@ impl<'a> Engine<'a> {
         if conn.rx.tunes() {
             conn.rx.tune(cx.now, self.senders[i].sock.tp.srtt_us);
         }
-        match policy {
-            AckPolicy::Now => {
-                let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
-                cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
-            }
-            AckPolicy::Later if receiver.is_pushed() && conn.rx.is_read() => {
-                let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
-                cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
-            }
-            AckPolicy::Later => receiver.delay_ack(cx),
+        if policy == AckPolicy::Now || (receiver.is_pushed() && conn.rx.is_read()) {
+            let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
+            cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+        } else {
+            receiver.delay_ack(cx);
         }
         let c = receiver.config.conn as usize;
         if self.conns[c].answers_together {
