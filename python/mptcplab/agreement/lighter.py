@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 # By paper and scenario: keys to set in both engines. Links that never fill, because loss is what limits their flows, at
-# a rate that one thread can move; and fewer of the flows that come and go, whose connections open all at once.
+# a rate that one thread can move; and fewer of the many flows that come and go.
 _SETTINGS = {
     ("wischik2011", "rtt-mismatch"): {"links.wifi.rate": '"100 Mbit/s"', "links.3g.rate": '"100 Mbit/s"'},
     ("wischik2011", "three-losses"): {f"links.p{i}.rate": '"100 Mbit/s"' for i in (1, 2, 3)},

@@ -4,7 +4,7 @@
 use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
 use mptcplab_emulator::{Clock, Emulator, LinkSetup, Options, Pair, Port, Setup};
 use mptcplab_link::rng::Rng;
-use mptcplab_net::mptcp::{Events, Limits, PathManager};
+use mptcplab_net::mptcp::{Events, PathManager};
 use mptcplab_net::route::{Metrics as KernelMetrics, Route};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, NetError};
 use mptcplab_scenario::Run;
@@ -106,20 +106,15 @@ impl Network {
         for &address in &node.addresses {
             namespace.add_address(LOOPBACK_IFINDEX, address, 32)?;
         }
-        if node.accepts_mptcp {
-            let paths = PathManager::new(namespace)?;
-            paths.set_limits(Limits {
-                subflows: 8,
-                add_addr_accepted: 0,
-            })?;
-        }
-        if node.opens_mptcp {
-            // The engine opens subflows itself, each on its path.
+        if node.opens_mptcp || node.accepts_mptcp {
+            // The engine opens subflows itself, each on its path; and the kernel's own path manager accepts them at no more
+            // than eight addresses of a namespace.
             namespace.sysctl("net.mptcp.pm_type", 1)?;
             persist_with_mptcp(namespace)?;
-            if node.accepts_mptcp {
-                self._events.push(PathManager::new(namespace)?.events()?);
-            }
+        }
+        if node.accepts_mptcp {
+            // The user-space path manager accepts subflows only while somebody listens.
+            self._events.push(PathManager::new(namespace)?.events()?);
         }
         Ok(())
     }
