@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
             receiver.delay_ack(cx);
         }
         let c = receiver.config.conn as usize;
-        if self.conns[c].answers_together {
+        if conn.answers_together {
             self.answer_siblings(c);
         }
         if is_complete {

@@ -46,10 +46,10 @@ pub(crate) struct Receiver {
     /// These three are kept with delayed ACKs only: segments since the last ACK, segments to acknowledge at once, and when
     /// the latest data packet came.
     unacked: u32,
-    /// One of these carried PSH.
-    pushed: bool,
     quick_acks: u32,
     arrived_ns: u64,
+    /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
+    pushed: bool,
     pub(crate) timer: Timer,
     /// Echo congestion until the sender says that it reduced.
     echo: bool,
