@@ -217,6 +217,7 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
         "stale_after": options.stale_after,
         "send_jitter_ns": options.send_jitter_ns,
         "tso": options.tso,
+        "comp_sack": options.comp_sack,
         "subflows": tcp.subflows.iter().map(|s| subflow(run, s)).collect::<Vec<_>>(),
     })
 }

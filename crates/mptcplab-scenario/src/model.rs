@@ -416,6 +416,8 @@ pub struct TcpOptions {
     pub send_jitter_ns: u64,
     /// Segments leave in groups as Linux makes them, and receivers answer PSH; `None`: each engine's own way.
     pub tso: Option<bool>,
+    /// Receivers put ACKs together while segments are missing, as Linux does; `None`: each engine's own way.
+    pub comp_sack: Option<bool>,
     /// Largest window in packets (unbounded).
     pub cwnd_clamp_pkts: Option<u32>,
 }

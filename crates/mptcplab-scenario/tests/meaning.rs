@@ -102,6 +102,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         stale_after: None,
         send_jitter_ns: 0,
         tso: None,
+        comp_sack: None,
         cwnd_clamp_pkts: None,
     };
     assert_eq!(flow.options, expected);

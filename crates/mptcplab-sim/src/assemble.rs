@@ -439,18 +439,20 @@ fn sender_config(t: &TcpFlow) -> SenderConfig {
 }
 
 fn receiver_config(run: &Run, t: &TcpFlow, conn: u32, entry: u32) -> ReceiverConfig {
+    let max_blocks = match (t.options.recovery, t.mptcp) {
+        (LossRecovery::Sack, false) => SACK_BLOCKS.0,
+        (LossRecovery::Sack, true) => SACK_BLOCKS.1,
+        _ => 0,
+    };
     ReceiverConfig {
         delayed_acks: run.profile.delayed_acks(),
+        comp_sack: t.options.comp_sack == Some(true) && max_blocks > 0,
         ack_bytes: sender_config(t).ack_header,
         data_header: sender_config(t).data_header,
         base_rtt_ns: 0,
         conn,
         entry,
-        max_blocks: match (t.options.recovery, t.mptcp) {
-            (LossRecovery::Sack, false) => SACK_BLOCKS.0,
-            (LossRecovery::Sack, true) => SACK_BLOCKS.1,
-            _ => 0,
-        },
+        max_blocks,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers.
 
 mod resend;
+mod silent;
 
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
@@ -20,6 +21,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 pub(crate) use resend::Resend;
+use silent::Looks;
 
 /// No data sequence number is ever this large.
 pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
@@ -71,6 +73,8 @@ pub(crate) struct Connection {
     /// Timeouts in a row that make a subflow failed, unless the connection has a timer of its own.
     stale_after: u32,
     pub(crate) resend: Option<Box<Resend>>,
+    /// With upstream's scheduler: silent subflows leave the coupling set.
+    pub(crate) looks: Option<Box<Looks>>,
     /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
     priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) priority_timer: Timer,
@@ -113,6 +117,7 @@ impl Connection {
         let announces = !matches!(c.app, App::Transfer { .. });
         let rx = ConnectionReceiver::new(c.buffer, c.mss, announces);
         let resends = c.mptcp && c.reinject && c.subflows.len() > 1 && c.scheduler.is_upstream();
+        let looks = c.scheduler.is_upstream() && c.subflows.len() > 1;
         let resend = resends.then(|| Box::new(Resend::new(c.stale_after)));
         Self {
             flow: c.flow,
@@ -132,6 +137,7 @@ impl Connection {
             reinject_enabled: c.reinject && c.mptcp,
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
             resend,
+            looks: looks.then(Box::default),
             priorities: c.priorities,
             priority_timer: Timer::OFF,
             reinjected: 0,
@@ -449,13 +455,21 @@ impl Connection {
         self.reinject.make_contiguous().sort_unstable();
     }
 
-    /// Send a tail loss probe with new data if there is any. Returns whether it did.
+    /// Send a tail loss probe with new data if there is any: TCP's, or what a subflow was given already. Returns whether it did.
     pub(crate) fn push_probe(&mut self, cx: &mut World, sender: &mut Sender) -> bool {
-        if self.mptcp || !self.has_sendable() || sender.recovery.tlp_high_seq.is_some() {
+        if sender.recovery.tlp_high_seq.is_some() {
             return false;
         }
-        self.send_next(cx, sender);
-        true
+        if let Some(dsn) = sender.assigned.pop_front() {
+            let payload = self.payload(dsn);
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+            return true;
+        }
+        let sends = !self.mptcp && self.has_sendable();
+        if sends {
+            self.send_next(cx, sender);
+        }
+        sends
     }
 
     #[inline]

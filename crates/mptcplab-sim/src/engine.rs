@@ -245,8 +245,10 @@ impl<'a> Engine<'a> {
         if policy == AckPolicy::Now || (receiver.is_pushed() && conn.rx.is_read()) {
             let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
-        } else {
+        } else if policy == AckPolicy::Later {
             receiver.delay_ack(cx);
+        } else {
+            receiver.hold_ack(cx);
         }
         let c = receiver.config.conn as usize;
         if conn.answers_together {
@@ -282,10 +284,14 @@ impl<'a> Engine<'a> {
         let conn = &mut self.conns[c];
         let cx = &mut self.world;
         conn.on_data_ack(packet.dsn(), packet.wnd());
+        let looks = conn.looks.is_some();
         if sender.on_ack(cx, &mut conn.cc, packet) {
             conn.push(cx, &mut self.senders, i);
         } else {
             self.push_after_recovery(c, i);
+        }
+        if looks {
+            self.conns[c].look_around(&mut self.senders, i, self.world.now);
         }
         if self.watches_acks {
             self.watch_ack(c, i);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod compress;
 mod connection;
 mod engine;
 mod event;

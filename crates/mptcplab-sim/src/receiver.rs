@@ -1,5 +1,6 @@
 //! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
 
+use crate::compress::{Gap, wait_ns};
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::{MAX_BLOCKS, SackBlocks, World};
 use crate::packet::{Header, Kind, Packet};
@@ -18,6 +19,8 @@ const RTO_MIN_NS: u64 = 200_000_000;
 pub(crate) struct ReceiverConfig {
     /// Every second segment and a timer, instead of every segment.
     pub(crate) delayed_acks: bool,
+    /// ACKs of segments beyond a gap are put together (compress.rs).
+    pub(crate) comp_sack: bool,
     /// IP bytes of an ACK without SACK blocks.
     pub(crate) ack_bytes: u16,
     /// SACK blocks that fit beside the other options; 0 without SACK.
@@ -50,6 +53,7 @@ pub(crate) struct Receiver {
     arrived_ns: u64,
     /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
     pushed: bool,
+    gap: Gap,
     pub(crate) timer: Timer,
     /// Echo congestion until the sender says that it reduced.
     echo: bool,
@@ -58,11 +62,14 @@ pub(crate) struct Receiver {
     pub(crate) payload_bytes: u64,
 }
 
-/// Whether an ACK is due now.
+/// When an ACK is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckPolicy {
     Now,
+    /// With the next segment, or when the delayed ACK's timer fires.
     Later,
+    /// With the next one that is due now, or shortly.
+    Held,
 }
 
 impl Receiver {
@@ -78,6 +85,7 @@ impl Receiver {
             last_ack_sent: 0,
             unacked: 0,
             pushed: false,
+            gap: Gap::default(),
             quick_acks: QUICK_ACKS,
             arrived_ns: 0,
             timer: Timer::OFF,
@@ -124,7 +132,11 @@ impl Receiver {
                 if self.config.max_blocks > 0 {
                     self.note_block(packet.seq());
                 }
-                AckPolicy::Now
+                if self.config.comp_sack {
+                    self.may_be_held()
+                } else {
+                    AckPolicy::Now
+                }
             }
             Arrival::Duplicate => {
                 self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
@@ -157,6 +169,20 @@ impl Receiver {
         AckPolicy::Later
     }
 
+    /// Whether the ACK of a segment beyond a gap is put together with those of the next ones.
+    #[inline(never)]
+    fn may_be_held(&mut self) -> AckPolicy {
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            return AckPolicy::Now;
+        }
+        if self.gap.holds(self.order.next()) {
+            AckPolicy::Held
+        } else {
+            AckPolicy::Now
+        }
+    }
+
     /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether an echo begins.
     fn note_ecn(&mut self, packet: &Packet) -> bool {
         let begins = packet.is_ce() && !self.echo;
@@ -184,6 +210,16 @@ impl Receiver {
                 TimerKind::DelayedAck,
                 self.id,
             );
+        }
+    }
+
+    /// Start the timer of ACKs that are put together unless it runs.
+    #[inline(never)]
+    pub(crate) fn hold_ack(&mut self, cx: &mut World) {
+        if self.gap.is_first() {
+            let at = cx.now + wait_ns(self.config.base_rtt_ns);
+            cx.timers
+                .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
         }
     }
 
@@ -215,6 +251,7 @@ impl Receiver {
         self.last_ack_sent = next;
         self.unacked = 0;
         self.pushed = false;
+        self.gap.clear();
         self.timer.deadline = NEVER;
         ack
     }
@@ -280,6 +317,7 @@ mod tests {
             0,
             ReceiverConfig {
                 delayed_acks: true,
+                comp_sack: false,
                 ack_bytes: 52,
                 max_blocks: 3,
                 data_header: 52,

@@ -97,8 +97,9 @@ impl Sender {
         } else {
             cx.net.sacks.take(packet.sack())
         };
+        let prior_fack = self.fack();
         self.process_sacks(&sack, packet.seq(), &mut news);
-        self.clean_acked(packet.seq(), &mut news);
+        self.clean_acked(packet.seq(), prior_fack, &mut news);
         self.check_sack_reordering(&news);
         self.sample_rtt(
             cx.now,
@@ -333,7 +334,9 @@ impl Sender {
 
     pub(crate) fn init_undo(&mut self) {
         self.recovery.undo_marker = Some(self.sock.tp.snd_una);
-        self.recovery.undo_retrans = Some(self.sock.tp.retrans_out).filter(|n| *n > 0);
+        let r = &self.recovery;
+        let probe = u32::from(r.tlp_high_seq.is_some() && r.tlp_retrans);
+        self.recovery.undo_retrans = Some(self.sock.tp.retrans_out + probe).filter(|n| *n > 0);
         self.recovery.scoreboard_in_use = true;
     }
 

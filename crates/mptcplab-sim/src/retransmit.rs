@@ -31,27 +31,55 @@ impl Sender {
             self.timer.deadline = NEVER;
             return;
         }
-        let mut after = self.rto_backed_off();
-        let mut pending = Pending::Rto;
-        if self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0 {
-            // 2 srtt; the receiver may delay its ACK of a single packet.
-            let srtt_twice = u64::from(tp.srtt_us >> 2) * 1000;
-            let slack = if tp.packets_out == 1 {
-                u64::from(RTO_MIN_US) * 1000
-            } else {
-                TIMER_SLACK_NS
-            };
+        let timeout = cx.now + self.rto_backed_off();
+        if self.probes() {
             // RFC 8985 section 7.2: a timeout due earlier becomes the probe's time.
-            after = after.min(srtt_twice + slack);
-            pending = Pending::TailLossProbe;
+            let at = timeout.min(cx.now + self.probe_wait());
+            self.arm(cx, Pending::TailLossProbe, at);
+        } else {
+            self.arm(cx, Pending::Rto, timeout);
         }
-        self.arm(cx, pending, cx.now + after);
+    }
+
+    /// Set the timer after a new segment: the probe counts from the last one (Linux `tcp_schedule_loss_probe` at the end of
+    /// `tcp_write_xmit`), the timeout from the oldest.
+    #[inline(never)]
+    pub(crate) fn rearm_after_send(&mut self, cx: &mut World) {
+        if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
+            self.rearm_timer(cx);
+        } else if self.probes() {
+            let timeout = self.head_timeout().max(cx.now + 1000);
+            let at = timeout.min(cx.now + self.probe_wait());
+            self.arm(cx, Pending::TailLossProbe, at);
+        }
+    }
+
+    fn probes(&self) -> bool {
+        let tp = &self.sock.tp;
+        self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0
+    }
+
+    /// 2 srtt; the receiver may delay its ACK of a single packet.
+    fn probe_wait(&self) -> u64 {
+        let tp = &self.sock.tp;
+        let slack = if tp.packets_out == 1 {
+            u64::from(RTO_MIN_US) * 1000
+        } else {
+            TIMER_SLACK_NS
+        };
+        u64::from(tp.srtt_us >> 2) * 1000 + slack
+    }
+
+    /// When the timeout of the oldest segment is (Linux `tcp_rto_delta_us`).
+    fn head_timeout(&self) -> u64 {
+        self.segments.get(self.sock.tp.snd_una).sent_ns + self.rto_backed_off()
     }
 
     /// The one place that sets the timer: what for, and when.
     #[inline]
     fn arm(&mut self, cx: &mut World, pending: Pending, at: u64) {
         self.pending = pending;
+        self.armed_ns = cx.now;
         cx.timers
             .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
     }
@@ -99,16 +127,12 @@ impl Sender {
         if self.sock.tp.packets_out == 0 {
             return;
         }
-        let head_sent = self.segments.get(self.sock.tp.snd_una).sent_ns;
-        let mut timeout = head_sent + self.rto_backed_off();
+        let mut timeout = self.head_timeout();
         if self.recovery.tlp_high_seq.is_none() {
             timeout = cx.now + self.rto_backed_off();
             self.recovery.tlp_retrans = !sent_new;
             if !sent_new {
-                let last = self.sock.tp.snd_nxt - 1;
-                if self.segments.get(last).flags & flag::RETRANS == 0 {
-                    self.retransmit(cx, last);
-                }
+                self.probe_with(cx, self.sock.tp.snd_nxt - 1);
             }
             self.recovery.tlp_high_seq = Some(self.sock.tp.snd_nxt);
             self.recovery.scoreboard_in_use = true;

@@ -212,17 +212,22 @@ impl Sender {
         }
     }
 
-    /// Remove everything below the cumulative ACK from the scoreboard.
-    pub(crate) fn clean_acked(&mut self, ack: u32, news: &mut AckNews) {
+    /// End of what is known to have arrived: a segment below it that arrives by its first transmission was overtaken.
+    pub(crate) fn fack(&self) -> u32 {
+        if self.sock.tp.sacked_out > 0 {
+            self.board.fack
+        } else {
+            self.sock.tp.snd_una
+        }
+    }
+
+    /// Remove everything below the cumulative ACK from the scoreboard. `prior_fack`: [`Self::fack`] before this ACK, whose
+    /// SACK blocks lie beyond what it acknowledges without proving that anything was overtaken.
+    pub(crate) fn clean_acked(&mut self, ack: u32, prior_fack: u32, news: &mut AckNews) {
         let una = self.sock.tp.snd_una;
         if ack == una {
             return;
         }
-        let prior_fack = if self.sock.tp.sacked_out > 0 {
-            self.board.fack
-        } else {
-            una
-        };
         for seq in una..ack {
             self.clean_one(seq, news);
         }
@@ -436,12 +441,22 @@ impl Sender {
     /// Retransmit a segment now.
     pub(crate) fn retransmit(&mut self, cx: &mut World, seq: u32) {
         self.sock.tp.retrans_out += 1;
-        self.board.retransmitted.push_back((cx.now, seq));
         self.recovery.note_retransmission(cx.now);
         if self.recovery.in_reduction() {
             self.recovery.prr_out += 1;
         }
-        self.transmit_again(cx, seq, flag::RETRANS | flag::EVER);
+        self.send_copy(cx, seq, flag::RETRANS | flag::EVER);
+    }
+
+    /// Send a segment again as a tail loss probe: its copy counts neither as in flight nor for an undo (Linux calls
+    /// `__tcp_retransmit_skb` for it).
+    pub(crate) fn probe_with(&mut self, cx: &mut World, seq: u32) {
+        self.send_copy(cx, seq, flag::EVER);
+    }
+
+    fn send_copy(&mut self, cx: &mut World, seq: u32, flags: u8) {
+        self.board.retransmitted.push_back((cx.now, seq));
+        self.transmit_again(cx, seq, flags);
     }
 
     /// Put a segment on the path again and flag it.

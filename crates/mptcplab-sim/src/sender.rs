@@ -104,6 +104,8 @@ pub(crate) struct Sender {
     pub(crate) textbook: Textbook,
     pub(crate) timer: Timer,
     pub(crate) pending: Pending,
+    /// When it was set last.
+    pub(crate) armed_ns: u64,
     /// Index of the subflow in this part of the topology.
     pub(crate) id: u32,
     pub(crate) conn: u32,
@@ -185,6 +187,7 @@ impl Sender {
             textbook: Textbook::default(),
             timer: Timer::OFF,
             pending: Pending::Rto,
+            armed_ns: NEVER,
             id,
             conn,
             entry: u32::MAX,
@@ -426,8 +429,9 @@ impl Sender {
         }
         let pushes = self.takes_from_group();
         self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
-        if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
-            self.rearm_timer(cx);
+        // The wait for a single segment is another one than for two.
+        if self.sock.tp.packets_out <= 2 || self.armed_ns != cx.now {
+            self.rearm_after_send(cx);
         }
     }
 

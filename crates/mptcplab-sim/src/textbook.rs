@@ -59,7 +59,7 @@ impl Sender {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let mut news = AckNews::default();
-        self.clean_acked(packet.seq(), &mut news);
+        self.clean_acked(packet.seq(), self.fack(), &mut news);
         self.skip_acked();
         self.uncount_delivered(news.newly);
         self.textbook.duplicates = 0;

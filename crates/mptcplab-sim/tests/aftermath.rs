@@ -105,6 +105,69 @@ fn a_duplicate_alone_does_not_slow_down_loss_detection() {
     }
 }
 
+/// An ACK for a single segment that was delayed comes with the first SACK beyond the loss: nothing was overtaken.
+#[test]
+fn an_ack_that_advances_and_sacks_does_not_look_like_reordering() {
+    for from in [3000.8, 3002.0] {
+        let run = simulate_one(
+            &over_two_hops(
+                10,
+                40,
+                &outage(from, from + 1.2),
+                "rcv_buffer = \"115840 B\"",
+            ),
+            &[("profile", "linux-acked")],
+        );
+        let lost = run.events("f", 0, LossEvent)[0].0;
+        assert!((3080.0..3088.0).contains(&lost), "{from}: {lost} ms");
+    }
+}
+
+#[test]
+fn a_lost_burst_is_probed_after_two_round_trips_and_the_probe_is_not_in_flight() {
+    // Ten segments leave at 82 ms and are lost; srtt 82 ms and a bit. The SACK of the probe finds the nine others lost,
+    // and proportional rate reduction lets one go for one delivered.
+    let flow = "traffic = { size = \"14480 B\" }";
+    let text = over_two_hops(10, 40, &outage(82.0, 110.0), flow);
+    let run = simulate_one(&text, &[("sample", "off"), ("per_ack", "true")]);
+    let probed = run.events("f", 0, TlpSent)[0].0;
+    assert!((82.0 + 164.0..82.0 + 170.0).contains(&probed), "{probed}");
+    let found = run.events("f", 0, LossEvent)[0].0;
+    assert!((80.0..85.0).contains(&(found - probed)), "{found}");
+    assert_eq!(run.at("f", 0, found, |t| &t.inflight_pkts), 1);
+    assert_eq!(run.at("f", 0, found, |t| &t.retx_pkts), 2);
+    assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
+}
+
+#[test]
+fn a_subflow_probes_with_what_it_was_given() {
+    let text = r#"
+duration = "4 s"
+cc = "reno"
+scheduler = "linger"
+[links.one]
+from = "S"
+to = "D"
+rate = "10 Mbit/s"
+delay = "15 ms"
+schedule = [{ at = "2 s", up = false }, { at = "2.09 s", up = true }]
+[links.two]
+from = "S"
+to = "D"
+rate = "6 Mbit/s"
+delay = "25 ms"
+[flows.f]
+paths = [["one"], ["two"]]
+cwnd_clamp = "20 packets"
+"#;
+    let run = simulate_one(text, &[]);
+    let probed = run.events("f", 0, TlpSent)[0].0;
+    let next = (probed / 10.0).ceil() * 10.0;
+    assert_eq!(run.at("f", 0, next, |t| &t.retx_pkts), 0);
+    assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
+    assert!(run.last("f", 0, |t| &t.retx_pkts) > 0);
+}
+
 #[test]
 fn losses_that_an_undo_forgave_are_found_again() {
     // The first hop freezes with a part of the window in its queue; the rest, a probe among it, is lost. When the

@@ -100,6 +100,9 @@ fn scenario(case: u64) -> (String, u64) {
     if scheduler == "linger" && case % 2 == 0 {
         text += "tso = true\n";
     }
+    if case % 3 == 1 {
+        text += "comp_sack = true\n";
+    }
     // On its own, too: every fourth case has changes of priority and subflows that are given up late.
     let mut ranking = (case % 4 == 2).then(|| Draw(case.wrapping_mul(0xa076_1d64_78bd_642f) | 1));
     if let Some(d) = &mut ranking {

@@ -178,6 +178,13 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
             "leave it out",
         );
     }
+    if options.comp_sack == Some(false) {
+        no(
+            "comp_sack",
+            "false: the kernel puts ACKs together while segments are missing".into(),
+            "leave it out",
+        );
+    }
     if options.send_jitter_ns > 0 {
         let message = format!(
             "{} us: a kernel has jitter of its own",

@@ -312,6 +312,7 @@ fn what_a_kernel_can_do_is_not_refused() {
         ("flows.mp.rcv_buffer", "1 MB"),
         ("flows.mp.slow_start_after_idle", "false"),
         ("flows.mp.tso", "true"),
+        ("flows.mp.comp_sack", "true"),
         ("flows.mp.traffic", "{ on = \"1 s\", off = \"1 s\" }"),
         (
             "flows.mp.traffic",
@@ -367,6 +368,7 @@ fn each_thing_that_a_kernel_cannot_do_is_refused_by_its_key() {
         ),
         ("flows.mp.reinject", "false", "flows.mp.reinject", "false"),
         ("flows.mp.tso", "false", "flows.mp.tso", "false"),
+        ("flows.mp.comp_sack", "false", "flows.mp.comp_sack", "false"),
         (
             "flows.mp.recovery",
             "newreno",

@@ -812,6 +812,7 @@ fn recovery(settings: &Settings<'_>) -> Res<LossRecovery> {
 
 fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
     let flag = |key| settings.item(key)?.boolean();
+    let given = |key| settings.get(key).map(|i| i.boolean()).transpose();
     let unless = |key, word| match settings.item(key)? {
         item if item.is(word) => Ok(None),
         item => item.packets().map(Some),
@@ -837,7 +838,8 @@ fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
         // At most 255, by its type.
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns,
-        tso: settings.get("tso").map(|i| i.boolean()).transpose()?,
+        tso: given("tso")?,
+        comp_sack: given("comp_sack")?,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
 }

@@ -240,6 +240,13 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
          scheduler `linger`. The kernel engine refuses `false`.",
     ),
     field(
+        "comp_sack",
+        Type::Bool,
+        Need::Optional("`false` in the simulator; a kernel does as it does"),
+        "After three segments beyond a gap, which are acknowledged at once, the receiver's ACKs wait for a twentieth of the path's round-trip \
+         time, at most a millisecond, and one tells of all that came meanwhile, as in Linux since 4.18. The kernel engine refuses `false`.",
+    ),
+    field(
         "send_jitter",
         DURATION,
         Need::Default("0 s"),
