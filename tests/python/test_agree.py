@@ -6,6 +6,9 @@ import json
 import re
 import subprocess
 import sys
+import threading
+import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import synthetic as s
 
 import mptcplab
 from mptcplab import cli, kernel
-from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, page, show
+from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, packing, page, show
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics.engines import differences
 from mptcplab.results import Results
@@ -572,3 +575,36 @@ def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pyte
     assert [one.status for one in found.entries] == [matrix.COMPARED] * 3
     assert [name for name, again in ran if again] == ["late"]
     assert found.host == "Linux 9.9"
+
+
+def test_scenarios_run_together_as_far_as_the_machine_carries_them() -> None:
+    """Loads of 90, 30, 20, 10 and 5 thousand: the first goes alone, and never are more than 65 thousand under way."""
+    loads = [10_000.0, 90_000.0, 30_000.0, 5_000.0, 20_000.0]
+    lock, inside, most = threading.Lock(), [0.0], []
+
+    def task(i: int) -> float:
+        with lock:
+            inside[0] += loads[i]
+            most.append(inside[0])
+        time.sleep(0.05)
+        with lock:
+            inside[0] -= loads[i]
+        return loads[i]
+
+    assert packing.run_all(loads, task, lambda _: nullcontext()) == loads
+    assert max(most) == 90_000
+    assert 30_000 < sorted(most)[-2] <= 65_000
+
+
+def test_after_an_interrupt_nothing_new_begins() -> None:
+    begun: list[int] = []
+
+    def task(i: int) -> None:
+        begun.append(i)
+        if i == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        packing.run_all([90_000.0] * 20, task, lambda _: nullcontext())
+    assert len(begun) < 4

@@ -29,12 +29,12 @@ papers measured.{alike}
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
 difference over pairs of repetitions. Behind "perhaps" stands what the traces of the two engines show to be different,
 with its figures; that it is the cause is not proven."""
-_ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in groups
-as in Linux (`tcp.tso`). Three scenarios are lighter than the paper's, so that a kernel can run them in real time: links
-that never fill have a lower rate, and of many flows there are fewer. A scenario's
-`send_jitter` is for the simulator, where it stands for the noise that the kernel has by itself: without it, full
-drop-tail queues lock flows out by the phase in which their packets arrive. The kernel runs in real time: another run,
-or another machine, gives other numbers."""
+_ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
+groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
+are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and
+of many flows there are fewer. A scenario's `send_jitter` is for the simulator, where it stands for the noise that the
+kernel has by itself: without it, full drop-tail queues lock flows out by the phase in which their packets arrive. The
+kernel runs in real time: another run, or another machine, gives other numbers."""
 
 
 def prepare(out: Path) -> None:

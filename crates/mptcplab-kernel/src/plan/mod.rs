@@ -287,7 +287,17 @@ fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
             if tcp.mptcp {
                 nodes[plan.from].stale_after = tcp.options.stale_after;
             }
-            nodes[plan.to].receive_buffer = Some(receive_buffer(tcp.rcv_buffer));
+            // Segments with and without a DSS option differ by a hundredth of it; refuse.rs has looked at the rest.
+            let buffer = receive_buffer(tcp);
+            let larger = |other: Buffer| {
+                if other.max > buffer.max {
+                    other
+                } else {
+                    buffer
+                }
+            };
+            nodes[plan.to].receive_buffer =
+                Some(nodes[plan.to].receive_buffer.map_or(buffer, larger));
         }
     }
     nodes
@@ -299,19 +309,29 @@ fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
 const UNLIMITED_BYTES: u64 = 1 << 28;
 /// Linux' default of `tcp_rmem[1]`, from which an automatic buffer starts.
 const AUTO_START_BYTES: u64 = 131_072;
-/// Memory that the kernel counts for a byte of payload, in sixteenths: full segments of 1448 bytes come from a TUN in
-/// buffers of 2304 bytes, and the kernel announces the part of the buffer that can hold payload.
-const MEMORY_PER_PAYLOAD_16TH: u64 = 26;
+/// What Linux adds to a packet that comes from a TUN: room in front of it and its shared information, in one allocation of a
+/// power of two with it, and the packet's own structure. 2304 bytes in all for 1500.
+const PACKET_EXTRA_BYTES: u64 = 64 + 320;
+const PACKET_STRUCTURE_BYTES: u64 = 256;
+
+/// Memory that makes room for so many bytes of payload in full segments. The kernel announces the part of a buffer that can
+/// hold payload, rounded down to a 256th (`scaling_ratio`).
+fn receive_memory(tcp: &TcpFlow, payload_bytes: u64) -> u64 {
+    let packet = u64::from(routes::mtu(tcp)) + PACKET_EXTRA_BYTES;
+    let truesize = packet.next_power_of_two() + PACKET_STRUCTURE_BYTES;
+    let part = (256 * u64::from(tcp.mss_bytes) / truesize).max(1);
+    payload_bytes.saturating_mul(256).div_ceil(part)
+}
 
 /// The buffer that makes the scenario's window.
-fn receive_buffer(buffer: RcvBuffer) -> Buffer {
-    match buffer {
+fn receive_buffer(tcp: &TcpFlow) -> Buffer {
+    match tcp.rcv_buffer {
         RcvBuffer::Unlimited => Buffer {
             default: AUTO_START_BYTES,
             max: UNLIMITED_BYTES,
         },
         RcvBuffer::Fixed(bytes) => {
-            let memory = bytes.saturating_mul(MEMORY_PER_PAYLOAD_16TH) / 16;
+            let memory = receive_memory(tcp, bytes);
             Buffer {
                 default: memory,
                 max: memory,

@@ -4,7 +4,7 @@
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
-    CMT_SCTP, Flow, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow, Transport,
+    CMT_SCTP, Flow, LossRecovery, Profile, Run, SchedulerKind, TcpFlow, Transport,
 };
 use std::collections::BTreeMap;
 
@@ -203,7 +203,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
             &format!("at most {MAX_MSS_BYTES} bytes"),
         );
     }
-    let Buffer { max, .. } = receive_buffer(tcp.rcv_buffer);
+    let Buffer { max, .. } = receive_buffer(tcp);
     if max > MAX_BUFFER_BYTES {
         let message = format!("{max} bytes of memory are beyond what the kernel can count");
         no("rcv_buffer", message, "at most 600 MB, or \"unlimited\"");
@@ -229,19 +229,26 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     }
 }
 
+/// More than an eighth apart.
+fn unlike(a: Buffer, b: Buffer) -> bool {
+    8 * a.max.abs_diff(b.max) > a.max.max(b.max)
+}
+
 /// Settings that a namespace has once, so that all connections at a node share them.
 fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
-    let mut buffers: BTreeMap<usize, (&str, RcvBuffer)> = BTreeMap::new();
+    let mut buffers: BTreeMap<usize, (&str, &TcpFlow)> = BTreeMap::new();
     let mut idles: BTreeMap<usize, (&str, bool)> = BTreeMap::new();
     let mut stales: BTreeMap<usize, (&str, Option<u32>)> = BTreeMap::new();
     for flow in &run.flows {
         let Some(tcp) = tcp(flow) else { continue };
         let (from, to) = super::ends(run, flow);
-        let (other, buffer) = *buffers.entry(to).or_insert((&flow.name, tcp.rcv_buffer));
-        if buffer != tcp.rcv_buffer {
+        let (other, first) = *buffers.entry(to).or_insert((&flow.name, tcp));
+        if first.rcv_buffer != tcp.rcv_buffer || unlike(receive_buffer(first), receive_buffer(tcp))
+        {
             let message = format!(
-                "flows {other} and {} end at node \"{}\" with unlike receive buffers; a kernel has one per host",
-                flow.name, run.nodes[to]
+                "flows {other} and {} end at node \"{}\" with unlike receive buffers, in memory for segments of {} and {} bytes; \
+                 a kernel has one per host",
+                flow.name, run.nodes[to], first.mss_bytes, tcp.mss_bytes
             );
             found.push(refusal(
                 keys(flow, "rcv_buffer"),

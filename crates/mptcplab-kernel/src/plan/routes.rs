@@ -91,7 +91,8 @@ fn along(run: &Run, path: &[usize], to: Ipv4Addr, metrics: Metrics, routes: &mut
     }
 }
 
-fn mtu(tcp: &TcpFlow) -> u32 {
+/// IP bytes of a full segment.
+pub(super) fn mtu(tcp: &TcpFlow) -> u32 {
     tcp.mss_bytes + TCP_HEADER_BYTES + if tcp.mptcp { DSS_BYTES } else { 0 }
 }
 

@@ -266,12 +266,12 @@ fn receive_buffers_become_settings_of_the_nodes_where_flows_end() {
         .iter()
         .map(|node| (node.name.as_str(), node.receive_buffer))
         .collect();
-    // 160 000 bytes of payload are in 260 000 bytes of memory, full segments taken.
+    // A segment of 1448 bytes is in 2304 bytes of memory, which is 160 of 256 parts.
     assert_eq!(
         buffers["R"],
         Some(Buffer {
-            default: 260_000,
-            max: 260_000
+            default: 256_000,
+            max: 256_000
         })
     );
     assert_eq!(
@@ -282,6 +282,22 @@ fn receive_buffers_become_settings_of_the_nodes_where_flows_end() {
         })
     );
     assert_eq!(buffers["S"], None);
+}
+
+/// A segment of 1000 bytes takes as much memory as one of 1448, one of 500 bytes 1280: 111 and 100 of 256 parts.
+#[test]
+fn short_segments_need_more_memory_for_the_same_window() {
+    for (mss, memory) in [
+        ("1000", 65_536 * 256 / 111 + 1),
+        ("500", 65_536 * 256 / 100 + 1),
+    ] {
+        let text = format!(
+            "[flows.one]\npath = [\"a\"]\nmss = \"{mss} bytes\"\nrcv_buffer = \"65536 bytes\"\n"
+        );
+        let plan = Plan::new(&run(&text));
+        let found = plan.nodes.iter().find_map(|node| node.receive_buffer);
+        assert_eq!(found.map(|buffer| buffer.max), Some(memory), "{mss}");
+    }
 }
 
 /// First key and message of everything refused.
@@ -443,6 +459,9 @@ fn settings_that_a_host_has_once_cannot_differ_between_its_flows() {
         keys,
         ["flows.two.rcv_buffer", "flows.two.slow_start_after_idle"]
     );
+    let segments = "[flows.one]\npath = [\"a\"]\nrcv_buffer = \"1 MB\"\n\
+                    [flows.two]\npath = [\"a\"]\nrcv_buffer = \"1 MB\"\nmss = \"1000 bytes\"\n";
+    assert_eq!(refused(&run(segments))[0].0, "flows.two.rcv_buffer");
     assert!(
         found[0].1.contains("flows one and two end at node \"R\""),
         "{}",
