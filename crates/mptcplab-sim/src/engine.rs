@@ -431,7 +431,10 @@ impl<'a> Engine<'a> {
                 self.conns[c].push(&mut self.world, &mut self.senders, i);
             }
             TimerKind::Jitter => self.senders[i].release_held(&mut self.world),
-            TimerKind::DelayedAck => self.send_delayed_ack(i),
+            TimerKind::DelayedAck => {
+                self.receivers[i].miss_second();
+                self.send_delayed_ack(i);
+            }
             TimerKind::Association => self.sctp[i].on_app_timer(&mut self.world),
             TimerKind::Destination => {
                 let (a, d) = self.destinations[i - self.first_other];

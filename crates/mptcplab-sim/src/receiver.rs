@@ -6,8 +6,9 @@ use crate::net::{MAX_BLOCKS, SackBlocks, World};
 use crate::packet::{Header, Kind, Packet};
 use crate::reassembly::{Arrival, Reassembly};
 
-/// Longest delay of an ACK, Linux' `TCP_DELACK_MIN`.
-const DELAYED_ACK_NS: u64 = 40_000_000;
+/// Shortest and longest delay of an ACK, Linux' `TCP_DELACK_MIN` (also `TCP_ATO_MIN`) and `TCP_DELACK_MAX`.
+const DELACK_MIN_NS: u64 = 40_000_000;
+const DELACK_MAX_NS: u64 = 200_000_000;
 /// Segments acknowledged at once at the start of a connection, after a pause and after a duplicate: Linux'
 /// `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u32 = 16;
@@ -51,6 +52,8 @@ pub(crate) struct Receiver {
     unacked: u32,
     quick_acks: u32,
     arrived_ns: u64,
+    /// How long an ACK waits at most: it follows the time between segments (Linux' `icsk_ack.ato`).
+    ato_ns: u64,
     /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
     pushed: bool,
     gap: Gap,
@@ -88,6 +91,7 @@ impl Receiver {
             gap: Gap::default(),
             quick_acks: QUICK_ACKS,
             arrived_ns: 0,
+            ato_ns: DELACK_MIN_NS,
             timer: Timer::OFF,
             echo: false,
             packets: 0,
@@ -105,9 +109,6 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
         self.packets += 1;
-        if self.config.delayed_acks {
-            self.note_arrival(now);
-        }
         self.ip_bytes += u64::from(packet.len());
         self.payload_bytes += u64::from(packet.len() - self.config.data_header);
         let news = packet.has_ecn_news() && self.note_ecn(packet);
@@ -117,6 +118,9 @@ impl Receiver {
         let had_gap = self.order.held() > 0;
         match self.order.insert(packet.seq()) {
             Arrival::InOrder(_) => {
+                if self.config.delayed_acks {
+                    self.note_arrival(now);
+                }
                 if had_gap {
                     self.forget_blocks_in_order();
                     return AckPolicy::Now;
@@ -146,13 +150,40 @@ impl Receiver {
         }
     }
 
-    /// After a pause of a timeout the sender may have to open its window again (`tcp_event_data_recv`).
+    /// A segment arrived in order (`tcp_event_data_recv`).
     #[inline]
     fn note_arrival(&mut self, now: u64) {
-        if now - self.arrived_ns > RTO_MIN_NS + self.config.base_rtt_ns {
-            self.quick_acks = QUICK_ACKS;
+        let since_ns = now - self.arrived_ns;
+        if since_ns > DELACK_MIN_NS / 2 || self.ato_ns != DELACK_MIN_NS {
+            self.adapt_delay(since_ns);
         }
         self.arrived_ns = now;
+    }
+
+    /// The delay follows the time between segments. After a pause of a timeout the sender may have to open its window again.
+    #[inline(never)]
+    fn adapt_delay(&mut self, since_ns: u64) {
+        let rto_ns = RTO_MIN_NS + self.config.base_rtt_ns;
+        if since_ns <= DELACK_MIN_NS / 2 {
+            self.ato_ns = self.ato_ns / 2 + DELACK_MIN_NS / 2;
+        } else if since_ns < self.ato_ns {
+            self.ato_ns = (self.ato_ns / 2 + since_ns).min(rto_ns);
+        } else if since_ns > rto_ns {
+            self.quick_acks = QUICK_ACKS;
+        }
+    }
+
+    /// No second segment came in time: the next ACK waits longer (`tcp_delack_timer_handler`).
+    pub(crate) fn miss_second(&mut self) {
+        if self.unacked > 0 {
+            self.ato_ns = (2 * self.ato_ns).min(RTO_MIN_NS + self.config.base_rtt_ns);
+        }
+    }
+
+    /// How long an ACK waits: not longer than the round-trip time, unless that is very short (`tcp_send_delayed_ack`).
+    fn ack_delay_ns(&self) -> u64 {
+        let most = self.config.base_rtt_ns.clamp(DELACK_MIN_NS, DELACK_MAX_NS);
+        self.ato_ns.min(most)
     }
 
     /// Whether the ACK of a segment in order waits for a second one.
@@ -204,12 +235,9 @@ impl Receiver {
     #[inline]
     pub(crate) fn delay_ack(&mut self, cx: &mut World) {
         if self.timer.deadline == NEVER {
-            cx.timers.set(
-                &mut self.timer,
-                cx.now + DELAYED_ACK_NS,
-                TimerKind::DelayedAck,
-                self.id,
-            );
+            let at = cx.now + self.ack_delay_ns();
+            cx.timers
+                .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
         }
     }
 
@@ -352,6 +380,31 @@ mod tests {
         // 200 ms and the handshake's round trip are not yet a timeout.
         assert_eq!(quick_ones(&mut receiver, 20, 230 * MS), 0);
         assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
+    }
+
+    /// Segments half a second apart on paths of 30 and 100 ms, each alone; then close together.
+    #[test]
+    fn the_wait_for_a_second_segment_grows_to_the_round_trip_time_and_back() {
+        for (rtt_ms, waits_ms) in [(30, [40, 40, 40]), (100, [40, 80, 100])] {
+            let mut receiver = receiver();
+            receiver.config.base_rtt_ns = rtt_ms * MS;
+            receiver.quick_acks = 0;
+            for (i, wait_ms) in waits_ms.into_iter().enumerate() {
+                assert!(!is_quick(
+                    &mut receiver,
+                    i as u32,
+                    150 * MS * (1 + i as u64)
+                ));
+                assert_eq!(receiver.ack_delay_ns(), wait_ms * MS, "{rtt_ms}: {i}");
+                receiver.unacked = 1;
+                receiver.miss_second();
+                receiver.unacked = 0;
+            }
+            for seq in 3..40 {
+                is_quick(&mut receiver, seq, 450 * MS + u64::from(seq) * MS);
+            }
+            assert_eq!(receiver.ack_delay_ns(), 40 * MS, "{rtt_ms}");
+        }
     }
 
     #[test]

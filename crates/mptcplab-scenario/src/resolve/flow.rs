@@ -72,24 +72,32 @@ pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res
             flows.push(flow(&context, &table, name, count.map(|_| copy))?);
         }
     }
-    unused(&context, "cc", context.used_cc.get())?;
-    unused(&context, "scheduler", context.used_scheduler.get())?;
+    let tcp = |flow: &Flow| matches!(flow.transport, Transport::Tcp(_));
+    let mptcp = |flow: &Flow| matches!(&flow.transport, Transport::Tcp(t) if t.mptcp);
+    if !context.used_cc.get() {
+        unused(&context, "cc", "TCP or MPTCP", flows.iter().any(tcp))?;
+    }
+    if !context.used_scheduler.get() {
+        unused(&context, "scheduler", "MPTCP", flows.iter().any(mptcp))?;
+    }
     Ok(flows)
 }
 
 /// A common setting that no flow takes would be swept or overridden without any effect.
-fn unused(context: &Context<'_>, key: &str, used: bool) -> Res<()> {
-    match context.top.get(key) {
-        Some(item) if !used => {
-            let who = if key == "cc" { "TCP or MPTCP" } else { "MPTCP" };
-            let error = item.error(format!(
-                "{} has no effect: every {who} flow has its own {key}",
-                item.value.quoted()
-            ));
-            Err(error.hint(format!("set flows.NAME.{key}, or remove it there")))
-        }
-        _ => Ok(()),
-    }
+fn unused(context: &Context<'_>, key: &str, who: &str, any: bool) -> Res<()> {
+    let Some(item) = context.top.get(key) else {
+        return Ok(());
+    };
+    let value = item.value.quoted();
+    Err(if any {
+        item.error(format!(
+            "{value} has no effect: every {who} flow has its own {key}"
+        ))
+        .hint(format!("set flows.NAME.{key}, or remove it there"))
+    } else {
+        item.error(format!("{value} has no effect: there is no {who} flow"))
+            .hint(format!("remove {key}"))
+    })
 }
 
 fn flow(context: &Context<'_>, table: &Table<'_>, name: String, copy: Option<u64>) -> Res<Flow> {
