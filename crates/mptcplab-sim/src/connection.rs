@@ -44,6 +44,10 @@ pub(crate) enum Trouble {
     Removed,
 }
 
+/// Until a thread that waits for data runs: the emulator's own threads took 12 us at the median and 80 us at the 99th percentile
+/// on an idle machine with Linux 6.18.
+const WAKE_UP_NS: u64 = 50_000;
+
 /// The sending side.
 pub(crate) struct Connection {
     /// Index of the flow in the run's list.
@@ -89,8 +93,9 @@ pub(crate) struct Connection {
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
     pub(crate) timer: Timer,
-    /// Subflows' receivers answer PSH for one another.
-    pub(crate) answers_together: bool,
+    /// What PSH asks for is acknowledged when the application reads.
+    pub(crate) answers_push: bool,
+    pub(crate) read_timer: Timer,
     pub(crate) rx: ConnectionReceiver,
 }
 
@@ -122,7 +127,8 @@ impl Connection {
         Self {
             flow: c.flow,
             mptcp: c.mptcp,
-            answers_together: c.tso && c.subflows.len() > 1,
+            answers_push: c.tso,
+            read_timer: Timer::OFF,
             opener: c.subflows.start,
             subflows: c.subflows,
             cc: CcTable::new(),
@@ -511,6 +517,15 @@ impl Connection {
         sender.backup = backup;
         sender.log(cx, EventKind::PriorityChanged, backup);
         self.update_backups(senders);
+    }
+
+    /// The receiving application is woken up, unless it is on its way.
+    pub(crate) fn read_soon(&mut self, cx: &mut World, index: u32) {
+        if self.read_timer.deadline == NEVER {
+            let at = cx.now + WAKE_UP_NS;
+            cx.timers
+                .set(&mut self.read_timer, at, TimerKind::Read, index);
+        }
     }
 
     /// Arm the timer for the next scheduled change of a priority.

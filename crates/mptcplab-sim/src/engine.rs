@@ -242,7 +242,7 @@ impl<'a> Engine<'a> {
         if conn.rx.tunes() {
             conn.rx.tune(cx.now, self.senders[i].sock.tp.srtt_us);
         }
-        if policy == AckPolicy::Now || (receiver.is_pushed() && conn.rx.is_read()) {
+        if policy == AckPolicy::Now {
             let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         } else if policy == AckPolicy::Later {
@@ -251,17 +251,28 @@ impl<'a> Engine<'a> {
             receiver.hold_ack(cx);
         }
         let c = receiver.config.conn as usize;
-        if conn.answers_together {
-            self.answer_siblings(c);
+        if conn.answers_push {
+            self.read_soon(c);
         }
         if is_complete {
             self.on_complete(c);
         }
     }
 
-    /// The application has read everything: what PSH asks for on any subflow is acknowledged (`mptcp_cleanup_rbuf`).
+    /// Data came that the application can read to the end, and PSH asks for an ACK then.
     #[inline(never)]
-    fn answer_siblings(&mut self, c: usize) {
+    fn read_soon(&mut self, c: usize) {
+        let conn = &mut self.conns[c];
+        let mut receivers = self.receivers[conn.subflows.clone()].iter();
+        if conn.rx.is_read() && receivers.any(Receiver::is_pushed) {
+            conn.read_soon(&mut self.world, c as u32);
+        }
+    }
+
+    /// The application reads: what PSH asks for on any subflow is acknowledged if that was everything (`tcp_cleanup_rbuf`,
+    /// `mptcp_cleanup_rbuf`).
+    #[inline(never)]
+    fn on_read(&mut self, c: usize) {
         if !self.conns[c].rx.is_read() {
             return;
         }
@@ -411,6 +422,7 @@ impl<'a> Engine<'a> {
             }
             TimerKind::DelayedSack => timers.fires(self.sctp[i].sack_timer(), at, kind, index),
             TimerKind::Priority => timers.fires(&mut self.conns[i].priority_timer, at, kind, index),
+            TimerKind::Read => timers.fires(&mut self.conns[i].read_timer, at, kind, index),
             TimerKind::Transfer => timers.fires(&mut self.pools[i].timer, at, kind, index),
             TimerKind::Resend => self.conns[i]
                 .resend
@@ -452,6 +464,7 @@ impl<'a> Engine<'a> {
             }
             TimerKind::Transfer => self.on_pool(i),
             TimerKind::Resend => self.on_resend(i),
+            TimerKind::Read => self.on_read(i),
         }
     }
 

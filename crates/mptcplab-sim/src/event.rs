@@ -96,6 +96,8 @@ pub(crate) enum TimerKind {
     Transfer,
     /// Retransmission timer of a connection (index: connection).
     Resend,
+    /// The application at the receiver reads (index: connection).
+    Read,
 }
 
 /// A deadline whose heap entry is allowed to be early.
