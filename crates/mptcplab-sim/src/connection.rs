@@ -284,6 +284,9 @@ impl Connection {
 
     fn push_scheduled(&mut self, cx: &mut World, senders: &mut [Sender], acked: usize) {
         let base = self.subflows.start;
+        if self.looks.is_some() {
+            self.look_around(senders, acked - base, cx.now);
+        }
         for sender in senders.iter_mut().filter(|s| !s.assigned.is_empty()) {
             self.send_assigned(cx, sender);
         }

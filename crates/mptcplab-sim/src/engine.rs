@@ -295,14 +295,10 @@ impl<'a> Engine<'a> {
         let conn = &mut self.conns[c];
         let cx = &mut self.world;
         conn.on_data_ack(packet.dsn(), packet.wnd());
-        let looks = conn.looks.is_some();
         if sender.on_ack(cx, &mut conn.cc, packet) {
             conn.push(cx, &mut self.senders, i);
         } else {
             self.push_after_recovery(c, i);
-        }
-        if looks {
-            self.conns[c].look_around(&mut self.senders, i, self.world.now);
         }
         if self.watches_acks {
             self.watch_ack(c, i);

@@ -181,6 +181,7 @@ impl Receiver {
     }
 
     /// How long an ACK waits: not longer than the round-trip time, unless that is very short (`tcp_send_delayed_ack`).
+    #[inline]
     fn ack_delay_ns(&self) -> u64 {
         let most = self.config.base_rtt_ns.clamp(DELACK_MIN_NS, DELACK_MAX_NS);
         self.ato_ns.min(most)

@@ -54,12 +54,14 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn probes(&self) -> bool {
         let tp = &self.sock.tp;
         self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0
     }
 
     /// 2 srtt; the receiver may delay its ACK of a single packet.
+    #[inline]
     fn probe_wait(&self) -> u64 {
         let tp = &self.sock.tp;
         let slack = if tp.packets_out == 1 {

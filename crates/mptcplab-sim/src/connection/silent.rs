@@ -28,17 +28,18 @@ impl Looks {
 }
 
 impl Connection {
-    /// Subflow `i` had an ACK: it belongs to the set, and it looks for siblings that do not.
+    /// If something new of subflow `own` was acknowledged now, it belongs to the set, and it looks for siblings that do not.
     #[inline(never)]
-    pub(crate) fn look_around(&mut self, senders: &mut [Sender], i: usize, now: u64) {
-        senders[i].sock.set_usable(&mut self.cc, true);
-        let own = i - self.subflows.start;
+    pub(super) fn look_around(&mut self, senders: &mut [Sender], own: usize, now: u64) {
+        if senders[own].phase != Phase::Established || senders[own].progress_ns != now {
+            return;
+        }
+        senders[own].sock.set_usable(&mut self.cc, true);
         if !self.looks.as_mut().is_some_and(|l| l.is_due(own, now)) {
             return;
         }
-        for k in self.subflows.clone().filter(|&k| k != i) {
-            let sibling = &mut senders[k];
-            if sibling.phase == Phase::Established && is_silent(sibling, now) {
+        for (k, sibling) in senders.iter_mut().enumerate() {
+            if k != own && sibling.phase == Phase::Established && is_silent(sibling, now) {
                 sibling.sock.set_usable(&mut self.cc, false);
             }
         }
