@@ -43,6 +43,12 @@ impl Gap {
         true
     }
 
+    /// Whether an ACK waits.
+    #[inline]
+    pub(crate) fn has_held(&self) -> bool {
+        self.held > 0
+    }
+
     /// One ACK waits: its timer starts.
     pub(crate) fn is_first(&self) -> bool {
         self.held == 1

@@ -237,6 +237,10 @@ impl<'a> Engine<'a> {
         let receiver = &mut self.receivers[i];
         let conn = &mut self.conns[receiver.config.conn as usize];
         let cx = &mut self.world;
+        if receiver.overflows(packet.seq()) {
+            let ack = receiver.make_ack(cx, conn.rx.next(), conn.rx.advertised());
+            cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+        }
         let policy = receiver.on_data(packet, cx.now);
         let is_complete = conn.rx.on_data(cx, conn.flow, packet.dsn());
         if conn.rx.tunes() {

@@ -47,8 +47,8 @@ pub(crate) struct Receiver {
     /// Timestamp to echo (RFC 7323 section 4.3).
     ts_recent: u32,
     last_ack_sent: u32,
-    /// These three are kept with delayed ACKs only: segments since the last ACK, segments to acknowledge at once, and when
-    /// the latest data packet came.
+    /// Kept with delayed ACKs only, but for the second with `comp_sack`, too: segments since the last ACK, segments to
+    /// acknowledge at once, and when the latest data packet came.
     unacked: u32,
     quick_acks: u32,
     arrived_ns: u64,
@@ -103,6 +103,15 @@ impl Receiver {
     /// The peer's SYN, whose timestamp is echoed until data arrive in order.
     pub(crate) fn expect_timestamps_from(&mut self, tick: u32) {
         self.ts_recent = tick;
+    }
+
+    /// Whether what waits to be told has to leave before this segment, which makes a third block (`tcp_sack_new_ofo_skb`).
+    #[inline]
+    pub(crate) fn overflows(&self, seq: u32) -> bool {
+        self.gap.has_held() && self.n_blocks >= 2 && seq > self.order.next() && {
+            let extends = |&(start, end): &(u32, u32)| start <= seq + 1 && seq <= end;
+            !self.blocks[..2].iter().any(extends)
+        }
     }
 
     /// Take in a data packet at subflow level.
@@ -383,7 +392,7 @@ mod tests {
         assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
     }
 
-    /// Segments half a second apart on paths of 30 and 100 ms, each alone; then close together.
+    /// Segments 150 ms apart on paths of 30 and 100 ms, each alone; then close together.
     #[test]
     fn the_wait_for_a_second_segment_grows_to_the_round_trip_time_and_back() {
         for (rtt_ms, waits_ms) in [(30, [40, 40, 40]), (100, [40, 80, 100])] {

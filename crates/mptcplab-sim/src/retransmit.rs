@@ -48,8 +48,13 @@ impl Sender {
         if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
             self.rearm_timer(cx);
         } else if self.probes() {
-            let timeout = self.head_timeout().max(cx.now + 1000);
-            let at = timeout.min(cx.now + self.probe_wait());
+            let wait = cx.now + self.probe_wait();
+            let timeout = self.head_timeout();
+            let at = if timeout > cx.now {
+                timeout.min(wait)
+            } else {
+                wait
+            };
             self.arm(cx, Pending::TailLossProbe, at);
         }
     }

@@ -113,15 +113,18 @@ impl Sender {
     /// Mark what the SACK blocks of an ACK say is new.
     pub(crate) fn process_sacks(&mut self, sack: &SackBlocks, ack: u32, news: &mut AckNews) {
         let una = self.sock.tp.snd_una;
-        let mut blocks = sack.as_slice();
+        let mut sack = *sack;
+        let mut blocks = &mut sack.blocks[..usize::from(sack.len)];
         if sack.dsack {
             news.dsack = true;
             self.note_dsack(blocks[0]);
-            blocks = &blocks[1..];
+            blocks = &mut blocks[1..];
         }
+        // The latest comes first, and would make those below it look overtaken (Linux sorts them, too).
+        blocks.sort_unstable();
         let known = self.board.known;
         let mut fresh = SackBlocks::default();
-        for &(start, end) in blocks {
+        for &mut (start, end) in blocks {
             let (start, end) = (start.max(una).max(ack), end.min(self.sock.tp.snd_nxt));
             if start >= end {
                 continue;
@@ -448,8 +451,8 @@ impl Sender {
         self.send_copy(cx, seq, flag::RETRANS | flag::EVER);
     }
 
-    /// Send a segment again as a tail loss probe: its copy counts neither as in flight nor for an undo (Linux calls
-    /// `__tcp_retransmit_skb` for it).
+    /// Send a segment again as a tail loss probe: its copy is not in flight, and counts for an undo only while no ACK
+    /// has answered it (Linux calls `__tcp_retransmit_skb` for it).
     pub(crate) fn probe_with(&mut self, cx: &mut World, seq: u32) {
         self.send_copy(cx, seq, flag::EVER);
     }

@@ -279,6 +279,7 @@ impl Engine<'_> {
             pool.subflows[k].add(&self.senders[i], &self.receivers[i]);
             self.born[i - self.fixed_senders] = FREE;
         }
+        conn.read_timer.deadline = NEVER;
         pool.flow.add(conn, now);
         pool.free.push_back((c as u32, tick(now)));
     }

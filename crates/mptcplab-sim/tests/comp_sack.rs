@@ -5,13 +5,24 @@ mod common;
 use common::{Measured, over_two_hops, simulate_one};
 use mptcplab_trace::EventKind;
 
-/// A window of 400 packets, which 50 Mbit/s carry 0.242 ms apart; one of them is lost after 2 s.
+/// One packet is lost after 2 s.
 fn one_loss(comp_sack: &str) -> Measured {
-    let lost = "{ at = \"2 s\", loss = \"100 %\" }, { at = \"2000.2 ms\", loss = \"0 %\" }";
+    losses(&[2000.0], comp_sack)
+}
+
+/// A window of 400 packets, which 50 Mbit/s carry 0.242 ms apart; at each of these times (ms) one of them is lost.
+fn losses(at: &[f64], comp_sack: &str) -> Measured {
+    let lost: Vec<String> = at
+        .iter()
+        .map(|ms| {
+            let end = ms + 0.2;
+            format!("{{ at = \"{ms:.3} ms\", loss = \"100 %\" }}, {{ at = \"{end:.3} ms\", loss = \"0 %\" }}")
+        })
+        .collect();
     let text = over_two_hops(
         10,
         40,
-        lost,
+        &lost.join(", "),
         "cwnd_clamp = \"400 packets\"\ninitial_ssthresh = \"400 packets\"",
     );
     let set = [
@@ -60,4 +71,18 @@ fn one_ack_tells_of_a_millisecond_of_segments_beyond_a_gap() {
 fn fast_retransmit_is_as_quick_as_without() {
     let when = |comp_sack| one_loss(comp_sack).events("f", 0, EventKind::LossEvent)[0].0;
     assert_eq!(when("true"), when("false"));
+}
+
+/// Five of ten packets are lost, so one ACK tells of several blocks, the highest first. Nothing was overtaken, and more blocks
+/// than an option holds are told before: all five are repaired once, and a later loss is found by its third ACK.
+#[test]
+fn blocks_that_are_told_together_are_no_reordering() {
+    let mut at: Vec<f64> = (0..5).map(|k| 2000.0 + 0.4845 * f64::from(k)).collect();
+    at.push(2700.0);
+    let run = losses(&at, "true");
+    assert_eq!(run.last("f", 0, |t| &t.retx_pkts), 6);
+    assert_eq!(run.flow_at("f", 3000.0, |t| &t.duplicate_pkts), 0);
+    let found = run.events("f", 0, EventKind::LossEvent);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!((2780.0..2784.0).contains(&found[1].0), "{found:?}");
 }
