@@ -41,7 +41,7 @@ class Size:
     patience_s: int
 
 
-# The kernel takes real time: about 20 and less than 5 minutes for all papers.
+# The kernel takes real time: about 26 and less than 5 minutes for all papers.
 FULL, QUICK = Size(40, 3, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
 
 
