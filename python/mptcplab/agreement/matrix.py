@@ -194,7 +194,10 @@ def _entries(
 
 
 def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
-    """Packet hops per second that a kernel would carry, as the simulator counts them; 0 where none runs."""
+    """Packet hops per second that a kernel would carry, as the simulator counts them; 0 where none runs.
+
+    What the simulator cannot tell goes alone.
+    """
     if "kernel" not in engines:
         return 0
     try:
@@ -204,7 +207,7 @@ def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
         settings = {**changes.settings, "sample": '"off"'}
         results = api.run(path, changes.cc, 1, jobs=jobs, duration=changes.duration, settings=settings)
     except (ScenarioError, EngineError, UnfinishedError):
-        return 0
+        return packing.MOST_HOPS_PER_S
     hops = results.link.group_by("run", "link").agg(pl.col("departed_pkts").max())["departed_pkts"].sum()
     return float(hops) / (results.runs["duration_ns"].sum() / 1e9)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
-from threading import Condition
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 # What two processors emulate together without being late: of scenarios with 44, 5, 3 and 3 thousand packet hops
@@ -17,61 +16,32 @@ MOST_AT_ONCE = 6
 T = TypeVar("T")
 
 
-class _Room:
-    """What is left of the machine, until it is closed."""
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._load = 0.0
-        self._inside = 0
-        self._closed = False
-
-    @contextmanager
-    def taken(self, load: float) -> Iterator[None]:
-        """Wait until there is room; a load beyond all room goes alone."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or not self._inside or self._load + load <= MOST_HOPS_PER_S)
-            if self._closed:
-                raise CancelledError
-            self._load += load
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._load -= load
-                self._inside -= 1
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        """Those who wait go away with `CancelledError`."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-
-
 def run_all(
-    loads: Sequence[float], task: Callable[[int], T], waiting: Callable[[int], AbstractContextManager[object]]
+    loads: Sequence[float], task: Callable[[int], T], ending: Callable[[int], AbstractContextManager[object]]
 ) -> list[T]:
-    """The results of `task(i)` for every load (packet hops per second); the heaviest begin.
+    """The results of `task(i)` for every load (packet hops per second), in order.
 
-    `waiting(i)` surrounds the wait for each. After Ctrl-C nothing new begins.
+    The heaviest that there is room for begins next. `ending(i)` surrounds the end of each. After Ctrl-C nothing new
+    begins.
     """
-    room = _Room()
-
-    def when_there_is_room(i: int) -> T:
-        with room.taken(loads[i]):
-            return task(i)
-
-    order = sorted(range(len(loads)), key=lambda i: -loads[i])
+    waiting = sorted(range(len(loads)), key=lambda i: -loads[i])
+    running: dict[Future[T], int] = {}
     found: dict[int, T] = {}
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        try:
-            futures = [(i, pool.submit(when_there_is_room, i)) for i in order]
-            for i, future in futures:
-                with waiting(i):
+        while waiting or running:
+            while (i := _next(waiting, loads, running.values())) is not None:
+                waiting.remove(i)
+                running[pool.submit(task, i)] = i
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                i = running.pop(future)
+                with ending(i):
                     found[i] = future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-            room.close()
     return [found[i] for i in range(len(loads))]
+
+
+def _next(waiting: Sequence[int], loads: Sequence[float], running: Collection[int]) -> int | None:
+    """The first that fits beside what runs; what fits beside nothing goes alone."""
+    if len(running) >= MOST_AT_ONCE:
+        return None
+    taken = sum(loads[i] for i in running)
+    return next((i for i in waiting if not running or taken + loads[i] <= MOST_HOPS_PER_S), None)
