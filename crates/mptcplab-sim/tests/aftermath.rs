@@ -139,18 +139,18 @@ fn a_lost_burst_is_probed_after_two_round_trips_and_the_probe_is_not_in_flight()
     assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
 }
 
-#[test]
-fn a_subflow_probes_with_what_it_was_given() {
-    let text = r#"
-duration = "4 s"
+/// An MPTCP flow over two links of its own, of which the first has an outage.
+fn over_two_links(outage: &str, window: &str) -> String {
+    format!(
+        r#"
+duration = "30 s"
 cc = "reno"
-scheduler = "linger"
 [links.one]
 from = "S"
 to = "D"
 rate = "10 Mbit/s"
 delay = "15 ms"
-schedule = [{ at = "2 s", up = false }, { at = "2.09 s", up = true }]
+schedule = [{outage}]
 [links.two]
 from = "S"
 to = "D"
@@ -158,9 +158,18 @@ rate = "6 Mbit/s"
 delay = "25 ms"
 [flows.f]
 paths = [["one"], ["two"]]
-cwnd_clamp = "20 packets"
-"#;
-    let run = simulate_one(text, &[]);
+cwnd_clamp = "{window}"
+"#
+    )
+}
+
+#[test]
+fn a_subflow_probes_with_what_it_was_given() {
+    let outage = outage(2000.0, 2090.0);
+    let run = simulate_one(
+        &over_two_links(&outage, "20 packets"),
+        &[("duration", "4 s"), ("scheduler", "linger")],
+    );
     let probed = run.events("f", 0, TlpSent)[0].0;
     let next = (probed / 10.0).ceil() * 10.0;
     assert_eq!(run.at("f", 0, next, |t| &t.retx_pkts), 0);
@@ -172,25 +181,11 @@ cwnd_clamp = "20 packets"
 fn losses_that_an_undo_forgave_are_found_again() {
     // The first hop freezes with a part of the window in its queue; the rest, a probe among it, is lost. When the
     // queue drains, its originals undo the timeout, and what was lost must be found by SACKs.
-    let text = r#"
-duration = "30 s"
-cc = "reno"
-[links.one]
-from = "S"
-to = "D"
-rate = "10 Mbit/s"
-delay = "15 ms"
-schedule = [{ at = "5 s", up = false }, { at = "9 s", up = true }]
-[links.two]
-from = "S"
-to = "D"
-rate = "6 Mbit/s"
-delay = "25 ms"
-[flows.f]
-paths = [["one"], ["two"]]
-cwnd_clamp = "60 packets"
-"#;
-    let run = simulate_one(text, &[]);
+    let outage = outage(5000.0, 9000.0);
+    let run = simulate_one(
+        &over_two_links(&outage, "60 packets"),
+        &[("duration", "30 s")],
+    );
     assert_eq!(run.events("f", 0, SubflowFailed).len(), 1);
     let undone = run.events("f", 0, Undo)[0].0;
     // A spurious timeout's failure ends like any other.

@@ -73,10 +73,10 @@ fn fast_retransmit_is_as_quick_as_without() {
     assert_eq!(when("true"), when("false"));
 }
 
-/// Five of ten packets are lost, so one ACK tells of several blocks, the highest first. Nothing was overtaken, and more blocks
-/// than an option holds are told before: all five are repaired once, and a later loss is found by its third ACK.
+/// Five of ten packets are lost, and an option has no room for all blocks: what waits is told before a third one. So all five
+/// are repaired once, and a later loss is found by its third ACK.
 #[test]
-fn blocks_that_are_told_together_are_no_reordering() {
+fn what_waits_is_told_before_there_are_more_blocks_than_an_option_holds() {
     let mut at: Vec<f64> = (0..5).map(|k| 2000.0 + 0.4845 * f64::from(k)).collect();
     at.push(2700.0);
     let run = losses(&at, "true");
