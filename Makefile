@@ -55,7 +55,7 @@ schedulers: dev ## Simulate and write docs/schedulers: what each scheduler is fo
 papers: dev ## Run the papers' experiments, judge their claims and write docs/papers (about ten minutes)
 	@$(BIN)/mptcplab reproduce all --docs docs/papers
 
-agreement: dev ## Hold the simulator against this kernel on the papers' scenarios: docs/agreement (root; half an hour)
+agreement: dev ## Hold the simulator against this kernel on the papers' scenarios: docs/agreement (root; an hour)
 	@$(BIN)/mptcplab agree --all
 
 docs: dev ## Generate the reference pages under docs/ from the sources

@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,7 @@ def run(
     profile: str | Iterable[str] | None = None,
     duration: str | None = None,
     settings: Mapping[str, str] | None = None,
+    sim_reps: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Results:
@@ -110,7 +111,8 @@ def run(
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "fluid" (the
     published differential equations), or several, such as ["sim", "kernel"]: the results hold the traces of all then.
     `traffic` is who sends on the kernel: "own" or
-    "iperf3". `jobs` is the number of the simulator's threads (0: all cores). Without `out` the trace lives in a
+    "iperf3". `sim_reps` are the repetitions of the simulator beside another engine, if other than `reps`: it has them
+    in less time. `jobs` is the number of the simulator's threads (0: all cores). Without `out` the trace lives in a
     temporary directory that disappears with the returned object. `progress` is called with (finished runs, all runs,
     seconds done, all seconds) about five times a second.
 
@@ -123,11 +125,19 @@ def run(
     ['lia']
     """
     engines, traffic = _engines(engine, traffic)
+    if sim_reps is not None and ("sim" not in engines or len(engines) < 2):
+        raise MptcplabError(
+            with_hint(
+                f"repetitions of the simulator, which runs beside no other engine in {','.join(engines)}: {sim_reps}",
+                "give the repetitions as --reps, or more engines, such as sim,kernel",
+            )
+        )
     sweep = _Sweep(
         fspath(scenario),
         Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {}),
         engines,
         traffic,
+        sim_reps,
         jobs,
         progress,
     )
@@ -179,6 +189,7 @@ class _Sweep:
     overrides: Overrides
     engines: tuple[str, ...]
     traffic: str
+    sim_reps: int | None
     jobs: int
     progress: Progress | None
 
@@ -187,28 +198,29 @@ class _Sweep:
         asked = json.loads(self.overrides.to_json())
         if self.traffic != "own":
             asked["traffic"] = self.traffic
+        if self.sim_reps is not None:
+            asked["sim_reps"] = self.sim_reps
         several = len(self.engines) > 1
         if several:
             directory.mkdir()
         try:
-            for position, engine in enumerate(self.engines):
-                self._run(engine, directory / engine if several else directory, position)
+            for engine in self.engines:
+                self._run(engine, directory / engine if several else directory)
         finally:
             # Also beside a trace that is kept although its run ended early.
             if directory.is_dir():
                 output.write_text(directory / OVERRIDES, json.dumps(asked) + "\n")
 
-    def _run(self, engine: str, directory: Path, position: int) -> None:
-        progress = self._progress(position)
+    def _run(self, engine: str, directory: Path) -> None:
+        progress, asked = self._progress(engine), self._overrides(engine).to_json()
         if engine == "sim":
-            _core.run(self.scenario, fspath(directory), self.overrides.to_json(), self.jobs, progress)
+            _core.run(self.scenario, fspath(directory), asked, self.jobs, progress)
             return
         if engine == "fluid":
             from mptcplab.fluid import engine as fluid
 
-            fluid.run(self.scenario, directory, self.overrides.to_json(), progress)
+            fluid.run(self.scenario, directory, asked, progress)
             return
-        asked = self._for_kernel().to_json()
         try:
             kernel.run(self.scenario, directory, asked, traffic=self.traffic, progress=progress)
         except MptcplabError as error:
@@ -216,25 +228,40 @@ class _Sweep:
                 raise output.Kept from error
             raise
 
-    def _for_kernel(self) -> Overrides:
-        """Beside another engine the kernel leaves a scenario's jitter to that one: it has noise of its own.
+    def _overrides(self, engine: str) -> Overrides:
+        """What one engine runs with. The simulator may have more repetitions.
 
-        Alone it refuses jitter, because it cannot add any. What it ran with is in the run table.
+        Beside another engine the kernel leaves a scenario's jitter to that one: it has noise of its own. Alone it
+        refuses jitter, because it cannot add any. What it ran with is in the run table.
         """
-        if len(self.engines) == 1 or "tcp.send_jitter" in self.overrides.settings:
+        if engine == "sim" and self.sim_reps is not None:
+            return replace(self.overrides, reps=self.sim_reps)
+        if engine != "kernel" or len(self.engines) == 1 or "tcp.send_jitter" in self.overrides.settings:
             return self.overrides
         return replace(self.overrides, settings={**self.overrides.settings, "tcp.send_jitter": '"0 s"'})
 
-    def _progress(self, position: int) -> Progress | None:
-        """Progress of one engine as progress of all: every engine does the same runs."""
-        report, engines = self.progress, len(self.engines)
-        if report is None or engines == 1:
+    def _progress(self, engine: str) -> Progress | None:
+        """Progress of one engine as progress of all."""
+        report = self.progress
+        if report is None or len(self.engines) == 1:
             return report
+        position, sizes = self.engines.index(engine), self._sizes
+        (runs_before, seconds_before), (all_runs, all_seconds) = (_sum(part) for part in (sizes[:position], sizes))
 
-        def of_all(done: int, runs: int, seconds: float, all_seconds: float) -> None:
-            report(position * runs + done, engines * runs, position * all_seconds + seconds, engines * all_seconds)
+        def of_all(done: int, _runs: int, seconds: float, _seconds: float) -> None:
+            report(runs_before + done, all_runs, seconds_before + seconds, all_seconds)
 
         return of_all
+
+    @cached_property
+    def _sizes(self) -> list[tuple[int, float]]:
+        """Runs and their seconds of every engine."""
+        plans = (json.loads(_core.runs_json(self.scenario, self._overrides(name).to_json())) for name in self.engines)
+        return [(len(plan), sum(run["duration_ns"] for run in plan) / 1e9) for plan in plans]
+
+
+def _sum(sizes: list[tuple[int, float]]) -> tuple[int, float]:
+    return sum(runs for runs, _ in sizes), sum(seconds for _, seconds in sizes)
 
 
 def reproduce(
@@ -301,6 +328,7 @@ def agree(
     profile: str | Iterable[str] | None = None,
     duration: str | None = None,
     settings: Mapping[str, str] | None = None,
+    sim_reps: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Agreement:
@@ -332,6 +360,7 @@ def agree(
         profile=profile,
         duration=duration,
         settings=settings,
+        sim_reps=sim_reps,
         force=force,
         progress=progress,
     )

@@ -63,6 +63,16 @@ Reps = Annotated[
     int | None,
     typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.", show_default=False),
 ]
+SimReps = Annotated[
+    int | None,
+    typer.Option(
+        "--sim-reps",
+        min=1,
+        metavar="N",
+        help="Repetitions of the simulator beside another engine, if other than --reps: a kernel takes real time.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.", show_default=False),
@@ -110,6 +120,7 @@ def run(
     traffic: Annotated[
         str, typer.Option("--traffic", metavar="NAME", help="Who sends on the kernel: own, or iperf3.")
     ] = "own",
+    sim_reps: SimReps = None,
     jobs: Jobs = 0,
     out: Annotated[
         Path | None,
@@ -146,6 +157,7 @@ def run(
                 profile=_split(profile),
                 duration=duration,
                 settings=_pairs(settings),
+                sim_reps=sim_reps,
                 force=force,
                 progress=progress,
             )
@@ -538,6 +550,7 @@ def agree(
     profile: ProfileOption = None,
     duration: Duration = None,
     settings: Set = None,
+    sim_reps: SimReps = None,
     jobs: Jobs = 0,
     everything: Annotated[
         bool,
@@ -568,7 +581,13 @@ def agree(
     from mptcplab.agreement import show
 
     chosen = {"--engines": engines, "--cc": cc, "--reps": reps, "--seed": seed, "--profile": profile}
-    chosen |= {"--duration": duration, "--set": settings, "--force": force or None, "SCENARIO": scenario}
+    chosen |= {
+        "--duration": duration,
+        "--set": settings,
+        "--sim-reps": sim_reps,
+        "--force": force or None,
+        "SCENARIO": scenario,
+    }
     _agree_alone(everything, quick, [name for name, value in chosen.items() if value is not None])
     if everything:
         _agree_on_all(out or Path("docs/agreement"), quick=quick, jobs=jobs, as_json=as_json)
@@ -587,6 +606,7 @@ def agree(
             profile=_split(profile),
             duration=duration,
             settings=_pairs(settings),
+            sim_reps=sim_reps,
             force=force,
             progress=progress,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _PATIENCE_S = 1.0
 # Time between two lines of progress where there is no terminal.
 _LINE_EVERY_S = 10.0
+# A rate is that of this time.
+_PACE_S = 15.0
 
 
 def error(message: str) -> None:
@@ -125,19 +128,35 @@ class _Lines:
 
     def __init__(self, of: str, unit: str) -> None:
         self.of, self.unit = of, unit
-        self.started = self.last = time.monotonic()
+        self.last = time.monotonic()
+        self.pace = _Pace(self.last)
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
         now = time.monotonic()
         if now - self.last < _LINE_EVERY_S:
             return
         self.last = now
-        rate = simulated_s / (now - self.started)
+        rate = self.pace.at(now, simulated_s)
         left = f"{(total_s - simulated_s) / rate:.0f} s left" if rate > 0 else "time left unknown"
         print(f"{done} of {runs} {self.of}, {rate:,.0f} {self.unit}, {left}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
+
+
+class _Pace:
+    """How fast work is done now: after a simulator, which takes moments, a kernel takes real time."""
+
+    def __init__(self, now: float) -> None:
+        self.seen = deque([(now, 0.0)])
+
+    def at(self, now: float, simulated_s: float) -> float:
+        """The rate over the last moments, `_PACE_S` or what there is of it."""
+        self.seen.append((now, simulated_s))
+        while len(self.seen) > 2 and now - self.seen[1][0] >= _PACE_S:
+            self.seen.popleft()
+        then, before = self.seen[0]
+        return (simulated_s - before) / (now - then) if now > then else 0.0
 
 
 class _Terminal:
@@ -146,17 +165,18 @@ class _Terminal:
     def __init__(self, console: Console, of: str, unit: str) -> None:
         self.console, self.of, self.unit = console, of, unit
         self.started = time.monotonic()
+        self.pace = _Pace(self.started)
         self.bar: Bar | None = None
         self.task = None
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
-        elapsed = time.monotonic() - self.started
+        now = time.monotonic()
+        rate = self.pace.at(now, simulated_s)
         if self.bar is None:
-            if elapsed < _PATIENCE_S:
+            if now - self.started < _PATIENCE_S:
                 return
             self.bar = self._open()
             self.task = self.bar.add_task("running", total=total_s, rate="", runs="")
-        rate = simulated_s / elapsed
         shown = {"rate": f"{rate:,.0f} {self.unit}", "runs": f"{done}/{runs} {self.of}"}
         self.bar.update(self.task, completed=simulated_s, total=total_s, **shown)
 

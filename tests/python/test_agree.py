@@ -16,12 +16,14 @@ import kernel_program as k
 import polars as pl
 import pytest
 import synthetic as s
+from scipy.stats import ttest_ind
 
 import mptcplab
 from mptcplab import cli, kernel
 from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, packing, page, show
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics.engines import differences
+from mptcplab.report.html import command
 from mptcplab.results import Results
 
 MP = s.tcp("mp", s.subflow("sf1", "a", "c"), s.subflow("sf2", "b", "c"), cc="lia")
@@ -36,6 +38,8 @@ LINKS = [
 # Base RTTs of 20, 30 and 10 ms: the largest at the shared link c is 30 ms.
 BASE_RTT_MS = {"sf1": 20, "sf2": 30, "only": 10}
 DURATION_S, WARMUP_S = 10, 2
+# The second of three repetitions does not count.
+COUNTS = ("complete", "invalid", "complete")
 
 
 def scenario(**changes: Any) -> dict[str, Any]:
@@ -169,6 +173,57 @@ def test_only_repetitions_that_count_on_all_engines_are_compared(tmp_path: Path)
         ("fluid", 1, 12.0, 15.0),
     ]
     assert rows["half"].to_list() == [None, None]
+
+
+def test_unequal_numbers_of_repetitions_are_compared_by_their_means(tmp_path: Path) -> None:
+    """Four simulated repetitions beside three on the kernel, of which one does not count: SciPy's Welch interval."""
+    real = Traces("kernel", 3).goodput("mp", 9, 99, 15)
+    real.runs = [row | {"status": status, "status_reason": ""} for row, status in zip(real.runs, COUNTS, strict=True)]
+    sim = Traces("sim", 4).goodput("mp", 10, 12, 11, 13)
+    sim.runs = [row | {"status": "complete", "status_reason": ""} for row in sim.runs]
+    found = results(tmp_path, sim, real)
+    rows = differences(found, found.metrics(["goodput"]), ["goodput"]).filter(pl.col("subflow").is_null())
+    assert rows.select("n_reference", "n", "reference", "mean").row(0) == (4, 2, 11.5, 12.0)
+    assert rows["difference"][0] == pytest.approx(100 * 0.5 / 11.5)
+    scaled = [value * 12 / 11.5 for value in (10, 12, 11, 13)]
+    interval = ttest_ind([9, 15], scaled, equal_var=False).confidence_interval()
+    assert rows["half"][0] == pytest.approx(100 * (interval.high - interval.low) / 2 / 11.5)
+
+
+def test_equal_repetitions_on_each_engine_have_no_interval_to_widen(tmp_path: Path) -> None:
+    """Nothing varies on either engine: the difference is exact, and its interval empty, not unknown."""
+    found = results(tmp_path, Traces("sim", 3).goodput("mp", 8, 8, 8), Traces("kernel", 2).goodput("mp", 10, 10))
+    [row] = differences(found, found.metrics(["goodput"]), ["goodput"]).filter(flow="mp").rows(named=True)
+    assert (row["difference"], row["half"], row["n_reference"], row["n"]) == (25.0, 0.0, 3, 2)
+
+
+def test_the_simulator_may_have_more_repetitions(scenario: Path, tmp_path: Path) -> None:
+    """Five of them beside two of the fluid; the first two draw what the fluid's draw; the report has the command."""
+    seen: list[tuple[int, int, float, float]] = []
+    found = mptcplab.agree(
+        scenario,
+        "sim,fluid",
+        cc="lia",
+        reps=2,
+        sim_reps=5,
+        duration="4 s",
+        settings={"warmup": '"1 s"'},
+        out=tmp_path / "out",
+        progress=lambda *now: seen.append(now),
+    )
+    assert {runs for _, runs, _, _ in seen} == {7}
+    assert seen[-1] == (7, 7, 28.0, 28.0)
+    assert found.results.configs.group_by("engine").len().sort("engine").rows() == [("fluid", 2), ("sim", 5)]
+    rows = found.rows.filter(pl.col("subflow").is_null()).filter(metric="goodput")
+    assert rows.select("n_reference", "n").unique().rows() == [(5, 2)]
+    assert "--sim-reps 5" in command(found.results)
+    seeds = found.results.runs.filter(pl.col("rep") < 2).group_by("rep").agg(pl.col("seed").n_unique())
+    assert seeds["seed"].to_list() == [1, 1]
+
+
+def test_more_repetitions_of_the_simulator_need_another_engine(scenario: Path) -> None:
+    with pytest.raises(mptcplab.MptcplabError, match=r"no other engine in sim: 5\n\n.*--reps"):
+        mptcplab.run(scenario, sim_reps=5)
 
 
 def test_every_engine_is_judged_by_its_own_bounds(tmp_path: Path) -> None:
@@ -471,13 +526,13 @@ start = "9 s"
 
 def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path: Path) -> None:
     """Starts within the first quarter are waited for; a start at 9 s moves the window, or leaves the scenario out."""
-    size = matrix.Size(seconds=4, repetitions=2, algorithms=2, patience_s=10)
+    size = matrix.Size(seconds=4, repetitions=2, simulated=5, algorithms=2, patience_s=10)
     usual = matrix.short(scenario, size, ("sim", "kernel"))
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")
     assert usual.settings == {"warmup": '"1000 ms"', **matrix.ALIKE}
     server = matrix.short(
-        Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 2, patience_s=100), ("sim", "kernel")
+        Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 5, 2, patience_s=100), ("sim", "kernel")
     )
     assert server is not None
     assert server.settings["flows.m.count"] == "2"
@@ -485,9 +540,9 @@ def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path
     late.write_text(scenario.read_text().replace('"3 s"', '"30 s"') + LATE)
     longer = matrix.short(late, size, ("sim", "fluid"))
     assert longer is not None
-    assert (longer.cc, longer.reps, longer.duration) == (("lia",), 1, "13 s")
+    assert (longer.cc, longer.reps, longer.duration) == (("lia", "reno"), 2, "13 s")
     assert longer.settings == {"warmup": '"10000 ms"'}
-    assert matrix.short(late, matrix.Size(4, 2, 2, patience_s=8), ("sim", "kernel")) is None
+    assert matrix.short(late, matrix.Size(4, 2, 5, 2, patience_s=8), ("sim", "kernel")) is None
 
 
 def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path, tmp_path: Path) -> None:
@@ -514,10 +569,10 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
 def test_the_page_is_made_of_the_numbers_alone() -> None:
     """Three flows, 2, 4 and 21 % off: the median is 4 %, the verdict that one flow is outside."""
     rows = tuple(
-        matrix.Row("lia", "goodput", flow, 10.0, 10.0 * (1 + d / 100), float(d), 1.5, 2, verdict)
+        matrix.Row("lia", "goodput", flow, 10.0, 10.0 * (1 + d / 100), float(d), 1.5, 20, 2, verdict)
         for flow, d, verdict in (("mp", 2, "within"), ("h3", -4, "within"), ("h5", 21, "outside"))
     )
-    jain = matrix.Row("lia", "jain", None, 0.98, 0.97, -0.01, None, 2, "within")
+    jain = matrix.Row("lia", "jain", None, 0.98, 0.97, -0.01, None, 2, 2, "within")
     likely = (matrix.Likely("lia", ("perhaps bursts: 3 against 1",)),)
     entry = matrix.Entry("papers/x/two.toml", "Two", "mptcplab agree two", "compared", "", (*rows, jain), likely)
     other = matrix.Entry("papers/y/one.toml", "One", "mptcplab agree one", "refused", "AQM | not here")
@@ -527,7 +582,7 @@ def test_the_page_is_made_of_the_numbers_alone() -> None:
     text = page.markdown(found, pictured=False)
     assert "**Verdict: does not agree.** 1 of 2 scenarios ran on both engines; 1 of 3 flows are outside" in text
     assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
-    assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 2 | within |" in text
+    assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | within |" in text
     assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | within |" in text
     assert "| 1 of 4 outside | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from mptcplab import terminal
+
 
 def lab(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the command line; not in a terminal, so no colours and no bars."""
@@ -23,6 +25,14 @@ def lab(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProces
 
 def entries(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
+
+
+def test_the_pace_is_that_of_the_last_moments() -> None:
+    """Behind 9000 s in 10 s of a simulator come a kernel's real seconds; after 15 s they are all that counts."""
+    pace = terminal._Pace(100.0)
+    assert pace.at(110.0, 9000.0) == 900
+    assert pace.at(112.0, 9002.0) == pytest.approx(9002 / 12)
+    assert pace.at(127.0, 9017.0) == 1.0
 
 
 def test_version(tmp_path: Path) -> None:

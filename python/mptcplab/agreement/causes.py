@@ -16,7 +16,7 @@ import polars as pl
 
 from mptcplab.agreement import losses, starts
 from mptcplab.metrics import Window
-from mptcplab.metrics.engines import paired_runs
+from mptcplab.metrics.engines import compared_runs
 from mptcplab.report.text import duration
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Side:
-    """The paired runs of one configuration on one engine."""
+    """The runs of one configuration on one engine that are compared."""
 
     results: Results
     engine: str
@@ -113,7 +113,7 @@ Cause = Callable[[Pair], Sentences]
 
 def findings(results: Results, rows: pl.DataFrame) -> Iterator[Finding]:
     """Everything that the traces show, configuration by configuration; `rows` are judged differences."""
-    runs = paired_runs(results)
+    runs = compared_runs(results)
     first, *others = results.engines
     for base in runs["base"].unique(maintain_order=True):
         sides = {
@@ -177,7 +177,8 @@ def slow_start_exit(pair: Pair) -> Sentences:
             quiet = [frame.filter(~pl.col("lost")) for frame in mine]
             counts = [frame.height for frame in quiet]
             windows = [frame["ssthresh_pkts"].mean() for frame in quiet]
-            if counts[0] == counts[1] and not _apart(*windows, EXIT_FACTOR):
+            parts = [count / len(side.runs) for side, count in zip(pair.sides, counts, strict=True)]
+            if parts[0] == parts[1] and not _apart(*windows, EXIT_FACTOR):
                 continue
             bdp = starts.bdp_pkts(pair.one.topology, flow, subflow)
             told = " and ".join(

@@ -32,17 +32,19 @@ Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
 class Size:
     """How short: seconds behind the start of the last flow, of which a quarter is warm-up; repetitions; algorithms.
 
-    A scenario whose last flow starts later than `patience_s` is left out.
+    `simulated` repetitions are the simulator's beside a kernel. A scenario whose last flow starts later than
+    `patience_s` is left out.
     """
 
     seconds: int
     repetitions: int
+    simulated: int
     algorithms: int
     patience_s: int
 
 
-# The kernel takes real time: about 26 and less than 5 minutes for all papers.
-FULL, QUICK = Size(40, 3, 1, patience_s=120), Size(6, 1, 1, patience_s=15)
+# The kernel takes real time: about 70 and less than 5 minutes for all papers.
+FULL, QUICK = Size(70, 4, 20, 1, patience_s=120), Size(6, 1, 1, 1, patience_s=15)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Row:
     mean: float
     difference: float | None
     half: float | None
+    n_reference: int
     n: int
     verdict: str
 
@@ -233,7 +236,9 @@ def _entry(
         if changes is None:
             reason = f"its last flow starts later than {size.patience_s} s"
             return Entry(name, title, command, LEFT_OUT, reason), []
-        command = shlex.join([*words, *changes.to_options()])
+        sim_reps = size.simulated if "kernel" in engines and size.simulated != changes.reps else None
+        options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
+        command = shlex.join([*words, *options])
         title = json.loads(_core.check(str(path), changes.to_json()))["resolved"]["title"]
         found = api.agree(
             path,
@@ -243,6 +248,7 @@ def _entry(
             jobs=jobs,
             duration=changes.duration,
             settings=changes.settings,
+            sim_reps=sim_reps,
             progress=progress,
         )
     except UnfinishedError as error:
@@ -262,7 +268,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | Non
     """What makes a scenario short and the same for both engines; None where it cannot be as short as that.
 
     A run ends some seconds after its last flow began, and all of them count but a quarter. The first algorithms of the
-    file are taken; where flows begin late, one algorithm and one repetition; of other axes the first value.
+    file are taken; of other axes the first value.
     """
     runs = json.loads(_core.runs_json(str(path), json.dumps({"reps": size.repetitions})))
     last_s = max(start for run in runs for start in run["starts_ns"]) / 1e9
@@ -274,10 +280,9 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | Non
     settings |= ALIKE | lighter.settings(path) if "kernel" in engines else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
-    late = last_s >= size.seconds
     return api.Overrides(
-        tuple(names[: 1 if late else size.algorithms]),
-        1 if late else size.repetitions,
+        tuple(names[: size.algorithms]),
+        size.repetitions,
         duration=f"{last_s + size.seconds} s",
         settings=settings,
     )

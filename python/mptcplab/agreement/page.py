@@ -27,8 +27,8 @@ engines run the same file with the same random numbers. Short runs show whether 
 papers measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
-difference over pairs of repetitions. Behind "perhaps" stands what the traces of the two engines show to be different,
-with its figures; that it is the cause is not proven."""
+difference{over}; n are the repetitions that count. Behind "perhaps" stands what the traces of the two engines show
+to be different, with its figures; that it is the cause is not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
 are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and
@@ -38,7 +38,7 @@ kernel runs in real time: another run, or another machine, gives other numbers."
 
 
 def prepare(out: Path) -> None:
-    """Make the directory of the page: before half an hour of runs, not after."""
+    """Make the directory of the page: before an hour of runs, not after."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -76,6 +76,7 @@ def markdown(matrix: Matrix, *, pictured: bool) -> str:
         command=matrix.command,
         numbers=NUMBERS,
         alike=f"{_ALIKE}{host}" if "kernel" in matrix.engines else "",
+        over=" of the means" if "kernel" in matrix.engines else " over pairs of repetitions",
         flow=bounds.flow_percent,
         at_median=at_median,
         jain=bounds.jain,
@@ -132,7 +133,11 @@ def _row(row: Row) -> list[str]:
     digits, unit = (2, " Mbit/s") if goodput else (3, "")
     what = f"goodput of `{row.flow}`" if goodput else "Jain's index"
     values = [f"{number(value, digits)}{unit}" for value in (row.reference, row.mean)]
-    return [row.base, what, *values, _difference(row), str(row.n), row.verdict]
+    return [row.base, what, *values, _difference(row), _counts(row), row.verdict]
+
+
+def _counts(row: Row) -> str:
+    return str(row.n) if row.n == row.n_reference else f"{row.n_reference}, {row.n}"
 
 
 def _difference(row: Row) -> str:

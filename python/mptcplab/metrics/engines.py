@@ -1,7 +1,8 @@
-"""Engines side by side: how far each lies from the first, repetition by repetition.
+"""Engines side by side: how far each lies from the first.
 
-Repetition i draws the same random numbers on every engine, so differences are taken in pairs; only repetitions that
-count on all engines tell of the engines. Nothing here judges: bounds are the reader's.
+Repetition i draws the same random numbers on every engine, so differences are taken in pairs, of repetitions that count
+on all engines. Where an engine was asked for more repetitions than another, all that count tell of the engines, and
+their means are compared. Nothing here judges: bounds are the reader's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ KEYS = ("base", "metric", "flow", "subflow", "engine")
 # Columns of `differences` with their types.
 SCHEMA = dict.fromkeys(KEYS, pl.String) | {
     "unit": pl.String,
+    "n_reference": pl.UInt32,
     "n": pl.UInt32,
     "reference": pl.Float64,
     "mean": pl.Float64,
@@ -35,57 +37,88 @@ def is_relative(metric: str) -> bool:
     return REGISTRY[metric].unit not in ("", "%")
 
 
-def paired_runs(results: Results) -> pl.DataFrame:
-    """run, base, rep, engine of the repetitions that count on every engine."""
+def compared_runs(results: Results) -> pl.DataFrame:
+    """run, base, rep, engine of the repetitions that are compared: those that count, in pairs where they can be."""
     bad = [problem.run for problem in results.problems]
     runs = results.configs.filter(~pl.col("run").is_in(bad)).select("run", "base", "rep", "engine")
     everywhere = pl.col("engine").n_unique().over("base", "rep") == len(results.engines)
-    return runs.filter(everywhere)
+    return runs.filter(everywhere) if _in_pairs(results) else runs
+
+
+def _in_pairs(results: Results) -> bool:
+    """Whether every engine was asked for the same repetitions, whatever became of them."""
+    return results.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
 
 
 def differences(results: Results, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Every engine but the first against the first: `SCHEMA`'s columns, a row per configuration, metric and entity.
 
     `values` is what `Results.metrics` gives; links are left out, and UDP, which reacts to nothing. `reference` and
-    `mean` are means over the `n` paired repetitions, in the metric's unit. `difference` is `mean / reference - 1` in
-    percent, or for metrics that are parts (without a unit, or in %) `mean - reference`; null where the reference is 0
-    and the other is not. `half` is half its 95 % interval, null below two pairs; that of a quotient is the linearised
-    one (Cochran, Sampling Techniques, 1977, chapter 6).
+    `mean` are means over `n_reference` and `n` repetitions, in the metric's unit. `difference` is, in percent,
+    `mean / reference - 1`, or for metrics that are parts (without a unit, or in %) `mean - reference`; null where the
+    reference is 0 and the other is not. `half` is half its 95 % interval, null where an engine has fewer than two
+    repetitions; that of a quotient is the linearised one (Cochran, Sampling Techniques, 1977, chapter 6), that of
+    unequal numbers of repetitions is Welch's (Biometrika 34, 1947).
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
     udp = {flow.name for topology in results.topologies.values() for flow in topology.flows if flow.transport == "udp"}
     wanted = wanted.filter(~pl.col("flow").is_in(sorted(udp)).fill_null(False))
-    found = wanted.drop_nulls("value").join(paired_runs(results), on="run", maintain_order="left")
+    found = wanted.drop_nulls("value").join(compared_runs(results), on="run", maintain_order="left")
     # Nulls would match nothing in a join.
     found = found.with_columns(pl.col("flow", "subflow").fill_null(_NOBODY))
-    who = ["base", "rep", "metric", "flow", "subflow"]
-    first, *others = results.engines
-    reference = found.filter(engine=first).select(*who, x="value")
-    pairs = found.filter(pl.col("engine").is_in(others)).rename({"value": "y"}).join(reference, on=who)
-    rows = _paired(pairs).with_columns(pl.col("flow", "subflow").replace(_NOBODY, None))
+    error = _of_pairs if _in_pairs(results) else _of_means
+    rows = _compared(error(found, results.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NOBODY, None))
     return rows.sort(*_orders(results, names), maintain_order=True).select(*SCHEMA).cast(SCHEMA)
 
 
-def _paired(pairs: pl.DataFrame) -> pl.DataFrame:
-    """From x (reference) and y of every pair to one row per entity and engine."""
-    x, y = pl.col("x"), pl.col("y")
-    relative = pl.col("metric").is_in([name for name in REGISTRY if is_relative(name)])
-    known = pl.when(x.mean() != 0).then(y.mean() / x.mean())
-    ratio = pl.when(relative).then(known).otherwise(1.0)
-    residuals = pairs.with_columns(e=y - ratio.over(KEYS) * x, relative=relative)
-    grouped = residuals.group_by(KEYS, maintain_order=True).agg(
-        pl.col("relative").first(), n=pl.len(), reference=x.mean(), mean=y.mean(), std=pl.col("e").std()
+def _of_pairs(found: pl.DataFrame, first: str) -> pl.DataFrame:
+    """Per entity and engine both means, and the standard error of what is left of them, repetition by repetition."""
+    who = [name for name in KEYS if name != "engine"]
+    reference = found.filter(engine=first).select("rep", *who, x="value")
+    pairs = found.filter(pl.col("engine") != first).rename({"value": "y"}).join(reference, on=["rep", *who])
+    x, y, n = pl.col("x"), pl.col("y"), pl.len().cast(pl.Float64)
+    pairs = pairs.with_columns(e=y - _ratio(y.mean(), x.mean()).over(KEYS) * x)
+    return pairs.group_by(KEYS, maintain_order=True).agg(
+        n_reference=n, n=n, reference=x.mean(), mean=y.mean(), error=pl.col("e").std() / n.sqrt(), degrees=n - 1
     )
-    quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
+
+
+def _of_means(found: pl.DataFrame, first: str) -> pl.DataFrame:
+    """The same from independent repetitions: degrees of freedom after Welch."""
+    value, n = pl.col("value"), pl.len().cast(pl.Float64)
+    groups = found.group_by(KEYS, maintain_order=True).agg(n=n, mean=value.mean(), variance=value.var() / n)
+    one = groups.filter(engine=first).drop("engine").rename({name: f"{name}_x" for name in ("n", "mean", "variance")})
+    both = groups.filter(pl.col("engine") != first).join(one, on=[name for name in KEYS if name != "engine"])
+    mine = pl.col("variance")
+    theirs = _ratio(pl.col("mean"), pl.col("mean_x")) ** 2 * pl.col("variance_x")
+    total = mine + theirs
+    welch = total**2 / (mine**2 / (pl.col("n") - 1) + theirs**2 / (pl.col("n_x") - 1))
+    # Nothing varies, so nothing is uncertain, with however many degrees of freedom.
+    degrees = pl.when(total > 0).then(welch).otherwise(pl.min_horizontal("n", "n_x") - 1)
+    return both.select(*KEYS, "n", "mean", n_reference="n_x", reference="mean_x", error=total.sqrt(), degrees=degrees)
+
+
+def _ratio(mean: pl.Expr, reference: pl.Expr) -> pl.Expr:
+    """What the reference is multiplied by before it is taken away; unknown for a quotient by 0."""
+    return pl.when(_is_relative()).then(pl.when(reference != 0).then(mean / reference)).otherwise(1.0)
+
+
+def _is_relative() -> pl.Expr:
+    return pl.col("metric").is_in([name for name in REGISTRY if is_relative(name)])
+
+
+def _compared(means: pl.DataFrame) -> pl.DataFrame:
+    """Add difference, its unit, and half of its interval."""
+    quantile = pl.Series("t", t_quantile(means["degrees"].to_numpy())).fill_nan(None)
     one, other = pl.col("reference"), pl.col("mean")
-    size = pl.when("relative").then(pl.when(one != 0).then(one.abs() / 100)).otherwise(1.0)
+    relative = _is_relative()
+    size = pl.when(relative).then(pl.when(one != 0).then(one.abs() / 100)).otherwise(1.0)
     both_zero = (one == 0) & (other == 0)
-    half = pl.col("std") * quantile / pl.col("n").cast(pl.Float64).sqrt() / size
-    return grouped.with_columns(
-        unit=pl.when("relative").then(pl.lit("%")).otherwise(pl.lit("")),
+    return means.with_columns(
+        unit=pl.when(relative).then(pl.lit("%")).otherwise(pl.lit("")),
         difference=pl.when(both_zero).then(0.0).otherwise((other - one) / size),
-        half=half,
+        half=pl.col("error") * quantile / size,
     )
 
 

@@ -184,9 +184,10 @@ def command(results: Results) -> str:
         words += Overrides.from_json(results.overrides).to_options()
     if results.engines != ["sim"]:
         words += ["--engine", ",".join(results.engines)]
-    traffic = json.loads(results.overrides or "{}").get("traffic")
-    if traffic is not None:
-        words += ["--traffic", traffic]
+    asked = json.loads(results.overrides or "{}")
+    for option, key in (("--traffic", "traffic"), ("--sim-reps", "sim_reps")):
+        if key in asked:
+            words += [option, str(asked[key])]
     return shlex.join(words)
 
 

@@ -168,9 +168,9 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
         for name in metrics:
             line += _engine_cells(name, [found.get((name, engine)) for engine in others], judged=name in judged)
         rows.append(tuple(line))
-    note = (
-        f"differences from {first}: means over the repetitions that count on all engines, ± half of the 95 % interval"
-    )
+    alike = (frame["n"] == frame["n_reference"]).all()
+    which = "on all engines" if alike else "on each engine"
+    note = f"differences from {first}: means over the repetitions that count {which}, ± half of the 95 % interval"
     return Table(tuple(head), tuple(rows), (note,))
 
 
