@@ -125,22 +125,13 @@ def run(
     ['lia']
     """
     engines, traffic = _engines(engine, traffic)
-    if sim_reps is not None and ("sim" not in engines or len(engines) < 2):
-        raise MptcplabError(
-            with_hint(
-                f"repetitions of the simulator, which runs beside no other engine in {','.join(engines)}: {sim_reps}",
-                "give the repetitions as --reps, or more engines, such as sim,kernel",
-            )
-        )
-    sweep = _Sweep(
-        fspath(scenario),
-        Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {}),
-        engines,
-        traffic,
-        sim_reps,
-        jobs,
-        progress,
-    )
+    _refuse_alone(sim_reps, engines)
+    overrides = Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {})
+    return _traces(_Sweep(fspath(scenario), overrides, engines, traffic, sim_reps, jobs, progress), out, force=force)
+
+
+def _traces(sweep: _Sweep, out: PathArg | None, *, force: bool) -> Results:
+    """What a sweep writes, in a directory of its own."""
     if out is None:
         holder = tempfile.TemporaryDirectory(prefix="mptcplab-")
         directory = Path(holder.name) / "results"
@@ -155,6 +146,17 @@ def run(
     except output.Kept as kept:
         raise UnfinishedError(str(kept.__cause__), results) from kept.__cause__
     return results
+
+
+def _refuse_alone(sim_reps: int | None, engines: tuple[str, ...]) -> None:
+    """Raise that nothing but the simulator has repetitions of its own."""
+    if sim_reps is not None and ("sim" not in engines or len(engines) < 2):
+        raise MptcplabError(
+            with_hint(
+                f"repetitions of the simulator, which runs beside no other engine in {','.join(engines)}: {sim_reps}",
+                "give the repetitions as --reps, or more engines, such as sim,kernel",
+            )
+        )
 
 
 def _engines(engine: str | Iterable[str], traffic: str) -> tuple[tuple[str, ...], str]:
@@ -192,6 +194,8 @@ class _Sweep:
     sim_reps: int | None
     jobs: int
     progress: Progress | None
+    # The kernel runs first, and the simulator's senders are as late at random as its links were.
+    same_noise: bool = False
 
     def write(self, directory: Path) -> None:
         """Create `directory`: with the tables of the only engine, or with a directory of tables for each."""
@@ -204,7 +208,7 @@ class _Sweep:
         if several:
             directory.mkdir()
         try:
-            for engine in self.engines:
+            for engine in self._order:
                 self._run(engine, directory / engine if several else directory)
         finally:
             # Also beside a trace that is kept although its run ended early.
@@ -213,6 +217,8 @@ class _Sweep:
 
     def _run(self, engine: str, directory: Path) -> None:
         progress, asked = self._progress(engine), self._overrides(engine).to_json()
+        if engine == "sim" and self._order[0] == "kernel":
+            asked = self._as_noisy_as(directory.with_name("kernel")).to_json()
         if engine == "sim":
             _core.run(self.scenario, fspath(directory), asked, self.jobs, progress)
             return
@@ -240,12 +246,31 @@ class _Sweep:
             return self.overrides
         return replace(self.overrides, settings={**self.overrides.settings, "tcp.send_jitter": '"0 s"'})
 
+    @property
+    def _order(self) -> tuple[str, ...]:
+        """The engines as they run."""
+        if self.same_noise and {"sim", "kernel"} <= set(self.engines):
+            return ("kernel", *(name for name in self.engines if name != "kernel"))
+        return self.engines
+
+    def _as_noisy_as(self, kernel_runs: Path) -> Overrides:
+        """What the simulator runs with: the kernel's noise, unless the caller or the scenario asks for more."""
+        from mptcplab.agreement.noise import JITTER, jitter_ns
+
+        asked = self._overrides("sim")
+        if JITTER in asked.settings:
+            return asked
+        plan = json.loads(_core.runs_json(self.scenario, asked.to_json()))
+        own = max((flow.get("send_jitter_ns", 0) for run in plan for flow in run["flows"]), default=0)
+        noise = jitter_ns(Results.open(kernel_runs), own)
+        return replace(asked, settings={**asked.settings, JITTER: f'"{noise} ns"'})
+
     def _progress(self, engine: str) -> Progress | None:
         """Progress of one engine as progress of all."""
         report = self.progress
         if report is None or len(self.engines) == 1:
             return report
-        position, sizes = self.engines.index(engine), self._sizes
+        position, sizes = self._order.index(engine), self._sizes
         (runs_before, seconds_before), (all_runs, all_seconds) = (_sum(part) for part in (sizes[:position], sizes))
 
         def of_all(done: int, _runs: int, seconds: float, _seconds: float) -> None:
@@ -255,8 +280,8 @@ class _Sweep:
 
     @cached_property
     def _sizes(self) -> list[tuple[int, float]]:
-        """Runs and their seconds of every engine."""
-        plans = (json.loads(_core.runs_json(self.scenario, self._overrides(name).to_json())) for name in self.engines)
+        """Runs and their seconds of every engine, as they run."""
+        plans = (json.loads(_core.runs_json(self.scenario, self._overrides(name).to_json())) for name in self._order)
         return [(len(plan), sum(run["duration_ns"] for run in plan) / 1e9) for plan in plans]
 
 
@@ -335,7 +360,9 @@ def agree(
     """Run a scenario on several engines, and say how near the others come to the first, and what may be why not.
 
     `engines` is "sim,kernel", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel where the kernel
-    engine can run here, else sim and fluid. Everything else is as in `run`, whose errors these are, too. Goodput of a
+    engine can run here, else sim and fluid. Everything else is as in `run`, whose errors these are, too, but that the
+    kernel runs first and its noise is the simulator's `send_jitter`: how late its links were, at the median over all
+    round trips (99th percentiles in sum), unless `settings` or the scenario ask for more. Goodput of a
     flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
 
     >>> import mptcplab
@@ -349,22 +376,9 @@ def agree(
     names, _ = _engines(names, "own")
     overrides = Overrides(_names(cc), reps, seed, _names(profile), duration, settings or {})
     choose.refuse_early(fspath(scenario), overrides.to_json(), names)
-    results = run(
-        scenario,
-        cc,
-        reps,
-        seed,
-        jobs,
-        out,
-        engine=names,
-        profile=profile,
-        duration=duration,
-        settings=settings,
-        sim_reps=sim_reps,
-        force=force,
-        progress=progress,
-    )
-    return judge.judged(results, why)
+    _refuse_alone(sim_reps, names)
+    sweep = _Sweep(fspath(scenario), overrides, names, "own", sim_reps, jobs, progress, same_noise=True)
+    return judge.judged(_traces(sweep, out, force=force), why)
 
 
 def check(scenario: PathArg, overrides: Overrides | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from scipy.stats import ttest_ind
 
 import mptcplab
 from mptcplab import cli, kernel
-from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, packing, page, show
+from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, noise, packing, page, show
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics.engines import differences
 from mptcplab.report.html import command
@@ -285,6 +285,19 @@ def test_late_emulation_is_told_where_it_is_a_part_of_the_round_trip(tmp_path: P
     assert set(found) == {"mp sf1", "tcp only"}
     assert "1.1 ms in sum (99th percentiles), 6 % of its base RTT" in found["mp sf1"]
     assert "700 µs in sum (99th percentiles), 7 %" in found["tcp only"]
+
+
+def test_the_simulator_is_as_noisy_as_the_kernels_median_round_trip(tmp_path: Path) -> None:
+    """Sums of 1100, 900 and 700 us as above, and twice as much in the other repetition: the median is 1250 us."""
+    late = {"a": 300, "a~": 100, "c": 500, "c~": 200, "b": 150, "b~": 50}
+    real = Traces("kernel", 2)
+    for factor, row in zip((1, 2), real.runs, strict=True):
+        links = [{"link": name, "late_p99_ns": 1000 * us * factor} for name, us in late.items()]
+        row["host"] = json.dumps({"emulator": {"links": links}})
+    s.write(tmp_path / "kernel", real.runs, **real.tables)
+    found = mptcplab.load(tmp_path / "kernel")
+    assert noise.jitter_ns(found, 100_000) == 1_250_000
+    assert noise.jitter_ns(found, 2_000_000) == 2_000_000
 
 
 def test_waiting_for_the_receive_window_is_told_with_its_part(tmp_path: Path) -> None:
@@ -610,6 +623,12 @@ def test_the_real_kernel_is_compared(scenario: Path) -> None:
     assert rows["flow"].to_list() == ["mp", "tcp"]
     assert (rows["mean"] > 0.5).all()
     assert (rows["reference"] > 0.5).all()
+    [sim, real] = (
+        json.loads(found.results.runs.filter(engine=engine)["resolved"][0])["flows"][0]["send_jitter_ns"]
+        for engine in ("sim", "kernel")
+    )
+    assert (sim > 0, real) == (True, 0)
+    assert any(line.startswith("noise: sim delayed every packet at random by up to ") for line in show.lines(found))
 
 
 def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.agreement import losses, starts
+from mptcplab.agreement.noise import round_trips
 from mptcplab.metrics import Window
 from mptcplab.metrics.engines import compared_runs
 from mptcplab.report.text import duration
@@ -129,21 +130,14 @@ def findings(results: Results, rows: pl.DataFrame) -> Iterator[Finding]:
 def lateness(pair: Pair) -> Sentences:
     """The emulator released packets late: 99th percentiles along a round trip against its propagation delay."""
     for side in pair.sides:
-        late: dict[str, int] = {}
-        for row in side.recorded:
-            emulator = json.loads(row.get("host") or "{}").get("emulator") or {}
-            for link in emulator.get("links", ()):
-                late[link["link"]] = max(late.get(link["link"], 0), link["late_p99_ns"])
-        for flow in side.flows if late else ():
-            for subflow in flow.subflows:
-                total = sum(late.get(link, 0) for link in (*subflow.path, *subflow.reverse))
-                base = subflow.base_rtt_ns
-                if base and total > LATE_PART * base:
-                    yield (
-                        f"{flow.name} {subflow.name}",
-                        f"late emulation on {side.engine}: the links of {flow.name} {subflow.name} were late by up to "
-                        f"{duration(total)} in sum (99th percentiles), {100 * total / base:.0f} % of its base RTT",
-                    )
+        for flow, subflow, total in round_trips(side.topology, side.recorded):
+            base = subflow.base_rtt_ns
+            if base and total > LATE_PART * base:
+                yield (
+                    f"{flow.name} {subflow.name}",
+                    f"late emulation on {side.engine}: the links of {flow.name} {subflow.name} were late by up to "
+                    f"{duration(total)} in sum (99th percentiles), {100 * total / base:.0f} % of its base RTT",
+                )
 
 
 def receive_window(pair: Pair) -> Sentences:

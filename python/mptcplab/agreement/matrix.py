@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from mptcplab import _core, api
-from mptcplab.agreement import lighter, packing, show
+from mptcplab.agreement import lighter, noise, packing, show
 from mptcplab.agreement.judge import GOODPUT, JAIN, OUTSIDE, Agreement, bounds_of
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 
@@ -75,7 +75,7 @@ class Likely:
 class Entry:
     """One scenario: its file, the command that was run, and what came out; `reason` says why nothing did.
 
-    `disturbed`: a run did not count.
+    `noise` is how much of it the simulator had; `disturbed`: a run did not count.
     """
 
     scenario: str
@@ -85,6 +85,7 @@ class Entry:
     reason: str = ""
     rows: tuple[Row, ...] = ()
     likely: tuple[Likely, ...] = ()
+    noise: str = ""
     disturbed: bool = False
 
     @classmethod
@@ -261,7 +262,8 @@ def _entry(
         return Entry(name, title, command, NOT_COUNTED, "; ".join(reasons), disturbed=True), _kernels(found)
     likely = tuple(Likely(base, tuple(show.told(found.causes(base, engine)))) for base, engine, _ in found.outside())
     disturbed = bool(found.results.problems)
-    return Entry(name, title, command, COMPARED, "", rows, likely, disturbed), _kernels(found)
+    told = noise.told(found.results) or ""
+    return Entry(name, title, command, COMPARED, "", rows, likely, told, disturbed), _kernels(found)
 
 
 def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | None:

@@ -32,8 +32,9 @@ to be different, with its figures; that it is the cause is not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
 are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and
-of many flows there are fewer. A scenario's `send_jitter` is for the simulator, where it stands for the noise that the
-kernel has by itself: without it, full drop-tail queues lock flows out by the phase in which their packets arrive. The
+of many flows there are fewer. The kernel has noise by itself, without which full drop-tail queues lock flows out by the
+phase in which their packets arrive; the simulator's `send_jitter` is as large as the kernel's links were late, summed
+over a round trip (99th percentiles; the median of all round trips), or as the scenario's own if that is larger. The
 kernel runs in real time: another run, or another machine, gives other numbers."""
 
 
@@ -125,7 +126,7 @@ def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
     heads = ["algorithm", "what", *engines, "difference", "n", "verdict"]
     parts.append(table(heads, [[_cell(cell) for cell in _row(row)] for row in entry.rows]))
     lists = ("\n".join([f"{likely.base}:", "", *(f"- {text}" for text in likely.causes)]) for likely in entry.likely)
-    return [*parts, *lists]
+    return [*parts, *([f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []), *lists]
 
 
 def _row(row: Row) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
+from mptcplab.agreement import noise
 from mptcplab.agreement.causes import Finding
 from mptcplab.agreement.judge import Agreement
 from mptcplab.errors import OutputError, with_hint
@@ -43,6 +44,9 @@ def lines(agreement: Agreement) -> Iterator[str]:
     """The verdict on every engine, and for everything outside its bound what may be the cause."""
     for verdict in agreement.verdicts:
         yield verdict.text
+    noise_told = noise.told(agreement.results)
+    if noise_told:
+        yield noise_told
     for base, engine, rows in agreement.outside():
         yield f"{base}, {engine}: {', '.join(_distance(row) for row in rows.iter_rows(named=True))}"
         yield from (f"  {text}" for text in told(agreement.causes(base, engine)))
