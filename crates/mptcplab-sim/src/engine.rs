@@ -353,6 +353,7 @@ impl<'a> Engine<'a> {
         let i = packet.subflow();
         let config = &self.senders[i].config;
         let (mptcp, ack_header) = (config.mptcp, config.ack_header);
+        self.receivers[i].on_handshake(packet.kind(), self.world.now);
         if let Some(reply) = handshake::answer(packet, mptcp, self.joins(i), ack_header) {
             self.world.net.send(self.world.now, reply);
         }

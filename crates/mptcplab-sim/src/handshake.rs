@@ -33,26 +33,23 @@ impl Sender {
             (true, false) => CAPABLE_BYTES.0,
             (true, true) => JOIN_BYTES.0,
         };
-        self.send_control(cx, Kind::Syn, SYN_BYTES + options);
+        let wait = RTO_INITIAL_NS << self.backoff.min(6);
+        self.send_control(cx, Kind::Syn, SYN_BYTES + options, wait);
     }
 
-    fn send_control(&mut self, cx: &mut World, kind: Kind, len: u16) {
+    fn send_control(&mut self, cx: &mut World, kind: Kind, len: u16, wait: u64) {
         let header = Header {
             ts: tick(cx.now),
             ..Header::default()
         };
         let packet = Packet::new(kind, self.id, len, header);
         self.put_on_path(cx, packet);
-        let wait = RTO_INITIAL_NS << self.backoff.min(6);
-        cx.timers.set(
-            &mut self.timer,
-            cx.now + wait,
-            TimerKind::Retransmit,
-            self.id,
-        );
+        let due = cx.now + wait;
+        cx.timers
+            .set(&mut self.timer, due, TimerKind::Retransmit, self.id);
     }
 
-    /// No answer to the handshake: try again, twice as late.
+    /// No answer to the handshake: try again.
     pub(crate) fn retry_handshake(&mut self, cx: &mut World, joins: bool) {
         self.backoff += 1;
         match self.phase {
@@ -62,8 +59,11 @@ impl Sender {
         }
     }
 
+    /// The third packet of a join waits two round trips for the fourth, each time (`schedule_3rdack_retransmission`).
     fn send_join_ack(&mut self, cx: &mut World) {
-        self.send_control(cx, Kind::JoinAck, self.config.ack_header + JOIN_BYTES.2);
+        let wait = u64::from(self.sock.tp.srtt_us) * 250; // of eighths of a microsecond
+        let len = self.config.ack_header + JOIN_BYTES.2;
+        self.send_control(cx, Kind::JoinAck, len, wait);
     }
 
     /// The SYN/ACK arrived. Returns whether the subflow may carry data now.

@@ -28,7 +28,7 @@ pub(crate) struct ReceiverConfig {
     pub(crate) max_blocks: u8,
     /// Bytes of a data packet that are not payload.
     pub(crate) data_header: u16,
-    /// Round-trip time of the path without queues, as the handshake measures it.
+    /// Round-trip time of the path without queues.
     pub(crate) base_rtt_ns: u64,
     /// Index of the connection.
     pub(crate) conn: u32,
@@ -57,6 +57,9 @@ pub(crate) struct Receiver {
     /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
     pushed: bool,
     gap: Gap,
+    /// Round-trip time that the handshake measured, the path's own before; when the SYN/ACK left whose answer measures it.
+    rtt_ns: u64,
+    answered_ns: u64,
     pub(crate) timer: Timer,
     /// Echo congestion until the sender says that it reduced.
     echo: bool,
@@ -92,6 +95,8 @@ impl Receiver {
             quick_acks: QUICK_ACKS,
             arrived_ns: 0,
             ato_ns: DELACK_MIN_NS,
+            rtt_ns: config.base_rtt_ns,
+            answered_ns: NEVER,
             timer: Timer::OFF,
             echo: false,
             packets: 0,
@@ -103,6 +108,25 @@ impl Receiver {
     /// The peer's SYN, whose timestamp is echoed until data arrive in order.
     pub(crate) fn expect_timestamps_from(&mut self, tick: u32) {
         self.ts_recent = tick;
+    }
+
+    /// A packet of the handshake: a SYN, which is answered, or the third packet of a join.
+    ///
+    /// This is the only round-trip time that a receiver measures, which sends nothing but ACKs. A third packet that was
+    /// lost and sent again makes it three times as long.
+    pub(crate) fn on_handshake(&mut self, kind: Kind, now: u64) {
+        if kind == Kind::Syn {
+            self.answered_ns = now;
+        } else {
+            self.measure_rtt(now);
+        }
+    }
+
+    fn measure_rtt(&mut self, now: u64) {
+        if self.answered_ns != NEVER {
+            self.rtt_ns = now - self.answered_ns;
+            self.answered_ns = NEVER;
+        }
     }
 
     /// Whether what waits to be told has to leave before this segment, which makes a third block (`tcp_sack_new_ofo_skb`).
@@ -164,15 +188,19 @@ impl Receiver {
     fn note_arrival(&mut self, now: u64) {
         let since_ns = now - self.arrived_ns;
         if since_ns > DELACK_MIN_NS / 2 || self.ato_ns != DELACK_MIN_NS {
-            self.adapt_delay(since_ns);
+            self.adapt_delay(since_ns, now);
         }
         self.arrived_ns = now;
     }
 
     /// The delay follows the time between segments. After a pause of a timeout the sender may have to open its window again.
     #[inline(never)]
-    fn adapt_delay(&mut self, since_ns: u64) {
-        let rto_ns = RTO_MIN_NS + self.config.base_rtt_ns;
+    fn adapt_delay(&mut self, since_ns: u64, now: u64) {
+        if self.packets == 1 {
+            self.measure_rtt(now);
+            return;
+        }
+        let rto_ns = self.rto_ns();
         if since_ns <= DELACK_MIN_NS / 2 {
             self.ato_ns = self.ato_ns / 2 + DELACK_MIN_NS / 2;
         } else if since_ns < self.ato_ns {
@@ -185,14 +213,19 @@ impl Receiver {
     /// No second segment came in time: the next ACK waits longer (`tcp_delack_timer_handler`).
     pub(crate) fn miss_second(&mut self) {
         if self.unacked > 0 {
-            self.ato_ns = (2 * self.ato_ns).min(RTO_MIN_NS + self.config.base_rtt_ns);
+            self.ato_ns = (2 * self.ato_ns).min(self.rto_ns());
         }
+    }
+
+    /// Timeout after the only round-trip time (RFC 6298 2.2 with Linux' lower bound of the variance).
+    fn rto_ns(&self) -> u64 {
+        self.rtt_ns + (2 * self.rtt_ns).max(RTO_MIN_NS)
     }
 
     /// How long an ACK waits: not longer than the round-trip time, unless that is very short (`tcp_send_delayed_ack`).
     #[inline]
     fn ack_delay_ns(&self) -> u64 {
-        let most = self.config.base_rtt_ns.clamp(DELACK_MIN_NS, DELACK_MAX_NS);
+        let most = self.rtt_ns.clamp(DELACK_MIN_NS, DELACK_MAX_NS);
         self.ato_ns.min(most)
     }
 
@@ -387,7 +420,7 @@ mod tests {
     fn sixteen_segments_are_acknowledged_at_once_after_a_pause_of_a_timeout() {
         let mut receiver = receiver();
         assert_eq!(quick_ones(&mut receiver, 0, 0), 16);
-        // 200 ms and the handshake's round trip are not yet a timeout.
+        // 200 ms and the round trip are not yet a timeout.
         assert_eq!(quick_ones(&mut receiver, 20, 230 * MS), 0);
         assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
     }
@@ -397,7 +430,9 @@ mod tests {
     fn the_wait_for_a_second_segment_grows_to_the_round_trip_time_and_back() {
         for (rtt_ms, waits_ms) in [(30, [40, 40, 40]), (100, [40, 80, 100])] {
             let mut receiver = receiver();
-            receiver.config.base_rtt_ns = rtt_ms * MS;
+            receiver.on_handshake(Kind::Syn, 7 * MS);
+            receiver.on_handshake(Kind::JoinAck, (7 + rtt_ms) * MS);
+            receiver.packets = 1;
             receiver.quick_acks = 0;
             for (i, wait_ms) in waits_ms.into_iter().enumerate() {
                 assert!(!is_quick(
@@ -415,6 +450,25 @@ mod tests {
             }
             assert_eq!(receiver.ack_delay_ns(), 40 * MS, "{rtt_ms}");
         }
+    }
+
+    /// The first data answer the SYN/ACK of the opening subflow; a joining one is answered before, and once.
+    #[test]
+    fn the_handshake_measures_the_round_trip_time_once() {
+        let mut receiver = receiver();
+        assert_eq!(receiver.rto_ns(), 230 * MS);
+        receiver.on_handshake(Kind::Syn, 5 * MS);
+        receiver.on_handshake(Kind::Syn, 1005 * MS);
+        is_quick(&mut receiver, 0, 1125 * MS);
+        is_quick(&mut receiver, 1, 1300 * MS);
+        assert_eq!(receiver.rtt_ns, 120 * MS);
+        assert_eq!(receiver.rto_ns(), 360 * MS);
+        let mut joins = self::receiver();
+        joins.on_handshake(Kind::Syn, 5 * MS);
+        joins.on_handshake(Kind::JoinAck, 65 * MS);
+        joins.on_handshake(Kind::JoinAck, 165 * MS);
+        is_quick(&mut joins, 0, 500 * MS);
+        assert_eq!(joins.rtt_ns, 60 * MS);
     }
 
     #[test]

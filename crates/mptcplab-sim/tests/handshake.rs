@@ -86,7 +86,7 @@ fn a_lost_syn_is_sent_again_after_1_3_and_7_seconds() {
 }
 
 #[test]
-fn a_lost_third_packet_of_a_join_is_sent_again_after_a_second() {
+fn a_lost_third_packet_of_a_join_is_sent_again_after_two_round_trips() {
     // The join's SYN leaves at 40 ms, its SYN/ACK is back at 110 ms, just when the path fails.
     let text = TWO_PATHS.replace(
         "delay = \"35 ms\"",
@@ -94,5 +94,6 @@ fn a_lost_third_packet_of_a_join_is_sent_again_after_a_second() {
     );
     let run = simulate_one(&text, &[]);
     let joined = run.events("f", 1, SubflowAdded)[0].0;
-    assert!((joined - 1180.0).abs() < 0.01, "joined at {joined} ms");
+    // Again every 140 ms and some microseconds, at last at 530 ms; the fourth packet answers it.
+    assert!((joined - 600.01).abs() < 0.01, "joined at {joined} ms");
 }

@@ -86,7 +86,7 @@ fn shared_by_both() -> String {
     let stops = (1..8).map(|k| {
         let at = k * 4000;
         format!(
-            "{{ at = \"{at} ms\", rate = \"0.3 Mbit/s\" }}, {{ at = \"{} ms\", rate = \"12 Mbit/s\" }}",
+            "{{ at = \"{at} ms\", rate = \"0.2 Mbit/s\" }}, {{ at = \"{} ms\", rate = \"12 Mbit/s\" }}",
             at + 300
         )
     });
