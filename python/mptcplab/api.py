@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike, fspath
@@ -216,12 +219,11 @@ class _Sweep:
                 output.write_text(directory / OVERRIDES, json.dumps(asked) + "\n")
 
     def _run(self, engine: str, directory: Path) -> None:
-        progress, asked = self._progress(engine), self._overrides(engine).to_json()
-        if engine == "sim" and self._order[0] == "kernel":
-            asked = self._as_noisy_as(directory.with_name("kernel")).to_json()
+        progress = self._progress(engine)
         if engine == "sim":
-            _core.run(self.scenario, fspath(directory), asked, self.jobs, progress)
+            self._simulate(directory, progress)
             return
+        asked = self._overrides(engine).to_json()
         if engine == "fluid":
             from mptcplab.fluid import engine as fluid
 
@@ -233,6 +235,13 @@ class _Sweep:
             if (directory / "run.parquet").is_file():
                 raise output.Kept from error
             raise
+
+    def _simulate(self, directory: Path, progress: Progress | None) -> None:
+        asked, manner = self._overrides("sim"), nullcontext()
+        if self._order[0] == "kernel":
+            asked, manner = self._as_noisy_as(asked, directory.with_name("kernel")), _aside()
+        with manner:
+            _core.run(self.scenario, fspath(directory), asked.to_json(), self.jobs, progress)
 
     def _overrides(self, engine: str) -> Overrides:
         """What one engine runs with. The simulator may have more repetitions.
@@ -253,11 +262,10 @@ class _Sweep:
             return ("kernel", *(name for name in self.engines if name != "kernel"))
         return self.engines
 
-    def _as_noisy_as(self, kernel_runs: Path) -> Overrides:
-        """What the simulator runs with: the kernel's noise, unless the caller or the scenario asks for more."""
+    def _as_noisy_as(self, asked: Overrides, kernel_runs: Path) -> Overrides:
+        """The same with the kernel's noise, unless the caller says how much, or the scenario asks for more."""
         from mptcplab.agreement.noise import JITTER, jitter_ns
 
-        asked = self._overrides("sim")
         if JITTER in asked.settings:
             return asked
         plan = json.loads(_core.runs_json(self.scenario, asked.to_json()))
@@ -283,6 +291,18 @@ class _Sweep:
         """Runs and their seconds of every engine, as they run."""
         plans = (json.loads(_core.runs_json(self.scenario, self._overrides(name).to_json())) for name in self._order)
         return [(len(plan), sum(run["duration_ns"] for run in plan) / 1e9) for plan in plans]
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """Let everybody else go first: another scenario may be on the kernel now, in real time."""
+    thread = threading.get_native_id()
+    before = os.getpriority(os.PRIO_PROCESS, thread)
+    os.setpriority(os.PRIO_PROCESS, thread, 19)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, thread, before)
 
 
 def _sum(sizes: list[tuple[int, float]]) -> tuple[int, float]:

@@ -187,7 +187,7 @@ def _entries(
     loads = [_load(path, size, engines, jobs) for path in paths]
     found = packing.run_all(
         loads,
-        lambda i: _entry(paths[i], size, engines, jobs, None),
+        lambda i: _entry(paths[i], size, engines, 1 if "kernel" in engines else jobs, None),
         lambda i: announce(paths[i].as_posix()),
     )
     for i, path in enumerate(paths):
