@@ -151,7 +151,9 @@ class _Pace:
         self.seen = deque([(now, 0.0)])
 
     def at(self, now: float, simulated_s: float) -> float:
-        """The rate over the last moments, `_PACE_S` or what there is of it."""
+        """The rate over the last moments, `_PACE_S` or what there is of it; work that begins anew has its own."""
+        if simulated_s < self.seen[-1][1]:
+            self.seen = deque([(now, 0.0)])
         self.seen.append((now, simulated_s))
         while len(self.seen) > 2 and now - self.seen[1][0] >= _PACE_S:
             self.seen.popleft()

@@ -33,6 +33,8 @@ def test_the_pace_is_that_of_the_last_moments() -> None:
     assert pace.at(110.0, 9000.0) == 900
     assert pace.at(112.0, 9002.0) == pytest.approx(9002 / 12)
     assert pace.at(127.0, 9017.0) == 1.0
+    assert pace.at(130.0, 4.0) == 0
+    assert pace.at(132.0, 10.0) == 5.0
 
 
 def test_version(tmp_path: Path) -> None:

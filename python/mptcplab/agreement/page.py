@@ -32,10 +32,10 @@ to be different, with its figures; that it is the cause is not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
 are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and
-of many flows there are fewer. The kernel has noise by itself, without which full drop-tail queues lock flows out by the
-phase in which their packets arrive; the simulator's `send_jitter` is as large as the kernel's links were late, summed
-over a round trip (99th percentiles; the median of all round trips), or as the scenario's own if that is larger. The
-kernel runs in real time: another run, or another machine, gives other numbers."""
+of many flows there are fewer. Files outlast the run. The kernel has noise by itself, without which full drop-tail
+queues lock flows out by the phase in which their packets arrive; the simulator's `send_jitter` is as large as the
+kernel's links were late, summed over a round trip (99th percentiles; the median of all round trips), or as the
+scenario's own if that is larger. The kernel runs in real time: another run, or another machine, gives other numbers."""
 
 
 def prepare(out: Path) -> None:
