@@ -207,6 +207,8 @@ class _Sweep:
             asked["traffic"] = self.traffic
         if self.sim_reps is not None:
             asked["sim_reps"] = self.sim_reps
+        if self.same_noise:
+            asked["same_noise"] = True
         several = len(self.engines) > 1
         if several:
             directory.mkdir()

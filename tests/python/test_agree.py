@@ -216,7 +216,9 @@ def test_the_simulator_may_have_more_repetitions(scenario: Path, tmp_path: Path)
     assert found.results.configs.group_by("engine").len().sort("engine").rows() == [("fluid", 2), ("sim", 5)]
     rows = found.rows.filter(pl.col("subflow").is_null()).filter(metric="goodput")
     assert rows.select("n_reference", "n").unique().rows() == [(5, 2)]
-    assert "--sim-reps 5" in command(found.results)
+    repeated = command(found.results)
+    assert repeated.startswith("mptcplab agree ")
+    assert "--engines sim,fluid --sim-reps 5" in repeated
     seeds = found.results.runs.filter(pl.col("rep") < 2).group_by("rep").agg(pl.col("seed").n_unique())
     assert seeds["seed"].to_list() == [1, 1]
 

@@ -102,13 +102,14 @@ def _about(toml: str) -> dict[str, str]:
 
 def _facts(results: Results) -> list[str]:
     runs, configs = results.runs, tables.config_names(results)
-    reps = results.configs.group_by("config").len()["len"].max()
+    *others, most = results.configs.group_by("config").len()["len"].unique().sort()
+    or_fewer = "".join(f"{n} or " for n in others)
     seconds = runs["duration_ns"].unique().sort() / 1e9
     length = " / ".join(f"{s:g} s" for s in seconds)
     warmup = max(runs["warmup_ns"]) / 1e9
     times = "\N{MULTIPLICATION SIGN}"
     return [
-        f"{_count(len(configs), 'configuration')} {times} {_count(reps, 'repetition')}",
+        f"{_count(len(configs), 'configuration')} {times} {or_fewer}{_count(most, 'repetition')}",
         f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
         f"engine {_engines(results)}",
         "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
@@ -179,12 +180,13 @@ def _some(names: list[str], most: int = 6) -> str:
 
 def command(results: Results) -> str:
     """The command that repeats this sweep."""
-    words = ["mptcplab", "run", f"{results.runs['scenario'][0]}.toml"]
+    asked = json.loads(results.overrides or "{}")
+    verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
+    words = ["mptcplab", verb, f"{results.runs['scenario'][0]}.toml"]
     if results.overrides is not None:
         words += Overrides.from_json(results.overrides).to_options()
     if results.engines != ["sim"]:
-        words += ["--engine", ",".join(results.engines)]
-    asked = json.loads(results.overrides or "{}")
+        words += [engines, ",".join(results.engines)]
     for option, key in (("--traffic", "traffic"), ("--sim-reps", "sim_reps")):
         if key in asked:
             words += [option, str(asked[key])]
