@@ -10,6 +10,8 @@ use crate::rtt::RTO_INITIAL_NS;
 use crate::sender::{Phase, Sender};
 use mptcplab_trace::EventKind;
 
+/// Least time that Linux' coarse timers wait, at its usual 250 ticks per second.
+const JIFFY_NS: u64 = 4_000_000;
 /// IP and TCP headers with MSS, SACK-permitted, timestamp and window-scale options.
 const SYN_BYTES: u16 = 60;
 /// Options of the MP_CAPABLE handshake (SYN, SYN/ACK).
@@ -61,7 +63,7 @@ impl Sender {
 
     /// The third packet of a join waits two round trips for the fourth, each time (`schedule_3rdack_retransmission`).
     fn send_join_ack(&mut self, cx: &mut World) {
-        let wait = u64::from(self.sock.tp.srtt_us) * 250; // of eighths of a microsecond
+        let wait = (u64::from(self.sock.tp.srtt_us) * 250).max(JIFFY_NS); // of eighths of a microsecond
         let len = self.config.ack_header + JOIN_BYTES.2;
         self.send_control(cx, Kind::JoinAck, len, wait);
     }

@@ -23,7 +23,7 @@ JITTER = "tcp.send_jitter"
 def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[Flow, Subflow, int]]:
     """Per subflow the sum (ns) of how late its links released packets, there and back, as 99th percentiles.
 
-    `recorded` are rows of the run table; of several runs the latest counts, link by link.
+    `recorded` are rows of the run table; of several runs, link by link, the one counts that was later than the others.
     """
     late: dict[str, int] = {}
     for row in recorded:
