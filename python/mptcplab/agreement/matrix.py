@@ -44,7 +44,7 @@ class Size:
 
 
 # The kernel takes real time: about 70 and less than 5 minutes for all papers.
-FULL, QUICK = Size(70, 4, 20, 1, patience_s=120), Size(6, 1, 1, 1, patience_s=15)
+FULL, QUICK = Size(70, 4, 15, 1, patience_s=120), Size(6, 1, 1, 1, patience_s=15)
 
 
 @dataclass(frozen=True)
