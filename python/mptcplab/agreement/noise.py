@@ -46,9 +46,11 @@ def jitter_ns(kernel: Results, least_ns: int) -> int:
 
 
 def told(results: Results) -> str | None:
-    """The jitter that the simulator had beside a kernel, for people; None without both engines."""
+    """The jitter that the simulator had beside a kernel, for people; None if there was none."""
     if not {"sim", "kernel"} <= set(results.engines):
         return None
     simulated = results.runs.filter(engine="sim")["resolved"]
     jitter = max((flow.get("send_jitter_ns", 0) for text in simulated for flow in json.loads(text)["flows"]), default=0)
+    if jitter == 0:
+        return None
     return f"noise: sim delayed every packet at random by up to {duration(jitter)}; kernel was late by itself"
