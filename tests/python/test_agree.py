@@ -560,6 +560,13 @@ def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path
     assert matrix.short(late, matrix.Size(4, 2, 5, 2, patience_s=8), ("sim", "kernel")) is None
 
 
+def test_random_walks_are_compared_in_pairs() -> None:
+    """Every repetition of `moving` has a walk of its own; all of `static` have the same links."""
+    of_paper = Path("papers/zuhairi2022")
+    assert not matrix._is_one_network(of_paper / "moving.toml", mptcplab.api.Overrides(reps=3))
+    assert matrix._is_one_network(of_paper / "static.toml", mptcplab.api.Overrides(reps=3))
+
+
 def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path, tmp_path: Path) -> None:
     codel = tmp_path / "aqm.toml"
     codel.write_text(scenario.read_text().replace('queue = "25 packets"', 'queue = "25 packets"\naqm = "codel"'))

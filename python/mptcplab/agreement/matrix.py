@@ -237,7 +237,7 @@ def _entry(
         if changes is None:
             reason = f"its last flow starts later than {size.patience_s} s"
             return Entry(name, title, command, LEFT_OUT, reason), []
-        sim_reps = size.simulated if "kernel" in engines and size.simulated != changes.reps else None
+        sim_reps = size.simulated if "kernel" in engines and _is_one_network(path, changes) else None
         options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
         command = shlex.join([*words, *options])
         title = json.loads(_core.check(str(path), changes.to_json()))["resolved"]["title"]
@@ -288,6 +288,12 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> api.Overrides | Non
         duration=f"{last_s + size.seconds} s",
         settings=settings,
     )
+
+
+def _is_one_network(path: Path, changes: api.Overrides) -> bool:
+    """Whether all repetitions have the same links: if each has its own, only pairs tell of the engines."""
+    networks = [run["links"] for run in json.loads(_core.runs_json(str(path), changes.to_json()))]
+    return all(network == networks[0] for network in networks)
 
 
 def _rows(found: Agreement) -> tuple[Row, ...]:
