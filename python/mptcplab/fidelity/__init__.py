@@ -74,7 +74,7 @@ PLANS = (
         "Goodput of the multipath connection over that of the Reno flow, seed by seed, starts at random.",
         "shared-bottleneck.toml",
         measure.shared_bottleneck,
-        {"reps": 10, "duration": "120 s"},
+        {"reps": 18, "duration": "120 s"},
     ),
     Plan(
         "drop-tail-phase",
