@@ -19,7 +19,8 @@ const FRAME: [&str; 5] = [
 ];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked when it runs: the repository may lie elsewhere than where this program was compiled.
+    let root = Path::new(&cargo_says("CARGO_MANIFEST_DIR")).join("../..");
     let git = |args: &[&str]| output(Command::new("git").arg("-C").arg(&root).args(args));
     set(
         "REVISION",
