@@ -233,7 +233,10 @@ def reproduce(
         str | None, typer.Option("--experiment", metavar="ID", help="Only this one, such as ADW-1.", show_default=False)
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first answer: three repetitions of at most 60 s, none added.")
+        bool,
+        typer.Option(
+            "--quick", help="A first answer: three repetitions of at most 60 s, none added. The fluid is quick without."
+        ),
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
     out: Annotated[
@@ -262,6 +265,7 @@ def reproduce(
     place = out or Path("results") / "-".join(
         ["reproduce", *([engine] if engine != "sim" else []), *(["quick"] if quick else [])]
     )
+    unit = "scenario s/s" if engine == "fluid" else "M packet hops/s, about"
     found = api.reproduce(
         paper,
         engine,
@@ -270,7 +274,7 @@ def reproduce(
         out=place,
         docs=docs,
         jobs=jobs,
-        announce=lambda what: terminal.step(what, "results", "M packet hops/s, about"),
+        announce=lambda what: terminal.step(what, "results", unit),
     )
     if as_json:
         _print_json(as_data(found))

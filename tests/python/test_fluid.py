@@ -155,6 +155,41 @@ def test_olia_takes_the_best_path_only(tmp_path: Path) -> None:
     assert found["sf2"] < 0.1 * found["sf1"]
 
 
+def test_olia_counts_its_packets_between_losses(tmp_path: Path) -> None:
+    """dl/dt = x (1 - p) - x p l rests where a packet is lost for every l that arrive."""
+    text = PRIVATE.format(cc="olia", a=0.02, b=0.05, paths='[["A"], ["B"]]')
+    model, solution = solved(written(tmp_path, text))
+    interval = model.flowing(solution.last.state, solution.now, solution.last.slow).interval
+    assert interval == pytest.approx([1 / 0.0002 - 1, 1 / 0.0005 - 1], rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["two-access-links", "four-links", "triangle"])
+def test_olia_comes_forward_where_queues_fill_by_turns(name: str) -> None:
+    """Its sets turn over with every queue that begins to drop; that took minutes when they knew the moment's loss."""
+    path = ROOT / "papers" / "wischik2011" / f"{name}.toml"
+    _, solution = solved(path, json.dumps({"cc": ["olia"], "duration": "120 s"}))
+    _, simple = solved(path, json.dumps({"cc": ["ewtcp"], "duration": "120 s"}))
+    assert solution.evaluations < 3 * simple.evaluations
+
+
+@pytest.mark.parametrize("cc", ["cubic", "olia", "balia"])
+def test_the_jacobian_is_the_derivative_s(cc: str) -> None:
+    """Against central differences, one component at a time, a little way into a run and with somebody in slow start."""
+    model, solution = solved(
+        SCENARIOS / "shared-bottleneck-fairness.toml",
+        json.dumps({"cc": [cc], "duration": "7 s", "set": [["warmup", '"1 s"']]}),
+    )
+    state, now = solution.last.state * np.linspace(0.9, 0.97, len(solution.last.state)), solution.now
+    slow = np.arange(len(model.graph.subflows)) == 1
+    found = model.jacobian(state, now, slow)
+    for at in range(len(state)):
+        step = np.zeros_like(state)
+        step[at] = 1e-6 * max(abs(state[at]), 1.0)
+        sides = [model.derivative(state + sign * step, now, slow) for sign in (1, -1)]
+        expected = (sides[0] - sides[1]) / (2 * step[at])
+        assert found[:, at] == pytest.approx(expected, rel=1e-3, abs=1e-3 * max(1.0, np.abs(expected).max()))
+
+
 def test_coupled_windows_add_up_to_one_tcp(tmp_path: Path) -> None:
     found = windows(tmp_path, "coupled", 0.02, 0.02)
     alone = windows(tmp_path, "reno", 0.02, 0.02, paths='[["A"]]')["sf1"]

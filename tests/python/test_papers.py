@@ -418,6 +418,21 @@ def test_what_an_engine_refuses_is_not_testable_and_says_why(tmp_path: Path) -> 
     assert found.outcome.refused
 
 
+def test_the_fluid_s_processes_change_nothing(tmp_path: Path) -> None:
+    """Two processes keep what one would have kept; a fluid's first answer is the whole answer."""
+    library = _small(tmp_path)
+    papers = library.choose("dubey2023")
+    one, two = (
+        reproduce(library, papers, "fluid", tmp_path / str(jobs), experiment="DUB-3N", quick=jobs == 2, jobs=jobs)[0]
+        for jobs in (1, 2)
+    )
+    assert one.verdicts == two.verdicts
+    kept = sorted((tmp_path / "1" / "store").iterdir())
+    assert kept
+    for path in kept:
+        assert path.read_bytes() == (tmp_path / "2" / "store" / path.name).read_bytes(), path.name
+
+
 # What is asked for
 
 

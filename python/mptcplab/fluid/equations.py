@@ -1,15 +1,14 @@
 """The differential equations of a run under given conditions: links, windows and losses together.
 
 State: window of every subflow (packets; for CUBIC the Reno-friendly estimate), queue of every queued link (bytes),
-last maximum (packets) and time since the last loss (s) of every subflow that runs CUBIC, and the losses expected so
-far of every subflow in slow start.
+last maximum (packets) and time since the last loss (s) of every subflow that runs CUBIC, packets between two losses of
+every subflow whose rule counts them, and the losses expected so far of every subflow in slow start.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,8 @@ from mptcplab.fluid.rules import CUBIC, RULES, Coupled, Rule, values
 
 # Windows never fall below a packet.
 LEAST_PKTS = 1.0
+# Of a component of the state: what a difference quotient moves it by, in parts of it, and of the least it is taken for.
+_STEP = float(np.sqrt(np.finfo(float).eps))
 # Linux' shortest timer of delayed ACKs.
 _ACK_TIMER_S = 0.04
 
@@ -38,6 +39,25 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Where the parts of a state stand in it: of n subflows, k queued links, m that run CUBIC and j that count."""
+
+    windows: slice
+    queues: slice
+    maxima: slice
+    since_s: slice
+    intervals: slice
+    expected: slice
+    size: int
+
+    @classmethod
+    def of(cls, n: int, k: int, m: int, j: int) -> Layout:
+        """One part after the other."""
+        ends = np.cumsum([n, k, m, m, j, n]).tolist()
+        return cls(*map(slice, [0, *ends[:-1]], ends), ends[-1])
+
+
+@dataclass(frozen=True)
 class Flowing:
     """What follows from a state: per subflow [..., r], per stream [..., s] and per queued link [..., k]."""
 
@@ -49,6 +69,8 @@ class Flowing:
     load: Array
     drop: Array
     queue: Array
+    # Packets between two losses, of subflows whose rule counts them; elsewhere 1.
+    interval: Array
 
 
 @dataclass(frozen=True)
@@ -59,6 +81,8 @@ class Model:
     groups: tuple[Group, ...]
     cubic: Cubic
     cubic_members: Array
+    # Subflows whose rule counts packets between losses.
+    counting: Array
     # Packets that an acknowledged packet counts for in congestion avoidance: 1/2 where ACKs are counted.
     gain: Array
     # [r] largest window.
@@ -79,31 +103,28 @@ class Model:
             _groups(graph, names, params),
             Cubic(np.array([p["c"] for p in chosen]), np.array([p["beta"] for p in chosen])),
             members,
+            np.array([at for at, name in enumerate(names) if name in RULES and RULES[name].counts], int),
             np.array([_gain(graph.run["profile"], algorithms[name]["coupled"]) for name in names]),
             np.array([np.inf if flow["cwnd_clamp_pkts"] is None else flow["cwnd_clamp_pkts"] for flow in flows]),
             0.0 if graph.run["profile"] == "rfc" else _ACK_TIMER_S,
         )
 
     @cached_property
-    def sizes(self) -> tuple[int, int, int]:
-        """Numbers of subflows, queued links and subflows that run CUBIC."""
-        return len(self.graph.subflows), len(self.graph.queued), len(self.cubic_members)
-
-    def split(self, state: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Window, queue, CUBIC's maximum and time, expected losses."""
-        n, k, m = self.sizes
-        bounds = (0, n, n + k, n + k + m, n + k + 2 * m, 2 * n + k + 2 * m)
-        return tuple(state[..., begin:end] for begin, end in pairwise(bounds))
+    def layout(self) -> Layout:
+        """Where everything stands in a state."""
+        return Layout.of(len(self.graph.subflows), len(self.graph.queued), len(self.cubic_members), len(self.counting))
 
     def flowing(self, state: Array, now: Conditions, slow: Array) -> Flowing:
         """Rates, round-trip times and losses at a state (or at many: leading axes are kept)."""
-        w, queue, maximum, since, _ = self.split(state)
-        queue = np.maximum(queue, 0.0)
-        window = np.maximum(w, LEAST_PKTS)
+        at = self.layout
+        queue = np.maximum(state[..., at.queues], 0.0)
+        window = np.maximum(state[..., at.windows], LEAST_PKTS)
+        interval = np.ones_like(window)
+        interval[..., self.counting] = np.maximum(state[..., at.intervals], 1.0)
         if len(self.cubic_members):
             avoiding = ~slow[self.cubic_members]
-            curve = self.cubic.window(w[..., self.cubic_members], maximum, since)
-            window = window.copy()
+            estimate = state[..., at.windows][..., self.cubic_members]
+            curve = self.cubic.window(estimate, state[..., at.maxima], state[..., at.since_s])
             window[..., self.cubic_members] = np.where(avoiding, curve, window[..., self.cubic_members])
         window = np.minimum(window, self.clamp) * now.active
         rtt = now.base_rtt_s + (queue / now.capacity) @ self._delaying
@@ -112,35 +133,50 @@ class Model:
         stream_rate = rate @ self._feeding + now.udp_rate
         load, drop = self._drops(stream_rate, queue, now)
         loss = 1.0 - np.exp(-(now.random_loss + (-np.log1p(-drop)) @ self._data_crossing))
-        return Flowing(window, rtt, rate, loss, stream_rate, load, drop, queue)
+        return Flowing(window, rtt, rate, loss, stream_rate, load, drop, queue, interval)
 
     def derivative(self, state: Array, now: Conditions, slow: Array) -> Array:
-        """The state's derivative; `slow` says which subflows are in slow start."""
-        n, k, m = self.sizes
+        """The state's derivative (or those of many: leading axes are kept); `slow` says who is in slow start."""
+        part = self.layout
         f = self.flowing(state, now, slow)
-        w, _, maximum, since, _ = self.split(state)
         acked, lost = f.rate * (1.0 - f.loss), f.rate * f.loss
-        growth = np.zeros(len(state))
-        for group in self.groups:
-            at = group.members
-            growth[at] = self._avoidance(group, f, now, acked[at], lost[at])
-        if m:
-            at = self.cubic_members
-            parts = (w[at], maximum, since)
-            window = f.window[at] + ~now.active[at]
-            growing = acked[at] * self.gain[at] / (1.0 + window * f.loss[at])
-            changes = self.cubic.growth(window, parts, f.loss[at], growing, lost[at])
-            growth[at] = changes[0]
-            idle = slow[at] | ~now.active[at]
-            growth[n + k : n + k + m] = np.where(idle, 0.0, changes[1])
-            growth[n + k + m : n + k + 2 * m] = np.where(idle, 0.0, changes[2])
-        windows = np.where(slow, acked, growth[:n]) * now.active
-        # Soft walls at both ends: what a window may not do fades out within a tenth of a packet.
-        windows = np.where(windows < 0, windows * np.clip((w - LEAST_PKTS) * 10.0, 0.0, 1.0), windows)
-        growth[:n] = np.where(windows > 0, windows * np.clip((self.clamp - w) * 10.0, 0.0, 1.0), windows)
-        growth[n : n + k] = queue_growth(f.load * (1.0 - f.drop), now.capacity, f.queue)
-        growth[n + k + 2 * m :] = np.where(slow, lost, 0.0)
+        growth = np.zeros_like(state)
+        windows = self._window_growth(growth, f, state, now, slow, acked, lost)
+        growth[..., part.windows] = self._walled(windows, state[..., part.windows])
+        growth[..., part.queues] = queue_growth(f.load * (1.0 - f.drop), now.capacity, f.queue)
+        growth[..., part.intervals] = (acked - lost * f.interval)[..., self.counting]
+        growth[..., part.expected] = np.where(slow, lost, 0.0)
         return growth
+
+    def jacobian(self, state: Array, now: Conditions, slow: Array) -> Array:
+        """[i, j]: how the derivative of component i changes with component j, all difference quotients at once."""
+        step = _STEP * np.maximum(np.abs(state), 1.0)
+        moved = self.derivative(np.vstack([state, state + np.diag(step)]), now, slow)
+        return ((moved[1:] - moved[0]) / step[:, None]).T
+
+    def _window_growth(
+        self, growth: Array, f: Flowing, state: Array, now: Conditions, slow: Array, acked: Array, lost: Array
+    ) -> Array:
+        """Growth of the windows [..., r] without walls; CUBIC's further state goes into `growth`."""
+        part, at = self.layout, self.cubic_members
+        found = np.zeros_like(f.window)
+        for group in self.groups:
+            found[..., group.members] = self._avoidance(group, f, now, acked, lost)
+        if len(at):
+            parts = (state[..., part.windows][..., at], state[..., part.maxima], state[..., part.since_s])
+            window = f.window[..., at] + ~now.active[at]
+            growing = acked[..., at] * self.gain[at] / (1.0 + window * f.loss[..., at])
+            changes = self.cubic.growth(window, parts, f.loss[..., at], growing, lost[..., at])
+            found[..., at] = changes[0]
+            idle = slow[at] | ~now.active[at]
+            growth[..., part.maxima] = np.where(idle, 0.0, changes[1])
+            growth[..., part.since_s] = np.where(idle, 0.0, changes[2])
+        return np.where(slow, acked, found) * now.active
+
+    def _walled(self, growth: Array, w: Array) -> Array:
+        """Soft walls at both ends: what a window may not do fades out within a tenth of a packet."""
+        growth = np.where(growth < 0, growth * np.clip((w - LEAST_PKTS) * 10.0, 0.0, 1.0), growth)
+        return np.where(growth > 0, growth * np.clip((self.clamp - w) * 10.0, 0.0, 1.0), growth)
 
     def decrease(self, f: Flowing, now: Conditions) -> Array:
         """What a loss takes from every window that is no CUBIC's, in packets."""
@@ -158,8 +194,8 @@ class Model:
         c = self._coupled(group, f, now)
         taken = _taken(group, c)
         kept = 1.0 - taken / (c.sum(c.w) if group.rule.of_sum else c.w)
-        growing = acked * self.gain[group.members] / (1.0 + c.w * c.p)
-        return growing * group.rule.increase(c) - lost * taken * spread_of(kept)
+        growing = acked[..., group.members] * self.gain[group.members] / (1.0 + c.w * c.p)
+        return growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(kept)
 
     def _coupled(self, group: Group, f: Flowing, now: Conditions) -> Coupled:
         at = group.members
@@ -173,6 +209,7 @@ class Model:
             rtt,
             w / rtt,
             f.loss[..., at],
+            f.interval[..., at],
             np.maximum(count, 1.0),
             active,
             group.starts,
@@ -200,18 +237,18 @@ class Model:
     @cached_property
     def _data_crossing(self) -> Array:
         """[k, r]: the data of subflow r cross queued link k."""
-        return self.graph.crossing[: self.sizes[0]].T.copy()
+        return self.graph.crossing[: len(self.graph.subflows)].T.copy()
 
     @cached_property
     def _delaying(self) -> Array:
         """[k, r]: how often a round trip of subflow r waits at queued link k."""
-        n = self.sizes[0]
+        n = len(self.graph.subflows)
         return (self.graph.crossing[:n] + self.graph.crossing[n : 2 * n]).T.copy()
 
     @cached_property
     def _feeding(self) -> Array:
         """[r, s]: packets of stream s per packet of subflow r."""
-        found = np.zeros((self.sizes[0], len(self.graph.streams)))
+        found = np.zeros((len(self.graph.subflows), len(self.graph.streams)))
         for s, stream in enumerate(self.graph.streams):
             if stream.subflow is not None:
                 found[stream.subflow, s] = stream.per_packet

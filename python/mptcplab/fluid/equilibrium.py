@@ -82,7 +82,6 @@ def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
 
     Equal subflows begin a little apart: where they rest together only because nothing parts them is no rest.
     """
-    n = model.sizes[0]
     subflows = model.graph.subflows
     most = max((subflow.number for subflow in subflows), default=0)
     totals = np.zeros(len(model.graph.run["flows"]))
@@ -96,13 +95,14 @@ def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
         for at, subflow in enumerate(subflows):
             if counts[subflow.flow] > 1 and now.active[at]:
                 start[at] = totals[subflow.flow] if subflow.number == chosen % counts[subflow.flow] else LEAST_PKTS
-        start[:n] = np.minimum(start[:n] * (1.0 + _APART * np.arange(1, n + 1) / n), model.clamp)
+        windows, apart = start[model.layout.windows], 1.0 + _APART * np.arange(1, len(subflows) + 1) / len(subflows)
+        windows[:] = np.minimum(windows * apart, model.clamp)
         starts.append(start)
     return starts
 
 
 def _settle(model: Model, state: Array, now: Conditions) -> Rest:
-    slow = np.zeros(model.sizes[0], bool)
+    slow = np.zeros(len(model.graph.subflows), bool)
     derivative = Counter(lambda at: model.derivative(at, now, slow))
     before, reached = None, False
     for span in _SPANS_S:
@@ -115,6 +115,7 @@ def _settle(model: Model, state: Array, now: Conditions) -> Rest:
                 t_eval=[span],
                 rtol=_RELATIVE,
                 atol=tolerances(model),
+                jac=lambda _, at: model.jacobian(at, now, slow),
             )
         except EngineError:
             break

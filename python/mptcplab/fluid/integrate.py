@@ -18,7 +18,7 @@ from mptcplab.fluid.loss import Array
 _RELATIVE = 1e-5
 _WINDOW_ERROR, _QUEUE_ERROR = 1e-4, 1.0
 # Of a piece: beyond this the equations are too stiff to be worth waiting for.
-_MAX_EVALUATIONS = 400_000
+_MAX_EVALUATIONS = 100_000
 # Slow start has to end early enough for the next sample to see it.
 _SLOW_STEP_S = 0.05
 # In slow start a window doubles per round trip; it is over when a loss is expected to have happened.
@@ -93,25 +93,25 @@ def over_time(model: Model, grid_s: Array) -> Solution:
 
 def begin(model: Model) -> Moment:
     """Nobody sends, all queues are empty."""
-    n, k, m = model.sizes
-    state = np.zeros(2 * n + k + 2 * m)
-    state[:n] = LEAST_PKTS
+    n, state = len(model.graph.subflows), np.zeros(model.layout.size)
+    state[model.layout.windows] = LEAST_PKTS
     return Moment(state, np.zeros(n, bool), np.full(n, np.inf))
 
 
 def _changed(model: Model, moment: Moment, before: Conditions | None, now: Conditions) -> Moment:
     """Subflows that appear begin with their initial window in slow start; those that go fall silent."""
-    n, k, m = model.sizes
+    part = model.layout
     appeared = now.active & (True if before is None else ~before.active)
     state, slow, threshold = moment.state.copy(), moment.slow & now.active, moment.threshold.copy()
     for at in np.flatnonzero(appeared):
         flow = model.graph.run["flows"][model.graph.subflows[at].flow]
         state[at] = max(flow["initial_cwnd_pkts"], LEAST_PKTS)
-        state[n + k + 2 * m + at] = 0.0
+        state[part.expected][at] = 0.0
+        state[part.intervals][model.counting == at] = LEAST_PKTS
         threshold[at] = np.inf if flow["initial_ssthresh_pkts"] is None else flow["initial_ssthresh_pkts"]
         slow[at] = True
     # A shorter queue than before drops what does not fit.
-    state[n : n + k] = np.minimum(state[n : n + k], now.room)
+    state[part.queues] = np.minimum(state[part.queues], now.room)
     return Moment(state, slow, threshold)
 
 
@@ -162,6 +162,7 @@ def _advance(
         t_eval=np.append(grid_s, span[1]) if not len(grid_s) or grid_s[-1] < span[1] else grid_s,
         events=events,
         rtol=_RELATIVE,
+        jac=lambda _, state: model.jacobian(state, now, moment.slow),
         atol=tolerances(model),
         max_step=_SLOW_STEP_S if moment.slow.any() else np.inf,
     )
@@ -182,30 +183,31 @@ def _advance(
 
 def tolerances(model: Model) -> Array:
     """Absolute error per component of the state."""
-    n, k, m = model.sizes
-    return np.repeat([_WINDOW_ERROR, _QUEUE_ERROR, _WINDOW_ERROR], [n, k, 2 * m + n])
+    error = np.full(model.layout.size, _WINDOW_ERROR)
+    error[model.layout.queues] = _QUEUE_ERROR
+    return error
 
 
 def _distance(model: Model, moment: Moment, state: Array) -> Array:
     """[r] how far slow start is from its end: negative beyond."""
-    n = model.sizes[0]
-    return np.minimum(_ONE_LOSS - state[-n:], np.minimum(moment.threshold, model.clamp) - state[:n])
+    room = np.minimum(moment.threshold, model.clamp) - state[model.layout.windows]
+    return np.minimum(_ONE_LOSS - state[model.layout.expected], room)
 
 
 def _leave_slow_start(model: Model, moment: Moment, now: Conditions) -> tuple[Moment, Array]:
     """End slow start of those that have come to its end; a loss takes what it takes in congestion avoidance."""
-    n, k, m = model.sizes
+    part, m = model.layout, len(model.cubic_members)
     f = model.flowing(moment.state, now, moment.slow)
     margin = 1e-6
     left = moment.slow & (_distance(model, moment, moment.state) <= margin)
-    lost = left & (moment.state[-n:] >= _ONE_LOSS - margin)
+    lost = left & (moment.state[part.expected] >= _ONE_LOSS - margin)
     state = moment.state.copy()
-    state[:n] -= np.where(lost, model.decrease(f, now), 0.0)
+    state[part.windows] -= np.where(lost, model.decrease(f, now), 0.0)
     for position, at in enumerate(model.cubic_members):
         if left[at]:
             peak, kept = f.window[at], model.cubic.beta[position] if lost[at] else 1.0
             state[at] = max(kept * peak, LEAST_PKTS)
-            state[n + k + position] = peak
+            state[part.maxima][position] = peak
             climb = float(model.cubic.climb_s(np.full(m, peak))[position])
-            state[n + k + m + position] = 0.0 if lost[at] else climb
+            state[part.since_s][position] = 0.0 if lost[at] else climb
     return Moment(state, moment.slow & ~left, moment.threshold), np.flatnonzero(left)

@@ -1,8 +1,8 @@
 """The window algorithms as rules of a fluid: what an acknowledged packet adds and what a loss takes, in packets.
 
-Each rule is two small functions of the windows w, round-trip times tau (s), rates x = w / tau (packets/s) and loss
-probabilities of all subflows of its connections. `c.sum` and `c.max` run over the subflows of a connection, `c.n` is
-their number. With one subflow all are Reno.
+Each rule is two small functions of the windows w, round-trip times tau (s), rates x = w / tau (packets/s), loss
+probabilities p and packets counted between losses of all subflows of its connections. `c.sum` and `c.max` run over the
+subflows of a connection, `c.n` is their number. With one subflow all are Reno.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ class Coupled:
     tau: Array
     x: Array
     p: Array
+    # Packets between two losses, which is 1/p at rest; 1 where the rule does not count.
+    interval: Array
     # Subflows of the connection that may send.
     n: Array
     active: Array
@@ -54,6 +56,8 @@ class Rule:
     floor: float
     # Whether a loss takes a part of the sum of the windows, so that the sum is what chance spreads.
     of_sum: bool = False
+    # Whether it counts packets between losses.
+    counts: bool = False
 
 
 def reno_increase(c: Coupled) -> Array:
@@ -103,17 +107,19 @@ _NEAR = 0.1
 
 
 def olia_increase(c: Coupled) -> Array:
-    """(w/tau^2) / X^2 + alpha/w, with 1/p packets between two losses.
+    """(w/tau^2) / X^2 + alpha/w, the best subflows being those with the largest l / tau^2.
 
     Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha
     moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|). Their
-    fluid is a differential inclusion; here the sets have soft edges (`_NEAR`).
+    fluid is a differential inclusion, with 1/p for the packets l between two losses. Here the sets have soft edges
+    (`_NEAR`), and l is counted as the algorithm counts it: dl/dt = x (1 - p) - x p l, which rests at 1/p. A queue that
+    is full now and not the next moment would otherwise turn the sets over faster than any loss tells a sender.
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
 
 
 def _olia_alpha(c: Coupled) -> Array:
-    best = _is_largest(c, 1.0 / (np.maximum(c.p, 1e-9) * c.tau**2))
+    best = _is_largest(c, c.interval / c.tau**2)
     largest = _is_largest(c, c.w)
     collected = best * (1.0 - largest)
     towards = collected / np.maximum(c.sum(collected), 1e-12)
@@ -144,7 +150,7 @@ RULES: dict[str, Rule] = {
     "coupled": Rule(coupled_increase, coupled_decrease, 1.0, of_sum=True),
     "semicoupled": Rule(semicoupled_increase, half, 1.0),
     "lia": Rule(lia_increase, half, 2.0),
-    "olia": Rule(olia_increase, half, 1.0),
+    "olia": Rule(olia_increase, half, 1.0, counts=True),
     "balia": Rule(balia_increase, balia_decrease, 1.0),
 }
 

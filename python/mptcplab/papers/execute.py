@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor as Pool
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from mptcplab.papers.measure import VALUES, course, recorded, values
 from mptcplab.papers.store import Store
 from mptcplab.topology import Topology
 
-# Cells done, all cells, work done, all work: about a million packets times links is one.
+# Cells done, all cells, work done, all work: a million packets times links, about, is one; of the fluid, a second.
 Progress = Callable[[int, int, float, float], None]
 # Work of one sweep: small enough to be stored often, large enough to be worth starting.
 _SWEEP_WORK = 60.0
@@ -78,8 +81,13 @@ class Executor:
         wants_course = cell.block == 0 and any(figure.kind == "time" for figure in experiment.figures)
         spans = tuple((name, *edges) for name, edges in experiment.spans.items())
         digest = Digests(self.kitchen.engine, experiment.spans).of(recipe)
-        work = _work(self.kitchen.cell_topology(cell)) * recipe.repetitions
+        work = self._work(cell) * recipe.repetitions
         return Task(digest, recipe, wants_course, work, spans)
+
+    def _work(self, cell: Cell) -> float:
+        """Of one repetition: the fluid does not mind how many packets flow in its seconds."""
+        topology = self.kitchen.cell_topology(cell)
+        return topology.duration_ns / 1e9 if self.kitchen.engine == "fluid" else _packet_hops(topology)
 
     def _run(self, sweeps: list[list[Task]]) -> None:
         total, cells = sum(t.work for sweep in sweeps for t in sweep), sum(map(len, sweeps))
@@ -99,8 +107,7 @@ class Executor:
             for sweep in sweeps:
                 yield sweep, _simulate(sweep, engine, self.store)
             return
-        # Threads will do: the simulator and the data frames work without the interpreter's lock.
-        with ThreadPoolExecutor(workers) as pool:
+        with _pool(engine, workers) as pool:
             running: dict[Future[dict[str, str]], list[Task]] = {
                 pool.submit(_simulate, sweep, engine, self.store): sweep for sweep in sweeps
             }
@@ -114,7 +121,16 @@ class Executor:
                 raise
 
 
-def _work(topology: Topology) -> float:
+def _pool(engine: str, workers: int) -> Pool:
+    """Threads will do where the work is done without the interpreter's lock, but the fluid's equations are Python."""
+    if engine != "fluid":
+        return ThreadPoolExecutor(workers)
+    # Ctrl-C is for the parent: it ends the pool.
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, spawn, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+
+
+def _packet_hops(topology: Topology) -> float:
     """About how much there is to simulate in one repetition: packets times links, in millions."""
     seconds = topology.duration_ns / 1e9
     total = 0.0

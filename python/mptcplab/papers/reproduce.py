@@ -51,7 +51,8 @@ def reproduce(
     announce: Announce = silent,
 ) -> list[Reproduction]:
     """Run the experiments of papers and judge their claims; what `out` has already is not run again."""
-    kitchen = Kitchen(library, engine, quick)
+    # The fluid's answer is no quicker for shorter runs.
+    kitchen = Kitchen(library, engine, quick and engine != "fluid")
     plans = [
         (paper, tuple(paper.experiments.values()) if experiment is None else (paper.experiment(experiment),))
         for paper in papers
