@@ -559,7 +559,9 @@ def agree(
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Short versions of the scenarios of all papers on sim,kernel, and the page of them."
+            "--all",
+            help="Short versions of the scenarios of all papers on sim,kernel, and the page of them. What was ended "
+            "goes on where it was.",
         ),
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="With --all: shorter still, not the published page.")] = False,
@@ -652,10 +654,13 @@ def _agree_alone(everything: bool, quick: bool, others: list[str]) -> None:
 def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Measure the matrix and write its page; exit code 1 if something is outside its bounds."""
     from mptcplab.agreement import matrix, page
+    from mptcplab.agreement.kept import Kept
 
     page.prepare(out)
-    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step)
+    kept = Kept(out / "unfinished")
+    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, kept=kept)
     written = page.write(found, out)
+    kept.clear()
     if as_json:
         _print_json({"written": [str(path) for path in written], "agrees": found.agrees})
     else:

@@ -21,6 +21,7 @@ from scipy.stats import ttest_ind
 import mptcplab
 from mptcplab import cli, kernel
 from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, noise, packing, page, show
+from mptcplab.agreement.kept import Kept
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics.engines import differences
 from mptcplab.report.html import command
@@ -658,6 +659,39 @@ def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pyte
     assert [one.status for one in found.entries] == [matrix.COMPARED] * 3
     assert [name for name, again in ran if again] == ["late"]
     assert found.host == "Linux 9.9"
+
+
+def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of three is ended by Ctrl-C: the first is not run again, unless its file has changed."""
+    paths = [tmp_path / f"{name}.toml" for name in ("a", "b", "c")]
+    for at, path in enumerate(paths):
+        path.write_text(scenario.read_text().replace("17 ms", f"{17 + at} ms"))
+    entry, ran, ended = matrix._entry, [], [True]
+
+    def counted(path: Path, *rest: Any) -> matrix.Measured:
+        if path.stem == "b" and ended:
+            raise KeyboardInterrupt
+        ran.append(path.stem)
+        return entry(path, *rest)
+
+    def measured() -> matrix.Matrix:
+        ran.clear()
+        return matrix.measure(quick=True, scenarios=paths, engines=("sim", "fluid"), kept=Kept(tmp_path / "kept"))
+
+    monkeypatch.setattr(matrix, "_entry", counted)
+    monkeypatch.setattr(packing, "MOST_AT_ONCE", 1)
+    with pytest.raises(KeyboardInterrupt):
+        measured()
+    assert ran == ["a"]
+    ended.clear()
+    whole = measured()
+    assert ran == ["b", "c"]
+    paths[0].write_text(scenario.read_text().replace("17 ms", "23 ms"))
+    assert measured().entries[1:] == whole.entries[1:]
+    assert ran == ["a"]
+    Kept(tmp_path / "kept").clear()
+    measured()
+    assert ran == ["a", "b", "c"]
 
 
 def test_scenarios_run_together_as_far_as_the_machine_carries_them() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +18,7 @@ import polars as pl
 from mptcplab import _core, api
 from mptcplab.agreement import lighter, noise, packing, show
 from mptcplab.agreement.judge import GOODPUT, JAIN, OUTSIDE, Agreement, bounds_of
+from mptcplab.agreement.kept import Kept
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 
 COMPARED, REFUSED, NOT_COUNTED, LEFT_OUT = "compared", "refused", "not counted", "left out"
@@ -25,6 +27,8 @@ ENGINES = ("sim", "kernel")
 # groups and puts ACKs together.
 ALIKE = {"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"}
 
+# An entry, and the kernels that ran it.
+Measured = tuple["Entry", list[str]]
 Announce = Callable[[str], AbstractContextManager[api.Progress | None]]
 
 
@@ -163,9 +167,11 @@ def measure(
     announce: Announce = _silent,
     scenarios: Iterable[Path] | None = None,
     engines: tuple[str, str] = ENGINES,
+    kept: Kept | None = None,
 ) -> Matrix:
     """Run a short version of every scenario of every paper (or of `scenarios`) on two engines.
 
+    What is in `kept` is not run again, and what is measured goes there at once; the caller clears it in the end.
     Raises `EngineError` if the kernel engine cannot run here at all; what it refuses of one scenario is an entry.
     """
     if "kernel" in engines:
@@ -174,27 +180,71 @@ def measure(
         kernel.program()
         kernel.require_privileges()
     paths = _of_papers() if scenarios is None else list(scenarios)
-    found = _entries(paths, QUICK if quick else FULL, engines, jobs, announce)
+    found = _Run(QUICK if quick else FULL, engines, jobs, announce, kept).entries(paths)
     command = "mptcplab agree --all" + (" --quick" if quick else "")
     hosts = dict.fromkeys(host for _, kernels in found for host in kernels)
     return Matrix(engines, command, ", ".join(hosts), tuple(entry for entry, _ in found))
 
 
-def _entries(
-    paths: Sequence[Path], size: Size, engines: tuple[str, str], jobs: int, announce: Announce
-) -> list[tuple[Entry, list[str]]]:
-    """All scenarios, in their order: some at a time, and alone those of which a run did not count."""
-    loads = [_load(path, size, engines, jobs) for path in paths]
-    found = packing.run_all(
-        loads,
-        lambda i: _entry(paths[i], size, engines, 1 if "kernel" in engines else jobs, None),
-        lambda i: announce(paths[i].as_posix()),
-    )
-    for i, path in enumerate(paths):
-        if found[i][0].disturbed:
-            with announce(f"{path.as_posix()}, alone") as progress:
-                found[i] = _entry(path, size, engines, jobs, progress)
-    return found
+@dataclass(frozen=True)
+class _Run:
+    """How all scenarios are run."""
+
+    size: Size
+    engines: tuple[str, str]
+    jobs: int
+    announce: Announce
+    kept: Kept | None
+
+    def entries(self, paths: Sequence[Path]) -> list[Measured]:
+        """All scenarios, in their order: some at a time, and alone those of which a run did not count."""
+        found = {path: entry for path in paths if (entry := self._former(path)) is not None}
+        missing = [path for path in paths if path not in found]
+        new = packing.run_all(
+            [_load(path, self.size, self.engines, self.jobs) for path in missing],
+            lambda i: self._measured(missing[i], 1 if "kernel" in self.engines else self.jobs, None),
+            lambda i: self.announce(missing[i].as_posix()),
+        )
+        found |= dict(zip(missing, new, strict=True))
+        for path in paths:
+            if found[path][0].disturbed:
+                with self.announce(f"{path.as_posix()}, alone") as progress:
+                    found[path] = self._measured(path, self.jobs, progress)
+        return [found[path] for path in paths]
+
+    def _measured(self, path: Path, jobs: int, progress: api.Progress | None) -> Measured:
+        entry, kernels = _entry(path, self.size, self.engines, jobs, progress)
+        # What has no numbers is soon found out again.
+        if self.kept is not None and entry.status == COMPARED:
+            self.kept.put(self._digest(path), {"entry": asdict(entry), "kernels": kernels})
+        return entry, kernels
+
+    def _former(self, path: Path) -> Measured | None:
+        """What a run that was ended has left of a scenario."""
+        data = self.kept.get(self._digest(path)) if self.kept is not None else None
+        if data is None:
+            return None
+        with self.announce(f"{path.as_posix()}, kept from a run that was ended"):
+            return Entry.from_dict(data["entry"]), data["kernels"]
+
+    def _digest(self, path: Path) -> str:
+        """Of everything that decides the numbers; of the file's own bytes where it is no scenario."""
+        from mptcplab.papers import cells
+
+        try:
+            changes = short(path, self.size, self.engines)
+            runs = None if changes is None else _core.runs_json(str(path), changes.to_json())
+        except ScenarioError as error:
+            runs = str(error)
+        parts = [
+            path.as_posix(),
+            runs,
+            asdict(self.size),
+            [cells.engine_digest(engine) for engine in self.engines],
+            cells.algorithm_digests(),
+            cells.python_digest("agreement", "metrics", "metrics/engines.py", "metrics/stats.py", "api.py"),
+        ]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
@@ -225,9 +275,7 @@ def _of_papers() -> list[Path]:
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in files]
 
 
-def _entry(
-    path: Path, size: Size, engines: tuple[str, str], jobs: int, progress: api.Progress | None
-) -> tuple[Entry, list[str]]:
+def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress: api.Progress | None) -> Measured:
     """Run one scenario; also the kernels that did."""
     name, title = path.as_posix(), ""
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]

@@ -27,8 +27,9 @@ engines run the same file with the same random numbers. Short runs show whether 
 papers measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
-difference{over}; n are the repetitions that count. Behind "perhaps" stands what the traces of the two engines show
-to be different, with its figures; that it is the cause is not proven."""
+difference{over}; n are the repetitions that count.
+Behind "perhaps" stands what the traces of the two engines show to be different, with its figures; that it is the cause is
+not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
 are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and
@@ -36,6 +37,8 @@ of many flows there are fewer. Files outlast the run. The kernel has noise by it
 queues lock flows out by the phase in which their packets arrive; the simulator's `send_jitter` is as large as the
 kernel's links were late, summed over a round trip (99th percentiles; the median of all round trips), or as the
 scenario's own if that is larger. The kernel runs in real time: another run, or another machine, gives other numbers."""
+
+_OF_MEANS = " of the means (over pairs of repetitions where each has links of its own)"
 
 
 def prepare(out: Path) -> None:
@@ -77,7 +80,7 @@ def markdown(matrix: Matrix, *, pictured: bool) -> str:
         command=matrix.command,
         numbers=NUMBERS,
         alike=f"{_ALIKE}{host}" if "kernel" in matrix.engines else "",
-        over=" of the means" if "kernel" in matrix.engines else " over pairs of repetitions",
+        over=_OF_MEANS if "kernel" in matrix.engines else " over pairs of repetitions",
         flow=bounds.flow_percent,
         at_median=at_median,
         jain=bounds.jain,

@@ -151,13 +151,13 @@ class Digests:
     def of(self, recipe: Recipe) -> str:
         """The digest of one cell: its resolved runs, its algorithms' sources, engine and metrics."""
         runs = recipe.resolved()
-        sources = _algorithm_digests()
+        sources = algorithm_digests()
         used = sorted({name for run in runs for name in _algorithms(run)})
         parts = {
             "runs": runs,
             "algorithms": {name: sources[name] for name in used if name in sources},
             "engine": self._engine,
-            "metrics": _python_digest("metrics", "papers/measure.py", "samples.py", "topology.py"),
+            "metrics": python_digest("metrics", "papers/measure.py", "samples.py", "topology.py"),
             "spans": dict(self.spans),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
@@ -172,7 +172,8 @@ def _algorithms(run: Mapping[str, Any]) -> set[str]:
 
 
 @cache
-def _algorithm_digests() -> dict[str, str]:
+def algorithm_digests() -> dict[str, str]:
+    """Of every algorithm's source."""
     return {entry["name"]: entry["source"] for entry in json.loads(_core.algorithms_json())}
 
 
@@ -185,7 +186,7 @@ def engine_digest(engine: str) -> str:
     if engine == "fluid":
         import scipy
 
-        return f"{own} {_python_digest('fluid')} scipy {scipy.__version__}"
+        return f"{own} {python_digest('fluid')} scipy {scipy.__version__}"
     import platform
 
     program = files("mptcplab").joinpath("_bin", "mptcplab-kernel").read_bytes()
@@ -197,14 +198,13 @@ _UNMEASURED = frozenset({"goals.py", "engines.py", "stats.py"})
 
 
 @cache
-def _python_digest(*parts: str) -> str:
+def python_digest(*parts: str) -> str:
     """Digest of modules of this package that decide numbers."""
     root = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
     for part in parts:
         place = root / part
-        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
-            if path.name in _UNMEASURED:
-                continue
+        modules = [path for path in sorted(place.glob("*.py")) if path.name not in _UNMEASURED]
+        for path in modules if place.is_dir() else [place]:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
