@@ -63,7 +63,7 @@ impl Sender {
 
     /// The third packet of a join waits two round trips for the fourth, each time (`schedule_3rdack_retransmission`).
     fn send_join_ack(&mut self, cx: &mut World) {
-        let wait = (u64::from(self.sock.tp.srtt_us) * 250).max(JIFFY_NS); // of eighths of a microsecond
+        let wait = (2 * self.srtt_ns()).max(JIFFY_NS);
         let len = self.config.ack_header + JOIN_BYTES.2;
         self.send_control(cx, Kind::JoinAck, len, wait);
     }

@@ -355,6 +355,11 @@ impl Sender {
         }
     }
 
+    /// The smoothed round-trip time; 0 before the first sample.
+    pub(crate) fn srtt_ns(&self) -> u64 {
+        u64::from(self.sock.tp.srtt_us) * 1000 / 8 // of eighths of a microsecond
+    }
+
     /// The rate in bytes/s that Linux computes for every socket, paced or not; 0 before the first RTT sample.
     pub(crate) fn default_pacing_rate(&self) -> u64 {
         let tp = &self.sock.tp;

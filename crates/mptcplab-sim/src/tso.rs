@@ -93,7 +93,7 @@ impl Sender {
         if !recent || !small || repairs || tp.packets_out == 0 {
             return false;
         }
-        let srtt_ns = u64::from(tp.srtt_us) * 125; // of eighths of a microsecond
+        let srtt_ns = self.srtt_ns();
         let expected_ns = self.segments.get(tp.snd_una).sent_ns + srtt_ns;
         expected_ns <= now + (srtt_ns / 2).min(NEAR_NS)
     }

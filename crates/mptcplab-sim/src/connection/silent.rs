@@ -49,6 +49,5 @@ impl Connection {
 /// A timeout calls a hook in the kernel, too: what it sends again counts as a sign of life.
 fn is_silent(sender: &Sender, now: u64) -> bool {
     let heard_ns = sender.progress_ns.max(sender.last_sent_ns);
-    let srtt_ns = u64::from(sender.sock.tp.srtt_us) * 125; // of eighths of a microsecond
-    now > heard_ns + SILENT_NS + SILENT_RTTS * srtt_ns
+    now > heard_ns + SILENT_NS + SILENT_RTTS * sender.srtt_ns()
 }
