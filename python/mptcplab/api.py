@@ -335,8 +335,10 @@ def reproduce(
 
     Results are kept in `out`/store by a digest of what decides them, so that a reproduction that was stopped goes on
     where it was, and a changed input makes only what it touches anew. `quick` gives a first answer: few and short
-    repetitions, none added. `docs` is a directory for a shorter report in Markdown, as the documentation has it.
-    `announce` is called with what is being done and gives a context that reports progress.
+    repetitions, none added; the fluid, which is quick anyhow, gives all of it. `docs` is a directory for a shorter
+    report in Markdown, as the documentation has it. `announce` is called with what is being done and gives a context
+    that reports progress. The fluid takes processes for several jobs: a script needs `if __name__ == "__main__":`
+    around the call, or `jobs=1`.
     """
     from mptcplab.papers import catalog, report
     from mptcplab.papers.reproduce import reproduce as run_papers

@@ -262,9 +262,9 @@ def reproduce(
     from mptcplab import api
     from mptcplab.papers.summary import as_data, verdict_lines, verdict_table
 
-    place = out or Path("results") / "-".join(
-        ["reproduce", *([engine] if engine != "sim" else []), *(["quick"] if quick else [])]
-    )
+    # The fluid's results are the same either way.
+    size = ["quick"] if quick and engine != "fluid" else []
+    place = out or Path("results") / "-".join(["reproduce", *([engine] if engine != "sim" else []), *size])
     unit = "scenario s/s" if engine == "fluid" else "M packet hops/s, about"
     found = api.reproduce(
         paper,
@@ -657,7 +657,7 @@ def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     from mptcplab.agreement.kept import Kept
 
     page.prepare(out)
-    kept = Kept(out / "unfinished")
+    kept = Kept(out / ("unfinished-quick" if quick else "unfinished"))
     found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, kept=kept)
     written = page.write(found, out)
     kept.clear()

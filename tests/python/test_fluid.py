@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import filecmp
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -172,22 +173,54 @@ def test_olia_comes_forward_where_queues_fill_by_turns(name: str) -> None:
     assert solution.evaluations < 3 * simple.evaluations
 
 
+def near_a_full_queue(cc: str) -> tuple[Model, np.ndarray, integrate.Conditions]:
+    """A state in which a queue drops, CUBIC is above its estimate, and no two windows are alike."""
+    path, overrides = SCENARIOS / "shared-bottleneck-fairness.toml", {"cc": [cc], "duration": "40 s"}
+    model, solution = solved(path, json.dumps(overrides))
+    part, now = model.layout, solution.now
+    state = solution.last.state * np.linspace(1.1, 1.2, part.size)
+    full = np.argmax(state[part.queues] / now.room)
+    state[part.queues][full] = now.room[full] - 0.4 * loss.EDGE_BYTES
+    if len(model.cubic_members):
+        state[part.windows][model.cubic_members] *= 0.8
+        state[part.since_s] = 1.1 * model.cubic.climb_s(state[part.maxima])
+    f = model.flowing(state, now, np.zeros(len(model.graph.subflows), bool))
+    assert (f.loss > 0).all()
+    assert (f.window[model.cubic_members] > state[part.windows][model.cubic_members]).all()
+    return model, state, now
+
+
 @pytest.mark.parametrize("cc", ["cubic", "olia", "balia"])
-def test_the_jacobian_is_the_derivative_s(cc: str) -> None:
-    """Against central differences, one component at a time, a little way into a run and with somebody in slow start."""
-    model, solution = solved(
-        SCENARIOS / "shared-bottleneck-fairness.toml",
-        json.dumps({"cc": [cc], "duration": "7 s", "set": [["warmup", '"1 s"']]}),
-    )
-    state, now = solution.last.state * np.linspace(0.9, 0.97, len(solution.last.state)), solution.now
-    slow = np.arange(len(model.graph.subflows)) == 1
-    found = model.jacobian(state, now, slow)
+@pytest.mark.parametrize("slow_one", [False, True])
+def test_the_jacobian_is_the_derivative_s(cc: str, slow_one: bool) -> None:
+    """Against central differences, one component at a time; every row of it is held against its own largest entry."""
+    model, state, now = near_a_full_queue(cc)
+    slow = np.arange(len(model.graph.subflows)) == (1 if slow_one else -1)
+    found, expected = model.jacobian(state, now, slow), np.zeros((len(state), len(state)))
     for at in range(len(state)):
         step = np.zeros_like(state)
         step[at] = 1e-6 * max(abs(state[at]), 1.0)
         sides = [model.derivative(state + sign * step, now, slow) for sign in (1, -1)]
-        expected = (sides[0] - sides[1]) / (2 * step[at])
-        assert found[:, at] == pytest.approx(expected, rel=1e-3, abs=1e-3 * max(1.0, np.abs(expected).max()))
+        expected[:, at] = (sides[0] - sides[1]) / (2 * step[at])
+    part = model.layout
+    for columns in (part.windows, part.queues, part.maxima, part.since_s, part.intervals):
+        for row in range(len(state)):
+            scale = np.abs(expected[row, columns]).max(initial=0.0)
+            assert found[row, columns] == pytest.approx(expected[row, columns], rel=1e-3, abs=1e-3 * scale + 1e-6)
+    assert np.abs(expected[part.windows, part.windows]).max() > 1.0
+
+
+def test_many_states_at_once_are_as_one_by_one() -> None:
+    """Also with subflows that may not send."""
+    for cc in ("cubic", "olia", "balia", "coupled", "semicoupled"):
+        model, solution = solved(
+            ROOT / "papers/wischik2011/triangle.toml", json.dumps({"cc": [cc], "duration": "70 s"})
+        )
+        active = np.arange(len(model.graph.subflows)) % 3 != 0
+        now, slow = replace(solution.now, active=active), np.arange(len(active)) % 5 == 1
+        states = solution.last.state * np.linspace(0.9, 1.1, 4)[:, None]
+        together = model.derivative(states, now, slow)
+        assert together == pytest.approx(np.stack([model.derivative(state, now, slow) for state in states]), rel=1e-6)
 
 
 def test_coupled_windows_add_up_to_one_tcp(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+from concurrent.futures import Executor
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,8 @@ import polars as pl
 import pytest
 
 from mptcplab import api
-from mptcplab.errors import MptcplabError
-from mptcplab.papers import catalog, cells
+from mptcplab.errors import EngineError, MptcplabError
+from mptcplab.papers import catalog, cells, execute, pool
 from mptcplab.papers.book import Book, CellValues, NotTestableError, Wishes
 from mptcplab.papers.bootstrap import COUNT, resamples
 from mptcplab.papers.cells import Cell, Digests, Kitchen
@@ -275,11 +277,11 @@ def test_a_changed_algorithm_touches_its_own_results_only(monkeypatch: pytest.Mo
     olia, lia = (Cell("DOL-2", cc, "q100", "rfc", "") for cc in ("olia", "lia"))
     before = _digest(olia), _digest(lia)
     sources = {entry["name"]: entry["source"] for entry in json.loads(cells._core.algorithms_json())}
-    monkeypatch.setattr(cells, "_algorithm_digests", lambda: {**sources, "olia": "changed"})
+    monkeypatch.setattr(cells, "algorithm_digests", lambda: {**sources, "olia": "changed"})
     assert _digest(olia) != before[0]
     assert _digest(lia) == before[1]
     # The CUBIC flow beside it is part of what ran.
-    monkeypatch.setattr(cells, "_algorithm_digests", lambda: {**sources, "cubic": "changed"})
+    monkeypatch.setattr(cells, "algorithm_digests", lambda: {**sources, "cubic": "changed"})
     assert _digest(lia) != before[1]
 
 
@@ -418,19 +420,58 @@ def test_what_an_engine_refuses_is_not_testable_and_says_why(tmp_path: Path) -> 
     assert found.outcome.refused
 
 
-def test_the_fluid_s_processes_change_nothing(tmp_path: Path) -> None:
-    """Two processes keep what one would have kept; a fluid's first answer is the whole answer."""
+def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes, each with sweeps of one result, keep what one process does."""
     library = _small(tmp_path)
     papers = library.choose("dubey2023")
-    one, two = (
-        reproduce(library, papers, "fluid", tmp_path / str(jobs), experiment="DUB-3N", quick=jobs == 2, jobs=jobs)[0]
-        for jobs in (1, 2)
-    )
+    asked = []
+
+    def noted(workers: int, *, processes: bool) -> Executor:
+        asked.append((workers, processes))
+        return begin(workers, processes=processes)
+
+    begin = pool._pool
+    monkeypatch.setattr(pool, "_pool", noted)
+    (one,) = reproduce(library, papers, "fluid", tmp_path / "one", experiment="DUB-3N", jobs=1)
+    monkeypatch.setattr(execute, "_SWEEP_WORK", 0.0)
+    (two,) = reproduce(library, papers, "fluid", tmp_path / "two", experiment="DUB-3N", jobs=2)
+    assert asked == [(2, True)]
     assert one.verdicts == two.verdicts
-    kept = sorted((tmp_path / "1" / "store").iterdir())
+    kept = sorted((tmp_path / "one" / "store").iterdir())
     assert kept
     for path in kept:
-        assert path.read_bytes() == (tmp_path / "2" / "store" / path.name).read_bytes(), path.name
+        assert path.read_bytes() == (tmp_path / "two" / "store" / path.name).read_bytes(), path.name
+
+
+def test_a_process_that_ends_is_an_error_with_a_hint() -> None:
+    with pytest.raises(EngineError, match=r"process that solved the fluid.s equations has ended\n\nhint: .*--jobs 1"):
+        list(pool.each(os._exit, [3, 4], 2, processes=True))
+
+
+def test_no_more_begin_than_may_run_and_none_after_an_error() -> None:
+    """The third of six fails; with two at a time, the fourth may have begun by then, but no other."""
+    begun = []
+
+    def task(item: int) -> int:
+        begun.append(item)
+        if item == 3:
+            raise ValueError(item)
+        return 10 * item
+
+    seen = []
+    with pytest.raises(ValueError, match="3"):
+        seen += pool.each(task, [1, 2, 3, 4, 5, 6], 2, processes=False)
+    assert begun[:3] == [1, 2, 3]
+    assert set(begun) <= {1, 2, 3, 4}
+
+
+def test_the_fluid_has_no_shorter_answer(tmp_path: Path) -> None:
+    library = _small(tmp_path)
+    papers = library.choose("dubey2023")
+    for engine, shortens in (("fluid", False), ("sim", True)):
+        place = tmp_path / engine
+        (found,) = reproduce(library, papers, engine, place, experiment="DUB-3N", quick=True, jobs=1)
+        assert found.kitchen.quick == shortens
 
 
 # What is asked for

@@ -33,13 +33,13 @@ class Kept:
         """Keep something; what was there is replaced."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
+            write_text(self._path(digest), json.dumps(data, indent=1) + "\n")
         except OSError as error:
             raise OutputError(
                 with_hint(
                     f"cannot keep what was measured in {self.directory}: {error.strerror}", "choose another --out"
                 )
             ) from error
-        write_text(self._path(digest), json.dumps(data, indent=1) + "\n")
 
     def clear(self) -> None:
         """Forget everything: the next run measures anew."""

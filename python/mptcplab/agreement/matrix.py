@@ -23,6 +23,18 @@ from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 
 COMPARED, REFUSED, NOT_COUNTED, LEFT_OUT = "compared", "refused", "not counted", "left out"
 ENGINES = ("sim", "kernel")
+# Modules that decide an entry besides the engines.
+_DECIDING = (
+    "agreement",
+    "metrics",
+    "metrics/engines.py",
+    "metrics/stats.py",
+    "api.py",
+    "kernel.py",
+    "results.py",
+    "samples.py",
+    "topology.py",
+)
 # What is written over a scenario so that both engines run the same: a kernel has a scheduler of its own, sends in
 # groups and puts ACKs together.
 ALIKE = {"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"}
@@ -213,10 +225,12 @@ class _Run:
         return [found[path] for path in paths]
 
     def _measured(self, path: Path, jobs: int, progress: api.Progress | None) -> Measured:
+        # Before, because a file may change while it is run.
+        digest = self._digest(path)
         entry, kernels = _entry(path, self.size, self.engines, jobs, progress)
         # What has no numbers is soon found out again.
-        if self.kept is not None and entry.status == COMPARED:
-            self.kept.put(self._digest(path), {"entry": asdict(entry), "kernels": kernels})
+        if self.kept is not None and entry.status == COMPARED and self._digest(path) == digest:
+            self.kept.put(digest, {"entry": asdict(entry), "kernels": kernels})
         return entry, kernels
 
     def _former(self, path: Path) -> Measured | None:
@@ -228,21 +242,23 @@ class _Run:
             return Entry.from_dict(data["entry"]), data["kernels"]
 
     def _digest(self, path: Path) -> str:
-        """Of everything that decides the numbers; of the file's own bytes where it is no scenario."""
+        """Of everything that decides an entry."""
         from mptcplab.papers import cells
 
         try:
             changes = short(path, self.size, self.engines)
-            runs = None if changes is None else _core.runs_json(str(path), changes.to_json())
+            what = (
+                None if changes is None else [f(str(path), changes.to_json()) for f in (_core.check, _core.runs_json)]
+            )
         except ScenarioError as error:
-            runs = str(error)
+            what = str(error)
         parts = [
             path.as_posix(),
-            runs,
+            what,
             asdict(self.size),
             [cells.engine_digest(engine) for engine in self.engines],
             cells.algorithm_digests(),
-            cells.python_digest("agreement", "metrics", "metrics/engines.py", "metrics/stats.py", "api.py"),
+            cells.python_digest(*_DECIDING),
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 

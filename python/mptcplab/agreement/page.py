@@ -28,8 +28,8 @@ papers measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
 difference{over}; n are the repetitions that count.
-Behind "perhaps" stands what the traces of the two engines show to be different, with its figures; that it is the cause is
-not proven."""
+Behind "perhaps" stands what the traces of the two engines show to be different, with its figures; that it is the cause
+is not proven."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
 are lighter than the paper's, so that a kernel can run them in real time: links that never fill have a lower rate, and

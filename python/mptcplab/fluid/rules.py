@@ -112,8 +112,9 @@ def olia_increase(c: Coupled) -> Array:
     Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha
     moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|). Their
     fluid is a differential inclusion, with 1/p for the packets l between two losses. Here the sets have soft edges
-    (`_NEAR`), and l is counted as the algorithm counts it: dl/dt = x (1 - p) - x p l, which rests at 1/p. A queue that
-    is full now and not the next moment would otherwise turn the sets over faster than any loss tells a sender.
+    (`_NEAR`), and l is what has arrived since the last loss, on average: dl/dt = x (1 - p) - x p l, which rests at 1/p
+    (the algorithm takes the interval before, if that was longer). A queue that is full now and not the next moment
+    would otherwise turn the sets over faster than any loss tells a sender.
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from concurrent.futures import Executor as Pool
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from mptcplab import api
-from mptcplab.errors import MptcplabError
+from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.papers import pool
 from mptcplab.papers.cells import Cell, Digests, Kitchen, Recipe
 from mptcplab.papers.measure import VALUES, course, recorded, values
 from mptcplab.papers.store import Store
@@ -102,32 +100,12 @@ class Executor:
 
     def _results(self, sweeps: list[list[Task]]) -> Iterable[tuple[list[Task], dict[str, str]]]:
         engine = self.kitchen.engine
+        run = partial(_simulate, engine=engine, store=self.store)
         workers = 1 if engine == "kernel" else min(self.jobs or os.cpu_count() or 1, len(sweeps))
         if workers <= 1:
-            for sweep in sweeps:
-                yield sweep, _simulate(sweep, engine, self.store)
-            return
-        with _pool(engine, workers) as pool:
-            running: dict[Future[dict[str, str]], list[Task]] = {
-                pool.submit(_simulate, sweep, engine, self.store): sweep for sweep in sweeps
-            }
-            try:
-                while running:
-                    finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                    for future in finished:
-                        yield running.pop(future), future.result()
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
-
-
-def _pool(engine: str, workers: int) -> Pool:
-    """Threads will do where the work is done without the interpreter's lock, but the fluid's equations are Python."""
-    if engine != "fluid":
-        return ThreadPoolExecutor(workers)
-    # Ctrl-C is for the parent: it ends the pool.
-    spawn = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, spawn, signal.signal, (signal.SIGINT, signal.SIG_IGN))
+            return ((sweep, run(sweep)) for sweep in sweeps)
+        # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
+        return pool.each(run, sweeps, workers, processes=engine == "fluid")
 
 
 def _packet_hops(topology: Topology) -> float:
@@ -173,7 +151,7 @@ def _simulate(sweep: Sequence[Task], engine: str, store: Store) -> dict[str, str
     """Run one sweep and keep its results; returns why the engine refused a digest."""
     try:
         _run_together(sweep, engine, store)
-    except MptcplabError as error:
+    except (ScenarioError, EngineError) as error:
         if len(sweep) == 1:
             return {sweep[0].digest: str(error)}
         refused: dict[str, str] = {}

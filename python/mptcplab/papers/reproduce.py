@@ -51,7 +51,7 @@ def reproduce(
     announce: Announce = silent,
 ) -> list[Reproduction]:
     """Run the experiments of papers and judge their claims; what `out` has already is not run again."""
-    # The fluid's answer is no quicker for shorter runs.
+    # A shorter run is as much work for the fluid.
     kitchen = Kitchen(library, engine, quick and engine != "fluid")
     plans = [
         (paper, tuple(paper.experiments.values()) if experiment is None else (paper.experiment(experiment),))
