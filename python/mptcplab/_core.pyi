@@ -10,7 +10,10 @@ class ScenarioError(MptcplabError):
     """The input is wrong: a scenario, an override, a file of vectors."""
 
 class EngineError(MptcplabError):
-    """A run could not be finished, or its trace could not be written."""
+    """A run could not be finished."""
+
+class OutputError(MptcplabError):
+    """The output cannot be put where it was asked for."""
 
 def version() -> str:
     """Version of the package."""

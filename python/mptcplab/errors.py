@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mptcplab._core import EngineError, MptcplabError, ScenarioError
+from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
@@ -17,10 +17,6 @@ __all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "Scena
 
 class ResultsError(MptcplabError):
     """A results directory is missing, incomplete or not one of ours."""
-
-
-class OutputError(MptcplabError):
-    """The output cannot be put where it was asked for."""
 
 
 class UnfinishedError(EngineError):

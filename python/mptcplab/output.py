@@ -109,9 +109,14 @@ def write_into(
 
 def write_text(path: Path, text: str) -> None:
     """Write a file so that a reader never sees half of it."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """The same of bytes."""
     partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        partial.write_bytes(content)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

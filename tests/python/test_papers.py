@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import polars as pl
 import pytest
 
 from mptcplab import api
-from mptcplab.errors import EngineError, MptcplabError
+from mptcplab.errors import EngineError, MptcplabError, OutputError
 from mptcplab.papers import catalog, cells, execute, pool
 from mptcplab.papers.book import Book, CellValues, NotTestableError, Wishes
 from mptcplab.papers.bootstrap import COUNT, resamples
@@ -22,6 +23,7 @@ from mptcplab.papers.cells import Cell, Digests, Kitchen
 from mptcplab.papers.predicate import evaluate, parse
 from mptcplab.papers.predicate.evaluate import Sweepable
 from mptcplab.papers.reproduce import reproduce
+from mptcplab.papers.store import Store
 from mptcplab.papers.treatments import treatment
 
 LIBRARY = catalog.load()
@@ -418,6 +420,33 @@ def test_what_an_engine_refuses_is_not_testable_and_says_why(tmp_path: Path) -> 
     assert wvegas.verdict == "not testable"
     assert "wvegas" in wvegas.judgements[0].reason
     assert found.outcome.refused
+
+
+def test_a_full_disk_ends_a_reproduction_and_leaves_whole_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two results the second has room for one of its two files: nothing of it stays."""
+    room, write = [3], Path.write_bytes
+
+    def written(path: Path, content: bytes) -> int:
+        room[0] -= 1
+        if room[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    store = Store(tmp_path / "store")
+    store.prepare()
+    store.put("one", pl.DataFrame({"a": [1]}), None, {"engine": "sim"})
+    said = r"cannot keep a result in .*: No space left on device\n\nhint: what is there stays"
+    with pytest.raises(OutputError, match=said):
+        store.put("two", pl.DataFrame({"a": [2]}), None, {"engine": "sim"})
+    assert sorted(path.name for path in store.directory.iterdir()) == ["one.json", "one.values.parquet"]
+    library = _small(tmp_path)
+    papers = library.choose("dubey2023")
+    # Also where a run's own directory has no room: that is no verdict.
+    with pytest.raises(OutputError, match="No space left on device"):
+        reproduce(library, papers, "sim", tmp_path / "out", experiment="DUB-3N", quick=True, jobs=2)
 
 
 def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,13 @@ create_exception!(
     mptcplab._core,
     EngineError,
     MptcplabError,
-    "A run could not be finished, or its trace could not be written."
+    "A run could not be finished."
+);
+create_exception!(
+    mptcplab._core,
+    OutputError,
+    MptcplabError,
+    "The output cannot be put where it was asked for."
 );
 
 /// Anything that is wrong with what the user gave.
@@ -34,7 +40,7 @@ impl From<SweepError> for PyErr {
     fn from(error: SweepError) -> Self {
         match &error {
             SweepError::Cancelled => PyKeyboardInterrupt::new_err(()),
-            SweepError::Trace(trace) => EngineError::new_err(format!("{trace}{}", hint(trace))),
+            SweepError::Trace(trace) => OutputError::new_err(format!("{trace}{}", hint(trace))),
             SweepError::Engine { .. } | SweepError::Panic { .. } => {
                 EngineError::new_err(error.to_string())
             }
@@ -54,6 +60,8 @@ fn hint(error: &TraceError) -> &'static str {
         TraceError::NoName { .. } | TraceError::Order { .. } => {
             "\n\nhint: this is a bug of mptcplab; please report it with the scenario, its seed and this message"
         }
-        TraceError::Io { .. } | TraceError::Parquet { .. } => "",
+        TraceError::Io { .. } | TraceError::Parquet { .. } => {
+            "\n\nhint: make room there, or name another directory; temporary ones are below $TMPDIR"
+        }
     }
 }

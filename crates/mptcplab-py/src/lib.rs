@@ -10,7 +10,7 @@ mod record;
 mod reference;
 mod sweep;
 
-use errors::{EngineError, MptcplabError, ScenarioError};
+use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
@@ -21,9 +21,9 @@ use sweep::{Progress, SweepError, run_sweep};
 mod _core {
     #[pymodule_export]
     use super::{
-        EngineError, MptcplabError, ScenarioError, algorithms_json, build_info, check, format_doc,
-        refuse, run, runs_json, schedulers_json, schema_json, trace_schema_json, vectors_json,
-        version, write_fluid,
+        EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, build_info, check,
+        format_doc, refuse, run, runs_json, schedulers_json, schema_json, trace_schema_json,
+        vectors_json, version, write_fluid,
     };
 
     #[pymodule_init]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from mptcplab.errors import OutputError, with_hint
-from mptcplab.output import write_text
+from mptcplab.output import write_bytes, write_text
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,22 @@ class Store:
         return self._record(digest).is_file() and (not course or self._course(digest).is_file())
 
     def put(self, digest: str, values: pl.DataFrame, course: pl.DataFrame | None, record: dict[str, Any]) -> None:
-        """Keep a result."""
-        _write(values, self._values(digest))
-        if course is not None:
-            _write(course, self._course(digest))
-        write_text(self._record(digest), json.dumps(record, indent=1) + "\n")
+        """Keep a result, or nothing of it. Raises `OutputError`."""
+        try:
+            write_bytes(self._values(digest), _parquet(values))
+            if course is not None:
+                write_bytes(self._course(digest), _parquet(course))
+            write_text(self._record(digest), json.dumps(record, indent=1) + "\n")
+        except OSError as error:
+            if not self.has(digest):
+                self._values(digest).unlink(missing_ok=True)
+                self._course(digest).unlink(missing_ok=True)
+            raise OutputError(
+                with_hint(
+                    f"cannot keep a result in {self.directory}: {error.strerror}",
+                    "what is there stays: run the same again when there is room, or choose another --out",
+                )
+            ) from error
 
     def values(self, digest: str) -> pl.DataFrame:
         """The values of a result."""
@@ -61,10 +73,7 @@ class Store:
         return self.directory / f"{digest}.json"
 
 
-def _write(frame: pl.DataFrame, path: Path) -> None:
-    partial = path.with_name(path.name + ".partial")
-    try:
-        frame.write_parquet(partial)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _parquet(frame: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()
