@@ -14,7 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 import synthetic as s
+from conftest import ROOT
 
+from mptcplab import _core
 from mptcplab.report import picture
 from mptcplab.report.layout import lay_out
 from mptcplab.report.series import plot_data
@@ -248,6 +250,19 @@ def test_parallel_links_keep_off_the_lane_of_a_link_beside_them() -> None:
     flows += [s.tcp(name, s.subflow("z", link, "E")) for name, link in (("t", "C"), ("u", "D"))]
     lanes = {edge.link.name: edge.lane for edge in lay_out(topology(links, flows)).edges}
     assert len({lanes[name] for name in "ABCD"}) == 4
+
+
+def test_links_there_and_back_have_lanes_of_their_own_and_pass_by_nodes() -> None:
+    """F and G join the same nodes, and G2 goes back: each pair lay on one lane, and one of them ran through a host."""
+    scenario = ROOT / "papers" / "wischik2011" / "triangle.toml"
+    layout = lay_out(Topology.from_json(json.dumps(json.loads(_core.runs_json(str(scenario), "{}"))[0])))
+    edges = {edge.link.name: edge for edge in layout.edges}
+    assert any(edge.last < edge.first for edge in layout.edges)
+    for name in ("F1", "F2", "F3"):
+        assert edges[name].lane != edges[name.replace("F", "G")].lane
+    for edge in layout.edges:
+        through = [node for node, (layer, lane) in layout.nodes.items() if edge.passes(layer) and lane == edge.lane]
+        assert not through, edge.link.name
 
 
 def test_links_that_go_back_do_not_push_nodes_apart() -> None:

@@ -182,10 +182,7 @@ fn losses_that_an_undo_forgave_are_found_again() {
     // The first hop freezes with a part of the window in its queue; the rest, a probe among it, is lost. When the
     // queue drains, its originals undo the timeout, and what was lost must be found by SACKs.
     let outage = outage(5000.0, 9000.0);
-    let run = simulate_one(
-        &over_two_links(&outage, "60 packets"),
-        &[("duration", "30 s")],
-    );
+    let run = simulate_one(&over_two_links(&outage, "60 packets"), &[]);
     assert_eq!(run.events("f", 0, SubflowFailed).len(), 1);
     let undone = run.events("f", 0, Undo)[0].0;
     // A spurious timeout's failure ends like any other.

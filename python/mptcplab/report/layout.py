@@ -12,7 +12,7 @@ from mptcplab.topology import Link, Topology
 
 @dataclass(frozen=True)
 class Edge:
-    """A drawn link: `lanes` are the positions across, `first`..`last` the layers that it spans."""
+    """A drawn link: `lanes` are the positions across, `first` and `last` the layers of its ends (it may go back)."""
 
     link: Link
     first: float
@@ -20,6 +20,15 @@ class Edge:
     begin: float
     lane: float
     end: float
+
+    def is_beside(self, other: Edge) -> bool:
+        """Whether both run through some layer's space."""
+        (low, high), (begin, end) = sorted((self.first, self.last)), sorted((other.first, other.last))
+        return low < end and begin < high
+
+    def passes(self, layer: float) -> bool:
+        """Whether it runs past the nodes of a layer."""
+        return min(self.first, self.last) < layer < max(self.first, self.last)
 
 
 @dataclass(frozen=True)
@@ -38,62 +47,64 @@ def lay_out(topology: Topology) -> Layout:
     links = _drawn_links(topology)
     layer = _layers(topology, links)
     lanes = _lanes(links, layer)
-    parallel: dict[tuple[str, str], list[Link]] = {}
+    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
+    # Also those that go the other way.
+    parallel: dict[frozenset[str], list[Link]] = {}
     for link in links:
-        parallel.setdefault(_ends(link), []).append(link)
+        parallel.setdefault(frozenset(_ends(link)), []).append(link)
     placed: list[Edge] = []
-    middles: dict[tuple[str, str], float] = {}
+    middles: dict[frozenset[str], float] = {}
     # Straight links first: they cannot give way.
     for link in sorted(links, key=lambda link: lanes[link.source] != lanes[link.target]):
-        group = parallel[_ends(link)]
+        pair = frozenset(_ends(link))
+        group = parallel[pair]
         begin, end = lanes[link.source], lanes[link.target]
         edge = Edge(link, layer[link.source], layer[link.target], begin, begin, end)
         if len(group) > 1:
             spread = group.index(link) - (len(group) - 1) / 2
-            if _ends(link) not in middles:
-                middles[_ends(link)] = _free_middle(edge, len(group), placed, lanes)
-            edge = replace(edge, lane=middles[_ends(link)] + spread)
+            if pair not in middles:
+                middles[pair] = _free_middle(edge, len(group), _taken(edge, placed, nodes), lanes)
+            edge = replace(edge, lane=middles[pair] + spread)
         else:
-            edge = replace(edge, lane=_free_lane(edge, placed, lanes))
+            edge = replace(edge, lane=_free_lane(edge, _taken(edge, placed, nodes), lanes))
         placed.append(edge)
     order = {link.name: place for place, link in enumerate(links)}
     edges = sorted(placed, key=lambda edge: order[edge.link.name])
-    nodes = {name: (float(layer[name]), lanes[name]) for name in layer}
     across = [lane for _, lane in nodes.values()] + [edge.lane for edge in edges]
     return Layout(
         nodes, tuple(edges), max(layer.values(), default=0) + 1, min(across, default=0), max(across, default=0)
     )
 
 
-def _free_lane(edge: Edge, placed: list[Edge], lanes: dict[str, float]) -> float:
-    """The lane of a link's straight part: one on which no other link runs beside it, if there is one.
+def _free_lane(edge: Edge, taken: set[float], lanes: dict[str, float]) -> float:
+    """The lane of a link's straight part: one that is not taken, if there is one.
 
     The outer end's comes first, so that links fan out early and leave room for their labels.
     """
     middle = (max(lanes.values()) + min(lanes.values())) / 2
     ends = sorted((edge.end, edge.begin), key=lambda lane: -abs(lane - middle))
-    beside = _beside(edge, placed)
-    free = [lane for lane in (*ends, (edge.begin + edge.end) / 2) if lane not in beside]
+    free = [lane for lane in (*ends, (edge.begin + edge.end) / 2) if lane not in taken]
     return free[0] if free else ends[0]
 
 
-def _free_middle(edge: Edge, count: int, placed: list[Edge], lanes: dict[str, float]) -> float:
-    """The middle of the lanes of parallel links: none of them on another link's lane, if that can be.
+def _free_middle(edge: Edge, count: int, taken: set[float], lanes: dict[str, float]) -> float:
+    """The middle of the lanes of parallel links: none of them on a lane that is taken, if that can be.
 
     Between their ends, or half a lane farther out, or farther in.
     """
     own = (edge.begin + edge.end) / 2
     outward = 0.5 if own > (max(lanes.values()) + min(lanes.values())) / 2 else -0.5
-    beside = _beside(edge, placed)
     for middle in (own, own + outward, own - outward):
-        if all(middle + index - (count - 1) / 2 not in beside for index in range(count)):
+        if all(middle + index - (count - 1) / 2 not in taken for index in range(count)):
             return middle
     return own
 
 
-def _beside(edge: Edge, placed: list[Edge]) -> set[float]:
-    """The lanes of the links that run beside one."""
-    return {one.lane for one in placed if one.first < edge.last and edge.first < one.last}
+def _taken(edge: Edge, placed: list[Edge], nodes: dict[str, tuple[float, float]]) -> set[float]:
+    """The lanes of the links that run beside one, and of the nodes that it would run through."""
+    return {one.lane for one in placed if edge.is_beside(one)} | {
+        lane for layer, lane in nodes.values() if edge.passes(layer)
+    }
 
 
 def _ends(link: Link) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations, pairwise
+from math import copysign
 
 from mptcplab.report import text
 from mptcplab.report.layout import Edge, Layout, lay_out
@@ -71,7 +72,7 @@ def draw(topology: Topology, *, wide: bool) -> str:
 def _narrowest(layout: Layout) -> float:
     """The least distance of two lanes on which links run beside each other; 1 if none do."""
     pairs = combinations(layout.edges, 2)
-    beside = (abs(a.lane - b.lane) for a, b in pairs if a.first < b.last and b.first < a.last and a.lane != b.lane)
+    beside = (abs(a.lane - b.lane) for a, b in pairs if a.is_beside(b) and a.lane != b.lane)
     return min(beside, default=1.0)
 
 
@@ -90,7 +91,8 @@ def _endpoints(topology: Topology) -> set[str]:
 
 def _curve(edge: Edge, frame: Frame, shift: float = 0.0) -> str:
     """Out of the node, onto the link's lane, straight on, and into the other node."""
-    bend = min(0.36, 0.5 * (edge.last - edge.first) or 0.36)
+    span = edge.last - edge.first
+    bend = copysign(min(0.36, 0.5 * abs(span) or 0.36), span)
     points: list[tuple[float, float]] = [(edge.first, edge.begin)]
     points.append((edge.first + bend if edge.begin != edge.lane else edge.first, edge.lane))
     points.append((edge.last - bend if edge.end != edge.lane else edge.last, edge.lane))
@@ -161,10 +163,11 @@ def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
         details = [part for line in details for part in line.split(", ")]
     lines = [name, *(escape(line) for line in details)]
     centre = (edge.first + edge.last) / 2
+    aside = copysign(0.08, edge.last - edge.first)
     if edge.begin != edge.lane and edge.end == edge.lane:
-        centre += 0.08
+        centre += aside
     elif edge.end != edge.lane and edge.begin == edge.lane:
-        centre -= 0.08
+        centre -= aside
     x, y = frame.at(centre, edge.lane)
     step = 16
     if frame.wide:
