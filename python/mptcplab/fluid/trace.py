@@ -232,7 +232,7 @@ class _Sampled:
         if link in graph.queued:
             k = graph.queued.index(link)
             dropped, queue, packet = f.drop[:, k], f.queue[:, k], graph.packet_bytes[k]
-            delay = queue / self._of_pieces(lambda now: now.capacity)[:, k]
+            delay = queue / self._of_pieces(lambda now: now.capacity[[k]])[:, 0]
         accepted = arriving * ((1.0 - random) * (1.0 - dropped))[:, None]
         sizes = np.array([graph.streams[s].packet_bytes + graph.overheads[link] for s in own])
         return {
