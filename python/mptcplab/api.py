@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, kernel, output
-from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
+from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import OVERRIDES, Results
 
 if TYPE_CHECKING:
@@ -218,7 +218,8 @@ class _Sweep:
         finally:
             # Also beside a trace that is kept although its run ended early.
             if directory.is_dir():
-                _note(directory / OVERRIDES, json.dumps(asked) + "\n")
+                with output.writing(f"write {directory / OVERRIDES}", "make room there, or name another directory"):
+                    output.write_text(directory / OVERRIDES, json.dumps(asked) + "\n")
 
     def _run(self, engine: str, directory: Path) -> None:
         progress = self._progress(engine)
@@ -302,15 +303,6 @@ class _Sweep:
     def _weight(self, engine: str) -> float:
         """What a second of a run is in progress: beside a kernel, which takes real time, others take next to none."""
         return 1.0 if engine == "kernel" or "kernel" not in self.engines else 0.01
-
-
-def _note(path: Path, text: str) -> None:
-    try:
-        output.write_text(path, text)
-    except OSError as error:
-        raise OutputError(
-            with_hint(f"cannot write {path}: {error.strerror}", "make room there, or name another directory")
-        ) from error
 
 
 @contextmanager

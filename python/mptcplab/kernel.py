@@ -5,7 +5,6 @@ The program does the work; nothing here knows of sockets, namespaces or eBPF.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import queue
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
+from mptcplab.lifetime import die_with_parent
 
 Progress = Callable[[int, int, float, float], None]
 
@@ -37,7 +37,6 @@ _ROOT_IS_FOR = (
 _DOES_NOT_COUNT = 1
 # Bits of the kernel's capability sets (linux/capability.h).
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
-_PR_SET_PDEATHSIG = 1
 # Time that the program gets to clean up after an interrupt before it is killed; it needs a fraction of a second.
 _GRACE_S = 15.0
 _LOOK_EVERY_S = 0.1
@@ -143,7 +142,7 @@ def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tu
         encoding="utf-8",
         errors="replace",
         process_group=0,
-        preexec_fn=_die_with_parent,
+        preexec_fn=die_with_parent,
     )
     try:
         complaints: list[str] = []
@@ -161,15 +160,6 @@ def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tu
     if code == -signal.SIGINT or code == 128 + signal.SIGINT:
         raise KeyboardInterrupt
     return code, "".join(complaints)
-
-
-# Loaded before any fork: a child must not load libraries.
-_LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def _die_with_parent() -> None:
-    """Even a SIGKILL of this process ends the program, which ends its run."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Reader(threading.Thread):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mptcplab.errors import OutputError, with_hint
@@ -107,6 +108,15 @@ def write_into(
         shutil.rmtree(former)
 
 
+@contextmanager
+def writing(what: str, hint: str) -> Iterator[None]:
+    """Raise `OutputError`, "cannot `what`: why", where the operating system refuses to write."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(with_hint(f"cannot {what}: {error.strerror}", hint)) from error
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file so that a reader never sees half of it."""
     write_bytes(path, text.encode())
@@ -129,10 +139,6 @@ def _make_parents(parent: Path) -> list[Path]:
     while not at.exists():
         missing.append(at)
         at = at.parent
-    try:
+    with writing(f"create output directory: {parent}", "choose another --out"):
         parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            with_hint(f"cannot create output directory: {parent}: {error.strerror}", "choose another --out")
-        ) from error
     return missing

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.errors import OutputError, with_hint
-from mptcplab.output import write_text
+from mptcplab.output import write_text, writing
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,9 @@ class Kept:
 
     def put(self, digest: str, data: dict[str, Any]) -> None:
         """Keep something; what was there is replaced."""
-        try:
+        with writing(f"keep what was measured in {self.directory}", "choose another --out"):
             self.directory.mkdir(parents=True, exist_ok=True)
             write_text(self._path(digest), json.dumps(data, indent=1) + "\n")
-        except OSError as error:
-            raise OutputError(
-                with_hint(
-                    f"cannot keep what was measured in {self.directory}: {error.strerror}", "choose another --out"
-                )
-            ) from error
 
     def clear(self) -> None:
         """Forget everything: the next run measures anew."""

@@ -225,11 +225,13 @@ class _Run:
         return [found[path] for path in paths]
 
     def _measured(self, path: Path, jobs: int, progress: api.Progress | None) -> Measured:
+        if self.kept is None:
+            return _entry(path, self.size, self.engines, jobs, progress)
         # Before, because a file may change while it is run.
         digest = self._digest(path)
         entry, kernels = _entry(path, self.size, self.engines, jobs, progress)
         # What has no numbers is soon found out again.
-        if self.kept is not None and entry.status == COMPARED and self._digest(path) == digest:
+        if entry.status == COMPARED and self._digest(path) == digest:
             self.kept.put(digest, {"entry": asdict(entry), "kernels": kernels})
         return entry, kernels
 

@@ -8,9 +8,8 @@ from statistics import median
 from mptcplab.agreement import figure
 from mptcplab.agreement.judge import GOODPUT, OUTSIDE, bounds_of
 from mptcplab.agreement.matrix import COMPARED, Entry, Matrix, Row, summary
-from mptcplab.errors import OutputError, with_hint
 from mptcplab.fidelity.page import anchor, number, table
-from mptcplab.output import write_text
+from mptcplab.output import write_text, writing
 from mptcplab.report.text import NOT_APPLICABLE
 
 PAGE, NUMBERS, PICTURE = "agreement.md", "agreement.json", "goodput"
@@ -43,28 +42,20 @@ _OF_MEANS = " of the means (over pairs of repetitions where each has links of it
 
 def prepare(out: Path) -> None:
     """Make the directory of the page: before an hour of runs, not after."""
-    try:
+    with writing(f"write the page: {out}", "choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
-        ) from error
 
 
 def write(matrix: Matrix, out: Path) -> list[Path]:
     """Write page, numbers and figure into a directory; return their paths."""
     prepare(out)
-    try:
+    with writing(f"write the page: {out}", "choose another --out"):
         written = [out / PAGE, out / NUMBERS]
         write_text(out / NUMBERS, matrix.to_json())
         points = figure.points(matrix)
         write_text(out / PAGE, markdown(matrix, pictured=bool(points)))
         if points:
             written += figure.write(points, matrix.engines, out / PICTURE)
-    except OSError as error:
-        raise OutputError(
-            with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
-        ) from error
     return written
 
 

@@ -11,9 +11,8 @@ import polars as pl
 from mptcplab.agreement import noise
 from mptcplab.agreement.causes import Finding
 from mptcplab.agreement.judge import Agreement
-from mptcplab.errors import OutputError, with_hint
 from mptcplab.metrics import REGISTRY
-from mptcplab.output import write_text
+from mptcplab.output import write_text, writing
 from mptcplab.report.tables import Table, engine_table
 from mptcplab.report.text import NOT_APPLICABLE
 
@@ -54,10 +53,8 @@ def lines(agreement: Agreement) -> Iterator[str]:
 
 def write(agreement: Agreement, path: Path) -> None:
     """Write everything as JSON."""
-    try:
+    with writing(f"write: {path}", "choose another --out"):
         write_text(path, json.dumps(agreement.as_dict(), indent=1) + "\n")
-    except OSError as error:
-        raise OutputError(with_hint(f"cannot write: {path}: {error.strerror}", "choose another --out")) from error
 
 
 def told(causes: list[Finding]) -> list[str]:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab import api
-from mptcplab.errors import MptcplabError, OutputError, with_hint
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.fidelity import measure, page, schedulers
 from mptcplab.fidelity.evidence import Statement
 from mptcplab.fidelity.plan import Plan, Study
+from mptcplab.output import writing
 from mptcplab.results import Results
 
 __all__ = ["FIDELITY", "PLANS", "SCHEDULERS", "Plan", "Study", "scenario_directory", "write_page"]
@@ -135,12 +136,8 @@ def write_page(
     """
     scenarios = scenario_directory(study=study)
     # Before minutes of simulation, not after.
-    try:
+    with writing(f"write the page: {out}", "choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            with_hint(f"cannot write the page: {out}: {error.strerror}", "choose another --out")
-        ) from error
     with tempfile.TemporaryDirectory(prefix=f"mptcplab-{study.name}-") as scratch:
         bench = _Bench(study, scenarios, Path(scratch), quick, jobs, announce)
         statements = [bench.measured(plan) for plan in study.plans]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
 import signal
@@ -12,8 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from mptcplab.errors import EngineError, with_hint
-
-_PR_SET_PDEATHSIG = 1
+from mptcplab.lifetime import die_with_parent
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -57,6 +55,6 @@ def _pool(workers: int, *, processes: bool) -> Executor:
 def _follow(parent: int) -> None:
     """Ctrl-C is for the parent, which ends the pool; without the parent there is nothing to do."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    die_with_parent()
     if os.getppid() != parent:
         os._exit(1)

@@ -10,8 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from mptcplab.errors import OutputError, with_hint
-from mptcplab.output import write_bytes, write_text
+from mptcplab.output import write_bytes, write_text, writing
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,8 @@ class Store:
 
     def prepare(self) -> None:
         """Create the directory."""
-        try:
+        with writing(f"keep results in {self.directory}", "choose another --out"):
             self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                with_hint(f"cannot keep results in {self.directory}: {error.strerror}", "choose another --out")
-            ) from error
 
     def has(self, digest: str, *, course: bool = False) -> bool:
         """Whether a result is here, with a course if one is needed."""
@@ -35,21 +30,18 @@ class Store:
 
     def put(self, digest: str, values: pl.DataFrame, course: pl.DataFrame | None, record: dict[str, Any]) -> None:
         """Keep a result, or nothing of it. Raises `OutputError`."""
-        try:
-            write_bytes(self._values(digest), _parquet(values))
-            if course is not None:
-                write_bytes(self._course(digest), _parquet(course))
-            write_text(self._record(digest), json.dumps(record, indent=1) + "\n")
-        except OSError as error:
-            if not self.has(digest):
-                self._values(digest).unlink(missing_ok=True)
-                self._course(digest).unlink(missing_ok=True)
-            raise OutputError(
-                with_hint(
-                    f"cannot keep a result in {self.directory}: {error.strerror}",
-                    "what is there stays: run the same again when there is room, or choose another --out",
-                )
-            ) from error
+        hint = "what is there stays: run the same again when there is room, or choose another --out"
+        with writing(f"keep a result in {self.directory}", hint):
+            try:
+                write_bytes(self._values(digest), _parquet(values))
+                if course is not None:
+                    write_bytes(self._course(digest), _parquet(course))
+                write_text(self._record(digest), json.dumps(record, indent=1) + "\n")
+            except OSError:
+                if not self.has(digest):
+                    self._values(digest).unlink(missing_ok=True)
+                    self._course(digest).unlink(missing_ok=True)
+                raise
 
     def values(self, digest: str) -> pl.DataFrame:
         """The values of a result."""
