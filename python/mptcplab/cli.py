@@ -16,8 +16,8 @@ import typer
 from mptcplab import terminal
 
 if TYPE_CHECKING:
-    from mptcplab.fidelity.evidence import Statement
     from mptcplab.results import Results
+    from mptcplab.studies.fidelity.evidence import Statement
 
 app = typer.Typer(
     name="mptcplab",
@@ -260,7 +260,7 @@ def reproduce(
     is a warning only, because its runs are few and short.
     """
     from mptcplab import api
-    from mptcplab.papers.summary import as_data, verdict_lines, verdict_table
+    from mptcplab.studies.papers.summary import as_data, verdict_lines, verdict_table
 
     # The fluid's results are the same either way.
     size = ["quick"] if quick and engine != "fluid" else []
@@ -322,16 +322,16 @@ def algorithms(
     as_json: Json = False,
 ) -> None:
     """List the congestion control algorithms of this build."""
-    from mptcplab import api, docs
+    from mptcplab import api, reference
 
     known = api.algorithms()
     chosen = known if name is None else [_named(known, name)]
     if as_json:
         _print_json(chosen if name is None else chosen[0])
     elif name is None:
-        terminal.print_table(docs.algorithm_table(known))
+        terminal.print_table(reference.algorithm_table(known))
     else:
-        print(docs.algorithm_text(chosen[0]))
+        print(reference.algorithm_text(chosen[0]))
 
 
 @app.command()
@@ -355,13 +355,13 @@ def schedulers(
 
     With --compare, hold them against what they are for; exit code 1 if a statement does not hold.
     """
-    from mptcplab import api, docs
+    from mptcplab import api, reference
     from mptcplab.errors import MptcplabError, with_hint
 
     if compare and name is not None:
         raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
     if compare:
-        from mptcplab import fidelity as evidence
+        from mptcplab.studies import fidelity as evidence
 
         statements = evidence.write_page(out, evidence.SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
         _verdicts(statements, out / evidence.SCHEDULERS.sheet.file, as_json=as_json)
@@ -371,9 +371,9 @@ def schedulers(
     if as_json:
         _print_json(chosen if name is None else chosen[0])
     elif name is None:
-        terminal.print_table(docs.scheduler_table(known))
+        terminal.print_table(reference.scheduler_table(known))
     else:
-        print(docs.scheduler_text(chosen[0]))
+        print(reference.scheduler_text(chosen[0]))
 
 
 @app.command()
@@ -385,14 +385,14 @@ def vectors(
 
     Prints passed, failed and the worst error per algorithm; exit code 1 if a vector fails.
     """
-    from mptcplab import api, docs
+    from mptcplab import api, reference
 
     found = api.vectors(file)
     if as_json:
         _print_json(found)
     else:
-        terminal.print_table(docs.vector_table(found))
-    if docs.vectors_failed(found):
+        terminal.print_table(reference.vector_table(found))
+    if reference.vectors_failed(found):
         raise typer.Exit(FAILED)
 
 
@@ -428,7 +428,7 @@ def walk(
     `schedule_file` of a scenario's links. The coverage is assumed, with 6 s without Wi-Fi and 1 s without cellular
     network; the fading on it is random. The same options give the same bytes.
     """
-    from mptcplab import walk as generator
+    from mptcplab import mobility
 
     numbers = {
         "duration_s": duration,
@@ -437,10 +437,10 @@ def walk(
         "wifi_mbps": wifi,
         "cellular_mbps": cellular,
     }
-    chosen = generator.Walk(
-        seed=seed, repetitions=reps, **{name: generator.number(name, text) for name, text in numbers.items()}
+    chosen = mobility.Walk(
+        seed=seed, repetitions=reps, **{name: mobility.number(name, text) for name, text in numbers.items()}
     )
-    written = generator.write(out, chosen)
+    written = mobility.write(out, chosen)
     if as_json:
         _print_json({"written": [str(path) for path in written]})
     else:
@@ -457,9 +457,9 @@ def docs_command(
     as_json: Json = False,
 ) -> None:
     """Generate the reference pages from the sources."""
-    from mptcplab import docs
+    from mptcplab import reference
 
-    stale = docs.stale_pages(out) if check_only else docs.write_pages(out)
+    stale = reference.stale_pages(out) if check_only else reference.write_pages(out)
     if as_json:
         _print_json({"stale" if check_only else "written": [str(path) for path in stale]})
     else:
@@ -482,7 +482,7 @@ def fidelity(
 
     Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
     """
-    from mptcplab import fidelity as evidence
+    from mptcplab.studies import fidelity as evidence
 
     statements = evidence.write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
     _verdicts(statements, out / evidence.FIDELITY.sheet.file, as_json=as_json)
@@ -520,7 +520,7 @@ def goals(
     scenario file. It measures: exit code 0 whatever the verdicts are.
     """
     from mptcplab import api
-    from mptcplab.goals.page import as_data, lines
+    from mptcplab.studies.goals.page import as_data, lines
 
     with terminal.progress() as progress:
         study = api.goals(cc, out, quick=quick, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress)
@@ -584,7 +584,7 @@ def agree(
     code 1 if something is outside, or if a run does not count.
     """
     from mptcplab import api, output
-    from mptcplab.agreement import show
+    from mptcplab.studies.agreement import show
 
     chosen = {"--engines": engines, "--cc": cc, "--reps": reps, "--seed": seed, "--profile": profile}
     chosen |= {
@@ -653,8 +653,8 @@ def _agree_alone(everything: bool, quick: bool, others: list[str]) -> None:
 
 def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Measure the matrix and write its page; exit code 1 if something is outside its bounds."""
-    from mptcplab.agreement import matrix, page
-    from mptcplab.agreement.kept import Kept
+    from mptcplab.studies.agreement import matrix, page
+    from mptcplab.studies.agreement.kept import Kept
 
     page.prepare(out)
     kept = Kept(out / ("unfinished-quick" if quick else "unfinished"))
@@ -707,7 +707,8 @@ def doctor(
     For a live connection also its subflows, what each really runs, and why an expected one is missing. Exit code 1 if
     something is missing that the kernel engine needs.
     """
-    from mptcplab import api, kernel
+    from mptcplab import api
+    from mptcplab.engines import kernel
 
     kernel.become("doctor", *api.doctor_options(pid, connection, rate, rtt), *_json(as_json))
 
@@ -762,7 +763,7 @@ def cc_load(
 
     Without --pin the command stays, and Ctrl-C takes them away again.
     """
-    from mptcplab import kernel
+    from mptcplab.engines import kernel
 
     options = [*_setting(params, profile, connections), *(["--pin"] if pin else [])]
     kernel.become("cc", "load", *names, *options, *_json(as_json))
@@ -771,7 +772,7 @@ def cc_load(
 @cc_app.command(name="list")
 def cc_list(as_json: Json = False) -> None:
     """List the algorithms that are loaded: by whom, how, and how many sockets use each."""
-    from mptcplab import kernel
+    from mptcplab.engines import kernel
 
     kernel.become("cc", "list", *_json(as_json))
 
@@ -785,7 +786,7 @@ def cc_unload(
     as_json: Json = False,
 ) -> None:
     """Take algorithms out of the kernel; needs root. Sockets that use one keep it until they close."""
-    from mptcplab import kernel
+    from mptcplab.engines import kernel
 
     kernel.become("cc", "unload", *(names or ()), *(["--all"] if everything else []), *_json(as_json))
 
@@ -803,7 +804,7 @@ def cc_persist(
     as_json: Json = False,
 ) -> None:
     """Load algorithms at every boot, by the systemd unit mptcplab-cc.service; needs root."""
-    from mptcplab import kernel
+    from mptcplab.engines import kernel
 
     options = [*(["--print"] if show else []), *(["--remove"] if remove else [])]
     options += _setting(params, profile, connections)

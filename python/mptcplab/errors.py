@@ -5,12 +5,9 @@ A message is `what failed: value`, optionally followed by a blank line and `hint
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
-
-if TYPE_CHECKING:
-    from mptcplab.results import Results
 
 __all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "ScenarioError", "UnfinishedError"]
 
@@ -20,9 +17,9 @@ class ResultsError(MptcplabError):
 
 
 class UnfinishedError(EngineError):
-    """A run ended early. What was recorded until then is kept, marked, in `results`."""
+    """A run ended early. `results` (a `mptcplab.Results`) has the trace up to then, in which the run is marked."""
 
-    def __init__(self, message: str, results: Results) -> None:
+    def __init__(self, message: str, results: Any) -> None:
         super().__init__(message)
         self.results = results
 

@@ -1,74 +1,19 @@
-"""Results of a sweep: traces on disk, opened as data frames."""
+"""The results of a sweep: its trace, with metrics, summary and report."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import ENGINES, TABLES
-from mptcplab.topology import Topology
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from mptcplab.samples import Samples
-
-# One label for a series of repetitions; other axes are appended to the algorithm.
-CONFIG = "config"
-COMPLETE = "complete"
-# What the caller changed in the scenario, kept beside the trace so that the report can name the command.
-OVERRIDES = "overrides.json"
+from mptcplab.trace.reader import Trace
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A run that does not count: it ended early ("partial") or its emulation was wrong ("invalid")."""
-
-    run: int
-    config: str
-    rep: int
-    engine: str
-    status: str
-    reason: str
-
-    @property
-    def text(self) -> str:
-        """One line for people."""
-        why = f": {self.reason}" if self.reason else ""
-        return f"{self.config}, repetition {self.rep + 1} ({self.engine}) is {self.status} and not counted{why}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same for programs."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A directory of tables that one engine wrote, and what is added to its run numbers to make them unique."""
-
-    directory: Path
-    offset: int
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        lazy = pl.scan_parquet(self.directory / f"{table}.parquet")
-        if self.offset == 0:
-            return lazy
-        return lazy.with_columns((pl.col("run") + self.offset).cast(pl.UInt32))
-
-
-@dataclass(frozen=True)
-class Results:
+class Results(Trace):
     """The traces of a sweep. Metrics, summary and report are computed from them on demand.
-
-    A directory holds the tables themselves, or a directory of tables for each engine that ran the sweep (`sim`,
-    `kernel`): then run numbers go on from one engine to the next, and every table holds the rows of all.
 
     >>> import mptcplab
     >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="reno", reps=1, duration="12 s")
@@ -76,192 +21,20 @@ class Results:
     ['run', 't_ns', 'flow']
     """
 
-    directory: Path
-    # Keeps a temporary directory alive as long as somebody may read it.
-    holder: TemporaryDirectory[str] | None = None
-
-    @classmethod
-    def open(cls, directory: Path) -> Results:
-        """Open a results directory, or say what is wrong with it."""
-        if not directory.is_dir():
-            raise ResultsError(
-                with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it put them")
-            )
-        results = cls(directory)
-        for part in _directories(directory):
-            missing = [table for table in TABLES if not (part / f"{table}.parquet").is_file()]
-            if missing:
-                raise ResultsError(
-                    with_hint(
-                        f"not a results directory: {part}: {missing[0]}.parquet is missing",
-                        "give the directory that `mptcplab run` wrote",
-                    )
-                )
-        try:
-            _ = results.runs
-        except pl.exceptions.PolarsError as error:
-            raise ResultsError(f"cannot read results: {directory / 'run.parquet'}: {error}") from error
-        return results
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """A table as a lazy frame, for queries that need few columns of a large trace."""
-        frames = [part.scan(table) for part in self._parts]
-        return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
-
-    @cached_property
-    def _parts(self) -> list[_Part]:
-        parts, offset = [], 0
-        for directory in _directories(self.directory):
-            parts.append(_Part(directory, offset))
-            last = pl.scan_parquet(directory / "run.parquet").select(pl.col("run").max()).collect().item()
-            offset += 0 if last is None else last + 1
-        return parts
-
-    @cached_property
-    def kept_samples(self) -> dict[str, tuple[object, Samples]]:
-        """The samples read last, per table: metrics and plots of a report share them (see `samples.read`)."""
-        return {}
-
-    @cached_property
-    def runs(self) -> pl.DataFrame:
-        """One row per run: scenario, algorithm, axes, repetition, seed, versions."""
-        return self.scan("run").collect().sort("run")
-
-    @cached_property
-    def engines(self) -> list[str]:
-        """Engines that made these traces, in the order of their runs."""
-        return self.runs["engine"].unique(maintain_order=True).to_list()
-
-    @cached_property
-    def problems(self) -> list[Problem]:
-        """Runs that do not count: they are left out of the summary, and nothing shows them as good."""
-        if "status" not in self.runs.columns:
-            return []
-        bad = self.runs.filter(pl.col("status").fill_null(COMPLETE) != COMPLETE).select(
-            "run", "rep", "engine", "status", "status_reason"
-        )
-        labels = dict(self.configs.select("run", CONFIG).iter_rows())
-        return [
-            Problem(run, labels[run], rep, engine, status, reason or "")
-            for run, rep, engine, status, reason in bad.iter_rows()
-        ]
-
-    @cached_property
-    def remarks(self) -> list[str]:
-        """What the fluid engine found out that a reader of its numbers has to know, one line each."""
-        from mptcplab.fluid.remarks import remarks
-
-        if "fluid" not in self.engines:
-            return []
-        fluid = self.runs.filter(pl.col("engine") == "fluid").select("run", "host")
-        labels = dict(self.configs.select("run", CONFIG).iter_rows())
-        return remarks([(labels[run], json.loads(host)) for run, host in fluid.iter_rows()])
-
-    @cached_property
-    def flow(self) -> pl.DataFrame:
-        """Samples of the flows."""
-        return self.scan("flow").collect()
-
-    @cached_property
-    def subflow(self) -> pl.DataFrame:
-        """Samples of the subflows."""
-        return self.scan("subflow").collect()
-
-    @cached_property
-    def link(self) -> pl.DataFrame:
-        """Samples of the directed links."""
-        return self.scan("link").collect()
-
-    @cached_property
-    def event(self) -> pl.DataFrame:
-        """Events."""
-        return self.scan("event").collect()
-
-    @cached_property
-    def transfer(self) -> pl.DataFrame:
-        """Files, short transfers and chunks of videos: when they were asked for, and how long they took."""
-        return self.scan("transfer").collect()
-
-    @property
-    def overrides(self) -> str | None:
-        """What was overridden in the scenario, as JSON; None where the directory does not tell."""
-        path = self.directory / OVERRIDES
-        return path.read_text(encoding="utf-8") if path.is_file() else None
-
-    @cached_property
-    def topologies(self) -> dict[int, Topology]:
-        """The resolved scenario of every run."""
-        rows = self.runs.select("run", "resolved").iter_rows()
-        return {run: Topology.from_json(text) for run, text in rows}
-
-    @cached_property
-    def configs(self) -> pl.DataFrame:
-        """run, rep, `config` (shared by the repetitions of one combination of axis values), `base`, `engine`.
-
-        Where several engines ran, `config` names the engine behind the rest (`base`), and what two engines made of one
-        combination stands together.
-        """
-        several = len(self.engines) > 1
-        labelled = []
-        for run, rep, cc, axes, engine in self.runs.select("run", "rep", "cc", "axes", "engine").iter_rows():
-            base = _label(cc, axes)
-            labelled.append((run, rep, f"{base} ({engine})" if several else base, base, engine))
-        first = {base: position for position, base in reversed(list(enumerate(row[3] for row in labelled)))}
-        labelled.sort(key=lambda row: (first[row[3]], self.engines.index(row[4]), row[0]))
-        return pl.DataFrame(
-            labelled,
-            schema={
-                "run": self.runs.schema["run"],
-                "rep": self.runs.schema["rep"],
-                CONFIG: pl.String,
-                "base": pl.String,
-                "engine": pl.String,
-            },
-            orient="row",
-        )
-
     def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
         """One value per run, metric and entity: run, metric, flow, subflow, link, value."""
         from mptcplab.metrics import compute
 
-        if names is not None:
-            return compute(self, names)
-        return self._all_metrics
-
-    @cached_property
-    def _all_metrics(self) -> pl.DataFrame:
-        from mptcplab.metrics import compute
-
-        return compute(self)
+        return compute(self, names)
 
     def summary(self) -> pl.DataFrame:
         """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
-        from mptcplab.metrics.stats import summarise
+        from mptcplab.metrics import summary
 
-        bad = [problem.run for problem in self.problems]
-        return summarise(self.metrics().filter(~pl.col("run").is_in(bad)), self.configs)
+        return summary(self)
 
     def report(self, path: Path | str | None = None, *, figures: bool = True) -> Path:
         """Write the HTML report, and beside it the figures and the summary as CSV and JSON; return its path."""
         from mptcplab.report import write_report
 
         return write_report(self, Path(path) if path is not None else self.directory / "report.html", figures=figures)
-
-
-def _directories(directory: Path) -> list[Path]:
-    """Where the tables lie: in the directory itself, or in one below it for each engine."""
-    if (directory / "run.parquet").is_file():
-        return [directory]
-    return [path for engine in ENGINES if (path := directory / engine).is_dir()] or [directory]
-
-
-def axes_of(text: str) -> dict[str, str]:
-    """The axis values of a run from its `axes` column (a JSON object or a list of pairs)."""
-    parsed = json.loads(text)
-    pairs = parsed.items() if isinstance(parsed, dict) else parsed
-    return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in pairs}
-
-
-def _label(cc: str, axes: str) -> str:
-    others = [f"{key} = {value}" for key, value in axes_of(axes).items() if key != "cc"]
-    return ", ".join([cc, *others])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.table import Table as RichTable
 
-    from mptcplab.report.tables import Table
+    from mptcplab.text import Table
 
 # Shorter work needs no progress bar.
 _PATIENCE_S = 1.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mptcplab import kernel
+from mptcplab.engines import kernel
 from mptcplab.errors import EngineError
 
 

@@ -19,13 +19,15 @@ import synthetic as s
 from scipy.stats import ttest_ind
 
 import mptcplab
-from mptcplab import cli, kernel
-from mptcplab.agreement import causes, choose, figure, judge, losses, matrix, noise, packing, page, show
-from mptcplab.agreement.kept import Kept
+from mptcplab import cli
+from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
+from mptcplab.metrics import emulation
 from mptcplab.metrics.engines import differences
 from mptcplab.report.html import command
 from mptcplab.results import Results
+from mptcplab.studies.agreement import causes, choose, figure, judge, losses, matrix, packing, page, show
+from mptcplab.studies.agreement.kept import Kept
 
 MP = s.tcp("mp", s.subflow("sf1", "a", "c"), s.subflow("sf2", "b", "c"), cc="lia")
 TCP = s.tcp("tcp", s.subflow("only", "d", "c"))
@@ -299,8 +301,8 @@ def test_the_simulator_is_as_noisy_as_the_kernels_median_round_trip(tmp_path: Pa
         row["host"] = json.dumps({"emulator": {"links": links}})
     s.write(tmp_path / "kernel", real.runs, **real.tables)
     found = mptcplab.load(tmp_path / "kernel")
-    assert noise.jitter_ns(found, 100_000) == 1_250_000
-    assert noise.jitter_ns(found, 2_000_000) == 2_000_000
+    assert emulation.jitter_ns(found, 100_000) == 1_250_000
+    assert emulation.jitter_ns(found, 2_000_000) == 2_000_000
 
 
 def test_waiting_for_the_receive_window_is_told_with_its_part(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mptcplab.metrics.allocation import max_min, max_min_subflows
 from mptcplab.metrics.fairness import aggregate_benefit
 from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
 from mptcplab.metrics.proportional import proportional_fair
-from mptcplab.topology import Topology
+from mptcplab.trace.topology import Topology
 
 Network = tuple[dict[str, float], dict[str, list[tuple[str, ...]]]]
 

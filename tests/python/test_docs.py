@@ -9,32 +9,32 @@ from typing import Any
 import pytest
 
 import mptcplab
-from mptcplab import api, docs
+from mptcplab import api, reference
 from mptcplab.metrics import REGISTRY
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def test_the_committed_pages_are_up_to_date() -> None:
-    assert docs.stale_pages(REFERENCE) == [], "run `make docs`"
+    assert reference.stale_pages(REFERENCE) == [], "run `make docs`"
 
 
 def test_writing_makes_them_up_to_date_and_checking_notices_an_edit(tmp_path: Path) -> None:
-    assert len(docs.stale_pages(tmp_path)) == 6
-    assert len(docs.write_pages(tmp_path)) == 6
-    assert docs.write_pages(tmp_path) == []
+    assert len(reference.stale_pages(tmp_path)) == 6
+    assert len(reference.write_pages(tmp_path)) == 6
+    assert reference.write_pages(tmp_path) == []
     page = tmp_path / "metrics.md"
     page.write_text(page.read_text().replace("Goodput", "Badput"))
-    assert docs.stale_pages(tmp_path) == [page]
+    assert reference.stale_pages(tmp_path) == [page]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_metric_is_on_its_page(name: str) -> None:
-    assert f"\n## {name}\n" in docs.pages()["metrics.md"]
+    assert f"\n## {name}\n" in reference.pages()["metrics.md"]
 
 
 def test_every_algorithm_and_parameter_is_on_its_page() -> None:
-    page = docs.pages()["algorithms.md"]
+    page = reference.pages()["algorithms.md"]
     for algorithm in mptcplab.algorithms():
         assert f"\n## {algorithm['name']}\n" in page
         for param in algorithm["params"]:
@@ -42,7 +42,7 @@ def test_every_algorithm_and_parameter_is_on_its_page() -> None:
 
 
 def test_every_scheduler_and_parameter_is_on_its_page() -> None:
-    page = docs.pages()["schedulers.md"]
+    page = reference.pages()["schedulers.md"]
     for scheduler in mptcplab.schedulers():
         assert f"\n## {scheduler['name']}\n" in page
         for param in scheduler["params"]:
@@ -63,7 +63,7 @@ def test_the_scenarios_of_an_algorithms_claims_take_it(algorithm: dict[str, Any]
 
 def test_what_is_printed_of_an_algorithm_is_complete() -> None:
     for algorithm in mptcplab.algorithms():
-        text = docs.algorithm_text(algorithm)
+        text = reference.algorithm_text(algorithm)
         for word in ("Equations", "On one path", "Good at", "Bad at", "Reference", "Linux 6.1 and newer"):
             assert word in text, (algorithm["name"], word)
         for param in algorithm["params"]:
@@ -71,7 +71,7 @@ def test_what_is_printed_of_an_algorithm_is_complete() -> None:
 
 
 def test_every_command_and_option_is_on_its_page() -> None:
-    page = docs.pages()["cli.md"]
+    page = reference.pages()["cli.md"]
     for word in (
         "## run",
         "## check",

@@ -15,10 +15,10 @@ import pytest
 from conftest import ROOT
 
 import mptcplab
-from mptcplab import fidelity
 from mptcplab.errors import MptcplabError
-from mptcplab.fidelity import cubic, page
-from mptcplab.fidelity.evidence import Bound, Case, Judge, Statement
+from mptcplab.studies import fidelity
+from mptcplab.studies.fidelity import cubic, page
+from mptcplab.studies.fidelity.evidence import Bound, Case, Judge, Statement
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,11 @@ from test_cli import lab
 
 import mptcplab
 from mptcplab import _core
-from mptcplab.fluid import conditions, integrate, loss, rules
-from mptcplab.fluid.cubic import Cubic
-from mptcplab.fluid.engine import Solver
-from mptcplab.fluid.equations import Model
-from mptcplab.fluid.graph import Graph
+from mptcplab.engines.fluid import conditions, integrate, loss, rules
+from mptcplab.engines.fluid.cubic import Cubic
+from mptcplab.engines.fluid.engine import Solver
+from mptcplab.engines.fluid.equations import Model
+from mptcplab.engines.fluid.graph import Graph
 from mptcplab.results import Results
 
 SCENARIOS = ROOT / "scenarios"

@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 import mptcplab
-from mptcplab import api, cli, goals
+from mptcplab import api, cli
 from mptcplab.errors import MptcplabError, OutputError, ScenarioError
-from mptcplab.goals import figures
-from mptcplab.goals.grid import FULL, QUICK, Cell, Grid
-from mptcplab.goals.judge import NOT_ASKED, PASSED, UNCLEAR, VIOLATED, judge
-from mptcplab.goals.measure import Measured
-from mptcplab.goals.scenarios import Setting, commands, network, scenario
-from mptcplab.goals.study import GOALS, Study, judgement
+from mptcplab.studies import goals
+from mptcplab.studies.goals import figures
+from mptcplab.studies.goals.grid import FULL, QUICK, Cell, Grid
+from mptcplab.studies.goals.judge import NOT_ASKED, PASSED, UNCLEAR, VIOLATED, judge
+from mptcplab.studies.goals.measure import Measured
+from mptcplab.studies.goals.scenarios import Setting, commands, network, scenario
+from mptcplab.studies.goals.study import GOALS, Study, judgement
 
 # One shared and one disjoint network, long enough for a verdict on uncoupled Reno.
 TINY = Grid(("shared", "disjoint"), (2,), (0.2,), (1.5,), ("reno",), repetitions=3, duration_s=60, warmup_s=10)

@@ -20,7 +20,8 @@ import polars as pl
 import pytest
 
 import mptcplab
-from mptcplab import api, kernel
+from mptcplab import api
+from mptcplab.engines import kernel
 
 # Simulates, and calls the result the kernel's. What else it does, the file `behaviour` beside it says.
 FAKE = '''\
@@ -117,7 +118,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 
 # A command line whose privileges nobody looks at.
-LAB = "import mptcplab.kernel as k; k._capabilities = lambda: None; from mptcplab.cli import main; main()"
+LAB = "import mptcplab.engines.kernel as k; k._capabilities = lambda: None; from mptcplab.cli import main; main()"
 
 
 def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:

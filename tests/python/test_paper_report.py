@@ -17,21 +17,21 @@ import polars as pl
 import pytest
 
 from mptcplab.errors import MptcplabError
-from mptcplab.papers import catalog
-from mptcplab.papers.catalog import FigureSpec
-from mptcplab.papers.cells import Cell, Kitchen
-from mptcplab.papers.execute import Outcome
-from mptcplab.papers.measure import VALUES
-from mptcplab.papers.predicate import Fact
-from mptcplab.papers.report import charts, docs_page, tables, write
-from mptcplab.papers.report.draw import LOOK, draw
-from mptcplab.papers.report.page import combined, paper_page
-from mptcplab.papers.report.reader import Reader, order
-from mptcplab.papers.report.svg import inline
-from mptcplab.papers.reproduce import Reproduction
-from mptcplab.papers.store import Store
-from mptcplab.papers.verdict import Judgement, Verdict
-from mptcplab.report.text import NOT_APPLICABLE
+from mptcplab.studies.papers import catalog
+from mptcplab.studies.papers.catalog import FigureSpec
+from mptcplab.studies.papers.cells import Cell, Kitchen
+from mptcplab.studies.papers.execute import Outcome
+from mptcplab.studies.papers.measure import VALUES
+from mptcplab.studies.papers.predicate import Fact
+from mptcplab.studies.papers.report import charts, docs_page, tables, write
+from mptcplab.studies.papers.report.draw import LOOK, draw
+from mptcplab.studies.papers.report.page import combined, paper_page
+from mptcplab.studies.papers.report.reader import Reader, order
+from mptcplab.studies.papers.report.svg import inline
+from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.studies.papers.store import Store
+from mptcplab.studies.papers.verdict import Judgement, Verdict
+from mptcplab.text import NOT_APPLICABLE
 
 SCENARIO = """\
 # Who gets the shared link?

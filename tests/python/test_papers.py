@@ -16,15 +16,15 @@ import pytest
 
 from mptcplab import api
 from mptcplab.errors import EngineError, MptcplabError, OutputError
-from mptcplab.papers import catalog, cells, execute, pool
-from mptcplab.papers.book import Book, CellValues, NotTestableError, Wishes
-from mptcplab.papers.bootstrap import COUNT, resamples
-from mptcplab.papers.cells import Cell, Digests, Kitchen
-from mptcplab.papers.predicate import evaluate, parse
-from mptcplab.papers.predicate.evaluate import Sweepable
-from mptcplab.papers.reproduce import reproduce
-from mptcplab.papers.store import Store
-from mptcplab.papers.treatments import treatment
+from mptcplab.studies.papers import catalog, cells, execute, pool
+from mptcplab.studies.papers.book import Book, CellValues, NotTestableError, Wishes
+from mptcplab.studies.papers.bootstrap import COUNT, resamples
+from mptcplab.studies.papers.cells import Cell, Digests, Kitchen
+from mptcplab.studies.papers.predicate import evaluate, parse
+from mptcplab.studies.papers.predicate.evaluate import Sweepable
+from mptcplab.studies.papers.reproduce import reproduce
+from mptcplab.studies.papers.store import Store
+from mptcplab.studies.papers.treatments import treatment
 
 LIBRARY = catalog.load()
 # Values by metric and algorithm (or sweep point), different in everything that a mix-up could confuse.

@@ -11,9 +11,9 @@ import pytest
 from kernel_program import need_root, program
 
 import mptcplab
-from mptcplab.agreement import lighter
 from mptcplab.errors import MptcplabError, UnfinishedError
-from mptcplab.papers import catalog
+from mptcplab.studies.agreement import lighter
+from mptcplab.studies.papers import catalog
 
 # Flows that start late in the paper start at once here, a little apart.
 AT_ONCE = {
@@ -77,8 +77,8 @@ def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest
     """One experiment through the whole of it, with runs that are too short for its claims to mean anything."""
     import shutil
 
-    from mptcplab.papers import cells
-    from mptcplab.papers.reproduce import reproduce
+    from mptcplab.studies.papers import cells
+    from mptcplab.studies.papers.reproduce import reproduce
 
     program()
     need_root()

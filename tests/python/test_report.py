@@ -24,7 +24,7 @@ from mptcplab.report.still import _apart
 from mptcplab.report.styles import style
 from mptcplab.report.tables import headline
 from mptcplab.results import Results
-from mptcplab.topology import Topology
+from mptcplab.trace.topology import Topology
 
 LINKS = [s.link("A", "S", "R", 8), s.link("B", "S", "D", 2, delay_ms=20), s.link("C", "R", "D", 100, queue=None)]
 

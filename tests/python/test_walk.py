@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import mptcplab
-from mptcplab import walk
-from mptcplab.walk import CELLULAR, WIFI, Walk
+from mptcplab import mobility
+from mptcplab.mobility import CELLULAR, WIFI, Walk
 
 COMMITTED = Path(__file__).parents[2] / "scenarios/traces/walk"
 
@@ -47,21 +47,21 @@ def rows(text: str) -> list[tuple[int, int, int]]:
         (CELLULAR, "41", "0.9", 500),
     ],
 )
-def test_coverage_is_that_of_the_table(radio: walk.Radio, at_s: str, factor: str, loss_ppm: int) -> None:
-    assert walk.coverage(radio, int(1000 * Decimal(at_s))) == (Decimal(factor), loss_ppm)
+def test_coverage_is_that_of_the_table(radio: mobility.Radio, at_s: str, factor: str, loss_ppm: int) -> None:
+    assert mobility.coverage(radio, int(1000 * Decimal(at_s))) == (Decimal(factor), loss_ppm)
 
 
 def test_the_means_are_those_of_the_ideal_allocation() -> None:
     """0.749 of the Wi-Fi and 0.868 of the cellular rate, before fading."""
     for radio, mean in ((WIFI, 0.749), (CELLULAR, 0.868)):
-        factors = [float(walk.coverage(radio, ms)[0]) for ms in range(0, 60_000, walk.STEP_MS)]
+        factors = [float(mobility.coverage(radio, ms)[0]) for ms in range(0, 60_000, mobility.STEP_MS)]
         assert statistics.fmean(factors) == pytest.approx(mean, abs=0.002)
 
 
 @pytest.mark.parametrize("radio", [WIFI, CELLULAR])
-def test_fading_has_its_deviation_and_correlation(radio: walk.Radio) -> None:
+def test_fading_has_its_deviation_and_correlation(radio: mobility.Radio) -> None:
     with decimal.localcontext(decimal.Context(prec=28)):
-        logs = [float(factor.ln()) for factor in islice(walk.fading(radio, "test/0"), 6000)]
+        logs = [float(factor.ln()) for factor in islice(mobility.fading(radio, "test/0"), 6000)]
     deviation = float(radio.deviation)
     # 6000 steps that are correlated over 10 are worth about 300: 3 standard errors of each.
     assert statistics.fmean(logs) == pytest.approx(-(deviation**2) / 2, abs=3 * deviation / 300**0.5)
@@ -70,13 +70,13 @@ def test_fading_has_its_deviation_and_correlation(radio: walk.Radio) -> None:
 
 
 def test_files_are_the_same_everywhere_whatever_the_caller_does_with_decimals() -> None:
-    text = walk.changes(WIFI, Walk(seed=1), 0)
+    text = mobility.changes(WIFI, Walk(seed=1), 0)
     assert text == (COMMITTED / "wifi-0.csv").read_text()
-    assert walk.changes(CELLULAR, Walk(seed=1), 4) == (COMMITTED / "cellular-4.csv").read_text()
+    assert mobility.changes(CELLULAR, Walk(seed=1), 4) == (COMMITTED / "cellular-4.csv").read_text()
     with decimal.localcontext(decimal.Context(prec=6, rounding=decimal.ROUND_UP)):
-        assert walk.changes(WIFI, Walk(seed=1), 0) == text
+        assert mobility.changes(WIFI, Walk(seed=1), 0) == text
     texts = {
-        walk.changes(radio, Walk(seed=seed), rep) for radio in (WIFI, CELLULAR) for seed in (1, 2) for rep in (0, 1)
+        mobility.changes(radio, Walk(seed=seed), rep) for radio in (WIFI, CELLULAR) for seed in (1, 2) for rep in (0, 1)
     }
     assert len({hashlib.sha256(text.encode()).digest() for text in texts}) == 8
 
@@ -84,9 +84,9 @@ def test_files_are_the_same_everywhere_whatever_the_caller_does_with_decimals() 
 def test_noise_never_gives_more_than_its_cap_nor_anything_without_coverage() -> None:
     options = Walk(seed=3, duration_s=Decimal(120), wifi_mbps=Decimal(20), cellular_mbps=Decimal(3))
     for radio, full in ((WIFI, 20_000_000), (CELLULAR, 3_600_000)):
-        found = rows(walk.changes(radio, options, 0))
+        found = rows(mobility.changes(radio, options, 0))
         assert max(rate for _, rate, _ in found) == full
-        assert all(at_ms % walk.STEP_MS == 0 and rate % 1000 == 0 for at_ms, rate, _ in found)
+        assert all(at_ms % mobility.STEP_MS == 0 and rate % 1000 == 0 for at_ms, rate, _ in found)
         gaps = [at_ms for at_ms, rate, _ in found if rate == 0]
         assert gaps == ([30_000, 90_000] if radio is WIFI else [40_000, 100_000])
 
@@ -94,10 +94,10 @@ def test_noise_never_gives_more_than_its_cap_nor_anything_without_coverage() -> 
 def test_a_repetition_begins_later_in_the_walk_by_the_step() -> None:
     options = Walk(phase_s=Decimal(2), phase_step_s=Decimal(4), repetitions=15, duration_s=Decimal(15))
     for rep in (0, 4, 6):
-        gone = [at_ms for at_ms, rate, _ in rows(walk.changes(WIFI, options, rep)) if rate == 0]
+        gone = [at_ms for at_ms, rate, _ in rows(mobility.changes(WIFI, options, rep)) if rate == 0]
         start_ms = 2000 + 4000 * rep
         assert gone == ([30_000 - start_ms] if 15_000 < start_ms < 30_000 else [])
-        assert f"from {start_ms} ms" in walk.changes(WIFI, options, rep).splitlines()[0]
+        assert f"from {start_ms} ms" in mobility.changes(WIFI, options, rep).splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_what_makes_no_walk_is_named(field: str, value: object) -> None:
     with pytest.raises(mptcplab.MptcplabError, match=rf"walk: {field}: .* (out of range|no multiple)"):
         Walk(**{field: value})
     with pytest.raises(mptcplab.MptcplabError, match="walk: phase_s: 'soon' is not a number"):
-        walk.number("phase_s", "soon")
+        mobility.number("phase_s", "soon")
 
 
 def test_a_scenario_reads_what_was_written(tmp_path: Path) -> None:
-    written = walk.write(tmp_path / "walk", Walk(repetitions=2, duration_s=Decimal(40)))
+    written = mobility.write(tmp_path / "walk", Walk(repetitions=2, duration_s=Decimal(40)))
     assert [path.name for path in written] == ["wifi-0.csv", "cellular-0.csv", "wifi-1.csv", "cellular-1.csv"]
     scenario = tmp_path / "s.toml"
     scenario.write_text("""

@@ -24,25 +24,41 @@ from mptcplab.metrics import (  # noqa: F401  (they register)
     windows,
 )
 from mptcplab.metrics.registry import REGISTRY, Metric
+from mptcplab.metrics.stats import summarise
 from mptcplab.metrics.window import Window
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
+    from mptcplab.trace.reader import Trace
 
-__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute"]
+__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "summary"]
 
 # Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
 _BATCH_ROWS = 20_000_000
+# Under this name the trace keeps the values of all metrics.
+_ALL = "metrics"
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 
 
-def compute(results: Results, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
+def compute(results: Trace, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
     """Every (or every named) metric of every run, one value per row; null where it is not applicable.
 
     `span` (begin and end in ns since the start of the run) stands for the time from the end of the warm-up to the end
     of the run.
     """
-    chosen = list(REGISTRY.values()) if names is None else [_find(name) for name in names]
+    if names is None and span is None:
+        if _ALL not in results.cached_frames:
+            results.cached_frames[_ALL] = _compute(results, list(REGISTRY.values()), span)
+        return results.cached_frames[_ALL]
+    return _compute(results, list(REGISTRY.values()) if names is None else [_find(name) for name in names], span)
+
+
+def summary(results: Trace) -> pl.DataFrame:
+    """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
+    bad = [problem.run for problem in results.problems]
+    return summarise(compute(results).filter(~pl.col("run").is_in(bad)), results.configs)
+
+
+def _compute(results: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> pl.DataFrame:
     frames = []
     for runs in _batches(results):
         window = Window(results, runs, span)
@@ -52,7 +68,7 @@ def compute(results: Results, names: Iterable[str] | None = None, span: tuple[in
     return pl.concat(frames)
 
 
-def binned(results: Results, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
+def binned(results: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
     """The named metrics in each of several spans of time (begin and end in ns): `bin` (from 0) and `compute`'s columns.
 
     A flow counts in a bin for as long as it is there. An edge speaks for itself only where a row of the trace is at
@@ -67,7 +83,7 @@ def binned(results: Results, names: Iterable[str], bins: Sequence[tuple[int, int
     return pl.concat(frames).select("bin", *COLUMNS)
 
 
-def _batches(results: Results) -> list[list[int]]:
+def _batches(results: Trace) -> list[list[int]]:
     """Runs in groups whose traces fit in memory together."""
     runs = results.runs["run"].to_list()
     rows = (

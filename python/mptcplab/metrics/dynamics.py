@@ -16,7 +16,7 @@ import polars as pl
 from mptcplab.metrics.allocation import components
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, ratio
-from mptcplab.topology import Flow, Link
+from mptcplab.trace.topology import Flow, Link
 
 NS = 1_000_000_000
 

@@ -16,7 +16,7 @@ from mptcplab.metrics.registry import REGISTRY
 from mptcplab.metrics.stats import t_quantile
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
+    from mptcplab.trace.reader import Trace
 
 KEYS = ("base", "metric", "flow", "subflow", "engine")
 # Columns of `differences` with their types.
@@ -37,7 +37,7 @@ def is_relative(metric: str) -> bool:
     return REGISTRY[metric].unit not in ("", "%")
 
 
-def compared_runs(results: Results) -> pl.DataFrame:
+def compared_runs(results: Trace) -> pl.DataFrame:
     """run, base, rep, engine of the repetitions that are compared: those that count, in pairs where they can be."""
     bad = [problem.run for problem in results.problems]
     runs = results.configs.filter(~pl.col("run").is_in(bad)).select("run", "base", "rep", "engine")
@@ -45,12 +45,12 @@ def compared_runs(results: Results) -> pl.DataFrame:
     return runs.filter(everywhere) if _in_pairs(results) else runs
 
 
-def _in_pairs(results: Results) -> bool:
+def _in_pairs(results: Trace) -> bool:
     """Whether every engine was asked for the same repetitions, whatever became of them."""
     return results.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
 
 
-def differences(results: Results, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+def differences(results: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Every engine but the first against the first: `SCHEMA`'s columns, a row per configuration, metric and entity.
 
     `values` is what `Results.metrics` gives; links are left out, and UDP, which reacts to nothing. `reference` and
@@ -122,7 +122,7 @@ def _compared(means: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _orders(results: Results, names: list[str]) -> list[pl.Expr]:
+def _orders(results: Trace, names: list[str]) -> list[pl.Expr]:
     """Run order, the order of the metrics, file order of flows and subflows, the order of the engines."""
     flows = [flow for topology in results.topologies.values() for flow in topology.flows]
     subflows = [subflow.name for flow in flows for subflow in flow.subflows]

@@ -17,7 +17,7 @@ from mptcplab.metrics.allocation import Key, Paths, max_min, split
 from mptcplab.metrics.proportional import proportional_fair
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import Window
-from mptcplab.topology import Flow, Topology
+from mptcplab.trace.topology import Flow, Topology
 
 MEGA = 1e6
 

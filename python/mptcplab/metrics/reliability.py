@@ -6,7 +6,7 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
-from mptcplab.samples import pick_runs
+from mptcplab.trace.samples import pick_runs
 
 # States in which the window has its whole size.
 _AVOIDING = ["open", "disorder"]

@@ -10,7 +10,7 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
-from mptcplab.samples import pick_runs
+from mptcplab.trace.samples import pick_runs
 
 _DONE = pl.col("completion_ns").is_not_null()
 _SECONDS = pl.col("completion_ns") / 1e9

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.samples import KEYS, Samples, pick_runs, read
+from mptcplab.trace.samples import KEYS, Samples, pick_runs, read
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
-    from mptcplab.topology import Topology
+    from mptcplab.trace.reader import Trace
+    from mptcplab.trace.topology import Topology
 
 FLOW, SUBFLOW, LINK = KEYS["flow"], KEYS["subflow"], KEYS["link"]
 
@@ -76,9 +76,7 @@ class Window:
     `span` (begin and end in ns since the start of the run) stands for [warm-up end, end of the run).
     """
 
-    def __init__(
-        self, results: Results, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None
-    ) -> None:
+    def __init__(self, results: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
         self.results = results
         self.run_ids = results.runs["run"].to_list() if runs is None else list(runs)
         self.span = span

@@ -12,18 +12,20 @@ from mptcplab.output import write_text
 if TYPE_CHECKING:
     import polars as pl
 
-    from mptcplab.results import Results
+    from mptcplab.trace.reader import Trace
 
 __all__ = ["write_report"]
 
 
-def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
+def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
+    from mptcplab.metrics import compute
+    from mptcplab.metrics import summary as summarise_trace
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
     from mptcplab.report.tables import comparison_frame
 
-    summary = results.summary()
+    summary = summarise_trace(results)
     plots = plot_data(results)
     results.kept_samples.clear()
     try:
@@ -31,7 +33,7 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
         write_text(path, render(results, summary, plots))
         write_text(path.with_name("summary.csv"), summary.write_csv())
         write_text(path.with_name("summary.json"), summary_json(results, summary))
-        write_text(path.with_name("metrics.csv"), results.metrics().write_csv())
+        write_text(path.with_name("metrics.csv"), compute(results).write_csv())
         comparison = comparison_frame(results)
         if comparison is not None:
             write_text(path.with_name("comparison.csv"), comparison.write_csv())
@@ -44,7 +46,7 @@ def write_report(results: Results, path: Path, *, figures: bool = True) -> Path:
     return path
 
 
-def summary_json(results: Results, summary: pl.DataFrame) -> str:
+def summary_json(results: Trace, summary: pl.DataFrame) -> str:
     """The summary with the facts that explain it, for programs."""
     first = results.runs.row(0, named=True)
     facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}

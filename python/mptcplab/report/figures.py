@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import REGISTRY, compute
 from mptcplab.report import tables
 from mptcplab.report.series import PANELS, Panel, PlotData, RunPlots, counted_peak
 from mptcplab.report.styles import subflow_labels, subflow_styles
@@ -16,7 +16,7 @@ from mptcplab.report.styles import subflow_labels, subflow_styles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mptcplab.results import Results
+    from mptcplab.trace.reader import Trace
 
 _INK, _SOFT = "#1c1f23", "#7a828c"
 # The same bytes for the same data: no date, fixed ids.
@@ -32,7 +32,7 @@ RC = {
 MAX_PANELS = 12
 
 
-def write_figures(results: Results, summary: pl.DataFrame, plots: PlotData, directory: Path) -> list[Path]:
+def write_figures(results: Trace, summary: pl.DataFrame, plots: PlotData, directory: Path) -> list[Path]:
     """Write goodput.{png,svg} and one figure over time per quantity; return their paths."""
     import matplotlib as mpl
 
@@ -61,7 +61,7 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     return paths
 
 
-def goodput_figure(results: Results, summary: pl.DataFrame) -> Figure | None:
+def goodput_figure(results: Trace, summary: pl.DataFrame) -> Figure | None:
     """Bars split by subflow, every repetition as a point, and the 95 % interval of the total."""
     from matplotlib.figure import Figure
 
@@ -73,7 +73,7 @@ def goodput_figure(results: Results, summary: pl.DataFrame) -> Figure | None:
     rows = [(config, flow) for config in configs for flow in flows]
     goodput = summary.filter(pl.col("metric") == "goodput")
     stats = {(r["config"], r["flow"], r["subflow"]): r for r in goodput.iter_rows(named=True)}
-    points = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    points = compute(results).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     points = tables.counted(results, points).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
     figure = Figure(figsize=(6.4, 0.9 + 0.34 * len(rows)), layout="constrained")
     axes = figure.subplots()

@@ -15,21 +15,22 @@ import jinja2
 import numpy as np
 import polars as pl
 
-from mptcplab.api import Overrides
-from mptcplab.metrics import REGISTRY
-from mptcplab.report import picture, still, tables, text
+from mptcplab import text
+from mptcplab.metrics import REGISTRY, compute
+from mptcplab.report import picture, still, tables
 from mptcplab.report.series import PANELS, PlotData, RunPlots, Series
 from mptcplab.report.styles import subflow_labels, subflow_styles
+from mptcplab.scenario import Overrides
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
-    from mptcplab.topology import Topology
+    from mptcplab.trace.reader import Trace
+    from mptcplab.trace.topology import Topology
 
 # Value of an embedded 16-bit sample that means "nothing here".
 _GAP = 65535
 
 
-def render(results: Results, summary: pl.DataFrame, plots: PlotData) -> str:
+def render(results: Trace, summary: pl.DataFrame, plots: PlotData) -> str:
     """The HTML text of the report."""
     package = files("mptcplab.report")
     environment = jinja2.Environment(
@@ -100,7 +101,7 @@ def _about(toml: str) -> dict[str, str]:
     return about
 
 
-def _facts(results: Results) -> list[str]:
+def _facts(results: Trace) -> list[str]:
     runs, configs = results.runs, tables.config_names(results)
     *others, most = results.configs.group_by("config").len()["len"].unique().sort()
     or_fewer = "".join(f"{n} or " for n in others)
@@ -116,7 +117,7 @@ def _facts(results: Results) -> list[str]:
     ]
 
 
-def _engines(results: Results) -> str:
+def _engines(results: Trace) -> str:
     """The engines with their versions."""
     rows = results.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
     return ", ".join(" ".join(row) for row in rows)
@@ -149,7 +150,7 @@ def subflow_legend(topology: Topology) -> list[dict[str, Any]]:
     return rows
 
 
-def algorithms_run(results: Results) -> list[tuple[str, str]]:
+def algorithms_run(results: Trace) -> list[tuple[str, str]]:
     """Per configuration: the algorithm that every subflow really ran, as the engine recorded it."""
     rows = results.configs.join(results.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
     firsts = rows.unique("config", keep="first", maintain_order=True)
@@ -178,7 +179,7 @@ def _some(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def command(results: Results) -> str:
+def command(results: Trace) -> str:
     """The command that repeats this sweep."""
     asked = json.loads(results.overrides or "{}")
     verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
@@ -193,7 +194,7 @@ def command(results: Results) -> str:
     return shlex.join(words)
 
 
-def page_data(results: Results, summary: pl.DataFrame, plots: PlotData) -> dict[str, Any]:
+def page_data(results: Trace, summary: pl.DataFrame, plots: PlotData) -> dict[str, Any]:
     """What the page's script draws: the goodput plot and the series over time."""
     return {
         "panels": [{"name": p.name, "title": p.title, "unit": p.unit} for p in PANELS],
@@ -225,7 +226,7 @@ def _pack(series: Series) -> dict[str, Any]:
     }
 
 
-def _goodput_data(results: Results, summary: pl.DataFrame) -> dict[str, Any]:
+def _goodput_data(results: Trace, summary: pl.DataFrame) -> dict[str, Any]:
     """Rows of the goodput plot: total with interval, every repetition, the split, and the fair share."""
     flows = tables.connection_names(results)
     if len(flows) > tables.MAX_FLOWS:
@@ -234,7 +235,7 @@ def _goodput_data(results: Results, summary: pl.DataFrame) -> dict[str, Any]:
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"]))
     lookup = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
-    values = results.metrics().filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    values = compute(results).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     points = tables.counted(results, values).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
     rows = []
     for config in tables.config_names(results):

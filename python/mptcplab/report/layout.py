@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mptcplab.topology import Link, Topology
+from mptcplab.trace.topology import Link, Topology
 
 
 @dataclass(frozen=True)

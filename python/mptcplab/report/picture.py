@@ -7,10 +7,10 @@ from html import escape
 from itertools import combinations, pairwise
 from math import copysign
 
-from mptcplab.report import text
+from mptcplab import text
 from mptcplab.report.layout import Edge, Layout, lay_out
 from mptcplab.report.styles import Style, subflow_labels, subflow_styles
-from mptcplab.topology import Link, Topology
+from mptcplab.trace.topology import Link, Topology
 
 # Above this a drawing explains nothing.
 MAX_DRAWN_LINKS = 24

@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from mptcplab.report.styles import Style, link_styles, subflow_labels, subflow_styles
-from mptcplab.samples import Samples, read
+from mptcplab.trace.samples import Samples, read
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
-    from mptcplab.topology import Topology
+    from mptcplab.trace.reader import Trace
+    from mptcplab.trace.topology import Topology
 
 NS = 1_000_000_000
 MAX_BINS = 500
@@ -90,7 +90,7 @@ class PlotData:
     notes: tuple[str, ...]
 
 
-def plot_data(results: Results) -> PlotData:
+def plot_data(results: Trace) -> PlotData:
     """Reduce the traces of a sweep to series for plots."""
     chosen, notes = _choose(results)
     if not chosen:
@@ -116,7 +116,7 @@ def plot_data(results: Results) -> PlotData:
     return PlotData(tuple(runs), tuple(notes))
 
 
-def _choose(results: Results) -> tuple[list[int], list[str]]:
+def _choose(results: Trace) -> tuple[list[int], list[str]]:
     """Runs to draw: all, or the first repetitions of every configuration, or the first configurations."""
     sampled = results.runs.filter(pl.col("sample_ns").is_not_null())["run"]
     if sampled.is_empty():
@@ -138,7 +138,7 @@ def _subflows(topology: Topology) -> int:
 class _Builder:
     """Queries over the traces of the chosen runs."""
 
-    def __init__(self, results: Results, topologies: dict[int, Topology], bins: int) -> None:
+    def __init__(self, results: Trace, topologies: dict[int, Topology], bins: int) -> None:
         self.results = results
         self.topologies = topologies
         self.bins = bins

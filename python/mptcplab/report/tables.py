@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.engines import differences, is_relative
-from mptcplab.report.text import NOT_APPLICABLE, mean_and_interval
+from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 
 if TYPE_CHECKING:
-    from mptcplab.results import Results
+    from mptcplab.trace.reader import Trace
 
 # What short transfers and video are judged by.
 _WAITING = ("transfers", "transfer_p50", "transfer_p95", "transfer_p99", "media_rate", "stall_time", "startup_delay")
@@ -43,15 +43,6 @@ _SHORT = {
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of text: column heads with units, and rows."""
-
-    head: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _Values:
     """Means and half intervals by (config, metric, flow, subflow)."""
 
@@ -67,23 +58,23 @@ class _Values:
         return mean_and_interval(mean, half, REGISTRY[metric].digits)
 
 
-def config_names(results: Results) -> list[str]:
+def config_names(results: Trace) -> list[str]:
     """Configurations in run order."""
     return results.configs["config"].unique(maintain_order=True).to_list()
 
 
-def connection_names(results: Results) -> list[str]:
+def connection_names(results: Trace) -> list[str]:
     """TCP and MPTCP flows of all runs, in file order."""
     names = (flow.name for topology in results.topologies.values() for flow in topology.connections)
     return list(dict.fromkeys(names))
 
 
-def counted(results: Results, frame: pl.DataFrame) -> pl.DataFrame:
+def counted(results: Trace, frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of runs that count."""
     return frame.filter(~pl.col("run").is_in([problem.run for problem in results.problems]))
 
 
-def _states(results: Results) -> dict[str, str]:
+def _states(results: Trace) -> dict[str, str]:
     """Per configuration: what is wrong with how many of its runs; empty where all of all count."""
     if not results.problems:
         return {}
@@ -96,7 +87,7 @@ def _states(results: Results) -> dict[str, str]:
     return found
 
 
-def headline(results: Results, summary: pl.DataFrame) -> Table:
+def headline(results: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of what people look at first."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
     notes = [*(_without_chance(summary) or _notes(results)), *results.remarks]
@@ -131,7 +122,7 @@ _COMPARED = ("goodput", "srtt_mean")
 _VERDICT = "verdict"
 
 
-def engine_comparison(results: Results) -> Table | None:
+def engine_comparison(results: Trace) -> Table | None:
     """Per algorithm and flow: what each engine measured, and how far each lies from the first. None for one engine."""
     frame = comparison_frame(results)
     if frame is None:
@@ -139,11 +130,11 @@ def engine_comparison(results: Results) -> Table | None:
     return engine_table(frame.filter(pl.col("subflow").is_null()), results.engines)
 
 
-def comparison_frame(results: Results) -> pl.DataFrame | None:
+def comparison_frame(results: Trace) -> pl.DataFrame | None:
     """The numbers of `engine_comparison`, as `metrics.engines.differences` gives them; None for one engine."""
     if len(results.engines) < 2:
         return None
-    return differences(results, results.metrics(), _COMPARED)
+    return differences(results, compute(results), _COMPARED)
 
 
 def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
@@ -231,7 +222,7 @@ def _split(values: _Values, config: str, flow: str | None) -> str:
     return " + ".join(f"{mean:.2f}" for _, mean in found)
 
 
-def _notes(results: Results) -> list[str]:
+def _notes(results: Trace) -> list[str]:
     per_config = counted(results, results.configs).group_by("config").len()["len"]
     if per_config.is_empty():
         return ["no run counts: there are no numbers"]
@@ -242,7 +233,7 @@ def _notes(results: Results) -> list[str]:
     return []
 
 
-def all_metrics(results: Results, summary: pl.DataFrame, max_rows: int = 300) -> Table:
+def all_metrics(results: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:
     """Every metric of every entity (data links only), one column per configuration."""
     carrying = {link.name for topology in results.topologies.values() for link in topology.data_links}
     configs = config_names(results)

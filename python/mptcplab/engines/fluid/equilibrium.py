@@ -1,0 +1,134 @@
+"""Where the equations come to rest, and whether it depends on where they started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from mptcplab.engines.fluid.conditions import Conditions
+from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
+from mptcplab.engines.fluid.integrate import Counter, Moment, tolerances
+from mptcplab.engines.fluid.loss import Array
+from mptcplab.errors import EngineError
+
+# Spans of time after each of which the goodputs are looked at; they rest if they did not move in the last one.
+_SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
+# Goodputs that differ by less, in parts of the largest of all subflows, are the same.
+_SAME = 0.01
+_RELATIVE = 1e-4
+# By how much the starts of equal subflows differ at most, in parts of their windows.
+_APART = 0.03
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Where the equations came to from one start: goodput of every subflow in packets/s, and whether they rest."""
+
+    goodput: Array
+    reached: bool
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The different rests that were found; the first is the one that the run went to."""
+
+    rests: tuple[Rest, ...]
+    evaluations: int
+
+    def of(self, goodput: Array) -> Equilibrium:
+        """The same for another run of the same equations, which ended with this goodput: its rest is the nearest."""
+        nearest = sorted(self.rests, key=lambda rest: float(np.abs(rest.goodput - goodput).max(initial=0.0)))
+        return Equilibrium(tuple(nearest), 0)
+
+
+def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
+    """Go on from a run's end until the equations rest, and again with every connection on one of its subflows.
+
+    Nothing changes any more, and nobody is in slow start.
+    """
+    found = [_settle(model, start, now) for start in (last.state, *_starts(model, last.state, now))]
+    scale = max(float(found[0].goodput.max(initial=0.0)), 1e-9)
+    different: list[Rest] = []
+    for rest in found:
+        if all(np.abs(rest.goodput - other.goodput).max(initial=0.0) > 2 * _SAME * scale for other in different):
+            different.append(rest)
+    return Equilibrium(tuple(different), sum(rest.evaluations for rest in found))
+
+
+def report(model: Model, found: Equilibrium) -> dict[str, Any]:
+    """What a run records: whether the equations rest, whether from everywhere alike, and in Mbit/s where."""
+    return {
+        "rests": found.rests[0].reached,
+        "unique": len(found.rests) == 1,
+        "goodput_mbps": [_named(model, rest.goodput) for rest in found.rests],
+    }
+
+
+def _named(model: Model, goodput: Array) -> dict[str, dict[str, float]]:
+    named: dict[str, dict[str, float]] = {}
+    for at, subflow in enumerate(model.graph.subflows):
+        flow = model.graph.run["flows"][subflow.flow]
+        rate = goodput[at] * flow["mss_bytes"] * 8e-6
+        named.setdefault(flow["name"], {})[flow["subflows"][subflow.number]["name"]] = round(float(rate), 4)
+    return named
+
+
+def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
+    """The windows of every connection put together on its first subflow, on its second, and so on.
+
+    Equal subflows begin a little apart: where they rest together only because nothing parts them is no rest.
+    """
+    subflows = model.graph.subflows
+    most = max((subflow.number for subflow in subflows), default=0)
+    totals = np.zeros(len(model.graph.run["flows"]))
+    counts = np.zeros(len(totals), int)
+    for at, subflow in enumerate(subflows):
+        totals[subflow.flow] += state[at] if now.active[at] else 0.0
+        counts[subflow.flow] += 1
+    starts = []
+    for chosen in range(most + 1 if most else 0):
+        start = state.copy()
+        for at, subflow in enumerate(subflows):
+            if counts[subflow.flow] > 1 and now.active[at]:
+                start[at] = totals[subflow.flow] if subflow.number == chosen % counts[subflow.flow] else LEAST_PKTS
+        windows, apart = start[model.layout.windows], 1.0 + _APART * np.arange(1, len(subflows) + 1) / len(subflows)
+        windows[:] = np.minimum(windows * apart, model.clamp)
+        starts.append(start)
+    return starts
+
+
+def _settle(model: Model, state: Array, now: Conditions) -> Rest:
+    slow = np.zeros(len(model.graph.subflows), bool)
+    derivative = Counter(lambda at: model.derivative(at, now, slow))
+    before, reached = None, False
+    for span in _SPANS_S:
+        try:
+            solved = solve_ivp(
+                derivative,
+                (0.0, span),
+                state,
+                method="LSODA",
+                t_eval=[span],
+                rtol=_RELATIVE,
+                atol=tolerances(model),
+                jac=lambda _, at: model.jacobian(at, now, slow),
+            )
+        except EngineError:
+            break
+        if solved.status < 0:
+            break
+        state = solved.y[:, -1]
+        f = model.flowing(state, now, slow)
+        goodput = f.rate * (1.0 - f.loss)
+        if before is not None:
+            moved = np.abs(goodput - before).max(initial=0.0)
+            reached = bool(moved <= _SAME * max(goodput.max(initial=0.0), 1e-9))
+            if reached:
+                break
+        before = goodput
+    f = model.flowing(state, now, slow)
+    return Rest(f.rate * (1.0 - f.loss), reached, derivative.count)

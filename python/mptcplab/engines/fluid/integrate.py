@@ -1,0 +1,213 @@
+"""The equations over time: a piece for every span between two changes, restarted where slow start ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from mptcplab.engines.fluid.conditions import Conditions, changes_s, conditions
+from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
+from mptcplab.engines.fluid.loss import Array
+from mptcplab.errors import EngineError, with_hint
+
+# Relative error per step, and the errors that are as good as none: of a window in packets, of a queue in bytes.
+_RELATIVE = 1e-5
+_WINDOW_ERROR, _QUEUE_ERROR = 1e-4, 1.0
+# Of a piece: beyond this the equations are too stiff to be worth waiting for.
+_MAX_EVALUATIONS = 100_000
+# Slow start has to end early enough for the next sample to see it.
+_SLOW_STEP_S = 0.05
+# In slow start a window doubles per round trip; it is over when a loss is expected to have happened.
+_ONE_LOSS = 1.0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """State of a run at a time: the equations' state, and which subflows are in slow start."""
+
+    state: Array
+    slow: Array
+    # [r] where slow start ends without a loss.
+    threshold: Array
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the solution at sample times [t], under conditions that held for all of it."""
+
+    times_s: Array
+    states: Array
+    now: Conditions
+    slow: Array
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A run over time. `ends` holds times and subflows of ends of slow start."""
+
+    pieces: tuple[Piece, ...]
+    last: Moment
+    now: Conditions
+    ends: tuple[tuple[float, int], ...]
+    evaluations: int
+
+
+class Counter:
+    """Counts evaluations, and stops an integration that does not come forward."""
+
+    def __init__(self, derivative: Callable[[Array], Array]) -> None:
+        self.derivative, self.count = derivative, 0
+
+    def __call__(self, _: float, state: Array) -> Array:
+        """As solvers call it; the equations do not know the time."""
+        self.count += 1
+        if self.count > _MAX_EVALUATIONS:
+            raise EngineError(
+                with_hint(
+                    f"the fluid's equations do not come forward: {_MAX_EVALUATIONS} evaluations",
+                    "the simulator runs the scenario: leave --engine fluid out",
+                )
+            )
+        return self.derivative(state)
+
+
+def over_time(model: Model, grid_s: Array) -> Solution:
+    """Integrate a run from 0 to its end; the solution is given at the times `grid_s` (sorted)."""
+    times = changes_s(model.graph)
+    now = conditions(model.graph, times[0])
+    moment = begin(model)
+    pieces, ends, evaluations = [], [], 0
+    for at, until in pairwise(times):
+        before, now = now, conditions(model.graph, at)
+        moment = _changed(model, moment, before if at > 0 else None, now)
+        inside = grid_s[(grid_s >= at) & ((grid_s < until) | (until == times[-1]))]
+        found, moment, count = _span(model, moment, now, (at, until), inside, ends)
+        pieces += found
+        evaluations += count
+    return Solution(tuple(pieces), moment, now, tuple(ends), evaluations)
+
+
+def begin(model: Model) -> Moment:
+    """Nobody sends, all queues are empty."""
+    n, state = len(model.graph.subflows), np.zeros(model.layout.size)
+    state[model.layout.windows] = LEAST_PKTS
+    return Moment(state, np.zeros(n, bool), np.full(n, np.inf))
+
+
+def _changed(model: Model, moment: Moment, before: Conditions | None, now: Conditions) -> Moment:
+    """Subflows that appear begin with their initial window in slow start; those that go fall silent."""
+    part = model.layout
+    appeared = now.active & (True if before is None else ~before.active)
+    state, slow, threshold = moment.state.copy(), moment.slow & now.active, moment.threshold.copy()
+    for at in np.flatnonzero(appeared):
+        flow = model.graph.run["flows"][model.graph.subflows[at].flow]
+        state[at] = max(flow["initial_cwnd_pkts"], LEAST_PKTS)
+        state[part.expected][at] = 0.0
+        state[part.intervals][model.counting == at] = LEAST_PKTS
+        threshold[at] = np.inf if flow["initial_ssthresh_pkts"] is None else flow["initial_ssthresh_pkts"]
+        slow[at] = True
+    # A shorter queue than before drops what does not fit.
+    state[part.queues] = np.minimum(state[part.queues], now.room)
+    return Moment(state, slow, threshold)
+
+
+def _span(
+    model: Model,
+    moment: Moment,
+    now: Conditions,
+    span: tuple[float, float],
+    grid_s: Array,
+    ends: list[tuple[float, int]],
+) -> tuple[list[Piece], Moment, int]:
+    """One span without changes from outside: as many pieces as slow starts end in it."""
+    at, until = span
+    pieces, evaluations = [], 0
+    while True:
+        inside = grid_s[grid_s >= at] if not pieces else grid_s[grid_s > at]
+        reached, state, states, count = _advance(model, moment, now, (at, until), inside)
+        evaluations += count
+        taken = inside[: len(states)]
+        pieces.append(Piece(taken, states, now, moment.slow))
+        if reached >= until:
+            return pieces, replace(moment, state=state), evaluations
+        moment, left = _leave_slow_start(model, replace(moment, state=state), now)
+        ends += [(reached, int(at)) for at in left]
+        at = reached
+
+
+def _advance(
+    model: Model, moment: Moment, now: Conditions, span: tuple[float, float], grid_s: Array
+) -> tuple[float, Array, Array, int]:
+    """Integrate to the end of the span or of the first slow start: time, state there, states on the grid until then."""
+    derivative = Counter(lambda state: model.derivative(state, now, moment.slow))
+    events = None
+    if moment.slow.any():
+
+        def left(_: float, state: Array) -> float:
+            return float(np.min(_distance(model, moment, state)[moment.slow]))
+
+        left.terminal = True
+        events = left
+        if left(0.0, moment.state) <= 0:
+            return span[0], moment.state, np.zeros((0, len(moment.state))), 0
+    solved = solve_ivp(
+        derivative,
+        span,
+        moment.state,
+        method="LSODA",
+        t_eval=np.append(grid_s, span[1]) if not len(grid_s) or grid_s[-1] < span[1] else grid_s,
+        events=events,
+        rtol=_RELATIVE,
+        jac=lambda _, state: model.jacobian(state, now, moment.slow),
+        atol=tolerances(model),
+        max_step=_SLOW_STEP_S if moment.slow.any() else np.inf,
+    )
+    if solved.status < 0:
+        raise EngineError(
+            with_hint(
+                f"the fluid's equations cannot be integrated beyond {solved.t[-1] if len(solved.t) else span[0]:.3f} s:"
+                f" {solved.message}",
+                "this is a bug of mptcplab; please report it with the scenario, its seed and this message",
+            )
+        )
+    # Without a time to report at before the event the solver reports an empty list.
+    states = np.reshape(np.transpose(solved.y), (-1, len(moment.state)))
+    if solved.status == 1:
+        return float(solved.t_events[0][0]), solved.y_events[0][0], states[: len(grid_s)], derivative.count
+    return span[1], states[-1], states[: len(grid_s)], derivative.count
+
+
+def tolerances(model: Model) -> Array:
+    """Absolute error per component of the state."""
+    error = np.full(model.layout.size, _WINDOW_ERROR)
+    error[model.layout.queues] = _QUEUE_ERROR
+    return error
+
+
+def _distance(model: Model, moment: Moment, state: Array) -> Array:
+    """[r] how far slow start is from its end: negative beyond."""
+    room = np.minimum(moment.threshold, model.clamp) - state[model.layout.windows]
+    return np.minimum(_ONE_LOSS - state[model.layout.expected], room)
+
+
+def _leave_slow_start(model: Model, moment: Moment, now: Conditions) -> tuple[Moment, Array]:
+    """End slow start of those that have come to its end; a loss takes what it takes in congestion avoidance."""
+    part, m = model.layout, len(model.cubic_members)
+    f = model.flowing(moment.state, now, moment.slow)
+    margin = 1e-6
+    left = moment.slow & (_distance(model, moment, moment.state) <= margin)
+    lost = left & (moment.state[part.expected] >= _ONE_LOSS - margin)
+    state = moment.state.copy()
+    state[part.windows] -= np.where(lost, model.decrease(f, now), 0.0)
+    for position, at in enumerate(model.cubic_members):
+        if left[at]:
+            peak, kept = f.window[at], model.cubic.beta[position] if lost[at] else 1.0
+            state[at] = max(kept * peak, LEAST_PKTS)
+            state[part.maxima][position] = peak
+            climb = float(model.cubic.climb_s(np.full(m, peak))[position])
+            state[part.since_s][position] = 0.0 if lost[at] else climb
+    return Moment(state, moment.slow & ~left, moment.threshold), np.flatnonzero(left)

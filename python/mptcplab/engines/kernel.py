@@ -1,0 +1,227 @@
+"""The kernel engine's program: finds `mptcplab-kernel`, runs it, and turns what it says into ours.
+
+The program does the work; nothing here knows of sockets, namespaces or eBPF.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from mptcplab.engines.process import die_with_parent
+from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
+
+Progress = Callable[[int, int, float, float], None]
+
+# Names another program than the one that setup built.
+OVERRIDE = "MPTCPLAB_KERNEL"
+_HOME = Path(__file__).parents[1] / "_bin"
+BUILT = _HOME / "mptcplab-kernel"
+# Why setup did not build it, and what to do: two lines, written by scripts/setup.sh.
+NOT_BUILT = _HOME / "not-built.txt"
+PACKAGES = "clang libbpf-dev libelf-dev zlib1g-dev"
+
+TRAFFIC = ("own", "iperf3")
+_ROOT_IS_FOR = (
+    "loading congestion control and tracing as eBPF, and the real-time priority of the link emulator; "
+    "all else of a run is unprivileged"
+)
+# Exit code of a sweep that went through, with a run in it that does not count.
+_DOES_NOT_COUNT = 1
+# Bits of the kernel's capability sets (linux/capability.h).
+_CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+# Time that the program gets to clean up after an interrupt before it is killed; it needs a fraction of a second.
+_GRACE_S = 15.0
+_LOOK_EVERY_S = 0.1
+
+
+def program() -> Path:
+    """The program to run, or an error that says why there is none and what to do."""
+    named = os.environ.get(OVERRIDE)
+    if named:
+        path = Path(named)
+        if not (path.is_file() and os.access(path, os.X_OK)):
+            raise EngineError(
+                with_hint(f"no such program: {path} (from {OVERRIDE})", f"unset {OVERRIDE}, or give its path")
+            )
+        return path
+    if BUILT.is_file():
+        return BUILT
+    reason, remedy = "", f"install {PACKAGES}"
+    if NOT_BUILT.is_file():
+        told, _, remedy = NOT_BUILT.read_text(encoding="utf-8").strip().partition("\n")
+        reason = f": {told}"
+    raise EngineError(
+        with_hint(
+            f"the kernel engine was not built{reason}",
+            f"{remedy}, then: make setup\n      `--engine sim` (the default) works without it",
+        )
+    )
+
+
+def require_privileges() -> None:
+    """Refuse early what would fail at its first step."""
+    held = _capabilities()
+    if held is None or held >> _CAP_SYS_ADMIN & 1 or (held >> _CAP_BPF & 1 and held >> _CAP_PERFMON & 1):
+        return
+    raise EngineError(
+        with_hint(
+            "the kernel engine needs root (or CAP_BPF and CAP_PERFMON)",
+            f"sudo mptcplab run ... --engine kernel\n      root is for {_ROOT_IS_FOR}\n"
+            "      `--engine sim` needs no privileges; `mptcplab doctor` shows what this user may do",
+        )
+    )
+
+
+def _capabilities() -> int | None:
+    """Effective capabilities of this process; None where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return None
+
+
+def run(
+    scenario: str, directory: Path, overrides: str, *, traffic: str = "own", progress: Progress | None = None
+) -> None:
+    """Run every run of a scenario on the kernel and write its traces to `directory`.
+
+    Raises EngineError, or ScenarioError where the engine refuses the scenario. A trace that was kept although a run
+    ended early is in `directory` then. A run that went to its end but does not count raises nothing: its row tells.
+    """
+    words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
+    if traffic != "own":
+        words += ["--traffic", traffic]
+
+    def hear(message: Mapping[str, Any]) -> None:
+        if progress is not None and message.get("type") == "progress":
+            progress(message["done_runs"], message["total_runs"], message["done_s"], message["total_s"])
+
+    code, complaints = _converse(words, hear)
+    if code not in (0, _DOES_NOT_COUNT):
+        raise _error(complaints, code, scenario)
+
+
+def ask(*words: str, accept: Iterable[int] = (0,)) -> Any:
+    """Run a command of the program that prints one JSON document; return it."""
+    done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
+    if done.returncode not in set(accept):
+        raise _error(done.stderr, done.returncode)
+    try:
+        return json.loads(done.stdout)
+    except json.JSONDecodeError as error:
+        raise EngineError(f"mptcplab-kernel {words[0]}: not JSON: {done.stdout[:200]!r}: {error}") from error
+
+
+def become(*words: str) -> NoReturn:
+    """Replace this process by the program: its output, its signals, its exit code."""
+    path = program()
+    os.execv(path, [str(path), *words])
+
+
+def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tuple[int, str]:
+    """Run the program and hand over the lines of JSON that it prints; return its exit code and its complaints."""
+    # In a process group of its own, so that Ctrl-C reaches it once: from here.
+    child = subprocess.Popen(
+        [program(), *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+        process_group=0,
+        preexec_fn=die_with_parent,
+    )
+    try:
+        complaints: list[str] = []
+        readers = (_Reader(child.stdout), _Reader(child.stderr, complaints.append))
+        for line in readers[0].lines():
+            message = _message(line)
+            if message is not None:
+                hear(message)
+        code = child.wait()
+    except BaseException:
+        _end(child)
+        raise
+    for reader in readers:
+        reader.join()
+    if code == -signal.SIGINT or code == 128 + signal.SIGINT:
+        raise KeyboardInterrupt
+    return code, "".join(complaints)
+
+
+class _Reader(threading.Thread):
+    """Reads a pipe to its end, so that the other side never blocks on it, and hands the lines over.
+
+    A thread of its own because a read that blocks cannot be interrupted everywhere: a library may have asked the
+    kernel to restart it after a signal.
+    """
+
+    def __init__(self, pipe: IO[str] | None, take: Callable[[str], None] | None = None) -> None:
+        super().__init__(daemon=True)
+        assert pipe is not None
+        self.pipe = pipe
+        self.waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.take = take or self.waiting.put
+        self.start()
+
+    def run(self) -> None:
+        with self.pipe:
+            for line in self.pipe:
+                self.take(line)
+        self.waiting.put(None)
+
+    def lines(self) -> Iterator[str]:
+        """Every line as it comes; an interrupt is noticed between two looks."""
+        while True:
+            try:
+                line = self.waiting.get(timeout=_LOOK_EVERY_S)
+            except queue.Empty:
+                continue
+            if line is None:
+                return
+            yield line
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Interrupt the program and give it time to clean up; a second Ctrl-C does not wait for that."""
+    child.send_signal(signal.SIGINT)
+    try:
+        child.wait(_GRACE_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        child.kill()
+        child.wait()
+
+
+def _message(line: str) -> Mapping[str, Any] | None:
+    """A line of JSON; anything else (a library that prints) is not for us."""
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _error(complaints: str, code: int, scenario: str | None = None) -> MptcplabError:
+    """What the program said on stderr as an exception: everything behind its first `error:`."""
+    _, marked, text = f"\n{complaints}".partition("\nerror: ")
+    text = text.rstrip() if marked else complaints.strip()
+    if not text:
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        return EngineError(
+            with_hint(f"mptcplab-kernel ended without a word: {how}", "`mptcplab doctor` checks the machine")
+        )
+    # A complaint that begins with a place in the scenario file is about the scenario.
+    return ScenarioError(text) if scenario and text.startswith(f"{scenario}:") else EngineError(text)

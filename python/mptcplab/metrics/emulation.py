@@ -1,0 +1,56 @@
+"""How late a kernel's emulated links were, along whole round trips: the noise that the simulator lacks.
+
+Packets that come in lockstep fill a full queue in lockstep, and whose packet is dropped is decided by the phase. A
+kernel has noise that breaks this; the simulator has as much as a scenario's `send_jitter` says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from mptcplab.text import duration
+
+if TYPE_CHECKING:
+    from mptcplab.trace.reader import Trace
+    from mptcplab.trace.topology import Flow, Subflow, Topology
+
+JITTER = "tcp.send_jitter"
+
+
+def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[Flow, Subflow, int]]:
+    """Per subflow the sum (ns) of how late its links released packets, there and back, as 99th percentiles.
+
+    `recorded` are rows of the run table; of several runs, link by link, the one counts that was later than the others.
+    """
+    late: dict[str, int] = {}
+    for row in recorded:
+        emulator = json.loads(row.get("host") or "{}").get("emulator") or {}
+        for link in emulator.get("links", ()):
+            late[link["link"]] = max(late.get(link["link"], 0), link["late_p99_ns"])
+    for flow in topology.connections if late else ():
+        for subflow in flow.subflows:
+            yield flow, subflow, sum(late.get(link, 0) for link in (*subflow.path, *subflow.reverse))
+
+
+def jitter_ns(kernel: Trace, least_ns: int) -> int:
+    """`send_jitter` for the simulator: the median of all round trips of all runs, but at least the scenario's own."""
+    found = [
+        late_ns
+        for row in kernel.runs.iter_rows(named=True)
+        for *_, late_ns in round_trips(kernel.topologies[row["run"]], [row])
+    ]
+    return max(least_ns, round(median(found))) if found else least_ns
+
+
+def told(results: Trace) -> str | None:
+    """The jitter that the simulator had beside a kernel, for people; None if there was none."""
+    if not {"sim", "kernel"} <= set(results.engines):
+        return None
+    simulated = results.runs.filter(engine="sim")["resolved"]
+    jitter = max((flow.get("send_jitter_ns", 0) for text in simulated for flow in json.loads(text)["flows"]), default=0)
+    if jitter == 0:
+        return None
+    return f"noise: sim delayed every packet at random by up to {duration(jitter)}; kernel was late by itself"

@@ -1,0 +1,73 @@
+"""A scenario file and what a caller changes in it without editing it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import Any
+
+from mptcplab import _core
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a caller changes in a scenario without editing the file.
+
+    `settings` maps key paths to values as they would be written in the file, such as
+    `{"links.B1.queue": "1 BDP"}`.
+    """
+
+    cc: tuple[str, ...] = ()
+    reps: int | None = None
+    seed: int | None = None
+    profile: tuple[str, ...] = ()
+    duration: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Serialise for the engine; what is not overridden is absent."""
+        given = {
+            "cc": list(self.cc) or None,
+            "reps": self.reps,
+            "seed": self.seed,
+            "profile": list(self.profile) or None,
+            "duration": self.duration,
+            "set": [list(item) for item in self.settings.items()] or None,
+        }
+        return json.dumps({key: value for key, value in given.items() if value is not None})
+
+    @classmethod
+    def from_json(cls, text: str) -> Overrides:
+        """The inverse of `to_json`."""
+        given = json.loads(text)
+        return cls(
+            cc=tuple(given.get("cc", ())),
+            reps=given.get("reps"),
+            seed=given.get("seed"),
+            profile=tuple(given.get("profile", ())),
+            duration=given.get("duration"),
+            settings=dict(given.get("set", ())),
+        )
+
+    def to_options(self) -> list[str]:
+        """The same as options of the command line."""
+        options: list[str] = []
+        for name, value in (
+            ("--cc", ",".join(self.cc)),
+            ("--reps", self.reps),
+            ("--seed", self.seed),
+            ("--profile", ",".join(self.profile)),
+            ("--duration", self.duration),
+        ):
+            if value not in (None, ""):
+                options += [name, str(value)]
+        for key, value in self.settings.items():
+            options += ["--set", f"{key}={value}"]
+        return options
+
+
+def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:
+    """Validate a scenario; return `text` (for people) and `resolved` (every unit explicit, defaults filled in)."""
+    return json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))

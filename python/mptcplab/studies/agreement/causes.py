@@ -1,0 +1,316 @@
+"""What in the traces may explain why two engines differ: each cause is a function from two sets of runs to sentences.
+
+A cause is stated with its figures or not at all. That the figures differ does not prove that they are why the results
+do.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from mptcplab.metrics import Window
+from mptcplab.metrics.emulation import round_trips
+from mptcplab.metrics.engines import compared_runs
+from mptcplab.studies.agreement import losses, starts
+from mptcplab.text import duration
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+    from mptcplab.trace.topology import Flow, Topology
+
+# Lateness of a round trip that matters: the emulator's own bound, as part of the propagation delay.
+LATE_PART = 0.05
+# Part of the window that a flow may wait for the receive window before it matters.
+BLOCKED_PART = 0.01
+# Packets lost per loss event that differ by this factor.
+BURST_FACTOR = 1.5
+# Fewer loss events than this have no mean to speak of.
+LEAST_EVENTS = 10
+# Difference between the parts of loss episodes that hit everybody, and least number of episodes for it.
+SYNCHRONY_POINTS, LEAST_EPISODES = 20, 5
+# A window that begins fewer round trips than this after slow start still shows what slow start left behind.
+SETTLED_ROUNDS = 50
+# Windows at the end of slow start that differ by this factor.
+EXIT_FACTOR = 1.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause: of which configuration and engine, its name, whom it concerns, and a sentence with figures."""
+
+    base: str
+    engine: str
+    cause: str
+    who: str
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Side:
+    """The runs of one configuration on one engine that are compared."""
+
+    results: Results
+    engine: str
+    runs: tuple[int, ...]
+
+    @property
+    def topology(self) -> Topology:
+        """The resolved scenario; repetitions differ in their random numbers only."""
+        return self.results.topologies[self.runs[0]]
+
+    @cached_property
+    def window(self) -> Window:
+        """Growth of all counters over the window."""
+        return Window(self.results, self.runs)
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """The flows that react to congestion."""
+        return self.topology.connections
+
+    @property
+    def has_packets(self) -> bool:
+        """Whether single packets are lost and windows are whole: not in a fluid."""
+        return self.engine != "fluid"
+
+    def rows(self, table: str) -> pl.LazyFrame:
+        """The rows of a table of these runs."""
+        return self.results.scan(table).filter(pl.col("run").is_in(list(self.runs)))
+
+    @cached_property
+    def recorded(self) -> list[dict[str, Any]]:
+        """The rows of the run table."""
+        return self.results.runs.filter(pl.col("run").is_in(list(self.runs))).to_dicts()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The reference and another engine on the same repetitions of one configuration, and the rows that compare them."""
+
+    one: Side
+    other: Side
+    rows: pl.DataFrame
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both."""
+        return self.one, self.other
+
+
+# Whom a cause concerns, and the sentence.
+Sentences = Iterator[tuple[str, str]]
+Cause = Callable[[Pair], Sentences]
+
+
+def findings(results: Results, rows: pl.DataFrame) -> Iterator[Finding]:
+    """Everything that the traces show, configuration by configuration; `rows` are judged differences."""
+    runs = compared_runs(results)
+    first, *others = results.engines
+    for base in runs["base"].unique(maintain_order=True):
+        sides = {
+            engine: Side(results, engine, tuple(sorted(runs.filter(base=base, engine=engine)["run"])))
+            for engine in results.engines
+        }
+        for engine in others:
+            pair = Pair(sides[first], sides[engine], rows.filter(base=base, engine=engine))
+            for name, cause in CAUSES.items():
+                yield from (Finding(base, engine, name, who, text) for who, text in cause(pair))
+
+
+def lateness(pair: Pair) -> Sentences:
+    """The emulator released packets late: 99th percentiles along a round trip against its propagation delay."""
+    for side in pair.sides:
+        for flow, subflow, total in round_trips(side.topology, side.recorded):
+            base = subflow.base_rtt_ns
+            if base and total > LATE_PART * base:
+                yield (
+                    f"{flow.name} {subflow.name}",
+                    f"late emulation on {side.engine}: the links of {flow.name} {subflow.name} were late by up to "
+                    f"{duration(total)} in sum (99th percentiles), {100 * total / base:.0f} % of its base RTT",
+                )
+
+
+def receive_window(pair: Pair) -> Sentences:
+    """A flow waited for its receive window for a part of the time."""
+    parts = [_blocked(side) for side in pair.sides]
+    for flow in pair.one.flows:
+        found = [part.get(flow.name) for part in parts]
+        if any(part is not None and part > BLOCKED_PART for part in found):
+            told = " and ".join(
+                f"{'an unknown part' if part is None else f'{100 * part:.1f} %'} of the time on {side.engine}"
+                for side, part in zip(pair.sides, found, strict=True)
+            )
+            yield flow.name, f"receive window: {flow.name} had to wait for it {told}"
+
+
+def _blocked(side: Side) -> dict[str, float | None]:
+    part = (pl.col("blocked_ns") / 1e9 / pl.col("seconds")).mean()
+    unknown = pl.col("blocked_ns").is_null().any()
+    means = side.window.flow_delta.group_by("flow").agg(part=pl.when(unknown).then(None).otherwise(part))
+    return dict(means.iter_rows())
+
+
+def slow_start_exit(pair: Pair) -> Sentences:
+    """Slow start ended without a loss (HyStart, Vegas) on one engine more often, or at another window."""
+    if not all(side.has_packets for side in pair.sides):
+        return
+    ends = [starts.slow_start_ends(side.rows("subflow")) for side in pair.sides]
+    for flow in pair.one.flows:
+        for subflow in flow.subflows:
+            mine = [frame.filter(flow=flow.name, subflow=subflow.name) for frame in ends]
+            quiet = [frame.filter(~pl.col("lost")) for frame in mine]
+            counts = [frame.height for frame in quiet]
+            windows = [frame["ssthresh_pkts"].mean() for frame in quiet]
+            parts = [count / len(side.runs) for side, count in zip(pair.sides, counts, strict=True)]
+            if parts[0] == parts[1] and not _apart(*windows, EXIT_FACTOR):
+                continue
+            bdp = starts.bdp_pkts(pair.one.topology, flow, subflow)
+            told = " and ".join(
+                f"{count} of {len(side.runs)} runs on {side.engine}" + ("" if at is None else f" (at {at:.0f} packets)")
+                for side, count, at in zip(pair.sides, counts, windows, strict=True)
+            )
+            who = f"{flow.name} {subflow.name}"
+            size = "" if bdp is None else f"; the path holds {bdp:.0f} packets"
+            yield who, f"slow start of {who} ended without a loss (HyStart or the like) in {told}{size}"
+
+
+def young_window(pair: Pair) -> Sentences:
+    """The window begins while slow start, or what it left behind, is still there."""
+    # A fluid has no threshold: then the other alone says when slow start ended.
+    ages = [(side, _ages(side)) for side in pair.sides if side.has_packets]
+    warmup_s = pair.one.topology.warmup_ns / 1e9
+    for flow in pair.one.flows:
+        for subflow in flow.subflows:
+            who, told = f"{flow.name} {subflow.name}", []
+            for side, age in ages:
+                end_s, rounds = age.get((flow.name, subflow.name), (0.0, SETTLED_ROUNDS))
+                if rounds < SETTLED_ROUNDS:
+                    when = "later" if rounds < 0 else f"{rounds:.0f} round trips earlier"
+                    told.append(f"{when}, at {end_s:.1f} s, on {side.engine}")
+            if told:
+                text = f"short warm-up: the window begins at {warmup_s:g} s, and slow start of {who} ended"
+                yield who, f"{text} {' and '.join(told)}"
+
+
+def _ages(side: Side) -> dict[tuple[str, str], tuple[float, float]]:
+    """Per subflow the latest end of slow start (s), and how many smoothed round trips before the window that was."""
+    warmup_s = side.topology.warmup_ns / 1e9
+    ends = starts.slow_start_ends(side.rows("subflow")).filter(pl.col("srtt_s") > 0).sort("t_s", maintain_order=True)
+    latest = ends.group_by("flow", "subflow", maintain_order=True).last()
+    rows = latest.select("flow", "subflow", "t_s", rounds=(warmup_s - pl.col("t_s")) / pl.col("srtt_s"))
+    return {(flow, subflow): (end_s, rounds) for flow, subflow, end_s, rounds in rows.iter_rows()}
+
+
+def bursts(pair: Pair) -> Sentences:
+    """Packets lost per loss event differ: the queue overflows by more at once."""
+    if not all(side.has_packets for side in pair.sides):
+        return
+    sizes = [losses.per_event(side.window.subflow_delta, LEAST_EVENTS) for side in pair.sides]
+    for flow in pair.one.flows:
+        for subflow in flow.subflows:
+            found = [size.get((flow.name, subflow.name)) for size in sizes]
+            if _apart(*found, BURST_FACTOR):
+                who = f"{flow.name} {subflow.name}"
+                yield who, f"bursts: {who} lost {_both(pair, found, '.1f')} packets per loss event"
+
+
+def synchronisation(pair: Pair) -> Sentences:
+    """Losses at a full queue hit all its flows together more often on one engine."""
+    if not all(side.has_packets for side in pair.sides):
+        return
+    shared = losses.shared_queues(pair.one.topology)
+    counts = [losses.episodes(side.rows("event"), side.topology, shared, _dropped(side)) for side in pair.sides]
+    for link in shared:
+        found = [count.get(link) for count in counts]
+        if any(count is None or count.number < LEAST_EPISODES for count in found):
+            continue
+        one, other = (100 * count.of_all / count.number for count in found)
+        if abs(one - other) < SYNCHRONY_POINTS:
+            continue
+        told = " and ".join(
+            f"in {count.of_all} of {count.number} overflows on {side.engine}"
+            for side, count in zip(pair.sides, found, strict=True)
+        )
+        yield link, f"loss synchronisation: at {link} all {len(shared[link])} subflows lost together {told}"
+
+
+def _dropped(side: Side) -> frozenset[str]:
+    """Links whose queue overflowed in the window."""
+    full = side.window.link_delta.filter(pl.col("dropped_queue_pkts") > 0)
+    return frozenset(full["link"])
+
+
+def schedulers(pair: Pair) -> Sentences:
+    """The engines did not use the same packet scheduler."""
+    used = [json.loads(side.recorded[0].get("scheduler") or "{}") for side in pair.sides]
+    for flow in pair.one.flows:
+        names = [of.get(flow.name) for of in used]
+        if None not in names and names[0] != names[1]:
+            told = " and ".join(f"{name} on {side.engine}" for side, name in zip(pair.sides, names, strict=True))
+            yield flow.name, f'scheduler of {flow.name}: {told} (a scenario with scheduler = "{names[1]}" has one)'
+
+
+def groups(pair: Pair) -> Sentences:
+    """A kernel sends segments in groups, whose last one asks for an ACK at once; the simulator did not."""
+    if {side.engine for side in pair.sides} != {"sim", "kernel"}:
+        return
+    simulated = next(side for side in pair.sides if side.engine == "sim")
+    flows = json.loads(simulated.recorded[0]["resolved"])["flows"]
+    single = [flow["name"] for flow in flows if "tso" in flow and not flow["tso"]]
+    if single:
+        text = "TSO: the kernel sends segments in groups, the simulator did not (a scenario with tcp.tso = true does)"
+        yield ", ".join(single), text
+
+
+def spread(pair: Pair) -> Sentences:
+    """The repetitions differ so much that the difference may be none."""
+    for row in pair.rows.filter(verdict="outside").iter_rows(named=True):
+        who = row["flow"] or "Jain's index"
+        if row["n"] < 2:
+            yield who, f"chance: one repetition tells nothing about the spread of {who} (--reps)"
+        elif row["half"] is not None and row["difference"] is not None and row["half"] >= abs(row["difference"]):
+            digits, unit = (1, " %") if row["unit"] == "%" else (3, "")
+            yield (
+                who,
+                f"chance: the interval of {who} holds 0: {row['difference']:+.{digits}f} ± "
+                f"{row['half']:.{digits}f}{unit} over {row['n']} repetitions (--reps)",
+            )
+
+
+def _apart(one: float | None, other: float | None, factor: float) -> bool:
+    """Whether both are known and differ by more than a factor."""
+    if one is None or other is None:
+        return False
+    return max(one, other) > factor * min(one, other)
+
+
+def _both(pair: Pair, values: Sequence[float | None], digits: str) -> str:
+    return " and ".join(
+        f"{value:{digits}} on {side.engine}"
+        for side, value in zip(pair.sides, values, strict=True)
+        if value is not None
+    )
+
+
+# In the order in which they are told: what went wrong first, then what the engines do differently, chance last.
+CAUSES: dict[str, Cause] = {
+    "lateness": lateness,
+    "schedulers": schedulers,
+    "groups": groups,
+    "receive window": receive_window,
+    "slow start exit": slow_start_exit,
+    "short warm-up": young_window,
+    "bursts": bursts,
+    "loss synchronisation": synchronisation,
+    "chance": spread,
+}

@@ -1,0 +1,86 @@
+"""The figure of the page: every flow's goodput on one engine against that on the other, on logarithmic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mptcplab.report.figures import RC, save
+from mptcplab.report.styles import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from mptcplab.studies.agreement.matrix import Matrix
+
+# Half widths in percent and how dark they are.
+BANDS = ((15, 0.15), (5, 0.35))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+_SOFT = "#7a828c"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One flow: which folder of scenarios it is of, and its goodput on both engines in Mbit/s."""
+
+    group: str
+    one: float
+    other: float
+
+
+def points(matrix: Matrix) -> list[Point]:
+    """The flows that both engines gave something; logarithmic axes have no place for others."""
+    return [
+        Point(Path(entry.scenario).parent.name, row.reference, row.mean)
+        for entry, row in matrix.flows()
+        if row.reference > 0 and row.mean > 0
+    ]
+
+
+def write(drawn: Sequence[Point], engines: tuple[str, str], stem: Path) -> list[Path]:
+    """Draw and write PNG and SVG; return their paths."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(RC):
+        return save(draw(drawn, engines), stem)
+
+
+def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
+    """A marker and colour per paper, the line of equality, and the bands around it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6, 5.2), layout="constrained")
+    axes = figure.subplots()
+    values = [value for point in drawn for value in (point.one, point.other)]
+    edges = np.array([min(values) / 1.4, max(values) * 1.4])
+    for percent, alpha in BANDS:
+        low, high = edges * (1 - percent / 100), edges * (1 + percent / 100)
+        axes.fill_between(edges, low, high, color=_SOFT, alpha=alpha, lw=0, label=f"± {percent} %")
+    axes.plot(edges, edges, color=_SOFT, lw=0.8)
+    for index, group in enumerate(dict.fromkeys(point.group for point in drawn)):
+        mine = [point for point in drawn if point.group == group]
+        look = {"marker": _MARKERS[index % len(_MARKERS)], "color": style(index).light}
+        axes.plot([p.one for p in mine], [p.other for p in mine], ls="none", mfc="none", ms=4.5, label=group, **look)
+    one, other = (f"Goodput on {engine} (Mbit/s)" for engine in engines)
+    axes.set(xscale="log", yscale="log", xlabel=one, ylabel=other, xlim=edges, ylim=edges, aspect="equal")
+    ticks = _ticks(*edges)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    return figure
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between two values.
+
+    >>> _ticks(0.3, 12)
+    [0.5, 1.0, 2.0, 5.0, 10.0]
+    """
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = (float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5))
+    return [tick for tick in ticks if low <= tick <= high]

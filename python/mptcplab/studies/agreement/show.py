@@ -1,0 +1,78 @@
+"""An agreement as tables and lines for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from mptcplab.metrics import REGISTRY, emulation
+from mptcplab.output import write_text, writing
+from mptcplab.report.tables import engine_table
+from mptcplab.studies.agreement.causes import Finding
+from mptcplab.studies.agreement.judge import Agreement
+from mptcplab.text import NOT_APPLICABLE, Table
+
+# A table each, so that it fits a terminal; those of subflows have their values only.
+_GROUPS = (("goodput",), ("srtt_mean",), ("plr",), ("share",), ("jain",))
+_OF_SUBFLOWS = ("share",)
+NO_CAUSE = "no cause found in the traces"
+
+
+def tables(agreement: Agreement) -> list[Table]:
+    """Goodput, round-trip time, loss, share of subflows and Jain's index: a table for each that has values."""
+    engines, found = agreement.results.engines, []
+    for group in _GROUPS:
+        rows = agreement.rows.filter(pl.col("metric").is_in(group))
+        of_subflows = any(name in _OF_SUBFLOWS for name in group)
+        rows = rows.filter(pl.col("subflow").is_not_null() == of_subflows)
+        if of_subflows:
+            # The only subflow of a flow has all of it.
+            rows = rows.filter(pl.col("subflow").n_unique().over("base", "flow", "metric") > 1)
+        if rows.height:
+            found.append(engine_table(rows, engines))
+    # Said once is enough.
+    notes = found[0].notes if found else ()
+    return [Table(table.head, table.rows, notes if i + 1 == len(found) else ()) for i, table in enumerate(found)]
+
+
+def lines(agreement: Agreement) -> Iterator[str]:
+    """The verdict on every engine, and for everything outside its bound what may be the cause."""
+    for verdict in agreement.verdicts:
+        yield verdict.text
+    noise_told = emulation.told(agreement.results)
+    if noise_told:
+        yield noise_told
+    for base, engine, rows in agreement.outside():
+        yield f"{base}, {engine}: {', '.join(_distance(row) for row in rows.iter_rows(named=True))}"
+        yield from (f"  {text}" for text in told(agreement.causes(base, engine)))
+
+
+def write(agreement: Agreement, path: Path) -> None:
+    """Write everything as JSON."""
+    with writing(f"write: {path}", "choose another --out"):
+        write_text(path, json.dumps(agreement.as_dict(), indent=1) + "\n")
+
+
+def told(causes: list[Finding]) -> list[str]:
+    """A line per cause: its first finding, and how many more are like it."""
+    by_cause: dict[str, list[str]] = {}
+    for finding in causes:
+        by_cause.setdefault(finding.cause, []).append(finding.text)
+    found = []
+    for texts in by_cause.values():
+        more = f" (and {len(texts) - 1} more like this)" if len(texts) > 1 else ""
+        found.append(f"perhaps {texts[0]}{more}")
+    return found or [NO_CAUSE]
+
+
+def _distance(row: dict[str, object]) -> str:
+    """Who is off, and by how much."""
+    metric = REGISTRY[str(row["metric"])]
+    who = row["flow"] or metric.title
+    difference = row["difference"]
+    if difference is None:
+        return f"{who} {NOT_APPLICABLE}"
+    return f"{who} {difference:+.1f} %" if row["unit"] == "%" else f"{who} {difference:+.{metric.digits}f}"

@@ -1,0 +1,218 @@
+"""The networks as scenario files, and what is run in them.
+
+A cell is one file. The connection `mp` runs in it under the algorithm in question and under uncoupled Reno (CUBIC
+beside CUBIC); for REF-TCP(r) the command line replaces `mp` by one TCP on path r. The name stays, so that starts and
+losses are the same in all of them, repetition by repetition.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mptcplab.scenario import Overrides
+from mptcplab.studies.goals.grid import SHARED, Cell, Grid
+
+MULTIPATH = "mp"
+# Rates of the bottlenecks of path 1 (and of the shared one) and of path 2, and the base RTT of path 1.
+RATE_1_MBPS, RATE_2_MBPS = 20, 10
+BASE_RTT_MS = 20
+# Propagation of the link `near`, a part of path 1 where the bottleneck is shared, there and back.
+_NEAR_RTT_MS = 2
+_START = "uniform(0 s, 1 s)"
+
+
+@dataclass(frozen=True)
+class Network:
+    """What has to be known of a cell's network: links by path, the bottleneck of each path, who competes at which."""
+
+    paths: dict[str, tuple[str, ...]]
+    bottlenecks: dict[str, str]
+    competitors: dict[str, str]
+
+
+_SHARED = Network(
+    {"path 1": ("near", "neck"), "path 2": ("far", "neck")},
+    {"path 1": "neck", "path 2": "neck"},
+    {"neck": "tcp"},
+)
+_DISJOINT = Network(
+    {"path 1": ("neck1",), "path 2": ("neck2",)},
+    {"path 1": "neck1", "path 2": "neck2"},
+    {"neck1": "tcp1", "neck2": "tcp2"},
+)
+
+
+def network(cell: Cell) -> Network:
+    """The network of a cell."""
+    return _SHARED if cell.kind == SHARED else _DISJOINT
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same in all cells: the algorithm in question, the seed and the ACK profile (None: the format's)."""
+
+    cc: str
+    seed: int | None = None
+    profile: str | None = None
+
+
+def algorithms(cell: Cell, cc: str) -> tuple[str, ...]:
+    """What `mp` runs: the algorithm in question first, then the uncoupled one, unless that is the same."""
+    return tuple(dict.fromkeys((cc, cell.competitor)))
+
+
+def replacement(cell: Cell, path: str) -> Overrides:
+    """What makes the cell's scenario REF-TCP(path): one TCP instead of the multipath connection."""
+    links = json.dumps(list(network(cell).paths[path]))
+    return Overrides(
+        cc=(cell.competitor,),
+        settings={f"flows.{MULTIPATH}.transport": '"tcp"', f"flows.{MULTIPATH}.paths": f"[{links}]"},
+    )
+
+
+def commands(cell: Cell, file: str) -> tuple[str, ...]:
+    """The commands that simulate a cell: the multipath connection, then one TCP on each of its paths."""
+    variants = (Overrides(), *(replacement(cell, path) for path in network(cell).paths))
+    return tuple(shlex.join(["mptcplab", "run", file, *variant.to_options()]) for variant in variants)
+
+
+def scenario(cell: Cell, grid: Grid, setting: Setting, remarks: Sequence[str] = ()) -> str:
+    """The scenario file of a cell; `remarks` are further lines of the comment at its head."""
+    head = [_QUESTION, "", *(_ABOUT_SHARED if cell.kind == SHARED else _ABOUT_DISJOINT)]
+    head += ["", *remarks] if remarks else []
+    comment = "\n".join(f"# {line}".rstrip() for line in head)
+    values = {
+        "title": json.dumps(f"Goals of RFC 6356: {cell.text}"),
+        "duration": grid.duration_s,
+        "warmup": grid.warmup_s,
+        "repetitions": grid.repetitions,
+        "seed": "" if setting.seed is None else f"seed = {setting.seed}\n",
+        "profile": "" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
+        "cc": json.dumps(list(algorithms(cell, setting.cc))),
+        "paths": json.dumps(list(network(cell).paths.values())),
+        "competitor": json.dumps(cell.competitor),
+        "start": json.dumps(_START),
+        "loss": _number(cell.loss_percent),
+        "buffer": f"{cell.buffer_bdp:g} BDP",
+        **_lengths_ms(cell),
+    }
+    return f"{comment}\n\n{(_TOP + (_SHARED_LINKS if cell.kind == SHARED else _DISJOINT_LINKS)).format(**values)}"
+
+
+def _lengths_ms(cell: Cell) -> dict[str, str]:
+    """Delays and queues of the cell, ms. A queue is the time that it takes to drain: the same, whoever crosses it."""
+    rtt_2_ms = BASE_RTT_MS * cell.rtt_ratio
+    return {
+        "far_ms": _number((rtt_2_ms - BASE_RTT_MS + _NEAR_RTT_MS) / 2),
+        "delay_2_ms": _number(rtt_2_ms / 2),
+        "queue_1_ms": _number(cell.buffer_bdp * BASE_RTT_MS),
+        "queue_2_ms": _number(cell.buffer_bdp * rtt_2_ms),
+    }
+
+
+def _number(value: float) -> str:
+    """As written in a scenario: no exponent, no more digits than the format takes."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+_QUESTION = "Does a connection with two subflows meet the goals of RFC 6356 in this network?"
+_ABOUT_SHARED = (
+    "Both subflows of `mp` and one TCP share the bottleneck `neck`. Path 2 reaches it over `far`, which may be longer",
+    "than `near`; the TCP comes over `near`, so its base RTT is that of path 1. The queue is given as the time that it",
+    "takes to drain, so that it does not depend on who crosses it: 1 BDP is the base RTT of path 1.",
+    "",
+    "    S -- near -- A == neck == D        mp: near + neck, far + neck; tcp: near + neck",
+    "      \\- far --/",
+)
+_ABOUT_DISJOINT = (
+    "Each subflow of `mp` has a bottleneck of its own, which it shares with one TCP of the same base RTT. The queue",
+    "is given as the time that it takes to drain; 1 BDP is the base RTT of the path. Only `neck2` loses packets at",
+    "random.",
+    "",
+    "    S == neck1 == D        mp, tcp1",
+    "    S == neck2 == D        mp, tcp2",
+)
+
+_TOP = """\
+title = {title}
+source = "RFC 6356, section 1"
+duration = "{duration} s"
+warmup = "{warmup} s"
+repetitions = {repetitions}
+{seed}{profile}# What `mp` runs: the algorithm in question, and the uncoupled one that goal 3 compares it with.
+cc = {cc}
+# Metrics need the counters at the edges of the measured window only.
+sample = "off"
+
+[tcp]
+# Packets leave with a little jitter, so that no flow is locked out by the phase of a drop-tail queue.
+send_jitter = "1 ms"
+
+"""
+
+_SHARED_LINKS = f"""\
+[links.near]
+from = "S"
+to = "A"
+rate = "1 Gbit/s"
+delay = "{_NEAR_RTT_MS / 2:g} ms"
+
+[links.far]
+from = "S"
+to = "A"
+rate = "1 Gbit/s"
+delay = "{{far_ms}} ms"
+
+[links.neck]
+from = "A"
+to = "D"
+rate = "{RATE_1_MBPS} Mbit/s"
+delay = "{(BASE_RTT_MS - _NEAR_RTT_MS) / 2:g} ms"
+loss = "{{loss}} %"
+queue = "{{queue_1_ms}} ms"    # {{buffer}}
+
+[flows.mp]
+transport = "mptcp"
+paths = {{paths}}
+start = {{start}}
+
+[flows.tcp]
+path = ["near", "neck"]
+cc = {{competitor}}
+start = {{start}}
+"""
+
+_DISJOINT_LINKS = f"""\
+[links.neck1]
+from = "S"
+to = "D"
+rate = "{RATE_1_MBPS} Mbit/s"
+delay = "{BASE_RTT_MS / 2:g} ms"
+queue = "{{queue_1_ms}} ms"    # {{buffer}}
+
+[links.neck2]
+from = "S"
+to = "D"
+rate = "{RATE_2_MBPS} Mbit/s"
+delay = "{{delay_2_ms}} ms"
+loss = "{{loss}} %"
+queue = "{{queue_2_ms}} ms"    # {{buffer}}
+
+[flows.mp]
+transport = "mptcp"
+paths = {{paths}}
+start = {{start}}
+
+[flows.tcp1]
+path = ["neck1"]
+cc = {{competitor}}
+start = {{start}}
+
+[flows.tcp2]
+path = ["neck2"]
+cc = {{competitor}}
+start = {{start}}
+"""

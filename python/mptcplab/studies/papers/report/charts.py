@@ -1,0 +1,391 @@
+"""From a figure of a paper to the numbers that it shows. Nothing is drawn here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from mptcplab.report.styles import Style, subflow_labels, subflow_styles
+from mptcplab.studies.papers.book import NotTestableError
+from mptcplab.studies.papers.catalog import FigureSpec
+from mptcplab.studies.papers.report.reader import (
+    RATIOS,
+    Estimate,
+    Quantity,
+    Reader,
+    axis_label,
+    flow_label,
+    flows_of,
+    metric_label,
+    sorted_by,
+)
+
+# Rows of a table of numbers: who, where, and the estimate.
+Row = tuple[str, str, Estimate]
+# Metrics that have a value for every subflow, which can be stacked.
+_STACKABLE = ("throughput", "goodput", "pps")
+# Of the "time" figures: column of the course, title of the panel.
+PANELS = (("cwnd", "cwnd (packets)"), ("srtt", "smoothed RTT (ms)"), ("throughput", "throughput (Mbit/s)"))
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One box or bar: `place` of its algorithm, one value per repetition, parts of the mean, the paper's value."""
+
+    label: str
+    algorithm: str
+    place: int
+    values: np.ndarray | None
+    parts: tuple[tuple[str, float], ...] = ()
+    published: float | None = None
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Boxes or bars in groups; the marks have labels of their own, or a legend tells the algorithms."""
+
+    kind: str
+    axis: str
+    groups: tuple[tuple[str, tuple[Mark, ...]], ...]
+    reference: float | None
+    legend: bool = False
+
+    def rows(self) -> list[Row]:
+        """The numbers as a table."""
+        return [
+            (mark.algorithm, label if self.legend else mark.label, Estimate.of(mark.values))
+            for label, marks in self.groups
+            for mark in marks
+            if mark.values is not None
+        ]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One algorithm over x: a value per repetition at each point."""
+
+    algorithm: str
+    place: int
+    x: tuple[float, ...]
+    values: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines of one flow; the paper's values as points, and which algorithm they are of."""
+
+    title: str
+    lines: tuple[Line, ...]
+    published: tuple[tuple[float, float], ...] = ()
+    published_of: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Panels with common axes; `ticks` are the points of x with their labels."""
+
+    panels: tuple[Panel, ...]
+    x_axis: str
+    axis: str
+    ticks: tuple[tuple[float, str], ...]
+    scale: str
+    reference: float | None
+    # How a point is named in the table of numbers.
+    names: Mapping[float, str] = field(default_factory=dict)
+
+    def rows(self) -> list[Row]:
+        """The numbers as a table."""
+        found = []
+        for panel in self.panels:
+            for line in panel.lines:
+                for x, values in zip(line.x, line.values, strict=True):
+                    where = ", ".join(part for part in (panel.title, self.names.get(x, f"{x:g}")) if part)
+                    found.append((line.algorithm, where, Estimate.of(values)))
+        return found
+
+
+@dataclass(frozen=True)
+class Course:
+    """One repetition over time: per algorithm the tables of its subflows (see `measure.course`)."""
+
+    columns: tuple[tuple[str, tuple[tuple[str, Style, pl.DataFrame], ...]], ...]
+
+    def rows(self) -> list[Row]:
+        """A course has no table."""
+        return []
+
+
+Chart = Grouped | Lines | Course
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with its title and caption, and why something is missing in it; no chart if nothing is left."""
+
+    experiment: str
+    spec: FigureSpec
+    title: str
+    caption: str
+    chart: Chart | None
+    notes: tuple[str, ...]
+
+
+def figure(reader: Reader, spec: FigureSpec, places: Mapping[str, int]) -> Figure:
+    """A figure of a paper from our data."""
+    return _Maker(reader, spec, places).make()
+
+
+def combined(readers: Sequence[tuple[Reader, FigureSpec]], places: Mapping[str, int]) -> Figure:
+    """One figure over several experiments, of the first flow that each shows."""
+    spec = readers[0][1]
+    makers = [_Maker(reader, one, places) for reader, one in readers]
+    chart = _joined_lines(makers) if spec.kind == "sweep" else _joined_groups(makers)
+    notes = tuple(dict.fromkeys(f"{m.reader.experiment.id}: {note}" for m in makers for note in m.notes))
+    flow = flow_label(flows_of(spec)[0])
+    what = metric_label(spec.metric)[0] + (f" of {flow}" if flow else "")
+    title = f"{common_name(spec)}, all experiments: {what}"
+    return Figure("", spec, title, _caption(spec, chart), chart, notes)
+
+
+def common_name(spec: FigureSpec) -> str:
+    """The number of a figure without the letter of its part."""
+    return spec.of[:-1] if spec.of[-2:-1].isdigit() and spec.of[-1:].isalpha() else spec.of
+
+
+def _joined_groups(makers: Sequence[_Maker]) -> Chart | None:
+    groups = []
+    for maker in makers:
+        flow = flows_of(maker.spec)[0]
+        marks = tuple(maker.mark(cc, flow) for cc in maker.algorithms)
+        groups.append((maker.reader.experiment.id, marks))
+    spec = makers[0].spec
+    return _grouped(spec, groups, legend=True)
+
+
+def _joined_lines(makers: Sequence[_Maker]) -> Chart | None:
+    panels: list[Panel] = []
+    for maker in makers:
+        one = maker.panel(flows_of(maker.spec)[0], *maker.points())
+        if one.lines:
+            panels.append(Panel(maker.reader.experiment.id, one.lines, one.published, one.published_of))
+    return makers[0].over_sweep(panels)
+
+
+@dataclass
+class _Maker:
+    """Reads the values of one figure, and notes what is missing."""
+
+    reader: Reader
+    spec: FigureSpec
+    places: Mapping[str, int]
+    notes: list[str] = field(default_factory=list)
+
+    def make(self) -> Figure:
+        makers: dict[str, Callable[[], Chart | None]] = {
+            "box": self._groups,
+            "bars": self._groups,
+            "time": self._course,
+            "sweep": self._sweep,
+            "spans": self._spans,
+        }
+        chart = makers[self.spec.kind]()
+        alone = isinstance(chart, Grouped) and not chart.legend and not any(mark.label for mark in _marks(chart))
+        flow = flow_label(flows_of(self.spec)[0]) if alone else ""
+        title = f"{self.spec.of}: {self.spec.title or self._subject()}" + (f", {flow}" if flow else "")
+        return Figure(
+            self.reader.experiment.id,
+            self.spec,
+            title[0].upper() + title[1:],
+            _caption(self.spec, chart) + self._at(),
+            chart,
+            tuple(dict.fromkeys(self.notes)),
+        )
+
+    @property
+    def algorithms(self) -> list[str]:
+        return sorted_by(self.places, self.reader.algorithms(self.spec))
+
+    def _subject(self) -> str:
+        return "window, RTT and throughput over time" if self.spec.kind == "time" else metric_label(self.spec.metric)[0]
+
+    def _at(self) -> str:
+        """Which point of a sweep is shown, if only one is."""
+        sweep = self.reader.own.sweep
+        if sweep is None or self.spec.kind == "sweep":
+            return ""
+        return f" Shown at the first point of the sweep, {sweep.points[0].label} ({sweep.axis}: {sweep.points[0].x:g})."
+
+    def read(self, quantity: Quantity) -> np.ndarray | None:
+        """The values, or None and a note why there are none."""
+        try:
+            return self.reader.values(self.spec.metric, quantity)
+        except NotTestableError as error:
+            what = " ".join(part for part in (quantity.cc, flow_label(quantity.flow), quantity.point) if part)
+            self.notes.append(f"{what} is left out: {str(error).partition(chr(10))[0]}")
+            return None
+
+    def _groups(self) -> Chart | None:
+        flows = flows_of(self.spec)
+        groups = [(cc, tuple(self.mark(cc, flow) for flow in flows)) for cc in self.algorithms]
+        if len(flows) == 1:
+            # One name under every bar would say nothing: the title has it.
+            groups = [(cc, tuple(replace(mark, label="") for mark in marks)) for cc, marks in groups]
+        return _grouped(self.spec, groups, legend=False)
+
+    def mark(self, cc: str, flow: str | None) -> Mark:
+        quantity = Quantity(cc, flow)
+        values = self.read(quantity)
+        parts = self._parts(cc, flow) if self.spec.stack and values is not None else ()
+        published = self.reader.published(self.spec).get(quantity)
+        return Mark(flow_label(flow), cc, self.places[cc], values, parts, published)
+
+    def _parts(self, cc: str, flow: str | None) -> tuple[tuple[str, float], ...]:
+        """Means of the subflows of a flow that has several; of a set of flows, those whose names they share."""
+        if flow is None or "/" in flow or self.spec.metric not in _STACKABLE:
+            return ()
+        cell_flows = self.reader.reproduction.kitchen.cell_topology(self.reader.cell(cc)).connections
+        names = [{part.name for part in one.subflows} for one in cell_flows if flow in ("*", one.name)]
+        shared = [part.name for one in cell_flows if flow in ("*", one.name) for part in one.subflows]
+        common = [name for name in dict.fromkeys(shared) if all(name in some for some in names)]
+        if len(common) < 2:
+            return ()
+        found = []
+        for name in common:
+            try:
+                mean = float(self.reader.values(self.spec.metric, Quantity(cc, f"{flow}/{name}")).mean())
+            except NotTestableError:
+                return ()
+            found.append((name, mean))
+        return tuple(found)
+
+    def points(self) -> tuple[list[float], list[Quantity]]:
+        """Where the sweep's points lie, and what is asked for there."""
+        sweep = self.reader.own.sweep
+        points = sweep.points if sweep else ()
+        return [point.x for point in points], [Quantity("", None, point.label) for point in points]
+
+    def panel(self, flow: str | None, xs: Sequence[float], where: Sequence[Quantity]) -> Panel:
+        """The lines of a flow over points or spans."""
+        lines = []
+        for cc in self.algorithms:
+            kept = []
+            for x, one in zip(xs, where, strict=True):
+                values = self.read(Quantity(cc, flow, one.point, one.span))
+                if values is not None:
+                    kept.append((x, values))
+            if kept:
+                lines.append(Line(cc, self.places[cc], tuple(x for x, _ in kept), tuple(v for _, v in kept)))
+        printed = {q: value for q, value in self.reader.published(self.spec).items() if q.flow == flow}
+        spots = {(one.point, one.span): x for x, one in zip(xs, where, strict=True)}
+        marks = tuple((spots[q.point, q.span], value) for q, value in printed.items() if (q.point, q.span) in spots)
+        owners = ", ".join(dict.fromkeys(q.cc for q in printed))
+        return Panel(flow_label(flow), tuple(lines), marks, owners)
+
+    def _sweep(self) -> Chart | None:
+        panels = [self.panel(flow, *self.points()) for flow in flows_of(self.spec)]
+        return self.over_sweep(panels)
+
+    def over_sweep(self, panels: Iterable[Panel]) -> Lines | None:
+        kept = tuple(panel for panel in panels if panel.lines)
+        sweep = self.reader.own.sweep
+        if not kept or sweep is None:
+            return None
+        ticks = tuple((point.x, f"{point.x:g}") for point in sweep.points)
+        scale = x_scale([point.x for point in sweep.points])
+        names = {point.x: point.label for point in sweep.points}
+        return Lines(kept, sweep.axis, axis_label(self.spec.metric), ticks, scale, _reference(self.spec), names)
+
+    def _spans(self) -> Chart | None:
+        spans = self.reader.experiment.spans
+        middle = [(begin + end) / 2 for begin, end in spans.values()]
+        where = [Quantity("", None, "", span) for span in spans]
+        panels = tuple(self.panel(flow, middle, where) for flow in flows_of(self.spec))
+        kept = tuple(panel for panel in panels if panel.lines)
+        if not kept:
+            return None
+        edges = sorted({edge for span in spans.values() for edge in span})
+        ticks = tuple((edge, f"{edge:g}") for edge in edges)
+        names = {x: f"{begin:g} to {end:g} s" for x, (begin, end) in zip(middle, spans.values(), strict=True)}
+        return Lines(kept, "Time (s)", axis_label(self.spec.metric), ticks, "linear", _reference(self.spec), names)
+
+    def _course(self) -> Chart | None:
+        columns = []
+        # Those of the experiment: with fewer subflows, an algorithm must not give their looks to others.
+        styles, labels = subflow_styles(self.reader.topology), subflow_labels(self.reader.topology)
+        shown = [key for key in styles if not self.spec.flows or key[0] in self.spec.flows]
+        for cc in self.algorithms:
+            try:
+                table = self.reader.reproduction.store.course(self.reader.digest(self.reader.cell(cc)))
+            except NotTestableError as error:
+                self.notes.append(f"{cc} is left out: {str(error).partition(chr(10))[0]}")
+                continue
+            series = [(labels[key], styles[key], table.filter(flow=key[0], subflow=key[1])) for key in shown]
+            kept = tuple(one for one in series if not one[2].is_empty())
+            if kept:
+                columns.append((cc, kept))
+        return Course(tuple(columns)) if columns else None
+
+
+def _grouped(spec: FigureSpec, groups: Sequence[tuple[str, tuple[Mark, ...]]], *, legend: bool) -> Grouped | None:
+    """The groups in which something is left; None if that is none."""
+    kept = tuple((label, marks) for label, marks in groups if any(mark.values is not None for mark in marks))
+    return Grouped(spec.kind, axis_label(spec.metric), kept, _reference(spec), legend) if kept else None
+
+
+def _reference(spec: FigureSpec) -> float | None:
+    return 1.0 if spec.metric in RATIOS else None
+
+
+def x_scale(xs: Sequence[float]) -> str:
+    """How an axis shows these points: as logarithms if they span more than a decade and lie more evenly there.
+
+    >>> x_scale([1000, 100, 12]), x_scale([1000, 750, 500, 250, 100]), x_scale([0, 0.01, 0.05, 0.1, 0.5])
+    ('log', 'linear', 'symlog')
+    """
+    points = sorted(xs)
+    positive = [x for x in points if x > 0]
+    if len(positive) < 2 or points[0] < 0 or positive[-1] <= 10 * positive[0]:
+        return "linear"
+    if _unevenness(np.log(positive)) >= _unevenness(np.array(points)):
+        return "linear"
+    return "log" if len(positive) == len(points) else "symlog"
+
+
+def _unevenness(points: np.ndarray) -> float:
+    steps = np.diff(points)
+    return float(steps.max() / steps.min())
+
+
+_CAPTIONS = {
+    "box": "Boxes: median and quartiles over repetitions, whiskers to the last value within 1.5 times the distance of "
+    "the quartiles; dots: every repetition.",
+    "bars": "Bars: mean over repetitions with its 95 % interval; dots: every repetition.",
+    "time": "The first repetition of each algorithm. Every point is the mean over one four-hundredth of the run. "
+    "Scales fit what comes after the first fifth.",
+    "sweep": "Lines: mean over repetitions; band: its 95 % interval.",
+    "spans": "Points: mean over repetitions of the time between two marks of the axis; band: its 95 % interval.",
+}
+
+
+def _caption(spec: FigureSpec, chart: Chart | None) -> str:
+    if chart is None:
+        return ""
+    text = _CAPTIONS[spec.kind]
+    if any(mark.parts for mark in _marks(chart)):
+        text += " Parts of a bar: the subflows."
+    if isinstance(chart, Grouped) and chart.legend:
+        text += " In every group the algorithms stand in the order of the legend."
+    if spec.published:
+        text += " Hollow diamonds: what the paper prints."
+    if spec.metric == "ratio":
+        text += " Line at 1: the ideal, which is in link rate; headers alone keep goodput below 0.943 of it."
+    elif spec.metric in RATIOS:
+        text += " Line at 1: the ideal."
+    return text
+
+
+def _marks(chart: Chart) -> list[Mark]:
+    return [mark for _, marks in chart.groups for mark in marks] if isinstance(chart, Grouped) else []

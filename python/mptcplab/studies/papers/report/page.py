@@ -1,0 +1,227 @@
+"""The pages of a reproduction: everything inside one file per paper, no script, no request to anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+from typing import Any
+
+import jinja2
+
+from mptcplab.report import picture
+from mptcplab.report.html import subflow_legend
+from mptcplab.studies.papers.bootstrap import COUNT
+from mptcplab.studies.papers.catalog import Experiment, FigureSpec
+from mptcplab.studies.papers.cells import QUICK_SECONDS
+from mptcplab.studies.papers.predicate import Fact
+from mptcplab.studies.papers.report import charts, tables
+from mptcplab.studies.papers.report.draw import LOOK, draw
+from mptcplab.studies.papers.report.reader import Reader, order
+from mptcplab.studies.papers.report.svg import inline, variables
+from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.studies.papers.summary import ORDER
+from mptcplab.studies.papers.verdict import FAILS, HOLDS, INCONCLUSIVE, NOT_TESTABLE, Verdict
+from mptcplab.text import NOT_APPLICABLE
+
+# A shape for each, so that none is told by its colour alone.
+MARKS = {HOLDS: "✓", FAILS: "✕", INCONCLUSIVE: "?", NOT_TESTABLE: NOT_APPLICABLE}
+# With more comparisons than this, a claim shows them only when asked.
+_MANY_FACTS = 8
+
+
+def paper_page(reproduction: Reproduction, command: str) -> str:
+    """The HTML text of one paper."""
+    places = order(reproduction)
+    sections = [_Section(reproduction, one, places) for one in reproduction.experiments]
+    return _render(
+        "paper.html",
+        title=reproduction.paper.title,
+        paper=reproduction.paper,
+        facts=tables.facts(reproduction),
+        quick=_quick(reproduction),
+        command=command,
+        counts=counts(reproduction.verdicts),
+        headlines=[verdict for verdict in reproduction.verdicts if verdict.claim.headline],
+        unexpected=reproduction.unexpected,
+        sections=sections,
+        combined=[_drawn(figure, f"all-{i}") for i, figure in enumerate(combined(reproduction))],
+        contradictions=contradictions(reproduction),
+        comments=tables.comments(reproduction.experiments),
+        resamples=COUNT,
+    )
+
+
+def index_page(reproductions: Sequence[Reproduction], command: str) -> str:
+    """The HTML text of the page over all papers."""
+    return _render(
+        "index.html",
+        title="Papers reproduced",
+        reproductions=reproductions,
+        quick=_quick(reproductions[0]) if reproductions else "",
+        command=command,
+        counts=counts,
+        total=counts([verdict for one in reproductions for verdict in one.verdicts]),
+        unexpected=[(one.paper, verdict) for one in reproductions for verdict in one.unexpected],
+        engine=", ".join(dict.fromkeys(one.kitchen.engine for one in reproductions)),
+    )
+
+
+def _quick(reproduction: Reproduction) -> str:
+    if not reproduction.kitchen.quick:
+        return ""
+    most = max((reproduction.kitchen.repetitions(one) for one in reproduction.experiments), default=0)
+    return (
+        f"A first answer: at most {most} repetitions, and no more than {QUICK_SECONDS:g} s measured where the length "
+        "of a run decides nothing. Expect claims to stay inconclusive that a full reproduction decides."
+    )
+
+
+def _render(name: str, **context: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("mptcplab.studies.papers.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    style = files("mptcplab.report").joinpath("page.css").read_text(encoding="utf-8")
+    style += files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
+    style = style.replace("/*light*/", variables(dark=False)).replace("/*dark*/", variables(dark=True))
+    environment.globals |= {"marks": MARKS, "verdicts": ORDER, "expected": expected, "many_facts": _MANY_FACTS}
+    environment.filters |= {"side": side, "share": share, "sign": sign}
+    return environment.get_template(name).render(style=style, **context)
+
+
+def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
+    """How many claims got which verdict, and how many depend on the profile."""
+    found = Counter(verdict.verdict for verdict in verdicts)
+    return {name: found[name] for name in ORDER} | {"profile-dependent": sum(v.profile_dependent for v in verdicts)}
+
+
+def expected(verdict: Verdict) -> str:
+    """What a full reproduction in the simulator is expected to find, beside what was found."""
+    if verdict.unexpected:
+        return "unexpected: it should hold"
+    return "as expected" if verdict.verdict == verdict.claim.expect else f"expected: {verdict.claim.expect}"
+
+
+def side(fact: Fact, right: bool) -> str:
+    """One side of a comparison: what it is, and its value unless that says the same."""
+    text, value = (fact.right, fact.right_value) if right else (fact.left, fact.left_value)
+    return text if _plain(text) else f"{text} = {value}"
+
+
+def _plain(text: str) -> bool:
+    """Whether a side is written out: a number, a word in quotes, a set.
+
+    >>> _plain("0.90"), _plain("'olia'"), _plain("[0.9,1.1]"), _plain("1.05 * mean(goodput{cc=lia})")
+    (True, True, True, False)
+    """
+    return re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'|\[[^\[\]]*\]", text) is not None
+
+
+def sign(operator: str) -> str:
+    """A comparison as it is printed.
+
+    >>> sign("<="), sign("in")
+    ('≤', 'in')
+    """
+    return {"<=": "≤", ">=": "≥", "==": "=", "!=": "≠"}.get(operator, operator)
+
+
+def share(value: float) -> str:
+    """Part of the resamples in percent.
+
+    >>> share(1.0), share(0.9763)
+    ('100 %', '97.6 %')
+    """
+    return f"{100 * value:.3g} %"
+
+
+def contradictions(reproduction: Reproduction) -> list[Verdict]:
+    """Claims about whether what a paper prints fits together."""
+    return [verdict for verdict in reproduction.verdicts if verdict.claim.kind == "consistency"]
+
+
+def combined(reproduction: Reproduction) -> list[charts.Figure]:
+    """The figures that a paper draws over several experiments, whole."""
+    groups: dict[tuple[str, str, str], list[tuple[Reader, FigureSpec]]] = {}
+    for experiment in reproduction.experiments:
+        for spec in experiment.figures:
+            # What has no number of its own (a control, a section) is not one figure of the paper.
+            if spec.kind in ("box", "bars", "sweep") and spec.of.startswith(("Fig.", "Table")):
+                key = (charts.common_name(spec), spec.kind, spec.metric)
+                groups.setdefault(key, []).append((Reader(reproduction, experiment), spec))
+    several = [group for group in groups.values() if len({reader.experiment.id for reader, _ in group}) > 1]
+    places = order(reproduction)
+    return [charts.combined(group, places) for group in several]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its drawing."""
+
+    figure: charts.Figure
+    svg: str
+
+    @property
+    def rows(self) -> list[charts.Row]:
+        """Its numbers."""
+        return self.figure.chart.rows() if self.figure.chart is not None else []
+
+
+def _drawn(figure: charts.Figure, name: str) -> Drawn:
+    import matplotlib as mpl
+
+    if figure.chart is None:
+        return Drawn(figure, "")
+    with mpl.rc_context(LOOK):
+        return Drawn(figure, inline(draw(figure.chart), name, figure.title))
+
+
+class _Section:
+    """What the page says about one experiment."""
+
+    def __init__(self, reproduction: Reproduction, experiment: Experiment, places: Mapping[str, int]) -> None:
+        self.reproduction, self.experiment, self.places = reproduction, experiment, places
+        self.reader = Reader(reproduction, experiment)
+        self.topology = self.reader.topology
+        self.drawable = picture.can_draw(self.topology)
+        mine = [verdict for verdict in reproduction.verdicts if verdict.claim.experiment == experiment.id]
+        self.verdicts = [verdict for verdict in mine if verdict.claim.kind != "consistency"]
+        self.counts = counts(self.verdicts)
+        self.beside = tables.beside(self.reader, self.verdicts)
+        self.ideals = tables.ideals(self.reader)
+        self.ideal_names = tuple(tables.IDEALS.values())
+        self.ran = tables.what_ran(self.reader, places)
+        self.refused = tables.refused(self.reader)
+        self.commands = tables.commands(self.reader)
+        self.legend = subflow_legend(self.topology)
+
+    @property
+    def pictures(self) -> str:
+        """The network, for wide and for narrow screens."""
+        return picture.draw(self.topology, wide=True) + picture.draw(self.topology, wide=False)
+
+    def figures(self) -> Iterator[Drawn]:
+        """The figures of the experiment, one after the other."""
+        for index, spec in enumerate(self.experiment.figures):
+            yield _drawn(charts.figure(self.reader, spec, self.places), f"{self.experiment.id}-{index}")
+
+    @property
+    def refusals(self) -> list[tuple[str, str]]:
+        """Refused cells by reason: which, and why."""
+        ordered = sorted(self.refused, key=lambda pair: pair[1])
+        return [
+            (", ".join(_cell_name(cell) for cell, _ in some), reason)
+            for reason, some in groupby(ordered, key=lambda pair: pair[1])
+        ]
+
+
+def _cell_name(cell: Any) -> str:
+    parts = (cell.label, cell.point, cell.variant, cell.profile)
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,248 @@
+"""What stands beside the figures of an experiment: the paper's numbers, ideals, what ran, and how to repeat it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mptcplab.report.html import ran
+from mptcplab.studies.papers.book import NotTestableError
+from mptcplab.studies.papers.catalog import PAPERS, Experiment, FigureSpec
+from mptcplab.studies.papers.cells import Cell, Recipe
+from mptcplab.studies.papers.predicate import Fact
+from mptcplab.studies.papers.report.reader import Estimate, Reader, flow_label, metric_label, sorted_by
+from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.studies.papers.verdict import Verdict
+from mptcplab.text import NOT_APPLICABLE
+
+IDEALS = {
+    "maxmin_connection": "max-min per connection",
+    "maxmin_subflow": "max-min per subflow",
+    "propfair": "proportional fairness",
+}
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A number of the paper and ours; `difference` in percent of the paper's, as text."""
+
+    source: str
+    what: str
+    paper: str
+    ours: str
+    difference: str
+    # Of a claim: its verdict.
+    verdict: str = ""
+
+
+def beside(reader: Reader, verdicts: Iterable[Verdict]) -> list[Beside]:
+    """The numbers that the paper prints in figures and claims, with ours."""
+    rows = [row for spec in reader.experiment.figures for row in _printed(reader, spec)]
+    for verdict in verdicts:
+        if verdict.claim.kind == "number":
+            rows += [_claimed(verdict, fact) for fact in verdict.judgements[0].facts]
+    return rows
+
+
+def _printed(reader: Reader, spec: FigureSpec) -> list[Beside]:
+    rows = []
+    for quantity, paper in reader.published(spec).items():
+        title, unit = metric_label(spec.metric)
+        span = _span_text(reader.experiment, quantity.span)
+        where = ", ".join(part for part in (quantity.cc, flow_label(quantity.flow), quantity.point, span) if part)
+        what = f"{title} of {where}" + (f" ({unit})" if unit else "")
+        try:
+            ours = Estimate.of(reader.values(spec.metric, quantity))
+        except NotTestableError as error:
+            reason = str(error).partition("\n")[0]
+            rows.append(Beside(spec.of, what, f"{paper:g}", f"not measured: {reason}", NOT_APPLICABLE))
+            continue
+        rows.append(Beside(spec.of, what, f"{paper:g}", str(ours), difference(ours.mean, paper)))
+    return rows
+
+
+def _span_text(experiment: Experiment, span: str) -> str:
+    if not span:
+        return ""
+    begin, end = experiment.spans[span]
+    return f"{begin:g} to {end:g} s"
+
+
+def difference(ours: float, paper: float) -> str:
+    """How far ours is from the paper's, in percent of the paper's.
+
+    >>> difference(9.0, 12.0), difference(1.0, 0.0)
+    ('-25 %', '–')
+    """
+    return f"{100 * (ours / paper - 1):+.0f} %" if paper else NOT_APPLICABLE
+
+
+def _claimed(verdict: Verdict, fact: Fact) -> Beside:
+    ours, paper = (_own_value(text) for text in (fact.left_value, fact.right_value))
+    plain = fact.operator == "==" and ours is not None and paper is not None
+    shown = difference(ours, paper) if plain else NOT_APPLICABLE
+    if fact.operator == "in":
+        expected = fact.right_value.replace(", ", " to ")
+    else:
+        # The paper's own digits, where its side is a number.
+        right = fact.right if _own_value(fact.right) is not None else fact.right_value
+        expected = right if fact.operator == "==" else f"{fact.operator} {right}"
+    return Beside(verdict.claim.id, fact.left, expected, fact.left_value, shown, verdict.verdict)
+
+
+def _own_value(shown: str) -> float | None:
+    """The sample's own value of what a fact shows, without its interval."""
+    try:
+        return float(shown.partition(" ")[0])
+    except ValueError:
+        return None
+
+
+def ideals(reader: Reader) -> list[tuple[str, list[str]]]:
+    """Per flow (or group of like flows): the paper's ideal and the allocations of theory, in Mbit/s of link rate."""
+    experiment, flows = reader.experiment, [flow.name for flow in reader.topology.connections]
+    if not experiment.ideal and len(flows) < 2:
+        return []
+    rows = []
+    for name in dict.fromkeys(_group(flow, flows) for flow in flows):
+        paper = experiment.ideal.get(name)
+        cells = [NOT_APPLICABLE if paper is None else f"{paper:g}"]
+        for kind in IDEALS:
+            try:
+                cells.append(f"{reader.ideal(kind, name):.4g}")
+            except NotTestableError:
+                cells.append(NOT_APPLICABLE)
+        rows.append((name, cells))
+    return rows if any(cell != NOT_APPLICABLE for _, cells in rows for cell in cells) else []
+
+
+def _group(name: str, names: Sequence[str]) -> str:
+    """NAME of flows NAME-1, NAME-2, ..., where there are several."""
+    stem, _, number = name.rpartition("-")
+    alike = [one for one in names if re.fullmatch(rf"{re.escape(stem)}-\d+", one)]
+    return stem if number.isdigit() and len(alike) > 1 else name
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One algorithm (or other treatment) of an experiment: what its subflows ran, or why the engine refused it."""
+
+    label: str
+    what: str
+    refused: str
+    problems: tuple[str, ...]
+
+
+def what_ran(reader: Reader, places: Mapping[str, int]) -> list[Ran]:
+    """What every algorithm of the experiment really ran, as read back from the engine."""
+    return [_ran(reader, label) for label in sorted_by(places, reader.own.algorithms)]
+
+
+def _ran(reader: Reader, label: str) -> Ran:
+    cells = [cell for cell in reader.cells() if cell.label == label]
+    refusals: list[str] = []
+    records = []
+    for cell in cells:
+        try:
+            records.append(reader.reproduction.store.record(reader.digest(cell)))
+        except NotTestableError as error:
+            point = f"{cell.point}: " if cell.point else ""
+            refusals.append(point + str(error).partition("\n")[0])
+    what = ran(records[0]["subflow_cc"]) if records else ""
+    problems = [problem for record in records for problem in record["problems"]]
+    return Ran(label, what, "; ".join(dict.fromkeys(refusals)), tuple(dict.fromkeys(problems)))
+
+
+def commands(reader: Reader) -> list[str]:
+    """The commands that repeat the cells of an experiment: those that differ in the algorithm only as one."""
+    kitchen = reader.reproduction.kitchen
+    groups: dict[tuple[object, ...], list[Recipe]] = {}
+    for cell in sorted(reader.cells(), key=_point_place(reader)):
+        recipe = kitchen.recipe(cell)
+        groups.setdefault((recipe.settings, recipe.cc is None), []).append(recipe)
+    return list(
+        dict.fromkeys(_command(recipes, reader.experiment.paper, kitchen.engine) for recipes in groups.values())
+    )
+
+
+def _point_place(reader: Reader) -> object:
+    points = [point.label for point in reader.own.sweep.points] if reader.own.sweep else [""]
+    return lambda cell: points.index(cell.point)
+
+
+def _command(recipes: Sequence[Recipe], paper: str, engine: str) -> str:
+    first = recipes[0]
+    cc = list(dict.fromkeys(recipe.cc for recipe in recipes if recipe.cc is not None))
+    path = Path(PAPERS) / paper / first.scenario.name
+    words = ["mptcplab", "run", str(path), *first.overrides(*cc).to_options()]
+    return shlex.join([*words, *(["--engine", engine] if engine != "sim" else [])])
+
+
+@dataclass(frozen=True)
+class Comment:
+    """What a scenario file says before its first key: the question, and paragraphs."""
+
+    file: str
+    experiments: tuple[str, ...]
+    question: str
+    paragraphs: tuple[str, ...]
+
+
+def comments(experiments: Iterable[Experiment]) -> list[Comment]:
+    """The leading comment of every scenario file, once, with the experiments that use it."""
+    users: dict[Path, list[str]] = {}
+    for experiment in experiments:
+        users.setdefault(experiment.scenario, []).append(experiment.id)
+    found = []
+    for path, names in users.items():
+        paragraphs = leading_comment(path.read_text(encoding="utf-8"))
+        question = paragraphs.pop(0) if paragraphs and paragraphs[0].endswith("?") else ""
+        found.append(Comment(path.name, tuple(names), question, tuple(paragraphs)))
+    return found
+
+
+def leading_comment(toml: str) -> list[str]:
+    r"""The paragraphs of the comment that a file begins with.
+
+    >>> leading_comment("# One?\n#\n# Two\n# lines.\n\nname = 1  # not this\n")
+    ['One?', 'Two lines.']
+    """
+    lines = []
+    for line in toml.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("#").strip())
+    return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n") if part.strip()]
+
+
+def facts(reproduction: Reproduction) -> dict[str, str]:
+    """What the results of a paper were made with: engine, version, build, ACK profiles, seeds, repetitions."""
+    outcome = reproduction.outcome
+    records = [reproduction.store.record(one) for one in sorted(set(outcome.digests.values()) - set(outcome.refused))]
+    reps = sorted({reproduction.kitchen.repetitions(one) for one in reproduction.experiments})
+    found = {
+        "Engine": _all(f"{record['engine']} {record['engine_version']}" for record in records),
+        "Build": _all(record["build"] for record in records),
+        "ACK profile": _all(record["profile"] for record in records),
+        "Seed": _all(record["seed"] for record in records),
+        "Repetitions": ", ".join(map(str, reps)),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _all(values: Iterable[object]) -> str:
+    return ", ".join(sorted({str(value) for value in values}))
+
+
+def refused(reader: Reader) -> list[tuple[Cell, str]]:
+    """The cells of an experiment that the engine refused, with its reason."""
+    outcome = reader.reproduction.outcome
+    names = {reader.own.id}
+    return [
+        (cell, outcome.refused[digest])
+        for cell, digest in sorted(outcome.digests.items())
+        if cell.experiment in names and digest in outcome.refused
+    ]

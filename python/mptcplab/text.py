@@ -1,0 +1,66 @@
+"""Numbers and tables as text: rates, times, and means with their intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NOT_APPLICABLE = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text: column heads with units, and rows."""
+
+    head: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+
+
+def rate(bps: float) -> str:
+    """A rate with its SI unit.
+
+    >>> rate(10e6), rate(2_500_000), rate(1e9)
+    ('10 Mbit/s', '2.5 Mbit/s', '1 Gbit/s')
+    """
+    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if bps >= size:
+            return f"{bps / size:.4g} {unit}"
+    return f"{bps:.4g} bit/s"
+
+
+def duration(nanoseconds: float) -> str:
+    """A time with its unit.
+
+    >>> duration(5_000_000), duration(300e9)
+    ('5 ms', '300 s')
+    """
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.4g} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def number(value: float, digits: int) -> str:
+    """A number with thousands separated."""
+    return f"{value:,.{digits}f}"
+
+
+def percent(part: float) -> str:
+    """A probability as percentage.
+
+    >>> percent(0.001)
+    '0.1 %'
+    """
+    return f"{100 * part:.3g} %"
+
+
+def mean_and_interval(mean: float | None, half: float | None, digits: int) -> str:
+    r"""`mean ± half`, or the mean alone where there is no interval.
+
+    >>> mean_and_interval(9.4321, 0.117, 2), mean_and_interval(9.4321, None, 2), mean_and_interval(None, None, 2)
+    ('9.43 ± 0.12', '9.43', '–')
+    """
+    if mean is None:
+        return NOT_APPLICABLE
+    shown = f"{mean:,.{digits}f}"
+    return shown if half is None else f"{shown} ± {half:,.{digits}f}"
