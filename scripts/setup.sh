@@ -164,8 +164,8 @@ engine_sources() {
 }
 
 # Crates that both engines are made of.
-SHARED=(crates/mptcplab-digest crates/mptcplab-cc crates/mptcplab-link crates/mptcplab-sched crates/mptcplab-scenario
-	crates/mptcplab-traffic crates/mptcplab-trace crates/mptcplab-sim)
+SHARED=(crates/mptcplab-build crates/mptcplab-cc crates/mptcplab-model crates/mptcplab-scenario
+	crates/mptcplab-trace crates/mptcplab-sim)
 
 # sources PATH...: what decides whether these have to be compiled again.
 sources() {

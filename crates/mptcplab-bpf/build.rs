@@ -2,16 +2,20 @@
 //!
 //! `MPTCPLAB_CLANG` names another compiler than `clang`.
 
+use mptcplab_build::script::{algorithm_files, algorithms_dir, fail, files, out_dir, stem, write};
 use std::env;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, exit};
+use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=MPTCPLAB_CLANG");
     println!("cargo::rerun-if-changed=bpf");
-    let programs = c_files(Path::new("bpf"), ".bpf.c");
+    let programs = files(
+        Path::new("bpf"),
+        ".bpf.c",
+        "build in a complete copy of the repository",
+    );
     let mut list = String::from("[\n");
     for source in &programs {
         let name = stem(source, ".bpf.c");
@@ -31,11 +35,8 @@ fn main() {
 /// Every algorithm twice: as it is used, and with the record of every call.
 fn algorithms() {
     let folder = algorithms_dir();
-    println!("cargo::rerun-if-env-changed=MPTCPLAB_ALGORITHMS_DIR");
-    println!("cargo::rerun-if-changed={}", folder.display());
     let mut list = String::from("[\n");
-    for source in c_files(&folder, ".c") {
-        println!("cargo::rerun-if-changed={}", source.display());
+    for source in algorithm_files(&folder) {
         let name = stem(&source, ".c");
         let define = format!("-DCC_ALGORITHM=\"{}\"", source.display());
         let include = format!("-I{}", folder.display());
@@ -55,57 +56,6 @@ fn algorithms() {
     }
     list.push_str("]\n");
     write(&out_dir().join("algorithms.rs"), &list);
-}
-
-fn algorithms_dir() -> PathBuf {
-    if let Some(dir) = env::var_os("MPTCPLAB_ALGORITHMS_DIR") {
-        return PathBuf::from(dir);
-    }
-    let dir = Path::new("../../algorithms");
-    // Without the detour, since error messages and the compiler's show it.
-    dir.canonicalize().unwrap_or(dir.to_owned())
-}
-
-fn fail(what: &str, hint: &str) -> ! {
-    eprintln!("error: {what}\n\nhint: {hint}");
-    exit(2)
-}
-
-fn out_dir() -> PathBuf {
-    PathBuf::from(env::var_os("OUT_DIR").unwrap_or_else(|| fail("OUT_DIR is not set", "run cargo")))
-}
-
-fn write(path: &Path, text: &str) {
-    fs::write(path, text).unwrap_or_else(|e| {
-        fail(
-            &format!("cannot write {}: {e}", path.display()),
-            "check OUT_DIR",
-        )
-    });
-}
-
-/// Files of `dir` whose name ends with `suffix`, sorted.
-fn c_files(dir: &Path, suffix: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap_or_else(|e| {
-        fail(
-            &format!("cannot read {}: {e}", dir.display()),
-            "the source tree is not whole",
-        )
-    });
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.to_string_lossy().ends_with(suffix))
-        .collect();
-    files.sort();
-    files
-}
-
-fn stem(path: &Path, suffix: &str) -> String {
-    let name = path
-        .file_name()
-        .map(|n| n.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    name.strip_suffix(suffix).unwrap_or(&name).to_owned()
 }
 
 /// One C file to one object. `-mcpu=v3` because the verifier refuses code for v1 and v2 that it accepts for v3.

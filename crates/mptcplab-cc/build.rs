@@ -3,12 +3,12 @@
 //! The folder is the only list of algorithms: a file is found, compiled and registered because it is there.
 //! `MPTCPLAB_ALGORITHMS_DIR` names another folder (it needs its own `cc.h`).
 
-use mptcplab_digest::Sources;
+use mptcplab_build::Sources;
+use mptcplab_build::script::{algorithm_files, algorithms_dir, fail, out_dir, write};
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::exit;
 
 /// What the registry keeps of a file's header comment.
 struct Header {
@@ -31,13 +31,10 @@ const HEADINGS: [&str; 9] = [
 
 fn main() {
     let dir = algorithms_dir();
-    println!("cargo::rerun-if-env-changed=MPTCPLAB_ALGORITHMS_DIR");
-    println!("cargo::rerun-if-changed={}", dir.display());
     println!("cargo::rerun-if-changed=native/glue.c");
-    let sources = c_files(&dir);
+    let sources = algorithm_files(&dir);
     let mut registry = String::from("[\n");
     for source in &sources {
-        println!("cargo::rerun-if-changed={}", source.display());
         let stem = stem(source);
         let text = read(source);
         let header = parse_header(source, &text);
@@ -53,61 +50,13 @@ fn main() {
         );
     }
     registry.push_str("]\n");
-    let out = PathBuf::from(
-        env::var_os("OUT_DIR").unwrap_or_else(|| fail("OUT_DIR is not set", "run cargo")),
-    );
-    fs::write(out.join("registry.rs"), registry)
-        .unwrap_or_else(|e| fail(&format!("cannot write the registry: {e}"), "check OUT_DIR"));
+    write(&out_dir().join("registry.rs"), &registry);
     compile(&dir, &sources);
 }
 
-fn fail(what: &str, hint: &str) -> ! {
-    eprintln!("error: {what}\n\nhint: {hint}");
-    exit(2)
-}
-
-fn algorithms_dir() -> PathBuf {
-    if let Some(dir) = env::var_os("MPTCPLAB_ALGORITHMS_DIR") {
-        return PathBuf::from(dir);
-    }
-    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
-    let dir = Path::new(&manifest).join("../../algorithms");
-    // Without the detour, since error messages and the compiler's show it.
-    dir.canonicalize().unwrap_or(dir)
-}
-
-fn c_files(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).unwrap_or_else(|e| {
-        fail(
-            &format!("cannot read the algorithms folder: {}: {e}", dir.display()),
-            "set MPTCPLAB_ALGORITHMS_DIR to a folder with cc.h and one .c file per algorithm",
-        )
-    });
-    let mut files: Vec<PathBuf> = entries
-        .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.extension().is_some_and(|x| x == "c"))
-        .collect();
-    files.sort_by_key(|p| stem(p));
-    for file in &files {
-        let stem = stem(file);
-        if stem.is_empty()
-            || !stem
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        {
-            fail(
-                &format!("algorithm file name: {}", file.display()),
-                "use lower-case letters, digits and '-', such as my-rule.c; the file's name is the algorithm's",
-            );
-        }
-    }
-    files
-}
-
-fn stem(path: &Path) -> String {
-    path.file_stem()
-        .map(|s| s.to_string_lossy().into_owned())
-        .unwrap_or_default()
+/// The name of the algorithm.
+fn stem(source: &Path) -> String {
+    mptcplab_build::script::stem(source, ".c")
 }
 
 fn read(path: &Path) -> String {

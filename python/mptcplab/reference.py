@@ -164,7 +164,7 @@ def _schedulers_page() -> str:
     overview = [[f"[{s['name']}](#{s['name']})", s["title"]] for s in known]
     parts = [
         "# Schedulers",
-        "Every packet scheduler of the simulator, from its declaration in `crates/mptcplab-sched`. The kernel engine "
+        "Every packet scheduler of the simulator, from its declaration in `crates/mptcplab-model`. The kernel engine "
         "has the kernel's own, which is `linger`. What each is for is measured in [docs/schedulers](../schedulers).",
         table(["name", "title"], overview),
     ]

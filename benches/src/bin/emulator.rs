@@ -14,8 +14,8 @@
 use mptcplab_emulator::{
     Clock, Emulator, LinkSetup, LogEntry, Options, Port, Report, Setup, Summary, start,
 };
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, Link, LinkConfig, Loss, Packet, QueueLimit};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Aqm, Link, LinkConfig, Loss, Packet, QueueLimit};
 use mptcplab_net::route::Route;
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace};
 use nix::errno::Errno;

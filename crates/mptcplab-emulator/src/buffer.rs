@@ -1,7 +1,7 @@
 //! Packets in memory that is used again, so that moving one allocates nothing.
 
 use crate::header::{self, Header};
-use mptcplab_link::Packet;
+use mptcplab_model::link::Packet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

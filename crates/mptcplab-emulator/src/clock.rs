@@ -1,6 +1,6 @@
 //! Time of the run on the kernel's monotonic clock.
 
-use mptcplab_link::MAX_TIME_NS;
+use mptcplab_model::link::MAX_TIME_NS;
 use nix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds since a chosen zero on `CLOCK_MONOTONIC`.

@@ -9,7 +9,7 @@ use crate::report::{LinkReport, LogEntry, PortReport};
 use crate::setup::{LinkSetup, Port};
 use crate::spin::Spin;
 use crate::{Clock, Error, Options, Report, Scheduling, Setup, header, sys};
-use mptcplab_link::{Link, LinkConfig, Verdict};
+use mptcplab_model::link::{Link, LinkConfig, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -330,7 +330,7 @@ impl Engine {
     }
 
     fn arrive(&mut self, index: usize, mut packet: Buffer, now: u64) {
-        use mptcplab_link::Packet;
+        use mptcplab_model::link::Packet;
         let state = &mut self.links[index];
         packet.number = state.arrived;
         state.arrived += 1;

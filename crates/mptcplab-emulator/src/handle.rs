@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::{Error, Report, Scheduling, Setup, sys};
-use mptcplab_link::LinkStats;
+use mptcplab_model::link::LinkStats;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,7 +1,7 @@
 //! The link model on the clock: moves IP packets between TUN devices as the simulator's links would.
 //!
 //! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links* from port to port, and a *clock*, and
-//! runs one thread that reads packets from the ports, gives them to [`mptcplab_link::Link`] and writes each into its
+//! runs one thread that reads packets from the ports, gives them to [`mptcplab_model::link::Link`] and writes each into its
 //! link's destination port when the link says so. Rates, delays, queues, losses, AQM, schedules, delivery traces and
 //! reordering are the link crate's: nothing of them is here, and the simulator runs the same code.
 //!

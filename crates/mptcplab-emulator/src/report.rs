@@ -118,7 +118,7 @@ pub enum LogEntry {
         /// Whether its ECN field says ECT or CE.
         ecn_capable: bool,
         /// What the link did with it.
-        verdict: mptcplab_link::Verdict,
+        verdict: mptcplab_model::link::Verdict,
     },
     /// A link released a packet.
     Release {

@@ -1,8 +1,8 @@
 //! What an emulator is given.
 
 use crate::{Clock, Error};
-use mptcplab_link::LinkConfig;
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::LinkConfig;
+use mptcplab_model::link::rng::Rng;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 

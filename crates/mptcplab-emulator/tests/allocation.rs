@@ -4,8 +4,8 @@
 //! One test only: it counts the allocations of the whole process.
 
 use mptcplab_emulator::{Clock, LinkSetup, Options, Pair, Port, Setup, start};
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::Ipv4Addr;

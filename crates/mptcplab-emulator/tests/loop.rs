@@ -7,7 +7,7 @@ use mptcplab_emulator::{
     Bound, Clock, Error, LinkChange, Options, Pair, PairStats, Scheduling, Setup, grant_real_time,
     start,
 };
-use mptcplab_link::{Change, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::{Change, LinkConfig, Loss, QueueLimit};
 use std::io::Write;
 use std::time::{Duration, Instant};
 

@@ -6,8 +6,10 @@ mod common;
 use common::packet::{self, ECT0};
 use common::{Host, MS, config, link, number, numbered, port, replay, rng, setup};
 use mptcplab_emulator::{Report, start};
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, Change, DeliveryTrace, LinkConfig, Loss, QueueLimit, Reorder, Verdict};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{
+    Aqm, Change, DeliveryTrace, LinkConfig, Loss, QueueLimit, Reorder, Verdict,
+};
 use std::time::Duration;
 
 /// Sizes of packets: full ones, small ones, and between.

@@ -5,7 +5,7 @@ mod common;
 
 use common::{MS, config, link, replay, rng};
 use mptcplab_emulator::{Clock, Emulator, Error, LinkSetup, Options, Pair, Port, Setup, start};
-use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use mptcplab_net::route::Route;
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, Tun};
 use nix::errno::Errno;

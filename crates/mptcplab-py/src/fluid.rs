@@ -3,7 +3,7 @@
 
 use crate::build;
 use crate::errors::EngineError;
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
 use mptcplab_scenario::{Overrides, Run, Sweep, Transport};
 use mptcplab_trace::parquet::TraceWriter;
 use mptcplab_trace::{Engine, RunRecord, Tables};
@@ -40,7 +40,7 @@ pub(crate) fn runs(sweep: &Sweep) -> Value {
 fn starts(run: &Run) -> Value {
     let starts = run.flows.iter().map(|flow| {
         let mut rng = Rng::new(run.seed, run.rep, "flow", &flow.name);
-        json!(mptcplab_traffic::start(flow.start, &mut rng))
+        json!(mptcplab_model::traffic::start(flow.start, &mut rng))
     });
     starts.collect()
 }

@@ -90,7 +90,7 @@ fn check(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String
 /// Run a file of test vectors against the native algorithms.
 #[pyfunction]
 fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let report = py.detach(|| mptcplab_sched::vectors::run_file(&path));
+    let report = py.detach(|| mptcplab_model::sched::vectors::run_file(&path));
     report
         .map(|report| reference::vectors(&report).to_string())
         .map_err(errors::scenario)

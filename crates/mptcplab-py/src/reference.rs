@@ -3,7 +3,7 @@
 
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
 use mptcplab_cc::{Algorithm, OLDEST_KERNEL, ParamSpec};
-use mptcplab_sched::Declaration;
+use mptcplab_model::sched::Declaration;
 use mptcplab_trace::parquet::{FILES, schemas};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) fn algorithms() -> Value {
 }
 
 pub(crate) fn schedulers() -> Value {
-    mptcplab_sched::declarations()
+    mptcplab_model::sched::declarations()
         .iter()
         .map(scheduler)
         .collect()

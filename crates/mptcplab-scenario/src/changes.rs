@@ -1,7 +1,7 @@
 //! Changes of a link over time in a file: CSV with a heading, whole numbers only, so that the file means the same
 //! everywhere.
 
-use mptcplab_link::{Change, Loss};
+use mptcplab_model::link::{Change, Loss};
 
 /// What the file has to look like.
 pub(crate) const HINT: &str = "lines of whole numbers under a heading such as at_ms,rate_bps,loss_ppm, in time order; \

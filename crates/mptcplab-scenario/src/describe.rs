@@ -6,7 +6,7 @@ use crate::model::{
     SizeLaw, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport, UdpFlow,
     Video,
 };
-use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use std::fmt::Write;
 
 /// Longer tables are cut; `--json` has everything.

@@ -16,8 +16,8 @@ pub(crate) struct Files<'a> {
     pub(crate) rep: u64,
     /// Whether a file's name depended on it.
     pub(crate) differ_by_rep: bool,
-    traces: BTreeMap<String, mptcplab_link::DeliveryTrace>,
-    schedules: BTreeMap<String, Vec<mptcplab_link::Change>>,
+    traces: BTreeMap<String, mptcplab_model::link::DeliveryTrace>,
+    schedules: BTreeMap<String, Vec<mptcplab_model::link::Change>>,
 }
 
 impl<'a> Files<'a> {
@@ -32,7 +32,7 @@ impl<'a> Files<'a> {
     }
 
     /// A packet-delivery trace.
-    pub(crate) fn trace(&mut self, item: &Item<'_>) -> Res<mptcplab_link::DeliveryTrace> {
+    pub(crate) fn trace(&mut self, item: &Item<'_>) -> Res<mptcplab_model::link::DeliveryTrace> {
         let name = self.name(item)?;
         if let Some(trace) = self.traces.get(&name) {
             return Ok(trace.clone());
@@ -52,7 +52,7 @@ impl<'a> Files<'a> {
     }
 
     /// A table of changes.
-    pub(crate) fn schedule(&mut self, item: &Item<'_>) -> Res<Vec<mptcplab_link::Change>> {
+    pub(crate) fn schedule(&mut self, item: &Item<'_>) -> Res<Vec<mptcplab_model::link::Change>> {
         let name = self.name(item)?;
         if let Some(changes) = self.schedules.get(&name) {
             return Ok(changes.clone());

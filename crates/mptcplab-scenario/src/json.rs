@@ -6,7 +6,7 @@ use crate::model::{
     SchedulerKind, SctpFlow, SizeLaw, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport,
     UdpFlow,
 };
-use mptcplab_link::{Aqm, Change, Loss, QueueLimit};
+use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit};
 use serde_json::{Map, Value, json};
 
 /// Everything about a sweep: its axes, and each combination of their values resolved.

@@ -1,6 +1,6 @@
 //! Mahimahi packet-delivery traces: one time in milliseconds per line, each letting one MTU leave.
 
-use mptcplab_link::DeliveryTrace;
+use mptcplab_model::link::DeliveryTrace;
 
 /// Bytes per opportunity, as mm-link counts.
 pub(crate) const MTU_BYTES: u64 = 1504;

@@ -1,6 +1,8 @@
 //! The resolved scenario: what an engine is given. Every unit is explicit, every default filled in.
 
-use mptcplab_link::LinkConfig;
+use mptcplab_model::link::LinkConfig;
+
+pub use mptcplab_model::traffic::{Arrivals, Level, SizeLaw, Span, StartTime, Transfers, Video};
 
 /// A scenario file with its sweep axes expanded.
 #[derive(Debug, Clone)]
@@ -147,20 +149,6 @@ impl Flow {
     }
 }
 
-/// A start time, fixed or drawn from the flow's own stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartTime {
-    /// At this time.
-    At(u64),
-    /// Uniform in `[lo_ns, hi_ns)`.
-    Uniform {
-        /// Earliest.
-        lo_ns: u64,
-        /// Latest.
-        hi_ns: u64,
-    },
-}
-
 /// Transport of a flow.
 #[derive(Debug, Clone)]
 pub enum Transport {
@@ -229,7 +217,7 @@ impl CcChoice {
 }
 
 /// A packet scheduler with its parameters, and which one by itself.
-pub use mptcplab_sched::{Choice as Scheduler, Kind as SchedulerKind};
+pub use mptcplab_model::sched::{Choice as Scheduler, Kind as SchedulerKind};
 
 /// One subflow.
 #[derive(Debug, Clone)]
@@ -280,103 +268,6 @@ pub enum Traffic {
     Transfers(Transfers),
     /// Video in chunks whose encoding follows the measured throughput, over one connection.
     Video(Video),
-}
-
-/// Transfers of one kind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Transfers {
-    /// How large they are.
-    pub size: SizeLaw,
-    /// When they begin.
-    pub arrivals: Arrivals,
-}
-
-/// The law of a size; random ones are drawn from the flow's stream and are a byte at least.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SizeLaw {
-    /// Always this many bytes.
-    Fixed {
-        /// Application bytes.
-        bytes: u64,
-    },
-    /// Exponential.
-    Exponential {
-        /// Mean before the cut.
-        mean_bytes: u64,
-        /// Larger ones are cut to this.
-        max_bytes: u64,
-    },
-    /// Pareto: P(size > x) = (min / x)^shape from `min` = mean (shape - 1) / shape on.
-    Pareto {
-        /// Mean before the cut.
-        mean_bytes: u64,
-        /// Exponent of the tail, above 1.
-        shape: f64,
-        /// Larger ones are cut to this.
-        max_bytes: u64,
-    },
-}
-
-/// When transfers begin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Arrivals {
-    /// A Poisson process, whatever became of earlier transfers.
-    Poisson {
-        /// Its rate over time, from the flow's start on and repeated.
-        levels: Vec<Level>,
-    },
-    /// One after the other: the first at the flow's start, the next so long after the one before was complete.
-    Repeat {
-        /// Pause in between.
-        gap: Span,
-        /// How many; `None`: until the flow stops.
-        count: Option<u64>,
-    },
-}
-
-/// A level of a Poisson process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Level {
-    /// Arrivals in 1000 minutes.
-    pub per_1000_min: u64,
-    /// How long it lasts; `u64::MAX` for ever.
-    pub lasts_ns: u64,
-}
-
-/// Adaptive video, `dash(B)` of spec/scenarios.md App. B.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Video {
-    /// Rates at which every chunk is encoded, in bit/s, lowest first.
-    pub ladder_bps: Vec<u64>,
-    /// Playing time of a chunk.
-    pub chunk_ns: u64,
-    /// The next chunk is asked for when the buffer has room for it.
-    pub buffer_ns: u64,
-    /// Share of the estimated throughput that the encoding may need.
-    pub safety: f64,
-    /// Weight of the newest chunk in the estimate.
-    pub weight: f64,
-    /// The estimate before the first chunk, in bit/s.
-    pub first_estimate_bps: u64,
-}
-
-/// A time span, fixed or random.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
-    /// Always this long.
-    Fixed(u64),
-    /// Uniform in `[lo_ns, hi_ns)`, drawn from the flow's stream.
-    Uniform {
-        /// Shortest.
-        lo_ns: u64,
-        /// Longest.
-        hi_ns: u64,
-    },
-    /// Exponential, drawn from the flow's stream.
-    Exponential {
-        /// Mean.
-        mean_ns: u64,
-    },
 }
 
 /// Receive buffer.

@@ -16,8 +16,8 @@ const FORM: Form = Form {
 /// The choice, checked against the scheduler's declaration.
 pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
     let written = choice::read(item, &FORM)?;
-    let Some(declaration) = mptcplab_sched::find(&written.name) else {
-        let names = mptcplab_sched::declarations().iter().map(|d| d.name);
+    let Some(declaration) = mptcplab_model::sched::find(&written.name) else {
+        let names = mptcplab_model::sched::declarations().iter().map(|d| d.name);
         let message = format!("no scheduler \"{}\"", crate::value::shorten(&written.name));
         return Err(
             Diagnostic::new(written.name_value.origin, &item.path, message).maybe_hint(suggest(

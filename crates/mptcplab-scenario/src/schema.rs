@@ -117,7 +117,7 @@ fn algorithm() -> Value {
 }
 
 fn scheduler() -> Value {
-    let all = mptcplab_sched::declarations();
+    let all = mptcplab_model::sched::declarations();
     choice(all.iter().map(|d| (d.name, d.params.as_slice())), None)
 }
 

@@ -4,7 +4,7 @@
 //! unit; every other one is refused with the right one.
 
 use crate::model::Span;
-use mptcplab_link::QueueLimit;
+use mptcplab_model::link::QueueLimit;
 
 /// Why a text is not the quantity it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The scenarios that come with mptcplab.
 
-use mptcplab_link::{Loss, QueueLimit};
+use mptcplab_model::link::{Loss, QueueLimit};
 use mptcplab_scenario::{Overrides, Transport, load};
 use std::path::Path;
 

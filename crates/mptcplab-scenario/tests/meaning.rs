@@ -1,6 +1,6 @@
 //! What scenarios mean: defaults, inheritance, sweeps, resolved numbers.
 
-use mptcplab_link::{Aqm, Change, Loss, QueueLimit, Reorder};
+use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
     Arrivals, CcChoice, Flow, Level, LossRecovery, Overrides, Profile, RcvBuffer, Run, Scheduler,
     SchedulerKind, SizeLaw, Span, StartTime, Sweep, TcpFlow, TcpOptions, Traffic, Transfers,

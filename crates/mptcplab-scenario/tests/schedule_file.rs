@@ -1,6 +1,6 @@
 //! Changes of links from files, and random loss in both directions.
 
-use mptcplab_link::{Change, Loss};
+use mptcplab_model::link::{Change, Loss};
 use mptcplab_scenario::{Overrides, Sweep, parse};
 
 const MS: u64 = 1_000_000;

@@ -16,14 +16,14 @@ use crate::transfers::{MAX_AT_ONCE, Pool, PoolConfig};
 use crate::udp::{UdpConfig, UdpSource};
 use crate::video::VideoApp;
 use mptcplab_cc::Sock;
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, Link};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Aqm, Link};
+use mptcplab_model::sched::{Choice, Kind};
+use mptcplab_model::traffic::start;
 use mptcplab_scenario::{
     Flow, LossRecovery, Run, SctpFlow, SizeLaw, Subflow, TcpFlow, Traffic, Transfers, Transport,
     UdpFlow, Video,
 };
-use mptcplab_sched::{Choice, Kind};
-use mptcplab_traffic::start;
 use std::collections::VecDeque;
 use std::ops::Range;
 

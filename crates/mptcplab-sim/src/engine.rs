@@ -15,7 +15,7 @@ use crate::transfers::Pool;
 use crate::udp::UdpSource;
 use crate::video::VideoApp;
 use crate::{Caller, SimError};
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
 use mptcplab_trace::EventKind;
 
 /// Events between looks at the caller's control block.

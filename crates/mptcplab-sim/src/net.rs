@@ -3,7 +3,7 @@
 use crate::event::{Timers, WinnerTree};
 use crate::packet::{Kind, Packet};
 use crate::record::Recorder;
-use mptcplab_link::{Link, LinkStats, Verdict};
+use mptcplab_model::link::{Link, LinkStats, Verdict};
 
 /// The state that all endpoints share: time, links, timers and the trace.
 pub(crate) struct World {

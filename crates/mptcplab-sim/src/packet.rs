@@ -3,7 +3,7 @@
 //! Sequence numbers count segments, not bytes: every segment is one packet and, but for the last one of a
 //! transfer, full. Headers are accounted in `len`.
 
-use mptcplab_link::Packet as LinkPacket;
+use mptcplab_model::link::Packet as LinkPacket;
 
 /// What a packet is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

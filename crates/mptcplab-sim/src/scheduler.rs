@@ -1,5 +1,5 @@
 //! Packet schedulers (algorithms.md section 7): which subflow carries the next segment. The decisions are functions of
-//! `mptcplab-sched`; here they meet this engine's subflows, and have what state they keep.
+//! `mptcplab_model::sched`; here they meet this engine's subflows, and have what state they keep.
 
 mod blest;
 mod delayvar;
@@ -12,7 +12,7 @@ mod repair;
 mod roundrobin;
 
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, Kind, MAX_SUBFLOWS, Path};
+use mptcplab_model::sched::{Choice, Kind, MAX_SUBFLOWS, Path};
 
 use blest::Blest;
 use delayvar::DelayVar;
@@ -22,7 +22,7 @@ use minrtt::MinRtt;
 use redundant::Redundant;
 use roundrobin::RoundRobin;
 
-pub(crate) use mptcplab_sched::only_backups;
+pub(crate) use mptcplab_model::sched::only_backups;
 pub(crate) use repair::Repair;
 
 /// What a scheduler decides: the subflow (index within the connection), and what it gets.
@@ -180,7 +180,7 @@ impl Scheduler {
         let admit = |i: usize| i != origin && senders[i].backup == backups;
         match &self.policy {
             Policy::DelayVar(s) => s.first_available(senders, admit),
-            _ => mptcplab_sched::lowest_rtt(senders, admit),
+            _ => mptcplab_model::sched::lowest_rtt(senders, admit),
         }
     }
 

@@ -14,9 +14,9 @@ use crate::segments::{Segment, Segments, flag};
 use crate::textbook::Textbook;
 use crate::tso::Group;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::sched::slowed_down;
 use mptcplab_scenario::LossRecovery;
-use mptcplab_sched::slowed_down;
 use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 

@@ -3,10 +3,10 @@
 use crate::connection::{Connection, DSN_MAX};
 use crate::event::{NEVER, TimerKind};
 use crate::net::World;
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;
 use mptcplab_trace::EventKind;
-use mptcplab_traffic::span;
 
 /// The application of a connection.
 #[derive(Debug, Clone, Copy)]

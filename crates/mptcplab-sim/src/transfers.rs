@@ -12,9 +12,9 @@ use crate::packet::{Packet, tick};
 use crate::receiver::Receiver;
 use crate::sender::{Phase, Sender, SenderCounters};
 use crate::traffic::App;
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::traffic::{Schedule, Transfer};
 use mptcplab_trace::{EventKind, FlowRow, NOT_MEASURED, SubflowRow, TransferRow};
-use mptcplab_traffic::{Schedule, Transfer};
 use std::collections::VecDeque;
 
 /// Transfers of one flow that may be under way at once.

@@ -3,10 +3,10 @@
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::packet::{Header, Kind, Packet};
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;
 use mptcplab_trace::EventKind;
-use mptcplab_traffic::span;
 
 pub(crate) struct UdpSource {
     pub(crate) flow: u32,

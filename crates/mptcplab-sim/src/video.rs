@@ -3,9 +3,9 @@
 use crate::engine::Engine;
 use crate::event::{NEVER, TimerKind};
 use crate::transfers::since;
+use mptcplab_model::traffic::{Chunk, Player, Watched};
 use mptcplab_scenario::Video;
 use mptcplab_trace::{NOT_MEASURED, TransferRow};
-use mptcplab_traffic::{Chunk, Player, Watched};
 
 /// A video flow.
 pub(crate) struct VideoApp {

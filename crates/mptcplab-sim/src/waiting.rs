@@ -98,7 +98,7 @@ impl Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mptcplab_link::rng::Rng;
+    use mptcplab_model::link::rng::Rng;
     use std::collections::BTreeMap;
     use std::collections::btree_map::Entry;
 

@@ -23,7 +23,7 @@ impl Draw {
 }
 
 fn scheduler_names() -> Vec<&'static str> {
-    let all = mptcplab_sched::declarations().iter();
+    let all = mptcplab_model::sched::declarations().iter();
     all.map(|d| d.name).collect()
 }
 

@@ -131,7 +131,7 @@ fn without_reinjection_data_wait_for_the_path_to_return() {
 fn a_backup_carries_nothing_until_the_regular_subflow_fails() {
     let subflows =
         "{ path = [\"one\", \"one-b\"] }, { path = [\"two\", \"two-b\"], backup = true }";
-    for scheduler in mptcplab_sched::declarations().iter().map(|d| d.name) {
+    for scheduler in mptcplab_model::sched::declarations().iter().map(|d| d.name) {
         let text = with_outage("one", "5 s", "9 s").replace(
             "paths = [[\"one\", \"one-b\"], [\"two\", \"two-b\"]]",
             &format!("subflows = [{subflows}]"),
@@ -183,7 +183,7 @@ fn lowest_rtt_first_leaves_the_slower_path_alone_while_there_is_room() {
 #[test]
 fn every_scheduler_fills_both_paths_when_windows_limit() {
     let sparing = |name: &&str| *name != "redundant";
-    let names = mptcplab_sched::declarations().iter().map(|d| d.name);
+    let names = mptcplab_model::sched::declarations().iter().map(|d| d.name);
     for scheduler in names.filter(sparing) {
         let run = simulate_one(TWO, &[("scheduler", scheduler), ("warmup", "5 s")]);
         for (subflow, rate) in [(0, 10e6), (1, 6e6)] {

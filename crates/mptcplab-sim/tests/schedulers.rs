@@ -142,7 +142,7 @@ start = "uniform(0 s, 70 s)"
 fn redundant_has_the_shortest_slow_transfers_under_loss() {
     let p99 = |scheduler| short_transfers(scheduler)[148];
     let redundant = p99("redundant");
-    for other in mptcplab_sched::declarations()
+    for other in mptcplab_model::sched::declarations()
         .iter()
         .filter(|d| d.name != "redundant")
     {

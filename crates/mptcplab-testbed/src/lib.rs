@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 use mptcplab_emulator::{Clock, Emulator, LinkSetup, Port, Setup, start};
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use mptcplab_net::mptcp::{self, Limits, LocalAddress, PathManager};
 use mptcplab_net::route::Route;
 use mptcplab_net::socket::{self, Transport};

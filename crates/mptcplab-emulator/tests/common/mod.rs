@@ -5,8 +5,8 @@ pub mod packet;
 pub mod replay;
 
 use mptcplab_emulator::{Clock, LinkSetup, Options, Pair, Port, Setup};
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Aqm, LinkConfig, Loss, QueueLimit};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, Shutdown, SockFlag, SockType, setsockopt, shutdown, socketpair, sockopt,

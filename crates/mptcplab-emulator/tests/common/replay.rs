@@ -1,8 +1,8 @@
 //! The same link without a clock: the recorded arrivals through the link crate must give what the emulator did.
 
 use mptcplab_emulator::LogEntry;
-use mptcplab_link::rng::Rng;
-use mptcplab_link::{Link, LinkConfig, LinkStats, Packet, Verdict};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::link::{Link, LinkConfig, LinkStats, Packet, Verdict};
 
 /// What decides about a packet.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 
 use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
 use mptcplab_emulator::{Clock, Emulator, LinkSetup, Options, Pair, Port, Setup};
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
 use mptcplab_net::mptcp::{Events, PathManager};
 use mptcplab_net::route::{Metrics as KernelMetrics, Route};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, NetError};

@@ -1,7 +1,7 @@
 //! What director and lab tell each other: one JSON object per line over a socket pair.
 
 use mptcplab_emulator::Report;
-use mptcplab_link::LinkStats;
+use mptcplab_model::link::LinkStats;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

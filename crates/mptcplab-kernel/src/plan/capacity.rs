@@ -2,7 +2,7 @@
 
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{paths, tcp};
-use mptcplab_link::LinkConfig;
+use mptcplab_model::link::LinkConfig;
 use mptcplab_scenario::{Flow, Run, Transport};
 
 /// Time to read a packet from one device and to write it into another, in ns (2.6 us measured).

@@ -24,7 +24,7 @@ pub(crate) use iperf::Means;
 pub(crate) use state::{FlowState, Note, Notes, Shared};
 
 use crate::plan::{FlowPlan, Plan};
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
 use mptcplab_net::mptcp::PathManager;
 use mptcplab_net::{Namespace, NetError};
 use mptcplab_scenario::{Flow, Run, TcpFlow, Traffic, Transfers, Transport};
@@ -95,7 +95,7 @@ pub(crate) fn contexts(
     let context = |(index, flow): (usize, &Flow)| {
         // The simulator draws from the same stream in the same order.
         let mut rng = Rng::new(run.seed, run.rep, "flow", &flow.name);
-        let start_ns = mptcplab_traffic::start(flow.start, &mut rng);
+        let start_ns = mptcplab_model::traffic::start(flow.start, &mut rng);
         let algorithm = plan.flows[index]
             .algorithm
             .and_then(|a| algorithms.get(a))

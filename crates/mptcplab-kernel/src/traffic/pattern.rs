@@ -3,7 +3,7 @@
 //! A table of random bytes, repeated. Its length is a prime larger than any segment, window of segments or read, so
 //! that data that are lost, doubled or swapped do not look right by accident.
 
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
 
 /// The largest prime below 2^20.
 const PERIOD: usize = 1_048_573;

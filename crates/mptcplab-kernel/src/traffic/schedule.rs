@@ -1,8 +1,8 @@
 //! When an application sends: from its start to its stop, with or without silent periods.
 
-use mptcplab_link::rng::Rng;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;
-use mptcplab_traffic::span;
 
 /// The periods in which a flow is active, drawn in order from the flow's own stream, as the simulator does.
 #[derive(Debug)]

@@ -634,7 +634,7 @@ fn fifty_runs_killed_at_random_moments_leave_nothing() {
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |age| age.subsec_nanos());
     let before = Host::now();
-    let mut random = mptcplab_link::rng::Rng::new(u64::from(seed), 0, "kill", "moments");
+    let mut random = mptcplab_model::link::rng::Rng::new(u64::from(seed), 0, "kill", "moments");
     for round in 0..50 {
         let lab = Lab::new(TWO_PATHS);
         let mut child = lab.command("{}").spawn().expect("the program");

@@ -12,7 +12,7 @@ use crate::table::{Item, Res, Table};
 use crate::units::QueueSize;
 use crate::validate::{NAME_HINT, check_name};
 use crate::value::Value;
-use mptcplab_link::{Aqm, Change, DeliveryTrace, LinkConfig, Loss, QueueLimit, Reorder};
+use mptcplab_model::link::{Aqm, Change, DeliveryTrace, LinkConfig, Loss, QueueLimit, Reorder};
 use std::collections::BTreeMap;
 
 /// More directed links than this are refused.

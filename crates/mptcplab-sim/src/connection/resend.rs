@@ -10,7 +10,7 @@ use super::Connection;
 use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
 use crate::sender::{Phase, Sender};
-use mptcplab_sched::MAX_SUBFLOWS;
+use mptcplab_model::sched::MAX_SUBFLOWS;
 use mptcplab_trace::EventKind;
 
 /// Where no subflow's timer runs: Linux' least retransmission timeout.

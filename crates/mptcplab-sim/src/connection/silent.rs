@@ -5,7 +5,7 @@
 
 use super::Connection;
 use crate::sender::{Phase, Sender};
-use mptcplab_sched::MAX_SUBFLOWS;
+use mptcplab_model::sched::MAX_SUBFLOWS;
 
 /// A subflow is silent after this long, and after so many smoothed round-trip times: the glue's `SILENT_US` and `SILENT_RTTS`.
 const SILENT_NS: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule};
 use crate::connection::DSN_MAX;
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, Lambda, Path, SrttRange, Window, blest, fastest, minrtt};
+use mptcplab_model::sched::{Choice, Lambda, Path, SrttRange, Window, blest, fastest, minrtt};
 
 pub(crate) struct Blest {
     ranges: [SrttRange; MAX_SUBFLOWS],

@@ -2,7 +2,7 @@
 
 use super::{Demand, Pick, Schedule};
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, Path, delayvar, delayvar_order};
+use mptcplab_model::sched::{Choice, Path, delayvar, delayvar_order};
 
 pub(crate) struct DelayVar {
     threshold_milli: u32,

@@ -2,7 +2,7 @@
 
 use super::{Demand, Pick, Schedule};
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, ecf};
+use mptcplab_model::sched::{Choice, ecf};
 
 pub(crate) struct Ecf {
     waiting: bool,

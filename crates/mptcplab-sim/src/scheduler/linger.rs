@@ -6,7 +6,7 @@
 
 use super::{Demand, MAX_SUBFLOWS, MIN_BUFFER_PKTS, Pick, Schedule, What};
 use crate::sender::{Phase, Sender};
-use mptcplab_sched::{Queue, linger};
+use mptcplab_model::sched::{Queue, linger};
 
 /// What Linux adds to a segment when it sizes the buffer: the headers' room and the shared information, rounded up with
 /// the segment to a power of two, and the packet's own structure. 2304 bytes for 1428 in all, as read with `ss -tm` on

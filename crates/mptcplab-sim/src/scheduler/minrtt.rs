@@ -8,6 +8,6 @@ pub(crate) struct MinRtt;
 impl Schedule for MinRtt {
     #[inline]
     fn pick(&mut self, senders: &[Sender], _demand: &Demand) -> Option<Pick> {
-        mptcplab_sched::minrtt(senders).map(Pick::next)
+        mptcplab_model::sched::minrtt(senders).map(Pick::next)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::sender::Sender;
 use mptcplab_cc::CaState;
-use mptcplab_sched::Path;
+use mptcplab_model::sched::Path;
 
 impl Path for Sender {
     #[inline]

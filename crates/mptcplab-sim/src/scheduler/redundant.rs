@@ -2,7 +2,7 @@
 
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule, What};
 use crate::sender::Sender;
-use mptcplab_sched::{Few, redundant};
+use mptcplab_model::sched::{Few, redundant};
 
 #[derive(Default)]
 pub(crate) struct Redundant {

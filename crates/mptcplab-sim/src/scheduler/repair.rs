@@ -1,9 +1,9 @@
 //! What the out-of-tree kernel's schedulers do when the receive window blocks (algorithms.md 7.1): its memory. The rules
-//! are functions of `mptcplab-sched`, the sending is the connection's.
+//! are functions of `mptcplab_model::sched`, the sending is the connection's.
 
 use super::MAX_SUBFLOWS;
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, Kind, Path, may_resend, must_slow_down};
+use mptcplab_model::sched::{Choice, Kind, Path, may_resend, must_slow_down};
 
 /// No segment has this number.
 const NONE: u32 = u32::MAX;

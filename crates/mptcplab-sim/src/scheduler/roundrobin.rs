@@ -2,7 +2,7 @@
 
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule};
 use crate::sender::Sender;
-use mptcplab_sched::{Choice, roundrobin};
+use mptcplab_model::sched::{Choice, roundrobin};
 
 pub(crate) struct RoundRobin {
     /// Segments that each subflow sent in this round.

@@ -1,5 +1,5 @@
 //! Where retransmissions go: to the destination with the largest ssthresh (RTX-SSTHRESH: Iyengar, Amer, Stewart 2006,
-//! section 4.3; draft-tuexen-tsvwg-sctp-multipath). New data go in turn, which is a scheduler of `mptcplab-sched`.
+//! section 4.3; draft-tuexen-tsvwg-sctp-multipath). New data go in turn, which is a scheduler of `mptcplab_model::sched`.
 
 /// What a destination looks like to a retransmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

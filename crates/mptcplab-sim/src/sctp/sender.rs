@@ -8,7 +8,7 @@ use super::{DATA_HEADER_BYTES, chunk};
 use crate::event::{NEVER, TimerKind};
 use crate::net::World;
 use crate::packet::{Header, Kind, Packet};
-use mptcplab_sched::next_destination;
+use mptcplab_model::sched::next_destination;
 use mptcplab_trace::EventKind;
 
 /// `Max.Burst` (RFC 9260 section 6.1, rule D): new packets to one destination at one event.

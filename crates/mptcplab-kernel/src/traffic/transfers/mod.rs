@@ -51,7 +51,7 @@ struct Arrival {
 }
 
 impl Arrival {
-    fn new(due: mptcplab_traffic::Transfer) -> Self {
+    fn new(due: mptcplab_model::traffic::Transfer) -> Self {
         Self {
             index: due.index,
             bytes: due.bytes,

@@ -7,10 +7,10 @@ use crate::traffic::send::{established, is_first_acknowledged, next_bytes, optio
 use crate::traffic::subflows::Manager;
 use crate::traffic::waits::Wait;
 use crate::traffic::{Connection, Context, Life};
+use mptcplab_model::traffic::Schedule;
 use mptcplab_net::mptcp::PathManager;
 use mptcplab_net::socket;
 use mptcplab_scenario::{TcpFlow, Transfers};
-use mptcplab_traffic::Schedule;
 use nix::poll::PollFlags;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpStream};
@@ -81,7 +81,7 @@ struct Sender<'a> {
     live: &'a Live,
     schedule: Schedule,
     /// The transfer that begins next.
-    due: Option<mptcplab_traffic::Transfer>,
+    due: Option<mptcplab_model::traffic::Transfer>,
     open: Vec<Sending<'a>>,
     /// Whether the flow's stop has been told, or there is none.
     has_stopped: bool,
@@ -162,7 +162,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    fn begin(&mut self, due: mptcplab_traffic::Transfer) -> Result<(), Failure> {
+    fn begin(&mut self, due: mptcplab_model::traffic::Transfer) -> Result<(), Failure> {
         let most = self.context.plan.at_once as usize;
         if self.live.count() >= most {
             return Err(Failure::EndsEarly(format!(

@@ -1,0 +1,310 @@
+//! The fast machine: the departure of a packet is computed when it arrives.
+//!
+//! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
+//! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
+//! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
+//! Whether the queue has room is asked for several packets at a time.
+
+use crate::link::loss::LossProcess;
+use crate::link::red::{IDLE_PACKET_BYTES, Red};
+use crate::link::ring::{Ring, Slot};
+use crate::link::rng::Rng;
+use crate::link::service::{Instant, Rate};
+use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
+
+/// One question about room answers for so many packets, where there is that much.
+const STRIDE: u64 = 16;
+
+#[derive(Debug)]
+pub(crate) struct Fused<P> {
+    ring: Ring<P>,
+    /// Packets at positions before this one are accepted without a question: there is room for them in the queue and in
+    /// the ring, whatever has departed, and no coin to throw.
+    ask_at: u64,
+    /// When the last accepted packet is fully serialised.
+    free: Instant,
+    /// Serialisation time of packets like the last one: nearly all on a link have one size.
+    last: Serialisation,
+    delay_ns: u64,
+    /// Bytes of all packets accepted so far, as IP packets.
+    accepted_ip_bytes: u64,
+    /// The same for the packets before `serving`, and for those taken from the ring.
+    served_ip_bytes: u64,
+    /// Position in the ring of the first packet that is not known to be fully serialised; behind the ring's head where
+    /// nobody has asked for long.
+    serving: u64,
+    /// `arrived`, `delivered` and `departed_bytes` are known from the positions and are counted only for `stats` and, in
+    /// debug builds, to check conservation.
+    counters: Counters,
+    /// With fewer packets than this waiting or in service there is room; 0 with RED, for which each arrival is a question.
+    ask_from: u64,
+    /// Packets that a question may answer for: [`STRIDE`], or 1 where each needs its coin.
+    stride: u64,
+    /// A fast one.
+    rate: Rate,
+    overhead_bytes: u32,
+    loss: LossProcess,
+    limit: QueueLimit,
+    red: Option<Box<Red>>,
+}
+
+/// A packet length and how long it lasts.
+#[derive(Debug, Clone, Copy)]
+struct Serialisation {
+    ip_bytes: u32,
+    /// In 2^-16 ns.
+    duration: u64,
+}
+
+impl<P: Packet> Fused<P> {
+    /// `None` where the configuration needs the general machine.
+    pub(crate) fn new(config: &LinkConfig, rng: &Rng) -> Option<Self> {
+        let on_arrival = matches!(config.aqm, Aqm::DropTail | Aqm::Red { .. });
+        let in_order = config.reorder.is_none();
+        if !on_arrival || !in_order || !config.schedule.is_empty() || config.trace.is_some() {
+            return None;
+        }
+        let rate = Rate::new(config.rate_bps);
+        if !rate.is_fast() {
+            return None;
+        }
+        let red = Red::new(config, rng).map(Box::new);
+        let ask_from = match config.queue {
+            _ if red.is_some() => 0,
+            QueueLimit::Packets(limit) => u64::from(limit) + 1,
+            QueueLimit::Bytes(_) => 1,
+            QueueLimit::Unlimited => u64::MAX,
+        };
+        Some(Self {
+            ring: Ring::new(),
+            ask_at: 0,
+            free: Instant::ZERO,
+            last: Serialisation {
+                ip_bytes: 0,
+                duration: rate.duration_fast(config.overhead_bytes),
+            },
+            delay_ns: config.delay_ns,
+            accepted_ip_bytes: 0,
+            served_ip_bytes: 0,
+            serving: 0,
+            counters: Counters::default(),
+            ask_from,
+            stride: if config.loss == Loss::None { STRIDE } else { 1 },
+            rate,
+            overhead_bytes: config.overhead_bytes,
+            loss: LossProcess::new(config.loss, rng.fork("loss")),
+            limit: config.queue,
+            red,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
+        if cfg!(debug_assertions) {
+            self.counters.arrived += 1;
+        }
+        if self.ring.tail() < self.ask_at {
+            self.accept(now, packet, next_ns)
+        } else {
+            self.ask_and_accept(now, packet, next_ns)
+        }
+    }
+
+    /// Out of line, and with a packet of its own: so the usual case moves its packet once.
+    #[inline(never)]
+    fn ask_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+        match self.ask(now, &mut packet) {
+            Verdict::Queued => self.accept(now, packet, next_ns),
+            lost => lost,
+        }
+    }
+
+    /// The queue and the ring have room.
+    #[inline]
+    fn accept(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
+        let ip_bytes = packet.ip_bytes();
+        let start = self.free.max(Instant::from_ns(now));
+        self.free = start.after(self.duration(ip_bytes));
+        self.counters.waited(start.ns() - now);
+        self.accepted_ip_bytes += u64::from(ip_bytes);
+        let deliver_ns = self.free.ns() + self.delay_ns;
+        self.ring.push(deliver_ns, packet);
+        // Nothing that was there before is later.
+        if *next_ns == u64::MAX {
+            *next_ns = deliver_ns;
+        }
+        self.check();
+        Verdict::Queued
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
+        self.deliver(now, next_ns)?.take().map(|slot| slot.packet)
+    }
+
+    /// As [`poll`](Self::poll), with one move of the packet, from the ring to where it is used.
+    #[inline]
+    pub(crate) fn poll_into(&mut self, now: u64, next_ns: &mut u64, out: &mut P) -> bool {
+        let Some(slot) = self.deliver(now, next_ns) else {
+            return false;
+        };
+        if let Some(slot) = slot {
+            std::mem::swap(out, &mut slot.packet);
+        }
+        *slot = None;
+        true
+    }
+
+    /// The slot of the packet that arrives at `now`, for the caller to empty.
+    #[inline]
+    fn deliver(&mut self, now: u64, next_ns: &mut u64) -> Option<&mut Option<Slot<P>>> {
+        if now < *next_ns || self.ring.len() == 0 {
+            return None;
+        }
+        let position = self.ring.head();
+        if cfg!(debug_assertions) {
+            self.counters.delivered += 1;
+            self.counters.check(self.ring.len() - 1);
+        }
+        let (slot, following_ns) = self.ring.pop();
+        *next_ns = following_ns;
+        if position >= self.serving {
+            let ip_bytes = slot.as_ref().map_or(0, |slot| slot.packet.ip_bytes());
+            self.served_ip_bytes += u64::from(ip_bytes);
+        }
+        Some(slot)
+    }
+
+    pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
+        self.advance(now);
+        let accepted = self.ring.tail();
+        let departed = self.serving;
+        let (waiting, waiting_bytes) = (self.waiting(), self.waiting_bytes());
+        let counters = &mut self.counters;
+        counters.arrived = accepted + counters.dropped_random + counters.dropped_queue;
+        counters.delivered = self.ring.head();
+        counters.departed_bytes = self.served_ip_bytes + departed * u64::from(self.overhead_bytes);
+        counters.report(waiting, waiting_bytes, departed)
+    }
+
+    pub(crate) fn in_transit(&self) -> u64 {
+        self.ring.len()
+    }
+
+    pub(crate) fn delivered_pkts(&self) -> u64 {
+        self.ring.head()
+    }
+
+    /// How long a packet of this length is serialised, in 2^-16 ns.
+    #[inline]
+    fn duration(&mut self, ip_bytes: u32) -> u64 {
+        if ip_bytes != self.last.ip_bytes {
+            self.remember(ip_bytes);
+        }
+        self.last.duration
+    }
+
+    #[cold]
+    fn remember(&mut self, ip_bytes: u32) {
+        let duration = self.rate.duration_fast(ip_bytes + self.overhead_bytes);
+        self.last = Serialisation { ip_bytes, duration };
+    }
+
+    /// Bring `serving` up to date. From one call to the next it passes each packet once.
+    fn advance(&mut self, now: u64) {
+        let horizon = now + self.delay_ns;
+        self.serving = self.serving.max(self.ring.head());
+        while self.serving != self.ring.tail()
+            && let Some((deliver_ns, packet)) = self.ring.get(self.serving)
+            && deliver_ns <= horizon
+        {
+            self.served_ip_bytes += u64::from(packet.ip_bytes());
+            self.serving += 1;
+        }
+    }
+
+    /// Packets in service and behind it, as of the last `advance`.
+    fn unsent(&self) -> u64 {
+        self.ring.tail() - self.serving
+    }
+
+    /// Packets behind the one in service, as of the last `advance`.
+    fn waiting(&self) -> usize {
+        // Fits: they are in memory.
+        self.unsent().saturating_sub(1) as usize
+    }
+
+    /// Their layer-2 bytes.
+    fn waiting_bytes(&self) -> u64 {
+        if self.unsent() == 0 {
+            return 0;
+        }
+        let in_service = self.ring.get(self.serving);
+        let in_service_bytes = in_service.map_or(0, |(_, packet)| u64::from(packet.ip_bytes()));
+        let ip_bytes = self.accepted_ip_bytes - self.served_ip_bytes - in_service_bytes;
+        ip_bytes + self.waiting() as u64 * u64::from(self.overhead_bytes)
+    }
+
+    /// The decision on an arrival that is not accepted as a matter of course; RED may mark it. Where it is accepted there
+    /// is room in the ring.
+    fn ask(&mut self, now: u64, packet: &mut P) -> Verdict {
+        if self.loss.loses() {
+            self.counters.dropped_random += 1;
+            return Verdict::LostRandom;
+        }
+        let strides = [self.stride, 1];
+        let sure = strides
+            .into_iter()
+            .find(|&more| self.has_room_for(more, now))
+            .unwrap_or(0);
+        if sure == 0 && !self.admit(now, packet) {
+            self.counters.dropped_queue += 1;
+            return Verdict::LostQueue;
+        }
+        if self.ring.is_full() {
+            self.ring.grow();
+        }
+        self.ask_at = (self.ring.tail() + sure).min(self.ring.end());
+        Verdict::Queued
+    }
+
+    /// Whether `more` packets that arrived now would be accepted by their number alone: the one that is `ask_from` before
+    /// the last of them is fully serialised.
+    fn has_room_for(&self, more: u64, now: u64) -> bool {
+        let last = self.ring.tail() + more - 1;
+        let Some(before) = last.checked_sub(self.ask_from) else {
+            return true;
+        };
+        let is_past = |(deliver_ns, _)| deliver_ns <= now + self.delay_ns;
+        before < self.ring.head()
+            || before < self.ring.tail() && self.ring.get(before).is_some_and(is_past)
+    }
+
+    /// The decision that needs more than the number of packets.
+    fn admit(&mut self, now: u64, packet: &mut P) -> bool {
+        self.advance(now);
+        let idle = self.unsent() == 0;
+        let waiting = self.waiting();
+        let bytes = packet.ip_bytes() + self.overhead_bytes;
+        let room = idle
+            || self
+                .limit
+                .holds(waiting + 1, self.waiting_bytes() + u64::from(bytes));
+        let Some(red) = &mut self.red else {
+            return room;
+        };
+        let idle_ns = now.saturating_sub(self.free.ns());
+        let idle_pkts = if idle {
+            self.rate.packets_within(idle_ns, IDLE_PACKET_BYTES)
+        } else {
+            0
+        };
+        let marked = &mut self.counters.marked;
+        red.lets_in((waiting, idle_pkts), room, packet, marked)
+    }
+
+    #[inline]
+    fn check(&self) {
+        self.counters.check(self.ring.len());
+    }
+}

@@ -1,0 +1,153 @@
+//! Random loss on arrival.
+
+use crate::link::Loss;
+use crate::link::rng::{Probability, Rng};
+
+/// A loss process with its state and its stream. The draws per packet are fixed, so that the coin of the n-th packet does
+/// not depend on what happened to the others.
+#[derive(Debug, Clone)]
+pub(crate) struct LossProcess {
+    kind: Kind,
+    rng: Rng,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    None,
+    Bernoulli(Probability),
+    /// Boxed to keep the common kinds small.
+    GilbertElliott(Box<Markov>),
+}
+
+/// Gilbert-Elliott: two states with a loss probability each (Elliott 1963).
+#[derive(Debug, Clone)]
+struct Markov {
+    bad: bool,
+    /// Probability of leaving the state, by state (good, bad).
+    leave: [Probability; 2],
+    /// Probability of loss, by state.
+    loss: [Probability; 2],
+}
+
+impl LossProcess {
+    pub(crate) fn new(loss: Loss, rng: Rng) -> Self {
+        let mut process = Self {
+            kind: Kind::None,
+            rng,
+        };
+        process.change(loss);
+        process
+    }
+
+    /// Other parameters from now on; a Gilbert-Elliott process stays in its state.
+    pub(crate) fn change(&mut self, loss: Loss) {
+        let bad = matches!(&self.kind, Kind::GilbertElliott(markov) if markov.bad);
+        self.kind = match loss {
+            Loss::None => Kind::None,
+            Loss::Bernoulli { p } => Kind::Bernoulli(Probability::new(p)),
+            Loss::GilbertElliott {
+                p,
+                r,
+                loss_good,
+                loss_bad,
+            } => Kind::GilbertElliott(Box::new(Markov {
+                bad,
+                leave: [p, r].map(Probability::new),
+                loss: [loss_good, loss_bad].map(Probability::new),
+            })),
+        };
+    }
+
+    /// Whether the packet that arrives now is lost.
+    #[inline]
+    pub(crate) fn loses(&mut self) -> bool {
+        match &mut self.kind {
+            Kind::None => false,
+            Kind::Bernoulli(p) => self.rng.chance(*p),
+            Kind::GilbertElliott(markov) => markov.loses(&mut self.rng),
+        }
+    }
+}
+
+impl Markov {
+    #[inline(never)]
+    fn loses(&mut self, rng: &mut Rng) -> bool {
+        self.bad ^= rng.chance(self.leave[usize::from(self.bad)]);
+        rng.chance(self.loss[usize::from(self.bad)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(loss: Loss, n: usize) -> Vec<bool> {
+        let mut process = LossProcess::new(loss, Rng::new(11, 0, "test", "loss"));
+        (0..n).map(|_| process.loses()).collect()
+    }
+
+    fn share(lost: &[bool]) -> f64 {
+        lost.iter().filter(|&&l| l).count() as f64 / lost.len() as f64
+    }
+
+    #[test]
+    fn bernoulli_loses_its_share() {
+        for p in [0.001, 0.02, 0.5] {
+            let n = 500_000;
+            let sigma = (p * (1.0 - p) / n as f64).sqrt();
+            let got = share(&lost(Loss::Bernoulli { p }, n));
+            assert!((got - p).abs() < 4.0 * sigma, "p = {p}, got {got}");
+        }
+        assert_eq!(share(&lost(Loss::Bernoulli { p: 0.0 }, 1000)), 0.0);
+        assert_eq!(share(&lost(Loss::Bernoulli { p: 1.0 }, 1000)), 1.0);
+        assert_eq!(share(&lost(Loss::None, 1000)), 0.0);
+    }
+
+    #[test]
+    fn gilbert_elliott_loses_its_stationary_share_in_bursts() {
+        // Share of time in the bad state p / (p + r) = 0.01 / 0.21; loss 0.8 there, 0.002 in the good state:
+        // (0.01 * 0.8 + 0.2 * 0.002) / 0.21 = 0.04.
+        let lost = lost(
+            Loss::GilbertElliott {
+                p: 0.01,
+                r: 0.2,
+                loss_good: 0.002,
+                loss_bad: 0.8,
+            },
+            1_000_000,
+        );
+        assert!((share(&lost) - 0.04).abs() < 0.0015, "{}", share(&lost));
+        // A loss follows a loss with nearly (1 - r) * 0.8 = 0.64, far above the mean.
+        let pairs = lost.windows(2).filter(|w| w[0]).collect::<Vec<_>>();
+        let again = pairs.iter().filter(|w| w[1]).count() as f64 / pairs.len() as f64;
+        assert!((0.55..0.70).contains(&again), "{again}");
+    }
+
+    #[test]
+    fn transition_comes_before_loss() {
+        // The first packet moves to the bad state and is lost there, the second moves back and is not.
+        let loss = Loss::GilbertElliott {
+            p: 1.0,
+            r: 1.0,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
+        assert_eq!(lost(loss, 4), [true, false, true, false]);
+    }
+
+    #[test]
+    fn change_keeps_the_state() {
+        let model = |p, r| Loss::GilbertElliott {
+            p,
+            r,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
+        let mut process = LossProcess::new(model(1.0, 0.0), Rng::new(1, 0, "test", "change"));
+        assert!(process.loses());
+        process.change(model(0.0, 0.0));
+        assert!(process.loses(), "still in the bad state");
+        process.change(Loss::None);
+        assert!(!process.loses());
+    }
+}

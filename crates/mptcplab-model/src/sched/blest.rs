@@ -1,0 +1,130 @@
+//! BLEST: leave a slow subflow alone if the shared window would block the fast one meanwhile (algorithms.md 7.5, choice
+//! C20: the kernel's form of Ferlin et al. 2016).
+
+use crate::sched::minrtt::minrtt;
+use crate::sched::path::{INFINITE_SSTHRESH, Path, fastest};
+
+/// Rounds of doubling that are counted in slow start at most.
+const MAX_DOUBLINGS: u128 = 16;
+
+/// Lowest and highest smoothed RTT of a subflow so far, in eighths of a microsecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SrttRange {
+    /// Lowest.
+    pub min_us8: u32,
+    /// Highest.
+    pub max_us8: u32,
+}
+
+impl SrttRange {
+    /// No sample yet.
+    pub const NONE: Self = Self {
+        min_us8: u32::MAX,
+        max_us8: 0,
+    };
+
+    /// Take in the current smoothed RTT.
+    #[must_use]
+    pub fn with(self, srtt_us8: u32) -> Self {
+        Self {
+            min_us8: self.min_us8.min(srtt_us8),
+            max_us8: self.max_us8.max(srtt_us8),
+        }
+    }
+}
+
+/// The connection's send window, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// What may be in flight unacknowledged at connection level.
+    pub bytes: u64,
+    /// Payload of a full segment.
+    pub mss: u32,
+    /// Payload of the segment to send.
+    pub segment: u32,
+}
+
+/// The scaling factor of what the fast subflow will need, in thousandths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lambda {
+    /// Now.
+    pub milli: u32,
+    /// Its bounds.
+    pub min_milli: u32,
+    /// Its bounds.
+    pub max_milli: u32,
+}
+
+impl Lambda {
+    /// Added after a round in which the blocking segment had to be sent again.
+    const STEP_UP_MILLI: u32 = 40;
+    /// Taken away after any other.
+    const STEP_DOWN_MILLI: u32 = 10;
+
+    /// A round of the slow subflow is over.
+    pub fn adapt(&mut self, resent: bool) {
+        let moved = if resent {
+            self.milli + Self::STEP_UP_MILLI
+        } else {
+            self.milli.saturating_sub(Self::STEP_DOWN_MILLI)
+        };
+        self.milli = moved.clamp(self.min_milli, self.max_milli);
+    }
+}
+
+/// minRTT's pick, or `None` where that is a slower subflow whose segment would fill the window that the fastest one needs
+/// until the slow one is acknowledged. The fastest is one of the class in use: an idle backup is not waited for.
+pub fn blest<P: Path>(
+    paths: &[P],
+    ranges: &[SrttRange],
+    window: &Window,
+    lambda_milli: u32,
+) -> Option<usize> {
+    let slow = minrtt(paths)?;
+    let fast = fastest(paths)?;
+    if slow == fast {
+        return Some(slow);
+    }
+    let packets_twice =
+        packets_meanwhile_twice(&paths[fast], ranges[fast], &paths[slow], ranges[slow]);
+    let occupied = u64::from(window.segment)
+        + (u64::from(paths[slow].inflight()) + u64::from(paths[slow].queued()))
+            * u64::from(window.mss);
+    let space = window.bytes.saturating_sub(occupied);
+    // Packets stay below 2^48 * 2, the segment below 2^16, lambda below 2^20: 2^85.
+    let need = packets_twice * u128::from(window.mss) * u128::from(lambda_milli);
+    (need <= u128::from(space) * 2000).then_some(slow)
+}
+
+/// Twice the packets that `fast` sends while `slow` holds its next segment.
+fn packets_meanwhile_twice<P: Path>(
+    fast: &P,
+    fast_range: SrttRange,
+    slow: &P,
+    slow_range: SrttRange,
+) -> u128 {
+    let (hold, cwnd) = hold_time(slow, slow_range);
+    // The middle of the fast subflow's range is a half of this sum.
+    let rtt_twice = u128::from(fast_range.min_us8) + u128::from(fast_range.max_us8);
+    let rounds = 2 * hold / (cwnd * rtt_twice).max(1) + 1;
+    if fast.ssthresh() == INFINITE_SSTHRESH {
+        return 2 * u128::from(fast.cwnd()) * ((1 << rounds.min(MAX_DOUBLINGS)) - 1);
+    }
+    let start = u128::from(fast.cwnd().max(fast.ssthresh().saturating_add(1)));
+    // An RTT is below 2^32 eighths of a microsecond, so there are fewer than 2^33 rounds.
+    (2 * start + rounds - 1) * rounds
+}
+
+/// How long the slow subflow holds a segment, as a fraction (eighths of a microsecond times the divisor, divisor): its
+/// RTT, or what it becomes as its window fills.
+fn hold_time<P: Path>(slow: &P, range: SrttRange) -> (u128, u128) {
+    let cwnd = u128::from(slow.cwnd().max(1));
+    let filled = u128::from(slow.inflight()) + 1;
+    let (min, max) = (u128::from(range.min_us8), u128::from(range.max_us8));
+    let estimate = if filled >= cwnd {
+        max * cwnd
+    } else {
+        min * cwnd + max.saturating_sub(min) * filled
+    };
+    (estimate.max(u128::from(slow.srtt_us8()) * cwnd), cwnd)
+}

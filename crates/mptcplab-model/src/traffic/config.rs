@@ -1,0 +1,112 @@
+//! The parameters of traffic, with explicit units: start times, transfers, random spans and sizes, video.
+
+/// Transfers of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transfers {
+    /// How large they are.
+    pub size: SizeLaw,
+    /// When they begin.
+    pub arrivals: Arrivals,
+}
+
+/// The law of a size; random ones are drawn from the flow's stream and are a byte at least.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SizeLaw {
+    /// Always this many bytes.
+    Fixed {
+        /// Application bytes.
+        bytes: u64,
+    },
+    /// Exponential.
+    Exponential {
+        /// Mean before the cut.
+        mean_bytes: u64,
+        /// Larger ones are cut to this.
+        max_bytes: u64,
+    },
+    /// Pareto: P(size > x) = (min / x)^shape from `min` = mean (shape - 1) / shape on.
+    Pareto {
+        /// Mean before the cut.
+        mean_bytes: u64,
+        /// Exponent of the tail, above 1.
+        shape: f64,
+        /// Larger ones are cut to this.
+        max_bytes: u64,
+    },
+}
+
+/// When transfers begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arrivals {
+    /// A Poisson process, whatever became of earlier transfers.
+    Poisson {
+        /// Its rate over time, from the flow's start on and repeated.
+        levels: Vec<Level>,
+    },
+    /// One after the other: the first at the flow's start, the next so long after the one before was complete.
+    Repeat {
+        /// Pause in between.
+        gap: Span,
+        /// How many; `None`: until the flow stops.
+        count: Option<u64>,
+    },
+}
+
+/// A level of a Poisson process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// Arrivals in 1000 minutes.
+    pub per_1000_min: u64,
+    /// How long it lasts; `u64::MAX` for ever.
+    pub lasts_ns: u64,
+}
+
+/// Adaptive video over one connection (docs/reference/scenario-format.md, `dash`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Video {
+    /// Rates at which every chunk is encoded, in bit/s, lowest first.
+    pub ladder_bps: Vec<u64>,
+    /// Playing time of a chunk.
+    pub chunk_ns: u64,
+    /// The next chunk is asked for when the buffer has room for it.
+    pub buffer_ns: u64,
+    /// Share of the estimated throughput that the encoding may need.
+    pub safety: f64,
+    /// Weight of the newest chunk in the estimate.
+    pub weight: f64,
+    /// The estimate before the first chunk, in bit/s.
+    pub first_estimate_bps: u64,
+}
+
+/// A time span, fixed or random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Span {
+    /// Always this long.
+    Fixed(u64),
+    /// Uniform in `[lo_ns, hi_ns)`, drawn from the flow's stream.
+    Uniform {
+        /// Shortest.
+        lo_ns: u64,
+        /// Longest.
+        hi_ns: u64,
+    },
+    /// Exponential, drawn from the flow's stream.
+    Exponential {
+        /// Mean.
+        mean_ns: u64,
+    },
+}
+
+/// A start time, fixed or drawn from the flow's own stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartTime {
+    /// At this time.
+    At(u64),
+    /// Uniform in `[lo_ns, hi_ns)`.
+    Uniform {
+        /// Earliest.
+        lo_ns: u64,
+        /// Latest.
+        hi_ns: u64,
+    },
+}
