@@ -186,7 +186,7 @@ def report(
 def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
     """Show the results; exit code 1 if a run among them does not count."""
     _show(results, report, as_json=as_json)
-    if results.problems:
+    if results.excluded_runs:
         raise typer.Exit(FAILED)
 
 
@@ -201,7 +201,7 @@ def _show(results: Results, report: Path | None, *, as_json: bool) -> None:
                 "results": str(results.directory),
                 "report": None if report is None else str(report),
                 "runs": results.runs.height,
-                "problems": [problem.as_dict() for problem in results.problems],
+                "problems": [problem.as_dict() for problem in results.excluded_runs],
                 "summary": results.summary().to_dicts(),
             }
         )
@@ -214,7 +214,7 @@ def _show(results: Results, report: Path | None, *, as_json: bool) -> None:
     if comparison is not None:
         print()
         terminal.print_table(comparison)
-    for problem in results.problems:
+    for problem in results.excluded_runs:
         terminal.warning(problem.text)
     terminal.note(f"trace:  {results.directory}")
     if report is not None:
@@ -457,9 +457,12 @@ def docs_command(
     as_json: Json = False,
 ) -> None:
     """Generate the reference pages from the sources."""
+    import typer.main
+
     from mptcplab import reference
 
-    stale = reference.stale_pages(out) if check_only else reference.write_pages(out)
+    commands = typer.main.get_command(app)
+    stale = reference.stale_pages(out, commands) if check_only else reference.write_pages(out, commands)
     if as_json:
         _print_json({"stale" if check_only else "written": [str(path) for path in stale]})
     else:
@@ -630,10 +633,10 @@ def agree(
     for text in (found.why, *found.results.remarks):
         if text is not None:
             terminal.note(f"note: {text}")
-    for problem in found.results.problems:
+    for problem in found.results.excluded_runs:
         terminal.warning(problem.text)
     terminal.note(f"trace:  {directory}\nreport: {page}")
-    if not found.agrees or found.results.problems:
+    if not found.agrees or found.results.excluded_runs:
         raise typer.Exit(FAILED)
 
 

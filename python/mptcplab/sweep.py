@@ -60,7 +60,7 @@ def run(
     seconds done, all seconds) about five times a second.
 
     A run that ended early raises `UnfinishedError`, whose `results` hold what was recorded until then. Whether every
-    run counts, the results tell (`Results.problems`).
+    run counts, the results tell (`Results.excluded_runs`).
 
     >>> import mptcplab
     >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="12 s")

@@ -7,34 +7,36 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 import mptcplab
-from mptcplab import api, reference
+from mptcplab import api, cli, reference
 from mptcplab.metrics import REGISTRY
 
+COMMANDS = typer.main.get_command(cli.app)
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 
 
 def test_the_committed_pages_are_up_to_date() -> None:
-    assert reference.stale_pages(REFERENCE) == [], "run `make docs`"
+    assert reference.stale_pages(REFERENCE, COMMANDS) == [], "run `make docs`"
 
 
 def test_writing_makes_them_up_to_date_and_checking_notices_an_edit(tmp_path: Path) -> None:
-    assert len(reference.stale_pages(tmp_path)) == 6
-    assert len(reference.write_pages(tmp_path)) == 6
-    assert reference.write_pages(tmp_path) == []
+    assert len(reference.stale_pages(tmp_path, COMMANDS)) == 6
+    assert len(reference.write_pages(tmp_path, COMMANDS)) == 6
+    assert reference.write_pages(tmp_path, COMMANDS) == []
     page = tmp_path / "metrics.md"
     page.write_text(page.read_text().replace("Goodput", "Badput"))
-    assert reference.stale_pages(tmp_path) == [page]
+    assert reference.stale_pages(tmp_path, COMMANDS) == [page]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_metric_is_on_its_page(name: str) -> None:
-    assert f"\n## {name}\n" in reference.pages()["metrics.md"]
+    assert f"\n## {name}\n" in reference.pages(COMMANDS)["metrics.md"]
 
 
 def test_every_algorithm_and_parameter_is_on_its_page() -> None:
-    page = reference.pages()["algorithms.md"]
+    page = reference.pages(COMMANDS)["algorithms.md"]
     for algorithm in mptcplab.algorithms():
         assert f"\n## {algorithm['name']}\n" in page
         for param in algorithm["params"]:
@@ -42,7 +44,7 @@ def test_every_algorithm_and_parameter_is_on_its_page() -> None:
 
 
 def test_every_scheduler_and_parameter_is_on_its_page() -> None:
-    page = reference.pages()["schedulers.md"]
+    page = reference.pages(COMMANDS)["schedulers.md"]
     for scheduler in mptcplab.schedulers():
         assert f"\n## {scheduler['name']}\n" in page
         for param in scheduler["params"]:
@@ -71,7 +73,7 @@ def test_what_is_printed_of_an_algorithm_is_complete() -> None:
 
 
 def test_every_command_and_option_is_on_its_page() -> None:
-    page = reference.pages()["cli.md"]
+    page = reference.pages(COMMANDS)["cli.md"]
     for word in (
         "## run",
         "## check",

@@ -255,7 +255,7 @@ def test_a_run_that_ended_early_is_kept_marked_and_an_error(fake: Fake, scenario
     assert 'role="alert"' in (tmp_path / "o" / "report.html").read_text()
     with pytest.raises(mptcplab.UnfinishedError, match="receiver") as caught:
         mptcplab.run(scenario, cc="lia", reps=4, duration="2 s", engine="kernel")
-    assert [problem.status for problem in caught.value.results.problems] == ["partial"]
+    assert [problem.status for problem in caught.value.results.excluded_runs] == ["partial"]
     assert caught.value.results.flow.height > 0
 
 
@@ -385,7 +385,7 @@ def test_engines_and_traffic_are_checked_before_anything_runs(
 
 def test_old_results_without_a_status_count(scenario: Path) -> None:
     results = mptcplab.run(scenario, cc="lia", reps=1, duration="2 s")
-    assert results.problems == []
+    assert results.excluded_runs == []
     assert results.engines == ["sim"]
     assert results.configs["config"].to_list() == ["lia+cubic"]
 

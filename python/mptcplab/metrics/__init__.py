@@ -21,7 +21,7 @@ from mptcplab.metrics import (  # noqa: F401  (they register)
     rates,
     reliability,
     transfers,
-    windows,
+    window_sizes,
 )
 from mptcplab.metrics.registry import REGISTRY, Metric
 from mptcplab.metrics.stats import summarise
@@ -34,41 +34,41 @@ __all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "summary"]
 
 # Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
 _BATCH_ROWS = 20_000_000
-# Under this name the trace keeps the values of all metrics.
+# The key of all metrics in a trace's cache.
 _ALL = "metrics"
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 
 
-def compute(results: Trace, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
+def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
     """Every (or every named) metric of every run, one value per row; null where it is not applicable.
 
     `span` (begin and end in ns since the start of the run) stands for the time from the end of the warm-up to the end
     of the run.
     """
     if names is None and span is None:
-        if _ALL not in results.cached_frames:
-            results.cached_frames[_ALL] = _compute(results, list(REGISTRY.values()), span)
-        return results.cached_frames[_ALL]
-    return _compute(results, list(REGISTRY.values()) if names is None else [_find(name) for name in names], span)
+        if _ALL not in trace.cache:
+            trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), span)
+        return trace.cache[_ALL]
+    return _compute(trace, list(REGISTRY.values()) if names is None else [_find(name) for name in names], span)
 
 
-def summary(results: Trace) -> pl.DataFrame:
+def summary(trace: Trace) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
-    bad = [problem.run for problem in results.problems]
-    return summarise(compute(results).filter(~pl.col("run").is_in(bad)), results.configs)
+    excluded = [excluded.run for excluded in trace.excluded_runs]
+    return summarise(compute(trace).filter(~pl.col("run").is_in(excluded)), trace.configs)
 
 
-def _compute(results: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> pl.DataFrame:
+def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> pl.DataFrame:
     frames = []
-    for runs in _batches(results):
-        window = Window(results, runs, span)
+    for runs in _batches(trace):
+        window = Window(trace, runs, span)
         frames += [_complete(metric, metric.compute(window)) for metric in chosen]
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
     return pl.concat(frames)
 
 
-def binned(results: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
+def binned(trace: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
     """The named metrics in each of several spans of time (begin and end in ns): `bin` (from 0) and `compute`'s columns.
 
     A flow counts in a bin for as long as it is there. An edge speaks for itself only where a row of the trace is at
@@ -76,19 +76,18 @@ def binned(results: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]
     """
     chosen = list(names)
     frames = [
-        compute(results, chosen, span).with_columns(pl.lit(at, pl.UInt32).alias("bin")) for at, span in enumerate(bins)
+        compute(trace, chosen, span).with_columns(pl.lit(at, pl.UInt32).alias("bin")) for at, span in enumerate(bins)
     ]
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(("bin", *COLUMNS), pl.String))
     return pl.concat(frames).select("bin", *COLUMNS)
 
 
-def _batches(results: Trace) -> list[list[int]]:
+def _batches(trace: Trace) -> list[list[int]]:
     """Runs in groups whose traces fit in memory together."""
-    runs = results.runs["run"].to_list()
+    runs = trace.runs["run"].to_list()
     rows = (
-        results.scan("link").select(pl.len()).collect().item()
-        + results.scan("subflow").select(pl.len()).collect().item()
+        trace.scan("link").select(pl.len()).collect().item() + trace.scan("subflow").select(pl.len()).collect().item()
     )
     size = max(1, _BATCH_ROWS * len(runs) // max(rows, 1))
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]

@@ -6,7 +6,6 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
-from mptcplab.trace.samples import pick_runs
 
 MEGA = 1e6
 NS = 1_000_000_000
@@ -97,7 +96,7 @@ def receiver_rate(window: Window) -> pl.DataFrame:
     got = pl.col("delivered_bytes").cast(pl.Int64)
     # Of rows in time order, the last one that brought something.
     last = (
-        pick_runs(window.results, "flow", window.run_ids)
+        window.trace.scan("flow", window.run_ids)
         .select("run", pl.col("flow"), t_ns=pl.col("t_ns").cast(pl.Int64), got=got)
         .group_by(FLOW, maintain_order=True)
         .agg(all=pl.col("got").max(), end=pl.col("t_ns").filter(pl.col("got") == pl.col("got").max()).min())

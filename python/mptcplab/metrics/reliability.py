@@ -6,7 +6,6 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
-from mptcplab.trace.samples import pick_runs
 
 # States in which the window has its whole size.
 _AVOIDING = ["open", "disorder"]
@@ -45,7 +44,7 @@ def decrease_mild(window: Window) -> pl.DataFrame:
     at most one RTT older, so that the window grew by no more than a packet, and was taken in congestion avoidance.
     """
     lost = (
-        pick_runs(window.results, "event", window.run_ids)
+        window.trace.scan("event", window.run_ids)
         .filter(pl.col("kind").cast(pl.String) == "loss_event")
         .select("run", pl.col("t_ns").cast(pl.Int64), pl.col("flow", "subflow").cast(pl.String), left="value")
         .collect()

@@ -10,7 +10,6 @@ import polars as pl
 
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
-from mptcplab.trace.samples import pick_runs
 
 _DONE = pl.col("completion_ns").is_not_null()
 _SECONDS = pl.col("completion_ns") / 1e9
@@ -105,7 +104,7 @@ def _of_chunks(window: Window, value: pl.Expr) -> pl.DataFrame:
 def _rows(window: Window) -> pl.DataFrame:
     """The transfers of all runs with the windows of their flows."""
     columns = [_whole(name) for name in ("transfer", "t_ns", "completion_ns", "stall_ns", "media_bps")]
-    rows = pick_runs(window.results, "transfer", window.run_ids).select("run", pl.col("flow").cast(pl.String), *columns)
+    rows = window.trace.scan("transfer", window.run_ids).select("run", pl.col("flow").cast(pl.String), *columns)
     return rows.collect().join(window.flows.select(*FLOW, "t0", "t1"), on=FLOW, maintain_order="left")
 
 

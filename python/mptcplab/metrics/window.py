@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.trace.samples import KEYS, Samples, pick_runs, read
+from mptcplab.trace.samples import KEYS, Samples, read
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -76,15 +76,15 @@ class Window:
     `span` (begin and end in ns since the start of the run) stands for [warm-up end, end of the run).
     """
 
-    def __init__(self, results: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
-        self.results = results
-        self.run_ids = results.runs["run"].to_list() if runs is None else list(runs)
+    def __init__(self, trace: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
+        self.trace = trace
+        self.run_ids = trace.runs["run"].to_list() if runs is None else list(runs)
         self.span = span
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
         """The resolved scenario of every run; what lies outside of the span does not count there, either."""
-        found = {run: self.results.topologies[run] for run in self.run_ids}
+        found = {run: self.trace.topologies[run] for run in self.run_ids}
         if self.span is None:
             return found
         for run, topology in found.items():
@@ -98,7 +98,7 @@ class Window:
         bounds = [(run, topology.warmup_ns, topology.duration_ns) for run, topology in self.topologies.items()]
         schema = {"run": pl.UInt32, "t0": pl.Int64, "t1": pl.Int64}
         windows = pl.DataFrame(bounds, schema=schema, orient="row")
-        return windows.join(self.results.runs, on="run", maintain_order="left").select(
+        return windows.join(self.trace.runs, on="run", maintain_order="left").select(
             "run",
             "t0",
             "t1",
@@ -157,7 +157,7 @@ class Window:
         """run, t_ns, kind, flow: when flows began, stopped and were complete, in the whole of each run."""
         kind = pl.col("kind").cast(pl.String)
         return (
-            pick_runs(self.results, "event", self.run_ids)
+            self.trace.scan("event", self.run_ids)
             .select("run", pl.col("t_ns").cast(pl.Int64), kind, pl.col("flow").cast(pl.String))
             .filter(kind.is_in(_FLOW_EVENTS), pl.col("flow").is_not_null())
             .collect()
@@ -169,7 +169,7 @@ class Window:
 
         In ns, of the whole run. Flows that never began are absent.
         """
-        whole = {run: self.results.topologies[run] for run in self.run_ids}
+        whole = {run: self.trace.topologies[run] for run in self.run_ids}
         files = {(run, flow.name) for run, topology in whole.items() for flow in topology.flows if flow.kind == "size"}
         began: dict[tuple[int, str], int] = {}
         ended: dict[tuple[int, str], int] = {}
@@ -195,7 +195,7 @@ class Window:
         extra = [pl.col(name).first() for name in bounds.columns if name not in keys]
         words = [pl.col(key).cast(pl.String) for key in keys[1:]]
         return (
-            pick_runs(self.results, table, self.run_ids)
+            self.trace.scan(table, self.run_ids)
             .select("run", t.cast(pl.Int64), *keys[1:], *counters)
             .filter(_near_edges(bounds))
             .with_columns(words)
@@ -220,7 +220,7 @@ class Window:
         carrying = None
         if table == "link":
             carrying = sorted({link.name for topology in self.topologies.values() for link in topology.data_links})
-        everything = read(self.results, table, _SAMPLED[table], self.run_ids, carrying)
+        everything = read(self.trace, table, _SAMPLED[table], self.run_ids, carrying)
         bounds = (self.links if table == "link" else self.flows).filter("sampled")
         on = [key for key in KEYS[table] if key in bounds.columns]
         windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")

@@ -24,10 +24,11 @@ def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
     from mptcplab.report.tables import comparison_frame
+    from mptcplab.trace import samples
 
     summary = summarise_trace(results)
     plots = plot_data(results)
-    results.kept_samples.clear()
+    samples.forget(results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, render(results, summary, plots))
@@ -54,7 +55,7 @@ def summary_json(results: Trace, summary: pl.DataFrame) -> str:
         **facts,
         "engines": results.engines,
         "runs": results.runs.height,
-        "problems": [problem.as_dict() for problem in results.problems],
+        "problems": [problem.as_dict() for problem in results.excluded_runs],
         "summary": summary.to_dicts(),
     }
     return json.dumps(found, indent=1) + "\n"

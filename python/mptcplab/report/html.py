@@ -53,7 +53,7 @@ def render(results: Trace, summary: pl.DataFrame, plots: PlotData) -> str:
         facts=_facts(results),
         headline=headline,
         everything=tables.all_metrics(results, summary),
-        problems=[problem.text for problem in results.problems],
+        problems=[problem.text for problem in results.excluded_runs],
         warnings=[*headline.notes, *plots.notes],
         comparison=tables.engine_comparison(results),
         engines=_engines(results),

@@ -106,7 +106,7 @@ def plot_data(results: Trace) -> PlotData:
         for run, series in part:
             found[run].append(series)
     # A run that does not count is drawn, but never under the name of those that do.
-    states = {problem.run: f", {problem.status}" for problem in results.problems}
+    states = {problem.run: f", {problem.status}" for problem in results.excluded_runs}
     named = results.configs.select("run", "rep", "config").iter_rows()
     labels = {run: (config + states.get(run, ""), rep) for run, rep, config in named}
     runs = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, compute
-from mptcplab.metrics.engines import differences, is_relative
+from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 
 if TYPE_CHECKING:
@@ -71,17 +71,17 @@ def connection_names(results: Trace) -> list[str]:
 
 def counted(results: Trace, frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of runs that count."""
-    return frame.filter(~pl.col("run").is_in([problem.run for problem in results.problems]))
+    return frame.filter(~pl.col("run").is_in([problem.run for problem in results.excluded_runs]))
 
 
 def _states(results: Trace) -> dict[str, str]:
     """Per configuration: what is wrong with how many of its runs; empty where all of all count."""
-    if not results.problems:
+    if not results.excluded_runs:
         return {}
     runs = dict(results.configs.group_by("config").len().iter_rows())
     found = dict.fromkeys(config_names(results), "complete")
-    for config in {problem.config for problem in results.problems}:
-        bad = [problem.status for problem in results.problems if problem.config == config]
+    for config in {problem.config for problem in results.excluded_runs}:
+        bad = [problem.status for problem in results.excluded_runs if problem.config == config]
         parts = [f"{bad.count(status)} of {runs[config]} {status}" for status in dict.fromkeys(bad)]
         found[config] = ", ".join(parts)
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -15,9 +16,6 @@ from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import ENGINES, TABLES
 from mptcplab.trace.equilibria import remarks
 from mptcplab.trace.topology import Topology
-
-if TYPE_CHECKING:
-    from mptcplab.trace.samples import Samples
 
 # One label for a series of repetitions; other axes are appended to the algorithm.
 CONFIG = "config"
@@ -27,8 +25,8 @@ OVERRIDES = "overrides.json"
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A run that does not count: it ended early ("partial") or its emulation was wrong ("invalid")."""
+class ExcludedRun:
+    """A run that does not count: it ended early ("partial"), or its links were emulated too late ("invalid")."""
 
     run: int
     config: str
@@ -97,10 +95,16 @@ class Trace:
             raise ResultsError(f"cannot read results: {directory / 'run.parquet'}: {error}") from error
         return results
 
-    def scan(self, table: str) -> pl.LazyFrame:
-        """A table as a lazy frame, for queries that need few columns of a large trace."""
+    def scan(self, table: str, runs: Sequence[int] | None = None) -> pl.LazyFrame:
+        """A table as a lazy frame, for queries that need few columns of a large trace.
+
+        With `runs`, only their rows: row groups of other runs are not read.
+        """
         frames = [part.scan(table) for part in self._parts]
-        return frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+        lazy = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
+        if runs is None or len(runs) == self.runs.height:
+            return lazy
+        return lazy.filter(pl.col("run").is_between(min(runs), max(runs)) & pl.col("run").is_in(list(runs)))
 
     @cached_property
     def _parts(self) -> list[_Part]:
@@ -112,13 +116,8 @@ class Trace:
         return parts
 
     @cached_property
-    def kept_samples(self) -> dict[str, tuple[object, Samples]]:
-        """The samples read last, per table: metrics and plots of a report share them (see `samples.read`)."""
-        return {}
-
-    @cached_property
-    def cached_frames(self) -> dict[str, pl.DataFrame]:
-        """Frames that were computed from these tables and are asked for again, by name."""
+    def cache(self) -> dict[str, Any]:
+        """What other modules computed from these tables and will ask for again, by keys of theirs."""
         return {}
 
     @cached_property
@@ -132,8 +131,8 @@ class Trace:
         return self.runs["engine"].unique(maintain_order=True).to_list()
 
     @cached_property
-    def problems(self) -> list[Problem]:
-        """Runs that do not count: they are left out of the summary, and nothing shows them as good."""
+    def excluded_runs(self) -> list[ExcludedRun]:
+        """Runs that do not count: they are left out of the summary, and the report names them."""
         if "status" not in self.runs.columns:
             return []
         bad = self.runs.filter(pl.col("status").fill_null(COMPLETE) != COMPLETE).select(
@@ -141,7 +140,7 @@ class Trace:
         )
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
         return [
-            Problem(run, labels[run], rep, engine, status, reason or "")
+            ExcludedRun(run, labels[run], rep, engine, status, reason or "")
             for run, rep, engine, status, reason in bad.iter_rows()
         ]
 

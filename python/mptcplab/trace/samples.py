@@ -48,24 +48,37 @@ class Samples:
 
 
 def read(
-    results: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None = None
+    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None = None
 ) -> Samples:
-    """Read columns of some runs, sorted by entity and then by time. What was read last is kept by `results`."""
-    kept = results.kept_samples.get(table)
+    """Read columns of some runs, sorted by entity and then by time.
+
+    The samples that were read last from each table stay in the trace's cache: metrics and plots of a report share them.
+    """
+    cached = trace.cache.get(_cache_key(table))
     wanted = (tuple(runs), None if links is None else tuple(links))
-    if kept is not None and kept[0] == wanted and set(columns) <= set(kept[1].rows.columns):
-        return kept[1]
-    samples = _read(results, table, columns, runs, links)
-    results.kept_samples[table] = (wanted, samples)
+    if cached is not None and cached[0] == wanted and set(columns) <= set(cached[1].rows.columns):
+        return cached[1]
+    samples = _read(trace, table, columns, runs, links)
+    trace.cache[_cache_key(table)] = (wanted, samples)
     return samples
 
 
+def forget(trace: Trace) -> None:
+    """Free the memory of all cached samples of a trace."""
+    for table in KEYS:
+        trace.cache.pop(_cache_key(table), None)
+
+
+def _cache_key(table: str) -> str:
+    return f"samples of {table}"
+
+
 def _read(
-    results: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None
+    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None
 ) -> Samples:
     keys = KEYS[table]
     words = [pl.col(key).cast(pl.Categorical) for key in keys[1:]]
-    lazy = pick_runs(results, table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)
+    lazy = trace.scan(table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)
     if links is not None:
         lazy = lazy.filter(pl.col("link").is_in(list(links)))
     codes = [pl.col(key).to_physical().cast(pl.Int64) for key in keys[1:]]
@@ -77,11 +90,3 @@ def _read(
     entities = rows.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *names)
     rows = rows.drop(*keys).with_columns(pl.col("entity", "owner").set_sorted())
     return Samples(table, rows, entities)
-
-
-def pick_runs(results: Trace, table: str, runs: Sequence[int]) -> pl.LazyFrame:
-    """A table restricted to some runs (row groups of the others are not read)."""
-    lazy = results.scan(table)
-    if len(runs) == results.runs.height:
-        return lazy
-    return lazy.filter(pl.col("run").is_between(min(runs), max(runs)) & pl.col("run").is_in(list(runs)))

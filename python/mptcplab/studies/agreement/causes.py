@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.metrics import Window
+from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
-from mptcplab.metrics.engines import compared_runs
 from mptcplab.studies.agreement import losses, starts
 from mptcplab.text import duration
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.metrics.engines import differences
+from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Finding, findings
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Agreement:
             "engines": self.results.engines,
             "engines_because": self.why,
             "agrees": self.agrees,
-            "problems": [problem.as_dict() for problem in self.results.problems],
+            "problems": [problem.as_dict() for problem in self.results.excluded_runs],
             "verdicts": [verdict.as_dict() for verdict in self.verdicts],
             "rows": self.rows.to_dicts(),
             "causes": [finding.as_dict() for finding in self.findings],

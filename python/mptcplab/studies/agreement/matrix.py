@@ -30,7 +30,7 @@ ENGINES = ("sim", "kernel")
 _DECIDING = (
     "studies/agreement",
     "metrics",
-    "metrics/engines.py",
+    "metrics/differences.py",
     "metrics/stats.py",
     "sweep.py",
     "engines/kernel.py",
@@ -325,10 +325,10 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
         return Entry(name, title, command, REFUSED, _line(error)), []
     rows = _rows(found)
     if not rows:
-        reasons = dict.fromkeys(problem.reason for problem in found.results.problems)
+        reasons = dict.fromkeys(problem.reason for problem in found.results.excluded_runs)
         return Entry(name, title, command, NOT_COUNTED, "; ".join(reasons), disturbed=True), _kernels(found)
     likely = tuple(Likely(base, tuple(show.told(found.causes(base, engine)))) for base, engine, _ in found.outside())
-    disturbed = bool(found.results.problems)
+    disturbed = bool(found.results.excluded_runs)
     told = emulation.told(found.results) or ""
     return Entry(name, title, command, COMPARED, "", rows, likely, told, disturbed), _kernels(found)
 

@@ -56,7 +56,7 @@ def values(results: Results, spans: Mapping[str, tuple[float, float]]) -> pl.Dat
     for name, (begin, end) in spans.items():
         part = compute(results, SPANNED, span=(int(begin * _NS), int(end * _NS)))
         frames.append(part.with_columns(span=pl.lit(name)))
-    bad = [problem.run for problem in results.problems]
+    bad = [problem.run for problem in results.excluded_runs]
     reps = results.runs.select("run", "rep")
     counted = pl.when(pl.col("run").is_in(bad)).then(None).otherwise(pl.col("value"))
     return pl.concat(frames).join(reps, on="run").select("run", *VALUES).with_columns(value=counted)
@@ -96,5 +96,5 @@ def recorded(results: Results, runs: Sequence[int]) -> dict[str, object]:
         **kept,
         "subflow_cc": json.loads(first["subflow_cc"]),
         "scheduler": json.loads(first["scheduler"] or "null"),
-        "problems": [problem.text for problem in results.problems if problem.run in runs],
+        "problems": [problem.text for problem in results.excluded_runs if problem.run in runs],
     }

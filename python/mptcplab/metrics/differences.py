@@ -37,20 +37,20 @@ def is_relative(metric: str) -> bool:
     return REGISTRY[metric].unit not in ("", "%")
 
 
-def compared_runs(results: Trace) -> pl.DataFrame:
+def compared_runs(trace: Trace) -> pl.DataFrame:
     """run, base, rep, engine of the repetitions that are compared: those that count, in pairs where they can be."""
-    bad = [problem.run for problem in results.problems]
-    runs = results.configs.filter(~pl.col("run").is_in(bad)).select("run", "base", "rep", "engine")
-    everywhere = pl.col("engine").n_unique().over("base", "rep") == len(results.engines)
-    return runs.filter(everywhere) if _in_pairs(results) else runs
+    excluded = [excluded.run for excluded in trace.excluded_runs]
+    runs = trace.configs.filter(~pl.col("run").is_in(excluded)).select("run", "base", "rep", "engine")
+    everywhere = pl.col("engine").n_unique().over("base", "rep") == len(trace.engines)
+    return runs.filter(everywhere) if _in_pairs(trace) else runs
 
 
-def _in_pairs(results: Trace) -> bool:
+def _in_pairs(trace: Trace) -> bool:
     """Whether every engine was asked for the same repetitions, whatever became of them."""
-    return results.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
+    return trace.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
 
 
-def differences(results: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
     """Every engine but the first against the first: `SCHEMA`'s columns, a row per configuration, metric and entity.
 
     `values` is what `Results.metrics` gives; links are left out, and UDP, which reacts to nothing. `reference` and
@@ -62,14 +62,14 @@ def differences(results: Trace, values: pl.DataFrame, names: Iterable[str]) -> p
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
-    udp = {flow.name for topology in results.topologies.values() for flow in topology.flows if flow.transport == "udp"}
+    udp = {flow.name for topology in trace.topologies.values() for flow in topology.flows if flow.transport == "udp"}
     wanted = wanted.filter(~pl.col("flow").is_in(sorted(udp)).fill_null(False))
-    found = wanted.drop_nulls("value").join(compared_runs(results), on="run", maintain_order="left")
+    found = wanted.drop_nulls("value").join(compared_runs(trace), on="run", maintain_order="left")
     # Nulls would match nothing in a join.
     found = found.with_columns(pl.col("flow", "subflow").fill_null(_NOBODY))
-    error = _of_pairs if _in_pairs(results) else _of_means
-    rows = _compared(error(found, results.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NOBODY, None))
-    return rows.sort(*_orders(results, names), maintain_order=True).select(*SCHEMA).cast(SCHEMA)
+    error = _of_pairs if _in_pairs(trace) else _of_means
+    rows = _compared(error(found, trace.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NOBODY, None))
+    return rows.sort(*_orders(trace, names), maintain_order=True).select(*SCHEMA).cast(SCHEMA)
 
 
 def _of_pairs(found: pl.DataFrame, first: str) -> pl.DataFrame:
@@ -122,16 +122,16 @@ def _compared(means: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _orders(results: Trace, names: list[str]) -> list[pl.Expr]:
+def _orders(trace: Trace, names: list[str]) -> list[pl.Expr]:
     """Run order, the order of the metrics, file order of flows and subflows, the order of the engines."""
-    flows = [flow for topology in results.topologies.values() for flow in topology.flows]
+    flows = [flow for topology in trace.topologies.values() for flow in topology.flows]
     subflows = [subflow.name for flow in flows for subflow in flow.subflows]
     orders = {
-        "base": results.configs["base"].to_list(),
+        "base": trace.configs["base"].to_list(),
         "metric": names,
         "flow": [flow.name for flow in flows],
         "subflow": subflows,
-        "engine": results.engines,
+        "engine": trace.engines,
     }
     return [_position(column, list(dict.fromkeys(names))) for column, names in orders.items()]
 
