@@ -2,39 +2,17 @@
 
 #![forbid(unsafe_code)]
 
-mod assemble;
-mod compress;
-mod connection;
+mod app;
 mod engine;
-mod event;
-mod handshake;
+mod mptcp;
 mod net;
-mod packet;
-mod rate;
-mod reassembly;
-mod receiver;
-mod record;
-mod recovery;
-mod retransmit;
-mod rtt;
-mod sample;
-mod scheduler;
-mod scoreboard;
 mod sctp;
-mod segments;
-mod sender;
-mod textbook;
-mod topology;
-mod traffic;
-mod transfers;
-mod tso;
-mod udp;
-mod video;
-mod waiting;
+mod stream;
+mod tcp;
 
+use engine::sample::SampleClock;
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
-use sample::SampleClock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The scheduler of connections that name none.
@@ -153,7 +131,7 @@ impl Caller<'_> {
 }
 
 fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<Outcome, SimError> {
-    let parts = topology::parts(run);
+    let parts = engine::partition::parts(run);
     caller.share = parts.len().max(1) as u64;
     let mut outcome = Outcome {
         tables,
@@ -161,7 +139,7 @@ fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<O
         ..Outcome::default()
     };
     for part in &parts {
-        let mut engine = assemble::engine(run, part)?;
+        let mut engine = engine::assemble::engine(run, part)?;
         // One set of tables for all parts: rows are written once and never moved.
         engine.world.rec.tables = std::mem::take(&mut outcome.tables);
         // Links without flows are sampled at the fixed times only.

@@ -6,10 +6,10 @@ use super::receiver::Receiver;
 use super::rto::Rto;
 use super::window::Window;
 use super::{DATA_HEADER_BYTES, chunk};
-use crate::connection::DSN_MAX;
-use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
-use crate::packet::Packet;
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::packet::Packet;
+use crate::stream::DSN_MAX;
 use mptcplab_scenario::{RcvBuffer, Traffic};
 use mptcplab_trace::EventKind;
 

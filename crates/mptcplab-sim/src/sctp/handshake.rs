@@ -5,9 +5,9 @@
 
 use super::association::{Association, Phase};
 use super::chunk;
-use crate::event::{NEVER, TimerKind};
 use crate::net::World;
-use crate::packet::{Header, Kind, Packet};
+use crate::net::event::{NEVER, TimerKind};
+use crate::net::packet::{Header, Kind, Packet};
 use mptcplab_trace::EventKind;
 
 /// IP and SCTP common header.

@@ -5,10 +5,10 @@
 
 use super::association::Association;
 use super::{DATA_HEADER_BYTES, chunk};
-use crate::connection::ConnectionReceiver;
-use crate::event::{NEVER, Timer, TimerKind};
 use crate::net::World;
-use crate::packet::{Header, Kind, Packet};
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::packet::{Header, Kind, Packet};
+use crate::stream::receiver::ConnectionReceiver;
 use mptcplab_scenario::RcvBuffer;
 use mptcplab_trace::EventKind;
 

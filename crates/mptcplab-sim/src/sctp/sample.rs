@@ -1,9 +1,9 @@
 //! An association's rows of the trace: a destination is a subflow.
 
 use super::association::{Association, Destination, Phase};
-use crate::event::NEVER;
 use crate::net::World;
-use crate::transfers::since;
+use crate::net::event::NEVER;
+use crate::net::record::since;
 use mptcplab_trace::{FlowRow, NOT_MEASURED, SubflowRow, TransferRow};
 
 /// Values of the subflow table's `state`.

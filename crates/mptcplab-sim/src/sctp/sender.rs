@@ -5,9 +5,9 @@ use super::missing::{SackFacts, reports};
 use super::outstanding::Progress;
 use super::receiver::WINDOW_UNLIMITED;
 use super::{DATA_HEADER_BYTES, chunk};
-use crate::event::{NEVER, TimerKind};
 use crate::net::World;
-use crate::packet::{Header, Kind, Packet};
+use crate::net::event::{NEVER, TimerKind};
+use crate::net::packet::{Header, Kind, Packet};
 use mptcplab_model::sched::next_destination;
 use mptcplab_trace::EventKind;
 

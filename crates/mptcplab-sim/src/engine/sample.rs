@@ -1,0 +1,178 @@
+//! When samples are taken, and what goes into their rows.
+
+use crate::engine::Engine;
+use crate::net::event::NEVER;
+use crate::tcp::sender::{Phase, Sender};
+use mptcplab_scenario::Run;
+use mptcplab_trace::{FlowRow, LinkRow, SubflowRow};
+
+/// Sample times: every interval, and always the start, the end of the warm-up and the end of the run.
+pub(crate) struct SampleClock {
+    interval: Option<u64>,
+    /// Next regular sample.
+    regular: u64,
+    /// Fixed times still to come, latest first.
+    fixed: Vec<u64>,
+}
+
+impl SampleClock {
+    pub(crate) fn new(run: &Run, interval: Option<u64>) -> Self {
+        let mut fixed = vec![run.duration_ns, run.warmup_ns.min(run.duration_ns), 0];
+        fixed.dedup();
+        Self {
+            interval,
+            regular: if interval.is_some() { 0 } else { NEVER },
+            fixed,
+        }
+    }
+
+    /// Time of the next sample.
+    #[inline]
+    pub(crate) fn next(&self) -> u64 {
+        self.regular
+            .min(self.fixed.last().copied().unwrap_or(NEVER))
+    }
+
+    fn advance(&mut self) {
+        let now = self.next();
+        if self.regular == now {
+            self.regular = self.interval.map_or(NEVER, |i| now + i);
+        }
+        while self.fixed.last() == Some(&now) {
+            self.fixed.pop();
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// Take the samples due before `until`.
+    #[inline(never)]
+    pub(crate) fn sample_until(&mut self, until: u64, clock: &mut SampleClock) {
+        while clock.next() < until {
+            self.world.now = clock.next();
+            clock.advance();
+            self.sample_flows();
+            for i in 0..self.fixed_senders {
+                self.sample_subflow(i);
+            }
+            for association in &self.sctp {
+                association.sample_destinations(&mut self.world);
+            }
+            self.sample_pools();
+            self.sample_links();
+        }
+    }
+
+    fn sample_flows(&mut self) {
+        let t_ns = self.world.now;
+        for conn in &mut self.conns[..self.fixed_conns] {
+            let (ooo_delay_max_ns, reorder_depth_max_pkts) = conn.rx.waiting.take_largest();
+            self.world.rec.tables.flow.push(FlowRow {
+                t_ns,
+                flow: conn.flow,
+                delivered_bytes: conn.rx.delivered_bytes(),
+                sent_bytes: conn.sent_bytes,
+                ooo_bytes: conn.rx.ooo_bytes(),
+                rcv_window_bytes: conn.rx.window_bytes(),
+                reinjected_pkts: conn.reinjected,
+                duplicate_pkts: conn.rx.duplicates,
+                blocked_ns: conn.blocked_ns(t_ns),
+                ooo_pkts: conn.rx.waiting.pkts,
+                ooo_delay_sum_ns: conn.rx.waiting.delay_ns,
+                ooo_delay_max_ns,
+                reorder_depth_sum_pkts: conn.rx.waiting.depth_pkts,
+                reorder_depth_max_pkts,
+            });
+        }
+        for association in &mut self.sctp {
+            association.sample_flow(&mut self.world);
+        }
+        for source in &self.udp {
+            self.world.rec.tables.flow.push(FlowRow {
+                t_ns,
+                flow: source.flow,
+                delivered_bytes: source.delivered_bytes(),
+                sent_bytes: source.sent_bytes(),
+                ooo_bytes: 0,
+                rcv_window_bytes: 0,
+                reinjected_pkts: 0,
+                duplicate_pkts: 0,
+                blocked_ns: 0,
+                ooo_pkts: 0,
+                ooo_delay_sum_ns: 0,
+                ooo_delay_max_ns: 0,
+                reorder_depth_sum_pkts: 0,
+                reorder_depth_max_pkts: 0,
+            });
+        }
+    }
+
+    /// Append the current state of one subflow.
+    pub(crate) fn sample_subflow(&mut self, i: usize) {
+        let (sender, receiver) = (&self.senders[i], &self.receivers[i]);
+        let (flow, subflow) = self.world.rec.name(i as u32);
+        let (tp, count) = (&sender.sock.tp, &sender.count);
+        self.world.rec.tables.subflow.push(SubflowRow {
+            t_ns: self.world.now,
+            flow,
+            subflow,
+            state: state_code(sender),
+            cwnd_pkts: tp.snd_cwnd,
+            ssthresh_pkts: tp.snd_ssthresh,
+            inflight_pkts: sender.inflight(),
+            srtt_us: tp.srtt_us >> 3,
+            rtt_us: sender.rtt.latest_us,
+            min_rtt_us: if tp.srtt_us == 0 { 0 } else { tp.min_rtt_us },
+            rto_us: (sender.rtt.rto_ns / 1000) as u32,
+            pacing_bps: if sender.paced {
+                tp.sk_pacing_rate * 8
+            } else {
+                0
+            },
+            rtt_sum_us: sender.rtt.sum_us,
+            rtt_count: sender.rtt.count,
+            sent_pkts: count.sent,
+            retx_pkts: count.retransmitted,
+            acked_pkts: count.acked,
+            lost_pkts: count.lost,
+            loss_events: count.loss_events,
+            ecn_events: count.ecn_events,
+            rto_count: count.rto_count,
+            rto_wait_ns: count.rto_wait_ns,
+            undo_count: count.undo_count,
+            rx_pkts: receiver.packets,
+            rx_wire_bytes: receiver.ip_bytes + receiver.packets * u64::from(sender.overhead_bytes),
+            rx_payload_bytes: receiver.payload_bytes,
+        });
+    }
+
+    fn sample_links(&mut self) {
+        let t_ns = self.world.now;
+        for i in 0..self.link_ids.len() {
+            let s = self.world.net.link_stats(i, t_ns);
+            self.world.rec.tables.link.push(LinkRow {
+                t_ns,
+                link: self.link_ids[i].0,
+                queue_pkts: s.queue_pkts,
+                queue_bytes: s.queue_bytes,
+                arrived_pkts: s.arrived_pkts,
+                dropped_random_pkts: s.dropped_random_pkts,
+                dropped_queue_pkts: s.dropped_queue_pkts,
+                marked_pkts: s.marked_pkts,
+                departed_pkts: s.departed_pkts,
+                departed_bytes: s.departed_bytes,
+                queue_delay_sum_ns: s.queue_delay_sum_ns,
+                queue_delay_max_ns: s.queue_delay_max_ns,
+            });
+        }
+    }
+}
+
+/// The trace's state column: life of the subflow, then congestion state.
+fn state_code(sender: &Sender) -> u8 {
+    match sender.phase {
+        Phase::Closed | Phase::Removed => 0,
+        Phase::SynSent | Phase::JoinSent => 1,
+        Phase::Established => 2 + sender.state() as u8,
+    }
+}

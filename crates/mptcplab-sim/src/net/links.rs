@@ -1,0 +1,246 @@
+//! Links and routes: everything a packet meets between its hosts.
+
+use super::event::WinnerTree;
+use super::options::{GapTable, SackTable};
+use super::packet::{Kind, Packet};
+use mptcplab_model::link::{Link, LinkStats, Verdict};
+
+/// Forward and reverse path of a subflow as ranges of [`Net::hops`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Route {
+    forward: (u32, u32),
+    reverse: (u32, u32),
+}
+
+pub(crate) struct Net {
+    links: Vec<Link<Packet>>,
+    /// Next event of every link.
+    tree: WinnerTree,
+    routes: Vec<Route>,
+    /// Every packet that leaves this link has arrived: no path goes on from it.
+    terminal: Vec<bool>,
+    late_drops: bool,
+    /// Link indices of all routes, one after the other.
+    hops: Vec<u32>,
+    pub(crate) sacks: SackTable,
+    pub(crate) gaps: GapTable,
+    /// Links crossed by packets so far.
+    pub(crate) crossed: u64,
+    /// Packets that hosts put on a path, and that reached a host (debug builds).
+    sent: u64,
+    arrived: u64,
+}
+
+impl Net {
+    /// `late_drops`: some link's AQM may drop a packet after it was accepted.
+    pub(crate) fn new(mut links: Vec<Link<Packet>>, late_drops: bool) -> Self {
+        if late_drops {
+            links.iter_mut().for_each(Link::keep_dropped);
+        }
+        let terminal = vec![true; links.len()];
+        let mut tree = WinnerTree::new(links.len());
+        for (i, link) in links.iter().enumerate() {
+            tree.set(i, link.next_ns());
+        }
+        Self {
+            links,
+            tree,
+            routes: Vec::new(),
+            terminal,
+            late_drops,
+            hops: Vec::new(),
+            sacks: SackTable::default(),
+            gaps: GapTable::default(),
+            crossed: 0,
+            sent: 0,
+            arrived: 0,
+        }
+    }
+
+    /// The next subflow takes these paths; returns its index.
+    pub(crate) fn add_route(&mut self, route: Route) -> u32 {
+        self.routes.push(route);
+        (self.routes.len() - 1) as u32
+    }
+
+    /// Paths for subflows.
+    pub(crate) fn make_route(&mut self, forward: &[u32], reverse: &[u32]) -> Route {
+        for &link in forward
+            .iter()
+            .rev()
+            .skip(1)
+            .chain(reverse.iter().rev().skip(1))
+        {
+            self.terminal[link as usize] = false;
+        }
+        let start = self.hops.len() as u32;
+        self.hops.extend_from_slice(forward);
+        let middle = self.hops.len() as u32;
+        self.hops.extend_from_slice(reverse);
+        Route {
+            forward: (start, middle),
+            reverse: (middle, self.hops.len() as u32),
+        }
+    }
+
+    /// Keep this many indices for subflows to come; the next route comes after them.
+    pub(crate) fn reserve_routes(&mut self, routes: usize) {
+        let wanted = self.routes.len() + routes;
+        self.routes.resize(wanted, Route::default());
+    }
+
+    /// How many indices routes have.
+    pub(crate) fn routes(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// Give paths to a reserved index.
+    pub(crate) fn set_route(&mut self, index: usize, route: Route) {
+        self.routes[index] = route;
+    }
+
+    pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
+        &mut self.links
+    }
+
+    /// Time and link of the next event.
+    #[inline]
+    pub(crate) fn first(&self) -> (u64, usize) {
+        self.tree.first()
+    }
+
+    /// A host sends a packet.
+    #[inline]
+    pub(crate) fn send(&mut self, now: u64, packet: Packet) {
+        let first = self.next_link(&packet);
+        debug_assert!(first.is_some(), "a path has at least one link");
+        if let Some(link) = first {
+            self.send_on(link, now, packet);
+        }
+    }
+
+    /// A host sends a packet and knows the first link of its path.
+    #[inline]
+    pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: Packet) {
+        if cfg!(debug_assertions) {
+            self.sent += 1;
+        }
+        self.enqueue(link, now, packet);
+    }
+
+    /// First link of a subflow's forward and reverse path.
+    pub(crate) fn entry(&self, subflow: u32) -> [u32; 2] {
+        let route = &self.routes[subflow as usize];
+        let first = |(start, end): (u32, u32)| {
+            let path = &self.hops[start as usize..end as usize];
+            path.first().copied().unwrap_or(u32::MAX)
+        };
+        [first(route.forward), first(route.reverse)]
+    }
+
+    /// The link that follows on a packet's path, if it has not arrived.
+    fn next_link(&self, packet: &Packet) -> Option<usize> {
+        let route = &self.routes[packet.subflow()];
+        let (start, end) = if packet.is_forward() {
+            route.forward
+        } else {
+            route.reverse
+        };
+        let path = &self.hops[start as usize..end as usize];
+        path.get(packet.hop()).map(|&link| link as usize)
+    }
+
+    #[inline]
+    fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
+        let [a, b, c] = packet.words();
+        self.enqueue_words(index, now, a, b, c);
+    }
+
+    /// The packet comes in registers.
+    #[inline(never)]
+    fn enqueue_words(&mut self, index: usize, now: u64, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words(a, b, c);
+        let link = &mut self.links[index];
+        let before = link.next_ns();
+        match link.enqueue(now, packet) {
+            Verdict::Queued => {
+                let after = link.next_ns();
+                if after != before {
+                    self.tree.set(index, after);
+                }
+            }
+            Verdict::LostRandom | Verdict::LostQueue => self.lost(index, &packet),
+        }
+    }
+
+    #[cold]
+    fn lost(&mut self, index: usize, packet: &Packet) {
+        self.release(packet);
+        self.tree.set(index, self.links[index].next_ns());
+    }
+
+    /// Forget the SACK options of ACKs that an AQM dropped after accepting them.
+    #[cold]
+    fn release_dropped(&mut self, index: usize) {
+        while let Some(packet) = self.links[index].take_dropped() {
+            self.release(&packet);
+        }
+    }
+
+    /// Forget what lies beside a packet that was lost.
+    pub(crate) fn release(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::OtherBack => self.gaps.release(packet.sack()),
+            _ => self.sacks.release(packet.sack()),
+        }
+    }
+
+    /// Let the link whose time has come do its next thing. Returns whether a packet reached its host, in `out`.
+    #[inline]
+    pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
+        let link = &mut self.links[index];
+        let left = link.poll_into(now, out);
+        self.tree.set(index, link.next_ns());
+        if self.late_drops {
+            self.release_dropped(index);
+        }
+        if !left {
+            return false;
+        }
+        self.crossed += 1;
+        if !self.terminal[index] && self.go_on(now, out) {
+            return false;
+        }
+        if cfg!(debug_assertions) {
+            self.arrived += 1;
+        }
+        true
+    }
+
+    /// Put a packet on the next link of its path, if there is one.
+    fn go_on(&mut self, now: u64, packet: &mut Packet) -> bool {
+        packet.advance_hop();
+        let next = self.next_link(packet);
+        if let Some(link) = next {
+            self.enqueue(link, now, *packet);
+        }
+        next.is_some()
+    }
+
+    /// Counters of a link.
+    pub(crate) fn link_stats(&mut self, index: usize, now: u64) -> LinkStats {
+        let stats = self.links[index].stats(now);
+        self.tree.set(index, self.links[index].next_ns());
+        stats
+    }
+
+    /// What hosts sent has arrived, was dropped, or is on a link.
+    pub(crate) fn check_conservation(&mut self, now: u64) {
+        let mut accounted = self.arrived;
+        for link in &mut self.links {
+            let s = link.stats(now);
+            accounted += s.dropped_random_pkts + s.dropped_queue_pkts + link.in_transit();
+        }
+        assert_eq!(self.sent, accounted, "packets sent by hosts");
+    }
+}

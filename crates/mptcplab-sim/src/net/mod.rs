@@ -1,0 +1,22 @@
+//! The simulated network: packets, links and routes, the clock with its timers, and the trace that everything is recorded in.
+
+pub(crate) mod event;
+mod links;
+mod options;
+pub(crate) mod packet;
+pub(crate) mod record;
+
+pub(crate) use links::{Net, Route};
+pub(crate) use options::{MAX_BLOCKS, SackBlocks};
+
+use event::Timers;
+use record::Recorder;
+
+/// The state that all endpoints share: time, links, timers and the trace.
+pub(crate) struct World {
+    /// Simulated time.
+    pub(crate) now: u64,
+    pub(crate) net: Net,
+    pub(crate) timers: Timers,
+    pub(crate) rec: Recorder,
+}

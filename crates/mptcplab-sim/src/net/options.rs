@@ -1,0 +1,95 @@
+//! Side tables for the SACK blocks of packets in flight: most packets carry none, so they have no place in the packet.
+
+/// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
+pub(crate) const MAX_BLOCKS: usize = 4;
+
+/// The SACK option of one ACK in flight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SackBlocks {
+    /// Half-open ranges of segment numbers, most recent first.
+    pub(crate) blocks: [(u32, u32); MAX_BLOCKS],
+    /// How many are valid.
+    pub(crate) len: u8,
+    /// The first block reports a duplicate (RFC 2883).
+    pub(crate) dsack: bool,
+}
+
+impl SackBlocks {
+    pub(crate) fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    pub(crate) fn push(&mut self, block: (u32, u32)) {
+        self.blocks[usize::from(self.len)] = block;
+        self.len += 1;
+    }
+}
+
+/// SACK options live here while their ACK travels, as most ACKs have none.
+#[derive(Debug, Default)]
+pub(crate) struct SackTable {
+    slots: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl SackTable {
+    /// Store an option; the handle is never 0.
+    pub(crate) fn store(&mut self, blocks: SackBlocks) -> u32 {
+        if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = blocks;
+            i + 1
+        } else {
+            self.slots.push(blocks);
+            self.slots.len() as u32
+        }
+    }
+
+    /// Take an option out of the table.
+    pub(crate) fn take(&mut self, handle: u32) -> SackBlocks {
+        let i = handle - 1;
+        self.free.push(i);
+        self.slots[i as usize]
+    }
+
+    /// Forget the option of a packet that was lost; 0 is none.
+    pub(crate) fn release(&mut self, handle: u32) {
+        if handle != 0 {
+            self.free.push(handle - 1);
+        }
+    }
+}
+
+/// The gap blocks of SCTP's SACKs live here while these travel; there may be as many as a packet holds.
+#[derive(Debug, Default)]
+pub(crate) struct GapTable {
+    slots: Vec<Vec<(u32, u32)>>,
+    free: Vec<u32>,
+}
+
+impl GapTable {
+    /// Store half-open ranges of TSNs; the handle is never 0.
+    pub(crate) fn store(&mut self, blocks: &[(u32, u32)]) -> u32 {
+        let handle = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Vec::new());
+            self.slots.len() as u32
+        });
+        self.slots[handle as usize - 1].extend_from_slice(blocks);
+        handle
+    }
+
+    /// Move the blocks of a SACK that arrived to the end of `out`; 0 has none.
+    pub(crate) fn take(&mut self, handle: u32, out: &mut Vec<(u32, u32)>) {
+        if handle != 0 {
+            out.append(&mut self.slots[handle as usize - 1]);
+            self.free.push(handle);
+        }
+    }
+
+    /// Forget the blocks of a SACK that was lost; 0 is none.
+    pub(crate) fn release(&mut self, handle: u32) {
+        if handle != 0 {
+            self.slots[handle as usize - 1].clear();
+            self.free.push(handle);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! In-order delivery to the application, and the receive window that all subflows of a connection share.
+
+use super::DSN_MAX;
+use super::reassembly::{Arrival, Reassembly};
+use super::reordering::Waiting;
+use crate::net::World;
+use crate::net::event::NEVER;
+use crate::net::packet::WINDOW_UNLIMITED;
+use mptcplab_scenario::RcvBuffer;
+use mptcplab_trace::EventKind;
+
+/// The receiving side: in-order delivery to the application and the shared window.
+pub(crate) struct ConnectionReceiver {
+    order: Reassembly,
+    pub(crate) waiting: Waiting,
+    mss: u16,
+    buffer: RcvBuffer,
+    /// Window in segments beyond the next one expected.
+    window: u32,
+    pub(crate) window_shift: u32,
+    pub(crate) duplicates: u64,
+    /// When the first byte of the current transfer arrived; [`NEVER`] before.
+    pub(crate) first_byte_ns: u64,
+    /// The connection's first byte is an event of its own.
+    announces: bool,
+    /// First data sequence number after the transfer, and the payload of its last segment.
+    complete_at: Option<(u32, u16)>,
+    pub(crate) completed: bool,
+    /// Data in order from here on are the first of a transfer, or complete it.
+    milestone: u32,
+    /// Bytes by which the last segments of earlier transfers were short.
+    missing_bytes: u64,
+    /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
+    round_next: u32,
+    round_ns: u64,
+}
+
+/// Start of an auto-tuned window: half of Linux' default buffer of 128 KiB.
+const AUTO_WINDOW_START_BYTES: u64 = 65_536;
+
+impl ConnectionReceiver {
+    pub(crate) fn new(buffer: RcvBuffer, mss: u16, announces: bool) -> Self {
+        let segments =
+            |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
+        let (window, largest) = match buffer {
+            RcvBuffer::Unlimited => (DSN_MAX, 0),
+            RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
+            RcvBuffer::Auto { max_bytes } => (
+                segments(AUTO_WINDOW_START_BYTES.min(max_bytes)),
+                segments(max_bytes),
+            ),
+        };
+        // The largest window must fit below the value that means "unlimited".
+        let window_shift = (0..31)
+            .find(|s| (largest >> s) < u32::from(WINDOW_UNLIMITED))
+            .unwrap_or(31);
+        Self {
+            order: Reassembly::default(),
+            waiting: Waiting::default(),
+            mss,
+            buffer,
+            window,
+            window_shift,
+            duplicates: 0,
+            first_byte_ns: NEVER,
+            announces,
+            complete_at: None,
+            completed: false,
+            milestone: 1,
+            missing_bytes: 0,
+            round_next: 0,
+            round_ns: 0,
+        }
+    }
+
+    /// What is kept out of order, as half-open ranges in rising order, at the end of `out`.
+    pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
+        self.order.blocks(out);
+    }
+
+    pub(crate) fn window_end(&self) -> u32 {
+        match self.advertised() {
+            WINDOW_UNLIMITED => DSN_MAX,
+            window => u32::from(window) << self.window_shift,
+        }
+    }
+
+    /// The next data sequence number expected.
+    #[inline]
+    pub(crate) fn next(&self) -> u32 {
+        self.order.next()
+    }
+
+    /// Window field of an ACK sent now; rounded up, so that a small window is never advertised as none.
+    #[inline]
+    pub(crate) fn advertised(&self) -> u16 {
+        if self.window == DSN_MAX {
+            return WINDOW_UNLIMITED;
+        }
+        let scaled = self.window.div_ceil(1 << self.window_shift);
+        scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
+    }
+
+    /// Whether the application has read all that came: nothing waits for what is missing.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        self.order.held() == 0
+    }
+
+    /// Window in bytes, for the trace; 0 when unlimited.
+    pub(crate) fn window_bytes(&self) -> u64 {
+        if self.window == DSN_MAX {
+            0
+        } else {
+            u64::from(self.window) * u64::from(self.mss)
+        }
+    }
+
+    /// Payload of a full segment.
+    pub(crate) fn mss(&self) -> u16 {
+        self.mss
+    }
+
+    /// Bytes kept out of order.
+    pub(crate) fn ooo_bytes(&self) -> u64 {
+        u64::from(self.order.held()) * u64::from(self.mss)
+    }
+
+    /// A transfer ends before data sequence number `end`; its last segment has `last` bytes of payload.
+    pub(crate) fn expect(&mut self, end: u32, last: u16) {
+        self.missing_bytes =
+            u64::from(self.order.next()) * u64::from(self.mss) - self.delivered_bytes();
+        self.complete_at = Some((end, last));
+        self.completed = false;
+        self.first_byte_ns = NEVER;
+        self.milestone = self.order.next() + 1;
+    }
+
+    /// Bytes of a connection's only transfer.
+    pub(crate) fn transfer_bytes(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        let bytes = |(end, last): (u32, u16)| u64::from(end - 1) * mss + u64::from(last);
+        self.complete_at.map_or(0, bytes)
+    }
+
+    /// Application bytes delivered in order.
+    pub(crate) fn delivered_bytes(&self) -> u64 {
+        let segments = u64::from(self.order.next());
+        let short = match self.complete_at {
+            Some((end, last)) if self.order.next() >= end => u64::from(self.mss - last),
+            _ => 0,
+        };
+        segments * u64::from(self.mss) - short - self.missing_bytes
+    }
+
+    /// Take in a segment's data. Returns whether that completes the transfer.
+    // Always: SCTP calls it, too, so that the compiler would not inline it into TCP's short path.
+    #[inline(always)]
+    pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) -> bool {
+        match self.order.insert(dsn) {
+            Arrival::InOrder(n) => {
+                if n > 1 {
+                    self.waiting.delivered(cx.now, n - 1);
+                }
+                return self.order.next() >= self.milestone && self.pass_milestone(cx, flow);
+            }
+            Arrival::OutOfOrder => {
+                let (next, depth) = (self.order.next(), self.order.held());
+                self.waiting.arrived(cx.now, dsn, next, depth);
+            }
+            Arrival::Duplicate => self.duplicates += 1,
+        }
+        false
+    }
+
+    /// The first data of a transfer are in order, or all. Returns whether it is complete.
+    #[inline(never)]
+    fn pass_milestone(&mut self, cx: &mut World, flow: u32) -> bool {
+        if self.first_byte_ns == NEVER {
+            self.first_byte_ns = cx.now;
+            if std::mem::take(&mut self.announces) {
+                cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
+            }
+        }
+        self.milestone = self.complete_at.map_or(u32::MAX, |(end, _)| end);
+        if self.order.next() < self.milestone {
+            return false;
+        }
+        debug_assert_eq!(self.order.next(), self.milestone);
+        self.milestone = u32::MAX;
+        self.completed = true;
+        true
+    }
+
+    /// Whether the window follows the measured rate.
+    #[inline]
+    pub(crate) fn tunes(&self) -> bool {
+        matches!(self.buffer, RcvBuffer::Auto { .. })
+    }
+
+    /// Once per RTT: room for twice what the application read in the last one, and for its growth.
+    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32) {
+        let RcvBuffer::Auto { max_bytes } = self.buffer else {
+            return;
+        };
+        let rtt_ns = u64::from(srtt_us >> 3) * 1000;
+        if now - self.round_ns < rtt_ns || rtt_ns == 0 {
+            return;
+        }
+        let copied = self.order.next() - self.round_next;
+        let largest = (max_bytes / u64::from(self.mss)).clamp(1, u64::from(DSN_MAX) / 4) as u32;
+        let wanted = (2 * copied + 16).saturating_mul(2).min(largest);
+        self.window = self.window.max(wanted);
+        self.round_next = self.order.next();
+        self.round_ns = now;
+    }
+}

@@ -1,0 +1,14 @@
+//! One TCP, or one subflow of an MPTCP connection: its sender and its receiver.
+
+pub(crate) mod classic_recovery;
+pub(crate) mod handshake;
+pub(crate) mod rate;
+pub(crate) mod receiver;
+pub(crate) mod recovery;
+mod retransmit;
+pub(crate) mod rtt;
+pub(crate) mod sack_compression;
+pub(crate) mod scoreboard;
+pub(crate) mod segments;
+pub(crate) mod sender;
+pub(crate) mod tso;

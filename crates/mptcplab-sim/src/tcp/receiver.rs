@@ -1,0 +1,502 @@
+//! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
+
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::packet::{Header, Kind, Packet};
+use crate::net::{MAX_BLOCKS, SackBlocks, World};
+use crate::stream::reassembly::{Arrival, Reassembly};
+use crate::tcp::sack_compression::{Gap, wait_ns};
+
+/// Shortest and longest delay of an ACK, Linux' `TCP_DELACK_MIN` (also `TCP_ATO_MIN`) and `TCP_DELACK_MAX`.
+const DELACK_MIN_NS: u64 = 40_000_000;
+const DELACK_MAX_NS: u64 = 200_000_000;
+/// Segments acknowledged at once at the start of a connection, after a pause and after a duplicate: Linux'
+/// `TCP_MAX_QUICKACKS`.
+const QUICK_ACKS: u32 = 16;
+/// Linux' `TCP_RTO_MIN`: a receiver has no RTT samples but the handshake's, so its timeout is this above it.
+const RTO_MIN_NS: u64 = 200_000_000;
+
+/// Constants of a receiver.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiverConfig {
+    /// Every second segment and a timer, instead of every segment.
+    pub(crate) delayed_acks: bool,
+    /// ACKs of segments beyond a gap are put together (compress.rs).
+    pub(crate) comp_sack: bool,
+    /// IP bytes of an ACK without SACK blocks.
+    pub(crate) ack_bytes: u16,
+    /// SACK blocks that fit beside the other options; 0 without SACK.
+    pub(crate) max_blocks: u8,
+    /// Bytes of a data packet that are not payload.
+    pub(crate) data_header: u16,
+    /// Round-trip time of the path without queues.
+    pub(crate) base_rtt_ns: u64,
+    /// Index of the connection.
+    pub(crate) conn: u32,
+    /// First link of the reverse path.
+    pub(crate) entry: u32,
+}
+
+pub(crate) struct Receiver {
+    pub(crate) order: Reassembly,
+    pub(crate) config: ReceiverConfig,
+    id: u32,
+    /// Blocks above `order.next()`, most recently changed first.
+    blocks: [(u32, u32); MAX_BLOCKS],
+    n_blocks: usize,
+    duplicate: Option<u32>,
+    /// Timestamp to echo (RFC 7323 section 4.3).
+    ts_recent: u32,
+    last_ack_sent: u32,
+    /// Kept with delayed ACKs only, but for the second with `comp_sack`, too: segments since the last ACK, segments to
+    /// acknowledge at once, and when the latest data packet came.
+    unacked: u32,
+    quick_acks: u32,
+    arrived_ns: u64,
+    /// How long an ACK waits at most: it follows the time between segments (Linux' `icsk_ack.ato`).
+    ato_ns: u64,
+    /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
+    pushed: bool,
+    gap: Gap,
+    /// Round-trip time that the handshake measured, the path's own before; when the SYN/ACK left whose answer measures it.
+    rtt_ns: u64,
+    answered_ns: u64,
+    pub(crate) timer: Timer,
+    /// Echo congestion until the sender says that it reduced.
+    echo: bool,
+    pub(crate) packets: u64,
+    pub(crate) ip_bytes: u64,
+    pub(crate) payload_bytes: u64,
+}
+
+/// When an ACK is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AckPolicy {
+    Now,
+    /// With the next segment, or when the delayed ACK's timer fires.
+    Later,
+    /// With the next one that is due now, or shortly.
+    Held,
+}
+
+impl Receiver {
+    pub(crate) fn new(id: u32, config: ReceiverConfig) -> Self {
+        Self {
+            order: Reassembly::default(),
+            config,
+            id,
+            blocks: [(0, 0); MAX_BLOCKS],
+            n_blocks: 0,
+            duplicate: None,
+            ts_recent: 0,
+            last_ack_sent: 0,
+            unacked: 0,
+            pushed: false,
+            gap: Gap::default(),
+            quick_acks: QUICK_ACKS,
+            arrived_ns: 0,
+            ato_ns: DELACK_MIN_NS,
+            rtt_ns: config.base_rtt_ns,
+            answered_ns: NEVER,
+            timer: Timer::OFF,
+            echo: false,
+            packets: 0,
+            ip_bytes: 0,
+            payload_bytes: 0,
+        }
+    }
+
+    /// The peer's SYN, whose timestamp is echoed until data arrive in order.
+    pub(crate) fn expect_timestamps_from(&mut self, tick: u32) {
+        self.ts_recent = tick;
+    }
+
+    /// A packet of the handshake: a SYN, which is answered, or the third packet of a join.
+    ///
+    /// This is the only round-trip time that a receiver measures, which sends nothing but ACKs. A third packet that was
+    /// lost and sent again makes it three times as long.
+    pub(crate) fn on_handshake(&mut self, kind: Kind, now: u64) {
+        if kind == Kind::Syn {
+            self.answered_ns = now;
+        } else {
+            self.measure_rtt(now);
+        }
+    }
+
+    fn measure_rtt(&mut self, now: u64) {
+        if self.answered_ns != NEVER {
+            self.rtt_ns = now - self.answered_ns;
+            self.answered_ns = NEVER;
+        }
+    }
+
+    /// Whether what waits to be told has to leave before this segment, which makes a third block (`tcp_sack_new_ofo_skb`).
+    #[inline]
+    pub(crate) fn overflows(&self, seq: u32) -> bool {
+        self.gap.has_held() && self.n_blocks >= 2 && seq > self.order.next() && {
+            let extends = |&(start, end): &(u32, u32)| start <= seq + 1 && seq <= end;
+            !self.blocks[..2].iter().any(extends)
+        }
+    }
+
+    /// Take in a data packet at subflow level.
+    #[inline]
+    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
+        self.packets += 1;
+        self.ip_bytes += u64::from(packet.len());
+        self.payload_bytes += u64::from(packet.len() - self.config.data_header);
+        let news = packet.has_ecn_news() && self.note_ecn(packet);
+        if packet.seq() <= self.last_ack_sent {
+            self.ts_recent = packet.ts();
+        }
+        let had_gap = self.order.held() > 0;
+        match self.order.insert(packet.seq()) {
+            Arrival::InOrder(_) => {
+                if self.config.delayed_acks {
+                    self.note_arrival(now);
+                }
+                if had_gap {
+                    self.forget_blocks_in_order();
+                    return AckPolicy::Now;
+                }
+                if self.config.delayed_acks {
+                    self.pushed |= packet.pushes();
+                    self.may_wait(news)
+                } else {
+                    AckPolicy::Now
+                }
+            }
+            Arrival::OutOfOrder => {
+                if self.config.max_blocks > 0 {
+                    self.note_block(packet.seq());
+                }
+                if self.config.comp_sack {
+                    self.may_be_held()
+                } else {
+                    AckPolicy::Now
+                }
+            }
+            Arrival::Duplicate => {
+                self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
+                self.quick_acks = QUICK_ACKS;
+                AckPolicy::Now
+            }
+        }
+    }
+
+    /// A segment arrived in order (`tcp_event_data_recv`).
+    #[inline]
+    fn note_arrival(&mut self, now: u64) {
+        let since_ns = now - self.arrived_ns;
+        if since_ns > DELACK_MIN_NS / 2 || self.ato_ns != DELACK_MIN_NS {
+            self.adapt_delay(since_ns, now);
+        }
+        self.arrived_ns = now;
+    }
+
+    /// The delay follows the time between segments. After a pause of a timeout the sender may have to open its window again.
+    #[inline(never)]
+    fn adapt_delay(&mut self, since_ns: u64, now: u64) {
+        if self.packets == 1 {
+            self.measure_rtt(now);
+            return;
+        }
+        let rto_ns = self.rto_ns();
+        if since_ns <= DELACK_MIN_NS / 2 {
+            self.ato_ns = self.ato_ns / 2 + DELACK_MIN_NS / 2;
+        } else if since_ns < self.ato_ns {
+            self.ato_ns = (self.ato_ns / 2 + since_ns).min(rto_ns);
+        } else if since_ns > rto_ns {
+            self.quick_acks = QUICK_ACKS;
+        }
+    }
+
+    /// No second segment came in time: the next ACK waits longer (`tcp_delack_timer_handler`).
+    pub(crate) fn miss_second(&mut self) {
+        if self.unacked > 0 {
+            self.ato_ns = (2 * self.ato_ns).min(self.rto_ns());
+        }
+    }
+
+    /// Timeout after the only round-trip time (RFC 6298 2.2 with Linux' lower bound of the variance).
+    fn rto_ns(&self) -> u64 {
+        self.rtt_ns + (2 * self.rtt_ns).max(RTO_MIN_NS)
+    }
+
+    /// How long an ACK waits: not longer than the round-trip time, unless that is very short (`tcp_send_delayed_ack`).
+    #[inline]
+    fn ack_delay_ns(&self) -> u64 {
+        let most = self.rtt_ns.clamp(DELACK_MIN_NS, DELACK_MAX_NS);
+        self.ato_ns.min(most)
+    }
+
+    /// Whether the ACK of a segment in order waits for a second one.
+    #[inline]
+    fn may_wait(&mut self, news: bool) -> AckPolicy {
+        self.unacked += 1;
+        if self.unacked >= 2 || news {
+            return AckPolicy::Now;
+        }
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            return AckPolicy::Now;
+        }
+        AckPolicy::Later
+    }
+
+    /// Whether the ACK of a segment beyond a gap is put together with those of the next ones.
+    #[inline(never)]
+    fn may_be_held(&mut self) -> AckPolicy {
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            return AckPolicy::Now;
+        }
+        if self.gap.holds(self.order.next()) {
+            AckPolicy::Held
+        } else {
+            AckPolicy::Now
+        }
+    }
+
+    /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether an echo begins.
+    fn note_ecn(&mut self, packet: &Packet) -> bool {
+        let begins = packet.is_ce() && !self.echo;
+        if packet.is_ce() {
+            self.echo = true;
+        } else if packet.echo() {
+            self.echo = false;
+        }
+        begins
+    }
+
+    /// Whether an ACK waits that is due once the application has read everything.
+    #[inline]
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.pushed && self.unacked > 0
+    }
+
+    /// Start the delayed ACK timer unless it runs.
+    #[inline]
+    pub(crate) fn delay_ack(&mut self, cx: &mut World) {
+        if self.timer.deadline == NEVER {
+            let at = cx.now + self.ack_delay_ns();
+            cx.timers
+                .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
+        }
+    }
+
+    /// Start the timer of ACKs that are put together unless it runs.
+    #[inline(never)]
+    pub(crate) fn hold_ack(&mut self, cx: &mut World) {
+        if self.gap.is_first() {
+            let at = cx.now + wait_ns(self.config.base_rtt_ns);
+            cx.timers
+                .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
+        }
+    }
+
+    /// Build the ACK for the current state.
+    #[inline]
+    pub(crate) fn make_ack(&mut self, cx: &mut World, data_ack: u32, window: u16) -> Packet {
+        let next = self.order.next();
+        let (sack, sack_bytes) = if self.n_blocks > 0 || self.duplicate.is_some() {
+            self.store_blocks(cx)
+        } else {
+            (0, 0)
+        };
+        let header = Header {
+            seq: next,
+            dsn: data_ack,
+            ts: self.ts_recent,
+            sack,
+            wnd: window,
+        };
+        let mut ack = Packet::new(
+            Kind::Ack,
+            self.id,
+            self.config.ack_bytes + sack_bytes,
+            header,
+        );
+        if self.echo {
+            ack.set_echo();
+        }
+        self.last_ack_sent = next;
+        self.unacked = 0;
+        self.pushed = false;
+        self.gap.clear();
+        self.timer.deadline = NEVER;
+        ack
+    }
+
+    /// Put the SACK option into the side table; returns its handle and its length.
+    fn store_blocks(&mut self, cx: &mut World) -> (u32, u16) {
+        let mut sack = SackBlocks::default();
+        if let Some(seq) = self.duplicate.take() {
+            sack.push((seq, seq + 1));
+            sack.dsack = true;
+        }
+        for &block in &self.blocks[..self.n_blocks] {
+            if sack.len < self.config.max_blocks {
+                sack.push(block);
+            }
+        }
+        // RFC 2018: kind, length and two no-ops, then 8 bytes a block.
+        let bytes = 4 + 8 * u16::from(sack.len);
+        (cx.net.sacks.store(sack), bytes)
+    }
+
+    /// A segment arrived beyond a gap: its block comes first (RFC 2018 section 4).
+    fn note_block(&mut self, seq: u32) {
+        let mut merged = (seq, seq + 1);
+        let mut kept = [(0, 0); MAX_BLOCKS];
+        let mut n = 0;
+        for &(start, end) in &self.blocks[..self.n_blocks] {
+            if start <= merged.1 && merged.0 <= end {
+                merged = (merged.0.min(start), merged.1.max(end));
+            } else {
+                kept[n] = (start, end);
+                n += 1;
+            }
+        }
+        self.blocks[0] = merged;
+        let room = n.min(MAX_BLOCKS - 1);
+        self.blocks[1..=room].copy_from_slice(&kept[..room]);
+        self.n_blocks = 1 + room;
+    }
+
+    /// Blocks now below the cumulative ACK are not reported any more.
+    fn forget_blocks_in_order(&mut self) {
+        let next = self.order.next();
+        let mut n = 0;
+        for i in 0..self.n_blocks {
+            if self.blocks[i].1 > next {
+                self.blocks[n] = self.blocks[i];
+                n += 1;
+            }
+        }
+        self.n_blocks = n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn receiver() -> Receiver {
+        Receiver::new(
+            0,
+            ReceiverConfig {
+                delayed_acks: true,
+                comp_sack: false,
+                ack_bytes: 52,
+                max_blocks: 3,
+                data_header: 52,
+                base_rtt_ns: 30 * MS,
+                conn: 0,
+                entry: 0,
+            },
+        )
+    }
+
+    /// Whether the segment is acknowledged at once; every one is taken as acknowledged afterwards.
+    fn is_quick(receiver: &mut Receiver, seq: u32, now: u64) -> bool {
+        let header = Header {
+            seq,
+            ..Header::default()
+        };
+        let policy = receiver.on_data(&Packet::new(Kind::Data, 0, 1500, header), now);
+        receiver.unacked = 0;
+        policy == AckPolicy::Now
+    }
+
+    fn quick_ones(receiver: &mut Receiver, from: u32, now: u64) -> usize {
+        (from..from + 20)
+            .filter(|&seq| is_quick(receiver, seq, now))
+            .count()
+    }
+
+    #[test]
+    fn sixteen_segments_are_acknowledged_at_once_after_a_pause_of_a_timeout() {
+        let mut receiver = receiver();
+        assert_eq!(quick_ones(&mut receiver, 0, 0), 16);
+        // 200 ms and the round trip are not yet a timeout.
+        assert_eq!(quick_ones(&mut receiver, 20, 230 * MS), 0);
+        assert_eq!(quick_ones(&mut receiver, 40, 460 * MS + 1), 16);
+    }
+
+    /// Segments 150 ms apart on paths of 30 and 100 ms, each alone; then close together.
+    #[test]
+    fn the_wait_for_a_second_segment_grows_to_the_round_trip_time_and_back() {
+        for (rtt_ms, waits_ms) in [(30, [40, 40, 40]), (100, [40, 80, 100])] {
+            let mut receiver = receiver();
+            receiver.on_handshake(Kind::Syn, 7 * MS);
+            receiver.on_handshake(Kind::JoinAck, (7 + rtt_ms) * MS);
+            receiver.packets = 1;
+            receiver.quick_acks = 0;
+            for (i, wait_ms) in waits_ms.into_iter().enumerate() {
+                assert!(!is_quick(
+                    &mut receiver,
+                    i as u32,
+                    150 * MS * (1 + i as u64)
+                ));
+                assert_eq!(receiver.ack_delay_ns(), wait_ms * MS, "{rtt_ms}: {i}");
+                receiver.unacked = 1;
+                receiver.miss_second();
+                receiver.unacked = 0;
+            }
+            for seq in 3..40 {
+                is_quick(&mut receiver, seq, 450 * MS + u64::from(seq) * MS);
+            }
+            assert_eq!(receiver.ack_delay_ns(), 40 * MS, "{rtt_ms}");
+        }
+    }
+
+    /// The first data answer the SYN/ACK of the opening subflow; a joining one is answered before, and once.
+    #[test]
+    fn the_handshake_measures_the_round_trip_time_once() {
+        let mut receiver = receiver();
+        assert_eq!(receiver.rto_ns(), 230 * MS);
+        receiver.on_handshake(Kind::Syn, 5 * MS);
+        receiver.on_handshake(Kind::Syn, 1005 * MS);
+        is_quick(&mut receiver, 0, 1125 * MS);
+        is_quick(&mut receiver, 1, 1300 * MS);
+        assert_eq!(receiver.rtt_ns, 120 * MS);
+        assert_eq!(receiver.rto_ns(), 360 * MS);
+        let mut joins = self::receiver();
+        joins.on_handshake(Kind::Syn, 5 * MS);
+        joins.on_handshake(Kind::JoinAck, 65 * MS);
+        joins.on_handshake(Kind::JoinAck, 165 * MS);
+        is_quick(&mut joins, 0, 500 * MS);
+        assert_eq!(joins.rtt_ns, 60 * MS);
+    }
+
+    #[test]
+    fn push_asks_for_an_ack_until_one_is_sent() {
+        let mut receiver = receiver();
+        receiver.quick_acks = 0;
+        let packet = |seq, wnd| {
+            let header = Header {
+                seq,
+                wnd,
+                ..Header::default()
+            };
+            Packet::new(Kind::Data, 0, 1500, header)
+        };
+        assert_eq!(receiver.on_data(&packet(0, 0), 0), AckPolicy::Later);
+        assert!(!receiver.is_pushed());
+        assert_eq!(receiver.on_data(&packet(1, 1), 0), AckPolicy::Now);
+        receiver.unacked = 0;
+        receiver.pushed = false;
+        assert_eq!(receiver.on_data(&packet(2, 1), 0), AckPolicy::Later);
+        assert!(receiver.is_pushed());
+    }
+
+    #[test]
+    fn a_duplicate_makes_the_receiver_answer_sixteen_segments_at_once() {
+        let mut receiver = receiver();
+        assert_eq!(quick_ones(&mut receiver, 0, 0), 16);
+        assert!(is_quick(&mut receiver, 7, MS));
+        assert_eq!(quick_ones(&mut receiver, 20, 2 * MS), 16);
+    }
+}

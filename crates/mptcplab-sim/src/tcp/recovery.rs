@@ -1,0 +1,638 @@
+//! Congestion states and recovery: fast recovery with PRR, loss recovery with F-RTO, undo, ECN
+//! (RFC 5681, RFC 6937, RFC 5682, RFC 4015, RFC 3168), in the order of Linux' `tcp_ack`.
+
+use crate::net::packet::{Packet, tick, ticks_since};
+use crate::net::{SackBlocks, World};
+use crate::tcp::scoreboard::AckNews;
+use crate::tcp::sender::{INFINITE_SSTHRESH, Pending, Sender};
+use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
+use mptcplab_scenario::LossRecovery;
+use mptcplab_trace::EventKind;
+
+/// Recovery state of one sender.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    pub(crate) state: CaState,
+    /// `snd_nxt` when the current episode began.
+    pub(crate) high_seq: u32,
+    /// `snd_una` when the window was reduced, while that may still be undone.
+    pub(crate) undo_marker: Option<u32>,
+    /// Retransmissions not yet shown to be needless by D-SACKs; `None` before the first one.
+    pub(crate) undo_retrans: Option<u32>,
+    pub(crate) prior_ssthresh: u32,
+    /// Timestamp clock of the first retransmission of the episode.
+    retrans_stamp: Option<u32>,
+    /// Tail loss probes belong to this kind of recovery.
+    probes: bool,
+    prr_delivered: u32,
+    pub(crate) prr_out: u32,
+    /// F-RTO is probing whether the timeout was spurious.
+    pub(crate) frto: bool,
+    /// Step 2b of F-RTO: new data goes before retransmissions; the connection tries, then clears this.
+    pub(crate) frto_hold: bool,
+    pub(crate) tlp_high_seq: Option<u32>,
+    pub(crate) tlp_retrans: bool,
+    /// The probe timer fired; the connection is to send the probe.
+    pub(crate) probe_due: bool,
+    /// Some segment in flight was retransmitted, or SACKed, or lost: ACKs need the full treatment.
+    pub(crate) scoreboard_in_use: bool,
+}
+
+impl Recovery {
+    pub(crate) fn new(kind: LossRecovery) -> Self {
+        Self {
+            state: CaState::Open,
+            high_seq: 0,
+            undo_marker: None,
+            undo_retrans: None,
+            prior_ssthresh: 0,
+            retrans_stamp: None,
+            probes: kind == LossRecovery::Sack,
+            prr_delivered: 0,
+            prr_out: 0,
+            frto: false,
+            frto_hold: false,
+            tlp_high_seq: None,
+            tlp_retrans: false,
+            probe_due: false,
+            scoreboard_in_use: false,
+        }
+    }
+
+    /// Nothing is going on that an in-order ACK would have to look at.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        !self.scoreboard_in_use
+    }
+
+    #[inline]
+    pub(crate) fn in_reduction(&self) -> bool {
+        matches!(self.state, CaState::Cwr | CaState::Recovery)
+    }
+
+    /// Whether a tail loss probe may be scheduled in this state.
+    #[inline]
+    pub(crate) fn may_probe(&self) -> bool {
+        self.probes && matches!(self.state, CaState::Open | CaState::Cwr)
+    }
+
+    pub(crate) fn note_retransmission(&mut self, now: u64) {
+        self.retrans_stamp.get_or_insert(tick(now));
+        *self.undo_retrans.get_or_insert(0) += 1;
+        self.scoreboard_in_use = true;
+    }
+}
+
+impl Sender {
+    /// An ACK while something is out of order, lost, retransmitted, probed or marked.
+    #[inline(never)]
+    pub(crate) fn ack_with_recovery(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
+        let prior_inflight = self.inflight();
+        let prior_delivered = self.sock.tp.delivered;
+        let prior_lost = self.count.lost;
+        let mut news = AckNews::default();
+        self.recovery.scoreboard_in_use = true;
+        let sack = if packet.sack() == 0 {
+            SackBlocks::default()
+        } else {
+            cx.net.sacks.take(packet.sack())
+        };
+        let prior_fack = self.fack();
+        self.process_sacks(&sack, packet.seq(), &mut news);
+        self.clean_acked(packet.seq(), prior_fack, &mut news);
+        self.check_sack_reordering(&news);
+        self.sample_rtt(
+            cx.now,
+            packet.ts(),
+            &news,
+            cc,
+            prior_inflight,
+            prior_delivered,
+        );
+        if news.newly > 0 {
+            self.note_progress(cx.now);
+        }
+        self.process_tlp(packet.seq(), &news, cx, cc);
+        let mut reordering_wait = None;
+        if self.is_dubious(&news, packet.echo()) {
+            reordering_wait = self.advance_state(cx, cc, &news, packet);
+        }
+        if let Some(wait) = reordering_wait.filter(|_| self.sock.tp.packets_out > 0) {
+            self.arm_reordering(cx, wait);
+        } else if news.newly > 0 || self.sacked_before_head(&news) {
+            self.rearm_timer(cx);
+        }
+        let delivered = self.sock.tp.delivered - prior_delivered;
+        let lost = (self.count.lost - prior_lost) as u32;
+        if self.rates.is_some() {
+            self.control_rate(cc, packet, &news, prior_inflight, delivered, lost);
+        } else {
+            self.control_window(cc, delivered, lost > 0, packet.seq(), &news);
+        }
+        if !self.recovery.frto_hold {
+            self.retransmit_lost(cx);
+        }
+        self.age_app_limited();
+        self.sock.publish(cc);
+        self.settle();
+    }
+
+    /// Whether what was SACKed was sent before the oldest segment was (last): only then does it say that the path
+    /// works since; otherwise SACKs could put off the timeout for ever (Linux `tcp_clean_rtx_queue`).
+    fn sacked_before_head(&self, news: &AckNews) -> bool {
+        self.sock.tp.packets_out > 0
+            && news
+                .sack_sent_ns
+                .is_some_and(|sent| sent < self.segments.get(self.sock.tp.snd_una).sent_ns)
+    }
+
+    /// After the connection had its chance to send new data: without any, F-RTO gives up.
+    pub(crate) fn finish_frto_probe(&mut self, cx: &mut World, sent_new: bool) {
+        self.recovery.frto_hold = false;
+        if !sent_new {
+            self.recovery.frto = false;
+            self.retransmit_lost(cx);
+        }
+    }
+
+    /// Back to the short path when nothing is left of the episode. Segments retransmitted once lie below `high_seq`.
+    pub(crate) fn settle(&mut self) {
+        let (tp, r) = (&self.sock.tp, &mut self.recovery);
+        // Rate samples are taken on the long path only: the short one is for those that need none.
+        r.scoreboard_in_use = self.rates.is_some()
+            || r.state != CaState::Open
+            || tp.sacked_out + tp.lost_out + tp.retrans_out > 0
+            || r.tlp_high_seq.is_some()
+            || r.undo_marker.is_some()
+            || tp.snd_una < r.high_seq;
+    }
+
+    pub(crate) fn sample_rtt(
+        &mut self,
+        now: u64,
+        echo: u32,
+        news: &AckNews,
+        cc: &mut CcTable,
+        prior_inflight: u32,
+        prior_delivered: u32,
+    ) {
+        let first = if news.retrans_acked {
+            None
+        } else {
+            news.first_sent_ns
+        }
+        .or(news.sack_sent_ns);
+        if let Some(sent) = first {
+            self.rtt.sample(&mut self.sock.tp, now - sent);
+        } else if news.newly > 0 {
+            // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
+            self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo));
+        }
+        let delivered = self.sock.tp.delivered - prior_delivered;
+        if delivered > 0 {
+            let rtt = news
+                .last_sent_ns
+                .or(news.sack_sent_ns)
+                .map(|sent| now - sent);
+            self.report_acked(cc, delivered, rtt, prior_inflight);
+        }
+    }
+
+    fn is_dubious(&self, news: &AckNews, echo: bool) -> bool {
+        news.newly == 0
+            || news.data_sacked
+            || echo
+            || self.recovery.state != CaState::Open
+            || self.sock.tp.lost_out > 0
+    }
+
+    /// Outcome of a tail loss probe (RFC 8985 section 7.4).
+    fn process_tlp(&mut self, ack: u32, news: &AckNews, cx: &mut World, cc: &mut CcTable) {
+        let Some(high) = self.recovery.tlp_high_seq else {
+            return;
+        };
+        if ack < high {
+            return;
+        }
+        if !self.recovery.tlp_retrans || news.dsack {
+            self.recovery.tlp_high_seq = None;
+        } else if ack > high || news.newly > 0 {
+            // The probe repaired a loss: one reduction, done at once.
+            if ack > high {
+                self.recovery.tlp_high_seq = None;
+                self.begin_reduction(cc);
+                self.set_state(cc, CaState::Cwr);
+                self.end_reduction(cc);
+                self.count.loss_events += 1;
+                self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
+                self.try_keep_open(cc);
+            }
+        } else if !news.data_sacked {
+            self.recovery.tlp_high_seq = None;
+        }
+    }
+
+    /// The state machine (Linux `tcp_fastretrans_alert`). Returns how long until RACK may find another loss.
+    fn advance_state(
+        &mut self,
+        cx: &mut World,
+        cc: &mut CcTable,
+        news: &AckNews,
+        packet: &Packet,
+    ) -> Option<u64> {
+        if packet.echo() {
+            self.recovery.prior_ssthresh = 0;
+        }
+        let una = self.sock.tp.snd_una;
+        if self.recovery.state == CaState::Open {
+            self.recovery.retrans_stamp = None;
+        } else if una >= self.recovery.high_seq {
+            match self.recovery.state {
+                CaState::Cwr if una > self.recovery.high_seq => {
+                    self.end_reduction(cc);
+                    self.set_state(cc, CaState::Open);
+                }
+                CaState::Recovery => {
+                    if !self.undo_recovery(cx, cc, packet.ts()) {
+                        self.end_reduction(cc);
+                        self.recovery.undo_marker = None;
+                        self.set_state(cc, CaState::Open);
+                    }
+                    self.age_reordering_window();
+                    self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
+                }
+                _ => {}
+            }
+        }
+        match self.recovery.state {
+            CaState::Recovery => {
+                if news.newly > 0 && self.undo_partial(cx, cc, packet.ts()) {
+                    return None;
+                }
+                if self.undo_by_dsack(cx, cc) {
+                    self.try_to_open(cx, cc, packet.echo());
+                }
+                let (wait, _) = self.identify_loss(cx.now);
+                // An undo ended the episode; if loss is evident all the same, another begins.
+                if self.recovery.state != CaState::Recovery && self.sock.tp.lost_out > 0 {
+                    self.enter_recovery(cx, cc, packet.echo());
+                }
+                wait
+            }
+            CaState::Loss => {
+                self.process_loss(cx, cc, news, packet.ts());
+                let (wait, lost_again) = self.identify_loss(cx.now);
+                if self.recovery.state != CaState::Loss || lost_again {
+                    self.maybe_enter_recovery(cx, cc, packet.echo());
+                }
+                wait
+            }
+            _ => {
+                if self.recovery.state as u8 <= CaState::Disorder as u8 {
+                    self.undo_by_dsack(cx, cc);
+                }
+                let (wait, _) = self.identify_loss(cx.now);
+                self.maybe_enter_recovery(cx, cc, packet.echo());
+                wait
+            }
+        }
+    }
+
+    /// Let RACK look for losses. Returns how long until it may find another one, and whether a retransmission was lost.
+    fn identify_loss(&mut self, now: u64) -> (Option<u64>, bool) {
+        if !self.board.rack.advanced || self.sock.tp.packets_out == 0 {
+            return (None, false);
+        }
+        self.board.rack.advanced = false;
+        let in_flight_again = self.sock.tp.retrans_out;
+        let wait = self.detect_loss(now);
+        (wait, self.sock.tp.retrans_out < in_flight_again)
+    }
+
+    fn maybe_enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+        if self.sock.tp.lost_out == 0 {
+            self.try_to_open(cx, cc, echo);
+        } else if self.recovery.state != CaState::Recovery {
+            self.enter_recovery(cx, cc, echo);
+        }
+    }
+
+    /// Fast recovery begins: one reduction per episode.
+    fn enter_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+        self.recovery.prior_ssthresh = 0;
+        self.init_undo();
+        if !self.recovery.in_reduction() {
+            if !echo {
+                self.recovery.prior_ssthresh = self.current_ssthresh();
+            }
+            self.begin_reduction(cc);
+            self.count.loss_events += 1;
+            self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
+        }
+        self.set_state(cc, CaState::Recovery);
+    }
+
+    pub(crate) fn init_undo(&mut self) {
+        self.recovery.undo_marker = Some(self.sock.tp.snd_una);
+        let r = &self.recovery;
+        let probe = u32::from(r.tlp_high_seq.is_some() && r.tlp_retrans);
+        self.recovery.undo_retrans = Some(self.sock.tp.retrans_out + probe).filter(|n| *n > 0);
+        self.recovery.scoreboard_in_use = true;
+    }
+
+    pub(crate) fn begin_reduction(&mut self, cc: &mut CcTable) {
+        self.recovery.high_seq = self.sock.tp.snd_nxt;
+        self.recovery.tlp_high_seq = None;
+        self.recovery.prr_delivered = 0;
+        self.recovery.prr_out = 0;
+        self.recovery.scoreboard_in_use = true;
+        self.sock.tp.snd_cwnd_cnt = 0;
+        self.sock.tp.prior_cwnd = self.sock.tp.snd_cwnd;
+        self.sock.tp.snd_ssthresh = self.sock.ssthresh(cc);
+        self.announce_cwr = self.config.ecn;
+    }
+
+    fn end_reduction(&mut self, cc: &mut CcTable) {
+        if self.rates.is_some() {
+            return;
+        }
+        let tp = &mut self.sock.tp;
+        let still_reduced =
+            self.recovery.state == CaState::Cwr || self.recovery.undo_marker.is_some();
+        if tp.snd_ssthresh < INFINITE_SSTHRESH && still_reduced {
+            // A floor of the algorithm must not raise the window (algorithms.md 1.6).
+            self.sock.tp.snd_cwnd = self
+                .sock
+                .tp
+                .snd_ssthresh
+                .min(self.sock.tp.prior_cwnd)
+                .max(1);
+        }
+        self.sock.cwnd_event(cc, CaEvent::CompleteCwr);
+    }
+
+    /// Enter `state` and tell the algorithm.
+    pub(crate) fn set_state(&mut self, cc: &mut CcTable, state: CaState) {
+        self.recovery.state = state;
+        self.sock.set_state(cc, state);
+        if state != CaState::Open {
+            self.recovery.scoreboard_in_use = true;
+        }
+    }
+
+    fn try_to_open(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
+        if self.sock.tp.retrans_out == 0 {
+            self.recovery.retrans_stamp = None;
+        }
+        if echo {
+            self.enter_cwr(cx, cc);
+        }
+        if self.recovery.state != CaState::Cwr {
+            self.try_keep_open(cc);
+        }
+    }
+
+    fn try_keep_open(&mut self, cc: &mut CcTable) {
+        let tp = &self.sock.tp;
+        let unsettled = tp.sacked_out + tp.lost_out > 0
+            || tp.retrans_out > 0
+            || self.recovery.undo_marker.is_some();
+        let state = if unsettled {
+            CaState::Disorder
+        } else {
+            CaState::Open
+        };
+        if self.recovery.state != state {
+            self.set_state(cc, state);
+            self.recovery.high_seq = self.sock.tp.snd_nxt;
+        }
+    }
+
+    /// Reduce because of an ECN echo, once per window (RFC 3168 section 6.1.2).
+    pub(crate) fn enter_cwr(&mut self, cx: &mut World, cc: &mut CcTable) {
+        self.recovery.prior_ssthresh = 0;
+        if self.recovery.state as u8 >= CaState::Cwr as u8 {
+            return;
+        }
+        self.recovery.undo_marker = None;
+        self.begin_reduction(cc);
+        self.set_state(cc, CaState::Cwr);
+        self.count.ecn_events += 1;
+        self.log(cx, EventKind::EcnEvent, self.sock.tp.snd_ssthresh);
+    }
+
+    /// Loss recovery after a timeout, with F-RTO (RFC 5682 section 3.1).
+    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, news: &AckNews, echo: u32) {
+        let una = self.sock.tp.snd_una;
+        let recovered = una >= self.recovery.high_seq;
+        if news.newly > 0 && self.undo_loss(cx, cc, echo, false) {
+            return;
+        }
+        if self.recovery.frto {
+            if news.original_arrived && self.undo_loss(cx, cc, echo, true) {
+                return;
+            }
+            if self.sock.tp.snd_nxt > self.recovery.high_seq {
+                if news.data_sacked || news.newly == 0 {
+                    self.recovery.frto = false;
+                }
+            } else if news.newly > 0 && !recovered {
+                // New data will tell whether the original flight is still arriving.
+                self.recovery.high_seq = self.sock.tp.snd_nxt;
+                self.recovery.frto_hold = true;
+                return;
+            }
+        }
+        if recovered {
+            self.undo_recovery(cx, cc, echo);
+            if self.recovery.state == CaState::Loss {
+                self.recovery.undo_marker = None;
+                self.recovery.retrans_stamp = None;
+                self.set_state(cc, CaState::Open);
+            }
+            self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
+        }
+    }
+
+    /// Whether the reduction was for nothing: all retransmissions were duplicates (RFC 3708), or the ACK
+    /// echoes a timestamp from before the first of them (RFC 4015).
+    fn may_undo(&self, echo: u32) -> bool {
+        let r = &self.recovery;
+        r.undo_marker.is_some()
+            && (r.undo_retrans == Some(0) || r.retrans_stamp.is_some_and(|stamp| echo < stamp))
+    }
+
+    fn undo_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
+        let undone = self.may_undo(echo);
+        if undone {
+            self.undo_reduction(cx, cc);
+            self.set_state(cc, CaState::Open);
+        }
+        self.recovery.retrans_stamp = None;
+        undone
+    }
+
+    /// A partial ACK in recovery that shows that the first retransmission was not needed.
+    fn undo_partial(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
+        let late_original = self.recovery.undo_marker.is_some()
+            && self
+                .recovery
+                .retrans_stamp
+                .is_some_and(|stamp| echo < stamp);
+        if !late_original {
+            return false;
+        }
+        self.board.reordering_seen = true;
+        // With copies still in flight their fate decides; until then hold the state.
+        if self.sock.tp.retrans_out > 0 {
+            return true;
+        }
+        self.recovery.retrans_stamp = None;
+        self.unmark_lost();
+        self.undo_reduction(cx, cc);
+        self.try_keep_open(cc);
+        true
+    }
+
+    fn undo_by_dsack(&mut self, cx: &mut World, cc: &mut CcTable) -> bool {
+        let r = &self.recovery;
+        if r.undo_marker.is_none() || r.undo_retrans != Some(0) {
+            return false;
+        }
+        self.unmark_lost();
+        self.undo_reduction(cx, cc);
+        true
+    }
+
+    fn undo_loss(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32, by_frto: bool) -> bool {
+        if !by_frto && !self.may_undo(echo) {
+            return false;
+        }
+        self.unmark_lost();
+        self.undo_reduction(cx, cc);
+        self.recovery.frto = false;
+        self.recovery.retrans_stamp = None;
+        self.set_state(cc, CaState::Open);
+        // The connection sees from this that the subflow is back.
+        self.retransmits = 0;
+        true
+    }
+
+    /// Nothing is lost after all.
+    fn unmark_lost(&mut self) {
+        for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
+            self.segments.get_mut(seq).flags &= !crate::tcp::segments::flag::LOST;
+        }
+        self.sock.tp.lost_out = 0;
+        self.board.lost.clear();
+        self.examine_again();
+    }
+
+    fn undo_reduction(&mut self, cx: &mut World, cc: &mut CcTable) {
+        if self.recovery.prior_ssthresh > 0 {
+            self.sock.tp.snd_cwnd = self.sock.undo_cwnd(cc);
+            if self.recovery.prior_ssthresh > self.sock.tp.snd_ssthresh {
+                self.sock.tp.snd_ssthresh = self.recovery.prior_ssthresh;
+                self.announce_cwr = false;
+            }
+            self.count.undo_count += 1;
+            self.log(cx, EventKind::Undo, self.sock.tp.snd_cwnd);
+        }
+        self.recovery.undo_marker = None;
+        self.board.rack.advanced = true;
+        self.cwnd_stamp_ns = cx.now;
+    }
+
+    /// Linux `tcp_cong_control`: proportional rate reduction, or growth.
+    fn control_window(
+        &mut self,
+        cc: &mut CcTable,
+        delivered: u32,
+        newly_lost: bool,
+        ack: u32,
+        news: &AckNews,
+    ) {
+        if self.recovery.in_reduction() {
+            self.reduce_window(delivered, newly_lost, news);
+        } else if self.may_raise_window(news) {
+            self.sock.cong_avoid(cc, ack, delivered);
+        }
+        self.update_pacing_rate();
+    }
+
+    fn may_raise_window(&self, news: &AckNews) -> bool {
+        if self.board.reordering > 3 {
+            news.newly > 0 || news.data_sacked
+        } else {
+            news.newly > 0
+        }
+    }
+
+    /// PRR (RFC 6937) as Linux runs it.
+    fn reduce_window(&mut self, delivered: u32, newly_lost: bool, news: &AckNews) {
+        if delivered == 0 || self.sock.tp.prior_cwnd == 0 || self.rates.is_some() {
+            return;
+        }
+        let inflight = self.inflight();
+        let r = &mut self.recovery;
+        r.prr_delivered += delivered;
+        let ssthresh = self.sock.tp.snd_ssthresh;
+        let send = if inflight > ssthresh {
+            // Both factors are windows, < 2^32 each.
+            let target = u64::from(ssthresh) * u64::from(r.prr_delivered);
+            (target.div_ceil(u64::from(self.sock.tp.prior_cwnd)) as u32).saturating_sub(r.prr_out)
+        } else {
+            let mut n = r.prr_delivered.saturating_sub(r.prr_out).max(delivered);
+            if news.newly > 0 && !newly_lost {
+                n += 1;
+            }
+            n.min(ssthresh - inflight)
+        };
+        // The first retransmission always goes out.
+        let send = if r.prr_out == 0 { send.max(1) } else { send };
+        self.sock.tp.snd_cwnd = (inflight + send).max(1);
+    }
+
+    /// Retransmit lost segments while the window has room.
+    pub(crate) fn retransmit_lost(&mut self, cx: &mut World) {
+        if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.board.lost.is_empty() {
+            return;
+        }
+        if self.config.recovery != LossRecovery::Sack {
+            return self.send_again(cx);
+        }
+        let mut head_again = false;
+        while self.has_room() {
+            let Some(seq) = self.next_lost() else { break };
+            if self.is_paced_out(cx) {
+                break;
+            }
+            head_again |= seq == self.sock.tp.snd_una;
+            self.retransmit(cx, seq);
+        }
+        if head_again && self.pending == Pending::Rto {
+            self.rearm_rto(cx);
+        }
+    }
+
+    /// The reordering timer fired: what RACK waited for is lost (RFC 8985 section 6.3).
+    pub(crate) fn reordering_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
+        let before = self.inflight();
+        let prior_lost = self.count.lost;
+        let wait = self.detect_loss(cx.now);
+        if self.inflight() != before {
+            if self.recovery.state != CaState::Recovery && self.recovery.state != CaState::Loss {
+                self.enter_recovery(cx, cc, false);
+                let news = AckNews::default();
+                self.reduce_window(1, self.count.lost > prior_lost, &news);
+            }
+            self.pending = Pending::Rto;
+            self.retransmit_lost(cx);
+        }
+        match wait {
+            Some(wait) if self.sock.tp.packets_out > 0 => self.arm_reordering(cx, wait),
+            _ => self.rearm_rto(cx),
+        }
+        self.settle();
+    }
+}

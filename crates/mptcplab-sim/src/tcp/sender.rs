@@ -1,0 +1,695 @@
+//! One subflow's sender: what it keeps, how it sends, and the common case of an ACK in order.
+//!
+//! Behaviour follows Linux where Linux differs from the textbooks. Loss detection and recovery are in
+//! `recovery.rs`, the SACK scoreboard in `scoreboard.rs`, timers in `retransmit.rs`.
+
+use crate::net::World;
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::packet::{Header, Kind, Packet, tick};
+use crate::tcp::classic_recovery::Textbook;
+use crate::tcp::rate::RateSampler;
+use crate::tcp::recovery::Recovery;
+use crate::tcp::rtt::RttEstimator;
+use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::segments::{Segment, Segments, flag};
+use crate::tcp::tso::Group;
+use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::sched::slowed_down;
+use mptcplab_scenario::LossRecovery;
+use mptcplab_trace::EventKind;
+use std::collections::VecDeque;
+
+/// Infinite slow start threshold, as in Linux.
+pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// Life of a subflow as its sender sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not opened yet.
+    Closed,
+    /// SYN sent.
+    SynSent,
+    /// Joined, waiting for the fourth packet of the handshake.
+    JoinSent,
+    /// Carries data.
+    Established,
+    /// Removed; late ACKs are ignored.
+    Removed,
+}
+
+/// What the retransmission timer is set for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Rto,
+    TailLossProbe,
+    Reordering,
+}
+
+/// Constants of a sender, from the scenario.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SenderConfig {
+    pub(crate) mptcp: bool,
+    /// IP, TCP, timestamp and DSS bytes of a data packet.
+    pub(crate) data_header: u16,
+    /// The same of a pure ACK, which a SYN's retransmission and others build on.
+    pub(crate) ack_header: u16,
+    pub(crate) initial_cwnd: u32,
+    pub(crate) ecn: bool,
+    pub(crate) recovery: LossRecovery,
+    pub(crate) pacing: bool,
+    pub(crate) slow_start_after_idle: bool,
+    pub(crate) jitter_ns: u64,
+    /// Segments leave in groups (tso.rs).
+    pub(crate) tso: bool,
+}
+
+/// Cumulative counters, as the trace wants them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SenderCounters {
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
+    pub(crate) acked: u64,
+    pub(crate) lost: u64,
+    pub(crate) loss_events: u64,
+    pub(crate) ecn_events: u64,
+    pub(crate) rto_count: u64,
+    pub(crate) rto_wait_ns: u64,
+    pub(crate) undo_count: u64,
+}
+
+impl SenderCounters {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.retransmitted += other.retransmitted;
+        self.acked += other.acked;
+        self.lost += other.lost;
+        self.loss_events += other.loss_events;
+        self.ecn_events += other.ecn_events;
+        self.rto_count += other.rto_count;
+        self.rto_wait_ns += other.rto_wait_ns;
+        self.undo_count += other.undo_count;
+    }
+}
+
+pub(crate) struct Sender {
+    /// The congestion control's view of the subflow; `sock.tp` is this sender's own state.
+    pub(crate) sock: Sock,
+    pub(crate) segments: Segments,
+    /// For algorithms that control their own rate.
+    pub(crate) rates: Option<Box<RateSampler>>,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) board: Scoreboard,
+    pub(crate) recovery: Recovery,
+    pub(crate) textbook: Textbook,
+    pub(crate) timer: Timer,
+    pub(crate) pending: Pending,
+    /// When it was set last.
+    pub(crate) armed_ns: u64,
+    /// Index of the subflow in this part of the topology.
+    pub(crate) id: u32,
+    pub(crate) conn: u32,
+    /// First link of the path.
+    pub(crate) entry: u32,
+    pub(crate) phase: Phase,
+    pub(crate) backup: bool,
+    /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
+    pub(crate) failed: bool,
+    wants_pkts_acked: bool,
+    wants_cwnd_event: bool,
+    pub(crate) config: SenderConfig,
+    /// Exponent of the timeout's backoff.
+    pub(crate) backoff: u32,
+    /// Timeouts since the last progress.
+    pub(crate) retransmits: u32,
+    /// When the last ACK advanced.
+    pub(crate) progress_ns: u64,
+    /// `snd_nxt` at the last change of the cwnd-limited verdict.
+    usage_round: u32,
+    /// Largest flight while application-limited.
+    cwnd_used: u32,
+    /// When cwnd was last seen in full use.
+    pub(crate) cwnd_stamp_ns: u64,
+    pub(crate) last_sent_ns: u64,
+    pub(crate) group: Group,
+    /// The next data packet tells the receiver that the window was reduced.
+    pub(crate) announce_cwr: bool,
+    pub(crate) pace_timer: Timer,
+    pace_next_ns: u64,
+    /// The scenario or the algorithm asks for pacing; known once the algorithm has started.
+    pub(crate) paced: bool,
+    /// Waiting for the pacing timer.
+    pub(crate) paced_out: bool,
+    pub(crate) jitter_timer: Timer,
+    held: VecDeque<(u64, Packet)>,
+    rng: Rng,
+    /// Data waiting on this subflow (schedulers that assign ahead of the window).
+    pub(crate) assigned: VecDeque<u32>,
+    /// Data were sent here that were older than what had been sent before.
+    pub(crate) out_of_order: bool,
+    /// Loss events whose lost segments were handed to other subflows, too.
+    pub(crate) copied_losses: u64,
+    pub(crate) lifecycle: Timer,
+    /// Earliest time to open (subflows but the first) and time of removal.
+    pub(crate) open_ns: u64,
+    pub(crate) remove_ns: u64,
+    /// Layer-2 bytes per packet on the last link, for the wire throughput.
+    pub(crate) overhead_bytes: u32,
+    /// When the current handshake began.
+    pub(crate) handshake_ns: u64,
+    pub(crate) count: SenderCounters,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        sock: Sock,
+        id: u32,
+        conn: u32,
+        backup: bool,
+        config: SenderConfig,
+        rng: Rng,
+    ) -> Self {
+        let algorithm = sock.algorithm();
+        let rates = algorithm
+            .has_cong_control()
+            .then(|| Box::new(RateSampler::new()));
+        let mut recovery = Recovery::new(config.recovery);
+        recovery.scoreboard_in_use = rates.is_some();
+        Self {
+            wants_pkts_acked: algorithm.has_pkts_acked(),
+            wants_cwnd_event: algorithm.has_cwnd_event(),
+            sock,
+            segments: Segments::new(),
+            rates,
+            rtt: RttEstimator::new(),
+            board: Scoreboard::new(),
+            recovery,
+            textbook: Textbook::default(),
+            timer: Timer::OFF,
+            pending: Pending::Rto,
+            armed_ns: NEVER,
+            id,
+            conn,
+            entry: u32::MAX,
+            phase: Phase::Closed,
+            backup,
+            failed: false,
+            config,
+            backoff: 0,
+            retransmits: 0,
+            progress_ns: 0,
+            usage_round: 0,
+            cwnd_used: 0,
+            cwnd_stamp_ns: 0,
+            last_sent_ns: 0,
+            group: Group::default(),
+            announce_cwr: false,
+            pace_timer: Timer::OFF,
+            pace_next_ns: 0,
+            paced: false,
+            paced_out: false,
+            jitter_timer: Timer::OFF,
+            held: VecDeque::new(),
+            rng,
+            assigned: VecDeque::new(),
+            out_of_order: false,
+            copied_losses: 0,
+            lifecycle: Timer::OFF,
+            open_ns: 0,
+            remove_ns: NEVER,
+            overhead_bytes: 0,
+            handshake_ns: 0,
+            count: SenderCounters::default(),
+        }
+    }
+
+    /// Record an event of this subflow.
+    pub(crate) fn log(&self, cx: &mut World, kind: EventKind, value: impl Into<u64>) {
+        cx.rec.event(cx.now, kind, self.id, value.into());
+    }
+
+    /// Packets believed to be in the network.
+    #[inline]
+    pub(crate) fn inflight(&self) -> u32 {
+        let tp = &self.sock.tp;
+        tp.packets_out - (tp.sacked_out + tp.lost_out) + tp.retrans_out
+    }
+
+    /// Whether the congestion window has room for another packet.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.inflight() < self.sock.tp.snd_cwnd
+    }
+
+    /// Whether new data may be given to this subflow at all.
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.phase == Phase::Established && !self.failed
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> CaState {
+        self.recovery.state
+    }
+
+    /// Handle an ACK. New data is sent by the connection afterwards. Returns whether it was routine: nothing that the
+    /// connection would have to look at can have changed.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) -> bool {
+        let tp = &mut self.sock.tp;
+        tp.tcp_mstamp = cx.now / 1000;
+        let (una, ack) = (tp.snd_una, packet.seq());
+        if packet.sack() == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
+            debug_assert!(!self.recovery.frto_hold && self.rates.is_none());
+            self.ack_in_order(cx, cc, ack, ack - una);
+            // One that was set aside for its silence need not have timed out.
+            return !self.failed;
+        }
+        if ack >= una && self.config.recovery == LossRecovery::Sack {
+            self.ack_with_recovery(cx, cc, packet);
+        } else if ack >= una {
+            self.textbook_ack(cx, cc, packet);
+        } else if packet.sack() != 0 {
+            // Older than what is known: paths keep order, so it says nothing new.
+            cx.net.sacks.release(packet.sack());
+        }
+        false
+    }
+
+    /// Nothing lost, nothing out of order, nothing retransmitted: the path of nearly every ACK.
+    #[inline]
+    fn ack_in_order(&mut self, cx: &mut World, cc: &mut CcTable, ack: u32, newly: u32) {
+        let una = self.sock.tp.snd_una;
+        let first_sent = self.segments.get(una).sent_ns;
+        let last_sent = self.segments.get(ack - 1).sent_ns;
+        let prior_inflight = self.sock.tp.packets_out;
+        let prior_ssthresh = self.sock.tp.snd_ssthresh;
+        let tp = &mut self.sock.tp;
+        tp.snd_una = ack;
+        tp.packets_out -= newly;
+        tp.delivered += newly;
+        self.count.acked += u64::from(newly);
+        self.rtt.sample(tp, cx.now - first_sent);
+        self.age_app_limited();
+        self.board.rack_advance_in_order(last_sent, ack, cx.now);
+        self.note_progress(cx.now);
+        self.rearm_timer(cx);
+        if self.wants_pkts_acked {
+            self.report_acked(cc, newly, Some(cx.now - last_sent), prior_inflight);
+        }
+        self.sock.cong_avoid(cc, ack, newly);
+        if self.sock.tp.snd_ssthresh != prior_ssthresh {
+            self.note_threshold(cx, prior_ssthresh);
+        }
+        self.update_pacing_rate();
+    }
+
+    /// The algorithm moved its threshold on an ACK: if that ended slow start, say so (HyStart, Vegas).
+    #[inline(never)]
+    fn note_threshold(&self, cx: &mut World, before: u32) {
+        let tp = &self.sock.tp;
+        if tp.snd_cwnd < before && tp.snd_cwnd >= tp.snd_ssthresh {
+            self.log(cx, EventKind::SlowStartExit, tp.snd_ssthresh);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note_progress(&mut self, now: u64) {
+        self.progress_ns = now;
+        self.backoff = 0;
+        self.retransmits = 0;
+    }
+
+    /// Tell the algorithm about acknowledged packets, if it wants to know.
+    pub(crate) fn report_acked(
+        &mut self,
+        cc: &mut CcTable,
+        acked: u32,
+        rtt_ns: Option<u64>,
+        prior_inflight: u32,
+    ) {
+        if self.wants_pkts_acked {
+            let rtt_us = rtt_ns.map_or(-1, |ns| ((ns / 1000) as i32).max(1));
+            self.sock.pkts_acked(
+                cc,
+                &AckSample {
+                    pkts_acked: acked,
+                    rtt_us,
+                    in_flight: prior_inflight,
+                },
+            );
+        }
+    }
+
+    /// Linux' default pacing rate: 200 % of cwnd per srtt in slow start, 120 % later.
+    #[inline]
+    pub(crate) fn update_pacing_rate(&mut self) {
+        if self.paced {
+            self.compute_pacing_rate();
+        }
+    }
+
+    fn compute_pacing_rate(&mut self) {
+        if self.rates.is_none() && self.sock.tp.srtt_us > 0 {
+            self.sock.tp.sk_pacing_rate = self.default_pacing_rate();
+        }
+    }
+
+    /// The smoothed round-trip time; 0 before the first sample.
+    pub(crate) fn srtt_ns(&self) -> u64 {
+        u64::from(self.sock.tp.srtt_us) * 1000 / 8 // of eighths of a microsecond
+    }
+
+    /// The rate in bytes/s that Linux computes for every socket, paced or not; 0 before the first RTT sample.
+    pub(crate) fn default_pacing_rate(&self) -> u64 {
+        let tp = &self.sock.tp;
+        let percent: u64 = if tp.snd_cwnd < tp.snd_ssthresh / 2 {
+            200
+        } else {
+            120
+        };
+        // window < 2^21 packets * 2^11 bytes, so the product stays below 2^56; srtt_us counts eighths.
+        let window = u64::from(tp.snd_cwnd.max(tp.packets_out)) * u64::from(tp.mss_cache);
+        (window * percent * 80_000)
+            .checked_div(u64::from(tp.srtt_us))
+            .unwrap_or(0)
+    }
+
+    /// Whether pacing forbids to send now; arms the release timer if so.
+    #[inline]
+    pub(crate) fn is_paced_out(&mut self, cx: &mut World) -> bool {
+        if !self.paced || self.sock.tp.sk_pacing_rate == 0 {
+            return false;
+        }
+        if cx.now >= self.pace_next_ns {
+            return false;
+        }
+        self.paced_out = true;
+        cx.timers.set(
+            &mut self.pace_timer,
+            self.pace_next_ns,
+            TimerKind::Pace,
+            self.id,
+        );
+        true
+    }
+
+    fn note_paced(&mut self, now: u64, len: u16) {
+        let rate = self.sock.tp.sk_pacing_rate;
+        if self.paced && rate > 0 {
+            // An algorithm's own rate is one of payload, as Linux' pacing counts.
+            let header = if self.rates.is_some() {
+                self.config.data_header
+            } else {
+                0
+            };
+            let bytes = u64::from(len - header);
+            self.pace_next_ns = now.max(self.pace_next_ns) + bytes * 1_000_000_000 / rate;
+        }
+    }
+
+    /// Send a new segment with this data sequence number and payload.
+    #[inline]
+    pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
+        let len = payload + self.config.data_header;
+        if self.sock.tp.packets_out == 0 {
+            self.before_first_packet(cx.now, cc);
+        }
+        let tp = &mut self.sock.tp;
+        let (una, seq) = (tp.snd_una, tp.snd_nxt);
+        tp.snd_nxt = seq + 1;
+        tp.packets_out += 1;
+        self.segments.push(
+            una,
+            seq,
+            Segment {
+                sent_ns: cx.now,
+                dsn,
+                len,
+                flags: 0,
+            },
+        );
+        if !self.recovery.is_quiet() {
+            self.note_new(cx.now, seq);
+        }
+        let pushes = self.takes_from_group();
+        self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
+        // The wait for a single segment is another one than for two.
+        if self.sock.tp.packets_out <= 2 || self.armed_ns != cx.now {
+            self.rearm_after_send(cx);
+        }
+    }
+
+    /// A new segment counts for a rate sample and for a reduction.
+    #[inline(never)]
+    fn note_new(&mut self, now: u64, seq: u32) {
+        let idle = self.sock.tp.packets_out == 1;
+        self.note_sent(now, seq, idle);
+        if self.recovery.in_reduction() {
+            self.recovery.prr_out += 1;
+        }
+    }
+
+    /// After a pause: validate the window (RFC 2861) and tell the algorithm.
+    fn before_first_packet(&mut self, now: u64, cc: &mut CcTable) {
+        let idle = now - self.last_sent_ns;
+        if self.config.slow_start_after_idle
+            && self.rates.is_none()
+            && self.count.sent > 0
+            && idle > self.rtt.rto_ns
+        {
+            self.restart_after_idle(now, idle, cc);
+        }
+        if self.wants_cwnd_event {
+            self.sock.tp.tcp_mstamp = now / 1000;
+            self.sock.tp.lsndtime_us = self.last_sent_ns / 1000;
+            self.sock.cwnd_event(cc, CaEvent::TxStart);
+        }
+    }
+
+    fn restart_after_idle(&mut self, now: u64, mut idle: u64, cc: &mut CcTable) {
+        self.sock.tp.tcp_mstamp = now / 1000;
+        if self.wants_cwnd_event {
+            self.sock.cwnd_event(cc, CaEvent::CwndRestart);
+        }
+        self.sock.tp.snd_ssthresh = self.current_ssthresh();
+        let restart = self.config.initial_cwnd.min(self.sock.tp.snd_cwnd);
+        let mut cwnd = self.sock.tp.snd_cwnd;
+        while idle > self.rtt.rto_ns && cwnd > restart {
+            idle -= self.rtt.rto_ns;
+            cwnd >>= 1;
+        }
+        self.sock.tp.snd_cwnd = cwnd.max(restart);
+        self.sock.publish(cc);
+        self.cwnd_stamp_ns = now;
+        self.cwnd_used = 0;
+    }
+
+    /// The threshold to remember when the window shrinks for lack of use, and what an undo restores: at least 3/4 of the
+    /// window (Linux `tcp_current_ssthresh`).
+    pub(crate) fn current_ssthresh(&self) -> u32 {
+        let tp = &self.sock.tp;
+        if self.recovery.in_reduction() {
+            tp.snd_ssthresh
+        } else {
+            tp.snd_ssthresh.max((tp.snd_cwnd >> 1) + (tp.snd_cwnd >> 2))
+        }
+    }
+
+    /// Put a data packet on the path (first or repeated transmission).
+    #[inline]
+    pub(crate) fn transmit(
+        &mut self,
+        cx: &mut World,
+        seq: u32,
+        dsn: u32,
+        len: u16,
+        (ecn, pushes): (bool, bool),
+    ) {
+        let header = Header {
+            seq,
+            dsn,
+            ts: tick(cx.now),
+            wnd: u16::from(pushes),
+            ..Header::default()
+        };
+        let mut packet = Packet::new(Kind::Data, self.id, len, header);
+        if ecn {
+            packet.set_ecn_capable();
+            if std::mem::take(&mut self.announce_cwr) {
+                packet.set_echo();
+            }
+        }
+        self.count.sent += 1;
+        self.last_sent_ns = cx.now;
+        self.note_paced(cx.now, len);
+        self.put_on_path(cx, packet);
+    }
+
+    #[inline]
+    pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
+        if self.config.jitter_ns == 0 {
+            cx.net.send_on(self.entry as usize, cx.now, packet);
+        } else {
+            self.hold(cx, packet);
+        }
+    }
+
+    /// Delay a packet by a random time, keeping order, to break phase effects.
+    #[inline(never)]
+    fn hold(&mut self, cx: &mut World, packet: Packet) {
+        let earliest = self.held.back().map_or(cx.now, |h| h.0.max(cx.now));
+        let release = earliest.max(cx.now + self.rng.below(self.config.jitter_ns + 1));
+        self.held.push_back((release, packet));
+        let first = self.held[0].0;
+        cx.timers
+            .set(&mut self.jitter_timer, first, TimerKind::Jitter, self.id);
+    }
+
+    /// After the end: no timer fires and nothing held back is sent.
+    pub(crate) fn fall_silent(&mut self) {
+        self.lifecycle.deadline = NEVER;
+        self.jitter_timer.deadline = NEVER;
+        self.held.clear();
+    }
+
+    /// Release the packets whose jitter is over.
+    pub(crate) fn release_held(&mut self, cx: &mut World) {
+        while let Some(&(release, packet)) = self.held.front() {
+            if release > cx.now {
+                cx.timers
+                    .set(&mut self.jitter_timer, release, TimerKind::Jitter, self.id);
+                return;
+            }
+            self.held.pop_front();
+            cx.net.send(cx.now, packet);
+        }
+    }
+
+    /// After the connection sent what it could, on this subflow or after an ACK of it.
+    #[inline]
+    pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
+        if self.phase == Phase::Established
+            && (self.last_sent_ns == now || !self.has_room() || self.group.deferred)
+        {
+            self.validate_cwnd(now, cc);
+        }
+    }
+
+    /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
+    #[inline]
+    pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
+        let limited = !self.has_room() || self.group.deferred;
+        let tp = &mut self.sock.tp;
+        let was = tp.is_cwnd_limited;
+        if tp.snd_una >= self.usage_round
+            || limited
+            || (!was && tp.packets_out > tp.max_packets_out)
+        {
+            tp.is_cwnd_limited = limited;
+            tp.max_packets_out = tp.packets_out;
+            self.usage_round = tp.snd_nxt;
+        }
+        let slow_start = tp.snd_cwnd < tp.snd_ssthresh;
+        if tp.is_cwnd_limited || (slow_start && tp.snd_cwnd < 2 * tp.max_packets_out) {
+            self.cwnd_used = 0;
+            self.cwnd_stamp_ns = now;
+        } else {
+            self.not_limited(now, cc);
+        }
+    }
+
+    fn not_limited(&mut self, now: u64, cc: &mut CcTable) {
+        self.cwnd_used = self.cwnd_used.max(self.sock.tp.packets_out);
+        if !self.config.slow_start_after_idle
+            || now - self.cwnd_stamp_ns < self.rtt.rto_ns
+            || self.recovery.state != CaState::Open
+            || self.rates.is_some()
+        {
+            return;
+        }
+        // RFC 2861: half-way down to what was used.
+        let used = self.cwnd_used.max(self.config.initial_cwnd);
+        if used < self.sock.tp.snd_cwnd {
+            self.sock.tp.snd_ssthresh = self.current_ssthresh();
+            self.sock.tp.snd_cwnd = (self.sock.tp.snd_cwnd + used) >> 1;
+            self.sock.publish(cc);
+        }
+        self.cwnd_used = 0;
+        self.cwnd_stamp_ns = now;
+    }
+
+    /// The oldest data sequence numbers still in flight here that are not below `una`, at most so many; marks them as
+    /// handed over.
+    pub(crate) fn hand_over_sent(&mut self, una: u32, most: usize) -> Vec<u32> {
+        let mut out = Vec::new();
+        for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
+            if out.len() == most {
+                break;
+            }
+            let segment = self.segments.get_mut(seq);
+            if segment.dsn >= una && segment.flags & (flag::SACKED | flag::REINJECTED) == 0 {
+                segment.flags |= flag::REINJECTED;
+                out.push(segment.dsn);
+            }
+        }
+        out
+    }
+
+    /// Data sequence numbers that are considered lost here and are not below `una`; marks them as handed over.
+    pub(crate) fn hand_over_lost(&mut self, una: u32) -> Vec<u32> {
+        let mut out = Vec::new();
+        for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
+            let segment = self.segments.get_mut(seq);
+            let state = segment.flags & (flag::LOST | flag::SACKED | flag::REINJECTED);
+            if segment.dsn >= una && state == flag::LOST {
+                segment.flags |= flag::REINJECTED;
+                out.push(segment.dsn);
+            }
+        }
+        out
+    }
+
+    /// Whether a data sequence number is in flight here.
+    pub(crate) fn carries(&self, dsn: u32) -> bool {
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        if self.out_of_order {
+            return (una..nxt).any(|seq| self.segments.get(seq).dsn == dsn);
+        }
+        let (mut low, mut high) = (una, nxt);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.segments.get(middle).dsn < dsn {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low < nxt && self.segments.get(low).dsn == dsn
+    }
+
+    /// Penalised for holding what the connection waits for.
+    pub(crate) fn slow_down(&mut self, cc: &mut CcTable) {
+        let tp = &mut self.sock.tp;
+        (tp.snd_cwnd, tp.snd_ssthresh) = slowed_down(tp.snd_cwnd, tp.snd_ssthresh);
+        self.sock.publish(cc);
+    }
+
+    /// Neither window nor data: what is in flight says nothing about the path until it is delivered.
+    pub(crate) fn note_app_limited(&mut self) {
+        let inflight = self.inflight();
+        let tp = &mut self.sock.tp;
+        if inflight < tp.snd_cwnd && tp.lost_out <= tp.retrans_out {
+            tp.app_limited = tp.delivered.wrapping_add(inflight).max(1);
+        }
+    }
+
+    /// The delivery that ends an application-limited period.
+    #[inline]
+    pub(crate) fn age_app_limited(&mut self) {
+        let tp = &mut self.sock.tp;
+        if tp.app_limited != 0 && tp.delivered > tp.app_limited {
+            tp.app_limited = 0;
+        }
+    }
+}

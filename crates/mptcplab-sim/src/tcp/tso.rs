@@ -1,0 +1,100 @@
+//! Segments in groups, as Linux sends them: how large a group is, when it waits, and the PSH flag on its last segment.
+//!
+//! Linux makes one buffer of the segments that may leave together, at least two and up to a millisecond of the pacing rate
+//! (`tcp_tso_autosize`). Where the window has room for less, it waits for the next ACK if that is near
+//! (`tcp_tso_should_defer`). The last segment of a buffer carries PSH, also without offloads, and a receiver since Linux 6.6
+//! acknowledges such a segment as soon as the application has read everything, instead of waiting for a second one.
+
+use crate::tcp::sender::Sender;
+use mptcplab_cc::CaState;
+
+/// Linux' `tcp_min_tso_segs`.
+const LEAST_SEGMENTS: u32 = 2;
+/// Shift of a rate in bytes/s to about a millisecond of it: Linux' `sk_pacing_shift`.
+const PACING_SHIFT: u32 = 10;
+/// Every so many halvings of [`MOST_BYTES`] for 512 us of the least RTT: Linux' `tcp_tso_rtt_log`.
+const RTT_LOG: u32 = 9;
+/// Linux' `GSO_LEGACY_MAX_SIZE`.
+const MOST_BYTES: u64 = 65_536;
+/// A group waits only behind another that left so recently.
+const RECENT_NS: u64 = 1_000_000;
+/// The next ACK is near if it is expected this soon, and within half a round trip (since Linux 6.18).
+const NEAR_NS: u64 = 1_000_000;
+/// Room for so large a part of the window is not worth waiting: Linux' `tcp_tso_win_divisor`.
+const WINDOW_PART: u32 = 3;
+
+/// The group that leaves now.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// Segments that are still to leave, and when the group began.
+    left: u32,
+    begun_ns: u64,
+    /// It has more than one segment.
+    pushes: bool,
+    /// The next one waits for an ACK.
+    pub(crate) deferred: bool,
+}
+
+impl Sender {
+    /// Whether the first of `available` segments may leave, for which the window has room.
+    #[inline]
+    pub(crate) fn may_leave(&mut self, now: u64, available: u32) -> bool {
+        !self.config.tso || self.joins_group(now, available)
+    }
+
+    #[inline(never)]
+    fn joins_group(&mut self, now: u64, available: u32) -> bool {
+        if self.group.left > 0 && self.group.begun_ns == now {
+            return true;
+        }
+        let most = self.group_segments();
+        let cwnd = self.sock.tp.snd_cwnd;
+        let room = cwnd - self.inflight();
+        self.group.deferred = room < most && available > room && self.waits(now, room);
+        if self.group.deferred {
+            return false;
+        }
+        let left = most.min(room).min((cwnd / 2).max(1)).min(available);
+        self.group = Group {
+            left,
+            begun_ns: now,
+            pushes: left > 1,
+            deferred: false,
+        };
+        true
+    }
+
+    /// A new segment leaves. Returns whether it carries PSH.
+    #[inline]
+    pub(crate) fn takes_from_group(&mut self) -> bool {
+        if !self.config.tso || self.group.left == 0 {
+            return false;
+        }
+        self.group.left -= 1;
+        self.group.left == 0 && self.group.pushes
+    }
+
+    /// Largest group, in segments.
+    fn group_segments(&self) -> u32 {
+        let tp = &self.sock.tp;
+        let halvings = tp.min_rtt_us >> RTT_LOG;
+        let near = MOST_BYTES.checked_shr(halvings).unwrap_or(0);
+        let bytes = (self.default_pacing_rate() >> PACING_SHIFT) + near;
+        let segments = bytes.min(MOST_BYTES) / u64::from(tp.mss_cache.max(1));
+        (segments as u32).max(LEAST_SEGMENTS)
+    }
+
+    /// Whether an ACK is likely to come soon enough for a larger group.
+    fn waits(&self, now: u64, room: u32) -> bool {
+        let tp = &self.sock.tp;
+        let recent = now - self.last_sent_ns <= RECENT_NS;
+        let small = WINDOW_PART * room < tp.snd_cwnd;
+        let repairs = matches!(self.state(), CaState::Recovery | CaState::Loss);
+        if !recent || !small || repairs || tp.packets_out == 0 {
+            return false;
+        }
+        let srtt_ns = self.srtt_ns();
+        let expected_ns = self.segments.get(tp.snd_una).sent_ns + srtt_ns;
+        expected_ns <= now + (srtt_ns / 2).min(NEAR_NS)
+    }
+}
