@@ -584,7 +584,7 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     assert "--engines sim,fluid --cc lia --reps 1 --duration '6 s'" in found.entries[0].command
     assert found.agrees == all(row.verdict == "within" for row in rows.values())
     written = page.write(found, tmp_path / "page")
-    assert [path.name for path in written] == ["agreement.md", "agreement.json", "goodput.png", "goodput.svg"]
+    assert [path.name for path in written] == ["agreement.md", "agreement.json", "goodput.png"]
     assert matrix.Matrix.from_json(written[1].read_text()) == found
     text = written[0].read_text()
     assert "1 of 3 scenarios ran on both engines" in text

@@ -17,6 +17,8 @@ import polars as pl
 import pytest
 
 from mptcplab.errors import MptcplabError
+from mptcplab.plots.over_time import CWND
+from mptcplab.plots.svg import inline
 from mptcplab.studies.papers import catalog
 from mptcplab.studies.papers.catalog import FigureSpec
 from mptcplab.studies.papers.cells import Cell, Kitchen
@@ -24,10 +26,9 @@ from mptcplab.studies.papers.execute import Outcome
 from mptcplab.studies.papers.measure import VALUES
 from mptcplab.studies.papers.predicate import Fact
 from mptcplab.studies.papers.report import charts, docs_page, tables, write
-from mptcplab.studies.papers.report.draw import LOOK, draw
+from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.page import combined, paper_page
 from mptcplab.studies.papers.report.reader import Reader, order
-from mptcplab.studies.papers.report.svg import inline
 from mptcplab.studies.papers.reproduce import Reproduction
 from mptcplab.studies.papers.store import Store
 from mptcplab.studies.papers.verdict import Judgement, Verdict
@@ -324,7 +325,7 @@ def test_a_course_shows_the_subflows_of_the_flows_that_are_named(made: Reproduct
     chart = figure(made, "TWO", 3).chart
 
     assert isinstance(chart, charts.Course)
-    assert [(cc, [label for label, *_ in lines]) for cc, lines in chart.columns] == [
+    assert [(column.title, [line.label for line in column.of(CWND)]) for column in chart.columns] == [
         (cc, ["mp sf1", "mp sf2"]) for cc in RATES
     ]
 
@@ -341,9 +342,9 @@ def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reprod
     chart = charts.figure(Reader(changed, experiment), spec, order(changed)).chart
 
     assert isinstance(chart, charts.Course)
-    (_, both), (_, single) = chart.columns
-    assert [label for label, *_ in single] == ["mp sf2", "tcp"]
-    assert [look for _, look, _ in single] == [look for _, look, _ in both][1:]
+    both, single = ([(line.label, line.style) for line in column.of(CWND)] for column in chart.columns)
+    assert [label for label, _ in single] == ["mp sf2", "tcp"]
+    assert single == both[1:]
 
 
 def test_all_panels_of_a_course_have_the_same_time_even_before_the_first_rtt(made: Reproduction) -> None:
@@ -352,8 +353,7 @@ def test_all_panels_of_a_course_have_the_same_time_even_before_the_first_rtt(mad
     chart = figure(made, "TWO", 3).chart
     assert chart is not None
 
-    with mpl.rc_context(LOOK):
-        limits = {axes.get_xlim() for axes in draw(chart).axes}
+    limits = {axes.get_xlim() for axes in draw(chart).axes}
     assert limits == {(0.0, 39.0)}
 
 
@@ -379,8 +379,7 @@ def test_a_figure_without_any_value_says_so(made: Reproduction, page: str) -> No
 def test_figures_are_inline_svg_in_the_colours_of_the_page(made: Reproduction, experiment: str, position: int) -> None:
     chart = figure(made, experiment, position).chart
     assert chart is not None
-    with mpl.rc_context(LOOK):
-        svg = inline(draw(chart), "name", "A <title>")
+    svg = inline(draw(chart), "name", "A <title>")
 
     assert svg.startswith("<svg")
     assert 'aria-label="A &lt;title&gt;"' in svg
@@ -399,17 +398,16 @@ def boxes_of_text(chart: charts.Chart) -> Iterator[tuple[str, mpl.transforms.Bbo
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text
 
-    with mpl.rc_context(LOOK):
-        drawn = draw(chart)
-        canvas = FigureCanvasAgg(drawn)
-        canvas.draw()
-        outside = {text for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis) for text in not_shown(axis)}
-        for text in drawn.findobj(Text):
-            if text.get_visible() and text.get_text().strip() and text not in outside:
-                # Within a tenth of a pixel nothing is cut off.
-                assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().min), text
-                assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().max), text
-                yield text.get_text(), text.get_window_extent(canvas.get_renderer())
+    drawn = draw(chart)
+    canvas = FigureCanvasAgg(drawn)
+    canvas.draw()
+    outside = {text for axes in drawn.axes for axis in (axes.xaxis, axes.yaxis) for text in not_shown(axis)}
+    for text in drawn.findobj(Text):
+        if text.get_visible() and text.get_text().strip() and text not in outside:
+            # Within a tenth of a pixel nothing is cut off.
+            assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().min), text
+            assert drawn.bbox.padded(0.1).contains(*text.get_window_extent().max), text
+            yield text.get_text(), text.get_window_extent(canvas.get_renderer())
 
 
 def not_shown(axis: Any) -> list[Any]:

@@ -17,12 +17,12 @@ import synthetic as s
 from conftest import ROOT
 
 from mptcplab import _core
-from mptcplab.report import picture
-from mptcplab.report.layout import lay_out
+from mptcplab.plots.over_time import CWND, Series, label_heights
+from mptcplab.plots.styles import css_palette, style
+from mptcplab.report import topology_svg
 from mptcplab.report.series import plot_data
-from mptcplab.report.still import _apart
-from mptcplab.report.styles import style
 from mptcplab.report.tables import headline
+from mptcplab.report.topology_layout import lay_out
 from mptcplab.results import Results
 from mptcplab.trace.topology import Topology
 
@@ -58,7 +58,7 @@ def test_the_page_fetches_nothing(tmp_path: Path) -> None:
     page = results.report(figures=False).read_text()
     visible = page[: page.index('<script type="application/json"')] + page[page.rindex("<script>") :]
     assert not re.search(
-        r"""(?:src|href)\s*=|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible
+        r"""(?:src|href)\s*=(?!"#)|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible
     )
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
@@ -95,7 +95,7 @@ def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     assert [(run["config"], run["rep"]) for run in data["runs"]] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
     for number, run in enumerate(data["runs"]):
-        series = {(part["panel"], part["label"]): part for part in run["series"]}
+        series = {(panel["name"], part["label"]): part for panel in run["panels"] for part in panel["series"]}
         assert set(series) == {
             ("cwnd", "sf1"),
             ("cwnd", "sf2"),
@@ -122,42 +122,61 @@ def test_repetitions_that_repeat_the_same_packets_are_named(tmp_path: Path) -> N
     assert any(note.startswith("the repetitions of olia do not differ") for note in notes)
 
 
-def test_still_pictures_are_there_before_any_script(tmp_path: Path) -> None:
-    """The first run's curves and every bar, as drawn in the page itself: right number, right height."""
+def test_static_figures_are_there_before_any_script(tmp_path: Path) -> None:
+    """The first run's lines and every bar, as drawn in the page itself: right number, right size."""
     page = sweep(tmp_path, reps=2).report(figures=False).read_text()
     markup = page[: page.index('<script type="application/json"')]
-    assert markup.count('<svg class="bar">') == 2
-    # Goodput of runs 0 and 1 is 1.2 and 1.216 Mbit/s, of runs 2 and 3 1.232 and 1.248 Mbit/s; bars are their
-    # means in percent of the axis, in hundredths.
-    bars = [
-        [float(width) for width in re.findall(r'<rect x="[^"]+" y="7" width="([\d.]+)%"', bar)] for bar in _bars(markup)
+    goodput, over_time = re.findall(r'<svg class="figure".*?</svg>', markup, re.S)
+    # Goodput of runs 0 and 1 is 1.2 and 1.216 Mbit/s, of runs 2 and 3 1.232 and 1.248 Mbit/s; bars are their means.
+    # Each part of a bar is a tint and an outline; the samples of the legend are not clipped.
+    bars = [extent(d)[0] for d in paths(goodput, "fill-opacity: 0.34[0-9]*", clipped=True)]
+    assert len(bars) == 4
+    assert bars[2] / bars[0] == pytest.approx(112_500 / 102_500, rel=3e-3)
+    assert bars[1] / bars[0] == pytest.approx(48_500 / 102_500, rel=3e-3)
+    lines = [extent(d)[1] for d in paths(over_time, "fill: none;.* stroke: var\\(--c[01]\\)", clipped=True)]
+    assert len(lines) == 7
+    # The window of sf1 is 10 with one peak of 50 packets, that of sf2 stays at 3; the scale ends 5 % above the peak.
+    assert lines[0] / PANEL_POINTS == pytest.approx(40 / 52.5, abs=0.002)
+    assert lines[1] == 0
+
+
+# The height of a panel in points.
+PANEL_POINTS = 1.6 * 72
+
+
+def paths(svg: str, style: str, *, clipped: bool) -> list[str]:
+    """The paths that are drawn in a style, inside of axes or not."""
+    found = re.findall(r'<path d="([^"]*)"([^>]*?)style="([^"]*)"', svg)
+    return [d for d, other, drawn in found if re.search(style, drawn) and ("clip-path" in other) == clipped]
+
+
+def extent(path: str) -> tuple[float, float]:
+    """Width and height of a path of points and lines."""
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
+    xs, ys = numbers[::2], numbers[1::2]
+    return max(xs) - min(xs), max(ys) - min(ys)
+
+
+def test_page_and_static_figures_have_the_same_colours_and_scales(tmp_path: Path) -> None:
+    page = sweep(tmp_path, reps=2).report(figures=False).read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    assert css_palette(dark=False) in page
+    assert css_palette(dark=True) in page
+    window = data["runs"][0]["panels"][0]
+    assert window["top"] == pytest.approx(1.05 * 50)
+    assert [(one["label"], one["colour"], one["dash"]) for one in window["series"]] == [
+        ("sf1", "--c0", "solid"),
+        ("sf2", "--c1", "dash"),
     ]
-    assert bars[1][0] / bars[0][0] == pytest.approx(112_500 / 102_500, rel=3e-3)
-    assert bars[0][1] / bars[0][0] == pytest.approx(48_500 / 102_500, rel=3e-3)
-    curves = re.findall(r'class="curve"[^>]* d="([^"]+)"', markup)
-    assert len(curves) == 7
-    # The window of sf1 is 10 with one peak of 50 packets, where the scale ends 5 % higher.
-    window = heights(curves[0])
-    assert min(window) == pytest.approx(300 * (1 - 1 / 1.05), abs=1)
-    assert max(window) == pytest.approx(300 * (1 - 10 / (50 * 1.05)), abs=1)
+    assert data["goodput"]["top"] == pytest.approx(1.05 * max(8.0, max(data["goodput"]["rows"][1]["points"])), rel=0.3)
 
 
-def _bars(markup: str) -> list[str]:
-    return [part.partition("<span")[0] for part in markup.split('<svg class="bar">')[1:]]
-
-
-def heights(path: str) -> list[int]:
-    """Absolute heights of a path of absolute moves and relative lines."""
-    found: list[int] = []
-    for kind, y in re.findall(r"([Ml])-?\d+ (-?\d+)", path):
-        found.append(int(y) if kind == "M" else found[-1] + int(y))
-    return found
-
-
-def test_labels_of_curves_do_not_overlap() -> None:
-    placed = _apart([50.0, 49.0, 99.0, 98.0])
-    assert all(upper - lower >= 11 - 1e-9 for lower, upper in pairwise(sorted(placed)))
-    assert max(placed) <= 100
+def test_labels_of_lines_do_not_overlap() -> None:
+    ends = (0.5, 0.49, 0.99, 0.98)
+    lines = [Series(CWND, str(end), style(0), np.arange(3.0), np.full(3, end)) for end in ends]
+    placed = label_heights(lines, 1.0)
+    assert all(upper - lower >= 0.11 - 1e-9 for lower, upper in pairwise(sorted(placed)))
+    assert max(placed) <= 1
     assert sorted(range(4), key=placed.__getitem__) == [1, 0, 3, 2]
 
 
@@ -176,7 +195,7 @@ def test_without_samples_the_page_says_so(tmp_path: Path) -> None:
 def test_many_runs_are_thinned_but_every_algorithm_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mptcplab.report.series.MAX_RUNS", 4)
     plots = plot_data(sweep(tmp_path, reps=3))
-    assert [(run.config, run.rep) for run in plots.runs] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
+    assert [(run.column.title, run.rep) for run in plots.runs] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
     assert plots.notes == ("plots show 4 of 6 runs",)
 
 
@@ -197,8 +216,8 @@ def test_figures_and_tables_are_written_and_repeatable(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_the_picture_shows_every_node_link_and_path(tmp_path: Path, wide: bool) -> None:
-    svg = picture.draw(sweep(tmp_path, reps=1).topologies[0], wide=wide)
+def test_the_topology_shows_every_node_link_and_path(tmp_path: Path, wide: bool) -> None:
+    svg = topology_svg.draw(sweep(tmp_path, reps=1).topologies[0], wide=wide)
     for name in ("S", "R", "D", "A", "B", "C"):
         assert f">{name}<" in svg
     for text in ("8 Mbit/s", "20 ms", "queue 1,000 packets", "no queue limit", "sf1", "sf2"):
@@ -211,7 +230,7 @@ def test_parallel_links_are_drawn_apart(tmp_path: Path) -> None:
     links = [s.link("A", "S", "D", 8), s.link("B", "S", "D", 2)]
     scenario = s.resolved(links, [s.tcp("mp", s.subflow("x", "A"), s.subflow("y", "B"))], duration_s=1)
     s.write(tmp_path, [s.run_row(0, scenario)])
-    svg = picture.draw(Results.open(tmp_path).topologies[0], wide=True)
+    svg = topology_svg.draw(Results.open(tmp_path).topologies[0], wide=True)
     pipes = re.findall(r'class="pipe" d="([^"]+)"', svg)
     assert len(pipes) == len(set(pipes)) == 2
 
@@ -224,7 +243,7 @@ def test_lanes_that_are_near_each_other_leave_room_for_their_labels() -> None:
     """A and B between C's lane and the middle: their labels lay on C's."""
     links = [s.link("A", "h1", "r", 8), s.link("B", "h1", "r", 2), s.link("C", "h2", "r", 3), s.link("E", "r", "D", 4)]
     flows = [s.tcp("mp", s.subflow("x", "A", "E"), s.subflow("y", "B", "E")), s.tcp("tcp", s.subflow("z", "C", "E"))]
-    svg = picture.draw(topology(links, flows), wide=True)
+    svg = topology_svg.draw(topology(links, flows), wide=True)
     tops = {}
     for text in re.findall(r'<text class="label".*?</text>', svg):
         ys = [float(y) for y in re.findall(r'<tspan x="[^"]*" y="([^"]*)"', text)]
@@ -284,7 +303,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
 
 def test_styles_differ_in_more_than_colour() -> None:
     looks = [style(index) for index in range(12)]
-    assert len({(look.light, look.dash) for look in looks}) == 12
+    assert len({(look.colour, look.dash) for look in looks}) == 12
     for one, other in pairwise(looks[:6]):
         assert one.dash != other.dash
-        assert one.pattern != other.pattern
+        assert one.hatch != other.hatch

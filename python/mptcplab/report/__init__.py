@@ -21,17 +21,18 @@ def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
     from mptcplab.metrics import compute
     from mptcplab.metrics import summary as summarise_trace
+    from mptcplab.report.goodput import goodput_data
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
     from mptcplab.report.tables import comparison_frame
     from mptcplab.trace import samples
 
     summary = summarise_trace(results)
-    plots = plot_data(results)
+    goodput, plots = goodput_data(results, summary), plot_data(results)
     samples.forget(results)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(results, summary, plots))
+        write_text(path, render(results, summary, goodput, plots))
         write_text(path.with_name("summary.csv"), summary.write_csv())
         write_text(path.with_name("summary.json"), summary_json(results, summary))
         write_text(path.with_name("metrics.csv"), compute(results).write_csv())
@@ -41,7 +42,7 @@ def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
         if figures:
             from mptcplab.report.figures import write_figures
 
-            write_figures(results, summary, plots, path.with_name("figures"))
+            write_figures(goodput, plots, path.with_name("figures"))
     except OSError as error:
         raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
     return path
@@ -51,11 +52,11 @@ def summary_json(results: Trace, summary: pl.DataFrame) -> str:
     """The summary with the facts that explain it, for programs."""
     first = results.runs.row(0, named=True)
     facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}
-    found = {
+    summarised = {
         **facts,
         "engines": results.engines,
         "runs": results.runs.height,
         "problems": [problem.as_dict() for problem in results.excluded_runs],
         "summary": summary.to_dicts(),
     }
-    return json.dumps(found, indent=1) + "\n"
+    return json.dumps(summarised, indent=1) + "\n"

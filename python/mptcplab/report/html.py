@@ -1,4 +1,4 @@
-"""The page: everything in one file, no request to anywhere (a content security policy enforces it)."""
+"""The report's page: everything in one file, no request to anywhere (a content security policy enforces it)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ import numpy as np
 import polars as pl
 
 from mptcplab import text
-from mptcplab.metrics import REGISTRY, compute
-from mptcplab.report import picture, still, tables
-from mptcplab.report.series import PANELS, PlotData, RunPlots, Series
-from mptcplab.report.styles import subflow_labels, subflow_styles
+from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
+from mptcplab.plots.styles import css_palette
+from mptcplab.plots.svg import inline
+from mptcplab.report import tables, topology_svg
+from mptcplab.report.figures import goodput_figure, time_figure
+from mptcplab.report.goodput import GoodputData
+from mptcplab.report.series import PANELS, PlotData, RunPlots
 from mptcplab.scenario import Overrides
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 _GAP = 65535
 
 
-def render(results: Trace, summary: pl.DataFrame, plots: PlotData) -> str:
+def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData) -> str:
     """The HTML text of the report."""
     package = files("mptcplab.report")
     environment = jinja2.Environment(
@@ -40,10 +43,10 @@ def render(results: Trace, summary: pl.DataFrame, plots: PlotData) -> str:
     first = results.runs.row(0, named=True)
     topology = results.topologies[first["run"]]
     headline = tables.headline(results, summary)
-    drawable = picture.can_draw(topology)
-    data = page_data(results, summary, plots)
+    drawable = topology_svg.can_draw(topology)
+    data = page_data(goodput, plots)
     return template.render(
-        style=package.joinpath("page.css").read_text(encoding="utf-8"),
+        style=style_sheet(),
         script=package.joinpath("page.js").read_text(encoding="utf-8"),
         plotly=_library(),
         data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
@@ -58,21 +61,25 @@ def render(results: Trace, summary: pl.DataFrame, plots: PlotData) -> str:
         comparison=tables.engine_comparison(results),
         engines=_engines(results),
         simulated=results.engines == ["sim"],
-        picture_wide=picture.draw(topology, wide=True) if drawable else "",
-        picture_tall=picture.draw(topology, wide=False) if drawable else "",
+        topology=topology_svg.for_any_width(topology) if drawable else "",
         varies=len({_shape(t) for t in results.topologies.values()}) > 1,
-        flows=subflow_legend(topology),
+        flows=topology_svg.legend(topology),
         links=topology.data_links,
         text=text,
-        goodput=still.goodput_plot(data["goodput"]),
-        over_time=still.time_plots(plots.runs[0]) if plots.runs else None,
-        hatches=still.HATCHES,
-        drawing={"width": still.WIDTH, "height": still.HEIGHT},
+        goodput=inline(goodput_figure(goodput), "goodput", "Goodput") if goodput.rows else "",
+        over_time=inline(time_figure(plots.runs[0].column), "time", "The first run over time") if plots.runs else "",
+        shown=plots.runs[0] if plots.runs else None,
         command=command(results),
         run=first,
         algorithms=algorithms_run(results),
         toml=first["scenario_toml"],
     )
+
+
+def style_sheet(more: str = "") -> str:
+    """The style sheet of reports, and what a page adds to it."""
+    text = files("mptcplab.report").joinpath("page.css").read_text(encoding="utf-8") + more
+    return text.replace("/*light*/", css_palette(dark=False)).replace("/*dark*/", css_palette(dark=True))
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:
@@ -127,29 +134,6 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def subflow_legend(topology: Topology) -> list[dict[str, Any]]:
-    """Legend of the picture: every subflow with its line and path."""
-    styles, labels = subflow_styles(topology), subflow_labels(topology)
-    rows = []
-    for flow in topology.flows[:40]:
-        for subflow in flow.subflows:
-            key = (flow.name, subflow.name)
-            about = f"{flow.transport.upper()}, {flow.traffic}"
-            if subflow.base_rtt_ns is not None:
-                about += f", base RTT {text.duration(subflow.base_rtt_ns)}"
-            about += ", backup" if subflow.backup else ""
-            rows.append(
-                {
-                    "label": labels[key],
-                    "style": styles[key],
-                    "flow": flow.name,
-                    "about": about,
-                    "path": " → ".join(subflow.path),
-                }
-            )
-    return rows
-
-
 def algorithms_run(results: Trace) -> list[tuple[str, str]]:
     """Per configuration: the algorithm that every subflow really ran, as the engine recorded it."""
     rows = results.configs.join(results.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
@@ -194,70 +178,43 @@ def command(results: Trace) -> str:
     return shlex.join(words)
 
 
-def page_data(results: Trace, summary: pl.DataFrame, plots: PlotData) -> dict[str, Any]:
+def page_data(goodput: GoodputData, plots: PlotData) -> dict[str, Any]:
     """What the page's script draws: the goodput plot and the series over time."""
-    return {
-        "panels": [{"name": p.name, "title": p.title, "unit": p.unit} for p in PANELS],
-        "runs": [_run_data(run) for run in plots.runs],
-        "goodput": _goodput_data(results, summary),
-    }
+    return {"runs": [_run_data(run) for run in plots.runs], "goodput": goodput.for_page()}
 
 
 def _run_data(run: RunPlots) -> dict[str, Any]:
-    series = [_pack(s) for s in run.series]
-    return {"config": run.config, "rep": run.rep, "duration": run.duration_s, "warmup": run.warmup_s, "series": series}
-
-
-def _pack(series: Series) -> dict[str, Any]:
-    """Values as 16-bit numbers: finer than any screen, and small."""
-    finite = np.isfinite(series.values)
-    peak = float(series.values[finite].max()) if finite.any() else 0.0
-    scale = peak / (_GAP - 1) or 1.0
-    packed = np.full(series.values.shape, _GAP, dtype="<u2")
-    packed[finite] = np.round(series.values[finite] / scale)
+    column = run.column
+    panels = [_panel_data(column, panel) for panel in PANELS if column.of(panel)]
     return {
-        "panel": series.panel,
-        "label": series.label,
-        **series.style.for_page(),
-        "start": series.start_s,
-        "step": series.step_s,
-        "scale": scale,
-        "values": base64.b64encode(packed.tobytes()).decode("ascii"),
+        "config": column.title,
+        "rep": run.rep,
+        "duration": column.end_s,
+        "warmup": column.settled_s,
+        "panels": panels,
     }
 
 
-def _goodput_data(results: Trace, summary: pl.DataFrame) -> dict[str, Any]:
-    """Rows of the goodput plot: total with interval, every repetition, the split, and the fair share."""
-    flows = tables.connection_names(results)
-    if len(flows) > tables.MAX_FLOWS:
-        return {"rows": [], "unit": REGISTRY["goodput"].unit}
-    topology = next(iter(results.topologies.values()))
-    styles, labels = subflow_styles(topology), subflow_labels(topology)
-    wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"]))
-    lookup = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
-    values = compute(results).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    points = tables.counted(results, values).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
-    rows = []
-    for config in tables.config_names(results):
-        for flow in flows:
-            total = lookup.get((config, "goodput", flow, None))
-            if total is None or total["mean"] is None:
-                continue
-            parts = [
-                {"label": labels[who], "mean": row["mean"], **styles[who].for_page()}
-                for who in styles
-                if who[0] == flow and (row := lookup.get((config, "goodput", *who))) and row["mean"] is not None
-            ]
-            ideal = lookup.get((config, "ideal", flow, None))
-            mine = points.filter((pl.col("config") == config) & (pl.col("flow") == flow))
-            rows.append(
-                {
-                    "label": config if len(flows) == 1 else f"{config} · {flow}",
-                    "mean": total["mean"],
-                    "half": total["half"],
-                    "points": mine["value"].to_list(),
-                    "parts": parts,
-                    "ideal": ideal["mean"] if ideal else None,
-                }
-            )
-    return {"rows": rows, "unit": REGISTRY["goodput"].unit}
+def _panel_data(column: Column, panel: Panel) -> dict[str, Any]:
+    lines, top = column.of(panel), axis_top([column], panel)
+    heights = label_heights(lines, top)
+    series = [
+        {"label": line.label, "label_at": round(at, 3), **line.style.for_page(), **_pack(line.times_s, line.values)}
+        for line, at in zip(lines, heights, strict=True)
+    ]
+    return {"name": panel.name, "title": panel.title, "unit": panel.unit, "top": top, "series": series}
+
+
+def _pack(times_s: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """Evenly spaced values as 16-bit numbers: finer than any screen, and small."""
+    finite = np.isfinite(values)
+    peak = float(values[finite].max()) if finite.any() else 0.0
+    scale = peak / (_GAP - 1) or 1.0
+    packed = np.full(values.shape, _GAP, dtype="<u2")
+    packed[finite] = np.round(values[finite] / scale)
+    return {
+        "start": float(times_s[0]),
+        "step": float(times_s[1] - times_s[0]) if times_s.size > 1 else 0.0,
+        "scale": scale,
+        "values": base64.b64encode(packed.tobytes()).decode("ascii"),
+    }

@@ -1,5 +1,5 @@
 "use strict";
-// Replaces the page's two still pictures by plots to explore.
+// Replaces the two static figures of the page by interactive plots of the same series, in the same styles.
 (() => {
   const GAP = 65535;
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -29,7 +29,7 @@
   }
 
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const colour = (item) => (dark.matches ? item.dark : item.light);
+  const colour = (item) => css(item.colour);
   const narrow = () => innerWidth < 640;
 
   function baseLayout() {
@@ -44,71 +44,52 @@
 
   function drawGoodput() {
     const target = byId("goodput-plot");
-    const rows = data.goodput.rows;
+    const { rows, unit, axis: title, top } = data.goodput;
     if (!rows.length) return;
     const labels = rows.map((row) => row.label);
     const traces = [];
     const slots = Math.max(...rows.map((row) => row.parts.length));
     for (let slot = 0; slot < slots; slot++) {
       const part = (row) => row.parts[slot];
+      const paint = (use, none) => rows.map((row) => (part(row) ? use(part(row)) : none));
       traces.push({
         type: "bar", orientation: "h", y: labels, x: rows.map((row) => part(row)?.mean ?? 0),
-        width: 0.62, hovertemplate: "%{customdata}: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
+        width: 0.62, hovertemplate: "%{customdata}: %{x:.2f} " + unit + "<extra></extra>",
         customdata: rows.map((row) => part(row)?.label ?? ""),
         text: rows.map((row) => (row.parts.length > 1 && part(row) && part(row).mean > 0.14 * row.mean ? part(row).label : "")),
         textposition: "inside", insidetextanchor: "middle", textangle: 0, insidetextfont: { color: css("--ink") },
         marker: {
-          color: rows.map((row) => (part(row) ? colour(part(row)) + "55" : "transparent")),
-          line: { color: rows.map((row) => (part(row) ? colour(part(row)) : "transparent")), width: 1.5 },
-          pattern: { shape: rows.map((row) => part(row)?.pattern ?? ""), bgcolor: rows.map((row) => (part(row) ? colour(part(row)) + "55" : "transparent")), fgcolor: rows.map((row) => (part(row) ? colour(part(row)) : css("--line"))), fgopacity: 0.35, size: 7 },
+          color: paint((item) => colour(item) + "55", "transparent"),
+          line: { color: paint(colour, "transparent"), width: 1.5 },
+          pattern: { shape: rows.map((row) => part(row)?.hatch ?? ""), bgcolor: paint((item) => colour(item) + "55", "transparent"), fgcolor: paint(colour, css("--line")), fgopacity: 0.35, size: 7 },
         },
       });
     }
     traces.push({
       type: "scatter", mode: "markers", y: rows.flatMap((row) => row.points.map(() => row.label)), x: rows.flatMap((row) => row.points),
       marker: { symbol: "circle-open", size: 7, color: css("--ink"), line: { width: 1.2 } }, opacity: 0.65,
-      hovertemplate: "one repetition: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
+      hovertemplate: "one repetition: %{x:.2f} " + unit + "<extra></extra>",
     }, {
       type: "scatter", mode: "markers", y: labels, x: rows.map((row) => row.mean), marker: { symbol: "line-ns-open", size: 13, color: css("--ink"), line: { width: 2 } },
       error_x: { type: "data", array: rows.map((row) => row.half ?? 0), visible: rows.some((row) => row.half !== null), color: css("--ink"), thickness: 2, width: 5 },
-      hovertemplate: "mean: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
+      hovertemplate: "mean: %{x:.2f} " + unit + "<extra></extra>",
     }, {
-      type: "scatter", mode: "markers", y: labels, x: rows.map((row) => row.ideal), marker: { symbol: "diamond-open", size: 10, color: css("--soft"), line: { width: 1.6 } },
-      hovertemplate: "fair share: %{x:.2f} " + data.goodput.unit + "<extra></extra>",
+      type: "scatter", mode: "markers", y: labels, x: rows.map((row) => row.fair_share), marker: { symbol: "diamond-open", size: 10, color: css("--soft"), line: { width: 1.6 } },
+      hovertemplate: "fair share: %{x:.2f} " + unit + "<extra></extra>",
     });
     target.replaceChildren();
-    // Intervals of few repetitions can be far wider than the data; the axis follows the data.
-    const seen = Math.max(...rows.flatMap((row) => [row.mean, row.ideal ?? 0, ...row.points]));
-    const widest = Math.max(...rows.map((row) => row.mean + (row.half ?? 0)));
     Plotly.react(target, traces, {
       ...baseLayout(), barmode: "stack", dragmode: false, height: 70 + rows.length * (narrow() ? 34 : 38), margin: { l: 10, r: 14, t: 8, b: 44 },
-      xaxis: { ...axis(), title: { text: "Goodput (" + data.goodput.unit + ")" }, range: [0, 1.05 * Math.max(seen, Math.min(widest, 1.4 * seen))], fixedrange: true },
+      xaxis: { ...axis(), title: { text: title }, range: [0, top], fixedrange: true },
       yaxis: { ...axis(), type: "category", categoryorder: "array", categoryarray: labels.slice().reverse(), fixedrange: true, showgrid: false, ticksuffix: " " },
     }, config);
-  }
-
-  // Labels stand at the right end of their lines; those that would overlap are pushed apart.
-  function endLabels(series, domain, peak, height) {
-    const gap = 14 / height;
-    const marks = series.map((s) => {
-      const seen = s.y.filter((v) => v !== null);
-      const tail = seen.slice(-Math.max(1, Math.ceil(seen.length / 20)));
-      const mean = tail.reduce((a, b) => a + b, 0) / Math.max(tail.length, 1);
-      return { s, at: domain[0] + (mean / (peak || 1)) * (domain[1] - domain[0]) };
-    }).sort((a, b) => a.at - b.at);
-    for (let i = 1; i < marks.length; i++) marks[i].at = Math.max(marks[i].at, marks[i - 1].at + gap);
-    const over = marks.length ? marks[marks.length - 1].at - domain[1] : 0;
-    if (over > 0) for (const mark of marks) mark.at -= over;
-    return marks.map(({ s, at }) => ({
-      xref: "paper", yref: "paper", x: 1, y: at, xanchor: "left", yanchor: "middle", showarrow: false, text: " " + s.label, font: { color: colour(s), size: narrow() ? 10 : 12 },
-    }));
   }
 
   function drawTime() {
     const target = byId("time-plot");
     const run = data.runs.find((r) => r.config === byId("config").value && String(r.rep) === byId("rep").value);
     if (!run) return;
-    const panels = data.panels.filter((p) => run.series.some((s) => s.panel === p.name));
+    const panels = run.panels;
     const height = panels.length * (narrow() ? 165 : 190) + 60;
     const layout = {
       ...baseLayout(), height, margin: { l: narrow() ? 44 : 58, r: narrow() ? 58 : 84, t: 26, b: 42 }, annotations: [], shapes: [],
@@ -119,24 +100,23 @@
       const suffix = index ? String(index + 1) : "";
       const room = 1 / panels.length;
       const domain = [1 - (index + 1) * room + 0.02, 1 - index * room - 34 / height];
-      const series = run.series.filter((s) => s.panel === panel.name).map((s) => ({ ...s, ...unpack(s) }));
-      // The warm-up's slow-start overshoot would press the rest flat; zooming out shows it.
-      const counted = (s) => s.y.filter((v, i) => s.x[i] >= run.warmup && v !== null);
-      const peak = 1.05 * Math.max(0, ...series.map((s) => counted(s).reduce((a, v) => Math.max(a, v), 0)));
-      for (const s of series) {
+      for (const s of panel.series) {
         traces.push({
-          type: "scatter", mode: "lines", x: s.x, y: s.y, xaxis: "x", yaxis: "y" + suffix, name: s.label, connectgaps: false,
+          type: "scatter", mode: "lines", ...unpack(s), xaxis: "x", yaxis: "y" + suffix, name: s.label, connectgaps: false,
           line: { color: colour(s), dash: s.dash, width: s.dash === "solid" ? 1.3 : 1.6 },
           hovertemplate: s.label + ": %{y:.4~g} " + panel.unit + " at %{x:.1f} s<extra></extra>",
         });
+        layout.annotations.push({
+          xref: "paper", yref: "paper", x: 1, y: domain[0] + s.label_at * (domain[1] - domain[0]), xanchor: "left", yanchor: "middle", showarrow: false, text: " " + s.label, font: { color: colour(s), size: narrow() ? 10 : 12 },
+        });
       }
-      layout["yaxis" + suffix] = { ...axis(), domain, range: [0, peak || 1], fixedrange: true, nticks: 5 };
+      layout["yaxis" + suffix] = { ...axis(), domain, range: [0, panel.top], fixedrange: true, nticks: 5 };
       layout.annotations.push({
         xref: "paper", yref: "paper", x: 0, y: domain[1], xanchor: "left", yanchor: "bottom", showarrow: false, text: "<b>" + panel.title + "</b> (" + panel.unit + ")",
-      }, ...endLabels(series, domain, peak, height - 68));
+      });
     });
     if (run.warmup > 0) layout.shapes.push({ type: "rect", xref: "x", yref: "paper", x0: 0, x1: run.warmup, y0: 0, y1: 1, fillcolor: css("--pipe"), opacity: 0.5, line: { width: 0 }, layer: "below" });
-    target.querySelector(".still")?.remove();
+    target.querySelector("svg.figure")?.remove();
     Plotly.react(target, traces, layout, config);
   }
 
@@ -150,9 +130,9 @@
     fill(byId("config"), configs, (name) => name);
     fill(byId("rep"), reps(), (rep) => String(rep + 1));
     byId("config").addEventListener("change", () => {
-      const kept = byId("rep").value;
+      const before = byId("rep").value;
       fill(byId("rep"), reps(), (rep) => String(rep + 1));
-      if (reps().map(String).includes(kept)) byId("rep").value = kept;
+      if (reps().map(String).includes(before)) byId("rep").value = before;
       drawTime();
     });
     byId("rep").addEventListener("change", drawTime);
@@ -168,7 +148,7 @@
     try {
       await loadLibrary();
     } catch (error) {
-      console.warn("the pictures stay still: " + error);
+      console.warn("the figures stay static: " + error);
       return;
     }
     if (data.runs.length) setUpControls();
@@ -178,6 +158,6 @@
     let wasNarrow = narrow();
     addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); drawAll(); } });
   }
-  // Two frames later the text and the still pictures are on screen.
+  // Two frames later the text and the static figures are on screen.
   requestAnimationFrame(() => requestAnimationFrame(start));
 })();

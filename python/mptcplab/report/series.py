@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.report.styles import Style, link_styles, subflow_labels, subflow_styles
+from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Panel, Series
+from mptcplab.plots.styles import Style, link_styles, subflow_labels, subflow_styles
 from mptcplab.trace.samples import Samples, read
 
 if TYPE_CHECKING:
@@ -29,57 +30,15 @@ _BUDGET = 900_000
 MAX_RATE_BINS = 400
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One of the stacked plots: its quantity comes from the trace's own metadata."""
-
-    name: str
-    title: str
-    unit: str
-
-
-PANELS = (
-    Panel("cwnd", "Congestion window", "packets"),
-    Panel("rtt", "Round-trip time", "ms"),
-    Panel("payload", "Payload received", "Mbit/s"),
-    Panel("queue", "Queue", "packets"),
-)
-
-
-@dataclass(frozen=True)
-class Series:
-    """Evenly spaced values, `step_s` apart from `start_s` on; NaN where there is nothing to draw."""
-
-    panel: str
-    label: str
-    style: Style
-    start_s: float
-    step_s: float
-    values: np.ndarray
+PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
 @dataclass(frozen=True)
 class RunPlots:
-    """All series of one run."""
+    """All series of one run; its title is the configuration."""
 
-    run: int
-    config: str
+    column: Column
     rep: int
-    duration_s: float
-    warmup_s: float
-    series: tuple[Series, ...]
-
-
-def counted_peak(runs: list[RunPlots], panel: Panel) -> float:
-    """Largest value after the warm-up, whose slow-start overshoot would press the rest flat."""
-    peaks = [0.0]
-    for run in runs:
-        for series in (s for s in run.series if s.panel == panel.name):
-            first = max(0, round((run.warmup_s - series.start_s) / series.step_s))
-            counted = series.values[first:]
-            if np.isfinite(counted).any():
-                peaks.append(float(np.nanmax(counted)))
-    return max(peaks)
 
 
 @dataclass(frozen=True)
@@ -107,11 +66,13 @@ def plot_data(results: Trace) -> PlotData:
             found[run].append(series)
     # A run that does not count is drawn, but never under the name of those that do.
     states = {problem.run: f", {problem.status}" for problem in results.excluded_runs}
-    named = results.configs.select("run", "rep", "config").iter_rows()
-    labels = {run: (config + states.get(run, ""), rep) for run, rep, config in named}
+    named = results.configs.select("run", "rep", "config").rows()
+    labels = {run: config + states.get(run, "") for run, _, config in named}
+    reps = {run: rep for run, rep, _ in named}
     runs = [
-        RunPlots(run, *labels[run], topology.duration_ns / NS, topology.warmup_ns / NS, tuple(found[run]))
-        for run, topology in topologies.items()
+        RunPlots(Column(labels[run], tuple(found[run]), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
+        for run, t in topologies.items()
+        if found[run]
     ]
     return PlotData(tuple(runs), tuple(notes))
 
@@ -154,14 +115,14 @@ class _Builder:
         for run, link, values in self._extremes(samples, "queue_pkts").iter_rows():
             style = self.names[run][2].get(link)
             if style is not None and max(values["high"]):
-                found.append((run, self._series("queue", run, link, style, values, 1.0)))
+                found.append((run, self._series(QUEUE, run, link, style, values, 1.0)))
         return _first_per_run(found)
 
     def subflows(self) -> list[tuple[int, Series]]:
         """Window, RTT and payload rate of every subflow."""
         samples = read(self.results, "subflow", ("cwnd_pkts", "rtt_us", "rx_payload_bytes"), list(self.topologies))
         found = []
-        for panel, column, scale in (("cwnd", "cwnd_pkts", 1.0), ("rtt", "rtt_us", 1e-3)):
+        for panel, column, scale in ((CWND, "cwnd_pkts", 1.0), (RTT, "rtt_us", 1e-3)):
             part = []
             for run, flow, subflow, values in self._extremes(samples, column).iter_rows():
                 style, label = self._look(run, flow, subflow)
@@ -190,8 +151,8 @@ class _Builder:
             # Rates lie between two starts, so the last start has none.
             values = np.full(max(at_bins), np.nan)
             values[at_bins[:-1]] = mbps[:-1]
-            step = width / NS
-            found.append((run, Series("payload", label, style, step / 2, step, values)))
+            times_s = width / NS * (0.5 + np.arange(values.size))
+            found.append((run, Series(PAYLOAD, label, style, times_s, values)))
         return _first_per_run(found)
 
     def _extremes(self, samples: Samples, column: str) -> pl.DataFrame:
@@ -227,7 +188,7 @@ class _Builder:
         return named.drop_nulls("at").select(pl.exclude(*fields), values=pl.struct(*fields))
 
     def _series(
-        self, panel: str, run: int, label: str, style: Style, extremes: dict[str, list[float]], scale: float
+        self, panel: Panel, run: int, label: str, style: Style, extremes: dict[str, list[float]], scale: float
     ) -> Series:
         """Two values per bin, in the order in which they occurred."""
         at = np.minimum(np.array(extremes["at"], dtype=np.int64), self.bins - 1)
@@ -236,16 +197,16 @@ class _Builder:
         values = np.full(2 * self.bins, np.nan)
         values[2 * at] = np.where(rising, low, high)
         values[2 * at + 1] = np.where(rising, high, low)
-        step = self.widths[run] / NS / 2
-        return Series(panel, label, style, step / 2, step, values)
+        times_s = self.widths[run] / NS / 2 * (0.5 + np.arange(values.size))
+        return Series(panel, label, style, times_s, values)
 
 
 def _first_per_run(found: list[tuple[int, Series]]) -> list[tuple[int, Series]]:
     """At most MAX_SERIES series per run, in style order (which is file order)."""
-    kept: dict[int, int] = {}
+    counts: dict[int, int] = {}
     chosen = []
     for run, series in sorted(found, key=lambda item: (item[0], item[1].style.index)):
-        kept[run] = kept.get(run, 0) + 1
-        if kept[run] <= MAX_SERIES:
+        counts[run] = counts.get(run, 0) + 1
+        if counts[run] <= MAX_SERIES:
             chosen.append((run, series))
     return chosen

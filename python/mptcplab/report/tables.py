@@ -24,7 +24,7 @@ _PER_RUN = ("total_goodput", "jain")
 MAX_FLOWS = 8
 _SHORT = {
     "goodput": "Goodput",
-    "ratio": "Of fair\nshare",
+    "ratio": "Fraction of\nfair share",
     "agr_bf": "Aggregate\nbenefit",
     "rtt_mean": "RTT",
     "retx_rate": "Retrans.",
@@ -107,7 +107,7 @@ def headline(results: Trace, summary: pl.DataFrame) -> Table:
     head += [("Flow", "")] if show_flow else []
     head += [("Status", "")] if states else []
     columns = [(_SHORT[names[i]], REGISTRY[names[i]].unit) for i in kept]
-    columns[1:1] = [("of it by\nsubflow", "Mbit/s")] if show_split else []
+    columns[1:1] = [("By\nsubflow", "Mbit/s")] if show_split else []
     rows = []
     for (config, flow), row, split in zip(keys, body, splits, strict=True):
         cells = [row[i] for i in kept]

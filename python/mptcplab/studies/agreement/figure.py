@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mptcplab.report.figures import RC, save
-from mptcplab.report.styles import style
+from mptcplab.plots.figure import save, styled
+from mptcplab.plots.styles import SOFT, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # Half widths in percent and how dark they are.
 BANDS = ((15, 0.15), (5, 0.35))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
-_SOFT = "#7a828c"
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,11 @@ def points(matrix: Matrix) -> list[Point]:
 
 
 def write(drawn: Sequence[Point], engines: tuple[str, str], stem: Path) -> list[Path]:
-    """Draw and write PNG and SVG; return their paths."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(RC):
-        return save(draw(drawn, engines), stem)
+    """Draw and write the figure; return its path."""
+    return save(draw(drawn, engines), stem)
 
 
+@styled
 def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
     """A marker and colour per paper, the line of equality, and the bands around it."""
     from matplotlib.figure import Figure
@@ -59,19 +55,19 @@ def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
     edges = np.array([min(values) / 1.4, max(values) * 1.4])
     for percent, alpha in BANDS:
         low, high = edges * (1 - percent / 100), edges * (1 + percent / 100)
-        axes.fill_between(edges, low, high, color=_SOFT, alpha=alpha, lw=0, label=f"± {percent} %")
-    axes.plot(edges, edges, color=_SOFT, lw=0.8)
+        axes.fill_between(edges, low, high, color=SOFT, alpha=alpha, lw=0, label=f"± {percent} %")
+    axes.plot(edges, edges, color=SOFT, lw=0.8)
     for index, group in enumerate(dict.fromkeys(point.group for point in drawn)):
         mine = [point for point in drawn if point.group == group]
-        look = {"marker": _MARKERS[index % len(_MARKERS)], "color": style(index).light}
-        axes.plot([p.one for p in mine], [p.other for p in mine], ls="none", mfc="none", ms=4.5, label=group, **look)
+        look = {"marker": style(index).marker, "color": style(index).colour, "mfc": "none", "ms": 4.5}
+        axes.plot([p.one for p in mine], [p.other for p in mine], ls="none", label=group, **look)
     one, other = (f"Goodput on {engine} (Mbit/s)" for engine in engines)
     axes.set(xscale="log", yscale="log", xlabel=one, ylabel=other, xlim=edges, ylim=edges, aspect="equal")
     ticks = _ticks(*edges)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.legend(loc="upper left")
     return figure
 
 

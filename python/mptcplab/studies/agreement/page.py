@@ -84,7 +84,7 @@ def markdown(matrix: Matrix, *, pictured: bool) -> str:
     ]
     if pictured:
         caption = f"Goodput of every flow: {one} against {other}, with bands of 5 % and 15 %."
-        parts.append(f"![{caption}]({PICTURE}.png)\n\n*{caption}* ([SVG]({PICTURE}.svg))")
+        parts.append(f"![{caption}]({PICTURE}.png)\n\n*{caption}*")
     parts.append(table(["scenario", "outcome", "worst", "median"], [_overview(entry) for entry in matrix.entries]))
     for entry in matrix.compared:
         parts += _section(entry, matrix.engines)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.report.styles import style
+from mptcplab.plots.figure import BAND, styled
+from mptcplab.plots.over_time import CWND, Column, Series, over_time
+from mptcplab.plots.styles import INK, SOFT, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 
 Band = tuple[float, float]
 
-_MARKERS = ("o", "s", "^", "D", "v", "P")
-_BAND = {"color": "#7a828c", "alpha": 0.18, "linewidth": 0}
 _THEORY = ((np.sqrt(1.5), "periodic losses: 1.22"), (1.31, "independent losses: 1.31"))
 _WINDOW_TICKS = (20, 30, 50, 100, 150)
 _NS = 1_000_000_000
@@ -43,19 +43,20 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+@styled
 def square_root_law(windows: pl.DataFrame, bounds: Band) -> Figure:
     """Mean window against p on logarithmic axes, and the constant C against p; `windows` has profile, p, value."""
     figure = _figure(8.0, 3.4)
     left, right = figure.subplots(1, 2)
     p = np.geomspace(windows["p"].min() / 1.5, windows["p"].max() * 1.5, 50)
-    left.fill_between(p, bounds[0] / np.sqrt(p), bounds[1] / np.sqrt(p), **_BAND)
-    right.axhspan(*bounds, **_BAND)
+    left.fill_between(p, bounds[0] / np.sqrt(p), bounds[1] / np.sqrt(p), **BAND)
+    right.axhspan(*bounds, **BAND)
     for c, dash in zip(bounds, ("--", "-."), strict=True):
-        left.plot(p, c / np.sqrt(p), color="#7a828c", linestyle=dash, linewidth=0.9, label=f"bound: {c}")
+        left.plot(p, c / np.sqrt(p), color=SOFT, linestyle=dash, linewidth=0.9, label=f"bound: {c}")
     for (c, label), dash in zip(_THEORY, (":", (0, (6, 2, 1, 2, 1, 2))), strict=True):
-        right.axhline(c, color="#2B2B2B", linewidth=0.9, linestyle=dash, label=label)
+        right.axhline(c, color=INK, linewidth=0.9, linestyle=dash, label=label)
     for index, ((profile,), part) in enumerate(windows.group_by("profile", maintain_order=True)):
-        look = {"marker": _MARKERS[index], "color": style(index).light, "mfc": "none", "linestyle": "none"}
+        look = _look(index) | {"mfc": "none"}
         means = part.group_by("p", maintain_order=True).agg(pl.col("value").mean())
         left.plot(means["p"], means["value"], label=profile, **look)
         # Side by side, so that both can be seen.
@@ -65,26 +66,23 @@ def square_root_law(windows: pl.DataFrame, bounds: Band) -> Figure:
     right.set(xscale="log", xlabel="Loss probability p", ylabel="C = mean window · √p", ylim=(1.1, 1.55))
     left.set_yticks(_WINDOW_TICKS, [str(tick) for tick in _WINDOW_TICKS])
     left.tick_params(axis="y", which="minor", left=False, labelleft=False)
-    left.legend(frameon=False, fontsize=7.5)
-    right.legend(frameon=False, fontsize=7.5, loc="upper center", ncols=2)
+    left.legend()
+    right.legend(loc="upper center", ncols=2)
     return figure
 
 
 def two_equal_flows(results: Results) -> Figure:
     """Windows of both flows over one minute of the first run."""
-    figure = _figure(8.0, 2.3)
-    axes = figure.subplots()
     rows = results.scan("subflow").filter(pl.col("run") == 0).select("t_ns", "flow", "cwnd_pkts")
     rows = rows.filter(pl.col("t_ns").is_between(60 * _NS, 120 * _NS)).with_columns(pl.col("flow").cast(pl.String))
-    for index, ((flow,), part) in enumerate(rows.collect().group_by("flow", maintain_order=True)):
-        look = style(index)
-        axes.plot(part["t_ns"] / _NS, part["cwnd_pkts"], color=look.light, ls=look.mpl_dash, lw=1.1, label=flow)
-    axes.set(xlabel="Time (s)", ylabel="Window (packets)", xlim=(60, 120))
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, ncols=2, loc="lower right")
-    return figure
+    series = tuple(
+        Series(CWND, str(flow), style(index), part["t_ns"].to_numpy() / _NS, part["cwnd_pkts"].to_numpy())
+        for index, ((flow,), part) in enumerate(rows.collect().group_by("flow", maintain_order=True))
+    )
+    return over_time([Column("", series, 60, 120, 60)], [CWND], most_columns=1)
 
 
+@styled
 def cubic_epochs(epochs: Mapping[str, Epoch], flows: Sequence[str]) -> Figure:
     """Window and reference of one epoch per flow, and below how far they are apart."""
     figure = _figure(8.4, 4.2)
@@ -92,18 +90,18 @@ def cubic_epochs(epochs: Mapping[str, Epoch], flows: Sequence[str]) -> Figure:
     for column, flow in enumerate(flows):
         epoch = epochs[flow]
         above, below = grid[:, column]
-        above.step(epoch.seconds, epoch.cwnd, where="post", color=style(0).light, lw=1.6, label="cwnd in the trace")
-        above.plot(epoch.seconds, epoch.curve, color=style(1).light, ls=style(1).mpl_dash, lw=1, label="W_cubic(t)")
-        above.plot(epoch.seconds, epoch.estimate, color="#2B2B2B", ls=style(2).mpl_dash, lw=1, label="W_est")
-        below.axhspan(-1, 1, **_BAND)
-        below.plot(epoch.seconds, epoch.residual, color=style(0).light, lw=0.7)
+        above.step(epoch.seconds, epoch.cwnd, where="post", color=style(0).colour, lw=1.6, label="cwnd in the trace")
+        above.plot(epoch.seconds, epoch.curve, color=style(1).colour, ls=style(1).mpl_dash, lw=1, label="W_cubic(t)")
+        above.plot(epoch.seconds, epoch.estimate, color=INK, ls=style(2).mpl_dash, lw=1, label="W_est")
+        below.axhspan(-1, 1, **BAND)
+        below.plot(epoch.seconds, epoch.residual, color=style(0).colour, lw=0.7)
         top, bottom = epoch.cwnd.max(), epoch.cwnd.min()
         above.set(title=flow, ylim=(bottom - 0.08 * (top - bottom), top + 0.08 * (top - bottom)))
         below.set(xlabel="Time since recovery (s)", ylim=(-1.5, 1.5))
         _thin(above)
-    grid[0, 0].set_ylabel("Window (packets)")
+    grid[0, 0].set_ylabel(CWND.axis)
     grid[1, 0].set_ylabel("Distance (packets)")
-    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
 
 
@@ -119,17 +117,19 @@ def _points(axes: Axes, at: float, case: Case, look: Mapping[str, object]) -> No
     axes.errorbar(case.mean, at, xerr=case.half, ms=5, lw=1.2, capsize=2.5, **look)
 
 
+def _look(index: int) -> dict[str, object]:
+    return {"color": style(index).colour, "marker": style(index).marker, "mfc": "white", "linestyle": "none"}
+
+
 def _handles(axes: Axes, looks: Mapping[str, Mapping[str, object]]) -> list:
     return [axes.plot([], [], label=label, **look)[0] for label, look in looks.items()]
 
 
 def _looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
-    return {
-        label: {"color": style(i).light, "marker": _MARKERS[i], "mfc": "white", "linestyle": "none"}
-        for i, label in enumerate(labels)
-    }
+    return {label: _look(index) for index, label in enumerate(labels)}
 
 
+@styled
 def shares(cases: Sequence[Case], bands: Sequence[tuple[str, Band]]) -> Figure:
     """Dot plot of the ratios: a row per algorithm, a marker per profile, the bands shaded."""
     names = list(dict.fromkeys(case.labels[0] for case in cases))
@@ -137,7 +137,7 @@ def shares(cases: Sequence[Case], bands: Sequence[tuple[str, Band]]) -> Figure:
     figure = _figure(7.6, 0.9 + 0.5 * len(names))
     axes = figure.subplots()
     for label, band in bands:
-        axes.axvspan(*band, **_BAND)
+        axes.axvspan(*band, **BAND)
         axes.annotate(
             label, (sum(band) / 2, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=8
         )
@@ -145,13 +145,14 @@ def shares(cases: Sequence[Case], bands: Sequence[tuple[str, Band]]) -> Figure:
     for case in cases:
         shift = (order.index(case.labels[1]) - (len(order) - 1) / 2) * 0.18
         _points(axes, names.index(case.labels[0]) + shift, case, looks[case.labels[1]])
-    axes.axvline(1, color="#2B2B2B", lw=0.8, ls=":")
+    axes.axvline(1, color=INK, lw=0.8, ls=":")
     axes.set_yticks(range(len(names)), [plain(name) for name in names])
     axes.set(xlabel="Goodput of two subflows over that of one Reno flow", xlim=(0, None), ylim=(len(names) - 0.5, -0.5))
-    figure.legend(handles=_handles(axes, looks), loc="outside lower center", ncols=len(looks), frameon=False)
+    figure.legend(handles=_handles(axes, looks), loc="outside lower center", ncols=len(looks))
     return figure
 
 
+@styled
 def phases(cases: Sequence[Case], special: Mapping[str, Band], usual: Band) -> Figure:
     """One small plot per profile and algorithm: the ratio with and without random starts and jitter."""
     names = list(dict.fromkeys(case.labels[0] for case in cases))
@@ -161,13 +162,13 @@ def phases(cases: Sequence[Case], special: Mapping[str, Band], usual: Band) -> F
     figure = _figure(9.0, 0.9 + 0.45 * len(ways))
     grid = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axes, name in zip(grid, names, strict=True):
-        axes.axvspan(*special.get(name, usual), **_BAND)
+        axes.axvspan(*special.get(name, usual), **BAND)
         for case in (case for case in cases if case.labels[0] == name):
             shift = (profiles.index(case.labels[1]) - (len(profiles) - 1) / 2) * 0.3
             _points(axes, ways.index(case.labels[2:]) + shift, case, looks[case.labels[1]])
         axes.set_title(plain(name))
     grid[0].set_yticks(range(len(ways)), [f"start {start}, jitter {jitter}" for start, jitter in ways])
     grid[0].set_ylim(len(ways) - 0.5, -0.5)
-    figure.supxlabel("Goodput of two subflows over that of one Reno flow", fontsize=9)
-    figure.legend(handles=_handles(grid[0], looks), loc="outside upper center", ncols=len(looks), frameon=False)
+    figure.supxlabel("Goodput of two subflows over that of one Reno flow")
+    figure.legend(handles=_handles(grid[0], looks), loc="outside upper center", ncols=len(looks))
     return figure

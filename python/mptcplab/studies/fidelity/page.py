@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mptcplab.markdown import anchor, table
 from mptcplab.output import write_text
-from mptcplab.report.figures import RC, save
+from mptcplab.plots.figure import save
 from mptcplab.studies.fidelity.evidence import SHOWN, Bound, Case, Judge, Statement
 from mptcplab.text import number
 
@@ -53,16 +53,13 @@ nothing. The numbers are in [{numbers}]({numbers}) and, per repetition, in [{val
 
 def write(statements: Sequence[Statement], out: Path, command: str, sheet: Sheet = FIDELITY) -> list[Path]:
     """Write the page, its figures and its numbers into a directory; return their paths."""
-    import matplotlib as mpl
-
     written = [out / sheet.file, out / NUMBERS, out / VALUES]
     write_text(out / sheet.file, markdown(statements, command, sheet))
     write_text(out / NUMBERS, _case_table(statements))
     write_text(out / VALUES, _value_table(statements))
-    with mpl.rc_context(RC):
-        for picture in (s.picture for s in statements if s.picture is not None):
-            (out / FIGURES).mkdir(exist_ok=True)
-            written += save(picture.draw(), out / FIGURES / picture.stem)
+    for picture in (s.picture for s in statements if s.picture is not None):
+        (out / FIGURES).mkdir(exist_ok=True)
+        written += save(picture.draw(), out / FIGURES / picture.stem)
     return written
 
 
@@ -88,7 +85,7 @@ def _section(statement: Statement) -> list[str]:
     parts.append(f"```text\n{statement.command}\n```")
     if statement.picture is not None:
         stem, caption = f"{FIGURES}/{statement.picture.stem}", statement.picture.caption
-        parts.append(f"![{caption}]({stem}.png)\n\n*{caption}* ([SVG]({stem}.svg))")
+        parts.append(f"![{caption}]({stem}.png)\n\n*{caption}*")
     heads = [*statement.heads, "unit", "mean", "range", "n", "bound", "verdict"]
     parts.append(table(heads, [_row(case) for case in statement.cases]))
     return parts + list(statement.remarks)

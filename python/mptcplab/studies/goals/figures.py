@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mptcplab.plots.figure import styled
+from mptcplab.plots.styles import INK, PAPER, SOFT
 from mptcplab.studies.goals.judge import UNCLEAR, VIOLATED
 from mptcplab.studies.goals.study import Goal, Study, judgement
 
@@ -19,12 +21,12 @@ _BELOW, _MIDDLE, _ABOVE = "#D55E00", "#FAFAFA", "#0072B2"
 _SCALE_PERCENT = 30
 # From here on black digits would be hard to read.
 _DARK_PERCENT = 21
-_INK, _PALE, _NOTHING = "#1c1f23", "#ffffff", "#7a828c"
 _HATCH = "////"
 _CELL_INCHES = (0.72, 0.34)
 _MARGINS_INCHES = (3.7, 1.75)
 
 
+@styled
 def heat_map(study: Study, goal: Goal) -> Figure:
     """The margin of a goal in every cell that it asks something of: a row per network, a column per loss and buffer."""
     from matplotlib.figure import Figure
@@ -56,18 +58,18 @@ def _draw(axes: Axes, at: tuple[int, int], found: Judgement) -> None:
 
     corner = (at[0] - 0.5, at[1] - 0.5)
     if found.margin is None:
-        axes.add_patch(Rectangle(corner, 1, 1, facecolor=_PALE, edgecolor=_NOTHING, linewidth=0.4))
-        axes.text(*at, "\N{EN DASH}", ha="center", va="center", color=_NOTHING, fontsize=8)
+        axes.add_patch(Rectangle(corner, 1, 1, facecolor=PAPER, edgecolor=SOFT, linewidth=0.4))
+        axes.text(*at, "\N{EN DASH}", ha="center", va="center", color=SOFT, fontsize=8)
         return
     percent = 100 * found.margin
     violated = found.verdict == VIOLATED
     face = _colours()(0.5 + percent / (2 * _SCALE_PERCENT))
-    axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=_PALE, linewidth=0.8))
+    axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=PAPER, linewidth=0.8))
     if violated:
-        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=_NOTHING, linewidth=0, hatch=_HATCH))
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=SOFT, linewidth=0, hatch=_HATCH))
     mark = "?" if found.verdict == UNCLEAR else ""
     box = {"boxstyle": "round,pad=0.12", "facecolor": face, "edgecolor": "none"} if violated else None
-    ink = _PALE if abs(percent) > _DARK_PERCENT else _INK
+    ink = PAPER if abs(percent) > _DARK_PERCENT else INK
     weight = "bold" if violated else "normal"
     axes.text(*at, signed(percent) + mark, ha="center", va="center", color=ink, fontsize=8, weight=weight, bbox=box)
 
@@ -97,7 +99,7 @@ def _losses(axes: Axes, columns: list[tuple[float, float]]) -> None:
         where = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
         axes.annotate(f"loss {loss:g} %", (centre, 0), (0, -17), ha="center", va="top", **where)
         if number:
-            axes.axvline(number * each - 0.5, color=_INK, linewidth=1.2)
+            axes.axvline(number * each - 0.5, color=INK, linewidth=1.2)
     axes.xaxis.labelpad = 16
 
 
@@ -111,9 +113,9 @@ def _legend(figure: Figure, axes: Axes) -> None:
     bar.set_label("Margin (%)")
     bar.outline.set_visible(False)
     marks = [
-        Patch(facecolor=_MIDDLE, edgecolor=_NOTHING, label="met"),
-        Patch(facecolor=_MIDDLE, edgecolor=_NOTHING, hatch=_HATCH, label="violated (bold)"),
+        Patch(facecolor=_MIDDLE, edgecolor=SOFT, label="met"),
+        Patch(facecolor=_MIDDLE, edgecolor=SOFT, hatch=_HATCH, label="violated (bold)"),
         Patch(facecolor="none", edgecolor="none", label="?  unclear"),
         Patch(facecolor="none", edgecolor="none", label="\N{EN DASH}  asks for nothing"),
     ]
-    figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), frameon=False, handlelength=1.6)
+    figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), handlelength=1.6)

@@ -15,7 +15,7 @@ import polars as pl
 from mptcplab import _core
 from mptcplab.errors import OutputError
 from mptcplab.output import write_text
-from mptcplab.report.figures import RC, save
+from mptcplab.plots.figure import save
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals.figures import heat_map, signed
 from mptcplab.studies.goals.judge import NOT_ASKED, Judgement
@@ -36,8 +36,6 @@ def write(study: Study, command: str | None) -> None:
 
 
 def _write(study: Study, command: str | None) -> None:
-    import matplotlib as mpl
-
     out = study.directory
     (out / FIGURES).mkdir(parents=True)
     write_text(out / CELLS, cells(study).write_csv())
@@ -45,10 +43,7 @@ def _write(study: Study, command: str | None) -> None:
         worst = study.worst(goal)
         if worst is not None:
             write_text(study.worst_file(goal), worst_scenario(study, goal, worst))
-    with mpl.rc_context(RC):
-        pictures = {goal: heat_map(study, goal) for goal in GOALS if study.worst(goal) is not None}
-        for goal, picture in pictures.items():
-            save(picture, out / FIGURES / f"goal-{goal.number}")
+            save(heat_map(study, goal), out / FIGURES / f"goal-{goal.number}")
     write_text(study.page, render(study, command))
 
 

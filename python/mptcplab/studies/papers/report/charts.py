@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import polars as pl
 
-from mptcplab.report.styles import Style, subflow_labels, subflow_styles
+from mptcplab.plots.over_time import CWND, SMOOTHED_RTT, THROUGHPUT, Column, Series
+from mptcplab.plots.styles import subflow_labels, subflow_styles
 from mptcplab.studies.papers.book import NotTestableError
 from mptcplab.studies.papers.catalog import FigureSpec
 from mptcplab.studies.papers.report.reader import (
@@ -27,8 +27,10 @@ from mptcplab.studies.papers.report.reader import (
 Row = tuple[str, str, Estimate]
 # Metrics that have a value for every subflow, which can be stacked.
 _STACKABLE = ("throughput", "goodput", "pps")
-# Of the "time" figures: column of the course, title of the panel.
-PANELS = (("cwnd", "cwnd (packets)"), ("srtt", "smoothed RTT (ms)"), ("throughput", "throughput (Mbit/s)"))
+# Of the figures over time; the names are columns of `measure.course`.
+PANELS = (CWND, SMOOTHED_RTT, THROUGHPUT)
+# What part of a run is left out of the scales of figures over time.
+_UNSETTLED = 0.2
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,9 @@ class Lines:
 
 @dataclass(frozen=True)
 class Course:
-    """One repetition over time: per algorithm the tables of its subflows (see `measure.course`)."""
+    """One repetition over time: a column per algorithm."""
 
-    columns: tuple[tuple[str, tuple[tuple[str, Style, pl.DataFrame], ...]], ...]
+    columns: tuple[Column, ...]
 
     def rows(self) -> list[Row]:
         """A course has no table."""
@@ -322,10 +324,15 @@ class _Maker:
             except NotTestableError as error:
                 self.notes.append(f"{cc} is left out: {str(error).partition(chr(10))[0]}")
                 continue
-            series = [(labels[key], styles[key], table.filter(flow=key[0], subflow=key[1])) for key in shown]
-            kept = tuple(one for one in series if not one[2].is_empty())
-            if kept:
-                columns.append((cc, kept))
+            series = [
+                Series(panel, labels[key], styles[key], mine["t_s"].to_numpy(), mine[panel.name].to_numpy())
+                for key in shown
+                if not (mine := table.filter(flow=key[0], subflow=key[1])).is_empty()
+                for panel in PANELS
+            ]
+            if series:
+                begin, end = min(s.times_s[0] for s in series), max(s.times_s[-1] for s in series)
+                columns.append(Column(cc, tuple(series), begin, end, _UNSETTLED * end))
         return Course(tuple(columns)) if columns else None
 
 

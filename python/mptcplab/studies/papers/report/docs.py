@@ -8,10 +8,10 @@ from pathlib import Path
 from mptcplab.errors import OutputError
 from mptcplab.markdown import escaped, table
 from mptcplab.output import write_text
-from mptcplab.report.figures import save
+from mptcplab.plots.figure import save
 from mptcplab.studies.papers.catalog import Experiment
 from mptcplab.studies.papers.report import charts, tables
-from mptcplab.studies.papers.report.draw import LOOK, draw
+from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.page import MARKS, combined, contradictions, counts, expected
 from mptcplab.studies.papers.report.reader import Reader, order
 from mptcplab.studies.papers.reproduce import Reproduction
@@ -30,7 +30,8 @@ def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
         for one in reproductions:
             figures = list(_figures(one))
             for stem, figure in figures:
-                written += _save(figure, out / _FIGURES / stem)
+                assert figure.chart is not None
+                written += save(draw(figure.chart), out / _FIGURES / stem)
             written.append(out / f"{one.paper.id}.md")
             write_text(written[-1], _paper(one, figures))
         written.append(out / "README.md")
@@ -38,14 +39,6 @@ def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
     except OSError as error:
         raise OutputError(f"cannot write the pages: {error.filename or out}: {error.strerror}") from error
     return written
-
-
-def _save(figure: charts.Figure, stem: Path) -> list[Path]:
-    import matplotlib as mpl
-
-    assert figure.chart is not None
-    with mpl.rc_context(LOOK):
-        return save(draw(figure.chart), stem)
 
 
 def _figures(reproduction: Reproduction) -> Iterable[tuple[str, charts.Figure]]:
@@ -172,6 +165,6 @@ def _drawn(reproduction: Reproduction, figures: Sequence[tuple[str, charts.Figur
             if experiment is not None and experiment.published:
                 parts.append(f"The paper: {escaped(experiment.published)}")
         path = f"{_FIGURES}/{stem}"
-        parts.append(f"![{figure.title}]({path}.png)\n\n*{figure.title}* ([SVG]({path}.svg)). {figure.caption}")
+        parts.append(f"![{figure.title}]({path}.png)\n\n*{figure.title}*. {figure.caption}")
         parts += [f"- {escaped(note)}" for note in figure.notes]
     return parts

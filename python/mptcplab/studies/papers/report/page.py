@@ -12,16 +12,16 @@ from typing import Any
 
 import jinja2
 
-from mptcplab.report import picture
-from mptcplab.report.html import subflow_legend
+from mptcplab.plots.svg import inline
+from mptcplab.report import topology_svg
+from mptcplab.report.html import style_sheet
 from mptcplab.studies.papers.bootstrap import COUNT
 from mptcplab.studies.papers.catalog import Experiment, FigureSpec
 from mptcplab.studies.papers.cells import QUICK_SECONDS
 from mptcplab.studies.papers.predicate import Fact
 from mptcplab.studies.papers.report import charts, tables
-from mptcplab.studies.papers.report.draw import LOOK, draw
+from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.reader import Reader, order
-from mptcplab.studies.papers.report.svg import inline, variables
 from mptcplab.studies.papers.reproduce import Reproduction
 from mptcplab.studies.papers.summary import ORDER
 from mptcplab.studies.papers.verdict import FAILS, HOLDS, INCONCLUSIVE, NOT_TESTABLE, Verdict
@@ -88,9 +88,9 @@ def _render(name: str, **context: Any) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    style = files("mptcplab.report").joinpath("page.css").read_text(encoding="utf-8")
-    style += files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
-    style = style.replace("/*light*/", variables(dark=False)).replace("/*dark*/", variables(dark=True))
+    style = style_sheet(
+        files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
+    )
     environment.globals |= {"marks": MARKS, "verdicts": ORDER, "expected": expected, "many_facts": _MANY_FACTS}
     environment.filters |= {"side": side, "share": share, "sign": sign}
     return environment.get_template(name).render(style=style, **context)
@@ -175,12 +175,8 @@ class Drawn:
 
 
 def _drawn(figure: charts.Figure, name: str) -> Drawn:
-    import matplotlib as mpl
-
-    if figure.chart is None:
-        return Drawn(figure, "")
-    with mpl.rc_context(LOOK):
-        return Drawn(figure, inline(draw(figure.chart), name, figure.title))
+    svg = "" if figure.chart is None else inline(draw(figure.chart), name, figure.title)
+    return Drawn(figure, svg)
 
 
 class _Section:
@@ -190,7 +186,7 @@ class _Section:
         self.reproduction, self.experiment, self.places = reproduction, experiment, places
         self.reader = Reader(reproduction, experiment)
         self.topology = self.reader.topology
-        self.drawable = picture.can_draw(self.topology)
+        self.drawable = topology_svg.can_draw(self.topology)
         mine = [verdict for verdict in reproduction.verdicts if verdict.claim.experiment == experiment.id]
         self.verdicts = [verdict for verdict in mine if verdict.claim.kind != "consistency"]
         self.counts = counts(self.verdicts)
@@ -200,12 +196,12 @@ class _Section:
         self.ran = tables.what_ran(self.reader, places)
         self.refused = tables.refused(self.reader)
         self.commands = tables.commands(self.reader)
-        self.legend = subflow_legend(self.topology)
+        self.legend = topology_svg.legend(self.topology)
 
     @property
-    def pictures(self) -> str:
-        """The network, for wide and for narrow screens."""
-        return picture.draw(self.topology, wide=True) + picture.draw(self.topology, wide=False)
+    def network(self) -> str:
+        """The topology, for wide and for narrow screens."""
+        return topology_svg.for_any_width(self.topology)
 
     def figures(self) -> Iterator[Drawn]:
         """The figures of the experiment, one after the other."""

@@ -1,4 +1,4 @@
-"""The scenario as a picture: nodes, links with their properties, and the subflows' paths. SVG, no dependencies."""
+"""The topology of a scenario as SVG: nodes, links with their properties, and the paths of the subflows."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations, pairwise
 from math import copysign
+from typing import Any
 
 from mptcplab import text
-from mptcplab.report.layout import Edge, Layout, lay_out
-from mptcplab.report.styles import Style, subflow_labels, subflow_styles
+from mptcplab.plots.styles import Style, subflow_labels, subflow_styles
+from mptcplab.report.topology_layout import Edge, Layout, lay_out
 from mptcplab.trace.topology import Link, Topology
 
-# Above this a drawing explains nothing.
+# With more than this a drawing explains nothing.
 MAX_DRAWN_LINKS = 24
 MAX_DRAWN_SUBFLOWS = 16
 
@@ -37,7 +38,7 @@ class Frame:
 
 # Distances in pixels: along and across, then the margins; room for the labels decides them.
 _WIDE = (True, 310, 112, 60, 74)
-# Room that a link's label takes beside its lane, of a picture that goes left to right.
+# Room that a link's label takes beside its lane in a drawing that goes left to right.
 _LABEL_PX = 72
 _TALL = (False, 170, 176, 40, 76)
 
@@ -48,8 +49,13 @@ def can_draw(topology: Topology) -> bool:
     return len(topology.data_links) <= MAX_DRAWN_LINKS and subflows <= MAX_DRAWN_SUBFLOWS
 
 
+def for_any_width(topology: Topology) -> str:
+    """Both drawings; the style sheet shows the one that fits the screen."""
+    return draw(topology, wide=True) + draw(topology, wide=False)
+
+
 def draw(topology: Topology, *, wide: bool) -> str:
-    """The picture, left to right (`wide`) or top to bottom."""
+    """The drawing, left to right (`wide`) or top to bottom."""
     layout = lay_out(topology)
     frame = Frame(*(_WIDE if wide else _TALL), layout.low)
     if wide:
@@ -64,9 +70,32 @@ def draw(topology: Topology, *, wide: bool) -> str:
     parts += [_node(name, *frame.at(*position), name in ends) for name, position in layout.nodes.items()]
     kind = "wide" if wide else "tall"
     return (
-        f'<svg class="picture {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px" '
+        f'<svg class="topology {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px" '
         f'role="img" aria-label="{escape(_description(topology), quote=True)}">{"".join(parts)}</svg>'
     )
+
+
+def legend(topology: Topology) -> list[dict[str, Any]]:
+    """Every subflow with a sample of its line (SVG), its path and what it carries."""
+    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    rows = []
+    for flow in topology.flows[:40]:
+        for subflow in flow.subflows:
+            key = (flow.name, subflow.name)
+            about = f"{flow.transport.upper()}, {flow.traffic}"
+            if subflow.base_rtt_ns is not None:
+                about += f", base RTT {text.duration(subflow.base_rtt_ns)}"
+            about += ", backup" if subflow.backup else ""
+            sample = _path(styles[key], "M0 5H44")
+            rows.append(
+                {
+                    "label": labels[key],
+                    "line": f'<svg viewBox="0 0 44 10" width="44" height="10" aria-hidden="true">{sample}</svg>',
+                    "about": about,
+                    "path": " → ".join(subflow.path),
+                }
+            )
+    return rows
 
 
 def _narrowest(layout: Layout) -> float:
@@ -124,20 +153,17 @@ def _paths(topology: Topology, layout: Layout, frame: Frame) -> list[str]:
         users = _users(topology, edge.link)
         for index, user in enumerate(users):
             shift = 5.0 * (index - (len(users) - 1) / 2)
-            parts.append(
-                f'<path class="flow" {_paint(styles[user])} stroke-dasharray="{styles[user].svg_dash}" '
-                f'd="{_curve(edge, frame, shift)}"/>'
-            )
+            parts.append(_path(styles[user], _curve(edge, frame, shift)))
     return parts
 
 
-def _paint(style: Style) -> str:
-    """Both colours; the style sheet takes the one that fits the page."""
-    return f'style="--light:{style.light};--dark:{style.dark}"'
+def _path(style: Style, curve: str) -> str:
+    colour, dash = f"stroke:var({style.css_colour})", style.svg_dash
+    return f'<path class="flow" style="{colour}" stroke-dasharray="{dash}" d="{curve}"/>'
 
 
 def properties(link: Link) -> list[str]:
-    """What a label says about a link: only what matters."""
+    """The properties of a link that its label shows: those that matter."""
     speed = f"trace {link.trace}" if link.trace else text.rate(link.rate_bps)
     lines = [f"{speed}, {text.duration(link.delay_ns)}"]
     extras = []
@@ -156,7 +182,10 @@ def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
     starting = [
         (f.name, s.name) for f in topology.flows for s in f.subflows if s.path[0].removesuffix("~") == edge.link.name
     ]
-    tags = " ".join(f'<tspan class="tag" {_paint(styles[who])}>{escape(labels[who])}</tspan>' for who in starting)
+    tags = " ".join(
+        f'<tspan class="tag" style="fill:var({styles[who].css_colour})">{escape(labels[who])}</tspan>'
+        for who in starting
+    )
     name = f'<tspan class="name">{escape(edge.link.name)}</tspan> {tags}'
     details = properties(edge.link)
     if not frame.wide:

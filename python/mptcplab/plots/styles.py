@@ -1,17 +1,19 @@
-"""Colours and line styles: a subflow looks the same in every picture, and is never told by colour alone.
+"""Colours, dashes, markers and hatches: a subflow looks the same in every plot, and is never told by colour alone.
 
 The palette is that of Okabe and Ito (2008), made for colour-blind readers; the dark variants are its lighter tones.
+Pages name a colour by its CSS variable, so that it follows the light or dark scheme of the reader.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from mptcplab.trace.topology import Topology
 
+INK, SOFT, PAPER = "#1c1f23", "#7a828c", "#ffffff"
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B5568D", "#8A6A00", "#2B2B2B")
 _DARK = ("#56B4E9", "#F08A3C", "#2FC59B", "#E39CC8", "#F0E442", "#DDDDDD")
-# Plotly's names, SVG's dash arrays, Matplotlib's patterns and fill patterns, kept in step.
+# Plotly's name of a dash, SVG's dash array, Matplotlib's dash pattern, and the hatch (Plotly and Matplotlib).
 _DASHES = (
     ("solid", "", "-", ""),
     ("dash", "9 5", (0, (6, 3)), "/"),
@@ -20,30 +22,44 @@ _DASHES = (
     ("longdash", "16 6", (0, (11, 3)), "-"),
     ("longdashdot", "16 4 2 4", (0, (11, 2, 1.5, 2)), "+"),
 )
+# No diamonds: they mark a reference, such as the value that a paper prints.
+_MARKERS = ("o", "s", "^", "v", "P", "X", "<", ">", "p", "h", "*")
 
 
 @dataclass(frozen=True)
 class Style:
     """How one series is drawn."""
 
-    light: str
-    dark: str
+    index: int
+    colour: str
+    css_colour: str
     dash: str
     svg_dash: str
     mpl_dash: str | tuple[float, tuple[float, ...]]
-    pattern: str
-    index: int
+    hatch: str
+    marker: str
 
-    def for_page(self) -> dict[str, str | int]:
-        """What the page's script needs."""
-        return {key: value for key, value in asdict(self).items() if key in ("light", "dark", "dash", "pattern")}
+    def for_page(self) -> dict[str, str]:
+        """What the script of a page needs; the colour is the name of a CSS variable."""
+        return {"colour": self.css_colour, "dash": self.dash, "hatch": self.hatch}
 
 
 def style(index: int) -> Style:
     """The style of the index-th series; colours and dashes change together first, then in new combinations."""
     colour = index % len(_LIGHT)
-    dash, svg_dash, mpl_dash, pattern = _DASHES[(index + index // len(_LIGHT)) % len(_DASHES)]
-    return Style(_LIGHT[colour], _DARK[colour], dash, svg_dash, mpl_dash, pattern, index)
+    dash = _DASHES[(index + index // len(_LIGHT)) % len(_DASHES)]
+    return Style(index, _LIGHT[colour], f"--c{colour}", *dash, _MARKERS[index % len(_MARKERS)])
+
+
+def css_palette(*, dark: bool) -> str:
+    """The palette as CSS variables."""
+    return " ".join(f"--c{index}: {colour};" for index, colour in enumerate(_DARK if dark else _LIGHT))
+
+
+def css_colours() -> dict[str, str]:
+    """The CSS variable that stands for each colour of a figure."""
+    palette = {colour: f"--c{index}" for index, colour in enumerate(_LIGHT)}
+    return palette | {INK: "--ink", SOFT: "--soft", PAPER: "--page"}
 
 
 def subflow_styles(topology: Topology) -> dict[tuple[str, str], Style]:

@@ -1,0 +1,130 @@
+"""Matplotlib figures that look alike. Sizes are in inches and fixed, so that labels never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from mptcplab.plots.styles import INK, SOFT, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+
+_RC: dict[str, Any] = {
+    "svg.hashsalt": "mptcplab",
+    "svg.fonttype": "none",
+    # Matplotlib's own font; its list of all others would be repeated at every text of an SVG.
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "path.simplify_threshold": 0.5,
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+}
+# The same bytes for the same data: no date, fixed ids.
+METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+# The widest figure that a page shows at full size, what a letter takes of it, and the margins.
+WIDEST, _LETTER = 9.6, 0.078
+LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
+# A value to compare with: what a paper prints, or the fair share.
+REFERENCE_MARK: dict[str, Any] = {"marker": "D", "markersize": 6, "markerfacecolor": "none", "linestyle": "none"}
+REFERENCE_LINE: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (5, 3))}
+# A range of values that a band shades, and what lies outside of a measurement.
+BAND: dict[str, Any] = {"color": SOFT, "alpha": 0.18, "linewidth": 0}
+
+
+def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function that draws or saves, with the look of all figures."""
+
+    @wraps(draw)
+    def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        import matplotlib as mpl
+
+        with mpl.rc_context(_RC):
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+@styled
+def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png",)) -> list[Path]:
+    """Write a figure as files of the given kinds ("png", "svg"); return their paths."""
+    paths = []
+    for kind in kinds:
+        path = stem.with_suffix(f".{kind}")
+        partial = path.with_name(path.name + ".partial")
+        figure.savefig(partial, format=kind, dpi=150, metadata=METADATA[kind])
+        partial.replace(path)
+        paths.append(path)
+    return paths
+
+
+def text_width(text: str) -> float:
+    """About how wide a text is, in inches."""
+    return _LETTER * max(map(len, text.split("\n")))
+
+
+def grid(axes: Axes, axis: str) -> None:
+    """Faint lines behind the data."""
+    axes.set_axisbelow(True)
+    axes.grid(axis=axis, color=SOFT, alpha=0.25, linewidth=0.6)  # type: ignore[arg-type]
+
+
+def hatch(style: Style) -> str:
+    """Twice as dense as usual, for narrow bars; not of dots, each of which is a shape of its own in SVG."""
+    return style.hatch if style.hatch == "." else style.hatch * 2
+
+
+def filled(make: Callable[..., Any], colour: str, pattern: str) -> tuple[Any, Any]:
+    """A tinted area and its outline with a hatch: one patch would make its hatch as transparent as the tint in SVG."""
+    tint = make(facecolor=colour + "59", edgecolor="none", linewidth=0)
+    return tint, make(facecolor="none", edgecolor=colour, linewidth=1.1, hatch=pattern)
+
+
+def filled_handle(colour: str, pattern: str) -> tuple[Any, Any]:
+    """The entry of a legend for bars."""
+    from matplotlib.patches import Patch
+
+    return filled(Patch, colour, pattern)
+
+
+def line_handle(**look: Any) -> Any:
+    """The entry of a legend for lines or markers."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **look)
+
+
+class Legend:
+    """A legend above the axes, over the whole width; `height` is the room that it takes, in inches."""
+
+    def __init__(self, handles: Sequence[tuple[Any, str]], width: float) -> None:
+        self.handles = handles
+        longest = 0.55 + max((text_width(label) for _, label in handles), default=0.0)
+        self.columns = max(1, min(len(handles), int((width - 0.1) / longest)))
+        self.height = _LEGEND_ROW * -(-len(handles) // self.columns) + 0.06 if handles else 0.0
+
+    def draw(self, figure: Figure) -> None:
+        """Put it at the top of a figure."""
+        if self.handles:
+            figure.legend(
+                [handle for handle, _ in self.handles],
+                [label for _, label in self.handles],
+                loc="upper left",
+                bbox_to_anchor=(0.0, 1.0 - 0.02 / figure.get_figheight()),
+                ncols=self.columns,
+                borderaxespad=0.2,
+                borderpad=0,
+            )

@@ -1,0 +1,169 @@
+"""Quantities over time: a column per run, a row per quantity, the same axes in all columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Legend, grid, line_handle, styled, text_width
+from mptcplab.plots.styles import Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_GAP, _BETWEEN, _TITLE, _UNDER = 0.2, 0.14, 0.28, 0.5
+# The widest and the highest single plot.
+_WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
+# What two labels at the ends of lines need, as part of the height of a plot.
+_LABEL_GAP = 0.11
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A quantity, with its unit."""
+
+    name: str
+    title: str
+    unit: str
+
+    @property
+    def axis(self) -> str:
+        """The label of its axis."""
+        return f"{self.title} ({self.unit})"
+
+
+CWND = Panel("cwnd", "Congestion window", "packets")
+RTT = Panel("rtt", "Round-trip time", "ms")
+SMOOTHED_RTT = Panel("srtt", "Smoothed RTT", "ms")
+THROUGHPUT = Panel("throughput", "Throughput", "Mbit/s")
+PAYLOAD = Panel("payload", "Payload received", "Mbit/s")
+QUEUE = Panel("queue", "Queue", "packets")
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a panel; a value is NaN where there is nothing to draw."""
+
+    panel: Panel
+    label: str
+    style: Style
+    times_s: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Column:
+    """The lines of one run from `begin_s` to `end_s`; scales fit what comes after `settled_s`."""
+
+    title: str
+    series: tuple[Series, ...]
+    begin_s: float
+    end_s: float
+    settled_s: float
+
+    def of(self, panel: Panel) -> list[Series]:
+        """The lines of a panel."""
+        return [series for series in self.series if series.panel == panel]
+
+
+def axis_top(columns: Iterable[Column], panel: Panel) -> float:
+    """End of a panel's axis: the overshoot of slow start would press the rest flat, and may leave the plot."""
+    peaks = [0.0]
+    for column in columns:
+        for series in column.of(panel):
+            settled = series.values[series.times_s >= column.settled_s]
+            if np.isfinite(settled).any():
+                peaks.append(float(np.nanmax(settled)))
+    return 1.05 * max(peaks) or 1.0
+
+
+def label_heights(lines: Sequence[Series], top: float) -> list[float]:
+    """Where the labels at the right ends of lines stand, as parts of the panel's height, far enough apart."""
+    return _apart([_tail(series.values) / top for series in lines])
+
+
+def _tail(values: np.ndarray) -> float:
+    """Where a line ends: the mean of its last twentieth."""
+    seen = values[np.isfinite(values)]
+    return float(seen[-max(1, seen.size // 20) :].mean()) if seen.size else 0.0
+
+
+def _apart(heights: list[float]) -> list[float]:
+    """Push labels that would overlap apart, upwards, and all of them down if the highest left the plot."""
+    order = sorted(range(len(heights)), key=heights.__getitem__)
+    placed = list(heights)
+    for lower, upper in pairwise(order):
+        placed[upper] = max(placed[upper], placed[lower] + _LABEL_GAP)
+    over = max(0.0, placed[order[-1]] - 1) if order else 0.0
+    return [height - over for height in placed]
+
+
+@styled
+def over_time(
+    columns: Sequence[Column], panels: Sequence[Panel], *, most_columns: int, shade: bool = False, alone: bool = False
+) -> Figure:
+    """The figure; `shade` marks the time before the scales count, `alone` is for one run over the whole width.
+
+    With `alone`, lines have their labels at their ends, otherwise in a legend.
+    """
+    from matplotlib.figure import Figure
+
+    rows = -(-len(columns) // most_columns)
+    per_row = -(-len(columns) // rows)
+    drawn = [series for column in columns for panel in panels for series in column.of(panel)]
+    right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else RIGHT
+    room = (WIDEST - LEFT - right - _GAP * (per_row - 1)) / per_row
+    inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
+    width = LEFT + per_row * inside + _GAP * (per_row - 1) + right
+    looks = {series.label: series.style for series in drawn}
+    handles = [
+        (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
+    ]
+    legend = Legend([] if alone else handles, width)
+    row_height = _TITLE + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
+    height = legend.height + rows * row_height
+    figure = Figure(figsize=(width, height))
+    tops = {panel: axis_top(columns, panel) for panel in panels}
+    span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
+    for index, column in enumerate(columns):
+        row, place = divmod(index, per_row)
+        for number, panel in enumerate(panels):
+            x = LEFT + place * (inside + _GAP)
+            y = height - legend.height - row * row_height - _TITLE - (number + 1) * high - number * _BETWEEN
+            axes = figure.add_axes((x / width, y / height, inside / width, high / height))
+            _draw(axes, column, panel, shade=shade)
+            # Set, not found: a quantity without values at first must not be stretched over the whole run.
+            axes.set(xlim=span, ylim=(0, tops[panel]))
+            last = number == len(panels) - 1
+            axes.tick_params(labelleft=place == 0, labelbottom=last)
+            if place == 0:
+                axes.set_ylabel(panel.axis.replace(" (", "\n("))
+            if number == 0:
+                axes.set_title(column.title, loc="left", fontweight="bold")
+            if last:
+                axes.set_xlabel("Time (s)")
+            if alone:
+                _label_ends(axes, column.of(panel), tops[panel])
+    legend.draw(figure)
+    return figure
+
+
+def _draw(axes: Axes, column: Column, panel: Panel, *, shade: bool) -> None:
+    grid(axes, "both")
+    if shade and column.settled_s > column.begin_s:
+        axes.axvspan(column.begin_s, column.settled_s, **BAND)
+    for series in column.of(panel):
+        look = {"color": series.style.colour, "linestyle": series.style.mpl_dash}
+        axes.plot(series.times_s, series.values, linewidth=0.9, **look)
+
+
+def _label_ends(axes: Axes, lines: Sequence[Series], top: float) -> None:
+    for series, height in zip(lines, label_heights(lines, top), strict=True):
+        axes.text(
+            1.008, height, series.label, transform=axes.transAxes, color=series.style.colour, va="center", fontsize=8.5
+        )
