@@ -32,45 +32,47 @@
 #include "balia.h"
 
 #define ADW_ONE 1000u	/* 1.0 of every parameter: the bounds are exact decimals */
-#define ADW_PARAMS(P)                                                                   \
-	P(level0_low, 900, 1, 1000, ADW_ONE, CC_NUMBER,                                 \
-	  "A at least this part of the largest span, for BALIA's decrease (paper: 0.9)") \
-	P(level0_high, 1100, 1000, 10000, ADW_ONE, CC_NUMBER,                           \
-	  "A at most this part of the smallest span, for BALIA's decrease (paper: 1.1)") \
-	P(level1_low, 800, 1, 1000, ADW_ONE, CC_NUMBER,                                 \
-	  "A at least this part of the largest span, for compensation 1 (paper: 0.8)")  \
-	P(level1_high, 1200, 1000, 10000, ADW_ONE, CC_NUMBER,                           \
-	  "A at most this part of the smallest span, for compensation 1 (paper: 1.2)")  \
-	P(compensation1, 750, 0, 1500, ADW_ONE, CC_NUMBER,                              \
-	  "level 1: the loss takes half of this part of the window (paper: 0.75)")      \
-	P(compensation2, 500, 0, 1500, ADW_ONE, CC_NUMBER,                              \
-	  "level 2: the loss takes half of this part of the window (paper: 0.5)")       \
-	P(weight, 625, 1, 1000, ADW_ONE, CC_NUMBER,                                     \
-	  "weight of the newest mean of the spans in A (paper: 5/8)")
-CC_PARAMS(adw_balia, ADW_PARAMS);
+CC_PARAMS(adw_balia,
+	  CC_PARAM(level0_low, .initial = 0.9, .min = 0.001, .max = 1, .scale = ADW_ONE,
+		   .help = "A at least this part of the largest span, for BALIA's decrease (paper: 0.9)"),
+	  CC_PARAM(level0_high, .initial = 1.1, .min = 1, .max = 10, .scale = ADW_ONE,
+		   .help = "A at most this part of the smallest span, for BALIA's decrease (paper: 1.1)"),
+	  CC_PARAM(level1_low, .initial = 0.8, .min = 0.001, .max = 1, .scale = ADW_ONE,
+		   .help = "A at least this part of the largest span, for compensation 1 (paper: 0.8)"),
+	  CC_PARAM(level1_high, .initial = 1.2, .min = 1, .max = 10, .scale = ADW_ONE,
+		   .help = "A at most this part of the smallest span, for compensation 1 (paper: 1.2)"),
+	  CC_PARAM(compensation1, .initial = 0.75, .max = 1.5, .scale = ADW_ONE,
+		   .help = "level 1: the loss takes half of this part of the window (paper: 0.75)"),
+	  CC_PARAM(compensation2, .initial = 0.5, .max = 1.5, .scale = ADW_ONE,
+		   .help = "level 2: the loss takes half of this part of the window (paper: 0.5)"),
+	  CC_PARAM(weight, .initial = 0.625, .min = 0.001, .max = 1, .scale = ADW_ONE,
+		   .help = "weight of the newest mean of the spans in A (paper: 5/8)"));
 
 #define ADW_NONE 0xffffffffu	/* no value yet */
-#define ADW_AVERAGE_WORD 2u	/* where A is among the shared words */
 
-/* A subflow's RTTs. Shared: siblings compare the spans. */
-struct adw_rtts {
-	u32 min_us; /* since the last loss, or none */
-	u32 max_us;
+/* What siblings compare. */
+struct adw_shared {
+	u32 rtt_min_us; /* since the last loss, or ADW_NONE */
+	u32 rtt_max_us;
+	u32 span_us; /* between the last two losses, or ADW_NONE */
+	u32 reserved;
+	struct cc_conn_value average; /* A, us in Q5 */
 };
 
 struct adw_balia {
-	struct adw_rtts rtts;
-	u32 span_us; /* of the last whole interval between losses, or none; shared */
-	u32 reserved;
-	struct cc_latest average; /* A, us in Q5; shared */
+	struct adw_shared shared;
 };
 CC_STATE(adw_balia);
+CC_SHARED(adw_balia, shared);
+
+#define ADW_AVERAGE_WORD (offsetof(struct adw_shared, average) / sizeof(u64))
+
 CC_FIELDS(adw_balia,
-	  CC_FIELD(adw_balia, rtts.min_us, "rtt_min", 1, 1000000, "s"),
-	  CC_FIELD(adw_balia, rtts.max_us, "rtt_max", 1, 1000000, "s"),
-	  CC_FIELD(adw_balia, span_us, "span", 1, 1000000, "s"),
-	  CC_FIELD(adw_balia, average.value, "average", 1, 32000000, "s"),
-	  CC_FIELD(adw_balia, average.change, "changes", 1, 1, "losses"));
+	  CC_FIELD(adw_balia, shared.rtt_min_us, "rtt_min", .den = 1000000, .unit = "s"),
+	  CC_FIELD(adw_balia, shared.rtt_max_us, "rtt_max", .den = 1000000, .unit = "s"),
+	  CC_FIELD(adw_balia, shared.span_us, "span", .den = 1000000, .unit = "s"),
+	  CC_FIELD(adw_balia, shared.average.value, "average", .den = 32000000, .unit = "s"),
+	  CC_FIELD(adw_balia, shared.average.change, "changes", .unit = "losses"));
 
 /* The spans of the coupling set; of the acting subflow alone where nothing is coupled. */
 struct adw_spans {
@@ -80,58 +82,67 @@ struct adw_spans {
 	u32 low_us;
 };
 
-CC_HOOK(void, adw_balia_init, struct sock *sk)
+static void adw_restart_span(struct adw_shared *shared)
 {
-	struct adw_balia *state = adw_balia_state(sk);
-
-	state->rtts = (struct adw_rtts){ .min_us = ADW_NONE, .max_us = ADW_NONE };
-	state->span_us = ADW_NONE;
+	shared->rtt_min_us = ADW_NONE;
+	shared->rtt_max_us = ADW_NONE;
 }
 
-CC_GROWTH(adw_balia, balia_inc_q40);
-
-CC_HOOK(void, adw_balia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void adw_balia_init(struct sock *sk)
 {
-	struct adw_rtts *rtts = &adw_balia_state(sk)->rtts;
+	struct adw_shared *shared = &adw_balia_state(sk)->shared;
+
+	adw_restart_span(shared);
+	shared->span_us = ADW_NONE;
+}
+
+static void adw_balia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)balia_inc_q40(sk));
+}
+
+static void adw_balia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct adw_shared *shared = &adw_balia_state(sk)->shared;
 	u32 rtt_us;
 
 	if (sample->rtt_us < 0)
 		return;
 	rtt_us = cc_min((u32)sample->rtt_us, CC_RTT_MAX_US);
-	rtts->min_us = cc_min(rtts->min_us, rtt_us);
-	rtts->max_us = rtts->max_us == ADW_NONE ? rtt_us : cc_max(rtts->max_us, rtt_us);
+	shared->rtt_min_us = cc_min(shared->rtt_min_us, rtt_us);
+	shared->rtt_max_us =
+		shared->rtt_max_us == ADW_NONE ? rtt_us : cc_max(shared->rtt_max_us, rtt_us);
 }
 
 /* ---- spans ---- */
 
-static u32 adw_span_so_far_us(struct adw_rtts rtts)
+static u32 adw_span_so_far_us(const struct adw_shared *shared)
 {
-	return rtts.max_us == ADW_NONE ? 0 : rtts.max_us - rtts.min_us;
+	return shared->rtt_max_us == ADW_NONE ? 0 : shared->rtt_max_us - shared->rtt_min_us;
 }
 
 static u32 adw_span_us(const struct sock *sk, const struct cc_set *set, u32 k)
 {
-	union {
-		u64 word;
-		struct adw_rtts rtts;
-	} shared = { .word = cc_shared_word(sk, set, k, 0) };
-	u32 span_us = (u32)cc_shared_word(sk, set, k, 1);
+	struct adw_shared shared = adw_balia_shared(sk, set, k);
 
-	return cc_forget(span_us == ADW_NONE ? adw_span_so_far_us(shared.rtts) : span_us);
+	return cc_hide_from_verifier(shared.span_us == ADW_NONE ? adw_span_so_far_us(&shared)
+								: shared.span_us);
 }
 
 /* A loss completes the span of its subflow, which starts anew. */
-static void adw_complete_span(struct adw_balia *state)
+static void adw_complete_span(struct adw_shared *shared)
 {
-	if (state->rtts.max_us == ADW_NONE)
+	if (shared->rtt_max_us == ADW_NONE)
 		return;
-	state->span_us = adw_span_so_far_us(state->rtts);
-	state->rtts = (struct adw_rtts){ .min_us = ADW_NONE, .max_us = ADW_NONE };
+	shared->span_us = adw_span_so_far_us(shared);
+	adw_restart_span(shared);
 }
 
-static struct adw_spans adw_own_span(const struct adw_balia *state)
+static struct adw_spans adw_own_span(const struct adw_shared *shared)
 {
-	u32 span_us = state->span_us == ADW_NONE ? 0 : state->span_us;
+	u32 span_us = shared->span_us == ADW_NONE ? 0 : shared->span_us;
 
 	return (struct adw_spans){ span_us, 1, span_us, span_us };
 }
@@ -140,13 +151,12 @@ static struct adw_spans adw_set_spans(const struct sock *sk, const struct cc_set
 {
 	struct adw_spans spans = { .n = set->n, .low_us = ADW_NONE };
 
-	cc_for_each(k, 0, set)
-	{
+	cc_for_each(k, 0, set) {
 		u32 span_us = adw_span_us(sk, set, k);
 
-		spans.sum_us = cc_forget64(spans.sum_us + span_us);
-		spans.high_us = cc_forget(cc_max(spans.high_us, span_us));
-		spans.low_us = cc_forget(cc_min(spans.low_us, span_us));
+		spans.sum_us = cc_hide_from_verifier64(spans.sum_us + span_us);
+		spans.high_us = cc_hide_from_verifier(cc_max(spans.high_us, span_us));
+		spans.low_us = cc_hide_from_verifier(cc_min(spans.low_us, span_us));
 	}
 	return spans;
 }
@@ -154,7 +164,7 @@ static struct adw_spans adw_set_spans(const struct sock *sk, const struct cc_set
 /* ---- the connection's average ---- */
 
 /* A = (1 - weight) A + weight m: spans <= 2^26 us, so m and A are <= 2^31, the sum <= 2^41. */
-static u32 adw_averaged_q5(struct cc_latest average, u32 mean_q5, u32 weight)
+static u32 adw_averaged_q5(struct cc_conn_value average, u32 mean_q5, u32 weight)
 {
 	if (!average.change)
 		return mean_q5;
@@ -165,12 +175,12 @@ static u32 adw_averaged_q5(struct cc_latest average, u32 mean_q5, u32 weight)
 /* Takes the spans into A. */
 static u32 adw_update_average_q5(struct sock *sk, const struct adw_spans *spans)
 {
-	struct cc_latest average = cc_latest(sk, ADW_AVERAGE_WORD);
+	struct cc_conn_value average = cc_conn_value(sk, ADW_AVERAGE_WORD);
 	u32 mean_q5 = (u32)cc_div(cc_shl(spans->sum_us, 5), spans->n);
 
-	average.value = adw_averaged_q5(average, mean_q5, CC_PARAM(sk, adw_balia, weight));
+	average.value = adw_averaged_q5(average, mean_q5, adw_balia_params(sk)->weight);
 	average.change++;
-	adw_balia_state(sk)->average = average;
+	adw_balia_state(sk)->shared.average = average;
 	return average.value;
 }
 
@@ -191,43 +201,41 @@ static u32 adw_compensated(struct sock *sk, u32 compensation)
 	u64 w_q16 = cc_window_q16(sk);
 	u64 cut_q16 = cc_div(cc_mul(w_q16, compensation), 2 * ADW_ONE);
 
-	return cc_threshold_of_q16(sk, cc_max(w_q16 - cut_q16, (u64)BALIA_FLOOR << 16));
+	return cc_ssthresh_of_q16(sk, cc_max(w_q16 - cut_q16, (u64)BALIA_FLOOR << 16));
 }
 
 static u32 adw_decreased(struct sock *sk, const struct cc_set *set, u32 average_q5,
 			 const struct adw_spans *spans)
 {
-	if (adw_is_within(average_q5, spans, CC_PARAM(sk, adw_balia, level0_low),
-			  CC_PARAM(sk, adw_balia, level0_high)))
+	if (adw_is_within(average_q5, spans, adw_balia_params(sk)->level0_low,
+			  adw_balia_params(sk)->level0_high))
 		return balia_decreased(set);
-	if (adw_is_within(average_q5, spans, CC_PARAM(sk, adw_balia, level1_low),
-			  CC_PARAM(sk, adw_balia, level1_high)))
-		return adw_compensated(sk, CC_PARAM(sk, adw_balia, compensation1));
-	return adw_compensated(sk, CC_PARAM(sk, adw_balia, compensation2));
+	if (adw_is_within(average_q5, spans, adw_balia_params(sk)->level1_low,
+			  adw_balia_params(sk)->level1_high))
+		return adw_compensated(sk, adw_balia_params(sk)->compensation1);
+	return adw_compensated(sk, adw_balia_params(sk)->compensation2);
 }
 
-CC_HOOK(u32, adw_balia_ssthresh, struct sock *sk)
+static u32 adw_balia_ssthresh(struct sock *sk)
 {
-	struct adw_balia *state = adw_balia_state(sk);
+	struct adw_shared *shared = &adw_balia_state(sk)->shared;
 	struct adw_spans spans;
 	struct cc_set set;
 	bool coupled;
 	u32 average_q5;
 
-	adw_complete_span(state);
+	adw_complete_span(shared);
 	coupled = cc_coupling_set_for_loss(sk, &set);
-	spans = coupled ? adw_set_spans(sk, &set) : adw_own_span(state);
+	spans = coupled ? adw_set_spans(sk, &set) : adw_own_span(shared);
 	average_q5 = adw_update_average_q5(sk, &spans);
 	if (!coupled)
-		return cc_halved(sk, CC_FLOOR_SINGLE);
+		return cc_halved(sk, CC_RENO_FLOOR);
 	return adw_decreased(sk, &set, average_q5, &spans);
 }
 
-CC_RENO_UNDO(adw_balia);
-
-CC_REGISTER(adw_balia, CC_COUPLED(3),
-	    .init = CC_OP(adw_balia_init),
-	    .ssthresh = CC_OP(adw_balia_ssthresh),
-	    .cong_avoid = CC_OP(adw_balia_cong_avoid),
-	    .pkts_acked = CC_OP(adw_balia_pkts_acked),
-	    .undo_cwnd = CC_OP(adw_balia_undo_cwnd));
+CC_REGISTER(adw_balia,
+	    .init = adw_balia_init,
+	    .ssthresh = adw_balia_ssthresh,
+	    .cong_avoid = adw_balia_cong_avoid,
+	    .pkts_acked = adw_balia_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -27,8 +27,8 @@
 #include "balia.h"
 #include "dialect.h"
 
-#define BALIA_PARAMS(P) CC_DIALECT(P)
-CC_PARAMS(balia, BALIA_PARAMS);
+CC_PARAMS(balia,
+	  CC_DIALECT);
 
 /* ---- dialect mptcp-0.95 ---- */
 
@@ -57,8 +57,8 @@ static u32 balia_shift(u64 max)
 	u32 shift = 0;
 
 	for (u32 i = 0; i < BALIA_RATE_SHIFTS; i++)
-		shift = cc_forget(max >> (shift & 63) > BALIA_RATE_MAX ? shift + BALIA_RATE_SHIFT
-								       : shift);
+		shift = cc_hide_from_verifier(
+			max >> (shift & 63) > BALIA_RATE_MAX ? shift + BALIA_RATE_SHIFT : shift);
 	return shift & 63;
 }
 
@@ -68,11 +68,13 @@ static struct balia_rates balia_rates(const struct sock *sk, const struct cc_set
 	u64 max = 1;
 	u32 shift;
 
-	cc_for_each(k, 0, set) max = cc_max(max, balia_rate(sk, set, k));
+	cc_for_each(k, 0, set)
+		max = cc_max(max, balia_rate(sk, set, k));
 	shift = balia_shift(max);
 	rates.max = max >> shift;
 	rates.own = balia_rate(sk, set, set->self) >> shift;
-	cc_for_each(k, 0, set) rates.sum += balia_rate(sk, set, k) >> shift;
+	cc_for_each(k, 0, set)
+		rates.sum += balia_rate(sk, set, k) >> shift;
 	return rates;
 }
 
@@ -105,23 +107,27 @@ static u32 balia_dialect_decreased(const struct sock *sk, const struct cc_set *s
 
 static u64 balia_growth_q40(struct sock *sk)
 {
-	return CC_IS_SPEC(sk, balia) ? balia_inc_q40(sk) : balia_dialect_inc_q40(sk);
+	return CC_IS_SPEC(balia, sk) ? balia_inc_q40(sk) : balia_dialect_inc_q40(sk);
 }
 
-CC_GROWTH(balia, balia_growth_q40);
+static void balia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)balia_growth_q40(sk));
+}
 
-CC_HOOK(u32, balia_ssthresh, struct sock *sk)
+static u32 balia_ssthresh(struct sock *sk)
 {
 	struct cc_set set;
 
 	if (!cc_coupling_set_for_loss(sk, &set))
-		return cc_halved(sk, CC_FLOOR_SINGLE);
-	return CC_IS_SPEC(sk, balia) ? balia_decreased(&set) : balia_dialect_decreased(sk, &set);
+		return cc_halved(sk, CC_RENO_FLOOR);
+	return CC_IS_SPEC(balia, sk) ? balia_decreased(&set) : balia_dialect_decreased(sk, &set);
 }
 
-CC_RENO_UNDO(balia);
-
-CC_REGISTER(balia, CC_COUPLED(0),
-	    .ssthresh = CC_OP(balia_ssthresh),
-	    .cong_avoid = CC_OP(balia_cong_avoid),
-	    .undo_cwnd = CC_OP(balia_undo_cwnd));
+CC_COUPLED(balia);
+CC_REGISTER(balia,
+	    .ssthresh = balia_ssthresh,
+	    .cong_avoid = balia_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

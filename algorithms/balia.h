@@ -16,8 +16,8 @@ CC_INLINE u32 balia_fastest(const struct cc_set *set)
 {
 	u32 b = 0;
 
-	cc_for_each(k, 1, set) b =
-		cc_mul(set->w[k], set->t[b]) > cc_mul(set->w[b], set->t[k]) ? cc_index(k) : b;
+	cc_for_each(k, 1, set)
+		b = cc_mul(set->w[k], set->t[b]) > cc_mul(set->w[b], set->t[k]) ? cc_index(k) : b;
 	return b;
 }
 
@@ -46,8 +46,7 @@ CC_INLINE u64 balia_coupled_inc_q40(const struct cc_set *set)
 	u32 b = balia_fastest(set);
 	u64 sum = 0, own = 0;
 
-	cc_for_each(k, 0, set)
-	{
+	cc_for_each(k, 0, set) {
 		u64 rate = balia_rate_q17(set, k, b);
 
 		if (cc_is_self(set, k))

@@ -32,49 +32,52 @@
 #include "bbr.h"
 
 CC_FIELDS(bbr,
-	  CC_FIELD(bbr, bw[0], "bw", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
-	  CC_FIELD(bbr, rate, "delivery", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
-	  CC_FIELD(bbr, min_rtt_us, "min_rtt", 1, BBR_USEC_PER_SEC, "s"),
-	  CC_FIELD(bbr, mode, "mode", 1, 1, "1"),
-	  CC_FIELD(bbr, phase, "phase", 1, 1, "1"),
-	  CC_FIELD(bbr, full_rounds, "full_rounds", 1, 1, "1"));
+	  CC_FIELD(bbr, bw.max[0], "bw", .num = BBR_USEC_PER_SEC, .den = BW_UNIT,
+		   .unit = "packets/s"),
+	  CC_FIELD(bbr, bw.latest, "delivery", .num = BBR_USEC_PER_SEC, .den = BW_UNIT,
+		   .unit = "packets/s"),
+	  CC_FIELD(bbr, min_rtt_us, "min_rtt", .den = BBR_USEC_PER_SEC, .unit = "s"),
+	  CC_FIELD(bbr, mode, "mode", .unit = "1"),
+	  CC_FIELD(bbr, cycle_idx, "cycle_idx", .unit = "1"),
+	  CC_FIELD(bbr, full_bw_cnt, "full_bw_cnt", .unit = "1"));
 
-CC_HOOK(void, bbr_init, struct sock *sk)
+static void bbr_init(struct sock *sk)
 {
-	bbr_start(sk);
+	bbr_init_sock(sk);
 }
 
-CC_HOOK(void, bbr_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+static void bbr_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	bbr_update_model(sk, rs);
 	bbr_control(sk, rs, bbr_bw(bbr_state(sk)));
 }
 
-CC_HOOK(u32, bbr_ssthresh, struct sock *sk)
+static u32 bbr_ssthresh(struct sock *sk)
 {
-	return bbr_remember_window(sk);
+	return bbr_save_window(sk);
 }
 
-CC_HOOK(u32, bbr_undo_cwnd, struct sock *sk)
+static u32 bbr_undo_cwnd(struct sock *sk)
 {
-	return bbr_undo_loss(sk);
+	return bbr_undo(sk);
 }
 
-CC_HOOK(void, bbr_set_state, struct sock *sk, u8 new_state)
+static void bbr_set_state(struct sock *sk, u8 new_state)
 {
-	bbr_note_state(sk, new_state);
+	bbr_on_state(sk, new_state);
 }
 
-CC_HOOK(void, bbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_TX_START)
-		bbr_restart(sk, bbr_bw(bbr_state(sk)));
+		bbr_on_tx_start(sk, bbr_bw(bbr_state(sk)));
 }
 
-CC_REGISTER(bbr, CC_UNCOUPLED,
-	    .init = CC_OP(bbr_init),
-	    .ssthresh = CC_OP(bbr_ssthresh),
-	    .cong_control = CC_OP(bbr_cong_control),
-	    .set_state = CC_OP(bbr_set_state),
-	    .cwnd_event = CC_OP(bbr_cwnd_event),
-	    .undo_cwnd = CC_OP(bbr_undo_cwnd));
+CC_UNCOUPLED(bbr);
+CC_REGISTER(bbr,
+	    .init = bbr_init,
+	    .ssthresh = bbr_ssthresh,
+	    .cong_control = bbr_cong_control,
+	    .set_state = bbr_set_state,
+	    .cwnd_event = bbr_cwnd_event,
+	    .undo_cwnd = bbr_undo_cwnd);

@@ -1,16 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The contract between a congestion control algorithm and its engine: all that an
- * algorithm sees. First the home (types, registration, accessors), then the helpers
- * every algorithm shares; a rule that only some share is a header above this one,
- * such as lia.h. Integers only; every loop is bounded by CC_MAX_SUBFLOWS or by the
- * bits of a word; no division by an unchecked value.
+ * The contract between a congestion control algorithm and its engine: an algorithm
+ * sees nothing else. docs/algorithm-contract.md introduces it. A rule that only some
+ * algorithms share is in a header of its own that includes this one, such as lia.h.
  *
- * Numbers: windows in packets, 1..2^20 in arithmetic; times in microseconds,
- * 1..2^26 in arithmetic (67 s); "_q40" means a fixed-point number scaled by 2^40.
+ * Integers only; every loop is bounded by CC_MAX_SUBFLOWS or by the bits of a word; no
+ * division by an unchecked value. Windows are packets, at most 2^20 in arithmetic; times
+ * are microseconds, at most 2^26 in arithmetic (67 s); "_q40" means a fixed-point number
+ * scaled by 2^40.
  */
 #ifndef MPTCPLAB_CC_H
 #define MPTCPLAB_CC_H
+
+/*
+ * Arithmetic on u64 whose range the caller has stated. Checked builds (native, debug and
+ * tests) abort on an overflow; the other builds just compute.
+ */
+#ifdef CC_CHECKED
+_Noreturn void mptcplab_cc_assert_failed(const char *expr, const char *file, int line);
+#define CC_ASSERT(cond) \
+	((cond) ? (void)0 : mptcplab_cc_assert_failed(#cond, __FILE__, __LINE__))
+#define cc_mul(a, b) ({ u64 r_; \
+	CC_ASSERT(!__builtin_mul_overflow((u64)(a), (u64)(b), &r_)); r_; })
+#define cc_add(a, b) ({ u64 r_; \
+	CC_ASSERT(!__builtin_add_overflow((u64)(a), (u64)(b), &r_)); r_; })
+#define cc_shl(a, s) ({ u64 a_ = (a); u32 s_ = (s); \
+	CC_ASSERT(s_ < 64 && ((a_ << s_) >> s_) == a_); a_ << s_; })
+#define cc_div(a, b) ({ u64 b_ = (b); CC_ASSERT(b_ != 0); (u64)(a) / b_; })
+#else
+#define CC_ASSERT(cond) ((void)0)
+#define cc_mul(a, b) ((u64)(a) * (u64)(b))
+#define cc_add(a, b) ((u64)(a) + (u64)(b))
+#define cc_shl(a, s) ((u64)(a) << (s))
+#define cc_div(a, b) ((u64)(a) / (u64)(b))
+#endif
+
+/* macro(list) for each of up to nine lists in parentheses; nine, so that one too many is noticed. */
+#define CC_FOR_EACH_1_(macro, list) macro list
+#define CC_FOR_EACH_2_(macro, list, ...) macro list CC_FOR_EACH_1_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_3_(macro, list, ...) macro list CC_FOR_EACH_2_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_4_(macro, list, ...) macro list CC_FOR_EACH_3_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_5_(macro, list, ...) macro list CC_FOR_EACH_4_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_6_(macro, list, ...) macro list CC_FOR_EACH_5_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_7_(macro, list, ...) macro list CC_FOR_EACH_6_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_8_(macro, list, ...) macro list CC_FOR_EACH_7_(macro, __VA_ARGS__)
+#define CC_FOR_EACH_9_(macro, list, ...) macro list CC_FOR_EACH_8_(macro, __VA_ARGS__)
+#define CC_NINTH_(a, b, c, d, e, f, g, h, i, ninth, ...) ninth
+#define CC_FOR_EACH_(macro, ...)                                                        \
+	CC_NINTH_(__VA_ARGS__, CC_FOR_EACH_9_, CC_FOR_EACH_8_, CC_FOR_EACH_7_,          \
+		  CC_FOR_EACH_6_, CC_FOR_EACH_5_, CC_FOR_EACH_4_, CC_FOR_EACH_3_,       \
+		  CC_FOR_EACH_2_, CC_FOR_EACH_1_, 0)(macro, __VA_ARGS__)
 
 #ifdef __bpf__
 #include "cc_bpf.h"
@@ -24,6 +63,83 @@
 #define CC_ONE_Q40 (1ull << 40)		/* one packet of credit */
 #define CC_ONE_Q16 (1u << 16)
 #define CC_INFINITE_SSTHRESH 0x7fffffffu
+
+/* ---- declarations of an algorithm ---- */
+
+/*
+ * Parameters, at most CC_MAX_PARAMS, which the algorithm reads as mine_params(sk)->gain:
+ *
+ * CC_PARAMS(mine,
+ *	     CC_PARAM(gain, .initial = 0.5, .min = 0.1, .max = 4, .scale = CC_ONE_Q16,
+ *		      .help = "what it is, with its unit and source"),
+ *	     CC_PARAM(capped, .initial = 1, .max = 1, .names = "off|on", .help = "..."));
+ *
+ * The algorithm sees an integer, the value times `scale` (1 unless given). `min` is 0
+ * unless given. `names` are names of the smallest values, separated by '|'.
+ */
+#define CC_PARAM(...) (__VA_ARGS__)
+#define CC_PARAM_MEMBER_(name_, ...) u32 name_;
+#define CC_PARAMS(alg, ...)                                                             \
+	struct alg##_params { CC_FOR_EACH_(CC_PARAM_MEMBER_, __VA_ARGS__) };            \
+	_Static_assert(sizeof(struct alg##_params) <= CC_MAX_PARAMS * sizeof(u32),      \
+		       "too many parameters");                                          \
+	CC_INLINE CC_PARAMS_QUALIFIER struct alg##_params *alg##_params(                \
+		const struct sock *sk)                                                  \
+	{                                                                               \
+		return (CC_PARAMS_QUALIFIER struct alg##_params *)cc_params(sk);        \
+	}                                                                               \
+	CC_PARAM_TABLE_(alg, __VA_ARGS__)
+
+/* The state of a subflow, `struct alg`, all zeros at first: alg_state(sk) returns it. */
+#define CC_STATE(alg)                                                                   \
+	_Static_assert(sizeof(struct alg) <= CC_STATE_WORDS * sizeof(u64),              \
+		       "state does not fit icsk_ca_priv");                              \
+	_Static_assert(_Alignof(struct alg) <= _Alignof(u64), "state is over-aligned"); \
+	CC_INLINE struct alg *alg##_state(struct sock *sk)                              \
+	{                                                                               \
+		return (struct alg *)cc_priv(sk)->state;                                \
+	}                                                                               \
+	_Static_assert(1, "")
+
+/*
+ * Members of the state that tests and traces may read:
+ * CC_FIELDS(mine, CC_FIELD(mine, rtt_us, "rtt", .den = 1000000, .unit = "s"), ...);
+ * The value is the member times `num` over `den`, both 1 unless given.
+ */
+
+/* Exactly one of these three says whether an algorithm knows its siblings. */
+#define CC_UNCOUPLED(alg) enum { alg##_is_coupled = 0, alg##_shared_words = 0 }
+
+/* It does, and knows of each its window, its RTT and what else is in struct cc_set. */
+#define CC_COUPLED(alg) enum { alg##_is_coupled = 1, alg##_shared_words = 0 }
+
+/*
+ * It does, and knows the first member of their states, too, a multiple of eight bytes:
+ * alg_shared(sk, set, k) returns that of member k of the set.
+ */
+#define CC_SHARED(alg, member)                                                          \
+	enum {                                                                          \
+		alg##_is_coupled = 1,                                                   \
+		alg##_shared_words = sizeof(CC_TYPE_OF(alg, member)) / sizeof(u64),     \
+	};                                                                              \
+	_Static_assert(offsetof(struct alg, member) == 0, "not the first member");      \
+	_Static_assert(sizeof(CC_TYPE_OF(alg, member)) % sizeof(u64) == 0,              \
+		       "shared state is not a multiple of eight bytes");                \
+	_Static_assert(sizeof(CC_TYPE_OF(alg, member)) / sizeof(u64) <= CC_SHARED_WORDS, \
+		       "too much shared state");                                        \
+	CC_INLINE CC_TYPE_OF(alg, member) alg##_shared(const struct sock *sk,           \
+						       const struct cc_set *set, u32 k) \
+	{                                                                               \
+		return cc_shared(CC_TYPE_OF(alg, member), sk, set, k);                  \
+	}                                                                               \
+	_Static_assert(1, "")
+#define CC_TYPE_OF(alg, member) __typeof__(((struct alg *)0)->member)
+
+/*
+ * The file ends with CC_REGISTER(mine, .ssthresh = mine_ssthresh, ...), the members of
+ * struct cc_hooks. Every algorithm needs ssthresh, undo_cwnd, and either cong_avoid or
+ * cong_control.
+ */
 
 /* ---- arithmetic ---- */
 
@@ -71,7 +187,7 @@ CC_INLINE u32 cc_bits(u64 x)
 		n += 1;
 		x >>= 1;
 	}
-	return cc_forget(n + (u32)x);
+	return cc_hide_from_verifier(n + (u32)x);
 }
 
 /* A 96-bit product as a pair that compares like a number. */
@@ -103,7 +219,7 @@ CC_INLINE int cc_cmp96(struct cc_u96 a, struct cc_u96 b)
 }
 
 /*
- * Compares v_i/t_i^2 with v_j/t_j^2 exactly, by v_i t_j^2 against v_j t_i^2.
+ * Compares v_i/t_i^2 with v_j/t_j^2 exactly, as v_i t_j^2 with v_j t_i^2.
  * t <= 2^26, so t^2 <= 2^52.
  */
 CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
@@ -118,13 +234,19 @@ CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
 	return cc_cmp96(cc_mul96(cc_mul(t_j, t_j), v_i), cc_mul96(cc_mul(t_i, t_i), v_j));
 }
 
-/* cc_forget for 64 bits. */
-CC_INLINE u64 cc_forget64(u64 x)
+/* cc_hide_from_verifier for 64 bits. */
+CC_INLINE u64 cc_hide_from_verifier64(u64 x)
 {
-	return (u64)cc_forget(x >> 32) << 32 | cc_forget((u32)x);
+	return (u64)cc_hide_from_verifier(x >> 32) << 32 | cc_hide_from_verifier((u32)x);
 }
 
 /* ---- the socket ---- */
+
+/* Time of the event that is being processed, us. */
+CC_INLINE u64 cc_now_us(const struct sock *sk)
+{
+	return tcp_sk(sk)->tcp_mstamp;
+}
 
 CC_INLINE bool cc_in_slow_start(const struct sock *sk)
 {
@@ -166,16 +288,16 @@ CC_INLINE u32 cc_srtt_us(const struct sock *sk)
 	return srtt ? cc_clamp(srtt >> 3, 1u, CC_RTT_MAX_US) : 0;
 }
 
-/* The window in arithmetic range. */
+/* The window in whole packets, 1..2^20: for what a congestion event reduces. */
 CC_INLINE u32 cc_window(const struct sock *sk)
 {
 	return cc_clamp(tcp_sk(sk)->snd_cwnd, 1u, CC_WINDOW_MAX);
 }
 
 /*
- * The window that counts in coupled sums (RFC 6356 section 3): ssthresh while in
- * fast recovery, no more than what is in flight while application-limited. For a
- * socket in `state`, which the engine may be about to set.
+ * The window that counts in coupled sums (RFC 6356 section 3): ssthresh during fast
+ * recovery, and no more than what is in flight while application-limited. `state` is the
+ * state of the socket, which the engine may be about to set.
  */
 CC_INLINE u32 cc_effective_window_in(const struct sock *sk, u32 state)
 {
@@ -189,23 +311,29 @@ CC_INLINE u32 cc_effective_window_in(const struct sock *sk, u32 state)
 	return cc_clamp(w, 1u, CC_WINDOW_MAX);
 }
 
+/* For increases: what the subflow really uses of its window, 1..2^20. */
 CC_INLINE u32 cc_effective_window(const struct sock *sk)
 {
 	return cc_effective_window_in(sk, cc_ca_state(sk));
 }
 
-/* ---- growth ---- */
+/* ---- the fraction of a packet that a window has earned ---- */
 
-/* Fraction of a packet above snd_cwnd; 0 once somebody else has set snd_cwnd. */
+/* Fraction of a packet above snd_cwnd; 0 if the engine has set snd_cwnd meanwhile. */
 CC_INLINE s64 cc_credit_q40(const struct sock *sk)
 {
-	return cc_kept_credit_cwnd(sk) == tcp_sk(sk)->snd_cwnd ? cc_kept_credit_q40(sk) : 0;
+	const struct cc_priv *priv = cc_priv(sk);
+
+	return priv->credit_cwnd == tcp_sk(sk)->snd_cwnd ? priv->credit_q40 : 0;
 }
 
-/* Declares what fraction belongs to the window `packets`, which somebody else will set. */
+/* Says which fraction belongs to the window `packets`, which the engine will set. */
 CC_INLINE void cc_set_credit(struct sock *sk, u32 packets, u64 fraction_q40)
 {
-	cc_keep_credit(sk, packets, (s64)fraction_q40);
+	struct cc_priv *priv = cc_priv(sk);
+
+	priv->credit_cwnd = packets;
+	priv->credit_q40 = (s64)fraction_q40;
 }
 
 CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
@@ -217,7 +345,7 @@ CC_INLINE void cc_set_window(struct sock *sk, u32 packets, u64 fraction_q40)
 	cc_set_credit(sk, cwnd, cwnd == packets ? fraction_q40 : 0);
 }
 
-/* The window with its fraction, Q16: < 2^37. */
+/* The window with its fraction, in Q16, < 2^37: for rules that set the window themselves. */
 CC_INLINE u64 cc_window_q16(const struct sock *sk)
 {
 	return (u64)cc_window(sk) << 16 | (u64)(cc_credit_q40(sk) >> 24);
@@ -228,16 +356,18 @@ CC_INLINE void cc_set_window_q16(struct sock *sk, u64 w_q16)
 	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
 }
 
-/* What a threshold is in whole packets; its fraction is kept for when the engine sets that window. */
-CC_INLINE u32 cc_threshold_of_q16(struct sock *sk, u64 w_q16)
+/* The whole packets of a threshold, whose fraction the window gets when the engine sets it to these. */
+CC_INLINE u32 cc_ssthresh_of_q16(struct sock *sk, u64 w_q16)
 {
 	cc_set_credit(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
 	return (u32)(w_q16 >> 16);
 }
 
+/* ---- increase ---- */
+
 /*
- * Adds a signed number of packets in Q40, whole packets going to snd_cwnd, the
- * rest kept. |delta| <= 2^16 packets * 2^40 = 2^56, |credit| < 2^40.
+ * Adds a signed number of packets in Q40: whole packets to snd_cwnd, the rest to the
+ * fraction. |delta| <= 2^16 packets * 2^40 = 2^56, |credit| < 2^40.
  */
 CC_INLINE void cc_grow_q40(struct sock *sk, s64 delta_q40)
 {
@@ -257,6 +387,14 @@ CC_INLINE void cc_grow_q40(struct sock *sk, s64 delta_q40)
 		cc_set_window(sk, cwnd - (u32)owed, credit + (s64)(owed << 40));
 }
 
+/* Adds inc_q40 per acknowledged packet: |inc| <= 2^46, acked <= 2^16. */
+CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, s64 inc_q40)
+{
+	CC_ASSERT(acked <= CC_ACKED_MAX);
+	CC_ASSERT(inc_q40 >= -(1ll << 46) && inc_q40 <= 1ll << 46);
+	cc_grow_q40(sk, (s64)acked * inc_q40);
+}
+
 /*
  * Slow start: one packet per packet acknowledged, up to ssthresh. Returns what is
  * left of `acked` for congestion avoidance.
@@ -274,15 +412,16 @@ CC_INLINE u32 cc_slow_start(struct sock *sk, u32 acked)
 /* What counts as acknowledged in congestion avoidance: packets, or ACKs if the socket says so. */
 CC_INLINE u32 cc_ca_acked(const struct sock *sk, u32 acked)
 {
-	/* Forgotten, or the verifier follows all that comes after once for every range of it. */
-	return cc_forget(cc_grows_per_ack(sk) ? cc_min(acked, 1u) : cc_min(acked, CC_ACKED_MAX));
+	/* Hidden, or the verifier follows all the rest once for each range that it may have. */
+	return cc_hide_from_verifier(cc_grows_per_ack(sk) ? cc_min(acked, 1u)
+							  : cc_min(acked, CC_ACKED_MAX));
 }
 
 /*
- * What every loss-based rule does before its own: nothing unless the window was
- * used, slow start first. Returns the packets that congestion avoidance may count.
+ * How cong_avoid begins in every loss-based rule: no growth unless the window was used,
+ * slow start first. Returns the packets that congestion avoidance may count.
  */
-CC_INLINE u32 cc_ca_growth(struct sock *sk, u32 acked)
+CC_INLINE u32 cc_acked_after_slow_start(struct sock *sk, u32 acked)
 {
 	if (!cc_is_cwnd_limited(sk))
 		return 0;
@@ -291,74 +430,66 @@ CC_INLINE u32 cc_ca_growth(struct sock *sk, u32 acked)
 	return cc_ca_acked(sk, acked);
 }
 
+/* ---- Reno (RFC 5681), which most rules fall back to on one path ---- */
+
+#define CC_RENO_FLOOR 2u	/* packets: ssthresh is at least two segments (RFC 5681 eq. 4) */
+
 /*
- * Reno's growth per acknowledged packet, 1/w. Rounded up, so that w packets make
- * exactly one packet of window, as in Linux.
+ * Growth per acknowledged packet, 1/w. Rounded up, so that w packets make exactly one
+ * packet of window, as in Linux.
  */
 CC_INLINE u64 cc_reno_inc_q40(struct sock *sk)
 {
 	return cc_inverse_q40(sk, cc_effective_window(sk));
 }
 
-/* Adds inc_q40 per acknowledged packet: |inc| <= 2^46, acked <= 2^16. */
-CC_INLINE void cc_grow_per_packet(struct sock *sk, u32 acked, s64 inc_q40)
-{
-	CC_ASSERT(acked <= CC_ACKED_MAX);
-	CC_ASSERT(inc_q40 >= -(1ll << 46) && inc_q40 <= 1ll << 46);
-	cc_grow_q40(sk, (s64)acked * inc_q40);
-}
-
-/*
- * The cong_avoid hook of a rule that is no more than an increase per acknowledged
- * packet, inc_q40(sk), after slow start.
- */
-#define CC_GROWTH(alg, inc_q40)                                                         \
-	CC_HOOK(void, alg##_cong_avoid, struct sock *sk, u32 ack, u32 acked)            \
-	{                                                                               \
-		acked = cc_ca_growth(sk, acked);                                        \
-		if (acked)                                                              \
-			cc_grow_per_packet(sk, acked, (s64)inc_q40(sk));                \
-	}                                                                               \
-	_Static_assert(1, "")
-
-/* ---- decrease ---- */
-
-#define CC_FLOOR_SINGLE 2u	/* RFC 5681: ssthresh is at least two segments */
-
 CC_INLINE u32 cc_halved(const struct sock *sk, u32 floor)
 {
 	return cc_max(tcp_sk(sk)->snd_cwnd / 2, floor);
 }
 
-/* Reno's undo: back to the window before the reduction, unless it has grown past it. */
-#define CC_RENO_UNDO(alg)                                                               \
-	CC_HOOK(u32, alg##_undo_cwnd, struct sock *sk)                                  \
-	{                                                                               \
-		return cc_max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);            \
-	}                                                                               \
-	_Static_assert(1, "")
+/* Hook cong_avoid. */
+CC_INLINE void cc_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)cc_reno_inc_q40(sk));
+}
+
+/* Hook ssthresh. */
+CC_INLINE u32 cc_reno_ssthresh(struct sock *sk)
+{
+	return cc_halved(sk, CC_RENO_FLOOR);
+}
+
+/* Hook undo_cwnd: back to the window before the reduction, unless it has grown past it. */
+CC_INLINE u32 cc_reno_undo_cwnd(struct sock *sk)
+{
+	return cc_max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);
+}
 
 /* ---- coupling ---- */
 
-/* The coupling set: established, usable subflows with an RTT sample. */
+/* The coupling set: the connection's established, usable subflows that have an RTT sample. */
 struct cc_set {
 	const struct cc_conn *conn;
-	/* Aligned: the verifier remembers the bounds of what has eight bytes for itself. */
+	/* Aligned, since the verifier tracks the bounds only of what has eight bytes for itself. */
 	u32 self CC_ALIGNED;		   /* index of the acting subflow in the arrays */
 	u32 n CC_ALIGNED;		   /* members */
 	u32 w[CC_MAX_SUBFLOWS] CC_ALIGNED; /* effective windows, 1..2^20 packets */
 	u32 t[CC_MAX_SUBFLOWS];		   /* smoothed RTTs, 1..2^26 us */
-	u32 slot[CC_MAX_SUBFLOWS];
+	u32 slot[CC_MAX_SUBFLOWS];	   /* in the connection's table */
 };
 
-/* for (k = first; ...) over the arrays. The verifier forgets n, lest it follow every n by itself. */
+/* for (k = first; ...) over the arrays; n is hidden, or the verifier follows each n by itself. */
 #define cc_for_each(k, first, set)                                                      \
-	for (u32 n_ = cc_forget((set)->n), k = (first); k < CC_MAX_SUBFLOWS && k < n_; k++)
+	for (u32 n_ = cc_hide_from_verifier((set)->n), k = (first);                     \
+	     k < CC_MAX_SUBFLOWS && k < n_; k++)
 
 /* Whether entry k is the acting subflow. */
 CC_INLINE bool cc_is_self(const struct cc_set *set, u32 k)
 {
-	return k == cc_forget(set->self);
+	return k == cc_hide_from_verifier(set->self);
 }
 
 /*
@@ -392,7 +523,7 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 		set->w[at] = wt >> 32;
 		set->t[at] = (u32)wt;
 		set->slot[at] = i;
-		n = cc_forget(n + 1);
+		n = cc_hide_from_verifier(n + 1);
 	}
 	set->n = n;
 	return member && n > 1;
@@ -413,7 +544,7 @@ CC_INLINE u32 cc_coupled_halved(const struct sock *sk, u32 floor)
 {
 	struct cc_set set;
 
-	return cc_halved(sk, cc_coupling_set(sk, &set) ? floor : CC_FLOOR_SINGLE);
+	return cc_halved(sk, cc_coupling_set(sk, &set) ? floor : CC_RENO_FLOOR);
 }
 
 /* Shared word `i` of member k; the acting subflow's comes from its own state. */
@@ -424,21 +555,34 @@ CC_INLINE u64 cc_shared_word(const struct sock *sk, const struct cc_set *set, u3
 	return slot == cc_own_slot(sk) ? cc_own_word(sk, i) : cc_slot_word(set->conn, slot, i);
 }
 
+/* What member k shares, whose type is `type`: for headers; a file has alg_shared() from CC_SHARED. */
+#define cc_shared(type, sk, set, k)                                                     \
+	({                                                                              \
+		union {                                                                 \
+			type value;                                                     \
+			u64 words[sizeof(type) / sizeof(u64)];                          \
+		} shared_;                                                              \
+		for (u32 i_ = 0; i_ < sizeof(type) / sizeof(u64); i_++)                 \
+			shared_.words[i_] = cc_shared_word(sk, set, k, i_);             \
+		shared_.value;                                                          \
+	})
+
 /*
- * A value of the whole connection, which any subflow may change: the new value and the number
- * of the change are a shared word of whoever changed it, since a subflow writes its own slot
- * only. The change with the highest number counts.
+ * A value of the whole connection, which any subflow may change. A subflow writes only its
+ * own slot, so each change is shared by the subflow that made it, with the number of the
+ * change: the value with the highest number is the current one.
  */
-struct cc_latest {
+struct cc_conn_value {
 	u32 change; /* 0: never changed */
 	u32 value;
 };
 
-CC_INLINE struct cc_latest cc_latest(const struct sock *sk, u32 word)
+/* The current value; `word` is where a struct cc_conn_value is among the shared words. */
+CC_INLINE struct cc_conn_value cc_conn_value(const struct sock *sk, u32 word)
 {
 	union {
 		u64 word;
-		struct cc_latest latest;
+		struct cc_conn_value latest;
 	} other, found = { .word = cc_own_word(sk, word) };
 	const struct cc_conn *conn = cc_table(sk);
 	u32 i;
@@ -447,8 +591,8 @@ CC_INLINE struct cc_latest cc_latest(const struct sock *sk, u32 word)
 		return found.latest;
 	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		other.word = i == cc_own_slot(sk) ? 0 : cc_slot_word(conn, i, word);
-		found.word = cc_forget64(other.latest.change > found.latest.change ? other.word
-										   : found.word);
+		found.word = cc_hide_from_verifier64(
+			other.latest.change > found.latest.change ? other.word : found.word);
 	}
 	return found.latest;
 }
@@ -458,7 +602,8 @@ CC_INLINE u64 cc_total_window(const struct cc_set *set)
 {
 	u64 sum = 0;
 
-	cc_for_each(k, 0, set) sum += set->w[k];
+	cc_for_each(k, 0, set)
+		sum += set->w[k];
 	return sum;
 }
 
@@ -467,9 +612,10 @@ CC_INLINE u32 cc_best_path(const struct cc_set *set)
 {
 	u32 best = 0;
 
-	cc_for_each(k, 1, set) best =
-		cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0 ? cc_index(k)
-										      : best;
+	cc_for_each(k, 1, set)
+		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0
+			       ? cc_index(k)
+			       : best;
 	return best;
 }
 
@@ -487,7 +633,8 @@ CC_INLINE u64 cc_ratio_sum_q16(const struct cc_set *set, u32 ref)
 {
 	u64 sum = 0;
 
-	cc_for_each(k, 0, set) sum = cc_add(sum, cc_ratio_q16(set, k, ref));
+	cc_for_each(k, 0, set)
+		sum = cc_add(sum, cc_ratio_q16(set, k, ref));
 	return sum;
 }
 

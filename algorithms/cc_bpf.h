@@ -1,28 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The eBPF home of the contract: the same names as cc_native.h over the
- * kernel's own structures. Only cc.h includes it, and only when it is compiled
- * for eBPF, from the glue (crates/mptcplab-bpf/bpf/glue.c).
+ * The eBPF half of the contract: the same names as cc_native.h over the kernel's own
+ * structures. Only cc.h includes this file, when it is compiled for eBPF as part of
+ * crates/mptcplab-bpf/bpf/glue.c.
  *
- * Structures list the members that are used; the loader finds them by name in
- * the running kernel's BTF (CO-RE), so one object serves all kernels. Bit-fields
- * go through BPF_CORE_READ_BITFIELD: a plain access would keep this header's mask.
+ * Structures list only the members that are used; the loader finds them by name in the
+ * running kernel's BTF (CO-RE), so one object serves all kernels. Bit-fields are read
+ * with BPF_CORE_READ_BITFIELD, since a plain access would use this header's mask.
  */
 #ifndef MPTCPLAB_CC_BPF_H
 #define MPTCPLAB_CC_BPF_H
 
 #include <linux/bpf.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
-
-typedef __u8 u8;
-typedef __u16 u16;
-typedef __u32 u32;
-typedef __u64 u64;
-typedef __s32 s32;
-typedef __s64 s64;
 
 #define CC_TCP_SOCK cc_tcp_copy
 #define CC_RATE_SAMPLE cc_rate_copy
@@ -117,10 +108,10 @@ struct rate_sample {
 
 /* ---- private state: icsk_ca_priv ---- */
 
-/* Thirteen words: the algorithm's ten, and three of the glue. */
+/* Thirteen words: ten for the algorithm, three for this file and the glue. */
 struct cc_priv {
 	u64 state[CC_STATE_WORDS];
-	s64 credit_q40;	 /* fraction of a packet, valid for credit_cwnd */
+	s64 credit_q40;	 /* fraction of a packet, valid while snd_cwnd is credit_cwnd */
 	u32 credit_cwnd; /* packets */
 	u32 place;	 /* CC_PLACED | index of the connection << 3 | slot; 0: no table */
 	u64 reserved;
@@ -213,52 +204,19 @@ CC_INLINE struct cc_record *cc_call(const struct sock *sk)
 }
 #endif
 
-/* ---- registration: what an algorithm file uses, in the order of its sections ---- */
+/* ---- registration ---- */
 
-#define CC_NUMBER NULL
-#define CC_NAMES(names) NULL
-#define CC_PARAM_MEMBER_(name_, initial_, min_, max_, scale_, values_, doc_) u32 name_;
-/* Defaults, ranges and names are the native build's; the loader passes values. */
-#define CC_PARAMS(alg, LIST)                                                            \
-	struct alg##_params { LIST(CC_PARAM_MEMBER_) };                                 \
-	_Static_assert(sizeof(struct alg##_params) <= CC_MAX_PARAMS * sizeof(u32),      \
-		       "too many parameters")
-#define CC_PARAM(sk, alg, member)                                                       \
-	(((const volatile struct alg##_params *)cc_config.params)->member)
-
-#define CC_STATE(alg)                                                                   \
-	_Static_assert(sizeof(struct alg) <= CC_STATE_WORDS * sizeof(u64),              \
-		       "state does not fit icsk_ca_priv");                              \
-	CC_INLINE struct alg *alg##_state(struct sock *sk)                              \
-	{                                                                               \
-		return (struct alg *)cc_priv(sk)->state;                                \
-	}                                                                               \
-	_Static_assert(_Alignof(struct alg) <= _Alignof(u64), "state is over-aligned")
-
-#define CC_FIELD(alg, member, name_, num_, den_, unit_) alg, member
+/* Defaults, ranges and names are in the native build; the loader passes raw values. */
+#define CC_PARAM_TABLE_(alg, ...) _Static_assert(1, "")
 #define CC_FIELDS(alg, ...) _Static_assert(1, "")
 
-#define CC_HOOK(ret, name, ...) static ret name(__VA_ARGS__)
-#define CC_OP(fn) fn
-
-#define CC_UNCOUPLED 0, 0
-#define CC_COUPLED(words) 1, words
-#define CC_REGISTER_(alg, coupled_, words_, ...)                                        \
-	enum { cc_is_coupled = coupled_, cc_shared_words = words_ };                    \
+#define CC_REGISTER(alg, ...)                                                           \
+	enum { cc_is_coupled = alg##_is_coupled, cc_shared_words = alg##_shared_words };\
 	static const struct cc_hooks cc_hooks = { __VA_ARGS__ }
-#define CC_REGISTER(alg, kind, ...) CC_REGISTER_(alg, kind, __VA_ARGS__)
-
-/* ---- arithmetic: the verifier stops nothing, the native build has checked the ranges ---- */
-
-#define CC_ASSERT(cond) ((void)0)
-#define cc_mul(a, b) ((u64)(a) * (u64)(b))
-#define cc_add(a, b) ((u64)(a) + (u64)(b))
-#define cc_shl(a, s) ((u64)(a) << (s))
-#define cc_div(a, b) ((u64)(a) / (u64)(b))
 
 /*
- * From here on, algorithm files included, every function becomes part of the program that
- * calls it: calls cost time per ACK. The glue ends it.
+ * Every function from here to the end of the algorithm file is inlined into the program
+ * that calls it, since a call costs time on every ACK. The glue pops the attribute.
  */
 #pragma clang attribute push(__attribute__((always_inline)), apply_to = function)
 
@@ -267,6 +225,12 @@ CC_INLINE struct cc_record *cc_call(const struct sock *sk)
 CC_INLINE struct tcp_sock *tcp_sk(const struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
+}
+
+#define CC_PARAMS_QUALIFIER const volatile
+CC_INLINE const volatile u32 *cc_params(const struct sock *sk)
+{
+	return cc_config.params;
 }
 
 CC_INLINE bool cc_is_cwnd_limited_bit(const struct sock *sk)
@@ -284,17 +248,12 @@ CC_INLINE u32 cc_min_rtt_us(const struct sock *sk)
 	return tcp_sk(sk)->rtt_min.s[0].v;
 }
 
-CC_INLINE u64 cc_now_us(const struct sock *sk)
-{
-	return tcp_sk(sk)->tcp_mstamp;
-}
-
 /* The kernel keeps this time in jiffies. */
 CC_INLINE u64 cc_read_last_send_us(const struct sock *sk)
 {
 	u32 ago = (u32)bpf_jiffies64() - tcp_sk(sk)->lsndtime;
 
-	return cc_now_us(sk) - (u64)ago * 1000000 / (cc_config.hz ? cc_config.hz : 1);
+	return tcp_sk(sk)->tcp_mstamp - (u64)ago * 1000000 / (cc_config.hz ? cc_config.hz : 1);
 }
 
 CC_INLINE u64 cc_last_send_us(const struct sock *sk)
@@ -325,14 +284,14 @@ CC_INLINE void cc_set_pacing_rate(struct sock *sk, u64 bytes_per_s)
 	sk->sk_pacing_rate = bytes_per_s < most ? bytes_per_s : most;
 }
 
-/* By the kernel's own timer, unless a qdisc does it. */
+/* The kernel's own timer paces, unless a qdisc does. */
 CC_INLINE void cc_request_pacing(struct sock *sk)
 {
 	if (!sk->sk_pacing_status)
 		sk->sk_pacing_status = CC_PACING_NEEDED;
 }
 
-/* No hook can do it in the kernel: counted, for the loader to report. */
+/* No hook can do this in the kernel: the requests are counted, and the loader reports them. */
 CC_INLINE void cc_request_backup(struct sock *sk, u32 slot)
 {
 	__sync_fetch_and_add(&cc_backups_wanted, 1);
@@ -344,15 +303,16 @@ CC_INLINE u32 cc_own_slot(const struct sock *sk)
 }
 
 /*
- * The same value, but the verifier forgets what it knew of it (four bytes in the upper
- * half of a stack word are not tracked). For what a loop chooses step by step: paths
- * that differ in the choice become one, else the verifier follows each to the end.
+ * The same value, about which the verifier knows nothing: it does not track four bytes in
+ * the upper half of a stack word. For what a loop computes step by step, such as a count,
+ * an index or a maximum: two ways through the code that differ only in such a value then
+ * look alike to the verifier, which otherwise follows each of them to the end.
  */
-CC_INLINE u32 cc_forget(u32 x)
+CC_INLINE u32 cc_hide_from_verifier(u32 x)
 {
 	u64 hidden, value = x;
 
-	/* In assembly, as the compiler would move the variable into a tracked half. */
+	/* In assembly, since the compiler would move the variable into a half that is tracked. */
 	__asm__ volatile("*(u32 *)(%[hidden] + 4) = %[value]\n\t"
 			 "%[value] = *(u32 *)(%[hidden] + 4)"
 			 : [value] "+r"(value)
@@ -360,15 +320,15 @@ CC_INLINE u32 cc_forget(u32 x)
 	return value;
 }
 
-/* An index into the coupling set that is chosen at run time. */
+/* An index into the coupling set that is computed at run time. */
 CC_INLINE u32 cc_index(u32 k)
 {
-	return cc_forget(k) & (CC_MAX_SUBFLOWS - 1);
+	return cc_hide_from_verifier(k) & (CC_MAX_SUBFLOWS - 1);
 }
 
 /*
- * Calls step(0..times-1, context), of which the verifier follows one call: for a loop around a
- * loop. `context` is on the stack, `step` returns 0.
+ * Calls step(0..times-1, context), of which the verifier follows only one call: for nested
+ * loops. `context` is on the stack, `step` returns 0.
  */
 CC_INLINE void cc_repeat(u32 times, long (*step)(u32 i, void *context), void *context)
 {
@@ -389,7 +349,7 @@ CC_INLINE const struct cc_conn *cc_table(const struct sock *sk)
 #endif
 }
 
-/* The masks change nothing: they show the verifier what is true. */
+/* The masks change no value; they prove the bounds to the verifier. */
 CC_INLINE u64 cc_slot_word(const struct cc_conn *conn, u32 slot, u32 i)
 {
 	return conn->slot[slot & (CC_MAX_SUBFLOWS - 1)].words[i & (CC_SHARED_WORDS - 1)];
@@ -399,7 +359,7 @@ CC_INLINE u64 cc_own_word(const struct sock *sk, u32 i)
 {
 	u64 word = cc_priv(sk)->state[i & (CC_SHARED_WORDS - 1)];
 
-	/* Keeps the compiler from one load for either source, which the verifier refuses. */
+	/* Or the compiler merges this load with that of cc_slot_word, which the verifier refuses. */
 	__asm__ volatile("" : "+r"(word));
 	return word;
 }
@@ -407,22 +367,6 @@ CC_INLINE u64 cc_own_word(const struct sock *sk, u32 i)
 CC_INLINE bool cc_grows_per_ack(const struct sock *sk)
 {
 	return cc_config.growth_per_ack;
-}
-
-CC_INLINE s64 cc_kept_credit_q40(const struct sock *sk)
-{
-	return cc_priv(sk)->credit_q40;
-}
-
-CC_INLINE u32 cc_kept_credit_cwnd(const struct sock *sk)
-{
-	return cc_priv(sk)->credit_cwnd;
-}
-
-CC_INLINE void cc_keep_credit(struct sock *sk, u32 cwnd, s64 credit_q40)
-{
-	cc_priv(sk)->credit_cwnd = cwnd;
-	cc_priv(sk)->credit_q40 = credit_q40;
 }
 
 /* 1/w in Q40, rounded up. */

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What both homes of the contract and the record of a hook's call have in
- * common: sizes, the kernel's enumerations, the connection's table. Only the
- * homes include it, after the integer types.
+ * Types that cc_native.h, cc_bpf.h and cc_record.h have in common: integers, sizes,
+ * the kernel's enumerations, the hooks, the table of a connection. Only cc_native.h
+ * and cc_bpf.h include this file.
  */
 #ifndef MPTCPLAB_CC_TYPES_H
 #define MPTCPLAB_CC_TYPES_H
 
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
 #define CC_MAX_SUBFLOWS 8
 #define CC_MAX_PARAMS 8
 #define CC_SHARED_WORDS 4
-/* icsk_ca_priv has 13 words; the glue needs up to three of them in the kernel. */
+/* icsk_ca_priv has 13 words, of which the eBPF build needs three for itself. */
 #define CC_STATE_WORDS 10
 
 #define CC_INLINE static inline __attribute__((unused))
@@ -37,7 +48,7 @@ struct sock;
 struct ack_sample;
 struct rate_sample;
 
-/* The hooks that an algorithm may have, under Linux' names. */
+/* The hooks that an algorithm may have, under the names of struct tcp_congestion_ops. */
 struct cc_hooks {
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);

@@ -26,16 +26,15 @@
  */
 #include "bbr.h"
 
-#define CMPBBR_PARAMS(P)                                                                \
-	P(similar, 20, 1, 100, 1, CC_NUMBER,                                            \
-	  "percent by which bandwidths behind one bottleneck may differ (authors: 20)") \
-	P(gain_lost, 40, 0, 100, 1, CC_NUMBER,                                          \
-	  "percent below the best path's bandwidth that the sum may fall (authors: 40)") \
-	P(strikes, 5, 1, 100, 1, CC_NUMBER,                                             \
-	  "times in a row that several paths bring nothing before one leaves (authors: 5)") \
-	P(benefit, 1, 0, 1, 1, CC_NAMES("off|on"),                                      \
-	  "whether a subflow that brings nothing becomes a backup")
-CC_PARAMS(cmpbbr, CMPBBR_PARAMS);
+CC_PARAMS(cmpbbr,
+	  CC_PARAM(similar, .initial = 20, .min = 1, .max = 100,
+		   .help = "percent by which bandwidths behind one bottleneck may differ (authors: 20)"),
+	  CC_PARAM(gain_lost, .initial = 40, .max = 100,
+		   .help = "percent below the best path's bandwidth that the sum may fall (authors: 40)"),
+	  CC_PARAM(strikes, .initial = 5, .min = 1, .max = 100,
+		   .help = "times in a row that several paths bring nothing before one leaves (authors: 5)"),
+	  CC_PARAM(benefit, .initial = 1, .max = 1, .names = "off|on",
+		   .help = "whether a subflow that brings nothing becomes a backup"));
 
 #define CMPBBR_COUNT_PHASE 3u	/* phase of the gain cycle in which subflows are counted */
 #define CMPBBR_FULL_PHASES 2u	/* phases that use the whole bandwidth: probing and draining */
@@ -48,18 +47,19 @@ struct cmpbbr {
 	u8 due;	    /* the phase has begun in which subflows are counted */
 };
 CC_STATE(cmpbbr);
+CC_SHARED(cmpbbr, bbr.bw);
 CC_FIELDS(cmpbbr,
-	  CC_FIELD(cmpbbr, bbr.bw[0], "bw", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
-	  CC_FIELD(cmpbbr, bbr.rate, "delivery", BBR_USEC_PER_SEC, BBR_BW_ONE, "packets/s"),
-	  CC_FIELD(cmpbbr, bbr.min_rtt_us, "min_rtt", 1, BBR_USEC_PER_SEC, "s"),
-	  CC_FIELD(cmpbbr, bbr.mode, "mode", 1, 1, "1"),
-	  CC_FIELD(cmpbbr, bbr.phase, "phase", 1, 1, "1"),
-	  CC_FIELD(cmpbbr, bbr.full_rounds, "full_rounds", 1, 1, "1"),
-	  CC_FIELD(cmpbbr, sharing, "N", 1, 1, "subflows"),
-	  CC_FIELD(cmpbbr, last, "last", 1, 1, "subflows"),
-	  CC_FIELD(cmpbbr, strikes, "count", 1, 1, "1"));
-
-#define CMPBBR_WORDS 2	/* shared: bw[3] and rate, the first words of struct bbr */
+	  CC_FIELD(cmpbbr, bbr.bw.max[0], "bw", .num = BBR_USEC_PER_SEC, .den = BW_UNIT,
+		   .unit = "packets/s"),
+	  CC_FIELD(cmpbbr, bbr.bw.latest, "delivery", .num = BBR_USEC_PER_SEC, .den = BW_UNIT,
+		   .unit = "packets/s"),
+	  CC_FIELD(cmpbbr, bbr.min_rtt_us, "min_rtt", .den = BBR_USEC_PER_SEC, .unit = "s"),
+	  CC_FIELD(cmpbbr, bbr.mode, "mode", .unit = "1"),
+	  CC_FIELD(cmpbbr, bbr.cycle_idx, "cycle_idx", .unit = "1"),
+	  CC_FIELD(cmpbbr, bbr.full_bw_cnt, "full_bw_cnt", .unit = "1"),
+	  CC_FIELD(cmpbbr, sharing, "N", .unit = "subflows"),
+	  CC_FIELD(cmpbbr, last, "last", .unit = "subflows"),
+	  CC_FIELD(cmpbbr, strikes, "count", .unit = "1"));
 
 /* What the bandwidths of the connection's subflows say; those that measured none do not count. */
 struct cmpbbr_paths {
@@ -78,7 +78,7 @@ struct cmpbbr_paths {
  */
 static u64 cmpbbr_is_negative(u64 x)
 {
-	return cc_forget64(x) >> 63;
+	return cc_hide_from_verifier64(x) >> 63;
 }
 
 /* a, b < 2^63. */
@@ -109,22 +109,20 @@ static void cmpbbr_count_path(struct cmpbbr_paths *paths, u64 bw, u64 rate, u32 
 
 static void cmpbbr_look(struct sock *sk, struct cmpbbr_paths *paths)
 {
-	u32 percent = CC_PARAM(sk, cmpbbr, similar);
-	u64 own = bbr_state(sk)->bw[0];
+	u32 percent = cmpbbr_params(sk)->similar;
+	u64 own = bbr_max_bw(bbr_state(sk));
 	struct cc_set set;
 
 	*paths = (struct cmpbbr_paths){ .lowest = CMPBBR_NONE };
 	if (!cc_coupling_set(sk, &set)) {
-		cmpbbr_count_path(paths, own, bbr_state(sk)->rate, cc_own_slot(sk), 1);
+		cmpbbr_count_path(paths, own, bbr_state(sk)->bw.latest, cc_own_slot(sk), 1);
 		return;
 	}
-	cc_for_each(k, 0, &set)
-	{
-		u64 bw = (u32)cc_shared_word(sk, &set, k, 0);
-		u64 rate = cc_shared_word(sk, &set, k, 1) >> 32;
+	cc_for_each(k, 0, &set) {
+		struct bbr_rates bw = cmpbbr_shared(sk, &set, k);
 
-		cmpbbr_count_path(paths, bw, rate, set.slot[k],
-				  cmpbbr_is_similar(bw, own, percent));
+		cmpbbr_count_path(paths, bw.max[0], bw.latest, set.slot[k],
+				  cmpbbr_is_similar(bw.max[0], own, percent));
 	}
 }
 
@@ -146,14 +144,14 @@ static bool cmpbbr_brings_nothing(const struct cmpbbr_paths *paths, u32 lost_per
 static void cmpbbr_check_benefit(struct sock *sk, const struct cmpbbr_paths *paths)
 {
 	struct cmpbbr *state = cmpbbr_state(sk);
-	u32 limit = CC_PARAM(sk, cmpbbr, strikes);
+	u32 limit = cmpbbr_params(sk)->strikes;
 
-	if (state->sharing >= 2 || !cmpbbr_brings_nothing(paths, CC_PARAM(sk, cmpbbr, gain_lost))) {
+	if (state->sharing >= 2 || !cmpbbr_brings_nothing(paths, cmpbbr_params(sk)->gain_lost)) {
 		state->strikes = 0;
 		return;
 	}
 	state->strikes = (u8)cc_min(state->strikes + 1u, limit);
-	if (state->strikes >= limit && CC_PARAM(sk, cmpbbr, benefit))
+	if (state->strikes >= limit && cmpbbr_params(sk)->benefit)
 		cc_request_backup(sk, (u32)paths->lowest & (CC_MAX_SUBFLOWS - 1));
 }
 
@@ -175,24 +173,24 @@ static u32 cmpbbr_bw(struct sock *sk)
 	const struct cmpbbr *state = cmpbbr_state(sk);
 	u32 bw = bbr_bw(&state->bbr);
 
-	if (state->bbr.mode != BBR_PROBE_BW || state->bbr.phase < CMPBBR_FULL_PHASES)
+	if (state->bbr.mode != BBR_PROBE_BW || state->bbr.cycle_idx < CMPBBR_FULL_PHASES)
 		return bw;
 	return (u32)cc_div(bw, cc_max(state->sharing, (u8)1));
 }
 
 static bool cmpbbr_counts_now(const struct bbr *bbr)
 {
-	return bbr->mode == BBR_PROBE_BW && bbr->phase == CMPBBR_COUNT_PHASE;
+	return bbr->mode == BBR_PROBE_BW && bbr->cycle_idx == CMPBBR_COUNT_PHASE;
 }
 
-CC_HOOK(void, cmpbbr_init, struct sock *sk)
+static void cmpbbr_init(struct sock *sk)
 {
 	cmpbbr_state(sk)->sharing = 1;
 	cmpbbr_state(sk)->last = 1;
-	bbr_start(sk);
+	bbr_init_sock(sk);
 }
 
-CC_HOOK(void, cmpbbr_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+static void cmpbbr_cong_control(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
 {
 	struct cmpbbr *state = cmpbbr_state(sk);
 	bool before = cmpbbr_counts_now(&state->bbr);
@@ -205,31 +203,31 @@ CC_HOOK(void, cmpbbr_cong_control, struct sock *sk, u32 ack, int flag, const str
 	bbr_control(sk, rs, cmpbbr_bw(sk));
 }
 
-CC_HOOK(u32, cmpbbr_ssthresh, struct sock *sk)
+static u32 cmpbbr_ssthresh(struct sock *sk)
 {
-	return bbr_remember_window(sk);
+	return bbr_save_window(sk);
 }
 
-CC_HOOK(u32, cmpbbr_undo_cwnd, struct sock *sk)
+static u32 cmpbbr_undo_cwnd(struct sock *sk)
 {
-	return bbr_undo_loss(sk);
+	return bbr_undo(sk);
 }
 
-CC_HOOK(void, cmpbbr_set_state, struct sock *sk, u8 new_state)
+static void cmpbbr_set_state(struct sock *sk, u8 new_state)
 {
-	bbr_note_state(sk, new_state);
+	bbr_on_state(sk, new_state);
 }
 
-CC_HOOK(void, cmpbbr_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void cmpbbr_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_TX_START)
-		bbr_restart(sk, cmpbbr_bw(sk));
+		bbr_on_tx_start(sk, cmpbbr_bw(sk));
 }
 
-CC_REGISTER(cmpbbr, CC_COUPLED(CMPBBR_WORDS),
-	    .init = CC_OP(cmpbbr_init),
-	    .ssthresh = CC_OP(cmpbbr_ssthresh),
-	    .cong_control = CC_OP(cmpbbr_cong_control),
-	    .set_state = CC_OP(cmpbbr_set_state),
-	    .cwnd_event = CC_OP(cmpbbr_cwnd_event),
-	    .undo_cwnd = CC_OP(cmpbbr_undo_cwnd));
+CC_REGISTER(cmpbbr,
+	    .init = cmpbbr_init,
+	    .ssthresh = cmpbbr_ssthresh,
+	    .cong_control = cmpbbr_cong_control,
+	    .set_state = cmpbbr_set_state,
+	    .cwnd_event = cmpbbr_cwnd_event,
+	    .undo_cwnd = cmpbbr_undo_cwnd);

@@ -39,20 +39,24 @@ static u32 coupled_decreased(u32 w, u64 total)
 	return w > cut + COUPLED_FLOOR ? (u32)(w - cut) : COUPLED_FLOOR;
 }
 
-CC_GROWTH(coupled, coupled_inc_q40);
+static void coupled_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)coupled_inc_q40(sk));
+}
 
-CC_HOOK(u32, coupled_ssthresh, struct sock *sk)
+static u32 coupled_ssthresh(struct sock *sk)
 {
 	struct cc_set set;
 
 	if (!cc_coupling_set_for_loss(sk, &set))
-		return cc_halved(sk, CC_FLOOR_SINGLE);
+		return cc_halved(sk, CC_RENO_FLOOR);
 	return coupled_decreased(set.w[set.self], cc_total_window(&set));
 }
 
-CC_RENO_UNDO(coupled);
-
-CC_REGISTER(coupled, CC_COUPLED(0),
-	    .ssthresh = CC_OP(coupled_ssthresh),
-	    .cong_avoid = CC_OP(coupled_cong_avoid),
-	    .undo_cwnd = CC_OP(coupled_undo_cwnd));
+CC_COUPLED(coupled);
+CC_REGISTER(coupled,
+	    .ssthresh = coupled_ssthresh,
+	    .cong_avoid = coupled_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -27,20 +27,19 @@
  */
 #include "cc.h"
 
-#define CUBIC_PARAMS(P)                                                                 \
-	P(c, 419430, 10486, 4194304, 1 << 20, CC_NUMBER,                                \
-	  "C, how fast the window grows, packets/s^3 (RFC 9438: 0.4)")                  \
-	P(beta, 45875, 32768, 58982, 65536, CC_NUMBER,                                  \
-	  "fraction of the window kept at a congestion event (RFC 9438: 0.7)")          \
-	P(fast_convergence, 1, 0, 1, 1, CC_NAMES("off|on"),                             \
-	  "give up more when the last maximum was not reached")                         \
-	P(hystart, 1, 0, 1, 1, CC_NAMES("off|on"),                                      \
-	  "leave slow start when the delay grows or an ACK train is long")              \
-	P(hystart_low_window, 16, 2, 65535, 1, CC_NUMBER,                               \
-	  "window below which HyStart does nothing, packets")                           \
-	P(hystart_ack_delta_us, 2000, 1, 1000000, 1, CC_NUMBER,                         \
-	  "largest gap within an ACK train, us")
-CC_PARAMS(cubic, CUBIC_PARAMS);
+CC_PARAMS(cubic,
+	  CC_PARAM(c, .initial = 0.4, .min = 0.01, .max = 4, .scale = 1 << 20,
+		   .help = "C, how fast the window grows, packets/s^3 (RFC 9438: 0.4)"),
+	  CC_PARAM(beta, .initial = 0.7, .min = 0.5, .max = 0.9, .scale = CC_ONE_Q16,
+		   .help = "fraction of the window kept at a congestion event (RFC 9438: 0.7)"),
+	  CC_PARAM(fast_convergence, .initial = 1, .max = 1, .names = "off|on",
+		   .help = "give up more when the last maximum was not reached"),
+	  CC_PARAM(hystart, .initial = 1, .max = 1, .names = "off|on",
+		   .help = "leave slow start when the delay grows or an ACK train is long"),
+	  CC_PARAM(hystart_low_window, .initial = 16, .min = 2, .max = 65535,
+		   .help = "window below which HyStart does nothing, packets"),
+	  CC_PARAM(hystart_ack_delta_us, .initial = 2000, .min = 1, .max = 1000000,
+		   .help = "largest gap within an ACK train, us"));
 
 #define CUBIC_SPAN_Q14 ((1u << 21) - 1)		/* 128 s: the curve is flat beyond, arithmetic only */
 #define CUBIC_MAX_ELAPSED_US (256 * 1000000ull)
@@ -69,10 +68,11 @@ struct cubic {
 	u8 found;   /* HyStart: slow start was ended */
 };
 CC_STATE(cubic);
+CC_UNCOUPLED(cubic);
 CC_FIELDS(cubic,
-	  CC_FIELD(cubic, w_max_q10, "w_max", 1, 1024, "packets"),
-	  CC_FIELD(cubic, k_q14, "k", 1, 1 << 14, "s"),
-	  CC_FIELD(cubic, found, "hystart_found", 1, 1, "1"));
+	  CC_FIELD(cubic, w_max_q10, "w_max", .den = 1024, .unit = "packets"),
+	  CC_FIELD(cubic, k_q14, "k", .den = 1 << 14, .unit = "s"),
+	  CC_FIELD(cubic, found, "hystart_found", .unit = "1"));
 
 /* ---- model: the window curve ---- */
 
@@ -96,7 +96,8 @@ static u32 cubic_k_q14(u64 distance_q10, u32 c_q20)
 	u32 bit;
 
 	for (bit = 1u << 20; bit; bit >>= 1)
-		k = cc_forget(cubic_offset_q10(k | bit, c_q20) <= distance_q10 ? k | bit : k);
+		k = cc_hide_from_verifier(cubic_offset_q10(k | bit, c_q20) <= distance_q10 ? k | bit
+											   : k);
 	return k;
 }
 
@@ -150,7 +151,7 @@ static void cubic_begin_epoch(struct sock *sk, u64 w_q10)
 	state->w_est_q40 = w_q10 << 30;
 	state->k_q14 = 0;
 	if (state->reduced && state->w_max_q10 > w_q10)
-		state->k_q14 = cubic_k_q14(state->w_max_q10 - w_q10, CC_PARAM(sk, cubic, c));
+		state->k_q14 = cubic_k_q14(state->w_max_q10 - w_q10, cubic_params(sk)->c);
 	else
 		state->w_max_q10 = (u32)w_q10;
 	state->reduced = 0;
@@ -169,7 +170,7 @@ static u64 cubic_inc_q40(const struct sock *sk, u64 w_q10, u64 elapsed_us)
 {
 	const struct cubic *state = cubic_state((struct sock *)sk);
 	u64 target_q10 = cubic_window_q10(state, cubic_time_q14(elapsed_us + cc_srtt_us(sk)),
-					  CC_PARAM(sk, cubic, c));
+					  cubic_params(sk)->c);
 
 	target_q10 = cc_clamp(target_q10, w_q10, w_q10 + w_q10 / 2);
 	return cc_div(cc_shl(target_q10 - w_q10, 34), w_q10) << 6;
@@ -185,8 +186,8 @@ static void cubic_avoid_congestion(struct sock *sk, u32 acked)
 		cubic_begin_epoch(sk, w_q10);
 	state->last_ack_us = cc_now_us(sk);
 	elapsed_us = cc_now_us(sk) - state->epoch_us;
-	cubic_grow_estimate(state, w_q10, acked, CC_PARAM(sk, cubic, beta));
-	curve_q10 = cubic_window_q10(state, cubic_time_q14(elapsed_us), CC_PARAM(sk, cubic, c));
+	cubic_grow_estimate(state, w_q10, acked, cubic_params(sk)->beta);
+	curve_q10 = cubic_window_q10(state, cubic_time_q14(elapsed_us), cubic_params(sk)->c);
 	if (curve_q10 >= state->w_est_q40 >> 30)
 		cc_grow_per_packet(sk, acked, cubic_inc_q40(sk, w_q10, elapsed_us));
 	else if (state->w_est_q40 >> 30 > w_q10)
@@ -214,7 +215,7 @@ static bool hystart_long_train(struct sock *sk)
 	u64 now_us = cc_now_us(sk);
 	u32 limit_us = cc_is_paced(sk) ? state->min_rtt_us : state->min_rtt_us / 2;
 
-	if (now_us - state->train_us > CC_PARAM(sk, cubic, hystart_ack_delta_us))
+	if (now_us - state->train_us > cubic_params(sk)->hystart_ack_delta_us)
 		return false;
 	state->train_us = now_us;
 	return now_us - state->round_start_us > limit_us;
@@ -241,7 +242,7 @@ static void hystart_update(struct sock *sk, u32 rtt_us)
 
 	if (cc_after(tp->snd_una, state->round_end))
 		hystart_begin_round(sk);
-	if (tp->snd_cwnd < CC_PARAM(sk, cubic, hystart_low_window))
+	if (tp->snd_cwnd < cubic_params(sk)->hystart_low_window)
 		return;
 	full = hystart_long_train(sk);
 	full |= hystart_longer_delay(state, rtt_us);
@@ -253,13 +254,13 @@ static void hystart_update(struct sock *sk, u32 rtt_us)
 
 /* ---- hooks ---- */
 
-CC_HOOK(void, cubic_init, struct sock *sk)
+static void cubic_init(struct sock *sk)
 {
 	cubic_state(sk)->min_rtt_us = CUBIC_NO_RTT;
 	hystart_begin_round(sk);
 }
 
-CC_HOOK(void, cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void cubic_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct cubic *state = cubic_state(sk);
 	u32 rtt_us;
@@ -270,11 +271,11 @@ CC_HOOK(void, cubic_pkts_acked, struct sock *sk, const struct ack_sample *sample
 		return;
 	rtt_us = cc_clamp((u32)sample->rtt_us, 1u, CC_RTT_MAX_US);
 	state->min_rtt_us = cc_min(state->min_rtt_us, rtt_us);
-	if (CC_PARAM(sk, cubic, hystart) && !state->found && cc_in_slow_start(sk))
+	if (cubic_params(sk)->hystart && !state->found && cc_in_slow_start(sk))
 		hystart_update(sk, rtt_us);
 }
 
-CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void cubic_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct cubic *state = cubic_state(sk);
 	u64 now_us = cc_now_us(sk);
@@ -283,7 +284,7 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		cubic_skip_time(state, now_us, now_us - state->last_ack_us);
 		return;
 	}
-	acked = cc_ca_growth(sk, acked);
+	acked = cc_acked_after_slow_start(sk, acked);
 	if (acked)
 		cubic_avoid_congestion(sk, acked);
 }
@@ -292,25 +293,25 @@ CC_HOOK(void, cubic_cong_avoid, struct sock *sk, u32 ack, u32 acked)
  * b w: w <= 2^30 in Q10, b < 2^16 in Q16. The fraction is kept for when the engine sets
  * this window: at small windows the curve would otherwise start from a part of a packet less.
  */
-CC_HOOK(u32, cubic_ssthresh, struct sock *sk)
+static u32 cubic_ssthresh(struct sock *sk)
 {
 	struct cubic *state = cubic_state(sk);
-	u32 beta_q16 = CC_PARAM(sk, cubic, beta);
+	u32 beta_q16 = cubic_params(sk)->beta;
 	u64 w_q10 = cubic_own_q10(sk);
 	u64 reduced_q26 = cc_mul(w_q10, beta_q16);
 	u64 peak_q10 = w_q10;
 
-	if (CC_PARAM(sk, cubic, fast_convergence) && w_q10 < state->w_max_q10)
+	if (cubic_params(sk)->fast_convergence && w_q10 < state->w_max_q10)
 		peak_q10 = cc_mul(w_q10, CUBIC_ONE_Q16 + beta_q16) >> 17;
 	state->w_max_q10 = (u32)peak_q10;
 	state->prior_q10 = (u32)w_q10;
 	state->in_epoch = 0;
 	state->reduced = 1;
 	cc_set_credit(sk, (u32)(reduced_q26 >> 26), (reduced_q26 & ((1u << 26) - 1)) << 14);
-	return cc_max((u32)(reduced_q26 >> 26), CC_FLOOR_SINGLE);
+	return cc_max((u32)(reduced_q26 >> 26), CC_RENO_FLOOR);
 }
 
-CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
+static void cubic_set_state(struct sock *sk, u8 new_state)
 {
 	struct cubic *state = cubic_state(sk);
 
@@ -323,7 +324,7 @@ CC_HOOK(void, cubic_set_state, struct sock *sk, u8 new_state)
 	hystart_begin_round(sk);
 }
 
-CC_HOOK(void, cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void cubic_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	u64 now_us = cc_now_us(sk);
 
@@ -331,13 +332,11 @@ CC_HOOK(void, cubic_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		cubic_skip_time(cubic_state(sk), now_us, now_us - cc_last_send_us(sk));
 }
 
-CC_RENO_UNDO(cubic);
-
-CC_REGISTER(cubic, CC_UNCOUPLED,
-	    .init = CC_OP(cubic_init),
-	    .ssthresh = CC_OP(cubic_ssthresh),
-	    .cong_avoid = CC_OP(cubic_cong_avoid),
-	    .set_state = CC_OP(cubic_set_state),
-	    .cwnd_event = CC_OP(cubic_cwnd_event),
-	    .pkts_acked = CC_OP(cubic_pkts_acked),
-	    .undo_cwnd = CC_OP(cubic_undo_cwnd));
+CC_REGISTER(cubic,
+	    .init = cubic_init,
+	    .ssthresh = cubic_ssthresh,
+	    .cong_avoid = cubic_cong_avoid,
+	    .set_state = cubic_set_state,
+	    .cwnd_event = cubic_cwnd_event,
+	    .pkts_acked = cubic_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -29,10 +29,9 @@
 
 #define DELAYVAR_ONE 1000u /* threshold 1.0 */
 
-#define DELAYVAR_PARAMS(P)                                                              \
-	P(threshold, 500, 0, 100000, DELAYVAR_ONE, CC_NUMBER,                           \
-	  "largest variation (rtt - rtt_min)/rtt_min of a stable subflow")
-CC_PARAMS(delayvar, DELAYVAR_PARAMS);
+CC_PARAMS(delayvar,
+	  CC_PARAM(threshold, .initial = 0.5, .max = 100, .scale = DELAYVAR_ONE,
+		   .help = "largest variation (rtt - rtt_min)/rtt_min of a stable subflow"));
 
 #define DELAYVAR_FLOOR 2u /* packets, as Reno */
 
@@ -41,8 +40,9 @@ struct delayvar {
 	u32 min_us; /* least sample */
 };
 CC_STATE(delayvar);
-CC_FIELDS(delayvar, CC_FIELD(delayvar, rtt_us, "rtt", 1, 1000000, "s"),
-	  CC_FIELD(delayvar, min_us, "rtt_min", 1, 1000000, "s"));
+CC_COUPLED(delayvar);
+CC_FIELDS(delayvar, CC_FIELD(delayvar, rtt_us, "rtt", .den = 1000000, .unit = "s"),
+	  CC_FIELD(delayvar, min_us, "rtt_min", .den = 1000000, .unit = "s"));
 
 /* mu <= threshold. RTTs <= 2^26, the threshold < 2^17: both sides < 2^43. */
 static bool delayvar_is_stable(struct sock *sk)
@@ -50,7 +50,7 @@ static bool delayvar_is_stable(struct sock *sk)
 	const struct delayvar *state = delayvar_state(sk);
 
 	return cc_mul(state->rtt_us - state->min_us, DELAYVAR_ONE) <=
-	       cc_mul(CC_PARAM(sk, delayvar, threshold), state->min_us);
+	       cc_mul(delayvar_params(sk)->threshold, state->min_us);
 }
 
 static u64 delayvar_inc_q40(struct sock *sk)
@@ -68,14 +68,19 @@ static u32 delayvar_eased(struct sock *sk)
 	return (u32)cc_div(cc_mul(cc_window(sk), state->min_us), state->rtt_us);
 }
 
-CC_GROWTH(delayvar, delayvar_inc_q40);
+static void delayvar_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)delayvar_inc_q40(sk));
+}
 
-CC_HOOK(void, delayvar_init, struct sock *sk)
+static void delayvar_init(struct sock *sk)
 {
 	*delayvar_state(sk) = (struct delayvar){};
 }
 
-CC_HOOK(void, delayvar_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void delayvar_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct delayvar *state = delayvar_state(sk);
 
@@ -85,18 +90,16 @@ CC_HOOK(void, delayvar_pkts_acked, struct sock *sk, const struct ack_sample *sam
 	state->min_us = state->min_us ? cc_min(state->min_us, state->rtt_us) : state->rtt_us;
 }
 
-CC_HOOK(u32, delayvar_ssthresh, struct sock *sk)
+static u32 delayvar_ssthresh(struct sock *sk)
 {
 	u32 halved = cc_halved(sk, DELAYVAR_FLOOR);
 
 	return delayvar_is_stable(sk) ? cc_max(halved, delayvar_eased(sk)) : halved;
 }
 
-CC_RENO_UNDO(delayvar);
-
-CC_REGISTER(delayvar, CC_COUPLED(0),
-	    .init = CC_OP(delayvar_init),
-	    .ssthresh = CC_OP(delayvar_ssthresh),
-	    .cong_avoid = CC_OP(delayvar_cong_avoid),
-	    .pkts_acked = CC_OP(delayvar_pkts_acked),
-	    .undo_cwnd = CC_OP(delayvar_undo_cwnd));
+CC_REGISTER(delayvar,
+	    .init = delayvar_init,
+	    .ssthresh = delayvar_ssthresh,
+	    .cong_avoid = delayvar_cong_avoid,
+	    .pkts_acked = delayvar_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

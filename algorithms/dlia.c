@@ -33,16 +33,22 @@ struct dlia {
 	struct dynamic last;
 };
 CC_STATE(dlia);
+CC_COUPLED(dlia);
 CC_FIELDS(dlia, DYNAMIC_FIELDS(dlia, last));
 
-CC_HOOK(void, dlia_init, struct sock *sk)
+static void dlia_init(struct sock *sk)
 {
 	dynamic_init(&dlia_state(sk)->last);
 }
 
-CC_GROWTH(dlia, lia_inc_q40);
+static void dlia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)lia_inc_q40(sk));
+}
 
-CC_HOOK(u32, dlia_ssthresh, struct sock *sk)
+static u32 dlia_ssthresh(struct sock *sk)
 {
 	struct dynamic_limits limits = DYNAMIC_LIMITS(sk, dlia);
 	struct dynamic *last = &dlia_state(sk)->last;
@@ -53,10 +59,8 @@ CC_HOOK(u32, dlia_ssthresh, struct sock *sk)
 	return dynamic_decreased(sk, last, limits);
 }
 
-CC_RENO_UNDO(dlia);
-
-CC_REGISTER(dlia, CC_COUPLED(0),
-	    .init = CC_OP(dlia_init),
-	    .ssthresh = CC_OP(dlia_ssthresh),
-	    .cong_avoid = CC_OP(dlia_cong_avoid),
-	    .undo_cwnd = CC_OP(dlia_undo_cwnd));
+CC_REGISTER(dlia,
+	    .init = dlia_init,
+	    .ssthresh = dlia_ssthresh,
+	    .cong_avoid = dlia_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -31,11 +31,10 @@
 #include "dynamic.h"
 #include "olia.h"
 
-#define DOLIA_PARAMS(P)                                                                 \
-	DYNAMIC_PARAMS(P)                                                               \
-	P(period_ms, 500, 1, 60000, 1, CC_NUMBER,                                       \
-	  "ms between two updates of the middle of the RTT's range (paper: 500)")
-CC_PARAMS(dolia, DOLIA_PARAMS);
+CC_PARAMS(dolia,
+	  DYNAMIC_PARAMS,
+	  CC_PARAM(period_ms, .initial = 500, .min = 1, .max = 60000,
+		   .help = "ms between two updates of the middle of the RTT's range (paper: 500)"));
 
 #define DOLIA_RTT_MIN_US 9999000u	/* RTTmin before the first sample (algorithm 1) */
 #define DOLIA_RTT_LAST_US 1000u		/* RTT at a loss before the first (algorithm 2) */
@@ -53,19 +52,20 @@ struct dolia {
 	u32 rtt_last_us; /* RTT at the last loss */
 };
 CC_STATE(dolia);
+CC_SHARED(dolia, interval);
 CC_FIELDS(dolia,
-	  CC_FIELD(dolia, interval.l1, "l1", 1, 1, "packets"),
-	  CC_FIELD(dolia, interval.l2, "l2", 1, 1, "packets"),
+	  CC_FIELD(dolia, interval.l1, "l1", .unit = "packets"),
+	  CC_FIELD(dolia, interval.l2, "l2", .unit = "packets"),
 	  DYNAMIC_FIELDS(dolia, last),
-	  CC_FIELD(dolia, updated_us, "t_upd", 1, 1000000, "s"),
-	  CC_FIELD(dolia, samples, "n_ack", 1, 1, "samples"),
-	  CC_FIELD(dolia, rtt_us, "rtt_cur", 1, 1000000, "s"),
-	  CC_FIELD(dolia, rtt_min_us, "rtt_min", 1, 1000000, "s"),
-	  CC_FIELD(dolia, rtt_max_us, "rtt_max", 1, 1000000, "s"),
-	  CC_FIELD(dolia, rtt_mid_us, "rtt_mid", 1, 1000000, "s"),
-	  CC_FIELD(dolia, rtt_last_us, "rtt_prev_loss", 1, 1000000, "s"));
+	  CC_FIELD(dolia, updated_us, "t_upd", .den = 1000000, .unit = "s"),
+	  CC_FIELD(dolia, samples, "n_ack", .unit = "samples"),
+	  CC_FIELD(dolia, rtt_us, "rtt_cur", .den = 1000000, .unit = "s"),
+	  CC_FIELD(dolia, rtt_min_us, "rtt_min", .den = 1000000, .unit = "s"),
+	  CC_FIELD(dolia, rtt_max_us, "rtt_max", .den = 1000000, .unit = "s"),
+	  CC_FIELD(dolia, rtt_mid_us, "rtt_mid", .den = 1000000, .unit = "s"),
+	  CC_FIELD(dolia, rtt_last_us, "rtt_prev_loss", .den = 1000000, .unit = "s"));
 
-CC_HOOK(void, dolia_init, struct sock *sk)
+static void dolia_init(struct sock *sk)
 {
 	struct dolia *state = dolia_state(sk);
 
@@ -79,7 +79,12 @@ static s64 dolia_inc_q40(struct sock *sk)
 	return olia_increase_q40(sk, OLIA_RATE);
 }
 
-CC_GROWTH(dolia, dolia_inc_q40);
+static void dolia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, dolia_inc_q40(sk));
+}
 
 /* Algorithm 1: the range of RTTs, and its middle once per period. rtt < 2^31, so no sum overflows. */
 static void dolia_probe(struct dolia *state, u32 rtt_us, u64 now_us, u64 period_us)
@@ -97,13 +102,13 @@ static void dolia_probe(struct dolia *state, u32 rtt_us, u64 now_us, u64 period_
 	state->updated_us = now_us + period_us;
 }
 
-CC_HOOK(void, dolia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void dolia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct dolia *state = dolia_state(sk);
 
 	if (sample->rtt_us >= 0)
 		dolia_probe(state, (u32)sample->rtt_us, cc_now_us(sk),
-			    cc_mul(CC_PARAM(sk, dolia, period_ms), 1000));
+			    cc_mul(dolia_params(sk)->period_ms, 1000));
 	olia_count(&state->interval, sample->pkts_acked);
 }
 
@@ -118,7 +123,7 @@ static bool dolia_is_congested(struct sock *sk)
 	return congested;
 }
 
-CC_HOOK(u32, dolia_ssthresh, struct sock *sk)
+static u32 dolia_ssthresh(struct sock *sk)
 {
 	struct dynamic_limits limits = DYNAMIC_LIMITS(sk, dolia);
 	struct dolia *state = dolia_state(sk);
@@ -133,11 +138,9 @@ CC_HOOK(u32, dolia_ssthresh, struct sock *sk)
 	return dynamic_decreased(sk, &state->last, limits);
 }
 
-CC_RENO_UNDO(dolia);
-
-CC_REGISTER(dolia, CC_COUPLED(1),
-	    .init = CC_OP(dolia_init),
-	    .ssthresh = CC_OP(dolia_ssthresh),
-	    .cong_avoid = CC_OP(dolia_cong_avoid),
-	    .pkts_acked = CC_OP(dolia_pkts_acked),
-	    .undo_cwnd = CC_OP(dolia_undo_cwnd));
+CC_REGISTER(dolia,
+	    .init = dolia_init,
+	    .ssthresh = dolia_ssthresh,
+	    .cong_avoid = dolia_cong_avoid,
+	    .pkts_acked = dolia_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

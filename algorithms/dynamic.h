@@ -15,14 +15,14 @@
 #define DYNAMIC_AFTER 0		/* gamma from the window after the last reduction */
 
 /* The limits' ranges do not overlap, so that any two of their values are in order. */
-#define DYNAMIC_PARAMS(P)                                                               \
-	P(beta_min, 500, 250, 700, DYNAMIC_ONE, CC_NUMBER,                              \
-	  "least part of the window that a loss keeps (paper: 0.5)")                    \
-	P(beta_max, 900, 700, 950, DYNAMIC_ONE, CC_NUMBER,                              \
-	  "largest part of the window that a loss keeps (paper: 0.9)")                  \
-	P(gamma, DYNAMIC_AFTER, 0, 1, 1, CC_NAMES("algorithm|text"),                    \
-	  "window that a loss is compared with: the last one after its reduction "      \
-	  "(algorithm 2), or before it (running text)")
+#define DYNAMIC_PARAMS \
+	CC_PARAM(beta_min, .initial = 0.5, .min = 0.25, .max = 0.7, .scale = DYNAMIC_ONE, \
+		   .help = "least part of the window that a loss keeps (paper: 0.5)"), \
+	CC_PARAM(beta_max, .initial = 0.9, .min = 0.7, .max = 0.95, .scale = DYNAMIC_ONE, \
+		   .help = "largest part of the window that a loss keeps (paper: 0.9)"), \
+	CC_PARAM(gamma, .initial = DYNAMIC_AFTER, .max = 1, .names = "algorithm|text", \
+		   .help = "window that a loss is compared with: the last one after its reduction " \
+			   "(algorithm 2), or before it (running text)")
 
 struct dynamic_limits {
 	u32 min;
@@ -30,9 +30,9 @@ struct dynamic_limits {
 	u32 gamma;
 };
 #define DYNAMIC_LIMITS(sk, alg)                                                         \
-	((struct dynamic_limits){ .min = CC_PARAM(sk, alg, beta_min),                   \
-				  .max = CC_PARAM(sk, alg, beta_max),                   \
-				  .gamma = CC_PARAM(sk, alg, gamma) })
+	((struct dynamic_limits){ .min = alg##_params(sk)->beta_min,                   \
+				  .max = alg##_params(sk)->beta_max,                   \
+				  .gamma = alg##_params(sk)->gamma })
 
 struct dynamic {
 	u64 cwnd_q16; /* packets, the window of the last loss that the next is compared with */
@@ -40,8 +40,8 @@ struct dynamic {
 	u32 reserved;
 };
 #define DYNAMIC_FIELDS(alg, member)                                                     \
-	CC_FIELD(alg, member.beta_q30, "beta_prev", 1, DYNAMIC_ONE_Q30, "1"),           \
-		CC_FIELD(alg, member.cwnd_q16, "cwnd_prev", 1, 65536, "packets")
+	CC_FIELD(alg, member.beta_q30, "beta_prev", .den = DYNAMIC_ONE_Q30, .unit = "1"),           \
+		CC_FIELD(alg, member.cwnd_q16, "cwnd_prev", .den = 65536, .unit = "packets")
 
 CC_INLINE void dynamic_init(struct dynamic *last)
 {
@@ -81,7 +81,7 @@ CC_INLINE u32 dynamic_reduce(struct sock *sk, struct dynamic *last, u64 reduced_
 	u64 w_q16 = cc_window_q16(sk);
 
 	last->cwnd_q16 = gamma == DYNAMIC_AFTER ? cc_min(w_q16, reduced_q16) : w_q16;
-	return cc_threshold_of_q16(sk, reduced_q16);
+	return cc_ssthresh_of_q16(sk, reduced_q16);
 }
 
 /* Half the window; beta' stays. */
@@ -95,7 +95,7 @@ CC_INLINE u32 dynamic_halved(struct sock *sk, struct dynamic *last, u32 gamma)
 /* On one path: Reno's half, which keeps no fraction. */
 CC_INLINE u32 dynamic_alone(struct sock *sk, struct dynamic *last, u32 gamma)
 {
-	u32 half = cc_halved(sk, CC_FLOOR_SINGLE);
+	u32 half = cc_halved(sk, CC_RENO_FLOOR);
 
 	last->cwnd_q16 = (u64)(gamma == DYNAMIC_AFTER ? cc_min(half, cc_window(sk)) : cc_window(sk))
 			 << 16;

@@ -25,10 +25,9 @@
 #define EWTCP_SQRT 0
 #define EWTCP_FAIR 1
 /* Above the two names, the weight itself in Q16. */
-#define EWTCP_PARAMS(P)                                                                 \
-	P(weight, EWTCP_SQRT, 0, 65536, 65536, CC_NAMES("sqrt|fair"),                   \
-	  "weight a of each subflow: 1/sqrt(n) as printed, 1/n^2, or a number for any n")
-CC_PARAMS(ewtcp, EWTCP_PARAMS);
+CC_PARAMS(ewtcp,
+	  CC_PARAM(weight, .initial = EWTCP_SQRT, .max = 1, .scale = CC_ONE_Q16, .names = "sqrt|fair",
+		   .help = "weight a of each subflow: 1/sqrt(n) as printed, 1/n^2, or a number for any n"));
 
 #define EWTCP_FLOOR 1u	/* packets, with several subflows */
 
@@ -54,19 +53,23 @@ static u64 ewtcp_inc_q40(struct sock *sk)
 
 	if (!cc_coupling_set(sk, &set))
 		return cc_reno_inc_q40(sk);
-	return cc_div(ewtcp_weight_q40(set.n, CC_PARAM(sk, ewtcp, weight)), set.w[set.self]);
+	return cc_div(ewtcp_weight_q40(set.n, ewtcp_params(sk)->weight), set.w[set.self]);
 }
 
-CC_GROWTH(ewtcp, ewtcp_inc_q40);
+static void ewtcp_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)ewtcp_inc_q40(sk));
+}
 
-CC_HOOK(u32, ewtcp_ssthresh, struct sock *sk)
+static u32 ewtcp_ssthresh(struct sock *sk)
 {
 	return cc_coupled_halved(sk, EWTCP_FLOOR);
 }
 
-CC_RENO_UNDO(ewtcp);
-
-CC_REGISTER(ewtcp, CC_COUPLED(0),
-	    .ssthresh = CC_OP(ewtcp_ssthresh),
-	    .cong_avoid = CC_OP(ewtcp_cong_avoid),
-	    .undo_cwnd = CC_OP(ewtcp_undo_cwnd));
+CC_COUPLED(ewtcp);
+CC_REGISTER(ewtcp,
+	    .ssthresh = ewtcp_ssthresh,
+	    .cong_avoid = ewtcp_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -35,23 +35,23 @@
 #include "lia.h"
 
 #define GROUP_ONE 10000u	/* 1.0 of parameters and shared statistics: exact decimals */
-#define GROUP_PARAMS(P)                                                                 \
-	P(interval_ms, 350, 10, 10000, 1, CC_NUMBER, "ms of an interval (RFC 8382: T = 350)") \
-	P(c_s, 1000, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "skewness below which a path is at a bottleneck (RFC 8382: 0.1)")             \
-	P(c_h, 3000, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "skewness below which it stays at one (RFC 8382: 0.3)")                       \
-	P(p_l, 1000, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "part of packets lost above which a path is at a bottleneck (draft: 0.1)")    \
-	P(p_f, 1000, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "difference of frequencies that separates groups (RFC 8382: 0.1)")            \
-	P(p_mad, 1000, 0, 10000, GROUP_ONE, CC_NUMBER,                                  \
-	  "difference of variabilities, as a part of the higher one, that does (RFC 8382: 0.1)") \
-	P(p_s, 1500, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "difference of skewnesses that does (RFC 8382: 0.15)")                        \
-	P(p_d, 1000, 0, 10000, GROUP_ONE, CC_NUMBER,                                    \
-	  "difference of losses, as a part of the higher one, that does (RFC 8382: 0.1)")
-CC_PARAMS(group_lia, GROUP_PARAMS);
+CC_PARAMS(group_lia,
+	  CC_PARAM(interval_ms, .initial = 350, .min = 10, .max = 10000,
+		   .help = "ms of an interval (RFC 8382: T = 350)"),
+	  CC_PARAM(c_s, .initial = 0.1, .max = 1, .scale = GROUP_ONE,
+		   .help = "skewness below which a path is at a bottleneck (RFC 8382: 0.1)"),
+	  CC_PARAM(c_h, .initial = 0.3, .max = 1, .scale = GROUP_ONE,
+		   .help = "skewness below which it stays at one (RFC 8382: 0.3)"),
+	  CC_PARAM(p_l, .initial = 0.1, .max = 1, .scale = GROUP_ONE,
+		   .help = "part of packets lost above which a path is at a bottleneck (draft: 0.1)"),
+	  CC_PARAM(p_f, .initial = 0.1, .max = 1, .scale = GROUP_ONE,
+		   .help = "difference of frequencies that separates groups (RFC 8382: 0.1)"),
+	  CC_PARAM(p_mad, .initial = 0.1, .max = 1, .scale = GROUP_ONE,
+		   .help = "difference of variabilities, as a part of the higher one, that does (RFC 8382: 0.1)"),
+	  CC_PARAM(p_s, .initial = 0.15, .max = 1, .scale = GROUP_ONE,
+		   .help = "difference of skewnesses that does (RFC 8382: 0.15)"),
+	  CC_PARAM(p_d, .initial = 0.1, .max = 1, .scale = GROUP_ONE,
+		   .help = "difference of losses, as a part of the higher one, that does (RFC 8382: 0.1)"));
 
 #define GROUP_M 30u		/* intervals of the means (RFC 8382: M) */
 #define GROUP_N 50u		/* intervals of crossings and losses (RFC 8382: N) */
@@ -60,22 +60,19 @@ CC_PARAMS(group_lia, GROUP_PARAMS);
 #define GROUP_COUNT_MAX (1u << 18)  /* samples, packets per interval: sums fit their 32 bits */
 #define GROUP_NONE 0xffu
 
-/*
- * What siblings see: statistics in 10^-4, decided at the end of each interval. One word, whose
- * parts group_find() takes by their place in it.
- */
+/* What siblings see: statistics in 10^-4, computed at the end of each interval. */
 struct group_summary {
-	u16 skew1; /* skew_est + 1 */
-	u16 freq;
-	u16 loss;
-	u8 group;      /* slot of the group's first member */
-	u8 bottleneck; /* at one */
+	u16 skew1;	   /* skew_est + 1 */
+	u16 freq;	   /* freq_est */
+	u16 loss;	   /* pkt_loss */
+	u8 group;	   /* slot of the group's first member, or GROUP_NONE */
+	u8 bottleneck;	   /* 1: at a bottleneck */
+	u32 var_q4;	   /* var_est, us in Q4 */
+	u32 mean_delay_q4; /* us in Q4; of no use to siblings, but it fills the word */
 };
 
 struct group_lia {
-	struct group_summary summary; /* shared */
-	u32 var_q4;		      /* var_est, us in Q4; shared */
-	u32 mean_delay_q4;	      /* us in Q4; shared with the word */
+	struct group_summary summary;
 	/* The interval that goes on. */
 	u64 rtt_sum_us;
 	u64 deviation_sum_us;
@@ -95,25 +92,16 @@ struct group_lia {
 	u64 intervals : 12;	 /* up to GROUP_SETTLED */
 };
 CC_STATE(group_lia);
+CC_SHARED(group_lia, summary);
 CC_FIELDS(group_lia,
-	  CC_FIELD(group_lia, summary.skew1, "skew_plus_1", 1, GROUP_ONE, "1"),
-	  CC_FIELD(group_lia, summary.freq, "freq", 1, GROUP_ONE, "1"),
-	  CC_FIELD(group_lia, summary.loss, "loss", 1, GROUP_ONE, "1"),
-	  CC_FIELD(group_lia, summary.group, "group", 1, 1, "slot"),
-	  CC_FIELD(group_lia, summary.bottleneck, "pb", 1, 1, "1"),
-	  CC_FIELD(group_lia, var_q4, "var", 1, 16000000, "s"));
+	  CC_FIELD(group_lia, summary.skew1, "skew_plus_1", .den = GROUP_ONE, .unit = "1"),
+	  CC_FIELD(group_lia, summary.freq, "freq", .den = GROUP_ONE, .unit = "1"),
+	  CC_FIELD(group_lia, summary.loss, "loss", .den = GROUP_ONE, .unit = "1"),
+	  CC_FIELD(group_lia, summary.group, "group", .unit = "slot"),
+	  CC_FIELD(group_lia, summary.bottleneck, "pb", .unit = "1"),
+	  CC_FIELD(group_lia, summary.var_q4, "var", .den = 16000000, .unit = "s"));
 
 /* ---- increase ---- */
-
-static struct group_summary group_summary(const struct sock *sk, const struct cc_set *set, u32 k)
-{
-	union {
-		u64 word;
-		struct group_summary summary;
-	} shared = { .word = cc_shared_word(sk, set, k, 0) };
-
-	return shared.summary;
-}
 
 /*
  * The set without the windows of other groups: they add nothing to a sum, and are nobody's best.
@@ -126,14 +114,13 @@ static bool group_restrict(struct sock *sk, struct cc_set *set)
 
 	if (own == GROUP_NONE)
 		return false;
-	cc_for_each(k, 0, set)
-	{
-		u32 other = group_summary(sk, set, k).group ^ own;
+	cc_for_each(k, 0, set) {
+		u32 other = group_lia_shared(sk, set, k).group ^ own;
 		/* 1 for 0, 0 for 1..255: a comparison would be a branch. */
 		u32 member = 1 - ((other + 255) >> 8);
 
-		set->w[k] = cc_forget(set->w[k] * member);
-		members = cc_forget(members + member);
+		set->w[k] = cc_hide_from_verifier(set->w[k] * member);
+		members = cc_hide_from_verifier(members + member);
 	}
 	return members > 1;
 }
@@ -148,7 +135,12 @@ static u64 group_lia_inc_q40(struct sock *sk)
 	return cc_min(lia_step_q40(&set), reno_q40);
 }
 
-CC_GROWTH(group_lia, group_lia_inc_q40);
+static void group_lia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)group_lia_inc_q40(sk));
+}
 
 /* ---- statistics ---- */
 
@@ -175,19 +167,20 @@ static void group_sample(struct group_lia *state, u32 rtt_us)
 	if (!state->mean_us)
 		state->mean_us = rtt_us;
 	state->deviation_sum_us += cc_max(rtt_us, state->mean_us) - cc_min(rtt_us, state->mean_us);
-	if (!state->mean_delay_q4)
-		state->mean_delay_q4 = (u32)rtt_q4;
-	state->low += rtt_q4 < state->mean_delay_q4 ? 2 : rtt_q4 == state->mean_delay_q4;
+	if (!state->summary.mean_delay_q4)
+		state->summary.mean_delay_q4 = (u32)rtt_q4;
+	state->low +=
+		rtt_q4 < state->summary.mean_delay_q4 ? 2 : rtt_q4 == state->summary.mean_delay_q4;
 }
 
 /* Whether this interval's mean has crossed mean_delay by more than p_v var_est since it last did. */
 static bool group_crosses(struct group_lia *state, u32 mean_us)
 {
 	u64 mean_q4 = (u64)mean_us << 4;
-	u64 margin_q4 = cc_div(cc_mul(state->var_q4, GROUP_P_V), 10);
-	u32 side = mean_q4 > state->mean_delay_q4 + margin_q4	? 1
-		   : mean_q4 + margin_q4 < state->mean_delay_q4 ? 2
-								: 0;
+	u64 margin_q4 = cc_div(cc_mul(state->summary.var_q4, GROUP_P_V), 10);
+	u32 side = mean_q4 > state->summary.mean_delay_q4 + margin_q4	? 1
+		   : mean_q4 + margin_q4 < state->summary.mean_delay_q4 ? 2
+									: 0;
 	bool crosses = side && state->side && side != state->side;
 
 	if (side)
@@ -207,15 +200,16 @@ static void group_take_delays(struct group_lia *state)
 	state->samples_sum = group_forget(state->samples_sum, GROUP_M, state->samples);
 	state->summary.skew1 = group_part(state->low_sum, state->samples_sum);
 	/* var_est of the past counts with its samples: 2^30 times 2^32, and 2^44 in Q12. */
-	state->var_q4 = (u32)cc_div(cc_add(cc_mul(state->var_q4, before),
-					   cc_shl(state->deviation_sum_us, 12)),
-				    state->samples_sum);
+	state->summary.var_q4 = (u32)cc_div(cc_add(cc_mul(state->summary.var_q4, before),
+						   cc_shl(state->deviation_sum_us, 12)),
+					    state->samples_sum);
 	state->crossings = state->crossings << 1 | crosses;
 	state->summary.freq = 0;
 	for (u32 i = 0; i < GROUP_N; i++)
 		state->summary.freq += (state->crossings >> i & 1) * (GROUP_ONE / GROUP_N);
-	state->mean_delay_q4 =
-		(u32)cc_div(cc_add(cc_mul(state->mean_delay_q4, weight - 1), (u64)mean_us << 4),
+	state->summary.mean_delay_q4 =
+		(u32)cc_div(cc_add(cc_mul(state->summary.mean_delay_q4, weight - 1),
+				   (u64)mean_us << 4),
 			    weight);
 	state->mean_us = mean_us;
 }
@@ -239,9 +233,9 @@ static void group_decide_bottleneck(struct sock *sk)
 	u32 skew1 = summary->skew1;
 	bool was = summary->bottleneck;
 
-	summary->bottleneck = skew1 < GROUP_ONE + CC_PARAM(sk, group_lia, c_s) ||
-			      (was && skew1 < GROUP_ONE + CC_PARAM(sk, group_lia, c_h)) ||
-			      summary->loss > CC_PARAM(sk, group_lia, p_l);
+	summary->bottleneck = skew1 < GROUP_ONE + group_lia_params(sk)->c_s ||
+			      (was && skew1 < GROUP_ONE + group_lia_params(sk)->c_h) ||
+			      summary->loss > group_lia_params(sk)->p_l;
 }
 
 /*
@@ -252,7 +246,7 @@ static void group_decide_bottleneck(struct sock *sk)
 /* a < b, both below 2^63. */
 static u64 group_less(u64 a, u64 b)
 {
-	return cc_forget((u32)((a - b) >> 63));
+	return cc_hide_from_verifier((u32)((a - b) >> 63));
 }
 
 static u64 group_pick(u64 truth, u64 yes, u64 no)
@@ -262,20 +256,20 @@ static u64 group_pick(u64 truth, u64 yes, u64 no)
 
 /* What the members of the set have published. */
 struct group_members {
-	u64 summary[CC_MAX_SUBFLOWS];
-	u64 var_q4[CC_MAX_SUBFLOWS];
+	u32 freq[CC_MAX_SUBFLOWS];
+	u32 var_q4[CC_MAX_SUBFLOWS];
+	u32 skew1[CC_MAX_SUBFLOWS];
+	u32 loss[CC_MAX_SUBFLOWS];
 	u32 self CC_ALIGNED;
 	u32 at_bottleneck CC_ALIGNED; /* bit k: member k is */
 };
 
 /* A key by which members are separated, and when two neighbours are not. */
 struct group_rule {
-	u64 *values; /* of the members */
-	u32 shift;   /* where the key is in a value */
-	u64 mask;
-	u64 gap;    /* closer than this */
-	u64 part;   /* closer than this part of the higher one, 10^-4 */
-	u64 exempt; /* the higher one is not above this */
+	u32 *values; /* of the members */
+	u64 gap;     /* closer than this */
+	u64 part;    /* closer than this part of the higher one, 10^-4 */
+	u64 exempt;  /* the higher one is not above this */
 };
 
 /* Statistics are below 2^32, so that the products are below 2^46. */
@@ -292,7 +286,7 @@ static u64 group_is_near(const struct group_rule *rule, u64 a, u64 b)
 
 static u64 group_value(const struct group_rule *rule, u32 k)
 {
-	return rule->values[k & (CC_MAX_SUBFLOWS - 1)] >> rule->shift & rule->mask;
+	return rule->values[k & (CC_MAX_SUBFLOWS - 1)];
 }
 
 /* The members that a chain of near neighbours connects with the acting subflow. */
@@ -337,14 +331,16 @@ static u32 group_split(const struct group_members *set, u32 members, struct grou
 static void group_read(const struct sock *sk, const struct cc_set *set, struct group_members *all)
 {
 	*all = (struct group_members){ .self = cc_index(set->self) };
-	cc_for_each(k, 0, set)
-	{
+	cc_for_each(k, 0, set) {
+		struct group_summary summary = group_lia_shared(sk, set, k);
 		u32 at = cc_index(k);
 
-		all->summary[at] = cc_shared_word(sk, set, k, 0);
-		all->var_q4[at] = (u32)cc_shared_word(sk, set, k, 1);
+		all->freq[at] = summary.freq;
+		all->var_q4[at] = summary.var_q4;
+		all->skew1[at] = summary.skew1;
+		all->loss[at] = summary.loss;
 		all->at_bottleneck =
-			cc_forget(all->at_bottleneck | (u32)(all->summary[at] >> 56 & 1) << k);
+			cc_hide_from_verifier(all->at_bottleneck | (summary.bottleneck & 1u) << k);
 	}
 }
 
@@ -356,26 +352,21 @@ static u32 group_find(const struct sock *sk, const struct cc_set *set)
 
 	group_read(sk, set, &all);
 	members = group_split(&all, all.at_bottleneck,
-			      (struct group_rule){ .values = all.summary,
-						   .shift = 16,
-						   .mask = 0xffff,
-						   .gap = CC_PARAM(sk, group_lia, p_f) });
+			      (struct group_rule){ .values = all.freq,
+						   .gap = group_lia_params(sk)->p_f });
 	members = group_split(&all, members,
 			      (struct group_rule){ .values = all.var_q4,
-						   .mask = 0xffffffff,
-						   .part = CC_PARAM(sk, group_lia, p_mad) });
+						   .part = group_lia_params(sk)->p_mad });
 	members = group_split(&all, members,
-			      (struct group_rule){ .values = all.summary,
-						   .mask = 0xffff,
-						   .gap = CC_PARAM(sk, group_lia, p_s) });
+			      (struct group_rule){ .values = all.skew1,
+						   .gap = group_lia_params(sk)->p_s });
 	members = group_split(&all, members,
-			      (struct group_rule){ .values = all.summary,
-						   .shift = 32,
-						   .mask = 0xffff,
-						   .part = CC_PARAM(sk, group_lia, p_d),
-						   .exempt = CC_PARAM(sk, group_lia, p_l) });
-	cc_for_each(k, 0, set) first =
-		cc_forget(members >> k & 1 ? cc_min(first, set->slot[k]) : first);
+			      (struct group_rule){ .values = all.loss,
+						   .part = group_lia_params(sk)->p_d,
+						   .exempt = group_lia_params(sk)->p_l });
+	cc_for_each(k, 0, set)
+		first = cc_hide_from_verifier(members >> k & 1 ? cc_min(first, set->slot[k])
+							       : first);
 	return first;
 }
 
@@ -420,7 +411,7 @@ static void group_end_interval(struct sock *sk)
 	group_begin_interval(sk, state);
 }
 
-CC_HOOK(void, group_lia_init, struct sock *sk)
+static void group_lia_init(struct sock *sk)
 {
 	struct group_lia *state = group_lia_state(sk);
 
@@ -428,27 +419,20 @@ CC_HOOK(void, group_lia_init, struct sock *sk)
 	group_begin_interval(sk, state);
 }
 
-CC_HOOK(void, group_lia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void group_lia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct group_lia *state = group_lia_state(sk);
 	u32 elapsed_us = (u32)cc_now_us(sk) - state->start_us;
 
-	if (elapsed_us >= CC_PARAM(sk, group_lia, interval_ms) * 1000)
+	if (elapsed_us >= group_lia_params(sk)->interval_ms * 1000)
 		group_end_interval(sk);
 	if (sample->rtt_us >= 0)
 		group_sample(state, cc_clamp((u32)sample->rtt_us, 1u, CC_RTT_MAX_US));
 }
 
-CC_HOOK(u32, group_lia_ssthresh, struct sock *sk)
-{
-	return cc_halved(sk, CC_FLOOR_SINGLE);
-}
-
-CC_RENO_UNDO(group_lia);
-
-CC_REGISTER(group_lia, CC_COUPLED(2),
-	    .init = CC_OP(group_lia_init),
-	    .ssthresh = CC_OP(group_lia_ssthresh),
-	    .cong_avoid = CC_OP(group_lia_cong_avoid),
-	    .pkts_acked = CC_OP(group_lia_pkts_acked),
-	    .undo_cwnd = CC_OP(group_lia_undo_cwnd));
+CC_REGISTER(group_lia,
+	    .init = group_lia_init,
+	    .ssthresh = cc_reno_ssthresh,
+	    .cong_avoid = group_lia_cong_avoid,
+	    .pkts_acked = group_lia_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -35,11 +35,10 @@ static u64 lia_subset_step_q40(const struct cc_set *set, u32 s)
 {
 	u64 sum = 0;
 
-	cc_for_each(k, 0, set)
-	{
+	cc_for_each(k, 0, set) {
 		u64 ratio = lia_subset_no_worse(set, s, k) ? cc_ratio_q16(set, k, s) : 0;
 
-		sum = cc_forget64(cc_add(sum, ratio));
+		sum = cc_hide_from_verifier64(cc_add(sum, ratio));
 	}
 	return cc_over_square_q40(set->w[s], sum);
 }
@@ -51,25 +50,23 @@ static u64 lia_subset_inc_q40(struct sock *sk)
 
 	if (!cc_coupling_set(sk, &set))
 		return least_q40;
-	cc_for_each(s, 0, &set)
-	{
+	cc_for_each(s, 0, &set) {
 		if (lia_subset_no_worse(&set, s, cc_index(set.self)))
 			least_q40 = cc_min(least_q40, lia_subset_step_q40(&set, s));
-		least_q40 = cc_forget64(least_q40);
+		least_q40 = cc_hide_from_verifier64(least_q40);
 	}
 	return least_q40;
 }
 
-CC_GROWTH(lia_subset, lia_subset_inc_q40);
-
-CC_HOOK(u32, lia_subset_ssthresh, struct sock *sk)
+static void lia_subset_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	return cc_halved(sk, CC_FLOOR_SINGLE);
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)lia_subset_inc_q40(sk));
 }
 
-CC_RENO_UNDO(lia_subset);
-
-CC_REGISTER(lia_subset, CC_COUPLED(0),
-	    .ssthresh = CC_OP(lia_subset_ssthresh),
-	    .cong_avoid = CC_OP(lia_subset_cong_avoid),
-	    .undo_cwnd = CC_OP(lia_subset_undo_cwnd));
+CC_COUPLED(lia_subset);
+CC_REGISTER(lia_subset,
+	    .ssthresh = cc_reno_ssthresh,
+	    .cong_avoid = lia_subset_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

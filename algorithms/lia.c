@@ -28,8 +28,8 @@
 #include "dialect.h"
 #include "lia.h"
 
-#define LIA_PARAMS(P) CC_DIALECT(P)
-CC_PARAMS(lia, LIA_PARAMS);
+CC_PARAMS(lia,
+	  CC_DIALECT);
 
 /* ---- dialect mptcp-0.95 ---- */
 
@@ -47,10 +47,10 @@ static u32 lia_last_best(const struct cc_set *set)
 {
 	u32 best = 0;
 
-	cc_for_each(k, 1, set) best =
-		lia_quality(set->w[k], set->t[k]) >= lia_quality(set->w[best], set->t[best])
-			? cc_index(k)
-			: best;
+	cc_for_each(k, 1, set)
+		best = lia_quality(set->w[k], set->t[k]) >= lia_quality(set->w[best], set->t[best])
+			       ? cc_index(k)
+			       : best;
 	return best;
 }
 
@@ -79,19 +79,18 @@ static u64 lia_dialect_inc_q40(struct sock *sk)
 
 static u64 lia_growth_q40(struct sock *sk)
 {
-	return CC_IS_SPEC(sk, lia) ? lia_inc_q40(sk) : lia_dialect_inc_q40(sk);
+	return CC_IS_SPEC(lia, sk) ? lia_inc_q40(sk) : lia_dialect_inc_q40(sk);
 }
 
-CC_GROWTH(lia, lia_growth_q40);
-
-CC_HOOK(u32, lia_ssthresh, struct sock *sk)
+static void lia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	return cc_halved(sk, CC_FLOOR_SINGLE);
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)lia_growth_q40(sk));
 }
 
-CC_RENO_UNDO(lia);
-
-CC_REGISTER(lia, CC_COUPLED(0),
-	    .ssthresh = CC_OP(lia_ssthresh),
-	    .cong_avoid = CC_OP(lia_cong_avoid),
-	    .undo_cwnd = CC_OP(lia_undo_cwnd));
+CC_COUPLED(lia);
+CC_REGISTER(lia,
+	    .ssthresh = cc_reno_ssthresh,
+	    .cong_avoid = lia_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

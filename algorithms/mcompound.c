@@ -29,10 +29,9 @@
 #include "lia.h"
 #include "rounds.h"
 
-#define MCOMPOUND_PARAMS(P)                                                             \
-	P(gamma, 30, 1, 1000, 1, CC_NUMBER,                                             \
-	  "queued packets from which on the delay window gives way (Compound TCP: 30)")
-CC_PARAMS(mcompound, MCOMPOUND_PARAMS);
+CC_PARAMS(mcompound,
+	  CC_PARAM(gamma, .initial = 30, .min = 1, .max = 1000,
+		   .help = "queued packets from which on the delay window gives way (Compound TCP: 30)"));
 
 #define MCOMPOUND_FLOOR 1u	/* packets, with several subflows */
 
@@ -44,10 +43,11 @@ struct mcompound {
 	u32 gamma;
 };
 CC_STATE(mcompound);
+CC_COUPLED(mcompound);
 CC_FIELDS(mcompound,
-	  CC_FIELD(mcompound, delay_window_q16, "d", 1, CC_ONE_Q16, "packets"),
-	  CC_FIELD(mcompound, rounds.base_us, "base", 1, 1000000, "s"),
-	  CC_FIELD(mcompound, gamma, "gamma", 1, 1, "packets"));
+	  CC_FIELD(mcompound, delay_window_q16, "d", .den = CC_ONE_Q16, .unit = "packets"),
+	  CC_FIELD(mcompound, rounds.base_us, "base", .den = 1000000, .unit = "s"),
+	  CC_FIELD(mcompound, gamma, "gamma", .unit = "packets"));
 
 /* ---- the model ---- */
 
@@ -61,8 +61,8 @@ static u64 mcompound_sqrt(u64 x)
 		u64 tried = root + step;
 		bool fits = rest >= tried;
 
-		rest = cc_forget64(rest - (fits ? tried : 0));
-		root = cc_forget64((root >> 1) + (fits ? step : 0));
+		rest = cc_hide_from_verifier64(rest - (fits ? tried : 0));
+		root = cc_hide_from_verifier64((root >> 1) + (fits ? step : 0));
 	}
 	return root;
 }
@@ -160,22 +160,22 @@ static void mcompound_forget(struct sock *sk)
 	cc_round_restart(sk, &state->rounds);
 }
 
-CC_HOOK(void, mcompound_init, struct sock *sk)
+static void mcompound_init(struct sock *sk)
 {
 	mcompound_forget(sk);
-	mcompound_state(sk)->gamma = CC_PARAM(sk, mcompound, gamma);
+	mcompound_state(sk)->gamma = mcompound_params(sk)->gamma;
 }
 
-CC_HOOK(void, mcompound_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void mcompound_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	cc_round_sample(&mcompound_state(sk)->rounds, sample);
 }
 
-CC_HOOK(void, mcompound_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void mcompound_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	bool ends = !cc_before(ack, mcompound_state(sk)->rounds.end);
 
-	acked = cc_ca_growth(sk, acked);
+	acked = cc_acked_after_slow_start(sk, acked);
 	if (acked)
 		cc_grow_per_packet(sk, acked, (s64)lia_inc_q40(sk));
 	if (!ends)
@@ -185,14 +185,14 @@ CC_HOOK(void, mcompound_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 }
 
 /* The window after the loss is c' + d; its fraction is kept for when the engine sets it. */
-CC_HOOK(u32, mcompound_ssthresh, struct sock *sk)
+static u32 mcompound_ssthresh(struct sock *sk)
 {
 	struct mcompound *state = mcompound_state(sk);
 	u64 w_q16 = cc_window_q16(sk);
 	u64 delay_q16 = mcompound_delay_q16(sk);
 	u64 loss_q16 = w_q16 - delay_q16;
 	struct cc_set set;
-	u32 floor = cc_coupling_set(sk, &set) ? MCOMPOUND_FLOOR : CC_FLOOR_SINGLE;
+	u32 floor = cc_coupling_set(sk, &set) ? MCOMPOUND_FLOOR : CC_RENO_FLOOR;
 	u64 threshold_q16 = cc_max(loss_q16 / 2, (u64)floor << 16);
 
 	loss_q16 = cc_min(loss_q16, threshold_q16);
@@ -200,7 +200,7 @@ CC_HOOK(u32, mcompound_ssthresh, struct sock *sk)
 	state->prior_window_q16 = delay_q16;
 	state->delay_window_q16 = cc_max(w_q16 / 2, loss_q16) - loss_q16;
 	w_q16 = cc_max(loss_q16 + state->delay_window_q16, (u64)floor << 16);
-	return cc_threshold_of_q16(sk, w_q16);
+	return cc_ssthresh_of_q16(sk, w_q16);
 }
 
 /* After a timeout there is no delay window, and slow start ends where c alone would be. */
@@ -215,7 +215,7 @@ static void mcompound_after_timeout(struct sock *sk)
 	cc_set_credit(sk, 0, 0);
 }
 
-CC_HOOK(void, mcompound_set_state, struct sock *sk, u8 new_state)
+static void mcompound_set_state(struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Open)
 		cc_round_begin(sk, &mcompound_state(sk)->rounds);
@@ -223,13 +223,13 @@ CC_HOOK(void, mcompound_set_state, struct sock *sk, u8 new_state)
 		mcompound_after_timeout(sk);
 }
 
-CC_HOOK(void, mcompound_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void mcompound_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART)
 		mcompound_forget(sk);
 }
 
-CC_HOOK(u32, mcompound_undo_cwnd, struct sock *sk)
+static u32 mcompound_undo_cwnd(struct sock *sk)
 {
 	struct mcompound *state = mcompound_state(sk);
 
@@ -237,11 +237,11 @@ CC_HOOK(u32, mcompound_undo_cwnd, struct sock *sk)
 	return cc_max(tcp_sk(sk)->snd_cwnd, tcp_sk(sk)->prior_cwnd);
 }
 
-CC_REGISTER(mcompound, CC_COUPLED(0),
-	    .init = CC_OP(mcompound_init),
-	    .ssthresh = CC_OP(mcompound_ssthresh),
-	    .cong_avoid = CC_OP(mcompound_cong_avoid),
-	    .set_state = CC_OP(mcompound_set_state),
-	    .cwnd_event = CC_OP(mcompound_cwnd_event),
-	    .pkts_acked = CC_OP(mcompound_pkts_acked),
-	    .undo_cwnd = CC_OP(mcompound_undo_cwnd));
+CC_REGISTER(mcompound,
+	    .init = mcompound_init,
+	    .ssthresh = mcompound_ssthresh,
+	    .cong_avoid = mcompound_cong_avoid,
+	    .set_state = mcompound_set_state,
+	    .cwnd_event = mcompound_cwnd_event,
+	    .pkts_acked = mcompound_pkts_acked,
+	    .undo_cwnd = mcompound_undo_cwnd);

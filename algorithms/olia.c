@@ -30,19 +30,19 @@
 #include "dialect.h"
 #include "olia.h"
 
-#define OLIA_PARAMS(P)                                                                  \
-	P(metric, OLIA_RATE, 0, 1, 1, CC_NAMES("rate|draft"),                           \
-	  "quality of a path: l/rtt^2, or l^2/rtt as the draft prints")                 \
-	CC_DIALECT(P)
-CC_PARAMS(olia, OLIA_PARAMS);
+CC_PARAMS(olia,
+	  CC_PARAM(metric, .initial = OLIA_RATE, .max = 1, .names = "rate|draft",
+		   .help = "quality of a path: l/rtt^2, or l^2/rtt as the draft prints"),
+	  CC_DIALECT);
 
 struct olia {
 	struct olia_interval interval;
 	s32 credit_q10; /* dialect: growth that is not a packet yet */
 };
 CC_STATE(olia);
-CC_FIELDS(olia, CC_FIELD(olia, interval.l1, "l1", 1, 1, "packets"),
-	  CC_FIELD(olia, interval.l2, "l2", 1, 1, "packets"));
+CC_SHARED(olia, interval);
+CC_FIELDS(olia, CC_FIELD(olia, interval.l1, "l1", .unit = "packets"),
+	  CC_FIELD(olia, interval.l2, "l2", .unit = "packets"));
 
 /* ---- dialect mptcp-0.95 ---- */
 
@@ -78,39 +78,37 @@ static void olia_grow(struct sock *sk, u32 acked)
 		cc_grow_per_packet(sk, acked, (s64)cc_reno_inc_q40(sk));
 		return;
 	}
-	inc_q40 = olia_coupled_inc_q40(sk, &set, CC_PARAM(sk, olia, metric));
-	if (CC_IS_SPEC(sk, olia))
+	inc_q40 = olia_coupled_inc_q40(sk, &set, olia_params(sk)->metric);
+	if (CC_IS_SPEC(olia, sk))
 		cc_grow_per_packet(sk, acked, inc_q40);
 	else
 		olia_grow_q10(sk, acked, inc_q40);
 }
 
-CC_HOOK(void, olia_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void olia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_ca_growth(sk, acked);
+	acked = cc_acked_after_slow_start(sk, acked);
 	if (acked)
 		olia_grow(sk, acked);
 }
 
-CC_HOOK(void, olia_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void olia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	olia_count(&olia_state(sk)->interval, sample->pkts_acked);
 }
 
-CC_HOOK(u32, olia_ssthresh, struct sock *sk)
+static u32 olia_ssthresh(struct sock *sk)
 {
 	struct olia_interval *interval = &olia_state(sk)->interval;
-	bool spec = CC_IS_SPEC(sk, olia);
+	bool spec = CC_IS_SPEC(olia, sk);
 
 	if (spec || interval->l2)
 		olia_count_loss(interval);
-	return cc_coupled_halved(sk, spec ? OLIA_FLOOR : CC_FLOOR_SINGLE);
+	return cc_coupled_halved(sk, spec ? OLIA_FLOOR : CC_RENO_FLOOR);
 }
 
-CC_RENO_UNDO(olia);
-
-CC_REGISTER(olia, CC_COUPLED(1),
-	    .ssthresh = CC_OP(olia_ssthresh),
-	    .cong_avoid = CC_OP(olia_cong_avoid),
-	    .pkts_acked = CC_OP(olia_pkts_acked),
-	    .undo_cwnd = CC_OP(olia_undo_cwnd));
+CC_REGISTER(olia,
+	    .ssthresh = olia_ssthresh,
+	    .cong_avoid = olia_cong_avoid,
+	    .pkts_acked = olia_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

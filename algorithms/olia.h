@@ -40,12 +40,9 @@ struct olia_sets {
 
 CC_INLINE u32 olia_length(const struct sock *sk, const struct cc_set *set, u32 k)
 {
-	union {
-		u64 word;
-		struct olia_interval interval;
-	} shared = { .word = cc_shared_word(sk, set, k, 0) };
+	struct olia_interval interval = cc_shared(struct olia_interval, sk, set, k);
 
-	return cc_forget(cc_max(shared.interval.l1, shared.interval.l2));
+	return cc_hide_from_verifier(cc_max(interval.l1, interval.l2));
 }
 
 /* Compares the quality of two paths exactly: l < 2^32, so l^2 < 2^64; t <= 2^26. */
@@ -70,19 +67,17 @@ CC_INLINE void olia_find_sets(const struct sock *sk, const struct cc_set *set, u
 	u32 self = set->self;
 	u32 best = 0, w_max = 0;
 
-	cc_for_each(k, 0, set)
-	{
-		w_max = cc_forget(cc_max(w_max, set->w[k]));
+	cc_for_each(k, 0, set) {
+		w_max = cc_hide_from_verifier(cc_max(w_max, set->w[k]));
 		best = cc_index(olia_compare_paths(sk, set, metric, k, best) > 0 ? k : best);
 	}
 	*sets = (struct olia_sets){ 0 };
-	cc_for_each(k, 0, set)
-	{
+	cc_for_each(k, 0, set) {
 		bool max = set->w[k] == w_max;
 		bool collected = !max && olia_compare_paths(sk, set, metric, k, best) == 0;
 
-		sets->n_max = cc_forget(sets->n_max + max);
-		sets->n_collected = cc_forget(sets->n_collected + collected);
+		sets->n_max = cc_hide_from_verifier(sets->n_max + max);
+		sets->n_collected = cc_hide_from_verifier(sets->n_collected + collected);
 	}
 	sets->self_max = set->w[self] == w_max;
 	sets->self_collected =
@@ -90,7 +85,7 @@ CC_INLINE void olia_find_sets(const struct sock *sk, const struct cc_set *set, u
 }
 
 /* alpha_r/w_r in Q40: n, |C| and |M| are at most 8, w <= 2^20. */
-CC_INLINE s64 olia_shift_q40(const struct olia_sets *sets, u32 n, u32 w)
+CC_INLINE s64 olia_alpha_over_w_q40(const struct olia_sets *sets, u32 n, u32 w)
 {
 	if (sets->self_collected)
 		return (s64)cc_div(CC_ONE_Q40, cc_mul(n * sets->n_collected, w));
@@ -108,9 +103,9 @@ CC_INLINE s64 olia_coupled_inc_q40(struct sock *sk, const struct cc_set *set, u3
 	u64 first;
 
 	first = cc_min(cc_over_square_q40(w, cc_ratio_sum_q16(set, set->self)), reno_q40);
-	first = cc_forget64(first);
+	first = cc_hide_from_verifier64(first);
 	olia_find_sets(sk, set, metric, &sets);
-	return (s64)first + olia_shift_q40(&sets, set->n, w);
+	return (s64)first + olia_alpha_over_w_q40(&sets, set->n, w);
 }
 
 /* The same; 1/w_r on one path. */

@@ -20,16 +20,8 @@
  */
 #include "cc.h"
 
-CC_GROWTH(reno, cc_reno_inc_q40);
-
-CC_HOOK(u32, reno_ssthresh, struct sock *sk)
-{
-	return cc_halved(sk, CC_FLOOR_SINGLE);
-}
-
-CC_RENO_UNDO(reno);
-
-CC_REGISTER(reno, CC_UNCOUPLED,
-	    .ssthresh = CC_OP(reno_ssthresh),
-	    .cong_avoid = CC_OP(reno_cong_avoid),
-	    .undo_cwnd = CC_OP(reno_undo_cwnd));
+CC_UNCOUPLED(reno);
+CC_REGISTER(reno,
+	    .ssthresh = cc_reno_ssthresh,
+	    .cong_avoid = cc_reno_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -19,9 +19,9 @@
  */
 #include "cc.h"
 
-#define SEMICOUPLED_PARAMS(P) \
-	P(a, 65536, 64, 64 << 16, 65536, CC_NUMBER, "aggressiveness a of the increase a/W")
-CC_PARAMS(semicoupled, SEMICOUPLED_PARAMS);
+CC_PARAMS(semicoupled,
+	  CC_PARAM(a, .initial = 1, .min = 1.0 / 1024, .max = 64, .scale = CC_ONE_Q16,
+		   .help = "aggressiveness a of the increase a/W"));
 
 #define SEMICOUPLED_FLOOR 1u	/* packets, with several subflows */
 
@@ -33,20 +33,24 @@ static u64 semicoupled_inc_q40(struct sock *sk)
 
 	if (!cc_coupling_set(sk, &set))
 		return reno_q40;
-	return cc_min(cc_div(cc_shl((u64)CC_PARAM(sk, semicoupled, a), 24), cc_total_window(&set)),
+	return cc_min(cc_div(cc_shl((u64)semicoupled_params(sk)->a, 24), cc_total_window(&set)),
 		      reno_q40);
 }
 
-CC_GROWTH(semicoupled, semicoupled_inc_q40);
+static void semicoupled_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	acked = cc_acked_after_slow_start(sk, acked);
+	if (acked)
+		cc_grow_per_packet(sk, acked, (s64)semicoupled_inc_q40(sk));
+}
 
-CC_HOOK(u32, semicoupled_ssthresh, struct sock *sk)
+static u32 semicoupled_ssthresh(struct sock *sk)
 {
 	return cc_coupled_halved(sk, SEMICOUPLED_FLOOR);
 }
 
-CC_RENO_UNDO(semicoupled);
-
-CC_REGISTER(semicoupled, CC_COUPLED(0),
-	    .ssthresh = CC_OP(semicoupled_ssthresh),
-	    .cong_avoid = CC_OP(semicoupled_cong_avoid),
-	    .undo_cwnd = CC_OP(semicoupled_undo_cwnd));
+CC_COUPLED(semicoupled);
+CC_REGISTER(semicoupled,
+	    .ssthresh = semicoupled_ssthresh,
+	    .cong_avoid = semicoupled_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -19,18 +19,18 @@
  */
 #include "cc.h"
 
-#define TEMPLATE_PARAMS(P)                                                              \
-	P(increase, 65536, 64, 64 << 16, 65536, CC_NUMBER,                              \
-	  "packets added per round trip in congestion avoidance (a)")                   \
-	P(decrease, 32768, 6554, 62259, 65536, CC_NUMBER,                               \
-	  "fraction of the window kept at a congestion event (b)")
-CC_PARAMS(template, TEMPLATE_PARAMS);
+CC_PARAMS(template,
+	  CC_PARAM(increase, .initial = 1, .min = 1.0 / 1024, .max = 64, .scale = CC_ONE_Q16,
+		   .help = "packets added per round trip in congestion avoidance (a)"),
+	  CC_PARAM(decrease, .initial = 0.5, .min = 0.1, .max = 0.95, .scale = CC_ONE_Q16,
+		   .help = "fraction of the window kept at a congestion event (b)"));
 
 struct template {
 	u32 events; /* congestion events so far */
 };
 CC_STATE(template);
-CC_FIELDS(template, CC_FIELD(template, events, "events", 1, 1, "congestion events"));
+CC_UNCOUPLED(template);
+CC_FIELDS(template, CC_FIELD(template, events, "events", .unit = "congestion events"));
 
 /* a/w in Q40: a <= 2^22 in Q16, so the dividend is <= 2^46. */
 static u64 template_inc_q40(u32 w, u32 a_q16)
@@ -41,27 +41,24 @@ static u64 template_inc_q40(u32 w, u32 a_q16)
 /* b w: b < 2^16 in Q16, w <= 2^20. */
 static u32 template_decreased(u32 w, u32 b_q16)
 {
-	return cc_max((u32)(cc_mul(w, b_q16) >> 16), CC_FLOOR_SINGLE);
+	return cc_max((u32)(cc_mul(w, b_q16) >> 16), CC_RENO_FLOOR);
 }
 
-CC_HOOK(void, template_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void template_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_ca_growth(sk, acked);
+	acked = cc_acked_after_slow_start(sk, acked);
 	if (acked)
 		cc_grow_per_packet(sk, acked,
-				   template_inc_q40(cc_window(sk),
-						    CC_PARAM(sk, template, increase)));
+				   template_inc_q40(cc_window(sk), template_params(sk)->increase));
 }
 
-CC_HOOK(u32, template_ssthresh, struct sock *sk)
+static u32 template_ssthresh(struct sock *sk)
 {
 	template_state(sk)->events++;
-	return template_decreased(cc_window(sk), CC_PARAM(sk, template, decrease));
+	return template_decreased(cc_window(sk), template_params(sk)->decrease);
 }
 
-CC_RENO_UNDO(template);
-
-CC_REGISTER(template, CC_UNCOUPLED,
-	    .ssthresh = CC_OP(template_ssthresh),
-	    .cong_avoid = CC_OP(template_cong_avoid),
-	    .undo_cwnd = CC_OP(template_undo_cwnd));
+CC_REGISTER(template,
+	    .ssthresh = template_ssthresh,
+	    .cong_avoid = template_cong_avoid,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -29,13 +29,15 @@
  */
 #include "rounds.h"
 
-#define VEGAS_PARAMS(P)                                                                 \
-	P(alpha, 2, 1, 1000, 1, CC_NUMBER, "queued packets below which the window grows") \
-	P(beta, 4, 1, 1000, 1, CC_NUMBER, "queued packets above which the window shrinks") \
-	P(gamma, 1, 1, 1000, 1, CC_NUMBER, "queued packets that end slow start")        \
-	P(slow_start, 0, 0, 1, 1, CC_NAMES("every|other"),                              \
-	  "rounds in which slow start grows (Linux: every, the paper: every other one)")
-CC_PARAMS(vegas, VEGAS_PARAMS);
+CC_PARAMS(vegas,
+	  CC_PARAM(alpha, .initial = 2, .min = 1, .max = 1000,
+		   .help = "queued packets below which the window grows"),
+	  CC_PARAM(beta, .initial = 4, .min = 1, .max = 1000,
+		   .help = "queued packets above which the window shrinks"),
+	  CC_PARAM(gamma, .initial = 1, .min = 1, .max = 1000,
+		   .help = "queued packets that end slow start"),
+	  CC_PARAM(slow_start, .initial = 0, .max = 1, .names = "every|other",
+		   .help = "rounds in which slow start grows (Linux: every, the paper: every other one)"));
 
 #define VEGAS_FLOOR 2u /* packets, as Linux */
 
@@ -44,7 +46,8 @@ struct vegas {
 	u8 rests; /* slow start does not grow in this round */
 };
 CC_STATE(vegas);
-CC_FIELDS(vegas, CC_FIELD(vegas, rounds.base_us, "base", 1, 1000000, "s"));
+CC_UNCOUPLED(vegas);
+CC_FIELDS(vegas, CC_FIELD(vegas, rounds.base_us, "base", .den = 1000000, .unit = "s"));
 
 /* ssthresh below the window, so that slow start does not undo the decision. */
 static void vegas_leave_slow_start(struct sock *sk)
@@ -78,7 +81,7 @@ static void vegas_reno_round(struct sock *sk, u32 acked)
 
 static void vegas_end_slow_start_round(struct sock *sk, const struct cc_round *round, u32 acked)
 {
-	u32 gamma = CC_PARAM(sk, vegas, gamma);
+	u32 gamma = vegas_params(sk)->gamma;
 
 	if (cc_queued_by_rtt_q16(round) <= cc_packets_by_rtt_q16(gamma, round))
 		vegas_slow_start(sk, acked);
@@ -90,9 +93,9 @@ static void vegas_avoid_congestion(struct sock *sk, const struct cc_round *round
 {
 	u64 queued = cc_queued_by_rtt_q16(round);
 
-	if (queued > cc_packets_by_rtt_q16(CC_PARAM(sk, vegas, beta), round))
+	if (queued > cc_packets_by_rtt_q16(vegas_params(sk)->beta, round))
 		vegas_shrink(sk, round->w_q16 - CC_ONE_Q16);
-	else if (queued < cc_packets_by_rtt_q16(CC_PARAM(sk, vegas, alpha), round) &&
+	else if (queued < cc_packets_by_rtt_q16(vegas_params(sk)->alpha, round) &&
 		 cc_is_cwnd_limited(sk))
 		cc_grow_q40(sk, CC_ONE_Q40);
 }
@@ -108,20 +111,20 @@ static void vegas_end_round(struct sock *sk, u32 acked)
 		vegas_end_slow_start_round(sk, &round, acked);
 	else
 		vegas_avoid_congestion(sk, &round);
-	state->rests = CC_PARAM(sk, vegas, slow_start) && !state->rests;
+	state->rests = vegas_params(sk)->slow_start && !state->rests;
 }
 
-CC_HOOK(void, vegas_init, struct sock *sk)
+static void vegas_init(struct sock *sk)
 {
 	cc_round_restart(sk, &vegas_state(sk)->rounds);
 }
 
-CC_HOOK(void, vegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void vegas_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	cc_round_sample(&vegas_state(sk)->rounds, sample);
 }
 
-CC_HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void vegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct cc_rounds *rounds = &vegas_state(sk)->rounds;
 
@@ -133,13 +136,8 @@ CC_HOOK(void, vegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	}
 }
 
-CC_HOOK(u32, vegas_ssthresh, struct sock *sk)
-{
-	return cc_halved(sk, CC_FLOOR_SINGLE);
-}
-
 /* What was sent before the sender's state changed says nothing about the window after. */
-CC_HOOK(void, vegas_set_state, struct sock *sk, u8 new_state)
+static void vegas_set_state(struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Loss)
 		cc_round_restart(sk, &vegas_state(sk)->rounds);
@@ -147,19 +145,17 @@ CC_HOOK(void, vegas_set_state, struct sock *sk, u8 new_state)
 		cc_round_begin(sk, &vegas_state(sk)->rounds);
 }
 
-CC_HOOK(void, vegas_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void vegas_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART)
 		cc_round_restart(sk, &vegas_state(sk)->rounds);
 }
 
-CC_RENO_UNDO(vegas);
-
-CC_REGISTER(vegas, CC_UNCOUPLED,
-	    .init = CC_OP(vegas_init),
-	    .ssthresh = CC_OP(vegas_ssthresh),
-	    .cong_avoid = CC_OP(vegas_cong_avoid),
-	    .set_state = CC_OP(vegas_set_state),
-	    .cwnd_event = CC_OP(vegas_cwnd_event),
-	    .pkts_acked = CC_OP(vegas_pkts_acked),
-	    .undo_cwnd = CC_OP(vegas_undo_cwnd));
+CC_REGISTER(vegas,
+	    .init = vegas_init,
+	    .ssthresh = cc_reno_ssthresh,
+	    .cong_avoid = vegas_cong_avoid,
+	    .set_state = vegas_set_state,
+	    .cwnd_event = vegas_cwnd_event,
+	    .pkts_acked = vegas_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -33,9 +33,10 @@ struct westwood {
 	u8 begun;
 };
 CC_STATE(westwood);
+CC_UNCOUPLED(westwood);
 CC_FIELDS(westwood,
-	  CC_FIELD(westwood, bw_q40, "bandwidth", 1000000, 1ull << 40, "packets/s"),
-	  CC_FIELD(westwood, min_rtt_us, "rtt_min", 1, 1000000, "s"));
+	  CC_FIELD(westwood, bw_q40, "bandwidth", .num = 1000000, .den = 1ull << 40, .unit = "packets/s"),
+	  CC_FIELD(westwood, min_rtt_us, "rtt_min", .den = 1000000, .unit = "s"));
 
 /* packets/us in Q40: packets <= 2^20, so <= 2^60. */
 static u64 westwood_rate_q40(u32 packets, u64 us)
@@ -91,12 +92,12 @@ static void westwood_measure(struct sock *sk)
 	westwood_begin_interval(sk);
 }
 
-CC_HOOK(void, westwood_init, struct sock *sk)
+static void westwood_init(struct sock *sk)
 {
 	westwood_state(sk)->min_rtt_us = CC_RTT_MAX_US;
 }
 
-CC_HOOK(void, westwood_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void westwood_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct westwood *state = westwood_state(sk);
 
@@ -108,21 +109,17 @@ CC_HOOK(void, westwood_pkts_acked, struct sock *sk, const struct ack_sample *sam
 		westwood_begin_interval(sk);
 }
 
-CC_GROWTH(westwood, cc_reno_inc_q40);
-
 /* Before the first sample the bandwidth is 0 and the floor remains, as in Linux. */
-CC_HOOK(u32, westwood_ssthresh, struct sock *sk)
+static u32 westwood_ssthresh(struct sock *sk)
 {
 	const struct westwood *state = westwood_state(sk);
 
-	return cc_max(westwood_bdp(state->bw_q40, state->min_rtt_us), CC_FLOOR_SINGLE);
+	return cc_max(westwood_bdp(state->bw_q40, state->min_rtt_us), CC_RENO_FLOOR);
 }
 
-CC_RENO_UNDO(westwood);
-
-CC_REGISTER(westwood, CC_UNCOUPLED,
-	    .init = CC_OP(westwood_init),
-	    .ssthresh = CC_OP(westwood_ssthresh),
-	    .cong_avoid = CC_OP(westwood_cong_avoid),
-	    .pkts_acked = CC_OP(westwood_pkts_acked),
-	    .undo_cwnd = CC_OP(westwood_undo_cwnd));
+CC_REGISTER(westwood,
+	    .init = westwood_init,
+	    .ssthresh = westwood_ssthresh,
+	    .cong_avoid = cc_reno_cong_avoid,
+	    .pkts_acked = westwood_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

@@ -30,15 +30,14 @@
 #include "dialect.h"
 #include "rounds.h"
 
-#define WVEGAS_PARAMS(P)                                                                \
-	P(total_alpha, 10, 2, 1000, 1, CC_NUMBER,                                       \
-	  "packets that the whole connection may keep queued (draft: 10)")              \
-	P(min_alpha, 2, 1, 1000, 1, CC_NUMBER,                                          \
-	  "least packets that a subflow may keep queued, and the first value (draft: 2)") \
-	P(gamma, 1, 1, 1000, 1, CC_NUMBER,                                              \
-	  "queued packets that end slow start (Vegas: 1)")                              \
-	CC_DIALECT(P)
-CC_PARAMS(wvegas, WVEGAS_PARAMS);
+CC_PARAMS(wvegas,
+	  CC_PARAM(total_alpha, .initial = 10, .min = 2, .max = 1000,
+		   .help = "packets that the whole connection may keep queued (draft: 10)"),
+	  CC_PARAM(min_alpha, .initial = 2, .min = 1, .max = 1000,
+		   .help = "least packets that a subflow may keep queued, and the first value (draft: 2)"),
+	  CC_PARAM(gamma, .initial = 1, .min = 1, .max = 1000,
+		   .help = "queued packets that end slow start (Vegas: 1)"),
+	  CC_DIALECT);
 
 #define WVEGAS_FLOOR 2u /* packets, as Vegas */
 
@@ -52,12 +51,13 @@ struct wvegas {
 	u32 threshold_q16; /* its fraction */
 };
 CC_STATE(wvegas);
+CC_SHARED(wvegas, rate_q40);
 CC_FIELDS(wvegas,
-	  CC_FIELD(wvegas, rate_q40, "rate", 1000000, 1ull << 40, "packets/s"),
-	  CC_FIELD(wvegas, rounds.base_us, "base", 1, 1000000, "s"),
-	  CC_FIELD(wvegas, qdelay_us, "qdelay", 1, 1000000, "s"),
-	  CC_FIELD(wvegas, alpha_q16, "alpha", 1, CC_ONE_Q16, "packets"),
-	  CC_FIELD(wvegas, weight_q16, "weight", 1, CC_ONE_Q16, "1"));
+	  CC_FIELD(wvegas, rate_q40, "rate", .num = 1000000, .den = 1ull << 40, .unit = "packets/s"),
+	  CC_FIELD(wvegas, rounds.base_us, "base", .den = 1000000, .unit = "s"),
+	  CC_FIELD(wvegas, qdelay_us, "qdelay", .den = 1000000, .unit = "s"),
+	  CC_FIELD(wvegas, alpha_q16, "alpha", .den = CC_ONE_Q16, .unit = "packets"),
+	  CC_FIELD(wvegas, weight_q16, "weight", .den = CC_ONE_Q16, .unit = "1"));
 
 /* w/rtt in packets/us, Q40: w < 2^37 in Q16, so the dividend is < 2^61. */
 static u64 wvegas_rate_q40(const struct cc_round *round)
@@ -80,7 +80,7 @@ static u64 wvegas_queued_by_rtt_q16(const struct sock *sk, const struct cc_round
 {
 	u64 queued = cc_queued_by_rtt_q16(round);
 
-	if (CC_IS_SPEC(sk, wvegas))
+	if (CC_IS_SPEC(wvegas, sk))
 		return queued;
 	return cc_packets_by_rtt_q16((u32)(cc_div(queued, round->rtt_us) >> 16), round);
 }
@@ -92,8 +92,9 @@ static u64 wvegas_other_rates_q40(const struct sock *sk)
 	u64 sum = 0;
 
 	cc_coupling_set(sk, &set);
-	cc_for_each(k, 0, &set) if (set.slot[k] != cc_own_slot(sk)) sum =
-		cc_add(sum, cc_shared_word(sk, &set, k, 0));
+	cc_for_each(k, 0, &set)
+		if (set.slot[k] != cc_own_slot(sk))
+			sum = cc_add(sum, wvegas_shared(sk, &set, k));
 	return sum;
 }
 
@@ -105,9 +106,9 @@ static void wvegas_update_alpha(struct sock *sk, const struct cc_round *round)
 	state->rate_q40 = wvegas_rate_q40(round);
 	state->weight_q16 = wvegas_share_q16(state->rate_q40,
 					     cc_add(state->rate_q40, wvegas_other_rates_q40(sk)));
-	share = cc_mul(state->weight_q16, CC_PARAM(sk, wvegas, total_alpha));
-	state->alpha_q16 = (u32)cc_max(share, (u64)CC_PARAM(sk, wvegas, min_alpha) << 16);
-	if (!CC_IS_SPEC(sk, wvegas))
+	share = cc_mul(state->weight_q16, wvegas_params(sk)->total_alpha);
+	state->alpha_q16 = (u32)cc_max(share, (u64)wvegas_params(sk)->min_alpha << 16);
+	if (!CC_IS_SPEC(wvegas, sk))
 		state->alpha_q16 &= ~(CC_ONE_Q16 - 1);
 }
 
@@ -158,7 +159,7 @@ static bool wvegas_slow_start_exit(struct sock *sk, const struct cc_round *round
 	u64 w_q16;
 
 	if (wvegas_queued_by_rtt_q16(sk, round) <=
-	    cc_packets_by_rtt_q16(CC_PARAM(sk, wvegas, gamma), round))
+	    cc_packets_by_rtt_q16(wvegas_params(sk)->gamma, round))
 		return false;
 	w_q16 = cc_min(round->w_q16, cc_unqueued_q16(round) + CC_ONE_Q16);
 	w_q16 = cc_max(w_q16, (u64)WVEGAS_FLOOR << 16);
@@ -176,7 +177,7 @@ static u64 wvegas_drained_q16(struct sock *sk, const struct cc_round *round, u64
 
 	if (!state->qdelay_us || qdelay < state->qdelay_us)
 		state->qdelay_us = qdelay;
-	if ((!qdelay && CC_IS_SPEC(sk, wvegas)) || qdelay / 2 < state->qdelay_us)
+	if ((!qdelay && CC_IS_SPEC(wvegas, sk)) || qdelay / 2 < state->qdelay_us)
 		return w_q16;
 	state->qdelay_us = 0;
 	now.w_q16 = w_q16;
@@ -237,7 +238,7 @@ static void wvegas_forget_rates(struct sock *sk)
 	state->rate_q40 = 0;
 	state->qdelay_us = 0;
 	state->weight_q16 = CC_ONE_Q16;
-	state->alpha_q16 = CC_PARAM(sk, wvegas, min_alpha) << 16;
+	state->alpha_q16 = wvegas_params(sk)->min_alpha << 16;
 }
 
 static void wvegas_forget_all(struct sock *sk)
@@ -246,17 +247,17 @@ static void wvegas_forget_all(struct sock *sk)
 	cc_round_restart(sk, &wvegas_state(sk)->rounds);
 }
 
-CC_HOOK(void, wvegas_init, struct sock *sk)
+static void wvegas_init(struct sock *sk)
 {
 	wvegas_forget_all(sk);
 }
 
-CC_HOOK(void, wvegas_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+static void wvegas_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	cc_round_sample(&wvegas_state(sk)->rounds, sample);
 }
 
-CC_HOOK(void, wvegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
+static void wvegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
 	struct cc_rounds *rounds = &wvegas_state(sk)->rounds;
 
@@ -269,16 +270,16 @@ CC_HOOK(void, wvegas_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 }
 
 /* Half the window; its fraction is kept for when the engine sets this window. */
-CC_HOOK(u32, wvegas_ssthresh, struct sock *sk)
+static u32 wvegas_ssthresh(struct sock *sk)
 {
 	u64 half_q16 = cc_window_q16(sk) / 2;
 
 	wvegas_forget_rates(sk);
-	cc_threshold_of_q16(sk, half_q16);
+	cc_ssthresh_of_q16(sk, half_q16);
 	return wvegas_keep_threshold(sk, half_q16);
 }
 
-CC_HOOK(void, wvegas_set_state, struct sock *sk, u8 new_state)
+static void wvegas_set_state(struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Open)
 		cc_round_begin(sk, &wvegas_state(sk)->rounds);
@@ -286,19 +287,17 @@ CC_HOOK(void, wvegas_set_state, struct sock *sk, u8 new_state)
 		cc_set_credit(sk, 0, 0);
 }
 
-CC_HOOK(void, wvegas_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+static void wvegas_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART)
 		wvegas_forget_all(sk);
 }
 
-CC_RENO_UNDO(wvegas);
-
-CC_REGISTER(wvegas, CC_COUPLED(1),
-	    .init = CC_OP(wvegas_init),
-	    .ssthresh = CC_OP(wvegas_ssthresh),
-	    .cong_avoid = CC_OP(wvegas_cong_avoid),
-	    .set_state = CC_OP(wvegas_set_state),
-	    .cwnd_event = CC_OP(wvegas_cwnd_event),
-	    .pkts_acked = CC_OP(wvegas_pkts_acked),
-	    .undo_cwnd = CC_OP(wvegas_undo_cwnd));
+CC_REGISTER(wvegas,
+	    .init = wvegas_init,
+	    .ssthresh = wvegas_ssthresh,
+	    .cong_avoid = wvegas_cong_avoid,
+	    .set_state = wvegas_set_state,
+	    .cwnd_event = wvegas_cwnd_event,
+	    .pkts_acked = wvegas_pkts_acked,
+	    .undo_cwnd = cc_reno_undo_cwnd);

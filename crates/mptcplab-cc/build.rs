@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the registry keeps of a file's header comment.
+/// The part of a file's header comment that the registry contains.
 struct Header {
     title: String,
     sections: Vec<(String, String)>,
 }
 
-/// Headings that every header comment must have, in this order.
+/// Headings of a complete header comment, in this order.
 const HEADINGS: [&str; 9] = [
     "Idea",
     "Equations",
@@ -69,20 +69,13 @@ fn read(path: &Path) -> String {
 }
 
 /// The first block comment: a title line, then headings "Name: text", continued by indented lines.
+///
+/// A draft need not have them all: what is missing is a warning here, and an error in the tests.
 fn parse_header(path: &Path, text: &str) -> Header {
-    let bad = |what: String| -> ! {
-        fail(
-            &format!("{}: header comment: {what}", path.display()),
-            "copy the headings of algorithms/template.c",
-        )
-    };
-    let Some(comment) = text
+    let comment = text
         .split_once("/*")
         .and_then(|(_, rest)| rest.split_once("*/"))
-        .map(|(c, _)| c)
-    else {
-        bad("missing".into())
-    };
+        .map_or("", |(comment, _)| comment);
     let mut title = String::new();
     let mut sections: Vec<(String, String)> = Vec::new();
     for line in comment.lines() {
@@ -104,19 +97,22 @@ fn parse_header(path: &Path, text: &str) -> Header {
             title = line.trim().to_owned();
         }
     }
-    if title.is_empty() {
-        bad("no title line".into());
-    }
-    let found: Vec<&str> = sections.iter().map(|(h, _)| h.as_str()).collect();
-    if found != HEADINGS {
-        bad(format!("headings {found:?}, wanted {HEADINGS:?}"));
-    }
     for (_, body) in &mut sections {
         *body = body.trim().to_owned();
     }
-    let title = title
-        .split_once(": ")
-        .map_or(title.clone(), |(_, rest)| rest.to_owned());
+    let found: Vec<&str> = sections.iter().map(|(h, _)| h.as_str()).collect();
+    if title.is_empty() || found != HEADINGS {
+        println!(
+            "cargo::warning={}: the header comment is not complete, which the tests demand; wanted: a title line, {}",
+            path.display(),
+            HEADINGS.map(|h| format!("{h}:")).join(" ")
+        );
+    }
+    let title = match title.split_once(": ") {
+        Some((_, rest)) => rest.to_owned(),
+        None if title.is_empty() => "(no title)".to_owned(),
+        None => title,
+    };
     Header { title, sections }
 }
 

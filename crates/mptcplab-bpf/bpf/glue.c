@@ -256,8 +256,8 @@ static __always_inline void record_begin(struct sock *sk, u32 op, u64 a, u64 b, 
 	call->before.conn = entry->conn;
 	copy_tcp(sk, &call->before.tp);
 	copy_state(sk, call->before.state);
-	call->before.credit_q40 = cc_kept_credit_q40(sk);
-	call->before.credit_cwnd = cc_kept_credit_cwnd(sk);
+	call->before.credit_q40 = cc_priv(sk)->credit_q40;
+	call->before.credit_cwnd = cc_priv(sk)->credit_cwnd;
 	call->before.args[0] = a;
 	call->before.args[1] = b;
 	call->before.args[2] = c;
@@ -281,8 +281,8 @@ static __always_inline void record_end(struct sock *sk, u64 result)
 	call->after.result = result;
 	call->after.sk_pacing_rate = sk->sk_pacing_rate;
 	copy_state(sk, call->after.state);
-	call->after.credit_q40 = cc_kept_credit_q40(sk);
-	call->after.credit_cwnd = cc_kept_credit_cwnd(sk);
+	call->after.credit_q40 = cc_priv(sk)->credit_q40;
+	call->after.credit_cwnd = cc_priv(sk)->credit_cwnd;
 	call->after.snd_cwnd = tcp_sk(sk)->snd_cwnd;
 	call->after.snd_ssthresh = tcp_sk(sk)->snd_ssthresh;
 	call->after.snd_cwnd_cnt = tcp_sk(sk)->snd_cwnd_cnt;
@@ -329,7 +329,7 @@ void cc_init(unsigned long long *ctx)
 
 	for (i = 0; i < CC_STATE_WORDS; i++)
 		priv->state[i] = 0;
-	cc_keep_credit(sk, 0, 0);
+	cc_set_credit(sk, 0, 0);
 	take_place(sk);
 	if (cc_config.pacing)
 		sk->sk_pacing_status = CC_PACING_NEEDED;

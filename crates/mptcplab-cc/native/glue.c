@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What the native engine adds to the algorithms: publishing a subflow's slot
- * after each hook, and the layout that the Rust side is checked against.
+ * The part of the native engine that needs cc.h: it publishes a subflow's slot after each
+ * hook, and states the layout that the Rust side is checked against.
  */
 #include "cc.h"
 
@@ -17,7 +17,7 @@ void mptcplab_cc_publish(const struct sock *sk)
 	slot->min_rtt_us = sk->tp.min_rtt_us;
 	slot->state = sk->tp.ca_state;
 	for (i = 0; i < sk->algorithm->shared_words; i++)
-		slot->words[i] = sk->state[i];
+		slot->words[i] = sk->priv.state[i];
 }
 
 s64 mptcplab_cc_credit_q40(const struct sock *sk);
@@ -26,7 +26,7 @@ s64 mptcplab_cc_credit_q40(const struct sock *sk)
 	return cc_credit_q40(sk);
 }
 
-/* Whether this build stops on broken ranges. */
+/* Whether this build aborts on a broken range. */
 extern const u32 mptcplab_cc_checked;
 #ifdef CC_CHECKED
 const u32 mptcplab_cc_checked = 1;
@@ -45,8 +45,8 @@ const u64 mptcplab_cc_layout[] = {
 	offsetof(struct tcp_sock, is_cwnd_limited),
 	offsetof(struct tcp_sock, ca_state),
 	sizeof(struct sock),
-	offsetof(struct sock, state),
-	offsetof(struct sock, credit_q40),
+	offsetof(struct sock, priv.state),
+	offsetof(struct sock, priv.credit_q40),
 	offsetof(struct sock, conn),
 	offsetof(struct sock, params),
 	offsetof(struct sock, slot),

@@ -34,12 +34,12 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct RawParam {
     pub(crate) name: *const c_char,
-    pub(crate) initial: u64,
-    pub(crate) min: u64,
-    pub(crate) max: u64,
-    pub(crate) scale: u64,
-    pub(crate) values: *const c_char,
-    pub(crate) doc: *const c_char,
+    pub(crate) initial: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+    pub(crate) scale: u32,
+    pub(crate) names: *const c_char,
+    pub(crate) help: *const c_char,
 }
 
 #[repr(C)]

@@ -354,35 +354,36 @@ fn load_entry(entry: &Entry) -> Algorithm {
 }
 
 fn load_params(raw: &'static ffi::RawAlgorithm) -> Vec<ParamSpec> {
-    // SAFETY: CC_PARAMS ends its table with an entry whose name is null; a null table means none.
+    // SAFETY: cc.h declares the table with one entry more than it can have parameters, so the last has no name.
     let table = unsafe { terminated(raw.params, |p| p.name.is_null()) };
     table
         .iter()
         .map(|p| {
-            // SAFETY: the strings are literals of CC_PARAMS; `values` may be null.
-            let (name, doc, values) = unsafe {
+            // SAFETY: the strings are literals of CC_PARAMS; `names` may be null.
+            let (name, help, names) = unsafe {
                 (
                     string(p.name),
-                    string(p.doc),
-                    (!p.values.is_null()).then(|| string(p.values)),
+                    string(p.help),
+                    (!p.names.is_null()).then(|| string(p.names)),
                 )
             };
-            let values = values.map_or_else(Vec::new, |v| v.split('|').zip(p.min..).collect());
+            let scale = p.scale.max(1);
+            let raw = |value: f64| (value * f64::from(scale)).round() as u64;
             ParamSpec {
                 name,
-                default: p.initial,
-                min: p.min,
-                max: p.max,
-                scale: p.scale,
-                values,
-                doc,
+                default: raw(p.initial),
+                min: raw(p.min),
+                max: raw(p.max),
+                scale: scale.into(),
+                values: names.map_or_else(Vec::new, |n| n.split('|').zip(raw(p.min)..).collect()),
+                doc: help,
             }
         })
         .collect()
 }
 
 fn load_fields(raw: &'static ffi::RawAlgorithm) -> Vec<FieldSpec> {
-    // SAFETY: CC_FIELDS ends its table with an entry whose name is null; a null table means none.
+    // SAFETY: cc.h declares the table with one entry more than it can have members, so the last has no name.
     let table = unsafe { terminated(raw.fields, |f| f.name.is_null()) };
     table
         .iter()
@@ -393,8 +394,8 @@ fn load_fields(raw: &'static ffi::RawAlgorithm) -> Vec<FieldSpec> {
             unit: unsafe { string(f.unit) },
             offset: f.offset as usize,
             size: f.size as usize,
-            num: f.num,
-            den: f.den,
+            num: f.num.max(1),
+            den: f.den.max(1),
         })
         .collect()
 }
@@ -402,11 +403,8 @@ fn load_fields(raw: &'static ffi::RawAlgorithm) -> Vec<FieldSpec> {
 /// The entries before the terminator.
 ///
 /// # Safety
-/// `first` is null, or points to an immutable static array with an entry for which `end` holds.
+/// `first` points to an immutable static array with an entry for which `end` holds.
 unsafe fn terminated<T>(first: *const T, end: impl Fn(&T) -> bool) -> &'static [T] {
-    if first.is_null() {
-        return &[];
-    }
     let mut n = 0;
     // SAFETY: the array goes on at least to its terminator.
     while !end(unsafe { &*first.add(n) }) {

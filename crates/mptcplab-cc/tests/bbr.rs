@@ -212,7 +212,7 @@ fn subflows_with_alike_bandwidths_halve_it_but_for_probing() {
     for second in [85, 100, 115] {
         let (mut halved, mut whole) = (0, 0);
         side_by_side(second, |alone, shared| {
-            let divides = shared.field(0, "mode") == 2.0 && shared.field(0, "phase") >= 2.0;
+            let divides = shared.field(0, "mode") == 2.0 && shared.field(0, "cycle_idx") >= 2.0;
             let parts = if divides { shared.field(0, "N") } else { 1.0 };
             let difference = shared.pacing(0) as f64 * parts / alone.pacing(0) as f64 - 1.0;
             assert!(difference.abs() < 1e-3, "{second} %: {difference}");

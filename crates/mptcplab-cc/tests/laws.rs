@@ -9,7 +9,7 @@ use support::{Bench, Paths, Rng, SPECIFIED, instances};
 const STEP: f64 = 4e-4;
 /// BALIA's bound up to 2^20 packets is 2n 2^-17 + 2^-10.
 const STEP_EXTREME: f64 = 1.2e-3;
-const COUPLED: [&str; 11] = [
+const COUPLED: [&str; 12] = [
     "ewtcp",
     "coupled",
     "semicoupled",
@@ -21,6 +21,7 @@ const COUPLED: [&str; 11] = [
     "dolia",
     "balia",
     "adw-balia",
+    "template-coupled",
 ];
 
 fn assert_near(got: f64, wanted: f64, tolerance: f64, context: &dyn std::fmt::Debug) {
@@ -87,6 +88,12 @@ fn balia(p: &Paths) -> f64 {
     x / (f64::from(p.t[p.r]) * sum * sum) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
 }
 
+fn template_share(p: &Paths) -> f64 {
+    let length = |&(a, b): &(u32, u32)| f64::from(a.max(b).max(1));
+    let sum: f64 = p.l.iter().map(length).sum();
+    (length(&p.l[p.r]) / sum).max(1.0 / 16.0)
+}
+
 fn total(p: &Paths) -> f64 {
     p.w.iter().map(|&w| f64::from(w)).sum()
 }
@@ -104,6 +111,7 @@ fn formula(name: &str, p: &Paths) -> f64 {
         "lia-subset" => lia_subset(p),
         "olia" | "dolia" => olia_first(p, p.r) + olia_alphas(p)[p.r] * reno,
         "balia" | "adw-balia" => balia(p),
+        "template-coupled" => template_share(p).powi(2) * reno,
         other => panic!("no formula for {other}"),
     }
 }

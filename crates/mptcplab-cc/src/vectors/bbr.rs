@@ -266,7 +266,7 @@ impl Bench {
     /// The acting subflow's phase ends, the one begins in which it counts, and it does so.
     fn count(&mut self) {
         self.set("mode", PROBE_BW);
-        self.set("phase", BEFORE_COUNT);
+        self.set("cycle_idx", BEFORE_COUNT);
         self.now_us += u64::from(self.rtt_us) + 1;
         self.ack(self.r, -1, -1, 0);
         self.ack(self.r, -1, -1, 0);
@@ -301,8 +301,8 @@ impl Bench {
     /// A mode and a phase that the next ACK does not end: much is in flight, and the pipe is full except in STARTUP.
     fn enter(&mut self, mode: f64, phase: f64) {
         self.set("mode", mode);
-        self.set("phase", phase);
-        self.set("full_rounds", if mode == 0.0 { 0.0 } else { FULL_ROUNDS });
+        self.set("cycle_idx", phase);
+        self.set("full_bw_cnt", if mode == 0.0 { 0.0 } else { FULL_ROUNDS });
         self.socks[self.r].tp.packets_out = FLIGHT_PKTS;
     }
 

@@ -22,6 +22,7 @@ pub const SPECIFIED: &[&str] = &[
     "vegas",
     "westwood",
     "template",
+    "template-coupled",
     "lia-subset",
     "dlia",
     "dolia",
