@@ -13,9 +13,9 @@ from mptcplab import _core
 from mptcplab.engines import kernel
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.results import Results
-from mptcplab.scenario import Overrides, check
+from mptcplab.scenario import Overrides, as_names, check
 from mptcplab.studies.agreement.compare import agree
-from mptcplab.sweep import PathArg, Progress, chosen_engines, names_of, run
+from mptcplab.sweep import PathArg, Progress, parse_engines, run
 
 if TYPE_CHECKING:
     from mptcplab.studies.goals.grid import Grid
@@ -66,7 +66,7 @@ def reproduce(
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
     from mptcplab.studies.papers.reproduce import silent
 
-    engines, _ = chosen_engines(engine, "own")
+    engines = parse_engines(engine)
     if len(engines) > 1:
         raise MptcplabError(with_hint(f"one engine at a time: {engine!r}", "`mptcplab agree` compares engines"))
     library = catalog.load()
@@ -158,7 +158,7 @@ def cc_load(names: str | Iterable[str], params: Mapping[str, Any] | None = None,
 
     `profile` says how ACKs are counted, as in a scenario.
     """
-    return kernel.ask("cc", "load", *names_of(names), *_setting(params, profile), "--pin", "--json")
+    return kernel.ask("cc", "load", *as_names(names), *_setting(params, profile), "--pin", "--json")
 
 
 def cc_list() -> Any:
@@ -168,12 +168,12 @@ def cc_list() -> Any:
 
 def cc_unload(names: str | Iterable[str] | None = None) -> Any:
     """Take algorithms out of the kernel again (without names: all of ours); needs root."""
-    return kernel.ask("cc", "unload", *(names_of(names) or ("--all",)), "--json")
+    return kernel.ask("cc", "unload", *(as_names(names) or ("--all",)), "--json")
 
 
 def cc_persist(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
     """Install a systemd unit that loads algorithms at boot, as `cc_load` does; needs root."""
-    return kernel.ask("cc", "persist", *names_of(names), *_setting(params, profile), "--json")
+    return kernel.ask("cc", "persist", *as_names(names), *_setting(params, profile), "--json")
 
 
 def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]:

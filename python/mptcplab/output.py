@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.errors import OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
@@ -21,12 +22,10 @@ DERIVED = (
     "agreement.json",
     "figures",
 )
-# A directory with the traces of several engines holds a directory of tables for each.
-ENGINES = ("sim", "kernel", "fluid")
 
 
-class Kept(Exception):  # noqa: N818  (it is not an error by itself)
-    """Raised by a writer that failed, with the error as its cause, but left a directory worth keeping."""
+class PartialOutputError(Exception):
+    """Raised by a writer that failed, with the error as its cause, but left a directory that is worth keeping."""
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
@@ -83,7 +82,7 @@ def write_into(
 ) -> None:
     """Let `write` create `directory`; a former result is removed only after the new one is complete.
 
-    Whatever `write` raises takes the new directory away again, except for `Kept`.
+    Whatever `write` raises takes the new directory away again, except for `PartialOutputError`.
     """
     require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)
@@ -92,7 +91,7 @@ def write_into(
         directory.rename(former)
     try:
         write(directory)
-    except Kept:
+    except PartialOutputError:
         if former.exists():
             shutil.rmtree(former)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any
@@ -25,6 +25,19 @@ class Overrides:
     profile: tuple[str, ...] = ()
     duration: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        cc: str | Iterable[str] | None,
+        reps: int | None,
+        seed: int | None,
+        profile: str | Iterable[str] | None,
+        duration: str | None,
+        settings: Mapping[str, str] | None,
+    ) -> Overrides:
+        """Overrides as public functions take them: None leaves what the file says."""
+        return cls(as_names(cc), reps, seed, as_names(profile), duration, settings or {})
 
     def to_json(self) -> str:
         """Serialise for the engine; what is not overridden is absent."""
@@ -71,3 +84,15 @@ class Overrides:
 def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:
     """Validate a scenario; return `text` (for people) and `resolved` (every unit explicit, defaults filled in)."""
     return json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
+
+
+def resolved_runs(scenario: str | PathLike[str], overrides: Overrides | None = None) -> list[dict[str, Any]]:
+    """Every run of a scenario with every unit explicit, and `starts_ns`: the start time that each flow draws."""
+    return json.loads(_core.runs_json(fspath(scenario), (overrides or Overrides()).to_json()))
+
+
+def as_names(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    """One name, several or none as a tuple."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -20,6 +20,7 @@ from scipy.stats import ttest_ind
 
 import mptcplab
 from mptcplab import cli
+from mptcplab.capabilities import KERNEL
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics import emulation
@@ -548,7 +549,7 @@ def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path
     usual = matrix.short(scenario, size, ("sim", "kernel"))
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")
-    assert usual.settings == {"warmup": '"1000 ms"', **matrix.ALIKE}
+    assert usual.settings == {"warmup": '"1000 ms"', **KERNEL.behaves_as}
     server = matrix.short(
         Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 5, 2, patience_s=100), ("sim", "kernel")
     )

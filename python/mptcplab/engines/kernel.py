@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from mptcplab.capabilities import OWN_TRAFFIC
 from mptcplab.engines.process import die_with_parent
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
 
@@ -28,7 +29,6 @@ BUILT = _HOME / "mptcplab-kernel"
 NOT_BUILT = _HOME / "not-built.txt"
 PACKAGES = "clang libbpf-dev libelf-dev zlib1g-dev"
 
-TRAFFIC = ("own", "iperf3")
 _ROOT_IS_FOR = (
     "loading congestion control and tracing as eBPF, and the real-time priority of the link emulator; "
     "all else of a run is unprivileged"
@@ -66,6 +66,12 @@ def program() -> Path:
     )
 
 
+def require_available() -> None:
+    """Raise what keeps the kernel engine from running here."""
+    program()
+    require_privileges()
+
+
 def require_privileges() -> None:
     """Refuse early what would fail at its first step."""
     held = _capabilities()
@@ -93,7 +99,7 @@ def _capabilities() -> int | None:
 
 
 def run(
-    scenario: str, directory: Path, overrides: str, *, traffic: str = "own", progress: Progress | None = None
+    scenario: str, directory: Path, overrides: str, *, traffic: str = OWN_TRAFFIC, progress: Progress | None = None
 ) -> None:
     """Run every run of a scenario on the kernel and write its traces to `directory`.
 
@@ -101,7 +107,7 @@ def run(
     ended early is in `directory` then. A run that went to its end but does not count raises nothing: its row tells.
     """
     words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
-    if traffic != "own":
+    if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
 
     def hear(message: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from mptcplab import text
+from mptcplab.capabilities import ENGINES
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
 from mptcplab.plots.styles import css_palette
 from mptcplab.plots.svg import inline
@@ -60,7 +61,7 @@ def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: P
         warnings=[*headline.notes, *plots.notes],
         comparison=tables.engine_comparison(results),
         engines=_engines(results),
-        simulated=results.engines == ["sim"],
+        simulated=not any(ENGINES[engine].real_time for engine in results.engines),
         topology=topology_svg.for_any_width(topology) if drawable else "",
         varies=len({_shape(t) for t in results.topologies.values()}) > 1,
         flows=topology_svg.legend(topology),

@@ -12,8 +12,9 @@ from typing import Any, Self
 
 import polars as pl
 
+from mptcplab.capabilities import ENGINES, FLUID
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import ENGINES, TABLES
+from mptcplab.output import TABLES
 from mptcplab.trace.equilibria import remarks
 from mptcplab.trace.topology import Topology
 
@@ -147,9 +148,9 @@ class Trace:
     @cached_property
     def remarks(self) -> list[str]:
         """What the fluid engine found out that a reader of its numbers has to know, one line each."""
-        if "fluid" not in self.engines:
+        if FLUID.name not in self.engines:
             return []
-        fluid = self.runs.filter(pl.col("engine") == "fluid").select("run", "host")
+        fluid = self.runs.filter(pl.col("engine") == FLUID.name).select("run", "host")
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
         return remarks([(labels[run], json.loads(host)) for run, host in fluid.iter_rows()])
 

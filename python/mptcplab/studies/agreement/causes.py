@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.metrics import Window
 from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
@@ -81,7 +82,7 @@ class Side:
     @property
     def has_packets(self) -> bool:
         """Whether single packets are lost and windows are whole: not in a fluid."""
-        return self.engine != "fluid"
+        return ENGINES[self.engine].has_packets
 
     def rows(self, table: str) -> pl.LazyFrame:
         """The rows of a table of these runs."""

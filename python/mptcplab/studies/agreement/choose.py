@@ -36,8 +36,7 @@ def refuse_early(scenario: str, overrides_json: str, engines: Iterable[str]) -> 
 
 def _default() -> tuple[list[str], str]:
     try:
-        kernel.program()
-        kernel.require_privileges()
+        kernel.require_available()
     except EngineError as error:
         reason = str(error).splitlines()[0]
         return ["sim", "fluid"], f"comparing sim and fluid, because kernel is out of reach: {reason}"

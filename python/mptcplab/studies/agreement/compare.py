@@ -8,15 +8,7 @@ from os import fspath
 from mptcplab.scenario import Overrides
 from mptcplab.studies.agreement import choose, judge
 from mptcplab.studies.agreement.judge import Agreement
-from mptcplab.sweep import (
-    PathArg,
-    Progress,
-    Sweep,
-    chosen_engines,
-    names_of,
-    refuse_lone_sim_reps,
-    results_of,
-)
+from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
 
 
 def agree(
@@ -48,10 +40,9 @@ def agree(
     >>> [verdict.engine for verdict in found.verdicts]
     ['fluid']
     """
-    names, why = choose.engines(engines)
-    names, _ = chosen_engines(names, "own")
-    overrides = Overrides(names_of(cc), reps, seed, names_of(profile), duration, settings or {})
+    asked, why = choose.engines(engines)
+    names = parse_engines(asked)
+    overrides = Overrides.of(cc, reps, seed, profile, duration, settings)
     choose.refuse_early(fspath(scenario), overrides.to_json(), names)
-    refuse_lone_sim_reps(sim_reps, names)
-    sweep = Sweep(fspath(scenario), overrides, names, "own", sim_reps, jobs, progress, same_noise=True)
-    return judge.judged(results_of(sweep, out, force=force), why)
+    sweep = Sweep(fspath(scenario), overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True)
+    return judge.judged(sweep.run(out, force=force), why)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Finding, findings
 
@@ -40,7 +41,7 @@ FLUID = Bounds(flow_percent=15, median_percent=None, jain=0.03)
 
 def bounds_of(engines: tuple[str, str]) -> Bounds:
     """What holds between two engines."""
-    return FLUID if "fluid" in engines else PACKETS
+    return PACKETS if all(ENGINES[name].has_packets for name in engines) else FLUID
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 
 from mptcplab import _core, sweep
+from mptcplab.capabilities import KERNEL
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides
@@ -36,10 +37,6 @@ _DECIDING = (
     "engines/kernel.py",
     "trace",
 )
-# What is written over a scenario so that both engines run the same: a kernel has a scheduler of its own, sends in
-# groups and puts ACKs together.
-ALIKE = {"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"}
-
 # An entry, and the kernels that ran it.
 Measured = tuple["Entry", list[str]]
 Announce = Callable[[str], AbstractContextManager[sweep.Progress | None]]
@@ -190,8 +187,7 @@ def measure(
     if "kernel" in engines:
         from mptcplab.engines import kernel
 
-        kernel.program()
-        kernel.require_privileges()
+        kernel.require_available()
     paths = _of_papers() if scenarios is None else list(scenarios)
     found = _Run(QUICK if quick else FULL, engines, jobs, announce, kept).entries(paths)
     command = "mptcplab agree --all" + (" --quick" if quick else "")
@@ -346,7 +342,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
     settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
-    settings |= ALIKE | lighter.settings(path) if "kernel" in engines else {}
+    settings |= {**KERNEL.behaves_as, **lighter.settings(path)} if "kernel" in engines else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
     return Overrides(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
+from mptcplab.capabilities import ENGINES
 from mptcplab.scenario import Overrides
 from mptcplab.studies.papers.catalog import Experiment, Library
 from mptcplab.studies.papers.treatments import Treatment, treatment
@@ -69,13 +70,13 @@ class Kitchen:
 
     def repetitions(self, experiment: Experiment) -> int:
         """Repetitions of one block."""
-        if self.engine == "fluid":
+        if not ENGINES[self.engine].repetitions_differ:
             return 1
         return min(experiment.repetitions, QUICK_REPETITIONS) if self.quick else experiment.repetitions
 
     def more_blocks(self, experiment: Experiment) -> int:
         """Further blocks that an inconclusive claim may ask for."""
-        if self.quick or self.engine == "fluid":
+        if self.quick or not ENGINES[self.engine].repetitions_differ:
             return 0
         return max(0, MOST_REPETITIONS // experiment.repetitions - 1)
 
@@ -112,9 +113,7 @@ class Kitchen:
             settings |= experiment.point(point).settings
         if variant:
             settings |= experiment.variants[variant]
-        if self.engine == "kernel":
-            # Real packets have jitter of their own; the kernel has no way to add some.
-            settings["tcp.send_jitter"] = '"0 s"'
+        settings |= ENGINES[self.engine].requires
         if self.quick and not experiment.spans and "duration" not in settings:
             settings["duration"] = f'"{self._short(experiment):g} s"'
         return settings

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.errors import EngineError, ScenarioError
 from mptcplab.studies.papers import pool
 from mptcplab.studies.papers.cells import Cell, Digests, Kitchen, Recipe
@@ -85,7 +86,7 @@ class Executor:
     def _work(self, cell: Cell) -> float:
         """Of one repetition: the fluid does not mind how many packets flow in its seconds."""
         topology = self.kitchen.cell_topology(cell)
-        return topology.duration_ns / 1e9 if self.kitchen.engine == "fluid" else _packet_hops(topology)
+        return _packet_hops(topology) if ENGINES[self.kitchen.engine].has_packets else topology.duration_ns / 1e9
 
     def _run(self, sweeps: list[list[Task]]) -> None:
         total, cells = sum(t.work for sweep in sweeps for t in sweep), sum(map(len, sweeps))
@@ -101,11 +102,11 @@ class Executor:
     def _results(self, sweeps: list[list[Task]]) -> Iterable[tuple[list[Task], dict[str, str]]]:
         engine = self.kitchen.engine
         simulate = partial(_simulate, engine=engine, store=self.store)
-        workers = 1 if engine == "kernel" else min(self.jobs or os.cpu_count() or 1, len(sweeps))
+        workers = 1 if ENGINES[engine].real_time else min(self.jobs or os.cpu_count() or 1, len(sweeps))
         if workers <= 1:
             return ((sweep, simulate(sweep)) for sweep in sweeps)
         # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
-        return pool.each(simulate, sweeps, workers, processes=engine == "fluid")
+        return pool.each(simulate, sweeps, workers, processes=ENGINES[engine].in_python)
 
 
 def _packet_hops(topology: Topology) -> float:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.studies.papers.catalog import Claim, Experiment, Library, Paper
 from mptcplab.studies.papers.cells import Cell, Kitchen
 from mptcplab.studies.papers.execute import Executor, Outcome, Progress
@@ -52,7 +53,7 @@ def reproduce(
 ) -> list[Reproduction]:
     """Run the experiments of papers and judge their claims; what `out` has already is not run again."""
     # A shorter run is as much work for the fluid.
-    kitchen = Kitchen(library, engine, quick and engine != "fluid")
+    kitchen = Kitchen(library, engine, quick and ENGINES[engine].has_packets)
     plans = [
         (paper, tuple(paper.experiments.values()) if experiment is None else (paper.experiment(experiment),))
         for paper in papers

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from mptcplab.capabilities import ENGINES
 from mptcplab.studies.papers.book import Book, NotTestableError, Shelf, Source, Tally, Wishes
 from mptcplab.studies.papers.bootstrap import decided
 from mptcplab.studies.papers.catalog import TODAY, Claim, Experiment
@@ -127,7 +128,7 @@ class Court:
 
     def _profiles(self, claim: Claim) -> list[str | None]:
         """None stands for the paper's own; the fluid engine has no ACKs to count."""
-        if claim.experiment is None or claim.kind != "shape" or self.kitchen.engine == "fluid":
+        if claim.experiment is None or claim.kind != "shape" or not ENGINES[self.kitchen.engine].has_packets:
             return [None]
         own = self._experiment(claim).profile
         if own == TODAY or "profile=" in claim.predicate:

@@ -1,0 +1,53 @@
+"""What each engine can do, stated once: everything else asks here.
+
+What an engine refuses of a scenario it says itself, with the line: `mptcplab-kernel` and `engines.fluid.refuse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OWN_TRAFFIC = "own"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine. Settings are key paths of a scenario, with values as they are written in the file."""
+
+    name: str
+    # Single packets, ACKs and timeouts; otherwise rates and windows that are real numbers.
+    has_packets: bool = True
+    # A run takes as long as it lasts, and no two are the same to the byte.
+    real_time: bool = False
+    needs_root: bool = False
+    # It runs inside the Python interpreter, so that threads do not make it faster.
+    in_python: bool = False
+    # Programs that may send and receive (`--traffic`); the first is the default.
+    traffic: tuple[str, ...] = (OWN_TRAFFIC,)
+    # It refuses these settings with any other value.
+    requires: Mapping[str, str] = field(default_factory=dict)
+    # It always behaves as the simulator does with these settings.
+    behaves_as: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def repetitions_differ(self) -> bool:
+        """Whether random numbers decide anything: the equations of a fluid know the probability of a loss only."""
+        return self.has_packets
+
+
+SIM = Engine("sim")
+KERNEL = Engine(
+    "kernel",
+    real_time=True,
+    needs_root=True,
+    traffic=(OWN_TRAFFIC, "iperf3"),
+    # Its packets have jitter of their own, and it has no means to add some.
+    requires={"tcp.send_jitter": '"0 s"'},
+    # Linux has one MPTCP scheduler, sends segments in groups (TSO) and compresses SACKs.
+    behaves_as={"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"},
+)
+FLUID = Engine("fluid", has_packets=False, in_python=True)
+
+# In the order in which they run and in which results list them.
+ENGINES: Mapping[str, Engine] = {engine.name: engine for engine in (SIM, KERNEL, FLUID)}
