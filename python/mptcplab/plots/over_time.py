@@ -125,7 +125,8 @@ def over_time(
         (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
     ]
     legend = Legend([] if alone else handles, width)
-    row_height = _TITLE + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
+    title = _TITLE if any(column.title for column in columns) else 0.1
+    row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
     height = legend.height + rows * row_height
     figure = Figure(figsize=(width, height))
     tops = {panel: axis_top(columns, panel) for panel in panels}
@@ -134,7 +135,7 @@ def over_time(
         row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):
             x = LEFT + place * (inside + _GAP)
-            y = height - legend.height - row * row_height - _TITLE - (number + 1) * high - number * _BETWEEN
+            y = height - legend.height - row * row_height - title - (number + 1) * high - number * _BETWEEN
             axes = figure.add_axes((x / width, y / height, inside / width, high / height))
             _draw(axes, column, panel, shade=shade)
             # Set, not found: a quantity without values at first must not be stretched over the whole run.

@@ -79,7 +79,7 @@ def two_equal_flows(results: Results) -> Figure:
         Series(CWND, str(flow), style(index), part["t_ns"].to_numpy() / _NS, part["cwnd_pkts"].to_numpy())
         for index, ((flow,), part) in enumerate(rows.collect().group_by("flow", maintain_order=True))
     )
-    return over_time([Column("", series, 60, 120, 60)], [CWND], most_columns=1)
+    return over_time([Column("", series, 60, 120, 60)], [CWND], most_columns=1, alone=True)
 
 
 @styled
