@@ -505,7 +505,7 @@ def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario:
     )
     assert rows[1]["reference"] == pytest.approx(summary.filter(pl.col("subflow").is_null())["mean"][0])
     assert "fluid against sim" in done.stdout
-    assert "Engines side by side" in (tmp_path / "o" / "report.html").read_text()
+    assert "Comparison of engines" in (tmp_path / "o" / "report.html").read_text()
 
 
 def test_the_command_prints_the_same_as_json(

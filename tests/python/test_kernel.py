@@ -178,7 +178,7 @@ def test_engines_are_compared_per_algorithm_and_flow(fake: Fake, scenario: Path,
     assert (srtt["reference"] > 12).all()  # base RTT of A
     assert len(re.findall(r"-50\.0 .*\+0\.0", done.stdout)) == 4
     page = html.unescape((tmp_path / "o" / "report.html").read_text())
-    assert "Engines side by side" in page
+    assert "Comparison of engines" in page
     assert "--engine sim,kernel</code>" in page
     assert "same bytes of trace" not in page
 
