@@ -15,7 +15,6 @@ import jinja2
 import numpy as np
 import polars as pl
 
-from mptcplab import text
 from mptcplab.capabilities import ENGINES
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
 from mptcplab.plots.styles import css_palette
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
     from mptcplab.trace.topology import Topology
 
-# Value of an embedded 16-bit sample that means "nothing here".
+# The embedded 16-bit sample that stands for a missing value.
 _GAP = 65535
 
 
@@ -49,14 +48,14 @@ def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: P
     return template.render(
         style=style_sheet(),
         script=package.joinpath("page.js").read_text(encoding="utf-8"),
-        plotly=_library(),
+        plotly=_plotly_script(),
         data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
         title=first["title"] or first["scenario"],
         scenario=first["scenario"],
         about=_about(first["scenario_toml"]),
         facts=_facts(results),
         headline=headline,
-        everything=tables.all_metrics(results, summary),
+        all_metrics=tables.all_metrics(results, summary),
         problems=[problem.text for problem in results.excluded_runs],
         warnings=[*headline.notes, *plots.notes],
         comparison=tables.engine_comparison(results),
@@ -66,7 +65,6 @@ def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: P
         varies=len({_shape(t) for t in results.topologies.values()}) > 1,
         flows=topology_svg.legend(topology),
         links=topology.data_links,
-        text=text,
         goodput=inline(goodput_figure(goodput), "goodput", "Goodput") if goodput.rows else "",
         over_time=inline(time_figure(plots.runs[0].column), "time", "The first run over time") if plots.runs else "",
         shown=plots.runs[0] if plots.runs else None,
@@ -87,7 +85,7 @@ def _shape(topology: Topology) -> tuple[object, ...]:
     return tuple(topology.links.values())
 
 
-def _library() -> str:
+def _plotly_script() -> str:
     """Plotly's script, compressed: a quarter of its size on disk, and parsed only after the text is on screen."""
     import plotly
 
@@ -96,7 +94,7 @@ def _library() -> str:
 
 
 def _about(toml: str) -> dict[str, str]:
-    """What the scenario file says about itself."""
+    """The description, source and question that the scenario file states."""
     try:
         parsed = tomllib.loads(toml)
     except tomllib.TOMLDecodeError:
@@ -141,16 +139,16 @@ def algorithms_run(results: Trace) -> list[tuple[str, str]]:
     firsts = rows.unique("config", keep="first", maintain_order=True)
     found = []
     for config, recorded in firsts.select("config", "subflow_cc").iter_rows():
-        found.append((config, ran(json.loads(recorded))))
+        found.append((config, algorithms_of(json.loads(recorded))))
     return found
 
 
-def ran(recorded: Sequence[dict[str, Any]]) -> str:
+def algorithms_of(recorded: Sequence[dict[str, Any]]) -> str:
     """The algorithms that subflows ran, with their parameters, from what the engine recorded of each subflow."""
     groups: dict[str, list[str]] = {}
     for entry in recorded:
         groups.setdefault(_algorithm(entry), []).append(f"{entry['flow']}/{entry['subflow']}")
-    return "; ".join(f"{_some(who)}: {cc}" for cc, who in groups.items())
+    return "; ".join(f"{_shortened(who)}: {cc}" for cc, who in groups.items())
 
 
 def _algorithm(entry: dict[str, Any]) -> str:
@@ -160,7 +158,7 @@ def _algorithm(entry: dict[str, Any]) -> str:
     return f"{entry['cc']} ({shown})" if shown else entry["cc"]
 
 
-def _some(names: list[str], most: int = 6) -> str:
+def _shortened(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
@@ -180,7 +178,7 @@ def command(results: Trace) -> str:
 
 
 def page_data(goodput: GoodputData, plots: PlotData) -> dict[str, Any]:
-    """What the page's script draws: the goodput plot and the series over time."""
+    """The data of the interactive plots: goodput and the series over time."""
     return {"runs": [_run_data(run) for run in plots.runs], "goodput": goodput.for_page()}
 
 

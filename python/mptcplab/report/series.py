@@ -28,8 +28,6 @@ MAX_SERIES = 12
 # Values in all embedded series together: keeps the page below a few megabytes.
 _BUDGET = 900_000
 MAX_RATE_BINS = 400
-
-
 PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
@@ -51,7 +49,7 @@ class PlotData:
 
 def plot_data(results: Trace) -> PlotData:
     """Reduce the traces of a sweep to series for plots."""
-    chosen, notes = _choose(results)
+    chosen, notes = _choose_runs(results)
     if not chosen:
         return PlotData((), tuple(notes))
     topologies = {run: results.topologies[run] for run in chosen}
@@ -59,7 +57,7 @@ def plot_data(results: Trace) -> PlotData:
     bins = int(np.clip(_BUDGET / (2 * max(entities, 1)), MIN_BINS, MAX_BINS))
     if max(_subflows(t) for t in topologies.values()) > MAX_SERIES:
         notes.append(f"plots show the first {MAX_SERIES} subflows of each run")
-    builder = _Builder(results, topologies, bins)
+    builder = _SeriesBuilder(results, topologies, bins)
     found: dict[int, list[Series]] = {run: [] for run in chosen}
     for part in (builder.subflows(), builder.queue()):
         for run, series in part:
@@ -77,7 +75,7 @@ def plot_data(results: Trace) -> PlotData:
     return PlotData(tuple(runs), tuple(notes))
 
 
-def _choose(results: Trace) -> tuple[list[int], list[str]]:
+def _choose_runs(results: Trace) -> tuple[list[int], list[str]]:
     """Runs to draw: all, or the first repetitions of every configuration, or the first configurations."""
     sampled = results.runs.filter(pl.col("sample_ns").is_not_null())["run"]
     if sampled.is_empty():
@@ -96,7 +94,7 @@ def _subflows(topology: Topology) -> int:
     return sum(len(flow.subflows) for flow in topology.flows)
 
 
-class _Builder:
+class _SeriesBuilder:
     """Queries over the traces of the chosen runs."""
 
     def __init__(self, results: Trace, topologies: dict[int, Topology], bins: int) -> None:
@@ -125,13 +123,13 @@ class _Builder:
         for panel, column, scale in ((CWND, "cwnd_pkts", 1.0), (RTT, "rtt_us", 1e-3)):
             part = []
             for run, flow, subflow, values in self._extremes(samples, column).iter_rows():
-                style, label = self._look(run, flow, subflow)
+                style, label = self._style_and_label(run, flow, subflow)
                 if style is not None:
                     part.append((run, self._series(panel, run, label, style, values, scale)))
             found += _first_per_run(part)
         return found + self._payload(samples)
 
-    def _look(self, run: int, flow: str, subflow: str) -> tuple[Style | None, str]:
+    def _style_and_label(self, run: int, flow: str, subflow: str) -> tuple[Style | None, str]:
         styles, labels, _ = self.names[run]
         return styles.get((flow, subflow)), labels.get((flow, subflow), subflow)
 
@@ -145,7 +143,7 @@ class _Builder:
         frame = starts.per_entity(at=at, mbps=grown * 8e3 / pl.col("t_ns").diff().shift(-1))
         found = []
         for run, flow, subflow, at_bins, mbps in frame.iter_rows():
-            style, label = self._look(run, flow, subflow)
+            style, label = self._style_and_label(run, flow, subflow)
             if style is None:
                 continue
             # Rates lie between two starts, so the last start has none.

@@ -1,4 +1,4 @@
-"""The summary table, the same in the terminal and on the page."""
+"""The tables of a report, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -15,14 +15,10 @@ from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
-# What short transfers and video are judged by.
-_WAITING = ("transfers", "transfer_p50", "transfer_p95", "transfer_p99", "media_rate", "stall_time", "startup_delay")
-# What people look at first, in this order; a column without a single value is left out.
-_PER_FLOW = ("goodput", "ratio", "agr_bf", "rtt_mean", "retx_rate", "rto_count", "ftt", *_WAITING)
-_PER_RUN = ("total_goodput", "jain")
 # With more flows than this the table shows whole runs only.
 MAX_FLOWS = 8
-_SHORT = {
+# The columns of the headline table, in this order; a column without a single value is left out.
+_HEADS = {
     "goodput": "Goodput",
     "ratio": "Fraction of\nfair share",
     "agr_bf": "Aggregate\nbenefit",
@@ -40,6 +36,8 @@ _SHORT = {
     "total_goodput": "Total\ngoodput",
     "jain": "Jain's\nindex",
 }
+_PER_RUN = ("total_goodput", "jain")
+_PER_FLOW = tuple(name for name in _HEADS if name not in _PER_RUN)
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def counted(results: Trace, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _states(results: Trace) -> dict[str, str]:
-    """Per configuration: what is wrong with how many of its runs; empty where all of all count."""
+    """Per configuration, how many of its runs do not count and why; empty if all runs count."""
     if not results.excluded_runs:
         return {}
     runs = dict(results.configs.group_by("config").len().iter_rows())
@@ -88,42 +86,38 @@ def _states(results: Trace) -> dict[str, str]:
 
 
 def headline(results: Trace, summary: pl.DataFrame) -> Table:
-    """One row per configuration and flow: mean and 95 % interval of what people look at first."""
+    """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
     values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
-    notes = [*(_without_chance(summary) or _notes(results)), *results.remarks]
+    notes = [*(_identical_repetitions(summary) or _notes(results)), *results.remarks]
     states = _states(results)
     if len(flows) > MAX_FLOWS:
-        notes.append(f"{len(flows)} flows: the table shows whole runs, summary.csv has every flow")
+        notes.append(f"with {len(flows)} flows the table shows whole runs only; summary.csv has every flow")
         keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
         names = list(_PER_RUN)
     else:
         keys = [(config, flow) for config in configs for flow in flows]
         names = [*_PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
-    body = [[_cell(values, name, config, flow) for name in names] for config, flow in keys]
-    kept = [i for i in range(len(names)) if any(row[i] != NOT_APPLICABLE for row in body)]
-    splits = [_split(values, config, flow) for config, flow in keys]
-    show_flow, show_split = len(flows) > 1 and keys[0][1] is not None, any(splits)
-    head = [("Algorithm", "")]
-    head += [("Flow", "")] if show_flow else []
-    head += [("Status", "")] if states else []
-    columns = [(_SHORT[names[i]], REGISTRY[names[i]].unit) for i in kept]
-    columns[1:1] = [("By\nsubflow", "Mbit/s")] if show_split else []
-    rows = []
-    for (config, flow), row, split in zip(keys, body, splits, strict=True):
-        cells = [row[i] for i in kept]
-        cells[1:1] = [split or NOT_APPLICABLE] if show_split else []
-        state = [states[config]] if states else []
-        rows.append((config, *([flow or ""] if show_flow else []), *state, *cells))
-    return Table((*head, *columns), tuple(rows), tuple(notes))
+    columns = [("Algorithm", "", [config for config, _ in keys])]
+    if len(flows) > 1 and keys[0][1] is not None:
+        columns.append(("Flow", "", [flow or "" for _, flow in keys]))
+    if states:
+        columns.append(("Status", "", [states[config] for config, _ in keys]))
+    for name in names:
+        columns.append((_HEADS[name], REGISTRY[name].unit, [_cell(values, name, *key) for key in keys]))
+        if name == "goodput":
+            columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(values, *key) for key in keys]))
+    shown = [column for column in columns if any(cell != NOT_APPLICABLE for cell in column[2])]
+    head = tuple((title, unit) for title, unit, _ in shown)
+    return Table(head, tuple(zip(*(cells for *_, cells in shown), strict=True)), tuple(notes))
 
 
-# What engines are compared by.
+# The metrics by which engines are compared.
 _COMPARED = ("goodput", "srtt_mean")
 _VERDICT = "verdict"
 
 
 def engine_comparison(results: Trace) -> Table | None:
-    """Per algorithm and flow: what each engine measured, and how far each lies from the first. None for one engine."""
+    """Per algorithm and flow: the value on each engine, and its distance from the first engine; None for one engine."""
     frame = comparison_frame(results)
     if frame is None:
         return None
@@ -138,9 +132,9 @@ def comparison_frame(results: Trace) -> pl.DataFrame | None:
 
 
 def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
-    """A table of some rows of `differences`: a line per configuration, flow and subflow, the engines in columns.
+    """A table of rows of `differences`: a line per configuration, flow and subflow, with the engines in columns.
 
-    Where the frame has a column `verdict`, it stands behind every difference that has one.
+    If the frame has a column `verdict`, each difference is followed by its verdict.
     """
     first, *others = engines
     metrics = frame["metric"].unique(maintain_order=True).to_list()
@@ -149,13 +143,13 @@ def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
     for row in frame.iter_rows(named=True):
         cells.setdefault((row["base"], row["flow"], row["subflow"]), {})[row["metric"], row["engine"]] = row
     names = [("Algorithm", "base"), ("Flow", "flow"), ("Subflow", "subflow")]
-    kept = [i for i, (_, column) in enumerate(names) if frame[column].is_not_null().any()]
-    head = [(names[i][0], "") for i in kept]
+    shown = [i for i, (_, column) in enumerate(names) if frame[column].is_not_null().any()]
+    head = [(names[i][0], "") for i in shown]
     for name in metrics:
         head += _engine_head(name, first, others, judged=name in judged)
     rows = []
     for who, found in cells.items():
-        line = [who[i] or "" for i in kept]
+        line = [who[i] or "" for i in shown]
         for name in metrics:
             line += _engine_cells(name, [found.get((name, engine)) for engine in others], judged=name in judged)
         rows.append(tuple(line))
@@ -192,8 +186,8 @@ def _engine_cells(name: str, rows: list[dict[str, Any] | None], *, judged: bool)
 _ENGINE_TITLES = {"srtt_mean": "Mean srtt", "plr": "Lost", "share": "Share"}
 
 
-def _without_chance(summary: pl.DataFrame) -> list[str]:
-    """Intervals of width zero look like certainty; say where repetitions repeat the very same packets."""
+def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
+    """A note where repetitions are the same packets again: their intervals of width zero look like certainty."""
     # A run's goodput is a ratio of large counters: chance would change it somewhere.
     goodput = summary.filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     identical = goodput.group_by("config").agg(same=((pl.col("n") > 1) & (pl.col("min") == pl.col("max"))).all())
@@ -201,31 +195,27 @@ def _without_chance(summary: pl.DataFrame) -> list[str]:
     if not names:
         return []
     who = "the repetitions" if len(names) == identical.height else "the repetitions of " + ", ".join(names)
-    return [f"{who} do not differ: nothing in the scenario is random (a random start or loss would tell more)"]
+    return [f"{who} do not differ, because nothing in the scenario is random; a random start or loss would change that"]
 
 
 def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
     return values.text(config, name, flow if "flow" in REGISTRY[name].levels else None)
 
 
-def _split(values: _Values, config: str, flow: str | None) -> str:
-    """Goodput of each subflow, means only."""
-    if flow is None:
-        return ""
+def _by_subflow(values: _Values, config: str, flow: str | None) -> str:
+    """Mean goodput of each subflow of a flow that has several."""
     found = [
-        (key[3], mean)
-        for key, (mean, _) in values.by_key.items()
-        if key[0] == config and key[1] == "goodput" and key[2] == flow and key[3] is not None and mean is not None
+        mean
+        for (where, metric, owner, subflow), (mean, _) in values.by_key.items()
+        if (where, metric, owner) == (config, "goodput", flow) and subflow is not None and mean is not None
     ]
-    if len(found) < 2:
-        return ""
-    return " + ".join(f"{mean:.2f}" for _, mean in found)
+    return " + ".join(f"{mean:.2f}" for mean in found) if len(found) > 1 else NOT_APPLICABLE
 
 
 def _notes(results: Trace) -> list[str]:
     per_config = counted(results, results.configs).group_by("config").len()["len"]
     if per_config.is_empty():
-        return ["no run counts: there are no numbers"]
+        return ["no run counts, so there are no numbers"]
     if per_config.max() == 1:
         return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]
     if per_config.min() < 5:
@@ -254,5 +244,5 @@ def all_metrics(results: Trace, summary: pl.DataFrame, max_rows: int = 300) -> T
         body.append(
             (REGISTRY[name].title, entity, REGISTRY[name].unit, *(cells[key].get(c, NOT_APPLICABLE) for c in configs))
         )
-    head = (("Metric", ""), ("Of", ""), ("Unit", ""), *((config, "") for config in configs))
+    head = (("Metric", ""), ("Flow, subflow or link", ""), ("Unit", ""), *((config, "") for config in configs))
     return Table(head, tuple(body), notes)

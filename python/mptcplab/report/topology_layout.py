@@ -1,6 +1,6 @@
 """Layered layout of a scenario's graph: which node stands where, and along which lane each link runs.
 
-Positions are abstract (layer, lane); the picture turns them into pixels, left to right or top to bottom.
+Positions are abstract (layer, lane); the drawing turns them into pixels, left to right or top to bottom.
 """
 
 from __future__ import annotations

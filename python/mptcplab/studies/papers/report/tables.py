@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mptcplab.report.html import ran
+from mptcplab.report.html import algorithms_of
 from mptcplab.studies.papers.book import NotTestableError
 from mptcplab.studies.papers.catalog import PAPERS, Experiment, FigureSpec
 from mptcplab.studies.papers.cells import Cell, Recipe
@@ -151,7 +151,7 @@ def _ran(reader: Reader, label: str) -> Ran:
         except NotTestableError as error:
             point = f"{cell.point}: " if cell.point else ""
             refusals.append(point + str(error).partition("\n")[0])
-    what = ran(records[0]["subflow_cc"]) if records else ""
+    what = algorithms_of(records[0]["subflow_cc"]) if records else ""
     problems = [problem for record in records for problem in record["problems"]]
     return Ran(label, what, "; ".join(dict.fromkeys(refusals)), tuple(dict.fromkeys(problems)))
 
