@@ -1,4 +1,4 @@
-# Everything a person types. Each target sets up what it needs first, and does nothing where nothing changed.
+# The commands for people. Each target first sets up what it needs, and does nothing if nothing changed.
 
 VENV     := .venv
 BIN      := $(VENV)/bin
@@ -15,29 +15,29 @@ help: ## Show this list
 	@echo "make <target>, where <target> is one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what a run needs: .venv with the package and its engines
+setup: ## Install what runs need: .venv with the package and its engines
 	@scripts/setup.sh run
 
-dev: ## The same, with what the tests and checks need
+dev: ## Do the same and install what tests and checks need
 	@scripts/setup.sh dev
 
-demo: setup ## Compare six algorithms on a published scenario; prints a table and the path of a report
+demo: setup ## Compare six algorithms on a published scenario; print a table and the path of a report
 	@$(BIN)/mptcplab run $(DEMO) --out $(DEMO_OUT) --force
 
-test: dev ## Formatting, lints, all tests
+test: dev ## Run formatting checks, lints and all tests
 	@scripts/test.sh
 
-test-kernels: dev ## The kernel engine on Debian's oldest and newest kernel, in virtual machines (some minutes)
+test-kernels: dev ## Test the kernel engine on Debian's oldest and newest kernels, in virtual machines (some minutes)
 	@scripts/test-kernels.sh
 
 bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench
 	@cargo run --quiet --release --locked -p mptcplab-bench --bin suite
 
-bench-gate: ## Check that a packet-hop costs no more instructions than it may (part of make test)
+bench-gate: ## Check the number of instructions per packet-hop (part of make test)
 	@benches/gate.sh
 
-lint: dev ## Formatting and lints only
+lint: dev ## Run formatting checks and lints only
 	@scripts/lint.sh
 
 format: dev ## Format all sources
@@ -46,21 +46,21 @@ format: dev ## Format all sources
 	$(BIN)/ruff check --fix --quiet python tests
 	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] crates/mptcplab-bpf/bpf/*.[ch]
 
-fidelity: dev ## Simulate and write docs/fidelity: the simulator against theory (about two minutes)
+fidelity: dev ## Compare the simulator with theory and write docs/fidelity (about two minutes)
 	@$(BIN)/mptcplab fidelity
 
-schedulers: dev ## Simulate and write docs/schedulers: what each scheduler is for (about a minute)
+schedulers: dev ## Compare the packet schedulers and write docs/schedulers (about a minute)
 	@$(BIN)/mptcplab schedulers --compare
 
 papers: dev ## Run the papers' experiments, judge their claims and write docs/papers (about ten minutes)
 	@$(BIN)/mptcplab reproduce all --docs docs/papers
 
-agreement: dev ## Hold the simulator against this kernel on the papers' scenarios: docs/agreement (root; an hour)
+agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour)
 	@$(BIN)/mptcplab agree --all
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs
 
-clean: ## Remove everything that was built; results stay
+clean: ## Remove everything that was built, but keep results
 	rm -rf target $(VENV) python/mptcplab/_core*.so python/mptcplab/_bin .pytest_cache .ruff_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +
