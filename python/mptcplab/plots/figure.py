@@ -108,24 +108,31 @@ def line_handle(**look: Any) -> Any:
     return Line2D([], [], **look)
 
 
-class Legend:
-    """A legend above the axes, over the whole width; `height` is the room that it takes, in inches."""
+class Canvas:
+    """A figure that is measured in inches from its upper left corner, below a legend over the whole width."""
 
-    def __init__(self, handles: Sequence[tuple[Any, str]], width: float) -> None:
-        self.handles = handles
+    def __init__(self, width: float, height: float, handles: Sequence[tuple[Any, str]] = ()) -> None:
+        from matplotlib.figure import Figure
+
         longest = 0.55 + max((text_width(label) for _, label in handles), default=0.0)
-        self.columns = max(1, min(len(handles), int((width - 0.1) / longest)))
-        self.height = _LEGEND_ROW * -(-len(handles) // self.columns) + 0.06 if handles else 0.0
-
-    def draw(self, figure: Figure) -> None:
-        """Put it at the top of a figure."""
-        if self.handles:
-            figure.legend(
-                [handle for handle, _ in self.handles],
-                [label for _, label in self.handles],
+        columns = max(1, min(len(handles), int((width - 0.1) / longest)))
+        self._top = _LEGEND_ROW * -(-len(handles) // columns) + 0.06 if handles else 0.0
+        self._width, self._height = width, self._top + height
+        self.figure = Figure(figsize=(self._width, self._height))
+        if handles:
+            self.figure.legend(
+                [handle for handle, _ in handles],
+                [label for _, label in handles],
                 loc="upper left",
-                bbox_to_anchor=(0.0, 1.0 - 0.02 / figure.get_figheight()),
-                ncols=self.columns,
+                bbox_to_anchor=(0.0, 1.0 - 0.02 / self._height),
+                ncols=columns,
                 borderaxespad=0.2,
                 borderpad=0,
             )
+
+    def axes(self, left: float, top: float, width: float, height: float) -> Axes:
+        """New axes at a place below the legend."""
+        bottom = self._height - self._top - top - height
+        return self.figure.add_axes(
+            (left / self._width, bottom / self._height, width / self._width, height / self._height)
+        )

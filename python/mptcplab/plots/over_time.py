@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Legend, grid, line_handle, styled, text_width
+from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Canvas, grid, line_handle, styled, text_width
 from mptcplab.plots.styles import Style
 
 if TYPE_CHECKING:
@@ -111,8 +111,6 @@ def over_time(
 
     With `alone`, lines have their labels at their ends, otherwise in a legend.
     """
-    from matplotlib.figure import Figure
-
     rows = -(-len(columns) // most_columns)
     per_row = -(-len(columns) // rows)
     drawn = [series for column in columns for panel in panels for series in column.of(panel)]
@@ -124,19 +122,16 @@ def over_time(
     handles = [
         (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
     ]
-    legend = Legend([] if alone else handles, width)
     title = _TITLE if any(column.title for column in columns) else 0.1
     row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
-    height = legend.height + rows * row_height
-    figure = Figure(figsize=(width, height))
+    canvas = Canvas(width, rows * row_height, [] if alone else handles)
     tops = {panel: axis_top(columns, panel) for panel in panels}
     span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
     for index, column in enumerate(columns):
         row, place = divmod(index, per_row)
         for number, panel in enumerate(panels):
-            x = LEFT + place * (inside + _GAP)
-            y = height - legend.height - row * row_height - title - (number + 1) * high - number * _BETWEEN
-            axes = figure.add_axes((x / width, y / height, inside / width, high / height))
+            top = row * row_height + title + number * (high + _BETWEEN)
+            axes = canvas.axes(LEFT + place * (inside + _GAP), top, inside, high)
             _draw(axes, column, panel, shade=shade)
             # Set, not found: a quantity without values at first must not be stretched over the whole run.
             axes.set(xlim=span, ylim=(0, tops[panel]))
@@ -150,8 +145,7 @@ def over_time(
                 axes.set_xlabel("Time (s)")
             if alone:
                 _label_ends(axes, column.of(panel), tops[panel])
-    legend.draw(figure)
-    return figure
+    return canvas.figure
 
 
 def _draw(axes: Axes, column: Column, panel: Panel, *, shade: bool) -> None:

@@ -13,7 +13,7 @@ from mptcplab.plots.figure import (
     REFERENCE_MARK,
     RIGHT,
     WIDEST,
-    Legend,
+    Canvas,
     filled,
     filled_handle,
     grid,
@@ -66,20 +66,16 @@ def time_figure(column: Column) -> Figure:
 @styled
 def goodput_figure(goodput: GoodputData) -> Figure:
     """Bars split by subflow, every repetition as a circle, the 95 % interval of the total, and the fair share."""
-    from matplotlib.figure import Figure
-
     rows = goodput.rows
     looks = {part.label: part.style for row in rows for part in row.parts}
     handles = [(filled_handle(look.colour, hatch(look)), label) for label, look in looks.items()]
     handles.append((line_handle(**_REPETITION), "one repetition"))
     if any(row.fair_share is not None for row in rows):
         handles.append((line_handle(**_FAIR_SHARE), "fair share"))
-    legend = Legend(handles, WIDEST)
     left = max(LEFT, 0.2 + max(text_width(row.label) for row in rows))
-    inside, high = WIDEST - left - RIGHT, _ROW * len(rows)
-    height = legend.height + high + _UNDER
-    figure = Figure(figsize=(WIDEST, height))
-    axes = figure.add_axes((left / WIDEST, _UNDER / height, inside / WIDEST, high / height))
+    high = _ROW * len(rows)
+    canvas = Canvas(WIDEST, high + _UNDER, handles)
+    axes = canvas.axes(left, 0, WIDEST - left - RIGHT, high)
     grid(axes, "x")
     for y, row in enumerate(rows):
         edge = 0.0
@@ -92,5 +88,4 @@ def goodput_figure(goodput: GoodputData) -> Figure:
             axes.plot([row.fair_share], [y], **_FAIR_SHARE)
     axes.set(xlim=(0, goodput.top), ylim=(len(rows) - 0.5, -0.5), xlabel=goodput.axis)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
-    legend.draw(figure)
-    return figure
+    return canvas.figure

@@ -15,7 +15,7 @@ from mptcplab.plots.figure import (
     REFERENCE_MARK,
     RIGHT,
     WIDEST,
-    Legend,
+    Canvas,
     filled,
     filled_handle,
     grid,
@@ -47,7 +47,7 @@ def draw(chart: Chart) -> Figure:
 
 
 def wrapped(label: str, most: int = 10) -> str:
-    """A long name over several lines, broken where it has a mark.
+    """A long name over several lines, broken at punctuation.
 
     >>> print(wrapped("ewtcp(weight=fair)"))
     ewtcp
@@ -100,24 +100,15 @@ class _Groups:
 
     def draw(self) -> Figure:
         """All rows with the same scale of y."""
-        from matplotlib.figure import Figure
-
-        handles = self._handles()
-        width = LEFT + self.inside + RIGHT
-        legend = Legend(handles, width)
-        row_height = self._HEIGHT + self._under()
-        height = legend.height + len(self.rows) * (row_height + self._TOP)
-        figure = Figure(figsize=(width, height))
+        row_height = self._TOP + self._HEIGHT + self._under()
+        canvas = Canvas(LEFT + self.inside + RIGHT, len(self.rows) * row_height, self._handles())
         low, high = self._range()
         for index, row in enumerate(self.rows):
-            top = height - legend.height - index * (row_height + self._TOP) - self._TOP
-            box = (LEFT / width, (top - self._HEIGHT) / height, self.inside / width, self._HEIGHT / height)
-            axes = figure.add_axes(box)
+            axes = canvas.axes(LEFT, index * row_height + self._TOP, self.inside, self._HEIGHT)
             axes.set(xlim=(0, self.inside), ylim=(low, high))
             axes.set_ylabel(self.chart.axis)
             self._fill(axes, row)
-        legend.draw(figure)
-        return figure
+        return canvas.figure
 
     def _range(self) -> tuple[float, float]:
         values: list[float] = [self.chart.reference] if self.chart.reference is not None else []
@@ -128,11 +119,7 @@ class _Groups:
                 if mark.values is not None and self.chart.kind == "bars":
                     estimate = Estimate.of(mark.values)
                     values.append(estimate.mean + (estimate.half or 0.0))
-        low, high = min(values), max(values)
-        if self.chart.kind == "bars" or low < 0.5 * high:
-            return min(0.0, 1.05 * low), (1.06 * high or 1.0)
-        margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
-        return low - margin, high + margin
+        return _axis_range(values, from_zero=self.chart.kind == "bars")
 
     def _fill(self, axes: Axes, row: Sequence[tuple[str, tuple[Mark, ...]]]) -> None:
         grid(axes, "y")
@@ -242,23 +229,17 @@ def _bar(axes: Axes, x: float, mark: Mark, width: float, colour: str, pattern: s
 
 def _lines(chart: Lines) -> Figure:
     """Panels side by side with the same scale of y."""
-    from matplotlib.figure import Figure
-
     columns = min(len(chart.panels), 3)
     rows = -(-len(chart.panels) // columns)
     inside = min(5.0, (WIDEST - LEFT - RIGHT - 0.2 * (columns - 1)) / columns)
     width = LEFT + columns * inside + 0.2 * (columns - 1) + RIGHT
-    legend = Legend(_line_handles(chart), width)
     title = 0.26 if any(panel.title for panel in chart.panels) else 0.1
     inner, under = 2.4, 0.5
-    height = legend.height + rows * (title + inner + under)
-    figure = Figure(figsize=(width, height))
+    canvas = Canvas(width, rows * (title + inner + under), _line_handles(chart))
     low, high = _line_range(chart)
     for index, panel in enumerate(chart.panels):
         row, column = divmod(index, columns)
-        x = LEFT + column * (inside + 0.2)
-        y = height - legend.height - row * (title + inner + under) - title - inner
-        axes = figure.add_axes((x / width, y / height, inside / width, inner / height))
+        axes = canvas.axes(LEFT + column * (inside + 0.2), row * (title + inner + under) + title, inside, inner)
         _fill_panel(axes, chart, panel)
         axes.set_ylim(low, high)
         _ticks(axes, chart, inside)
@@ -267,8 +248,7 @@ def _lines(chart: Lines) -> Figure:
             axes.set_ylabel(chart.axis)
         else:
             axes.tick_params(axis="y", labelleft=False)
-    legend.draw(figure)
-    return figure
+    return canvas.figure
 
 
 def _fill_panel(axes: Axes, chart: Lines, panel: Panel) -> None:
@@ -317,15 +297,20 @@ def _line_range(chart: Lines) -> tuple[float, float]:
                 # A band that is far wider than its line must not squeeze all others.
                 half = min(estimate.half or 0.0, abs(estimate.mean))
                 values += [estimate.mean - half, estimate.mean + half]
+    return _axis_range(values)
+
+
+def _axis_range(values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
+    """From zero, except where that would leave no room for the differences of all values."""
     low, high = min(values), max(values)
-    if low < 0.5 * high:
+    if from_zero or low < 0.5 * high:
         return min(0.0, 1.05 * low), 1.06 * high or 1.0
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin
 
 
 def _ticks(axes: Axes, chart: Lines, inches: float) -> None:
-    """A label at every point, except where two would meet."""
+    """A label at every point, except where two would overlap."""
     xs = [x for x, _ in chart.ticks]
     if chart.scale == "symlog":
         axes.set_xscale("symlog", linthresh=min(x for x in xs if x > 0), linscale=0.5)
@@ -338,14 +323,14 @@ def _ticks(axes: Axes, chart: Lines, inches: float) -> None:
     limits = axes.transScale.inverted().transform([(first - pad * span, 1), (last + pad * span, 1)])
     axes.set_xlim(limits[0, 0], limits[1, 0])
     axes.minorticks_off()
-    kept: list[tuple[float, str]] = []
+    labelled: list[tuple[float, str]] = []
     taken = -np.inf
     for position, (x, label) in sorted(zip(shown, chart.ticks, strict=True)):
         at = (position - first) / span * inches / (1 + 2 * pad)
         if at - text_width(label) / 2 >= taken:
-            kept.append((x, label))
+            labelled.append((x, label))
             taken = at + text_width(label) / 2 + 0.04
-    axes.set_xticks([x for x, _ in kept], [label for _, label in kept])
+    axes.set_xticks([x for x, _ in labelled], [label for _, label in labelled])
 
 
 def _scaled(axes: Axes, xs: np.ndarray) -> np.ndarray:
