@@ -118,7 +118,7 @@ def over_time(
     room = (WIDEST - LEFT - right - _GAP * (per_row - 1)) / per_row
     inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
     width = LEFT + per_row * inside + _GAP * (per_row - 1) + right
-    looks = {series.label: series.style for series in drawn}
+    looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}
     handles = [
         (line_handle(color=look.colour, linestyle=look.mpl_dash, linewidth=1.4), label) for label, look in looks.items()
     ]

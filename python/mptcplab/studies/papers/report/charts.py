@@ -367,13 +367,14 @@ def _unevenness(points: np.ndarray) -> float:
 
 
 _CAPTIONS = {
-    "box": "Boxes: median and quartiles over repetitions, whiskers to the last value within 1.5 times the distance of "
-    "the quartiles; dots: every repetition.",
-    "bars": "Bars: mean over repetitions with its 95 % interval; dots: every repetition.",
-    "time": "The first repetition of each algorithm. Every point is the mean over one four-hundredth of the run. "
-    "Scales fit what comes after the first fifth.",
-    "sweep": "Lines: mean over repetitions; band: its 95 % interval.",
-    "spans": "Points: mean over repetitions of the time between two marks of the axis; band: its 95 % interval.",
+    "box": "Boxes show the median and quartiles over repetitions, whiskers reach to the last value within 1.5 times "
+    "the interquartile range, and every dot is a repetition.",
+    "bars": "Bars show the mean over repetitions with its 95 % confidence interval; every dot is a repetition.",
+    "time": "The first repetition of each algorithm; every point is the mean over 1/400 of the run. "
+    "Scales fit the values after the first fifth of the run.",
+    "sweep": "Lines show the mean over repetitions, and bands its 95 % confidence interval.",
+    "spans": "Points show the mean over repetitions of the time between two marks of the axis, and bands its "
+    "95 % confidence interval.",
 }
 
 
@@ -382,15 +383,15 @@ def _caption(spec: FigureSpec, chart: Chart | None) -> str:
         return ""
     text = _CAPTIONS[spec.kind]
     if any(mark.parts for mark in _marks(chart)):
-        text += " Parts of a bar: the subflows."
+        text += " Bars are split by subflow."
     if isinstance(chart, Grouped) and chart.legend:
-        text += " In every group the algorithms stand in the order of the legend."
+        text += " Within a group, algorithms are in the order of the legend."
     if spec.published:
-        text += " Hollow diamonds: what the paper prints."
+        text += " Hollow diamonds mark the values that the paper prints."
     if spec.metric == "ratio":
-        text += " Line at 1: the ideal, which is in link rate; headers alone keep goodput below 0.943 of it."
+        text += " The line at 1 is the ideal at link rate; headers alone keep goodput below 0.943 of it."
     elif spec.metric in RATIOS:
-        text += " Line at 1: the ideal."
+        text += " The line at 1 is the ideal."
     return text
 
 
