@@ -13,11 +13,10 @@ const SOURCES: [&str; 3] = ["crates", "algorithms", "Cargo.lock"];
 /// The crate of the Python bindings, and the files beside the library crates that decide a run's results: the versions
 /// and options of the build, and the code that runs a sweep.
 const BINDINGS: &str = "mptcplab-py";
-const SWEEP_FILES: [&str; 5] = [
+const SWEEP_FILES: [&str; 4] = [
     "Cargo.toml",
     "Cargo.lock",
     "crates/mptcplab-py/Cargo.toml",
-    "crates/mptcplab-py/src/record.rs",
     "crates/mptcplab-py/src/sweep.rs",
 ];
 

@@ -1,4 +1,4 @@
-//! Rust errors as Python exceptions: one base, one subclass per kind.
+//! Rust errors as Python exceptions: one base class and one subclass per kind.
 
 use crate::sweep::SweepError;
 use mptcplab_trace::parquet::TraceError;
@@ -10,7 +10,7 @@ create_exception!(
     mptcplab._core,
     MptcplabError,
     PyException,
-    "Base of all errors of mptcplab. The text is `what failed: value`, then possibly `hint: what to do`."
+    "Base of all errors of mptcplab. The text is `what failed: value`, in most cases followed by `hint: what to do`."
 );
 create_exception!(
     mptcplab._core,
@@ -31,7 +31,7 @@ create_exception!(
     "The output cannot be put where it was asked for."
 );
 
-/// Anything that is wrong with what the user gave.
+/// An error in the user's input.
 pub(crate) fn scenario(error: impl std::fmt::Display) -> PyErr {
     ScenarioError::new_err(error.to_string())
 }

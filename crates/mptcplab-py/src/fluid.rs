@@ -1,36 +1,36 @@
-//! What the fluid engine, which is Python, needs: resolved runs, refusals with their place in the file, and a trace
-//! written like everyone's.
+//! Services for the fluid engine, which is written in Python: resolved runs, refusals with their place in the file, and
+//! the trace writer that every engine uses.
 
-use crate::build;
+use crate::build_info;
 use crate::errors::EngineError;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_scenario::{Overrides, Run, Sweep, Transport};
 use mptcplab_trace::parquet::TraceWriter;
-use mptcplab_trace::{Engine, RunRecord, Tables};
+use mptcplab_trace::{EngineInfo, RunRecord, Tables};
 use pyo3::{PyErr, PyResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// One thing that the engine cannot honour.
+/// A setting that the engine does not support.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Refusal {
-    /// Where it may be written, the most particular key first.
+    /// The keys that may set it, the most specific one first.
     keys: Vec<String>,
     message: String,
     hint: String,
 }
 
-/// What became of a run: columns of little-endian numbers by table and name, what the engine found out (JSON), and how
-/// often it evaluated its equations.
+/// The solution of a run: columns of little-endian numbers by table and name, the engine's findings (JSON, for the
+/// column `host`), and the number of evaluations of its equations.
 pub(crate) type Solved = (BTreeMap<String, BTreeMap<String, Vec<u8>>>, String, u64);
 
-/// The runs as `to_json` has them, each with `starts_ns`: the times that the simulator's flows draw.
+/// The runs as JSON, each with `starts_ns`: the start times that the flows draw in the simulator.
 pub(crate) fn runs(sweep: &Sweep) -> Value {
     let runs = sweep.runs.iter().map(|run| {
-        let mut resolved = mptcplab_scenario::to_json(run, None);
+        let mut resolved = mptcplab_scenario::run_json(run, None);
         resolved["starts_ns"] = starts(run);
         resolved
     });
@@ -45,24 +45,24 @@ fn starts(run: &Run) -> Value {
     starts.collect()
 }
 
-/// All refusals as one text, each told once; none if there is none.
+/// All refusals as one text, without repetitions; `None` if there are none.
 pub(crate) fn refusal(
     place: (&str, &str, &Overrides),
     refusals: &str,
 ) -> Result<Option<String>, serde_json::Error> {
-    let mut told: Vec<String> = Vec::new();
+    let mut texts: Vec<String> = Vec::new();
     for refusal in serde_json::from_str::<Vec<Refusal>>(refusals)? {
         let hint = Some(refusal.hint);
         let text = mptcplab_scenario::refusal(place, &refusal.keys, refusal.message, hint);
         let text = text.to_string();
-        if !told.contains(&text) {
-            told.push(text);
+        if !texts.contains(&text) {
+            texts.push(text);
         }
     }
-    Ok((!told.is_empty()).then(|| told.join("\n\nerror: ")))
+    Ok((!texts.is_empty()).then(|| texts.join("\n\nerror: ")))
 }
 
-/// Write a trace; `solve` is asked for every run, in run order.
+/// Writes a trace; `solve` is called for each run, in run order.
 pub(crate) fn write(
     sweep: &Sweep,
     out: &Path,
@@ -93,10 +93,10 @@ fn failed(error: mptcplab_trace::parquet::TraceError) -> PyErr {
 
 fn record(sweep: &Sweep, run: &Run, libraries: &str, evaluations: u64) -> RunRecord {
     let algorithms: Vec<Vec<String>> = run.flows.iter().map(algorithms).collect();
-    let build = format!("{}, {libraries}", build::LINE);
-    let engine = Engine {
+    let build = format!("{}, {libraries}", build_info::LINE);
+    let engine = EngineInfo {
         name: "fluid",
-        version: build::VERSION,
+        version: build_info::VERSION,
         build: &build,
         scheduler: None,
         subflow_cc: &algorithms,
@@ -117,26 +117,14 @@ fn tables(columns: &BTreeMap<String, BTreeMap<String, Vec<u8>>>) -> PyResult<Tab
     let mut tables = Tables::default();
     for (table, columns) in columns {
         for (column, bytes) in columns {
-            let filled = match table.as_str() {
-                "flow" => tables.flow.fill(column, bytes),
-                "subflow" => tables.subflow.fill(column, bytes),
-                "link" => tables.link.fill(column, bytes),
-                "event" => tables.event.fill(column, bytes),
-                _ => false,
-            };
+            let filled = tables.fill(table, column, bytes);
             if !filled {
                 let message = format!("a trace has no column {table}.{column}");
                 return Err(EngineError::new_err(message));
             }
         }
     }
-    let whole = [
-        tables.flow.is_whole(),
-        tables.subflow.is_whole(),
-        tables.link.is_whole(),
-        tables.event.is_whole(),
-    ];
-    match whole.iter().all(|whole| *whole) {
+    match tables.is_whole() {
         true => Ok(tables),
         false => Err(EngineError::new_err("columns of unequal length")),
     }

@@ -1,16 +1,15 @@
-//! Module `mptcplab._core`: what Python needs of the Rust crates. Structured data crosses as JSON text;
-//! `python/mptcplab/_core.pyi` documents every function.
+//! The Python module `mptcplab._core`. Structured data is passed as JSON text; `python/mptcplab/_core.pyi` documents every
+//! function.
 
-mod build;
+mod build_info;
 mod errors;
 mod fluid;
-mod overrides;
 mod panics;
-mod record;
 mod reference;
 mod sweep;
 
 use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
+use mptcplab_scenario::Overrides;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
@@ -36,13 +35,13 @@ mod _core {
 /// Version of the package.
 #[pyfunction]
 fn version() -> &'static str {
-    build::VERSION
+    build_info::VERSION
 }
 
 /// What the extension was built from.
 #[pyfunction]
 fn build_info() -> std::collections::BTreeMap<&'static str, &'static str> {
-    build::FACTS.into_iter().collect()
+    build_info::FACTS.into_iter().collect()
 }
 
 /// All algorithms with parameters and documentation.
@@ -72,13 +71,13 @@ fn schema_json() -> String {
 /// The scenario format as Markdown.
 #[pyfunction]
 fn format_doc() -> String {
-    mptcplab_scenario::format_doc()
+    mptcplab_scenario::reference_page()
 }
 
-/// Validate a scenario; what it says, for people and resolved.
+/// Checks a scenario; its meaning as text and as resolved JSON.
 #[pyfunction]
 fn check(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String> {
-    let overrides = overrides::from_json(overrides_json)?;
+    let overrides = parse_overrides(overrides_json)?;
     let checked = py.detach(|| {
         let sweep = mptcplab_scenario::load(&path, &overrides)?;
         let text = mptcplab_scenario::describe(&sweep);
@@ -87,7 +86,7 @@ fn check(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String
     checked.map_err(|error: mptcplab_scenario::Error| errors::scenario(error))
 }
 
-/// Run a file of test vectors against the native algorithms.
+/// Runs a file of test vectors on the native algorithms.
 #[pyfunction]
 fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let report = py.detach(|| mptcplab_model::sched::vectors::run_file(&path));
@@ -96,7 +95,7 @@ fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         .map_err(errors::scenario)
 }
 
-/// Simulate every run of a scenario and write its trace.
+/// Simulates every run of a scenario and writes the trace.
 #[pyfunction]
 #[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None))]
 fn run(
@@ -107,7 +106,7 @@ fn run(
     jobs: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let overrides = overrides::from_json(overrides_json)?;
+    let overrides = parse_overrides(overrides_json)?;
     let sweep = py
         .detach(|| mptcplab_scenario::load(&path, &overrides))
         .map_err(errors::scenario)?;
@@ -137,19 +136,19 @@ fn run(
     }
 }
 
-/// Every run of a scenario, resolved, with the start times that its flows drew.
+/// The resolved runs of a scenario, with the start times that the flows draw.
 #[pyfunction]
 fn runs_json(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<String> {
-    let overrides = overrides::from_json(overrides_json)?;
+    let overrides = parse_overrides(overrides_json)?;
     let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
     let sweep = sweep.map_err(errors::scenario)?;
     Ok(fluid::runs(&sweep).to_string())
 }
 
-/// Refuse what an engine cannot honour, with the places in the file.
+/// Raises an error for settings that an engine does not support, with their places in the file.
 #[pyfunction]
 fn refuse(path: PathBuf, overrides_json: &str, refusals_json: &str) -> PyResult<()> {
-    let overrides = overrides::from_json(overrides_json)?;
+    let overrides = parse_overrides(overrides_json)?;
     let sweep = mptcplab_scenario::load(&path, &overrides).map_err(errors::scenario)?;
     let file = path.display().to_string();
     let place = (file.as_str(), sweep.text.as_str(), &overrides);
@@ -159,7 +158,7 @@ fn refuse(path: PathBuf, overrides_json: &str, refusals_json: &str) -> PyResult<
     }
 }
 
-/// Write the trace of a fluid: `solve` gives the tables of every run.
+/// Writes the trace of the fluid engine; `solve` returns the tables of a run.
 #[pyfunction]
 fn write_fluid(
     py: Python<'_>,
@@ -169,13 +168,17 @@ fn write_fluid(
     libraries: &str,
     solve: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let overrides = overrides::from_json(overrides_json)?;
+    let overrides = parse_overrides(overrides_json)?;
     let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
     let sweep = sweep.map_err(errors::scenario)?;
     fluid::write(&sweep, &out_dir, libraries, &mut |run| {
         py.check_signals()?;
         solve.call1((run,))?.extract()
     })
+}
+
+fn parse_overrides(json: &str) -> PyResult<Overrides> {
+    Overrides::from_json(json).map_err(errors::scenario)
 }
 
 fn tick(py: Python<'_>, progress: Option<&Py<PyAny>>, now: Progress) -> PyResult<()> {

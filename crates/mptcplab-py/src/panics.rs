@@ -1,4 +1,4 @@
-//! A panic is a bug of mptcplab. It becomes a message with its place, instead of a traceback on stderr.
+//! Panics as error messages with a source line, instead of a trace on stderr. A panic is a bug of mptcplab.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{self, AssertUnwindSafe};
@@ -8,7 +8,7 @@ thread_local! {
     static MESSAGE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Make panics inside [`catch`] silent; all others go on as before.
+/// Silences panics inside [`catch`]; all others are reported as before.
 pub(crate) fn install() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -20,10 +20,10 @@ pub(crate) fn install() {
     }));
 }
 
-/// Run `f`; the error is what it panicked with and where.
+/// Runs `f`; the error is the message of a panic and its source line.
 pub(crate) fn catch<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     CATCHING.set(true);
-    // Whatever `f` has left half done is dropped with the sweep it belongs to.
+    // Unwind safety: what `f` leaves half done is dropped with the sweep.
     let result = panic::catch_unwind(AssertUnwindSafe(f));
     CATCHING.set(false);
     result.map_err(|_| {

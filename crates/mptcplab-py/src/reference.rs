@@ -1,5 +1,5 @@
-//! What the build knows about itself, as JSON: algorithms with their parameters, how far they are from test
-//! vectors, columns of the trace.
+//! Reference data of the build as JSON: algorithms and schedulers with their parameters, results of test vectors, columns
+//! of the trace.
 
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
 use mptcplab_cc::{Algorithm, OLDEST_KERNEL, ParamSpec};
@@ -47,7 +47,7 @@ fn algorithm(algorithm: &Algorithm) -> Value {
     })
 }
 
-/// Raw integers and `scale`, the raw value of 1.0; and how the default and the range are written.
+/// Raw integers with `scale`, the raw value of 1.0, and the default and the range as a scenario would write them.
 fn param(param: &ParamSpec) -> Value {
     let values = param
         .values
@@ -92,8 +92,8 @@ fn vectors_of(algorithm: &AlgorithmReport) -> Value {
     })
 }
 
-/// `ratio` is the difference as a part of the tolerance. JSON has no infinity, so a difference where none is
-/// allowed becomes the largest number there is.
+/// `ratio` is the difference divided by the tolerance. JSON has no infinity, so any difference under a tolerance of zero
+/// becomes the largest finite number.
 fn deviation(deviation: &Deviation) -> Value {
     json!({
         "id": deviation.id,

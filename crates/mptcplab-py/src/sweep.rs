@@ -1,14 +1,14 @@
-//! All runs of a sweep on several threads, written in run order.
+//! Simulates all runs of a sweep on several threads and writes them in run order.
 //!
-//! A worker simulates a run and compresses its trace; the calling thread appends the results in order of
-//! run id, reports progress and asks whether to go on. A worker does not start a run that is too far ahead
-//! of the one being waited for, so that memory does not grow with the sweep.
+//! A worker simulates a run and compresses its trace; the calling thread appends the results in the order of run ids,
+//! reports progress and asks whether to go on. A worker does not start a run that is too far ahead of the next one to be
+//! written, so that memory does not grow with the sweep.
 
-use crate::panics;
-use crate::record::record;
-use mptcplab_scenario::Sweep;
+use crate::{build_info, panics};
+use mptcplab_scenario::{Run, Sweep};
 use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
 use mptcplab_trace::parquet::{EncodedRun, Encoder, TraceError, TraceWriter};
+use mptcplab_trace::{EngineInfo, RunRecord};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 /// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Finished runs that may wait for a slower one before them, per worker.
+/// Number of finished runs, per worker, that may wait for a slower run before them.
 const RUNS_AHEAD: usize = 4;
 
-/// How far a sweep is.
+/// Progress of a sweep.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Progress {
     pub(crate) done_runs: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Progress {
     pub(crate) total_ns: u64,
 }
 
-/// Sums over a finished sweep.
+/// Totals of a finished sweep.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) events: u64,
@@ -65,8 +65,8 @@ pub(crate) enum SweepError {
     Trace(#[from] TraceError),
 }
 
-/// Simulate every run of `sweep` on `jobs` threads (0: one per core) and write the traces to `out`.
-/// `tick` is called on the calling thread; it returns false to stop, which leaves nothing behind.
+/// Simulates every run of `sweep` on `jobs` threads (0: one per core) and writes the traces to `out`. `tick` is called on
+/// the calling thread; if it returns false, the sweep stops and leaves nothing behind.
 pub(crate) fn run_sweep(
     sweep: &Sweep,
     out: &Path,
@@ -78,7 +78,7 @@ pub(crate) fn run_sweep(
         .min(sweep.runs.len())
         .max(1);
     let mut writer = TraceWriter::create(out)?;
-    let team = Team {
+    let workers = Workers {
         sweep,
         encoder: &writer.encoder(),
         control: Control::default(),
@@ -88,13 +88,13 @@ pub(crate) fn run_sweep(
     let (sender, results) = channel();
     let totals = thread::scope(|scope| {
         for _ in 0..jobs {
-            let (team, sender) = (&team, sender.clone());
-            scope.spawn(move || team.work(&sender));
+            let (workers, sender) = (&workers, sender.clone());
+            scope.spawn(move || workers.work(&sender));
         }
         drop(sender);
-        let totals = team.collect(&results, &mut writer, tick);
+        let totals = workers.collect(&results, &mut writer, tick);
         if totals.is_err() {
-            team.stop();
+            workers.stop();
         }
         totals
     })?;
@@ -110,7 +110,7 @@ struct Finished {
     packet_hops: u64,
 }
 
-struct Team<'a> {
+struct Workers<'a> {
     sweep: &'a Sweep,
     encoder: &'a Encoder,
     control: Control,
@@ -118,7 +118,7 @@ struct Team<'a> {
     gate: Gate,
 }
 
-impl Team<'_> {
+impl Workers<'_> {
     fn work(&self, results: &Sender<RunResult>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl Team<'_> {
         })
     }
 
-    /// Append results in run order until all are there.
+    /// Appends results in run order until all are there.
     fn collect(
         &self,
         results: &Receiver<RunResult>,
@@ -201,7 +201,7 @@ impl Team<'_> {
                     self.report(done, tick)?;
                     next_tick = Instant::now() + TICK;
                 }
-                // Every worker has left although runs are missing: only after a panic outside `catch`.
+                // Every worker has ended although runs are missing, which only a panic outside `catch` can cause.
                 Err(RecvTimeoutError::Disconnected) => return Err(SweepError::Cancelled),
             }
             while let Some(finished) = waiting.remove(&done) {
@@ -241,7 +241,21 @@ impl Team<'_> {
     }
 }
 
-/// Lets a run start when it is less than `ahead` runs after the first one that is not written yet.
+/// The run's row of the `run` table, from the scenario and the simulator's outcome.
+fn record(sweep: &Sweep, run: &Run, outcome: &Outcome) -> RunRecord {
+    let engine = EngineInfo {
+        name: "sim",
+        version: build_info::VERSION,
+        build: build_info::LINE,
+        scheduler: Some(mptcplab_sim::DEFAULT_SCHEDULER),
+        subflow_cc: &outcome.subflow_cc,
+        events: outcome.events,
+        packet_hops: outcome.packet_hops,
+    };
+    RunRecord::new(sweep, run, &engine)
+}
+
+/// Lets a run start when it is less than `ahead` runs after the first run that is not written yet.
 struct Gate {
     ahead: usize,
     /// Runs written, or `None` when the sweep is being stopped.
@@ -258,12 +272,12 @@ impl Gate {
         }
     }
 
-    /// Wait for the turn of run `index`; false when the sweep is being stopped.
+    /// Waits until run `index` may start; false when the sweep is being stopped.
     fn wait_for(&self, index: usize) -> bool {
         let too_early = |written: &mut Option<usize>| {
             written.is_some_and(|written| index >= written + self.ahead)
         };
-        // A poisoned lock still guards a whole value: it is only ever assigned.
+        // The value behind a poisoned lock is still whole, because it is only ever assigned.
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         self.changed
             .wait_while(written, too_early)

@@ -153,3 +153,20 @@ pub(crate) fn suggest<'a>(
         )),
     }
 }
+
+/// Long or multi-line text cut down for a message.
+pub(crate) fn shorten(text: &str) -> String {
+    let mut out: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        out.push_str("...");
+    }
+    out.replace("\\'", "'").replace("\\\"", "\"")
+}
+
+/// A key path with one more part.
+pub(crate) fn join(path: &str, key: &str) -> String {
+    match path.is_empty() {
+        true => key.to_string(),
+        false => format!("{path}.{key}"),
+    }
+}

@@ -6,36 +6,23 @@
 //! Every mistake is an [`Error`] that names file, line, key and value, and what would be right; nothing panics.
 #![forbid(unsafe_code)]
 
-mod algorithm;
-mod changes;
-mod choice;
-mod describe;
+mod check;
 mod document;
 mod error;
-mod expand;
 mod files;
 mod format;
-mod json;
-mod locate;
-mod mahimahi;
-mod model;
-mod overrides;
+mod load;
+mod names;
+mod output;
+mod registry;
 mod resolve;
-mod scheduler;
-mod schema;
-mod spec;
-mod table;
+mod run;
 mod units;
-mod validate;
-mod value;
 
-pub use describe::describe;
-pub use document::format_doc;
+pub use document::{Overrides, refusal};
 pub use error::{Diagnostic, Error, Origin};
-pub use expand::{load, parse};
-pub use json::{sweep_json, to_json};
-pub use locate::refusal;
-pub use model::*;
-pub use overrides::Overrides;
-pub use schema::json_schema;
+pub use format::{json_schema, reference_page};
+pub use load::{load, parse};
+pub use output::{describe, run_json, sweep_json};
+pub use run::*;
 pub use units::{duration_ns, rate_bps};

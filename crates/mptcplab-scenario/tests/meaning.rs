@@ -2,9 +2,9 @@
 
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
-    Arrivals, CcChoice, Flow, Level, LossRecovery, Overrides, Profile, RcvBuffer, Run, Scheduler,
+    Arrivals, CcConfig, Flow, Level, LossRecovery, Overrides, Profile, RcvBuffer, Run, Scheduler,
     SchedulerKind, SizeLaw, Span, StartTime, Sweep, TcpFlow, TcpOptions, Traffic, Transfers,
-    Transport, UdpFlow, Video, describe, parse, sweep_json, to_json,
+    Transport, UdpFlow, Video, describe, parse, run_json, sweep_json,
 };
 
 const MS: u64 = 1_000_000;
@@ -343,7 +343,7 @@ fn each_direction_may_hold_up_packets() {
     assert_eq!(there, reorder(0.02, 5 * MS, 5 * MS));
     assert_eq!(back, reorder(1.0, 0, 3 * MS));
     assert_eq!(other, None);
-    let json = to_json(&run, Some(SchedulerKind::MinRtt));
+    let json = run_json(&run, Some(SchedulerKind::MinRtt));
     assert_eq!(json["links"][0]["reorder"]["probability"], 0.02);
     assert_eq!(json["links"][1]["reorder"]["max_extra_delay_ns"], 3 * MS);
     assert!(json["links"][2]["reorder"].is_null());
@@ -455,7 +455,7 @@ fn an_sctp_association_has_destinations_and_settings_of_its_own() {
         .map(|s| s.name.as_str())
         .collect();
     assert_eq!(names, ["x", "sf2"]);
-    let json = to_json(&run, None);
+    let json = run_json(&run, None);
     let flow = &json["flows"][0];
     assert_eq!(flow["transport"], "cmt-sctp");
     assert_eq!(flow["cc"]["text"], "cmt-sctp");
@@ -580,7 +580,7 @@ fn lists_are_axes_in_file_order_and_repetitions_run_fastest() {
         ][i / 4 % 3];
         assert_eq!(run.links[0].config.queue, queue);
         let weight = u64::from(i / 2 % 2 == 0);
-        let cc = CcChoice {
+        let cc = CcConfig {
             name: "ewtcp".into(),
             params: vec![("weight".into(), weight)],
         };
@@ -671,7 +671,7 @@ fn an_override_without_a_value_takes_the_key_out() {
 #[test]
 fn the_record_names_links_and_has_units() {
     let sweep = sweep(SWEPT);
-    let run = to_json(&sweep.runs[5], None);
+    let run = run_json(&sweep.runs[5], None);
     assert_eq!(run["run"], 5);
     assert_eq!(run["rep"], 1);
     assert_eq!(run["axes"]["links.a.queue"], "50 packets");

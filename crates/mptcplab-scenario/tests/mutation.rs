@@ -1,6 +1,6 @@
 //! Damaged scenarios never panic: they are refused with a place and a hint, or they mean something.
 
-use mptcplab_scenario::{Overrides, describe, parse, sweep_json, to_json};
+use mptcplab_scenario::{Overrides, describe, parse, run_json, sweep_json};
 use std::path::Path;
 
 /// SplitMix64: the same damage in every run.
@@ -171,7 +171,7 @@ fn hold(text: &str, overrides: &Overrides) -> bool {
             if sweep.runs.len() * sweep.runs[0].links.len().max(1) < 1000 {
                 assert!(sweep_json(&sweep).is_object());
             }
-            assert!(to_json(&sweep.runs[sweep.runs.len() - 1], None).is_object());
+            assert!(run_json(&sweep.runs[sweep.runs.len() - 1], None).is_object());
             true
         }
         Err(error) => {

@@ -1,11 +1,11 @@
 //! The reference page and the JSON Schema say what the parser does.
 
-use mptcplab_scenario::{Overrides, format_doc, json_schema, parse};
+use mptcplab_scenario::{Overrides, json_schema, parse, reference_page};
 use serde_json::Value;
 
 #[test]
 fn the_example_of_the_reference_page_is_a_scenario() {
-    let page = format_doc();
+    let page = reference_page();
     let (_, rest) = page.split_once("```toml\n").expect("an example");
     let (example, _) = rest.split_once("```").expect("its end");
     let sweep = parse(example, "example.toml", None, &Overrides::default())
@@ -15,7 +15,7 @@ fn the_example_of_the_reference_page_is_a_scenario() {
 
 #[test]
 fn every_link_of_the_reference_page_has_its_heading() {
-    let page = format_doc();
+    let page = reference_page();
     let anchor = |heading: &str| -> String {
         let kept = heading.to_lowercase();
         let kept = kept

@@ -1,16 +1,16 @@
-//! Trace tables: what every engine writes and every metric reads.
+//! Trace tables: every engine writes them, and every metric reads them.
 //!
-//! An engine fills [`Tables`], plain vectors of numbers. With the feature `parquet` this crate also turns
-//! them into Arrow record batches and writes them, as a directory of Parquet files (module [`mod@parquet`]).
+//! An engine fills [`Tables`], which are plain vectors of numbers. With the feature `parquet` this crate also turns them
+//! into Arrow record batches and writes them as a directory of Parquet files (module [`mod@parquet`]).
 #![forbid(unsafe_code)]
 
-mod describe;
-mod record;
+mod from_scenario;
+mod run_table;
 mod schema;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
-pub use describe::Engine;
-pub use record::*;
+pub use from_scenario::EngineInfo;
+pub use run_table::*;
 pub use schema::*;

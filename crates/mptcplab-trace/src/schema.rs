@@ -1,20 +1,40 @@
-//! The trace tables: one declaration gives the row, the columns, their units and their documentation.
+//! The sampled tables of a trace: one declaration gives the row, the columns, their units, their documentation and what
+//! is null on disk.
 //!
-//! Counters are cumulative since the start of the run, so that any window is a difference of two rows
-//! and sampling loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
+//! Counters are cumulative since the start of the run, so that any window is the difference of two rows and sampling
+//! loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
 
-/// In columns that an engine may be unable to measure, and for what never happened: null on disk.
+/// The value in memory of what an engine cannot measure, and of the time of something that never happened.
 pub const NOT_MEASURED: u64 = u64::MAX;
 
-/// Name, unit and meaning of one column.
+/// Linux' `TCP_INFINITE_SSTHRESH`.
+pub const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
+
+/// The declaration of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Column name; carries the unit as a suffix.
+    /// The name ends with the unit, as in `t_ns`.
     pub name: &'static str,
-    /// Unit for axis labels.
+    /// Unit for axis labels; empty for codes, indices and counts of events.
     pub unit: &'static str,
-    /// One sentence.
     pub doc: &'static str,
+    /// The value that is null on disk.
+    pub null: Option<Null>,
+}
+
+/// A value that stands for the absence of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Null {
+    pub value: u64,
+    /// Completes the sentence "null ...".
+    pub when: &'static str,
+}
+
+/// One table as the writer sees it.
+pub(crate) struct TableView<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [Column],
+    pub(crate) values: Vec<Values<'a>>,
 }
 
 /// All values of one column, borrowed from its table.
@@ -39,9 +59,20 @@ macro_rules! values_from {
 }
 values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
 
-/// A number as an engine outside Rust hands over columns of it.
+impl Values<'_> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::U8(v) => v.len(),
+            Self::U32(v) => v.len(),
+            Self::U64(v) => v.len(),
+            Self::I32(v) => v.len(),
+        }
+    }
+}
+
+/// A number type whose columns an engine outside Rust can hand over as bytes.
 trait LittleEndian: Sized {
-    /// All numbers of a column; bytes behind the last whole one are left out.
+    /// All numbers of a column. Bytes after the last whole number are ignored.
     fn column(bytes: &[u8]) -> Vec<Self>;
 }
 
@@ -62,49 +93,74 @@ macro_rules! little_endian {
 }
 little_endian!(u8, u32, u64, i32);
 
+macro_rules! null {
+    () => {
+        None
+    };
+    ($value:expr, $when:literal) => {
+        Some(Null {
+            value: $value as u64,
+            when: $when,
+        })
+    };
+}
+
+/// Each column is `name: type, unit, documentation`, and `value => when` if that value is null on disk.
 macro_rules! table {
-    ($(#[$m:meta])* $table:ident, $row:ident, $name:literal { $($col:ident : $ty:ty, $unit:literal, $doc:literal;)* }) => {
+    ($(#[$m:meta])* $table:ident, $row:ident, $name:literal {
+        $($col:ident : $ty:ty, $unit:literal, $doc:literal $(, $null:expr => $when:literal)?;)*
+    }) => {
         $(#[$m])*
         #[derive(Debug, Clone, Copy, PartialEq)]
-        pub struct $row { $(#[doc = $doc] pub $col: $ty,)* }
+        pub struct $row { $(#[doc = concat!($doc, $("; `", stringify!($null), "` ", $when,)? ".")] pub $col: $ty,)* }
 
         #[doc = concat!("Columns of the table `", $name, "`.")]
         #[derive(Debug, Clone, Default, PartialEq)]
-        pub struct $table { $(#[doc = $doc] pub $col: Vec<$ty>,)* }
+        pub struct $table { $(#[doc = concat!($doc, ".")] pub $col: Vec<$ty>,)* }
 
         impl $table {
-            /// Table name, also the stem of its Parquet file.
+            /// Name of the table and stem of its Parquet file.
             pub const NAME: &'static str = $name;
-            /// Column declarations in order.
-            pub const COLUMNS: &'static [Column] = &[$(Column { name: stringify!($col), unit: $unit, doc: $doc },)*];
-            /// Append one row.
+
+            pub const COLUMNS: &'static [Column] = &[$(Column {
+                name: stringify!($col),
+                unit: $unit,
+                doc: $doc,
+                null: null!($($null, $when)?),
+            },)*];
+
             #[inline]
             pub fn push(&mut self, row: $row) { $(self.$col.push(row.$col);)* }
+
             /// Number of rows.
             #[must_use]
             pub fn len(&self) -> usize { self.t_ns.len() }
-            /// Whether there is no row.
+
             #[must_use]
             pub fn is_empty(&self) -> bool { self.t_ns.is_empty() }
-            /// The columns' values, in the order of [`Self::COLUMNS`].
-            #[must_use]
-            pub fn values(&self) -> Vec<Values<'_>> { vec![$(Values::from(&self.$col),)*] }
-            /// Replace a column by these little-endian numbers of its type; false if there is no such column.
-            /// Columns of unequal length make no table: fill all.
-            pub fn fill(&mut self, column: &str, bytes: &[u8]) -> bool {
+
+            /// Removes all rows and keeps the allocated memory.
+            pub fn clear(&mut self) { $(self.$col.clear();)* }
+
+            /// Allocates memory for this many more rows, so that pushing them reallocates nothing.
+            pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
+
+            /// Replaces a column by little-endian numbers of its type; false if there is no such column.
+            fn fill(&mut self, column: &str, bytes: &[u8]) -> bool {
                 match column {
                     $(stringify!($col) => self.$col = LittleEndian::column(bytes),)*
                     _ => return false,
                 }
                 true
             }
-            /// Whether all columns are equally long.
-            #[must_use]
-            pub fn is_whole(&self) -> bool { [$(self.$col.len(),)*].iter().all(|len| *len == self.len()) }
-            /// Remove all rows; the room stays.
-            pub fn clear(&mut self) { $(self.$col.clear();)* }
-            /// Make room for this many more rows, so that filling them moves nothing.
-            pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
+
+            fn view(&self) -> TableView<'_> {
+                TableView {
+                    name: Self::NAME,
+                    columns: Self::COLUMNS,
+                    values: vec![$(Values::from(&self.$col),)*],
+                }
+            }
         }
     };
 }
@@ -116,16 +172,16 @@ table! {
         flow: u32, "", "index of the flow in the run's flow list";
         delivered_bytes: u64, "bytes", "application bytes handed over in order so far";
         sent_bytes: u64, "bytes", "application bytes given to a subflow for the first time so far";
-        ooo_bytes: u64, "bytes", "bytes waiting out of order in the receive buffer now";
-        rcv_window_bytes: u64, "bytes", "receive window advertised now";
-        reinjected_pkts: u64, "packets", "segments sent again on another subflow so far";
-        duplicate_pkts: u64, "packets", "segments that arrived although the connection already had their data so far";
-        blocked_ns: u64, "ns", "time so far in which data and cwnd were there but the receive window forbade to send";
-        ooo_pkts: u64, "packets", "segments delivered so far that had waited at the connection's receiver, because they overtook others";
-        ooo_delay_sum_ns: u64, "ns", "sum over them of the time from arrival to delivery in order";
-        ooo_delay_max_ns: u64, "ns", "largest such time since the previous sample";
-        reorder_depth_sum_pkts: u64, "packets", "sum over them of the segments that waited when they had arrived, themselves included";
-        reorder_depth_max_pkts: u64, "packets", "largest such number since the previous sample";
+        ooo_bytes: u64, "bytes", "bytes waiting out of order in the receive buffer now", NOT_MEASURED => "where the engine cannot measure it";
+        rcv_window_bytes: u64, "bytes", "receive window advertised now", NOT_MEASURED => "where the engine cannot measure it";
+        reinjected_pkts: u64, "packets", "segments sent again on another subflow so far", NOT_MEASURED => "where the engine cannot measure it";
+        duplicate_pkts: u64, "packets", "segments that arrived although the connection already had their data so far", NOT_MEASURED => "where the engine cannot measure it";
+        blocked_ns: u64, "ns", "time so far in which data and cwnd were there but the receive window forbade to send", NOT_MEASURED => "where the engine cannot measure it";
+        ooo_pkts: u64, "packets", "segments delivered so far that had waited at the connection's receiver, because they overtook others", NOT_MEASURED => "where the engine cannot measure it";
+        ooo_delay_sum_ns: u64, "ns", "sum over them of the time from arrival to delivery in order", NOT_MEASURED => "where the engine cannot measure it";
+        ooo_delay_max_ns: u64, "ns", "largest such time since the previous sample", NOT_MEASURED => "where the engine cannot measure it";
+        reorder_depth_sum_pkts: u64, "packets", "sum over them of the segments that waited when they had arrived, themselves included", NOT_MEASURED => "where the engine cannot measure it";
+        reorder_depth_max_pkts: u64, "packets", "largest such number since the previous sample", NOT_MEASURED => "where the engine cannot measure it";
     }
 }
 
@@ -137,13 +193,13 @@ table! {
         subflow: u32, "", "index of the subflow in its flow";
         state: u8, "", "0 closed, 1 handshake, 2 open, 3 disorder, 4 cwr, 5 recovery, 6 loss";
         cwnd_pkts: u32, "packets", "congestion window";
-        ssthresh_pkts: u32, "packets", "slow start threshold; 2147483647 is infinite";
+        ssthresh_pkts: u32, "packets", "slow start threshold", INFINITE_SSTHRESH => "when infinite";
         inflight_pkts: u32, "packets", "packets in flight as the sender estimates";
-        srtt_us: u32, "us", "smoothed RTT; 0 before the first sample";
-        rtt_us: u32, "us", "latest RTT sample";
-        min_rtt_us: u32, "us", "minimum RTT of the filter window";
-        rto_us: u32, "us", "retransmission timeout without backoff";
-        pacing_bps: u64, "bit/s", "pacing rate; 0 when not pacing";
+        srtt_us: u32, "us", "smoothed RTT", 0 => "before the first sample";
+        rtt_us: u32, "us", "latest RTT sample", 0 => "before the first sample";
+        min_rtt_us: u32, "us", "minimum RTT of the filter window", 0 => "before the first sample";
+        rto_us: u32, "us", "retransmission timeout without backoff", 0 => "where the engine has none";
+        pacing_bps: u64, "bit/s", "pacing rate", 0 => "when not pacing";
         rtt_sum_us: u64, "us", "sum of all RTT samples so far";
         rtt_count: u64, "", "number of RTT samples so far";
         sent_pkts: u64, "packets", "data packets sent so far, retransmissions included";
@@ -151,10 +207,10 @@ table! {
         acked_pkts: u64, "packets", "data packets acknowledged so far, by cumulative ACK or SACK";
         lost_pkts: u64, "packets", "packets marked lost so far";
         loss_events: u64, "", "entries into fast recovery so far";
-        ecn_events: u64, "", "reductions because of ECN so far";
-        rto_count: u64, "", "retransmission timeouts so far";
-        rto_wait_ns: u64, "ns", "sum over timeouts of the time since the last ACK that advanced";
-        undo_count: u64, "", "reductions undone as spurious so far";
+        ecn_events: u64, "", "reductions because of ECN so far", NOT_MEASURED => "where the engine has none";
+        rto_count: u64, "", "retransmission timeouts so far", NOT_MEASURED => "where the engine has none";
+        rto_wait_ns: u64, "ns", "sum over timeouts of the time since the last ACK that advanced", NOT_MEASURED => "where the engine has none";
+        undo_count: u64, "", "reductions undone as spurious so far", NOT_MEASURED => "where the engine has none";
         rx_pkts: u64, "packets", "data packets that reached the receiver so far, duplicates included";
         rx_wire_bytes: u64, "bytes", "layer-2 bytes of those packets";
         rx_payload_bytes: u64, "bytes", "payload bytes of those packets";
@@ -179,7 +235,7 @@ table! {
     }
 }
 
-/// Names of the values of the subflow table's `state`, which is the index; the last five are Linux' `tcp_ca_state`.
+/// Names of the subflow table's `state`, which is an index into them; the last five are Linux' `enum tcp_ca_state`.
 pub const SUBFLOW_STATES: [&str; 7] = [
     "closed",
     "handshake",
@@ -190,7 +246,7 @@ pub const SUBFLOW_STATES: [&str; 7] = [
     "loss",
 ];
 
-/// Kinds of rows of the `event` table, with the name used in files and what `value` means.
+/// Kinds of rows of the `event` table, and what the column `value` means for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EventKind {
@@ -206,7 +262,7 @@ pub enum EventKind {
     SubflowAdded = 4,
     /// A subflow was removed; value: 0.
     SubflowRemoved = 5,
-    /// A subflow is considered failed (potentially failed after a timeout); value: consecutive timeouts.
+    /// A subflow counts as failed after timeouts in a row; value: their number.
     SubflowFailed = 6,
     /// A failed subflow made progress again; value: 0.
     SubflowRecovered = 7,
@@ -231,7 +287,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Every kind with its name.
+    /// Every kind with its name in files.
     pub const ALL: [(Self, &'static str); 17] = [
         (Self::FlowStarted, "flow_started"),
         (Self::FirstByte, "first_byte"),
@@ -254,7 +310,7 @@ impl EventKind {
 }
 
 table! {
-    /// Something that happened at a point in time.
+    /// Something that happened at one point in time.
     EventTable, EventRow, "event" {
         t_ns: u64, "ns", "when it happened";
         kind: u8, "", "what happened (names in EventKind)";
@@ -266,38 +322,33 @@ table! {
 }
 
 table! {
-    /// A file, a short transfer or a chunk of a video: what an application asked for, and when it had it. A row is
-    /// written when the transfer is complete, and at the end of the run for those that are not.
+    /// What an application asked for (a file, a short transfer or a chunk of a video), and when it arrived. A row is
+    /// written when the transfer is complete, and at the end of the run for each transfer that is not.
     TransferTable, TransferRow, "transfer" {
         t_ns: u64, "ns", "when it began: its connection's SYN, or the request of a chunk";
         flow: u32, "", "index of the flow in the run's flow list";
         transfer: u32, "", "number of the transfer in its flow, from 0";
         bytes: u64, "bytes", "application bytes to transfer";
-        media_bps: u64, "bit/s", "rate at which a chunk of a video is encoded; 0 for everything else";
-        first_byte_ns: u64, "ns", "time from the beginning to the first byte at the receiver";
-        completion_ns: u64, "ns", "time from the beginning to the last byte, in order at the receiver";
-        resent_pkts: u64, "packets", "segments sent again for it until it was complete";
-        stall_ns: u64, "ns", "time for which the video stood still before this chunk arrived";
+        media_bps: u64, "bit/s", "rate at which a chunk of a video is encoded", 0 => "for everything else";
+        first_byte_ns: u64, "ns", "time from the beginning to the first byte at the receiver", NOT_MEASURED => "if it never came";
+        completion_ns: u64, "ns", "time from the beginning to the last byte, in order at the receiver", NOT_MEASURED => "if the run ended before";
+        resent_pkts: u64, "packets", "segments sent again for it until it was complete", NOT_MEASURED => "where the engine cannot measure it";
+        stall_ns: u64, "ns", "time for which the video stood still before this chunk arrived", NOT_MEASURED => "for what is no video";
     }
 }
 
 /// All sampled tables of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
-    /// Flow samples.
     pub flow: FlowTable,
-    /// Subflow samples.
     pub subflow: SubflowTable,
-    /// Link samples.
     pub link: LinkTable,
-    /// Events.
     pub event: EventTable,
-    /// Transfers.
     pub transfer: TransferTable,
 }
 
 impl Tables {
-    /// Rows of all tables.
+    /// Rows of all tables together.
     #[must_use]
     pub fn len(&self) -> usize {
         self.flow.len()
@@ -313,12 +364,46 @@ impl Tables {
         self.len() == 0
     }
 
-    /// Remove all rows; the room stays.
+    /// Removes all rows and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.flow.clear();
         self.subflow.clear();
         self.link.clear();
         self.event.clear();
         self.transfer.clear();
+    }
+
+    /// Replaces a column by little-endian numbers of its type; false if there is no such column. The columns of a table
+    /// have to be equally long in the end ([`Self::is_whole`]).
+    pub fn fill(&mut self, table: &str, column: &str, bytes: &[u8]) -> bool {
+        match table {
+            FlowTable::NAME => self.flow.fill(column, bytes),
+            SubflowTable::NAME => self.subflow.fill(column, bytes),
+            LinkTable::NAME => self.link.fill(column, bytes),
+            EventTable::NAME => self.event.fill(column, bytes),
+            TransferTable::NAME => self.transfer.fill(column, bytes),
+            _ => false,
+        }
+    }
+
+    /// Whether the columns of each table are equally long.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.views().iter().all(|table| {
+            let mut lengths = table.values.iter().map(Values::len);
+            let first = lengths.next();
+            lengths.all(|length| Some(length) == first)
+        })
+    }
+
+    /// The tables in the order of their files.
+    pub(crate) fn views(&self) -> [TableView<'_>; 5] {
+        [
+            self.flow.view(),
+            self.subflow.view(),
+            self.link.view(),
+            self.event.view(),
+            self.transfer.view(),
+        ]
     }
 }

@@ -24,11 +24,8 @@ pub(super) struct Setting {
 }
 
 fn profile(name: &str) -> Result<Profile, String> {
-    let found = Profile::ALL.iter().find(|(known, _)| *known == name);
-    found.map(|&(_, profile)| profile).ok_or_else(|| {
-        let known = Profile::ALL.map(|(known, _)| known);
-        format!("one of: {}", known.join(", "))
-    })
+    let found = Profile::ALL.into_iter().find(|p| p.name() == name);
+    found.ok_or_else(|| format!("one of: {}", Profile::ALL.map(Profile::name).join(", ")))
 }
 
 /// How one algorithm is to be loaded.
@@ -78,17 +75,9 @@ impl Setting {
                 }
             }
         }
-        words.push(format!("--profile={}", self.profile_name()));
+        words.push(format!("--profile={}", self.profile.name()));
         words.push(format!("--connections={}", self.connections));
         words
-    }
-
-    fn profile_name(&self) -> &'static str {
-        // Invariant: ALL lists every profile.
-        Profile::ALL
-            .iter()
-            .find(|(_, profile)| *profile == self.profile)
-            .map_or("linux-acked", |(name, _)| name)
     }
 }
 

@@ -142,7 +142,7 @@ fn resolve(order: &Order) -> Result<Run, Failure> {
     let sweep = mptcplab_scenario::load(&order.scenario, &overrides)?;
     let run = sweep.runs.into_iter().find(|run| run.id == order.run);
     let same = |run: &Run| {
-        let resolved = mptcplab_scenario::to_json(run, Some(plan::SCHEDULER)).to_string();
+        let resolved = mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string();
         resolved == order.resolved
     };
     run.filter(same).ok_or_else(|| {

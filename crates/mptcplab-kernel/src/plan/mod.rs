@@ -15,7 +15,7 @@ pub(crate) use refuse::{Refusal, refusals};
 pub(crate) use routes::{Metrics, Route};
 
 use mptcplab_scenario::{
-    CcChoice, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
+    CcConfig, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
 };
 use std::net::Ipv4Addr;
 
@@ -100,7 +100,7 @@ pub(crate) struct FlowPlan {
 /// An algorithm with everything that makes it another one for the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AlgorithmPlan {
-    pub(crate) choice: CcChoice,
+    pub(crate) choice: CcConfig,
     /// Count one packet per ACK in congestion avoidance.
     pub(crate) growth_per_ack: bool,
     /// Pace at Linux' default gains.

@@ -113,7 +113,7 @@ impl Director<'_> {
             scenario: self.arguments.scenario.clone(),
             overrides: self.arguments.overrides.clone(),
             run: run.id,
-            resolved: mptcplab_scenario::to_json(run, Some(plan::SCHEDULER)).to_string(),
+            resolved: mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string(),
             algorithms: algorithms.names.clone(),
             traffic: self.arguments.traffic,
         }

@@ -14,7 +14,7 @@ use crate::plan;
 use director::{Director, Ended};
 use mptcplab_scenario::{Overrides, Run, Sweep};
 use mptcplab_trace::parquet::TraceWriter;
-use mptcplab_trace::{Engine, RunRecord, Status};
+use mptcplab_trace::{EngineInfo, RunRecord, Status};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde_json::json;
@@ -49,7 +49,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
     refuse(arguments, &overrides, &sweep)?;
     let signals = signals()?;
-    let mut writer = TraceWriter::create_sparing(&arguments.out)?;
+    let mut writer = TraceWriter::create_with_reserve(&arguments.out)?;
     let mut told = Told::new(arguments, &sweep);
     let director = Director {
         arguments,
@@ -139,7 +139,7 @@ fn record(
     subflow_cc: &[Vec<String>],
     [events, packet_hops]: [u64; 2],
 ) -> RunRecord {
-    let engine = Engine {
+    let engine = EngineInfo {
         name: "kernel",
         version: crate::build::VERSION,
         build: crate::build::LINE,

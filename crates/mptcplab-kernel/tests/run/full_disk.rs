@@ -69,7 +69,7 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
     assert!(trace.count("subflow") >= 2 * 1990 * runs);
     let said = format!("the traces of {runs} of 6 runs are there");
     assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
-    assert!(!lab.out().join("spare").exists());
+    assert!(!lab.out().join("reserve").exists());
 }
 
 #[test]

@@ -1,4 +1,6 @@
-use super::*;
+use super::percent::percent_for_bare_number;
+use super::{DURATION, PACKETS, QueueSize, RATE, SIZE, UnitError, percent, queue, span};
+use mptcplab_model::link::QueueLimit;
 
 fn hint(result: Result<u64, UnitError>) -> String {
     result.expect_err("refused").hint

@@ -1,11 +1,10 @@
-//! Tables of numbers to Arrow record batches with names, words and nulls.
+//! Tables of numbers to Arrow record batches: indices become names, codes become words, and values that stand for the
+//! absence of one become null.
 
-use super::TraceError;
-use crate::{
-    Column, EventKind, EventTable, FlowTable, LinkTable, NOT_MEASURED, RUN_COLUMNS, RunRecord,
-    SUBFLOW_STATES, SubflowTable, Tables, TransferTable, Values,
-};
-use arrow_array::types::{ArrowPrimitiveType, UInt8Type, UInt32Type, UInt64Type};
+use super::error::TraceError;
+use crate::run_table::{RunRecord, RunValue};
+use crate::schema::{Column, EventKind, EventTable, SUBFLOW_STATES, TableView, Tables, Values};
+use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{
     ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, StringArray, UInt32Array, UInt64Array,
 };
@@ -14,74 +13,30 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Linux' TCP_INFINITE_SSTHRESH.
-const INFINITE_SSTHRESH: u64 = 0x7fff_ffff;
-
-/// One sampled table, borrowed.
-struct Part<'a> {
-    name: &'static str,
-    columns: &'static [Column],
-    values: Vec<Values<'a>>,
-}
-
-impl Part<'_> {
-    /// The rows in the order in which they are written: samples of one flow, subflow or link stand together
-    /// (in time order), because then neighbours differ little and delta encoding makes them small.
-    fn order(&self) -> Vec<usize> {
-        let rows = self.values.first().map_or(0, Values::len);
-        let mut order: Vec<usize> = (0..rows).collect();
-        if self.name == EventTable::NAME {
-            return order;
-        }
-        for (column, values) in self.columns.iter().zip(&self.values).rev() {
-            if matches!(
-                meaning(self.name, column),
-                Meaning::Flow | Meaning::Subflow | Meaning::Link
-            ) {
-                order.sort_by_key(|&row| values.get(row));
-            }
-        }
-        order
+/// The rows in the order in which they are written. Samples of one flow, subflow or link stand together, in time order,
+/// because then neighbours differ little and delta encoding makes them small.
+fn row_order(table: &TableView<'_>) -> Vec<usize> {
+    let rows = table.values.first().map_or(0, Values::len);
+    let mut order: Vec<usize> = (0..rows).collect();
+    if table.name == EventTable::NAME {
+        return order;
     }
+    for (column, values) in table.columns.iter().zip(&table.values).rev() {
+        if matches!(
+            meaning(column),
+            Meaning::Flow | Meaning::Subflow | Meaning::Link
+        ) {
+            order.sort_by_key(|&row| values.get(row));
+        }
+    }
+    order
 }
 
-fn parts(tables: &Tables) -> [Part<'_>; 5] {
-    [
-        Part {
-            name: FlowTable::NAME,
-            columns: FlowTable::COLUMNS,
-            values: tables.flow.values(),
-        },
-        Part {
-            name: SubflowTable::NAME,
-            columns: SubflowTable::COLUMNS,
-            values: tables.subflow.values(),
-        },
-        Part {
-            name: LinkTable::NAME,
-            columns: LinkTable::COLUMNS,
-            values: tables.link.values(),
-        },
-        Part {
-            name: EventTable::NAME,
-            columns: EventTable::COLUMNS,
-            values: tables.event.values(),
-        },
-        Part {
-            name: TransferTable::NAME,
-            columns: TransferTable::COLUMNS,
-            values: tables.transfer.values(),
-        },
-    ]
-}
-
-/// What a column's numbers stand for.
+/// What the numbers of a column stand for.
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// Themselves.
+    /// They are the values.
     Number,
-    /// Themselves, except this value, which means "none".
-    NumberOrNull(u64),
     Flow,
     /// The name depends on the flow in the column before.
     Subflow,
@@ -90,70 +45,41 @@ enum Meaning {
     Kind,
 }
 
-/// Columns of the flow table that an engine may be unable to measure.
-const MAYBE_UNMEASURED: [&str; 10] = [
-    "ooo_bytes",
-    "rcv_window_bytes",
-    "reinjected_pkts",
-    "duplicate_pkts",
-    "blocked_ns",
-    "ooo_pkts",
-    "ooo_delay_sum_ns",
-    "ooo_delay_max_ns",
-    "reorder_depth_sum_pkts",
-    "reorder_depth_max_pkts",
-];
-
-/// Counters of the subflow table that an engine may have no notion of.
-const MAYBE_MEANINGLESS: [&str; 4] = ["ecn_events", "rto_count", "rto_wait_ns", "undo_count"];
-
-fn meaning(table: &str, column: &Column) -> Meaning {
-    match (table, column.name) {
-        (_, "flow") => Meaning::Flow,
-        (_, "subflow") => Meaning::Subflow,
-        (_, "link") => Meaning::Link,
-        ("subflow", "state") => Meaning::State,
-        ("event", "kind") => Meaning::Kind,
-        ("flow", name) if MAYBE_UNMEASURED.contains(&name) => Meaning::NumberOrNull(NOT_MEASURED),
-        ("subflow", name) if MAYBE_MEANINGLESS.contains(&name) => {
-            Meaning::NumberOrNull(NOT_MEASURED)
-        }
-        ("transfer", "first_byte_ns" | "completion_ns" | "resent_pkts" | "stall_ns") => {
-            Meaning::NumberOrNull(NOT_MEASURED)
-        }
-        ("transfer", "media_bps") => Meaning::NumberOrNull(0),
-        (_, "ssthresh_pkts") => Meaning::NumberOrNull(INFINITE_SSTHRESH),
-        (_, "pacing_bps" | "srtt_us" | "rtt_us" | "min_rtt_us" | "rto_us") => {
-            Meaning::NumberOrNull(0)
-        }
+fn meaning(column: &Column) -> Meaning {
+    match column.name {
+        "flow" => Meaning::Flow,
+        "subflow" => Meaning::Subflow,
+        "link" => Meaning::Link,
+        "state" => Meaning::State,
+        "kind" => Meaning::Kind,
         _ => Meaning::Number,
     }
 }
 
-/// The tables as they are on disk, in file order: `run`, `flow`, `subflow`, `link`, `event`, `transfer`.
+/// The tables as they are on disk, in the order of the files: `run`, `flow`, `subflow`, `link`, `event`, `transfer`.
 #[must_use]
 pub fn schemas() -> [(&'static str, SchemaRef); 6] {
     let empty = Tables::default();
-    let [flow, subflow, link, event, transfer] =
-        parts(&empty).map(|part| (part.name, sampled_schema(&part)));
+    let [flow, subflow, link, event, transfer] = empty
+        .views()
+        .map(|table| (table.name, sampled_schema(&table)));
     [("run", run_schema()), flow, subflow, link, event, transfer]
 }
 
-fn sampled_schema(part: &Part<'_>) -> SchemaRef {
-    let run = field(&RUN_COLUMNS[0], DataType::UInt32, false);
-    let fields = part
+fn sampled_schema(table: &TableView<'_>) -> SchemaRef {
+    let run = field(&RunRecord::COLUMNS[0], DataType::UInt32, false);
+    let fields = table
         .columns
         .iter()
-        .zip(&part.values)
+        .zip(&table.values)
         .map(|(column, values)| {
             let number = match values {
                 Values::U8(_) => DataType::UInt8,
                 Values::U32(_) | Values::I32(_) => DataType::UInt32,
                 Values::U64(_) => DataType::UInt64,
             };
-            match meaning(part.name, column) {
-                Meaning::Number => field(column, number, false),
-                Meaning::NumberOrNull(_) => field(column, number, true),
+            match meaning(column) {
+                Meaning::Number => field(column, number, column.null.is_some()),
                 Meaning::Flow | Meaning::Subflow | Meaning::Link => {
                     field(column, words(), matches!(values, Values::I32(_)))
                 }
@@ -170,13 +96,13 @@ fn words() -> DataType {
 }
 
 fn run_schema() -> SchemaRef {
-    let fields = RUN_COLUMNS.iter().map(|column| match column.name {
-        "run" | "rep" => field(column, DataType::UInt32, false),
-        "seed" | "duration_ns" | "warmup_ns" | "events" | "packet_hops" => {
-            field(column, DataType::UInt64, false)
-        }
-        "sample_ns" => field(column, DataType::UInt64, true),
-        _ => field(column, DataType::Utf8, false),
+    let example = RunRecord::default();
+    let fields = std::iter::zip(RunRecord::COLUMNS, example.values());
+    let fields = fields.map(|(column, value)| match value {
+        RunValue::U32(_) => field(column, DataType::UInt32, false),
+        RunValue::U64(_) => field(column, DataType::UInt64, false),
+        RunValue::OptionalU64(_) => field(column, DataType::UInt64, true),
+        RunValue::Text(_) => field(column, DataType::Utf8, false),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
@@ -188,44 +114,25 @@ fn field(column: &Column, data_type: DataType, nullable: bool) -> Field {
     ]))
 }
 
-/// The schema documents the numbers in memory; on disk they are names, words and nulls.
+/// The declaration documents the numbers in memory; on disk there are names, words and nulls.
 fn doc_on_disk(column: &Column) -> String {
-    match column.name {
-        "flow" => "name of the flow".into(),
-        "subflow" => "name of the subflow".into(),
-        "link" => "name of the directed link".into(),
-        "state" => SUBFLOW_STATES.join(", "),
-        "kind" => EventKind::ALL.map(|(_, name)| name).join(", "),
-        "ssthresh_pkts" => "slow start threshold; null when infinite".into(),
-        "pacing_bps" => "pacing rate; null when not pacing".into(),
-        name if MAYBE_UNMEASURED.contains(&name) => {
-            format!("{}; null where the engine cannot measure it", column.doc)
-        }
-        "rto_us" => format!("{}; null where the engine has none", column.doc),
-        name if MAYBE_MEANINGLESS.contains(&name) => {
-            format!("{}; null where the engine has none", column.doc)
-        }
-        "media_bps" => {
-            "rate at which a chunk of a video is encoded; null for everything else".into()
-        }
-        "first_byte_ns" => format!("{}; null if it never came", column.doc),
-        "completion_ns" => format!("{}; null if the run ended before", column.doc),
-        "resent_pkts" => format!("{}; null where the engine cannot measure it", column.doc),
-        "stall_ns" => format!("{}; null for what is no video", column.doc),
-        "srtt_us" | "rtt_us" | "min_rtt_us" => {
-            format!(
-                "{}; null before the first sample",
-                column.doc.split(';').next().unwrap_or(column.doc)
-            )
-        }
-        _ => column.doc.into(),
+    match meaning(column) {
+        Meaning::Flow => "name of the flow".into(),
+        Meaning::Subflow => "name of the subflow".into(),
+        Meaning::Link => "name of the directed link".into(),
+        Meaning::State => SUBFLOW_STATES.join(", "),
+        Meaning::Kind => EventKind::ALL.map(|(_, name)| name).join(", "),
+        Meaning::Number => match column.null {
+            Some(null) => format!("{}; null {}", column.doc, null.when),
+            None => column.doc.into(),
+        },
     }
 }
 
 /// All tables of one run as they are on disk, in the order of [`schemas`].
 ///
 /// # Errors
-/// [`TraceError::NoName`] when a table holds an index or a code without a name.
+/// [`TraceError::NoName`] if a table has an index or a code without a name.
 pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 6], TraceError> {
     let [
         _,
@@ -235,7 +142,7 @@ pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatc
         event_schema,
         transfer_schema,
     ] = schemas().map(|(_, schema)| schema);
-    let [flow, subflow, link, event, transfer] = parts(tables);
+    let [flow, subflow, link, event, transfer] = tables.views();
     let names = Names::new(record);
     Ok([
         run_batch(std::slice::from_ref(record)),
@@ -249,44 +156,37 @@ pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatc
 
 /// The `run` table of several runs.
 pub(super) fn run_batch(records: &[RunRecord]) -> RecordBatch {
-    let text = |get: fn(&RunRecord) -> &String| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(records.iter().map(get)))
+    let rows: Vec<Vec<RunValue<'_>>> = records.iter().map(RunRecord::values).collect();
+    let schema = run_schema();
+    let columns = schema.fields().iter().enumerate().map(|(index, field)| {
+        let values = rows.iter().map(|row| row[index]);
+        run_array(field.data_type(), values)
+    });
+    let columns = columns.collect();
+    // Invariant: the schema and the values are made from the same declaration.
+    RecordBatch::try_new(schema, columns).expect("run columns match their schema")
+}
+
+fn run_array<'a>(data_type: &DataType, values: impl Iterator<Item = RunValue<'a>>) -> ArrayRef {
+    let number = |value: RunValue<'_>| match value {
+        RunValue::U32(number) => Some(number.into()),
+        RunValue::U64(number) => Some(number),
+        RunValue::OptionalU64(number) => number,
+        RunValue::Text(_) => None,
     };
-    let u32s = |get: fn(&RunRecord) -> u32| -> ArrayRef {
-        Arc::new(UInt32Array::from_iter_values(records.iter().map(get)))
-    };
-    let u64s = |get: fn(&RunRecord) -> Option<u64>| -> ArrayRef {
-        Arc::new(UInt64Array::from_iter(records.iter().map(get)))
-    };
-    let columns = vec![
-        u32s(|r| r.run),
-        text(|r| &r.engine),
-        text(|r| &r.engine_version),
-        text(|r| &r.build),
-        text(|r| &r.scenario),
-        text(|r| &r.title),
-        text(|r| &r.cc),
-        text(|r| &r.profile),
-        text(|r| &r.axes),
-        u32s(|r| r.rep),
-        u64s(|r| Some(r.seed)),
-        u64s(|r| Some(r.duration_ns)),
-        u64s(|r| Some(r.warmup_ns)),
-        u64s(|r| r.sample_ns),
-        text(|r| &r.scenario_toml),
-        text(|r| &r.resolved),
-        text(|r| &r.subflow_cc),
-        text(|r| &r.scheduler),
-        Arc::new(StringArray::from_iter_values(
-            records.iter().map(|r| r.status.name()),
-        )),
-        text(|r| &r.status_reason),
-        text(|r| &r.host),
-        u64s(|r| Some(r.events)),
-        u64s(|r| Some(r.packet_hops)),
-    ];
-    // Invariant: RUN_COLUMNS, run_schema and this list are in one order; the tests build a batch.
-    RecordBatch::try_new(run_schema(), columns).expect("run columns match their schema")
+    match data_type {
+        DataType::UInt32 => {
+            let values = values.map(number).map(|n| n.map(|n| n as u32));
+            Arc::new(UInt32Array::from_iter(values))
+        }
+        DataType::UInt64 => Arc::new(UInt64Array::from_iter(values.map(number))),
+        _ => Arc::new(StringArray::from_iter_values(values.map(
+            |value| match value {
+                RunValue::Text(text) => text,
+                _ => "",
+            },
+        ))),
+    }
 }
 
 /// Dictionaries of one run.
@@ -328,19 +228,20 @@ impl Names {
         }
     }
 
-    fn sampled_batch(&self, part: &Part<'_>, schema: SchemaRef) -> Result<RecordBatch, TraceError> {
-        let order = part.order();
+    fn sampled_batch(
+        &self,
+        table: &TableView<'_>,
+        schema: SchemaRef,
+    ) -> Result<RecordBatch, TraceError> {
+        let order = row_order(table);
         let mut arrays: Vec<ArrayRef> =
             vec![Arc::new(UInt32Array::from_value(self.run, order.len()))];
         let mut previous = None;
-        for (column, values) in part.columns.iter().zip(&part.values) {
-            let names = match meaning(part.name, column) {
+        for (column, values) in table.columns.iter().zip(&table.values) {
+            let names = match meaning(column) {
                 Meaning::Number => {
-                    arrays.push(numbers(values, &order, None));
-                    None
-                }
-                Meaning::NumberOrNull(null) => {
-                    arrays.push(numbers(values, &order, Some(null)));
+                    let null = column.null.map(|null| null.value);
+                    arrays.push(numbers(values, &order, null));
                     None
                 }
                 Meaning::Flow => Some((
@@ -371,7 +272,7 @@ impl Names {
             if let Some((dictionary, keys)) = names {
                 let keys = keys.map_err(|row| TraceError::NoName {
                     run: self.run,
-                    table: part.name,
+                    table: table.name,
                     column: column.name,
                     row,
                     value: values.get(row),
@@ -428,7 +329,7 @@ fn numbers(values: &Values<'_>, order: &[usize], null: Option<u64>) -> ArrayRef 
         Values::U8(v) => primitive::<UInt8Type>(v, order, null),
         Values::U32(v) => primitive::<UInt32Type>(v, order, null),
         Values::U64(v) => primitive::<UInt64Type>(v, order, null),
-        Values::I32(v) => primitive::<arrow_array::types::Int32Type>(v, order, None),
+        Values::I32(v) => primitive::<Int32Type>(v, order, None),
     }
 }
 
@@ -446,16 +347,7 @@ where
 }
 
 impl Values<'_> {
-    fn len(&self) -> usize {
-        match self {
-            Self::U8(v) => v.len(),
-            Self::U32(v) => v.len(),
-            Self::U64(v) => v.len(),
-            Self::I32(v) => v.len(),
-        }
-    }
-
-    /// An index or a code; only called for columns that hold such.
+    /// An index or a code; only called for columns of indices and codes.
     fn get(&self, row: usize) -> i64 {
         match self {
             Self::U8(v) => v[row].into(),

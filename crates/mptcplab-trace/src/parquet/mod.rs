@@ -1,14 +1,13 @@
 //! Traces as Arrow record batches and as a directory of Parquet files, one file per table.
 //!
-//! A run is encoded where it was simulated ([`Encoder`], any thread) and appended by one [`TraceWriter`] in
-//! the order of run ids, one row group per run and table: the files are the same bytes for any number of jobs.
+//! A run is encoded on the thread that simulates it ([`Encoder`]) and appended by one [`TraceWriter`] in the order of run
+//! ids, one row group per run and table. The files have the same bytes for any number of jobs.
 //!
-//! On disk the tables gain a first column `run`; indices become names, codes become words, and values that
-//! mean "none" become null. Each field's metadata carries its unit and its meaning.
+//! On disk each table has an additional first column `run`. The metadata of a field has its unit and its description.
 
 mod batch;
 mod error;
-mod spare;
+mod reserve;
 mod writer;
 
 #[cfg(test)]

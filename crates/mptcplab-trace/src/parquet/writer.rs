@@ -2,8 +2,9 @@
 
 use super::batch::{record_batches, run_batch, schemas};
 use super::error::TraceError;
-use super::spare::{self, Spare, Sparing};
-use crate::{RunRecord, Tables};
+use super::reserve::{self, DiskReserve, ReservingWriter};
+use crate::run_table::RunRecord;
+use crate::schema::Tables;
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
@@ -48,7 +49,7 @@ pub struct EncodedRun {
 }
 
 impl Encoder {
-    /// Encode one run. A pure function of its arguments.
+    /// Encodes one run. A pure function of its arguments.
     ///
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
@@ -58,7 +59,7 @@ impl Encoder {
         run.finish(record)
     }
 
-    /// Encode one run piece by piece while it goes on. Of `record`, the id and the names count now.
+    /// Encodes one run piece by piece while it goes on. Only the id and the names of `record` matter at this point.
     #[must_use]
     pub fn start(&self, record: RunRecord) -> RunEncoder<'_> {
         RunEncoder {
@@ -69,7 +70,7 @@ impl Encoder {
     }
 }
 
-/// A run being encoded; every table becomes one row group whatever pieces it came in.
+/// A run that is being encoded. Each table becomes one row group, in however many pieces it arrives.
 pub struct RunEncoder<'a> {
     encoder: &'a Encoder,
     record: RunRecord,
@@ -78,7 +79,7 @@ pub struct RunEncoder<'a> {
 }
 
 impl RunEncoder<'_> {
-    /// Encode the next rows.
+    /// Encodes the next rows.
     ///
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
@@ -92,7 +93,7 @@ impl RunEncoder<'_> {
         Ok(())
     }
 
-    /// All rows are there; `record` is the run's final row.
+    /// Ends the run; `record` is its final row in the `run` table.
     ///
     /// # Errors
     /// [`TraceError::Parquet`] if the library fails.
@@ -144,21 +145,21 @@ fn encode_table(
     chunks.collect::<ParquetResult<Vec<_>>>().map(Some)
 }
 
-/// Writes `<dir>.partial` and renames it to `dir` at the end. Dropped before [`TraceWriter::finish`], it
+/// Writes `<dir>.partial` and renames it to `dir` at the end. If it is dropped before [`TraceWriter::finish`], it
 /// removes what it wrote.
 pub struct TraceWriter {
     dir: PathBuf,
     partial: Partial,
-    spare: Option<Arc<Spare>>,
+    reserve: Option<Arc<DiskReserve>>,
     encoder: Arc<Encoder>,
-    files: Vec<SerializedFileWriter<BufWriter<Sparing<File>>>>,
+    files: Vec<SerializedFileWriter<BufWriter<ReservingWriter<File>>>>,
     /// Rows of the `run` table that are not written yet.
     pending: Vec<RunRecord>,
     last_run: Option<u32>,
 }
 
 impl TraceWriter {
-    /// Start a trace that will appear as `dir`, which must not exist or be empty.
+    /// Starts a trace that will appear as `dir`, which must not exist or must be empty.
     ///
     /// # Errors
     /// [`TraceError::Exists`], [`TraceError::Busy`], or what the file system says.
@@ -166,16 +167,16 @@ impl TraceWriter {
         Self::start(dir, false)
     }
 
-    /// The same for runs that cannot be repeated: space is set aside, so that a disk that fills up meanwhile costs nothing
-    /// that was measured. [`TraceWriter::is_disk_full`] tells when to stop.
+    /// The same for runs that cannot be repeated exactly: space is reserved, so that nothing that was measured is lost if
+    /// the disk fills up meanwhile. [`TraceWriter::is_disk_full`] says when to stop.
     ///
     /// # Errors
     /// As [`TraceWriter::create`], and [`TraceError::Io`] if the disk does not have 16 MB.
-    pub fn create_sparing(dir: &Path) -> Result<Self, TraceError> {
+    pub fn create_with_reserve(dir: &Path) -> Result<Self, TraceError> {
         Self::start(dir, true)
     }
 
-    fn start(dir: &Path, spares: bool) -> Result<Self, TraceError> {
+    fn start(dir: &Path, with_reserve: bool) -> Result<Self, TraceError> {
         if dir.exists()
             && dir
                 .read_dir()
@@ -186,13 +187,15 @@ impl TraceWriter {
             return Err(TraceError::Exists(dir.to_owned()));
         }
         let partial = Partial::create(dir)?;
-        let spare = spares.then(|| Spare::create(&partial.path)).transpose()?;
+        let reserve = with_reserve
+            .then(|| DiskReserve::create(&partial.path))
+            .transpose()?;
         let mut files = Vec::new();
         let mut tables = Vec::new();
         for (name, (_, schema)) in std::iter::zip(FILES, schemas()) {
             let path = partial.path.join(name);
             let file = File::create(&path).map_err(TraceError::io("create", &path))?;
-            let file = BufWriter::new(Sparing::new(file, spare.as_ref()));
+            let file = BufWriter::new(ReservingWriter::new(file, reserve.as_ref()));
             let properties = properties(&schema);
             let (file, factory) = ArrowWriter::try_new(file, schema, Some(properties))
                 .and_then(ArrowWriter::into_serialized_writer)
@@ -204,7 +207,7 @@ impl TraceWriter {
         Ok(Self {
             dir: dir.to_owned(),
             partial,
-            spare,
+            reserve,
             encoder,
             files,
             pending: Vec::new(),
@@ -212,19 +215,21 @@ impl TraceWriter {
         })
     }
 
-    /// What turns a run into something that [`TraceWriter::append`] takes.
+    /// The encoder that turns runs into what [`TraceWriter::append`] takes.
     #[must_use]
     pub fn encoder(&self) -> Arc<Encoder> {
         Arc::clone(&self.encoder)
     }
 
-    /// Whether the disk was full and the space that was set aside is being used: no further run will find room.
+    /// Whether the disk was full and the reserve has been freed: there is no room for a further run.
     #[must_use]
     pub fn is_disk_full(&self) -> bool {
-        self.spare.as_ref().is_some_and(|spare| spare.is_used())
+        self.reserve
+            .as_ref()
+            .is_some_and(|reserve| reserve.is_used())
     }
 
-    /// Append a run; ids must increase.
+    /// Appends a run; ids must increase.
     ///
     /// # Errors
     /// [`TraceError::Order`], or what the file system says.
@@ -242,7 +247,7 @@ impl TraceWriter {
                 self.append_group(index, chunks)?;
             }
         }
-        if self.spare.is_some() {
+        if self.reserve.is_some() {
             self.flush_files()?;
         }
         self.pending.push(record);
@@ -253,7 +258,7 @@ impl TraceWriter {
         }
     }
 
-    /// Down to the disk, so that it is known whether there is room.
+    /// Writes buffered data to the disk, so that a full disk is noticed now.
     fn flush_files(&mut self) -> Result<(), TraceError> {
         for (name, file) in std::iter::zip(FILES, &mut self.files) {
             let path = self.partial.path.join(name);
@@ -287,18 +292,18 @@ impl TraceWriter {
         append().map_err(TraceError::parquet(&self.partial.path.join(FILES[index])))
     }
 
-    /// Complete the files and give the directory its name.
+    /// Completes the files and gives the directory its name.
     ///
     /// # Errors
-    /// What the file system says; nothing is left then.
+    /// What the file system says; in that case nothing is left behind.
     pub fn finish(mut self) -> Result<(), TraceError> {
         self.flush_runs()?;
         for (name, mut file) in std::iter::zip(FILES, std::mem::take(&mut self.files)) {
             file.finish()
                 .map_err(TraceError::parquet(&self.partial.path.join(name)))?;
         }
-        if let Some(spare) = &self.spare {
-            spare.remove()?;
+        if let Some(reserve) = &self.reserve {
+            reserve.remove()?;
         }
         self.partial.rename(&self.dir)
     }
@@ -369,13 +374,13 @@ impl Drop for Partial {
     fn drop(&mut self) {
         let ours = self.lock.metadata().ok().map(|m| m.ino());
         if ours.is_some() && fs::metadata(&self.path).ok().map(|m| m.ino()) == ours {
-            // Nothing can be done about an error here, and the next run cleans up.
+            // An error cannot be handled here, and the next run cleans up.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// A run that was killed leaves its files; only what a trace consists of is removed.
+/// Removes the files of a run that was killed, but nothing that is not part of a trace.
 fn remove_stale(partial: &Path) -> Result<(), TraceError> {
     for entry in partial
         .read_dir()
@@ -385,7 +390,7 @@ fn remove_stale(partial: &Path) -> Result<(), TraceError> {
         let ours = file.file_name().is_some_and(|name| {
             FILES
                 .iter()
-                .chain([&spare::NAME])
+                .chain([&reserve::NAME])
                 .any(|known| name == *known)
         });
         if !ours {

@@ -1,0 +1,25 @@
+//! What this extension was built from. It is constant for a build, so that traces can be compared byte for byte.
+
+/// Version of the workspace.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Facts about the build: (name, value).
+pub(crate) const FACTS: [(&str, &str); 6] = [
+    ("version", VERSION),
+    ("revision", env!("MPTCPLAB_REVISION")),
+    ("rustc", env!("MPTCPLAB_RUSTC")),
+    ("target", env!("MPTCPLAB_TARGET")),
+    ("profile", env!("MPTCPLAB_PROFILE")),
+    ("engine", env!("MPTCPLAB_ENGINE")),
+];
+
+/// One line for the column `build` of the trace.
+pub(crate) const LINE: &str = concat!(
+    env!("MPTCPLAB_REVISION"),
+    ", ",
+    env!("MPTCPLAB_RUSTC"),
+    ", ",
+    env!("MPTCPLAB_TARGET"),
+    ", ",
+    env!("MPTCPLAB_PROFILE"),
+);

@@ -1,0 +1,12 @@
+//! The file as it was written: a tree of values with their places, the changes of the command line, and typed access to
+//! tables by their declarations.
+
+pub(crate) mod overrides;
+mod refusal;
+mod table;
+mod value;
+
+pub use overrides::Overrides;
+pub use refusal::refusal;
+pub(crate) use table::{Item, Res, Table, example};
+pub(crate) use value::{Entry, Kind, Value, parse_document};

@@ -1,0 +1,108 @@
+//! Files that a scenario names: where they are, and each read once for a whole sweep.
+
+use super::{mahimahi, schedule};
+use crate::document::{Item, Res};
+use crate::error::Diagnostic;
+use mptcplab_model::link::{Change, DeliveryTrace};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Larger files are refused.
+const MAX_FILE_BYTES: u64 = 256 << 20;
+/// What stands for the number of the repetition in a file's name.
+const REP: &str = "{rep}";
+
+/// The files beside a scenario.
+pub(crate) struct Files<'a> {
+    base_dir: Option<&'a Path>,
+    /// The repetition whose files are meant, from 0.
+    pub(crate) rep: u64,
+    /// Whether a file's name depended on it.
+    pub(crate) differ_by_rep: bool,
+    traces: BTreeMap<String, DeliveryTrace>,
+    schedules: BTreeMap<String, Vec<Change>>,
+}
+
+impl<'a> Files<'a> {
+    pub(crate) fn new(base_dir: Option<&'a Path>) -> Self {
+        Self {
+            base_dir,
+            rep: 0,
+            differ_by_rep: false,
+            traces: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+        }
+    }
+
+    /// A packet-delivery trace.
+    pub(crate) fn trace(&mut self, item: &Item<'_>) -> Res<DeliveryTrace> {
+        let name = self.name(item)?;
+        if let Some(trace) = self.traces.get(&name) {
+            return Ok(trace.clone());
+        }
+        let text = self.read(item, &name)?;
+        let trace = mahimahi::parse(&name, &text).map_err(|wrong| {
+            self.malformed(item, &name, "a Mahimahi trace", wrong, mahimahi::HINT)
+        })?;
+        self.traces.insert(name, trace.clone());
+        Ok(trace)
+    }
+
+    /// A table of changes.
+    pub(crate) fn schedule(&mut self, item: &Item<'_>) -> Res<Vec<Change>> {
+        let name = self.name(item)?;
+        if let Some(changes) = self.schedules.get(&name) {
+            return Ok(changes.clone());
+        }
+        let text = self.read(item, &name)?;
+        let changes = schedule::parse(&text).map_err(|wrong| {
+            self.malformed(item, &name, "a table of changes", wrong, schedule::HINT)
+        })?;
+        self.schedules.insert(name, changes.clone());
+        Ok(changes)
+    }
+
+    fn name(&mut self, item: &Item<'_>) -> Res<String> {
+        let written = item.text()?;
+        self.differ_by_rep |= written.contains(REP);
+        Ok(written.replace(REP, &self.rep.to_string()))
+    }
+
+    fn read(&self, item: &Item<'_>, name: &str) -> Res<String> {
+        let Some(base_dir) = self.base_dir else {
+            return Err(item
+                .wrong("cannot be read: the scenario is not in a file")
+                .hint("trace files are found relative to the scenario file"));
+        };
+        let path = base_dir.join(name);
+        read(&path).map_err(|why| {
+            item.wrong(format!("cannot be read: {}: {why}", path.display()))
+                .hint("the path is relative to the scenario file")
+        })
+    }
+
+    fn malformed(
+        &self,
+        item: &Item<'_>,
+        name: &str,
+        what: &str,
+        (line, why): (usize, String),
+        hint: &str,
+    ) -> Diagnostic {
+        let path = self.base_dir.unwrap_or(Path::new("")).join(name);
+        let quoted = item.value.quoted();
+        item.error(format!(
+            "{quoted} is not {what}: {}:{line}: {why}",
+            path.display()
+        ))
+        .hint(hint)
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let size = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(format!("{size} bytes are too many"));
+    }
+    std::fs::read_to_string(path).map_err(|e| e.to_string())
+}

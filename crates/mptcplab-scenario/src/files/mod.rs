@@ -1,0 +1,8 @@
+//! Files that a scenario names: packet-delivery traces and tables of link changes.
+
+mod cache;
+mod mahimahi;
+mod schedule;
+
+pub(crate) use cache::Files;
+pub(crate) use mahimahi::{MTU_BYTES, mean_rate_bps};

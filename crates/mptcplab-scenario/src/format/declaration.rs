@@ -1,0 +1,126 @@
+//! The vocabulary of the format's declarations: tables, keys, their types and defaults.
+
+use crate::units::{self, Quantity};
+
+/// A table of the format.
+#[derive(Debug)]
+pub(crate) struct TableSpec {
+    /// For headings and messages: "link".
+    pub(crate) what: &'static str,
+    pub(crate) doc: &'static str,
+    /// Keys in groups that several tables may share.
+    pub(crate) groups: &'static [&'static [Field]],
+}
+
+impl TableSpec {
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &'static Field> {
+        self.groups.iter().flat_map(|group| group.iter())
+    }
+
+    pub(crate) fn field(&self, key: &str) -> Option<&'static Field> {
+        self.fields().find(|f| f.key == key)
+    }
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(crate) struct Field {
+    pub(crate) key: &'static str,
+    pub(crate) ty: Type,
+    pub(crate) need: Need,
+    /// Whether a list of values makes a sweep axis.
+    pub(crate) sweep: bool,
+    pub(crate) doc: &'static str,
+}
+
+/// What happens without the key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Need {
+    Required,
+    /// Says what holds then.
+    Optional(&'static str),
+    /// The value that holds then, as it would be written.
+    Default(&'static str),
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub(crate) enum Type {
+    Text,
+    /// Name of a scenario, node, link, flow or subflow.
+    Name,
+    Bool,
+    Int {
+        min: u64,
+        max: u64,
+    },
+    /// A plain number in (0, 1].
+    Fraction,
+    /// A plain number above `above`, at most `most`.
+    Number {
+        above: f64,
+        most: f64,
+    },
+    Quantity(Quantity),
+    /// One of these words; each with its meaning.
+    Choice(&'static [(&'static str, &'static str)]),
+    /// A list of names.
+    Names,
+    /// A list of quantities of one kind.
+    Quantities(Quantity),
+    /// A list of paths; a path is a list of link names.
+    Paths,
+    Table(&'static TableSpec),
+    /// A list of tables.
+    Tables(&'static TableSpec),
+    /// A table whose keys are names given by the user.
+    Map(&'static TableSpec),
+    /// An algorithm: its name, or a table of `name` and parameters.
+    Algorithm,
+    /// A packet scheduler, written the same way.
+    Scheduler,
+    OneOf(&'static [Self]),
+}
+
+pub(super) const DURATION: Type = Type::Quantity(Quantity::Plain(&units::DURATION));
+
+pub(super) const LONG_DURATION: Type = Type::Quantity(Quantity::Plain(&units::LONG_DURATION));
+
+pub(super) const RATE: Type = Type::Quantity(Quantity::Plain(&units::RATE));
+
+pub(super) const SIZE: Type = Type::Quantity(Quantity::Plain(&units::SIZE));
+
+pub(super) const PACKETS: Type = Type::Quantity(Quantity::Plain(&units::PACKETS));
+
+pub(super) const PERCENT: Type = Type::Quantity(Quantity::Percent);
+
+pub(super) const SPAN: Type = Type::Quantity(Quantity::Span);
+
+pub(super) const PERIOD: Type = Type::Quantity(Quantity::Period);
+
+pub(super) const ARRIVALS: Type = Type::Quantity(Quantity::Plain(&units::ARRIVALS));
+
+/// A key whose value may be a sweep axis.
+pub(super) const fn field(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
+    Field {
+        key,
+        ty,
+        need,
+        sweep: true,
+        doc,
+    }
+}
+
+/// A key with one value for all runs.
+pub(super) const fn fixed(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
+    Field {
+        key,
+        ty,
+        need,
+        sweep: false,
+        doc,
+    }
+}
+
+/// Copies of a link or flow made by `count`.
+pub(super) const MAX_COPIES: u64 = 10_000;

@@ -1,0 +1,268 @@
+//! The reference page of the scenario format, made from the declarations that the parser uses.
+
+use super::declaration::{Field, Need, TableSpec, Type};
+use super::scenario::SCENARIO;
+use crate::error::join;
+use crate::units::{self, Quantity};
+use std::fmt::Write;
+
+/// The whole page, in Markdown.
+pub fn reference_page() -> String {
+    let mut out = String::from(INTRODUCTION);
+    out.push_str(&unit_table());
+    out.push_str(SWEEPS);
+    section(&mut out, &SCENARIO, "Top level", "");
+    let mut seen: Vec<&'static str> = Vec::new();
+    nested(&mut out, &SCENARIO, "", &mut seen);
+    out
+}
+
+const INTRODUCTION: &str = "\
+# The scenario format
+
+<!-- Generated from crates/mptcplab-scenario by `mptcplab docs`. Don't edit. -->
+
+A scenario is a TOML file: a network, the flows on it, and how long and how often to run. It is read strictly: an
+unknown key, a wrong unit or a path that does not connect is an error that names file, line, key and value, and what
+would be right. `mptcplab check FILE` prints what was understood.
+
+```toml
+duration = \"60 s\"
+warmup = \"5 s\"
+repetitions = 10
+cc = [\"lia\", \"olia\"]            # a list is a sweep axis: every run is made with each
+
+[links.wifi]
+from = \"server\"
+to = \"phone\"
+rate = \"20 Mbit/s\"
+delay = \"10 ms\"
+loss = \"0.1 %\"
+queue = \"1 BDP\"
+
+[links.lte]
+from = \"server\"
+to = \"phone\"
+rate = \"10 Mbit/s\"
+delay = \"25 ms\"
+
+[flows.download]
+paths = [[\"wifi\"], [\"lte\"]]     # one list of links per subflow; X~ is link X backwards
+```
+
+Links go one way; each has a way back named `X~` with the same rate and delay, a queue of 1000 packets and no random
+loss, which `reverse` changes. ACKs travel the path of their data backwards unless a subflow says otherwise.
+
+";
+
+const SWEEPS: &str = "\
+## Sweeps
+
+A list where one value is expected makes a sweep axis, named by its key path (`cc`, `links.wifi.queue`,
+`flows.download.cc.weight`). The runs are all combinations of all axes, times `repetitions`: the first axis of the file
+changes slowest, repetitions fastest. Repetition i of every combination sees the same random numbers, link by link and
+flow by flow. Lists that are lists by nature (`nodes`, `path`, `paths`, `subflows`, `schedule`, `levels`,
+`ladder`) are no axes.
+
+## Many links and flows of one kind
+
+`count = 100` in `[links.neck]` makes the links `neck-1` ... `neck-100`; `{}` in `from` and `to` is the number, so that
+`from = \"s-{}\"` gives each its own node. `count` in a flow makes `NAME-1` ... `NAME-n`; `\"neck-{}\"` in a path is the
+copy of `neck` with the flow's number, counted round: with 100 links and 1000 flows, ten share each.
+
+";
+
+fn unit_table() -> String {
+    let mut out = String::from(
+        "## Numbers with units\n\nEvery quantity is text with its unit; a bare number is an error. Case matters: `Mbit/s` is \
+         10^6 bit/s, `MB/s` 10^6 byte/s, `MiB` 2^20 byte.\n\n| kind | units | example |\n|---|---|---|\n",
+    );
+    for dimension in [
+        &units::RATE,
+        &units::DURATION,
+        &units::SIZE,
+        &units::PACKETS,
+        &units::ARRIVALS,
+    ] {
+        let names: Vec<String> = dimension.units().map(|unit| format!("`{unit}`")).collect();
+        let _ = writeln!(
+            out,
+            "| {} | {} | `\"{}\"` |",
+            dimension.what,
+            names.join(" "),
+            dimension.example
+        );
+    }
+    for quantity in [
+        Quantity::Percent,
+        Quantity::Queue,
+        Quantity::Span,
+        Quantity::Period,
+    ] {
+        let _ = writeln!(
+            out,
+            "| {} | | {} |",
+            quantity.what(),
+            code(&quantity.examples())
+        );
+    }
+    out.push('\n');
+    out
+}
+
+/// Quoted examples as code.
+fn code(examples: &str) -> String {
+    let mut inside = false;
+    let marked = examples.chars().map(|c| {
+        if c != '"' {
+            return c.to_string();
+        }
+        inside = !inside;
+        if inside {
+            "`\"".to_string()
+        } else {
+            "\"`".to_string()
+        }
+    });
+    marked.collect()
+}
+
+fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) {
+    let _ = writeln!(out, "## {title}\n");
+    if !path.is_empty() {
+        let _ = writeln!(out, "`{path}`\n");
+    }
+    if !spec.doc.is_empty() {
+        let _ = writeln!(out, "{}\n", spec.doc);
+    }
+    out.push_str("| key | value | without it | meaning |\n|---|---|---|---|\n");
+    for field in spec.fields() {
+        let axis = if field.sweep { "" } else { " *" };
+        let _ = writeln!(
+            out,
+            "| `{}`{axis} | {} | {} | {} |",
+            field.key,
+            kind(&field.ty, &join(path, field.key)),
+            without(field),
+            words(field)
+        );
+    }
+    out.push_str("\n`*`: no sweep axis itself; a list of values for any other key is one.\n\n");
+}
+
+/// The sections of the tables that a table leads to, each once.
+fn nested(out: &mut String, spec: &'static TableSpec, path: &str, seen: &mut Vec<&'static str>) {
+    for field in spec.fields() {
+        for (inner, suffix) in tables(&field.ty) {
+            if seen.contains(&inner.what) {
+                continue;
+            }
+            seen.push(inner.what);
+            let path = format!("{}{suffix}", join(path, field.key));
+            section(out, inner, &heading(inner), &path);
+            nested(out, inner, &path, seen);
+        }
+    }
+}
+
+/// A table may stand in several places, so its heading has no path.
+fn heading(spec: &TableSpec) -> String {
+    let mut name = spec.what.to_string();
+    if let Some(first) = name.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    name
+}
+
+fn tables(ty: &'static Type) -> Vec<(&'static TableSpec, &'static str)> {
+    match ty {
+        Type::Table(spec) => vec![(*spec, "")],
+        Type::Tables(spec) => vec![(*spec, "[]")],
+        Type::Map(spec) => vec![(*spec, ".NAME")],
+        Type::OneOf(types) => types.iter().flat_map(tables).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn kind(ty: &'static Type, path: &str) -> String {
+    match ty {
+        Type::Text => "text".into(),
+        Type::Name => "a name".into(),
+        Type::Bool => "`true` or `false`".into(),
+        Type::Int { min, max } => match max {
+            &m if m >= i64::MAX as u64 => format!("a whole number from {min}"),
+            _ => format!("a whole number, {min} to {max}"),
+        },
+        Type::Fraction => "a number, more than 0, at most 1".into(),
+        Type::Number { above, most } => format!("a number, more than {above}, at most {most}"),
+        Type::Quantity(quantity) => quantity.what().into(),
+        Type::Choice(words) => words
+            .iter()
+            .map(|(word, _)| format!("`\"{word}\"`"))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Type::Names => "a list of names".into(),
+        Type::Quantities(quantity) => format!("a list, each {}", quantity.what()),
+        Type::Paths => "a list of paths".into(),
+        Type::Table(spec) => format!("a table, [{}](#{})", spec.what, anchor(&heading(spec))),
+        Type::Tables(spec) => format!(
+            "a list of tables, [{}](#{})",
+            spec.what,
+            anchor(&heading(spec))
+        ),
+        Type::Map(spec) => format!(
+            "tables `[{path}.NAME]`, [{}](#{})",
+            spec.what,
+            anchor(&heading(spec))
+        ),
+        Type::Algorithm => "an algorithm (`mptcplab algorithms`)".into(),
+        Type::Scheduler => "a scheduler (`mptcplab schedulers`)".into(),
+        Type::OneOf(types) => types
+            .iter()
+            .map(|ty| kind(ty, path))
+            .collect::<Vec<_>>()
+            .join(", or "),
+    }
+}
+
+/// As renderers of Markdown make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading
+        .to_lowercase()
+        .chars()
+        .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
+        .collect::<String>();
+    kept.replace(' ', "-")
+}
+
+fn without(field: &Field) -> String {
+    match field.need {
+        Need::Required => "required".into(),
+        Need::Optional(text) => text.to_string(),
+        Need::Default(text) => match field.ty {
+            Type::Bool | Type::Int { .. } | Type::Fraction | Type::Number { .. } => {
+                format!("`{text}`")
+            }
+            _ => format!("`\"{text}\"`"),
+        },
+    }
+}
+
+/// The key's meaning, with the meaning of each word that it may be.
+fn words(field: &'static Field) -> String {
+    fn choices(ty: &'static Type) -> Vec<String> {
+        match ty {
+            Type::Choice(words) => words
+                .iter()
+                .map(|(word, doc)| format!("`\"{word}\"`: {doc}"))
+                .collect(),
+            Type::OneOf(types) => types.iter().flat_map(choices).collect(),
+            _ => Vec::new(),
+        }
+    }
+    let choices = choices(&field.ty);
+    match choices.is_empty() {
+        true => field.doc.to_string(),
+        false => format!("{} {}.", field.doc, choices.join("; ")),
+    }
+}

@@ -1,0 +1,395 @@
+//! What was understood, for people.
+
+use crate::run::{
+    Arrivals, Flow, Level, Link, LossRecovery, RcvBuffer, Run, SctpFlow, SizeLaw, Span, StartTime,
+    Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport, UdpFlow, Video,
+};
+use crate::units::display::{percent, rate, size, time};
+use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
+use std::fmt::Write;
+
+/// Longer tables are cut; `--json` has everything.
+const ROWS: usize = 60;
+
+/// The scenario as it was understood: axes and number of runs, nodes, links with resolved numbers, flows with paths
+/// and base RTTs. Where a number depends on an axis, that of the first run is shown.
+pub fn describe(sweep: &Sweep) -> String {
+    let mut out = format!("{}: {}\n", sweep.name, sweep.title);
+    if !sweep.source.is_empty() {
+        let _ = writeln!(out, "source: {}", sweep.source);
+    }
+    let Some(run) = sweep.runs.first() else {
+        return out;
+    };
+    out.push('\n');
+    out.push_str(&plan(sweep, run));
+    let _ = writeln!(out, "\nnodes: {}", cut(&run.nodes, "nodes").join(" "));
+    out.push('\n');
+    out.push_str(&table(&links(run), "links"));
+    out.push('\n');
+    out.push_str(&table(&flows(run), "subflows"));
+    out
+}
+
+fn plan(sweep: &Sweep, run: &Run) -> String {
+    let mut out = String::new();
+    let samples = run.sample_ns.map_or("no samples".to_string(), |ns| {
+        format!("samples every {}", time(ns))
+    });
+    let per_ack = if run.per_ack { " and at every ACK" } else { "" };
+    let warmup = match run.warmup_ns {
+        0 => String::new(),
+        ns => format!(", the first {} left out of metrics", time(ns)),
+    };
+    let _ = writeln!(
+        out,
+        "{} simulated{warmup}; seed {}; profile {}; {samples}{per_ack}",
+        time(run.duration_ns),
+        run.seed,
+        run.profile.name(),
+    );
+    let combinations: usize = sweep.axes.iter().map(|(_, values)| values.len()).product();
+    let repetitions = sweep.runs.len() / combinations.max(1);
+    let mut factors: Vec<String> = sweep
+        .axes
+        .iter()
+        .map(|(key, values)| format!("{} {key}", values.len()))
+        .collect();
+    factors.push(format!(
+        "{repetitions} repetition{}",
+        if repetitions == 1 { "" } else { "s" }
+    ));
+    let _ = writeln!(out, "{} runs = {}", sweep.runs.len(), factors.join(" x "));
+    for (key, values) in &sweep.axes {
+        let _ = writeln!(out, "  {key}: {}", cut(values, "values").join(", "));
+    }
+    if !sweep.axes.is_empty() {
+        let shown: Vec<String> = run
+            .axes
+            .iter()
+            .map(|(key, value)| format!("{key} = {value}"))
+            .collect();
+        let _ = writeln!(out, "below: the first run, {}", shown.join(", "));
+    }
+    out
+}
+
+fn cut(words: &[String], what: &str) -> Vec<String> {
+    let mut shown: Vec<String> = words.iter().take(ROWS).cloned().collect();
+    if words.len() > ROWS {
+        shown.push(format!("... and {} more {what}", words.len() - ROWS));
+    }
+    shown
+}
+
+/// Rows with their columns aligned; the first row is the heading.
+fn table(rows: &[Vec<String>], what: &str) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let shown = &rows[..rows.len().min(ROWS + 1)];
+    let width = |c: usize| {
+        shown
+            .iter()
+            .map(|row| row[c].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in shown {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    if rows.len() > shown.len() {
+        let _ = writeln!(out, "... and {} more {what}", rows.len() - shown.len());
+    }
+    out
+}
+
+fn row(cells: &[&str]) -> Vec<String> {
+    cells.iter().map(|cell| (*cell).to_string()).collect()
+}
+
+fn links(run: &Run) -> Vec<Vec<String>> {
+    let base_rtts = run.largest_base_rtts_ns();
+    let mut rows = vec![row(&[
+        "link", "from", "to", "rate", "delay", "BDP", "queue", "loss", "more",
+    ])];
+    for (link, base_rtt) in run.links.iter().zip(base_rtts) {
+        let config = &link.config;
+        let bdp = base_rtt.map_or("-".to_string(), |ns| {
+            format!("{} packets", bdp_packets(config, ns))
+        });
+        rows.push(vec![
+            link.name.clone(),
+            run.nodes[link.from].clone(),
+            run.nodes[link.to].clone(),
+            rate(config.rate_bps),
+            time(config.delay_ns),
+            bdp,
+            queue(config.queue),
+            loss(&config.loss),
+            more(link),
+        ]);
+    }
+    rows
+}
+
+/// ceil(rate x base RTT / (8 x full frame)) (spec/scenarios.md 0.1).
+fn bdp_packets(config: &LinkConfig, base_rtt_ns: u64) -> u128 {
+    let frame_bits = 8 * (1500 + u128::from(config.overhead_bytes));
+    (u128::from(config.rate_bps) * u128::from(base_rtt_ns)).div_ceil(frame_bits * 1_000_000_000)
+}
+
+fn queue(limit: QueueLimit) -> String {
+    match limit {
+        QueueLimit::Packets(n) => format!("{n} packets"),
+        QueueLimit::Bytes(n) => size(n),
+        QueueLimit::Unlimited => "unlimited".into(),
+    }
+}
+
+fn loss(loss: &Loss) -> String {
+    match *loss {
+        Loss::None => "0 %".into(),
+        Loss::Bernoulli { p } => percent(p),
+        Loss::GilbertElliott {
+            p,
+            r,
+            loss_good,
+            loss_bad,
+        } => {
+            // Share of time in the bad state; p = r = 0 stays in the good one.
+            let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
+            let mean = loss_bad * bad + loss_good * (1.0 - bad);
+            format!("{} in bursts", percent((mean * 1e6).round() / 1e6))
+        }
+    }
+}
+
+fn more(link: &Link) -> String {
+    let config = &link.config;
+    let mut notes = Vec::new();
+    if let Some(trace) = &config.trace {
+        notes.push(format!(
+            "mean rate of {} ({})",
+            trace.name,
+            time(trace.period_ns)
+        ));
+    }
+    if config.aqm != Aqm::DropTail {
+        notes.push(format!(
+            "{}{}",
+            aqm_name(&config.aqm),
+            if config.ecn { " with ECN" } else { "" }
+        ));
+    }
+    if let Some(reorder) = config.reorder {
+        let extra = match (reorder.min_extra_delay_ns, reorder.max_extra_delay_ns) {
+            (lo, hi) if lo == hi => time(lo),
+            (lo, hi) => format!("{}-{}", time(lo), time(hi)),
+        };
+        notes.push(format!("{} {extra} late", percent(reorder.probability)));
+    }
+    if config.overhead_bytes != crate::format::DEFAULT_OVERHEAD_BYTES {
+        notes.push(format!("{} bytes overhead", config.overhead_bytes));
+    }
+    if let (Some(first), Some(last)) = (config.schedule.first(), config.schedule.last()) {
+        let n = config.schedule.len();
+        notes.push(format!(
+            "{n} changes, {} to {}",
+            time(first.at_ns),
+            time(last.at_ns)
+        ));
+    }
+    notes.join("; ")
+}
+
+pub(crate) fn aqm_name(aqm: &Aqm) -> &'static str {
+    match aqm {
+        Aqm::DropTail => "drop-tail",
+        Aqm::Red { .. } => "red",
+        Aqm::Codel { .. } => "codel",
+        Aqm::FqCodel { .. } => "fq-codel",
+    }
+}
+
+fn flows(run: &Run) -> Vec<Vec<String>> {
+    let mut rows = vec![row(&["flow", "subflow", "path", "base RTT", "what"])];
+    for flow in &run.flows {
+        let connection = match &flow.transport {
+            Transport::Tcp(tcp) => tcp_summary(tcp),
+            Transport::Sctp(sctp) => sctp_summary(sctp),
+            Transport::Udp(udp) => {
+                rows.push(vec![
+                    flow.name.clone(),
+                    "-".into(),
+                    path(run, &udp.path),
+                    "-".into(),
+                    [udp_summary(udp), when(flow)].concat(),
+                ]);
+                continue;
+            }
+        };
+        for (i, subflow) in flow.subflows().iter().enumerate() {
+            let (name, what) = match i {
+                0 => (flow.name.clone(), connection.clone() + &when(flow)),
+                _ => (String::new(), String::new()),
+            };
+            rows.push(vec![
+                name,
+                subflow.name.clone(),
+                path(run, &subflow.path),
+                time(run.base_rtt_ns(subflow)),
+                [what, subflow_notes(subflow)]
+                    .concat()
+                    .trim_start_matches(", ")
+                    .to_string(),
+            ]);
+        }
+    }
+    rows
+}
+
+fn path(run: &Run, path: &[usize]) -> String {
+    path.iter()
+        .map(|&l| run.links[l].name.as_str())
+        .collect::<Vec<_>>()
+        .join(" > ")
+}
+
+fn tcp_summary(tcp: &TcpFlow) -> String {
+    let protocol = match tcp.mptcp {
+        true => match tcp.scheduler {
+            Some(scheduler) => format!("MPTCP {} {scheduler}", tcp.cc),
+            None => format!("MPTCP {}", tcp.cc),
+        },
+        false => format!("TCP {}", tcp.cc),
+    };
+    let (traffic, buffer) = (traffic(&tcp.traffic), rcv_buffer(tcp.rcv_buffer));
+    let recovery = match tcp.options.recovery {
+        LossRecovery::Sack => String::new(),
+        other => format!(", {} recovery", other.name()),
+    };
+    format!("{protocol}, {traffic}{buffer}{recovery}")
+}
+
+fn sctp_summary(sctp: &SctpFlow) -> String {
+    let (traffic, buffer) = (traffic(&sctp.traffic), rcv_buffer(sctp.rcv_buffer));
+    format!("CMT-SCTP, {traffic}{buffer}")
+}
+
+fn traffic(traffic: &Traffic) -> String {
+    match traffic {
+        Traffic::Bulk => "bulk".to_string(),
+        Traffic::Size { bytes } => size(*bytes),
+        Traffic::OnOff { on, off } => format!("on {}, off {}", span(*on), span(*off)),
+        Traffic::Transfers(transfers) => transfers_summary(transfers),
+        Traffic::Video(video) => video_summary(video),
+    }
+}
+
+fn rcv_buffer(buffer: RcvBuffer) -> String {
+    match buffer {
+        RcvBuffer::Unlimited => String::new(),
+        RcvBuffer::Fixed(bytes) => format!(", {} receive buffer", size(bytes)),
+        RcvBuffer::Auto { max_bytes } => format!(", receive buffer up to {}", size(max_bytes)),
+    }
+}
+
+fn udp_summary(udp: &UdpFlow) -> String {
+    let pattern = udp.on_off.map_or(String::new(), |(on, off)| {
+        format!(", on {}, off {}", span(on), span(off))
+    });
+    format!(
+        "UDP {}, {} bytes per packet{pattern}",
+        rate(udp.rate_bps),
+        udp.packet_bytes
+    )
+}
+
+fn when(flow: &Flow) -> String {
+    let start = match flow.start {
+        StartTime::At(0) => String::new(),
+        StartTime::At(ns) => format!(", from {}", time(ns)),
+        StartTime::Uniform { lo_ns, hi_ns } => {
+            format!(", from {} to {} at random", time(lo_ns), time(hi_ns))
+        }
+    };
+    let stop = flow
+        .stop_ns
+        .map_or(String::new(), |ns| format!(", until {}", time(ns)));
+    start + &stop
+}
+
+fn subflow_notes(subflow: &Subflow) -> String {
+    let mut out = String::new();
+    if subflow.backup {
+        out.push_str(", backup");
+    }
+    for change in &subflow.priorities {
+        let kind = if change.backup { "backup" } else { "regular" };
+        let _ = write!(out, ", {kind} from {}", time(change.at_ns));
+    }
+    if let Some(ns) = subflow.start_ns {
+        let _ = write!(out, ", joins at {}", time(ns));
+    }
+    if let Some(ns) = subflow.stop_ns {
+        let _ = write!(out, ", removed at {}", time(ns));
+    }
+    out
+}
+
+fn transfers_summary(transfers: &Transfers) -> String {
+    let size = match transfers.size {
+        SizeLaw::Fixed { bytes } => size(bytes),
+        SizeLaw::Exponential { mean_bytes, .. } => {
+            format!("exponential of mean {}", size(mean_bytes))
+        }
+        SizeLaw::Pareto {
+            mean_bytes, shape, ..
+        } => format!("Pareto({shape}) of mean {}", size(mean_bytes)),
+    };
+    match &transfers.arrivals {
+        Arrivals::Poisson { levels } => {
+            let level = |level: &Level| match levels.len() {
+                1 => arrival_rate(level.per_1000_min),
+                _ => format!(
+                    "{} for {}",
+                    arrival_rate(level.per_1000_min),
+                    time(level.lasts_ns)
+                ),
+            };
+            let levels: Vec<_> = levels.iter().map(level).collect();
+            format!("{size} at {}", levels.join(", then "))
+        }
+        Arrivals::Repeat { gap, count } => {
+            let count = count.map_or("again and again".to_string(), |n| format!("{n} times"));
+            format!("{size} {count}, gap {}", span(*gap))
+        }
+    }
+}
+
+fn arrival_rate(per_1000_min: u64) -> String {
+    format!("{} / s", per_1000_min as f64 / 60_000.0)
+}
+
+fn video_summary(video: &Video) -> String {
+    let ends = [video.ladder_bps.first(), video.ladder_bps.last()];
+    let [low, high] = ends.map(|bps| bps.map_or(String::new(), |bps| rate(*bps)));
+    format!(
+        "video {low} to {high}, chunks of {}, buffer {}",
+        time(video.chunk_ns),
+        time(video.buffer_ns)
+    )
+}
+
+fn span(span: Span) -> String {
+    match span {
+        Span::Fixed(ns) => time(ns),
+        Span::Uniform { lo_ns, hi_ns } => format!("{}-{}", time(lo_ns), time(hi_ns)),
+        Span::Exponential { mean_ns } => format!("exponential of mean {}", time(mean_ns)),
+    }
+}

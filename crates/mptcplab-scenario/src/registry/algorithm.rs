@@ -1,0 +1,83 @@
+//! Congestion controls in a scenario: a name, `name(parameter=value)`, or a table of name and parameters.
+
+use super::parameters::{self, Form};
+use crate::document::{Item, Res, Value};
+use crate::error::{Diagnostic, join, shorten, suggest};
+use crate::run::{CcConfig, KERNEL_CC};
+use mptcplab_cc::Algorithm;
+
+/// Linux' TCP_CA_NAME_MAX less the final zero.
+const MAX_KERNEL_NAME: usize = 15;
+
+const FORM: Form = Form {
+    one: "an algorithm",
+    which: "it says which algorithm",
+    name: "\"lia\"",
+    call: "\"ewtcp(weight=fair)\"",
+    table: "{ name = \"ewtcp\", weight = \"fair\" }",
+};
+
+/// The choice, checked against the algorithm's declaration.
+pub(crate) fn resolve(item: &Item<'_>) -> Res<CcConfig> {
+    let written = parameters::read(item, &FORM)?;
+    check(
+        item,
+        (&written.name, &written.name_value),
+        written.parameters,
+    )
+}
+
+fn check(
+    item: &Item<'_>,
+    (name, written): (&str, &Value),
+    parameters: Vec<(String, Value)>,
+) -> Res<CcConfig> {
+    if let Some(kernel) = name.strip_prefix(KERNEL_CC) {
+        return kernel_algorithm(item, (kernel, written), &parameters);
+    }
+    let Some(algorithm) = mptcplab_cc::find(name) else {
+        let names = mptcplab_cc::algorithms().iter().map(Algorithm::name);
+        let message = format!("no algorithm \"{}\"", shorten(name));
+        return Err(
+            Diagnostic::new(written.origin, &item.path, message).maybe_hint(suggest(
+                name,
+                names,
+                "algorithms",
+            )),
+        );
+    };
+    Ok(CcConfig {
+        name: name.to_string(),
+        params: parameters::check(item, name, algorithm.params(), parameters)?,
+    })
+}
+
+/// `kernel:cubic`: which ones there are, only the kernel knows that will run it.
+fn kernel_algorithm(
+    item: &Item<'_>,
+    (name, written): (&str, &Value),
+    parameters: &[(String, Value)],
+) -> Res<CcConfig> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+    if name.is_empty() || name.len() > MAX_KERNEL_NAME || !name.chars().all(allowed) {
+        let message = format!(
+            "{} is not the name of a kernel's algorithm",
+            written.quoted()
+        );
+        return Err(Diagnostic::new(written.origin, &item.path, message).hint(
+            "write \"kernel:cubic\"; sysctl net.ipv4.tcp_available_congestion_control lists them",
+        ));
+    }
+    if let Some((key, value)) = parameters.first() {
+        let message = format!("{KERNEL_CC}{name} takes no parameters");
+        return Err(
+            Diagnostic::new(value.origin, join(&item.path, key), message).hint(format!(
+                "remove {key}; only algorithms of `mptcplab algorithms` have parameters"
+            )),
+        );
+    }
+    Ok(CcConfig {
+        name: format!("{KERNEL_CC}{name}"),
+        params: Vec::new(),
+    })
+}

@@ -1,0 +1,46 @@
+//! Packet schedulers in a scenario.
+
+use super::parameters::{self, Form};
+use crate::document::{Item, Res};
+use crate::error::{Diagnostic, join, shorten, suggest};
+use crate::run::Scheduler;
+
+const FORM: Form = Form {
+    one: "a scheduler",
+    which: "it says which scheduler",
+    name: "\"minrtt\"",
+    call: "\"minrtt(penalise=false)\"",
+    table: "{ name = \"minrtt\", penalise = false }",
+};
+
+/// The choice, checked against the scheduler's declaration.
+pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
+    let written = parameters::read(item, &FORM)?;
+    let Some(declaration) = mptcplab_model::sched::find(&written.name) else {
+        let names = mptcplab_model::sched::declarations().iter().map(|d| d.name);
+        let message = format!("no scheduler \"{}\"", shorten(&written.name));
+        return Err(
+            Diagnostic::new(written.name_value.origin, &item.path, message).maybe_hint(suggest(
+                &written.name,
+                names,
+                "schedulers",
+            )),
+        );
+    };
+    let given = parameters::check(
+        item,
+        declaration.name,
+        &declaration.params,
+        written.parameters,
+    )?;
+    let chosen = given
+        .iter()
+        .fold(Scheduler::new(declaration.kind), |choice, (name, raw)| {
+            choice.with(name, *raw)
+        });
+    chosen.check().map_err(|(name, message)| {
+        Diagnostic::new(item.value.origin, join(&item.path, name), message)
+            .hint("lower min_lambda or raise max_lambda")
+    })?;
+    Ok(chosen)
+}

@@ -1,0 +1,82 @@
+//! What the flows of a scenario share: the network, the run and the common settings.
+
+use crate::document::{Entry, Item, Res, Table};
+use crate::error::{Diagnostic, join};
+use crate::format::{FLOW, Field, TCP};
+use crate::resolve::network::Network;
+use crate::units::display;
+use std::cell::Cell;
+
+/// What flows need from the rest of the scenario.
+pub(super) struct Context<'a> {
+    pub(super) top: &'a Table<'a>,
+    pub(super) network: &'a Network,
+    pub(super) duration_ns: u64,
+    pub(super) common: &'a [Entry],
+    /// Whether the scenario's `cc` and `scheduler` decided anything.
+    pub(super) used_cc: Cell<bool>,
+    pub(super) used_scheduler: Cell<bool>,
+}
+
+/// A flow's table with the scenario's common settings behind it.
+pub(super) struct Settings<'a> {
+    pub(super) flow: Table<'a>,
+    pub(super) common: &'a [Entry],
+}
+
+impl<'a> Settings<'a> {
+    pub(super) fn get(&self, key: &str) -> Option<Item<'a>> {
+        self.flow.get(key).or_else(|| {
+            let common = Table {
+                spec: &TCP,
+                entries: self.common,
+                path: "tcp".into(),
+                origin: self.flow.origin,
+            };
+            common.get(key)
+        })
+    }
+
+    pub(super) fn item(&self, key: &str) -> Res<Item<'a>> {
+        debug_assert!(FLOW.field(key).is_some());
+        match self.get(key) {
+            Some(item) => Ok(item),
+            None => self.flow.item(key),
+        }
+    }
+}
+
+pub(super) fn stop_ns(item: &Item<'_>, start_ns: u64, what: &str) -> Res<u64> {
+    match item.duration()? {
+        ns if ns > start_ns => Ok(ns),
+        _ => Err(item
+            .wrong(format!(
+                "is not after the {what} at {}",
+                display::time(start_ns)
+            ))
+            .hint("write a later time")),
+    }
+}
+
+/// Refuses keys of another transport.
+pub(super) fn refuse_fields(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
+    match table
+        .entries
+        .iter()
+        .find(|e| fields.iter().any(|f| f.key == e.key))
+    {
+        None => Ok(()),
+        Some(entry) => {
+            let article = if transport == "SCTP" { "an" } else { "a" };
+            let message = format!("{article} {transport} flow has no {}", entry.key);
+            let hint = match transport {
+                "UDP" => "it is a setting of TCP and MPTCP flows; remove it",
+                _ => "it is a setting of flows with transport = \"udp\"",
+            };
+            Err(
+                Diagnostic::new(entry.key_origin, join(&table.path, &entry.key), message)
+                    .hint(hint),
+            )
+        }
+    }
+}

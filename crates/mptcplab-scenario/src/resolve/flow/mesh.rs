@@ -1,0 +1,88 @@
+//! The paths that a full-mesh path manager finds: one for each pair of interfaces of the two ends.
+//!
+//! An interface of the sender is a link that begins at it, one of the receiver a link that ends there. Between them the
+//! packets go where routing takes them: over the fewest links, then over those of the lowest delay, then over those that
+//! the file names first. A link without a way back is never part of such a path.
+
+use crate::resolve::network::Network;
+use std::collections::BTreeMap;
+
+/// The paths from one node to another by pair of interfaces, in the order of the file: first by the sender's.
+pub(super) fn paths(network: &Network, from: usize, to: usize) -> Vec<Vec<usize>> {
+    let outgoing = outgoing(network, from);
+    let firsts = outgoing.get(&from).into_iter().flatten();
+    firsts
+        .flat_map(|&first| paths_over(network, &outgoing, first, to))
+        .collect()
+}
+
+/// The links that packets may take, by the node where they begin. Nothing leads back to `from`.
+fn outgoing(network: &Network, from: usize) -> BTreeMap<usize, Vec<usize>> {
+    let mut outgoing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (index, link) in network.links.iter().enumerate() {
+        let other = match link.name.strip_suffix('~') {
+            Some(forward) => forward.to_string(),
+            None => format!("{}~", link.name),
+        };
+        if link.to != from && network.index.contains_key(&other) {
+            outgoing.entry(link.from).or_default().push(index);
+        }
+    }
+    outgoing
+}
+
+/// The paths whose first link this is, one for each last link.
+fn paths_over(
+    network: &Network,
+    outgoing: &BTreeMap<usize, Vec<usize>>,
+    first: usize,
+    to: usize,
+) -> Vec<Vec<usize>> {
+    if network.links[first].to == to {
+        return vec![vec![first]];
+    }
+    let arrival = arrivals(network, outgoing, first, to);
+    let last = |&link: &usize| network.links[link].to == to;
+    let lasts: std::collections::BTreeSet<usize> =
+        outgoing.values().flatten().copied().filter(last).collect();
+    lasts
+        .into_iter()
+        .filter_map(|last| {
+            let mut path = vec![last];
+            while path.last() != Some(&first) {
+                let node = network.links[*path.last()?].from;
+                path.push(arrival.get(&node)?.1);
+            }
+            path.reverse();
+            Some(path)
+        })
+        .collect()
+}
+
+/// By node, if packets that left over `first` can get there without passing `to`: the delay so far and the last link.
+fn arrivals(
+    network: &Network,
+    outgoing: &BTreeMap<usize, Vec<usize>>,
+    first: usize,
+    to: usize,
+) -> BTreeMap<usize, (u64, usize)> {
+    let delay = |link: usize| network.links[link].config.delay_ns;
+    let mut arrival = BTreeMap::from([(network.links[first].to, (delay(first), first))]);
+    let mut frontier = vec![network.links[first].to];
+    while !frontier.is_empty() {
+        let mut next: BTreeMap<usize, (u64, usize)> = BTreeMap::new();
+        for node in frontier {
+            for &link in outgoing.get(&node).into_iter().flatten() {
+                let end = network.links[link].to;
+                let so_far = arrival[&node].0 + delay(link);
+                let better = next.get(&end).is_none_or(|best| (so_far, link) < *best);
+                if end != to && !arrival.contains_key(&end) && better {
+                    next.insert(end, (so_far, link));
+                }
+            }
+        }
+        frontier = next.keys().copied().collect();
+        arrival.extend(next);
+    }
+    arrival
+}

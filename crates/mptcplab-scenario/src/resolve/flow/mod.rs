@@ -1,0 +1,117 @@
+//! Flows: transport, paths, traffic and times.
+
+mod context;
+mod mesh;
+mod path;
+mod sctp;
+mod subflows;
+mod tcp;
+mod traffic;
+mod transport;
+mod udp;
+
+use super::network::Network;
+use crate::document::{Res, Table};
+use crate::error::Diagnostic;
+use crate::format::FLOW;
+use crate::run::{Flow, StartTime, Transport};
+use context::{Context, stop_ns};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+
+/// More flows than this are refused.
+const MAX_FLOWS: usize = 10_000;
+
+/// All flows in file order, copies expanded.
+pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res<Vec<Flow>> {
+    let tcp = top
+        .entries
+        .iter()
+        .find(|e| e.key == "tcp")
+        .and_then(|e| e.value.as_table());
+    let context = Context {
+        top,
+        network,
+        duration_ns,
+        common: tcp.unwrap_or_default(),
+        used_cc: Cell::new(false),
+        used_scheduler: Cell::new(false),
+    };
+    let map = top.item("flows")?;
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut names = BTreeSet::new();
+    for (name, item) in map.entries() {
+        let table = item.table(&FLOW)?;
+        let count = table.get("count").map(|c| c.int()).transpose()?;
+        for copy in 1..=count.unwrap_or(1) {
+            let name = count.map_or(name.to_string(), |_| format!("{name}-{copy}"));
+            if flows.len() >= MAX_FLOWS {
+                return Err(table
+                    .error("count", format!("more than {MAX_FLOWS} flows"))
+                    .hint("lower the counts"));
+            }
+            if !names.insert(name.clone()) {
+                return Err(Diagnostic::new(table.origin, &table.path, format!("a second flow \"{name}\""))
+                    .hint("a flow with a count also uses the names NAME-1, NAME-2, ...; rename one of them"));
+            }
+            flows.push(flow(&context, &table, name, count.map(|_| copy))?);
+        }
+    }
+    let tcp = |flow: &Flow| matches!(flow.transport, Transport::Tcp(_));
+    let mptcp = |flow: &Flow| matches!(&flow.transport, Transport::Tcp(t) if t.mptcp);
+    if !context.used_cc.get() {
+        refuse_unused(&context, "cc", "TCP or MPTCP", flows.iter().any(tcp))?;
+    }
+    if !context.used_scheduler.get() {
+        refuse_unused(&context, "scheduler", "MPTCP", flows.iter().any(mptcp))?;
+    }
+    Ok(flows)
+}
+
+/// A common setting that no flow takes would be swept or overridden without any effect.
+fn refuse_unused(context: &Context<'_>, key: &str, who: &str, any: bool) -> Res<()> {
+    let Some(item) = context.top.get(key) else {
+        return Ok(());
+    };
+    let value = item.value.quoted();
+    Err(if any {
+        item.error(format!(
+            "{value} has no effect: every {who} flow has its own {key}"
+        ))
+        .hint(format!("set flows.NAME.{key}, or remove it there"))
+    } else {
+        item.error(format!("{value} has no effect: there is no {who} flow"))
+            .hint(format!("remove {key}"))
+    })
+}
+
+fn flow(context: &Context<'_>, table: &Table<'_>, name: String, copy: Option<u64>) -> Res<Flow> {
+    let start = table.item("start")?;
+    let (lo_ns, hi_ns) = start.span()?;
+    if hi_ns >= context.duration_ns {
+        let message = format!("{} is not before the end of the run", start.value.quoted());
+        return Err(start
+            .error(message)
+            .hint("start the flow earlier or lengthen duration"));
+    }
+    let stop_ns = table
+        .get("stop")
+        .map(|item| stop_ns(&item, hi_ns, "start"))
+        .transpose()?;
+    let transport = table.get("transport");
+    let transport = match transport.as_ref() {
+        Some(item) if item.is("udp") => Transport::Udp(udp::resolve(context, table, copy)?),
+        Some(item) if item.is("cmt-sctp") => Transport::Sctp(sctp::resolve(context, table, copy)?),
+        _ => Transport::Tcp(tcp::resolve(context, table, transport.as_ref(), copy)?),
+    };
+    let start = match lo_ns == hi_ns {
+        true => StartTime::At(lo_ns),
+        false => StartTime::Uniform { lo_ns, hi_ns },
+    };
+    Ok(Flow {
+        name,
+        start,
+        stop_ns,
+        transport,
+    })
+}

@@ -1,0 +1,192 @@
+//! TCP and MPTCP connections.
+
+use super::context::{Context, Settings, refuse_fields};
+use super::subflows::subflows;
+use super::traffic;
+use super::transport::{check_segment_count, rcv_buffer};
+use crate::document::{Item, Res, Table};
+use crate::error::{Diagnostic, join};
+use crate::format::UDP_FIELDS;
+use crate::registry;
+use crate::run::{CcConfig, LossRecovery, Scheduler, Subflow, TcpFlow, TcpOptions, Traffic};
+
+/// Payload of a full segment: MTU 1500 less IP, TCP and timestamps (52), and the DSS option (20) (spec/scenarios.md 0.1).
+const TCP_MSS_BYTES: u32 = 1448;
+
+const MPTCP_MSS_BYTES: u32 = 1428;
+
+pub(super) fn resolve(
+    context: &Context<'_>,
+    table: &Table<'_>,
+    transport: Option<&Item<'_>>,
+    copy: Option<u64>,
+) -> Res<TcpFlow> {
+    refuse_fields(table, UDP_FIELDS, "TCP")?;
+    let subflows = subflows(context, table, copy)?;
+    let managed = table.get("path_manager");
+    let several = subflows.len() > 1 || managed.is_some();
+    let mptcp = transport.map_or(several, |item| item.is("mptcp"));
+    if let (false, Some(item)) = (mptcp, managed) {
+        return Err(item
+            .error("a TCP flow has no path manager")
+            .hint("remove it, or write transport = \"mptcp\""));
+    }
+    if let (false, Some(item)) = (mptcp || subflows.len() == 1, transport) {
+        return Err(item
+            .error(format!(
+                "TCP uses one path, but there are {}",
+                subflows.len()
+            ))
+            .hint("write transport = \"mptcp\", or keep one path"));
+    }
+    let settings = Settings {
+        flow: table.clone(),
+        common: context.common,
+    };
+    let mss_bytes = match settings.get("mss") {
+        Some(item) => item.size_in(64..=8900)?,
+        None if mptcp => MPTCP_MSS_BYTES,
+        None => TCP_MSS_BYTES,
+    };
+    for subflow in &subflows {
+        check_segment_count(context, table, subflow, mss_bytes)?;
+    }
+    let traffic = traffic::of(&table.item("traffic")?, nominal_bps(context, &subflows))?;
+    if let Traffic::Transfers(_) = traffic {
+        refuse_subflow_times(table, &subflows)?;
+    }
+    let flow = TcpFlow {
+        mptcp,
+        cc: cc(context, table)?,
+        scheduler: scheduler(context, table, mptcp)?,
+        subflows,
+        traffic,
+        rcv_buffer: rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
+        mss_bytes,
+        options: options(&settings)?,
+    };
+    check_recovery(&settings, &flow)?;
+    Ok(flow)
+}
+
+/// The textbooks' recoveries set the window themselves, and so does an algorithm that controls its rate.
+fn check_recovery(settings: &Settings<'_>, flow: &TcpFlow) -> Res<()> {
+    let rate_based =
+        mptcplab_cc::find(&flow.cc.name).is_some_and(mptcplab_cc::Algorithm::has_cong_control);
+    if !rate_based || flow.options.recovery == LossRecovery::Sack {
+        return Ok(());
+    }
+    let item = settings.item("recovery")?;
+    let message = format!(
+        "{} sets the window, and so does {}, which controls its own rate",
+        item.value.quoted(),
+        flow.cc.name
+    );
+    Err(item
+        .error(message)
+        .hint("use \"sack\", or a congestion control that only answers losses"))
+}
+
+fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcConfig> {
+    if let Some(item) = table.get("cc") {
+        return registry::algorithm::resolve(&item);
+    }
+    match context.top.get("cc") {
+        Some(item) => {
+            context.used_cc.set(true);
+            registry::algorithm::resolve(&item)
+        }
+        None => Err(Diagnostic::new(
+            table.origin,
+            join(&table.path, "cc"),
+            "missing: neither the flow nor the scenario names a congestion control",
+        )
+        .hint("add cc = \"lia\" to the flow, or at the top of the file for all flows")),
+    }
+}
+
+fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Option<Scheduler>> {
+    let item = match table.get("scheduler") {
+        Some(item) if !mptcp => {
+            return Err(item
+                .error("a TCP flow has no packet scheduler")
+                .hint("remove it, or write transport = \"mptcp\""));
+        }
+        Some(item) => item,
+        None => {
+            context
+                .used_scheduler
+                .set(context.used_scheduler.get() || mptcp);
+            match context.top.get("scheduler") {
+                Some(item) => item,
+                None => return Ok(None),
+            }
+        }
+    };
+    registry::scheduler::resolve(&item).map(Some)
+}
+
+/// Lowest rate on the first path when the run begins, in bit/s.
+fn nominal_bps(context: &Context<'_>, subflows: &[Subflow]) -> u64 {
+    let links = subflows.first().map_or(&[][..], |first| &first.path);
+    let rates = links
+        .iter()
+        .map(|&link| context.network.links[link].config.rate_bps);
+    rates.min().unwrap_or(0)
+}
+
+/// Every transfer opens all subflows when it begins: they have no times of their own.
+fn refuse_subflow_times(table: &Table<'_>, subflows: &[Subflow]) -> Res<()> {
+    let timed =
+        |s: &&Subflow| s.start_ns.is_some() || s.stop_ns.is_some() || !s.priorities.is_empty();
+    match subflows.iter().find(timed) {
+        None => Ok(()),
+        Some(subflow) => Err(table
+            .error(
+                "subflows",
+                format!(
+                    "subflow {} has a time, but every transfer opens its own subflows",
+                    subflow.name
+                ),
+            )
+            .hint("remove start and stop of the subflow")),
+    }
+}
+
+fn recovery(settings: &Settings<'_>) -> Res<LossRecovery> {
+    let item = settings.item("recovery")?;
+    let found = LossRecovery::ALL.into_iter().find(|r| item.is(r.name()));
+    found.ok_or_else(|| item.wrong("is not a loss recovery"))
+}
+
+fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
+    let flag = |key| settings.item(key)?.boolean();
+    let given = |key| settings.get(key).map(|i| i.boolean()).transpose();
+    let unless = |key, word| match settings.item(key)? {
+        item if item.is(word) => Ok(None),
+        item => item.packets().map(Some),
+    };
+    let jitter = settings.item("send_jitter")?;
+    let send_jitter_ns = match jitter.duration()? {
+        ns if ns <= 1_000_000_000 => ns,
+        _ => {
+            return Err(jitter.wrong("is out of range").hint("at most \"1 s\""));
+        }
+    };
+    let stale_after = settings.get("stale_after").map(|i| i.int()).transpose()?;
+    Ok(TcpOptions {
+        initial_cwnd_pkts: settings.item("initial_cwnd")?.packets()?,
+        initial_ssthresh_pkts: unless("initial_ssthresh", "infinite")?,
+        ecn: flag("ecn")?,
+        recovery: recovery(settings)?,
+        pacing: flag("pacing")?,
+        slow_start_after_idle: flag("slow_start_after_idle")?,
+        reinject: flag("reinject")?,
+        // At most 255, by its type.
+        stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+        send_jitter_ns,
+        tso: given("tso")?,
+        comp_sack: given("comp_sack")?,
+        cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
+    })
+}

@@ -1,0 +1,208 @@
+//! What an application does: the table `traffic`.
+
+use crate::document::{Item, Res, Table};
+use crate::error::Diagnostic;
+use crate::format::{ARRIVAL_LEVELS, LEVEL, SIZE_LAW, TRAFFIC, VIDEO, VIDEO_LADDER_BPS};
+use crate::run::{Arrivals, Level, SizeLaw, Span, Traffic, Transfers, Video};
+
+/// Share of the nominal rate that a video expects before it has measured any (spec/scenarios.md App. B).
+const FIRST_ESTIMATE: (u64, u64) = (4, 10);
+/// Shortest period and level: what alternates faster would do so for ever at one instant.
+const LEAST_NS: u64 = 1_000_000;
+
+/// `nominal_bps` is what a video may expect of its path.
+pub(super) fn of(item: &Item<'_>, nominal_bps: u64) -> Res<Traffic> {
+    if item.is("video") {
+        let table = Table::empty(&VIDEO, item.path.clone(), item.key_origin);
+        return video(&table, nominal_bps).map(Traffic::Video);
+    }
+    if !item.is_table() {
+        return Ok(Traffic::Bulk);
+    }
+    let table = item.table(&TRAFFIC)?;
+    let keys: Vec<&str> = TRAFFIC
+        .fields()
+        .map(|f| f.key)
+        .filter(|key| table.get(key).is_some())
+        .collect();
+    match keys.as_slice() {
+        ["size"] => once(&table),
+        ["size", "arrivals"] => transfers(&table, poisson(&table.item("arrivals")?)?),
+        ["size", "gap"] | ["size", "gap", "repeat"] => {
+            let count = table.get("repeat").map(|item| item.int()).transpose()?;
+            let gap = table.item("gap")?.period()?;
+            transfers(&table, Arrivals::Repeat { gap, count })
+        }
+        ["on", "off"] => Ok(Traffic::OnOff {
+            on: period(&table.item("on")?)?,
+            off: period(&table.item("off")?)?,
+        }),
+        ["video"] => video(&table.item("video")?.table(&VIDEO)?, nominal_bps).map(Traffic::Video),
+        _ => Err(
+            Diagnostic::new(item.key_origin, &item.path, incomplete(&keys)).hint(
+                "write { size = \"10 MB\" }, { size = \"200 kB\", arrivals = \"10 / s\" }, \
+                 { size = \"1 MB\", gap = \"1 s\" }, { on = \"5 s\", off = \"1 s\" } or { video = {} }",
+            ),
+        ),
+    }
+}
+
+fn incomplete(keys: &[&str]) -> String {
+    match keys {
+        [] => "an empty table describes no traffic".into(),
+        keys => format!("{} alone describes no traffic", keys.join(" and ")),
+    }
+}
+
+fn once(table: &Table<'_>) -> Res<Traffic> {
+    let item = table.item("size")?;
+    match size(&item)? {
+        SizeLaw::Fixed { bytes } => Ok(Traffic::Size { bytes }),
+        _ => Err(item
+            .error("one transfer has a fixed size")
+            .hint("write \"10 MB\", or add arrivals or gap for transfers of random size")),
+    }
+}
+
+fn transfers(table: &Table<'_>, arrivals: Arrivals) -> Res<Traffic> {
+    let size = size(&table.item("size")?)?;
+    Ok(Traffic::Transfers(Transfers { size, arrivals }))
+}
+
+fn size(item: &Item<'_>) -> Res<SizeLaw> {
+    if !item.is_table() {
+        return positive(item).map(|bytes| SizeLaw::Fixed { bytes });
+    }
+    let table = item.table(&SIZE_LAW)?;
+    let mean_bytes = positive(&table.item("mean")?)?;
+    let most = table.item("most")?;
+    let max_bytes = positive(&most)?;
+    if max_bytes < mean_bytes {
+        let message = format!("{} is less than the mean", most.value.quoted());
+        return Err(most.error(message).hint("write a larger size"));
+    }
+    if table.item("law")?.is("exponential") {
+        if let Some(shape) = table.get("shape") {
+            return Err(shape
+                .error("an exponential law has no shape")
+                .hint("remove it, or write law = \"pareto\""));
+        }
+        return Ok(SizeLaw::Exponential {
+            mean_bytes,
+            max_bytes,
+        });
+    }
+    Ok(SizeLaw::Pareto {
+        mean_bytes,
+        shape: table.item("shape")?.number()?,
+        max_bytes,
+    })
+}
+
+fn positive(item: &Item<'_>) -> Res<u64> {
+    match item.size()? {
+        0 => Err(item.wrong("is nothing to send").hint("write \"10 MB\"")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn poisson(item: &Item<'_>) -> Res<Arrivals> {
+    let levels = if item.is_table() {
+        let table = item.table(&ARRIVAL_LEVELS)?;
+        let levels = table.item("levels")?;
+        let items = levels.list()?;
+        items.iter().map(level).collect::<Res<Vec<_>>>()?
+    } else {
+        vec![Level {
+            per_1000_min: item.arrivals()?,
+            lasts_ns: u64::MAX,
+        }]
+    };
+    if levels.iter().all(|level| level.per_1000_min == 0) {
+        return Err(item.error("nothing ever arrives").hint("write \"10 / s\""));
+    }
+    Ok(Arrivals::Poisson { levels })
+}
+
+fn level(item: &Item<'_>) -> Res<Level> {
+    let table = item.table(&LEVEL)?;
+    let lasts = table.item("lasts")?;
+    let lasts_ns = lasts.duration()?;
+    if lasts_ns < LEAST_NS {
+        let message = format!("{} is too short a level", lasts.value.quoted());
+        return Err(lasts.error(message).hint("at least \"1 ms\""));
+    }
+    Ok(Level {
+        per_1000_min: table.item("rate")?.arrivals()?,
+        lasts_ns,
+    })
+}
+
+fn video(table: &Table<'_>, nominal_bps: u64) -> Res<Video> {
+    let ladder_bps = ladder(table)?;
+    let (chunk, buffer) = (table.item("chunk")?, table.item("buffer")?);
+    let (chunk_ns, buffer_ns) = (chunk.duration()?, buffer.duration()?);
+    if chunk_ns < LEAST_NS {
+        return Err(chunk
+            .wrong("is too short a chunk")
+            .hint("at least \"1 ms\""));
+    }
+    if buffer_ns < chunk_ns {
+        let message = format!("{} does not hold a chunk", buffer.value.quoted());
+        return Err(buffer.error(message).hint("write a longer time"));
+    }
+    let first_estimate_bps = match table.get("first_estimate") {
+        Some(item) => item.rate()?,
+        None => nominal_bps / FIRST_ESTIMATE.1 * FIRST_ESTIMATE.0,
+    };
+    Ok(Video {
+        ladder_bps,
+        chunk_ns,
+        buffer_ns,
+        safety: table.item("safety")?.fraction()?,
+        weight: table.item("weight")?.fraction()?,
+        first_estimate_bps,
+    })
+}
+
+/// Rates up to the highest that is wanted, lowest first.
+fn ladder(table: &Table<'_>) -> Res<Vec<u64>> {
+    let mut ladder = match table.get("ladder") {
+        Some(item) => item
+            .list()?
+            .iter()
+            .map(Item::rate)
+            .collect::<Res<Vec<_>>>()?,
+        None => VIDEO_LADDER_BPS.to_vec(),
+    };
+    ladder.sort_unstable();
+    ladder.dedup();
+    let max_rate = table.item("max_rate")?;
+    let max_bps = max_rate.rate()?;
+    ladder.retain(|&bps| bps <= max_bps);
+    match ladder.first() {
+        None => Err(max_rate
+            .error("no rate of the ladder is as low as this")
+            .hint("raise max_rate, or add lower rates to the ladder")),
+        Some(0) => Err(table
+            .error("ladder", "a rate of 0 encodes nothing")
+            .hint("write [\"500 kbit/s\", \"1 Mbit/s\"]")),
+        Some(_) => Ok(ladder),
+    }
+}
+
+fn period(item: &Item<'_>) -> Res<Span> {
+    let span = item.period()?;
+    let longest_ns = match span {
+        Span::Fixed(ns) => ns,
+        Span::Uniform { hi_ns, .. } => hi_ns,
+        Span::Exponential { mean_ns } => mean_ns,
+    };
+    match longest_ns {
+        // Periods of no length would alternate for ever at one instant.
+        ns if ns < LEAST_NS => Err(item
+            .wrong("is too short a period")
+            .hint("at least \"1 ms\"")),
+        _ => Ok(span),
+    }
+}

@@ -1,0 +1,63 @@
+//! Delay, random loss and reordering.
+
+use crate::document::{Item, Res, Table, Value};
+use crate::error::join;
+use crate::format::{GILBERT_ELLIOTT, REORDER};
+use mptcplab_model::link::{Loss, Reorder};
+
+/// Propagation delays beyond an hour are a mistake in the unit.
+const MAX_DELAY_NS: u64 = 3_600_000_000_000;
+
+pub(super) fn delay_ns(item: &Item<'_>) -> Res<u64> {
+    match item.duration()? {
+        ns if ns <= MAX_DELAY_NS => Ok(ns),
+        _ => Err(item.wrong("is out of range").hint("a delay is at most 1 h")),
+    }
+}
+
+pub(super) fn loss(item: &Item<'_>) -> Res<Loss> {
+    if !item.is_table() {
+        return Ok(match item.percent()? {
+            0.0 => Loss::None,
+            p => Loss::Bernoulli { p },
+        });
+    }
+    let table = Table {
+        spec: &GILBERT_ELLIOTT,
+        entries: item
+            .value
+            .get("gilbert_elliott")
+            .and_then(Value::as_table)
+            .unwrap_or_default(),
+        path: join(&item.path, "gilbert_elliott"),
+        origin: item.key_origin,
+    };
+    let percent = |key| table.item(key)?.percent();
+    Ok(Loss::GilbertElliott {
+        p: percent("p")?,
+        r: percent("r")?,
+        loss_good: percent("loss_good")?,
+        loss_bad: percent("loss_bad")?,
+    })
+}
+
+/// `None` where the probability is 0: a link that never holds up a packet is one without reordering.
+pub(super) fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
+    let table = item.table(&REORDER)?;
+    let probability = table.item("probability")?.percent()?;
+    let delay = table.item("delay")?;
+    let (min_extra_delay_ns, max_extra_delay_ns) = delay.span()?;
+    let error = |why: &str| delay.wrong(format!("{why}"));
+    if max_extra_delay_ns == 0 {
+        return Err(error("holds up nothing")
+            .hint("write how much longer a chosen packet takes, e.g. \"5 ms\""));
+    }
+    if max_extra_delay_ns > MAX_DELAY_NS {
+        return Err(error("is out of range").hint("a delay is at most 1 h"));
+    }
+    Ok((probability > 0.0).then_some(Reorder {
+        probability,
+        min_extra_delay_ns,
+        max_extra_delay_ns,
+    }))
+}

@@ -1,0 +1,274 @@
+//! Quantities with a unit ("10 Mbit/s", "14 ms"), to exact integers in a base unit.
+//!
+//! SI case rules: `Mbit/s` is 10^6 bit/s, `MB/s` is 10^6 byte/s, `MiB` is 2^20 byte. Each unit has one spelling; a
+//! misspelt unit is refused with the right one.
+
+use super::decimal::{Decimal, NUMBER_PATTERN, split};
+use crate::error::shorten;
+
+/// Why a text is not the quantity it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitError {
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+/// A kind of quantity: its units with their size in the base unit, and how people misspell them.
+#[derive(Debug)]
+pub(crate) struct Dimension {
+    /// With its article: "a rate".
+    pub(crate) what: &'static str,
+    pub(crate) example: &'static str,
+    units: &'static [(&'static str, u64)],
+    misspelt: &'static [(&'static str, &'static str)],
+    /// Unit of the integer that comes out.
+    pub(super) base: &'static str,
+    min: u64,
+    max: u64,
+    /// The limits as people write them.
+    range: &'static str,
+}
+
+/// Rates, in bit/s.
+pub(crate) static RATE: Dimension = Dimension {
+    what: "a rate",
+    example: "10 Mbit/s",
+    units: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("B/s", 8),
+        ("kB/s", 8_000),
+        ("MB/s", 8_000_000),
+        ("GB/s", 8_000_000_000),
+    ],
+    misspelt: &[
+        ("bps", "bit/s"),
+        ("b/s", "bit/s"),
+        ("bits/s", "bit/s"),
+        ("bit", "bit/s"),
+        ("kbps", "kbit/s"),
+        ("kb/s", "kbit/s"),
+        ("kbit", "kbit/s"),
+        ("kbits/s", "kbit/s"),
+        ("mbps", "Mbit/s"),
+        ("mb/s", "Mbit/s"),
+        ("mb", "Mbit/s"),
+        ("mbit", "Mbit/s"),
+        ("mbits/s", "Mbit/s"),
+        ("m", "Mbit/s"),
+        ("gbps", "Gbit/s"),
+        ("gb/s", "Gbit/s"),
+        ("gbit", "Gbit/s"),
+        ("gbits/s", "Gbit/s"),
+        ("g", "Gbit/s"),
+    ],
+    base: "bit/s",
+    min: 0,
+    max: 400_000_000_000,
+    range: "at most 400 Gbit/s",
+};
+
+/// Times of links and packets, in nanoseconds.
+pub(crate) static DURATION: Dimension = time("14 ms");
+
+/// The same for what lasts as long as a run.
+pub(crate) static LONG_DURATION: Dimension = time("60 s");
+
+const fn time(example: &'static str) -> Dimension {
+    Dimension {
+        what: "a duration",
+        example,
+        units: &[
+            ("ns", 1),
+            ("us", 1_000),
+            ("ms", 1_000_000),
+            ("s", 1_000_000_000),
+            ("min", 60_000_000_000),
+            ("h", 3_600_000_000_000),
+        ],
+        misspelt: &[
+            ("nsec", "ns"),
+            ("\u{b5}s", "us"),
+            ("\u{3bc}s", "us"),
+            ("usec", "us"),
+            ("msec", "ms"),
+            ("sec", "s"),
+            ("secs", "s"),
+            ("second", "s"),
+            ("seconds", "s"),
+            ("m", "min"),
+            ("mins", "min"),
+            ("minute", "min"),
+            ("minutes", "min"),
+            ("hour", "h"),
+            ("hours", "h"),
+            ("hr", "h"),
+        ],
+        base: "ns",
+        min: 0,
+        max: 24 * 3_600_000_000_000,
+        range: "at most 24 h",
+    }
+}
+
+/// Sizes, in bytes.
+pub(crate) static SIZE: Dimension = Dimension {
+    what: "a size",
+    example: "64 kB",
+    units: &[
+        ("bytes", 1),
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+    misspelt: &[
+        ("byte", "bytes"),
+        ("b", "bytes"),
+        ("k", "kB"),
+        ("m", "MB"),
+        ("g", "GB"),
+    ],
+    base: "bytes",
+    min: 0,
+    max: 1 << 50,
+    range: "at most 1 PiB",
+};
+
+/// Counts of packets.
+pub(crate) static PACKETS: Dimension = Dimension {
+    what: "a number of packets",
+    example: "100 packets",
+    units: &[("packets", 1)],
+    misspelt: &[
+        ("packet", "packets"),
+        ("pkts", "packets"),
+        ("pkt", "packets"),
+        ("p", "packets"),
+        ("segments", "packets"),
+    ],
+    base: "packets",
+    min: 1,
+    max: 100_000_000,
+    range: "1 to 100000000 packets",
+};
+
+/// Rates of a random process, in arrivals in 1000 minutes: whole for any decimal rate per second or minute.
+pub(crate) static ARRIVALS: Dimension = Dimension {
+    what: "a rate of arrivals",
+    example: "10 / s",
+    units: &[("/ s", 60_000), ("/ min", 1_000)],
+    misspelt: &[
+        ("/s", "/ s"),
+        ("/sec", "/ s"),
+        ("/ sec", "/ s"),
+        ("per s", "/ s"),
+        ("per second", "/ s"),
+        ("Hz", "/ s"),
+        ("/min", "/ min"),
+        ("/ minute", "/ min"),
+        ("per min", "/ min"),
+    ],
+    base: "arrivals in 1000 minutes",
+    min: 0,
+    max: 6_000_000_000,
+    range: "at most 100000 / s",
+};
+
+/// A rate as scenarios write it (`100 Mbit/s`), in bit/s. The error is one sentence, with what to write instead.
+pub fn rate_bps(text: &str) -> Result<u64, String> {
+    RATE.parse(text).map_err(UnitError::sentence)
+}
+
+/// A duration as scenarios write it (`50 ms`), in nanoseconds. The error is one sentence, with what to write instead.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
+    DURATION.parse(text).map_err(UnitError::sentence)
+}
+
+impl UnitError {
+    fn sentence(self) -> String {
+        format!("{} ({})", self.message, self.hint)
+    }
+}
+
+impl Dimension {
+    /// The value in the base unit.
+    pub(crate) fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        let (number, unit) = split(text).ok_or_else(|| self.not(text, self.example.to_string()))?;
+        let (decimal, factor) = match self.units.iter().find(|(name, _)| *name == unit) {
+            Some((_, factor)) => (Decimal::parse(number), *factor),
+            None => return Err(self.not(text, self.respell(number, unit))),
+        };
+        let decimal = decimal.ok_or_else(|| self.not(text, self.example.to_string()))?;
+        let value = decimal.times(factor).ok_or_else(|| UnitError {
+            message: format!("\"{text}\" is not a whole number of {}", self.base),
+            hint: format!("the finest step is 1 {}", self.base),
+        })?;
+        match u64::try_from(value) {
+            Ok(value) if (self.min..=self.max).contains(&value) => Ok(value),
+            _ => Err(UnitError {
+                message: format!("\"{text}\" is out of range"),
+                hint: format!("{} is {}", self.what, self.range),
+            }),
+        }
+    }
+
+    /// A regular expression for editors.
+    pub(crate) fn pattern(&self) -> String {
+        let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
+        format!("{NUMBER_PATTERN} ?({})", units.join("|"))
+    }
+
+    /// Every unit, for the documentation.
+    pub(crate) fn units(&self) -> impl Iterator<Item = &'static str> {
+        self.units.iter().map(|(name, _)| *name)
+    }
+
+    /// What to write for a bare number. A fraction was probably meant in another unit than the example's.
+    pub(crate) fn with_unit(&self, number: &str) -> String {
+        match split(self.example) {
+            Some((_, unit)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+                format!("{number} {unit}")
+            }
+            _ => self.example.to_string(),
+        }
+    }
+
+    fn not(&self, text: &str, write: String) -> UnitError {
+        UnitError {
+            message: format!("\"{}\" is not {}", shorten(text), self.what),
+            hint: format!("write \"{write}\""),
+        }
+    }
+
+    /// The text with its unit spelt right, or an example.
+    pub(super) fn respell(&self, number: &str, unit: &str) -> String {
+        if Decimal::parse(number).is_none() {
+            return self.example.to_string();
+        }
+        if unit.is_empty() {
+            return self.with_unit(number);
+        }
+        let known = self
+            .misspelt
+            .iter()
+            .find(|(wrong, _)| wrong.eq_ignore_ascii_case(unit));
+        let same_letters = || {
+            self.units
+                .iter()
+                .find(|(name, _)| name.eq_ignore_ascii_case(unit))
+        };
+        match known
+            .map(|(_, right)| right)
+            .or_else(|| same_letters().map(|(name, _)| name))
+        {
+            Some(right) => format!("{number} {right}"),
+            None => self.example.to_string(),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Probabilities, written in percent.
+
+use super::decimal::{Decimal, NUMBER_PATTERN, split};
+use super::dimension::UnitError;
+use super::display;
+use crate::error::shorten;
+
+/// A probability, written in percent.
+pub(crate) const PERCENT_EXAMPLE: &str = "0.1 %";
+
+/// `"0.1 %"` to the `f64` nearest to 0.001.
+pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
+    let not = |write: String| UnitError {
+        message: format!("\"{}\" is not a percentage", shorten(text)),
+        hint: format!("write \"{write}\""),
+    };
+    let (number, unit) = split(text).ok_or_else(|| not(PERCENT_EXAMPLE.into()))?;
+    Decimal::parse(number).ok_or_else(|| not(PERCENT_EXAMPLE.into()))?;
+    if unit != "%" {
+        return Err(not(
+            match unit.is_empty() || unit.starts_with(['%', 'p', 'P']) {
+                true => format!("{number} %"),
+                false => PERCENT_EXAMPLE.into(),
+            },
+        ));
+    }
+    // The exponent is part of the literal, so that the division by 100 is rounded once.
+    let p: f64 = format!("{number}e-2")
+        .parse()
+        .map_err(|_| not(PERCENT_EXAMPLE.into()))?;
+    match p <= 1.0 {
+        true => Ok(p),
+        false => Err(UnitError {
+            message: format!("\"{text}\" is more than 100 %"),
+            hint: "a probability lies between \"0 %\" and \"100 %\"".into(),
+        }),
+    }
+}
+
+/// What to write for a bare number: up to 1 it is a probability, above it percent.
+pub(crate) fn percent_for_bare_number(number: &str) -> String {
+    match number.parse::<f64>() {
+        Ok(p) if (0.0..=1.0).contains(&p) => display::percent(p),
+        Ok(p) if p <= 100.0 && Decimal::parse(number).is_some() => format!("{number} %"),
+        _ => PERCENT_EXAMPLE.to_string(),
+    }
+}
+
+/// Regular expression of [`percent`].
+pub(crate) fn percent_pattern() -> String {
+    format!("{NUMBER_PATTERN} ?%")
+}

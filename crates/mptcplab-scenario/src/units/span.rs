@@ -1,0 +1,69 @@
+//! Durations that may be random: fixed, uniform or exponential.
+
+use super::dimension::{DURATION, UnitError};
+use crate::error::shorten;
+use mptcplab_model::traffic::Span;
+
+/// How a random span is written.
+pub(crate) const UNIFORM_EXAMPLE: &str = "uniform(0 s, 1 s)";
+
+/// `"1 s"` or `"uniform(0 s, 1 s)"`: the two ends in nanoseconds, equal for a fixed span.
+pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
+    let Some(inside) = text.strip_prefix("uniform") else {
+        return DURATION.parse(text).map(|ns| (ns, ns));
+    };
+    let not = || UnitError {
+        message: format!("\"{}\" is not a random span", shorten(text)),
+        hint: format!("write \"{UNIFORM_EXAMPLE}\""),
+    };
+    let inside = inside
+        .trim()
+        .strip_prefix('(')
+        .and_then(|s| s.strip_suffix(')'))
+        .ok_or_else(not)?;
+    let (lo, hi) = inside.split_once(',').ok_or_else(not)?;
+    let (lo, hi) = (DURATION.parse(lo.trim())?, DURATION.parse(hi.trim())?);
+    match lo < hi {
+        true => Ok((lo, hi)),
+        false => Err(UnitError {
+            message: format!("\"{text}\" is empty: the first end is not before the second"),
+            hint: format!("write \"{UNIFORM_EXAMPLE}\""),
+        }),
+    }
+}
+
+/// How an exponential span is written.
+pub(crate) const EXPONENTIAL_EXAMPLE: &str = "exponential(100 ms)";
+
+/// A span that may also be exponential, by its mean.
+pub(crate) fn period(text: &str) -> Result<Span, UnitError> {
+    let Some(inside) = text.strip_prefix("exponential") else {
+        return span(text).map(|(lo_ns, hi_ns)| match lo_ns == hi_ns {
+            true => Span::Fixed(lo_ns),
+            false => Span::Uniform { lo_ns, hi_ns },
+        });
+    };
+    let mean = inside
+        .trim()
+        .strip_prefix('(')
+        .and_then(|s| s.strip_suffix(')'))
+        .ok_or_else(|| UnitError {
+            message: format!("\"{}\" is not a random span", shorten(text)),
+            hint: format!("write \"{EXPONENTIAL_EXAMPLE}\""),
+        })?;
+    DURATION
+        .parse(mean.trim())
+        .map(|mean_ns| Span::Exponential { mean_ns })
+}
+
+/// Regular expression of [`period`].
+pub(crate) fn period_pattern() -> String {
+    let (span, one) = (span_pattern(), DURATION.pattern());
+    format!(r"({span}|exponential ?\( ?{one} ?\))")
+}
+
+/// Regular expression of [`span`].
+pub(crate) fn span_pattern() -> String {
+    let one = DURATION.pattern();
+    format!(r"({one}|uniform ?\( ?{one} ?, ?{one} ?\))")
+}
