@@ -10,7 +10,7 @@ mod sctp;
 mod stream;
 mod tcp;
 
-use engine::sample::SampleClock;
+use engine::sample_clock::SampleClock;
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -146,11 +146,10 @@ fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<O
         let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
         let mut clock = SampleClock::new(run, interval);
         engine.run(run.duration_ns, &mut clock, &mut caller)?;
-        for conn in &engine.conns[..engine.fixed_conns] {
-            let names = engine.senders[conn.subflows.clone()]
-                .iter()
-                .map(|s| s.sock.algorithm().name().to_owned());
-            outcome.subflow_cc[conn.flow as usize] = names.collect();
+        for app in &engine.apps[..engine.fixed_conns] {
+            let subflows = app.conn.subflows.iter();
+            let names = subflows.map(|s| s.sender.sock.algorithm().name().to_owned());
+            outcome.subflow_cc[app.conn.flow as usize] = names.collect();
         }
         for association in &engine.sctp {
             let names = vec![sctp::ALGORITHM.to_owned(); association.destinations()];

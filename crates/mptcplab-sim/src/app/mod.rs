@@ -1,56 +1,186 @@
-//! What the sending applications do: bulk, fixed size, on and off. Many transfers and video have files of their own.
+//! The applications that send: bulk, fixed size, on and off, one of many transfers, video; and UDP sources.
+//!
+//! An application owns the connection that it writes to.
 
 pub(crate) mod udp;
 pub(crate) mod video;
 
 use crate::mptcp::connection::Connection;
 use crate::net::World;
-use crate::net::event::{NEVER, TimerKind};
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::record::since;
 use crate::stream::DSN_MAX;
+use crate::tcp::sender::Phase;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;
-use mptcplab_trace::EventKind;
+use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
+use video::VideoServer;
 
-/// The application of a connection.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum App {
+/// An application and its connection.
+pub(crate) struct App {
+    pub(crate) conn: Connection,
+    pub(crate) kind: Kind,
+    pub(crate) start_ns: u64,
+    pub(crate) stop_ns: u64,
+    /// Start, stop, and what the kind does in between.
+    pub(crate) timer: Timer,
+}
+
+/// What an application sends.
+pub(crate) enum Kind {
     /// Always has data.
     Bulk,
     /// This many bytes, then close.
     Size { bytes: u64 },
     /// Data without limit during `on`, nothing during `off`.
-    OnOff { on: Span, off: Span },
+    OnOff {
+        on: Span,
+        off: Span,
+        active: bool,
+        rng: Rng,
+    },
     /// One of many transfers: index of its pool, and its number there.
     Transfer { pool: u32, index: u32 },
-    /// Index of its player's server.
-    Video { video: u32 },
+    /// Chunks of a video, as its player asks for them.
+    Video(Box<VideoServer>),
 }
 
-/// The application's timer fired: start, switch or stop. `index` is the connection's.
-pub(crate) fn on_app_timer(cx: &mut World, conn: &mut Connection, index: u32, rng: &mut Rng) {
-    if cx.now >= conn.stop_ns {
-        // Nothing new is written; what was written is still delivered.
-        conn.written = conn.written.min(conn.next);
-        conn.active = false;
-        cx.rec
-            .flow_event(cx.now, EventKind::FlowStopped, conn.flow, 0);
-        return;
-    }
-    let mut next = conn.stop_ns;
-    match conn.app {
-        App::Bulk => conn.written = DSN_MAX,
-        App::Size { bytes } => conn.write_size(bytes),
-        App::OnOff { on, off } => {
-            conn.active = !conn.active;
-            conn.written = if conn.active { DSN_MAX } else { conn.next };
-            let span = if conn.active { on } else { off };
-            next = next.min(cx.now + self::span(span, rng).max(1));
+impl App {
+    pub(crate) fn new(conn: Connection, kind: Kind, start_ns: u64, stop_ns: u64) -> Self {
+        Self {
+            conn,
+            kind,
+            start_ns,
+            stop_ns,
+            timer: Timer::OFF,
         }
-        // They are told by their pool, and by who watches.
-        App::Transfer { .. } | App::Video { .. } => {}
     }
-    if next != NEVER {
-        cx.timers.set(&mut conn.timer, next, TimerKind::App, index);
+
+    /// Set a timer for when the application first acts.
+    pub(crate) fn start(&mut self, cx: &mut World) {
+        self.set_timer(cx, self.start_ns);
+        self.conn.tx.arm_priority(cx);
+    }
+
+    fn set_timer(&mut self, cx: &mut World, at: u64) {
+        cx.timers
+            .set(&mut self.timer, at, TimerKind::App, self.conn.tx.index);
+    }
+
+    /// The timer fired: start, switch or stop.
+    pub(crate) fn on_timer(&mut self, cx: &mut World) {
+        let is_closed = self.conn.subflows[0].sender.phase == Phase::Closed;
+        if cx.now >= self.stop_ns {
+            // Nothing new is written; what was written is still delivered.
+            self.conn.tx.written = self.conn.tx.written.min(self.conn.tx.next);
+            cx.rec
+                .flow_event(cx.now, EventKind::FlowStopped, self.conn.flow, 0);
+        } else {
+            self.write(cx);
+            if is_closed {
+                cx.rec
+                    .flow_event(cx.now, EventKind::FlowStarted, self.conn.flow, 0);
+                self.conn.open(cx, 0);
+            }
+        }
+        self.conn.push(cx, 0);
+    }
+
+    fn write(&mut self, cx: &mut World) {
+        let tx = &mut self.conn.tx;
+        let mut next = self.stop_ns;
+        match &mut self.kind {
+            Kind::Bulk => tx.written = DSN_MAX,
+            Kind::Size { bytes } => self.conn.write_size(*bytes),
+            Kind::OnOff {
+                on,
+                off,
+                active,
+                rng,
+            } => {
+                *active = !*active;
+                tx.written = if *active { DSN_MAX } else { tx.next };
+                let law = if *active { *on } else { *off };
+                next = next.min(cx.now + span(law, rng).max(1));
+            }
+            // Their pool writes for them.
+            Kind::Transfer { .. } => {}
+            Kind::Video(video) => {
+                if next != NEVER {
+                    cx.timers
+                        .set(&mut self.timer, next, TimerKind::App, tx.index);
+                }
+                return video.on_request(cx.now, &mut self.conn);
+            }
+        }
+        if next != NEVER {
+            self.set_timer(cx, next);
+        }
+    }
+
+    /// The connection is established.
+    pub(crate) fn on_open(&mut self, cx: &mut World) {
+        if let Kind::Video(video) = &mut self.kind {
+            let at = video.on_open(cx.now);
+            self.expect_request(cx, at);
+        }
+    }
+
+    /// The player's next request arrives then, unless the application has stopped.
+    fn expect_request(&mut self, cx: &mut World, at: u64) {
+        if cx.now < self.stop_ns {
+            self.set_timer(cx, at.min(self.stop_ns));
+        }
+    }
+
+    /// All that was written is at the receiver.
+    pub(crate) fn on_complete(&mut self, cx: &mut World) {
+        match &mut self.kind {
+            Kind::Size { .. } => {
+                let (flow, bytes) = (self.conn.flow, self.conn.rx.delivered_bytes());
+                cx.rec
+                    .flow_event(cx.now, EventKind::FlowCompleted, flow, bytes);
+                self.record_transfer(cx, cx.now);
+            }
+            Kind::Transfer { .. } => self.record_transfer(cx, cx.now),
+            Kind::Video(video) => {
+                let at = video.on_complete(cx, &self.conn);
+                self.expect_request(cx, at);
+            }
+            Kind::Bulk | Kind::OnOff { .. } => {}
+        }
+    }
+
+    /// The run is over: a transfer that is not complete is recorded as such.
+    pub(crate) fn record_unfinished(&self, cx: &mut World) {
+        let is_closed = self.conn.subflows[0].sender.phase == Phase::Closed;
+        match &self.kind {
+            Kind::Size { .. } | Kind::Transfer { .. } if !is_closed && !self.conn.rx.completed => {
+                self.record_transfer(cx, NEVER);
+            }
+            Kind::Video(video) => video.record_unfinished(cx, &self.conn),
+            _ => {}
+        }
+    }
+
+    /// The row of a transfer over a connection of its own, complete at `done_ns`.
+    fn record_transfer(&self, cx: &mut World, done_ns: u64) {
+        let transfer = match self.kind {
+            Kind::Transfer { index, .. } => index,
+            _ => 0,
+        };
+        let rx = &self.conn.rx;
+        cx.rec.tables.transfer.push(TransferRow {
+            t_ns: self.start_ns,
+            flow: self.conn.flow,
+            transfer,
+            bytes: rx.transfer_bytes(),
+            media_bps: 0,
+            first_byte_ns: since(rx.first_byte_ns, self.start_ns),
+            completion_ns: since(done_ns, self.start_ns),
+            resent_pkts: self.conn.resent_pkts(),
+            stall_ns: NOT_MEASURED,
+        });
     }
 }

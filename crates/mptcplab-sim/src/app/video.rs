@@ -1,92 +1,79 @@
-//! A video's server and who watches it: requests travel back to the sender in no more than the way's delay.
+//! A video's server and its player: requests travel back to the sender in no more than the delay of the reverse path.
 
-use crate::engine::Engine;
-use crate::net::event::{NEVER, TimerKind};
+use crate::mptcp::connection::Connection;
+use crate::net::World;
+use crate::net::event::NEVER;
 use crate::net::record::since;
 use mptcplab_model::traffic::{Chunk, Player, Watched};
 use mptcplab_scenario::Video;
 use mptcplab_trace::{NOT_MEASURED, TransferRow};
 
-/// A video flow.
-pub(crate) struct VideoApp {
-    conn: u32,
+/// The sending end of a video flow, with the player at the other end.
+pub(crate) struct VideoServer {
     player: Player,
-    /// Delay of the first path and of its way back.
+    /// Delay of the first path and of its reverse.
     delays_ns: (u64, u64),
-    /// When the next chunk is asked for.
+    /// When the player sends its next request.
     ask_ns: u64,
     /// The chunk on its way, when it was asked for, and what had been sent again by then.
     asked: Option<(Chunk, u64, u64)>,
 }
 
-impl VideoApp {
-    pub(crate) fn new(conn: u32, video: Video, delays_ns: (u64, u64)) -> Self {
+impl VideoServer {
+    pub(crate) fn new(video: Video, delays_ns: (u64, u64)) -> Self {
         Self {
-            conn,
             player: Player::new(video),
             delays_ns,
             ask_ns: NEVER,
             asked: None,
         }
     }
-}
 
-impl Engine<'_> {
-    /// The connection is there: who watches knows it a path's delay later and asks for the first chunk.
-    pub(crate) fn on_video_open(&mut self, v: usize) {
-        let at = self.world.now + self.videos[v].delays_ns.0;
-        self.ask_for_chunk(v, at);
+    /// The connection is established: the player knows it a path's delay later and asks for the first chunk. Returns when
+    /// the request arrives.
+    pub(super) fn on_open(&mut self, now: u64) -> u64 {
+        self.ask_at(now + self.delays_ns.0)
     }
 
-    /// The request reaches the sender after the delay of the way back.
-    fn ask_for_chunk(&mut self, v: usize, ask_ns: u64) {
-        let video = &mut self.videos[v];
-        video.ask_ns = ask_ns;
-        let c = video.conn as usize;
-        let conn = &mut self.conns[c];
-        if self.world.now >= conn.stop_ns {
+    fn ask_at(&mut self, ask_ns: u64) -> u64 {
+        self.ask_ns = ask_ns;
+        self.request_ns()
+    }
+
+    /// When the next request reaches the server.
+    fn request_ns(&self) -> u64 {
+        self.ask_ns.saturating_add(self.delays_ns.1)
+    }
+
+    /// A request has reached the server, if one is on its way.
+    pub(super) fn on_request(&mut self, now: u64, conn: &mut Connection) {
+        if self.request_ns() > now {
             return;
         }
-        let at = ask_ns.saturating_add(video.delays_ns.1).min(conn.stop_ns);
-        self.world
-            .timers
-            .set(&mut conn.timer, at, TimerKind::App, c as u32);
+        let asked_ns = std::mem::replace(&mut self.ask_ns, NEVER);
+        let chunk = self.player.ask(asked_ns);
+        conn.write_size(chunk.bytes);
+        self.asked = Some((chunk, asked_ns, conn.resent_pkts()));
     }
 
-    /// A request has reached the sender, if one is on its way.
-    pub(crate) fn on_request(&mut self, v: usize) {
-        let video = &mut self.videos[v];
-        let c = video.conn as usize;
-        let is_due = video.ask_ns.saturating_add(video.delays_ns.1) <= self.world.now;
-        if !is_due || self.world.now >= self.conns[c].stop_ns {
-            return;
-        }
-        let asked_ns = std::mem::replace(&mut video.ask_ns, NEVER);
-        let chunk = video.player.ask(asked_ns);
-        self.conns[c].write_size(chunk.bytes);
-        self.videos[v].asked = Some((chunk, asked_ns, self.resent(c)));
+    /// A chunk is complete at the player. Returns when the request for the next one arrives.
+    pub(super) fn on_complete(&mut self, cx: &mut World, conn: &Connection) -> u64 {
+        let watched = self.player.complete(cx.now);
+        self.record(cx, conn, cx.now, Some(watched));
+        self.asked = None;
+        self.ask_at(watched.next_ns)
     }
 
-    /// A chunk is complete where it is watched.
-    pub(crate) fn on_chunk(&mut self, v: usize) {
-        let now = self.world.now;
-        let watched = self.videos[v].player.complete(now);
-        self.record_chunk(v, now, Some(watched));
-        self.videos[v].asked = None;
-        self.ask_for_chunk(v, watched.next_ns);
+    /// The run is over: a chunk that is on its way is recorded.
+    pub(super) fn record_unfinished(&self, cx: &mut World, conn: &Connection) {
+        self.record(cx, conn, NEVER, None);
     }
 
-    pub(crate) fn record_unfinished_chunk(&mut self, v: usize) {
-        self.record_chunk(v, NEVER, None);
-    }
-
-    fn record_chunk(&mut self, v: usize, done_ns: u64, watched: Option<Watched>) {
-        let video = &self.videos[v];
-        let Some((chunk, asked_ns, resent)) = video.asked else {
+    fn record(&self, cx: &mut World, conn: &Connection, done_ns: u64, watched: Option<Watched>) {
+        let Some((chunk, asked_ns, resent)) = self.asked else {
             return;
         };
-        let conn = &self.conns[video.conn as usize];
-        let row = TransferRow {
+        cx.rec.tables.transfer.push(TransferRow {
             t_ns: asked_ns,
             flow: conn.flow,
             transfer: chunk.index,
@@ -94,9 +81,8 @@ impl Engine<'_> {
             media_bps: chunk.media_bps,
             first_byte_ns: since(conn.rx.first_byte_ns, asked_ns),
             completion_ns: since(done_ns, asked_ns),
-            resent_pkts: self.resent(video.conn as usize) - resent,
+            resent_pkts: conn.resent_pkts() - resent,
             stall_ns: watched.map_or(NOT_MEASURED, |w| w.stall_ns),
-        };
-        self.world.rec.tables.transfer.push(row);
+        });
     }
 }

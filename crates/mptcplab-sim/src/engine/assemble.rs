@@ -1,41 +1,25 @@
 //! From a resolved run to the engines of its parts.
 
+use super::event_loop::{Engine, Owner};
+use super::flow_builder::{
+    FlowBuilder, last_overhead_bytes, make_sock, segment_bytes, unsupported,
+};
+use super::partition::Part;
+use super::transfer_pool::{MAX_AT_ONCE, TransferPool, TransferPoolConfig};
 use crate::SimError;
-use crate::app::App;
 use crate::app::udp::{UdpConfig, UdpSource};
-use crate::app::video::VideoApp;
-use crate::engine::Engine;
-use crate::engine::partition::Part;
-use crate::engine::transfers::{MAX_AT_ONCE, Pool, PoolConfig};
-use crate::mptcp::connection::{Connection, ConnectionConfig};
-use crate::mptcp::scheduler::Scheduler;
+use crate::app::video::VideoServer;
+use crate::app::{App, Kind};
 use crate::net::event::{MAX_SOURCES, NEVER};
 use crate::net::packet::{MAX_HOPS, MAX_SUBFLOWS};
 use crate::net::{Net, Route};
 use crate::sctp::{Association, AssociationConfig, DestinationConfig};
-use crate::stream::DSN_MAX;
-use crate::tcp::receiver::{Receiver, ReceiverConfig};
-use crate::tcp::sender::{Sender, SenderConfig};
-use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::link::{Aqm, Link};
-use mptcplab_model::sched::{Choice, Kind};
 use mptcplab_model::traffic::start;
 use mptcplab_scenario::{
-    Flow, LossRecovery, Run, SctpFlow, SizeLaw, Subflow, TcpFlow, Traffic, Transfers, Transport,
-    UdpFlow, Video,
+    Flow, Run, SctpFlow, Subflow, TcpFlow, Traffic, Transfers, Transport, UdpFlow, Video,
 };
-use std::collections::VecDeque;
-use std::ops::Range;
-
-/// IP (20), TCP (20) and timestamp (12) bytes.
-const TCP_HEADER_BYTES: u16 = 52;
-/// DSS option of a data packet: 32-bit DATA_ACK and data sequence mapping (RFC 8684 section 3.3).
-const DSS_DATA_BYTES: u16 = 20;
-/// DSS option of a pure ACK: 32-bit DATA_ACK.
-const DSS_ACK_BYTES: u16 = 8;
-/// SACK blocks that fit into 40 bytes of options beside timestamps, and beside timestamps and DSS.
-const SACK_BLOCKS: (u8, u8) = (3, 2);
 
 /// Where a subflow's packets go, in the indices of the part.
 struct Paths<'a> {
@@ -84,23 +68,23 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
         .flows
         .iter()
         .filter_map(|&f| match &run.flows[f].transport {
-            Transport::Tcp(t) => Some(Maker::new(run, f, t)),
+            Transport::Tcp(t) => Some(FlowBuilder::new(run, f, t)),
             Transport::Sctp(_) | Transport::Udp(_) => None,
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let many = |maker: &&Maker<'_>| matches!(maker.t.traffic, Traffic::Transfers(_));
-    for maker in tcp.iter().filter(|m| !many(m)) {
-        add_connection(&mut engine, *maker, &paths)?;
+    let many = |builder: &&FlowBuilder<'_>| matches!(builder.t.traffic, Traffic::Transfers(_));
+    for builder in tcp.iter().filter(|m| !many(m)) {
+        add_connection(&mut engine, *builder, &paths)?;
     }
-    engine.fixed_conns = engine.conns.len();
-    engine.fixed_senders = engine.senders.len();
-    for maker in tcp.iter().filter(many) {
-        if let Traffic::Transfers(law) = &maker.t.traffic {
-            add_pool(&mut engine, *maker, law, &paths)?;
+    engine.fixed_conns = engine.apps.len();
+    engine.fixed_routes = engine.owners.len();
+    for builder in tcp.iter().filter(many) {
+        if let Traffic::Transfers(law) = &builder.t.traffic {
+            add_pool(&mut engine, *builder, law, &paths)?;
         }
     }
     engine.first_other = engine.world.net.routes();
-    let slots = engine.first_other - engine.fixed_senders;
+    let slots = engine.first_other - engine.fixed_routes;
     engine.world.rec.add_quiet_senders(slots);
     for &f in &part.flows {
         if let Transport::Sctp(s) = &run.flows[f].transport {
@@ -127,212 +111,81 @@ fn stop_of(run: &Run, flow: &Flow) -> u64 {
         .unwrap_or(NEVER)
 }
 
-/// Makes the connections of a flow: its only one, or one for every transfer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Maker<'a> {
-    run: &'a Run,
-    f: usize,
-    t: &'a TcpFlow,
-    mss: u16,
-}
-
-impl<'a> Maker<'a> {
-    fn new(run: &'a Run, f: usize, t: &'a TcpFlow) -> Result<Self, SimError> {
-        let flow = &run.flows[f];
-        let mss = segment_bytes(flow, t.mss_bytes, &t.traffic)?;
-        let upstream = t.scheduler.is_some_and(|s| s.kind() == Kind::Linger);
-        if t.mptcp && t.options.tso == Some(true) && !upstream {
-            return Err(SimError::Unsupported(format!(
-                "flows.{}: tso: with MPTCP only with the scheduler linger",
-                flow.name
-            )));
-        }
-        Ok(Self { run, f, t, mss })
-    }
-
-    /// Index of the flow.
-    pub(crate) fn flow(&self) -> usize {
-        self.f
-    }
-
-    /// Name of the flow's algorithm.
-    pub(crate) fn algorithm(&self) -> &'a str {
-        &self.t.cc.name
-    }
-
-    /// Subflow `k` with its index and that of its connection. `entries`: the first links of its path and of the way
-    /// back. Every transfer has random numbers of its own.
-    pub(crate) fn subflow(
-        &self,
-        [id, conn]: [u32; 2],
-        k: usize,
-        [entry, back]: [u32; 2],
-        transfer: Option<u32>,
-    ) -> Result<(Sender, Receiver), SimError> {
-        let (run, t) = (self.run, self.t);
-        let (flow, subflow) = (&run.flows[self.f], &t.subflows[k]);
-        let name = match transfer {
-            None => format!("{}/{}", flow.name, subflow.name),
-            Some(index) => format!("{}/{}/{index}", flow.name, subflow.name),
-        };
-        let mut sender = Sender::new(
-            make_sock(run, flow, t)?,
-            id,
-            conn,
-            subflow.backup,
-            sender_config(t),
-            Rng::new(run.seed, run.rep, "subflow", &name),
-        );
-        sender.entry = entry;
-        let receiver = ReceiverConfig {
-            base_rtt_ns: run.base_rtt_ns(subflow),
-            ..receiver_config(run, t, conn, back)
-        };
-        sender.open_ns = subflow.start_ns.unwrap_or(0);
-        sender.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
-        sender.overhead_bytes = last_overhead_bytes(run, flow, subflow)?;
-        Ok((sender, Receiver::new(id, receiver)))
-    }
-
-    pub(crate) fn connection(
-        &self,
-        subflows: Range<usize>,
-        app: App,
-        start_ns: u64,
-        stop_ns: u64,
-    ) -> Connection {
-        let t = self.t;
-        Connection::new(ConnectionConfig {
-            flow: self.f as u32,
-            mptcp: t.mptcp,
-            stale_after: t.options.stale_after,
-            priorities: priorities(t, subflows.start),
-            subflows,
-            scheduler: Scheduler::new(
-                &t.scheduler
-                    .unwrap_or_else(|| Choice::new(crate::DEFAULT_SCHEDULER)),
-            ),
-            mss: self.mss,
-            reinject: t.options.reinject,
-            app,
-            start_ns,
-            stop_ns,
-            buffer: t.rcv_buffer,
-            tso: t.options.tso.unwrap_or(false),
-        })
-    }
-
-    /// More transfers are under way than there is room for.
-    pub(crate) fn overload(&self, now_ns: u64, most: usize) -> SimError {
-        SimError::Unsupported(format!(
-            "flows.{}: more than {most} transfers are under way after {:.3} s: they begin faster than the links let them \
-             end\n\nhint: lower arrivals or size, or raise the rates of the links",
-            self.run.flows[self.f].name,
-            now_ns as f64 / 1e9
-        ))
-    }
-}
-
-/// The most bytes that one transfer may have.
-fn largest_bytes(traffic: &Traffic) -> u64 {
-    match traffic {
-        Traffic::Size { bytes } => *bytes,
-        Traffic::Transfers(transfers) => match transfers.size {
-            SizeLaw::Fixed { bytes } => bytes,
-            SizeLaw::Exponential { max_bytes, .. } | SizeLaw::Pareto { max_bytes, .. } => max_bytes,
-        },
-        Traffic::Bulk | Traffic::OnOff { .. } | Traffic::Video(_) => 0,
-    }
-}
-
 fn add_connection(
     engine: &mut Engine<'_>,
-    maker: Maker<'_>,
+    builder: FlowBuilder<'_>,
     paths: &Paths<'_>,
 ) -> Result<(), SimError> {
-    let (run, t) = (maker.run, maker.t);
-    let flow = &run.flows[maker.f];
+    let (run, t) = (builder.run, builder.t);
+    let flow = &run.flows[builder.f];
     let mut rng = Rng::new(run.seed, run.rep, "flow", &flow.name);
     let start_ns = start(flow.start, &mut rng);
-    let first = engine.senders.len();
-    let conn = engine.conns.len() as u32;
+    let conn = engine.apps.len() as u32;
+    let mut subflows = Vec::new();
     for (k, subflow) in t.subflows.iter().enumerate() {
         let id = add_route(engine, flow, subflow, paths)?;
-        let (sender, receiver) = maker.subflow([id, conn], k, engine.world.net.entry(id), None)?;
-        engine.world.rec.add_sender(maker.f as u32, k as u32);
-        engine.senders.push(sender);
-        engine.receivers.push(receiver);
+        subflows.push(builder.subflow(id, k, engine.world.net.entry(id), None)?);
+        engine.world.rec.add_sender(builder.f as u32, k as u32);
+        engine.owners.push(Owner {
+            conn,
+            subflow: k as u32,
+        });
     }
-    let app = match &t.traffic {
-        Traffic::Bulk => App::Bulk,
-        Traffic::Size { bytes } => App::Size { bytes: *bytes },
-        Traffic::OnOff { on, off } => App::OnOff { on: *on, off: *off },
-        Traffic::Video(video) => add_video(engine, maker, conn, video),
+    let kind = match &t.traffic {
+        Traffic::Bulk => Kind::Bulk,
+        Traffic::Size { bytes } => Kind::Size { bytes: *bytes },
+        Traffic::OnOff { on, off } => Kind::OnOff {
+            on: *on,
+            off: *off,
+            active: false,
+            rng,
+        },
+        Traffic::Video(video) => Kind::Video(Box::new(video_server(run, t, video))),
         Traffic::Transfers(_) => {
             return Err(unsupported(flow, "only connection of", "many transfers"));
         }
     };
-    engine.app_rng.push(rng);
-    let subflows = first..engine.senders.len();
+    let conn = builder.connection(conn, subflows, true);
     let stop_ns = stop_of(run, flow);
-    engine
-        .conns
-        .push(maker.connection(subflows, app, start_ns, stop_ns));
+    engine.apps.push(App::new(conn, kind, start_ns, stop_ns));
     Ok(())
 }
 
-fn add_video(engine: &mut Engine<'_>, maker: Maker<'_>, conn: u32, video: &Video) -> App {
+fn video_server(run: &Run, t: &TcpFlow, video: &Video) -> VideoServer {
     let delay = |path: &[usize]| -> u64 {
-        let delays = path.iter().map(|&l| maker.run.links[l].config.delay_ns);
+        let delays = path.iter().map(|&l| run.links[l].config.delay_ns);
         delays.sum()
     };
-    let first = &maker.t.subflows[0];
-    let delays_ns = (delay(&first.path), delay(&first.reverse));
-    engine
-        .videos
-        .push(VideoApp::new(conn, video.clone(), delays_ns));
-    App::Video {
-        video: engine.videos.len() as u32 - 1,
-    }
+    let first = &t.subflows[0];
+    VideoServer::new(video.clone(), (delay(&first.path), delay(&first.reverse)))
 }
 
 /// A flow of many transfers, after all flows of one connection.
 fn add_pool<'a>(
     engine: &mut Engine<'a>,
-    maker: Maker<'a>,
+    builder: FlowBuilder<'a>,
     law: &Transfers,
     paths: &Paths<'_>,
 ) -> Result<(), SimError> {
-    let flow = &maker.run.flows[maker.f];
+    let flow = &builder.run.flows[builder.f];
     // What would fail later fails now.
-    make_sock(maker.run, flow, maker.t)?;
-    let mut rng = Rng::new(maker.run.seed, maker.run.rep, "flow", &flow.name);
+    make_sock(builder.run, flow, builder.t)?;
+    let mut rng = Rng::new(builder.run.seed, builder.run.rep, "flow", &flow.name);
     let start_ns = start(flow.start, &mut rng);
     let mut routes = Vec::new();
-    for subflow in &maker.t.subflows {
+    for subflow in &builder.t.subflows {
         routes.push(make_route(engine, flow, subflow, paths)?);
     }
     engine.world.net.reserve_routes(routes.len() * MAX_AT_ONCE);
-    engine.pools.push(Pool::new(PoolConfig {
-        maker,
+    engine.pools.push(TransferPool::new(TransferPoolConfig {
+        builder,
         routes,
         law: law.clone(),
         rng,
         start_ns,
-        stop_ns: stop_of(maker.run, flow),
+        stop_ns: stop_of(builder.run, flow),
     }));
     Ok(())
-}
-
-/// Payload of a full segment, if the traffic can be counted in such segments.
-fn segment_bytes(flow: &Flow, mss_bytes: u32, traffic: &Traffic) -> Result<u16, SimError> {
-    let mss = u16::try_from(mss_bytes).map_err(|_| unsupported(flow, "mss", mss_bytes))?;
-    match largest_bytes(traffic) {
-        bytes if bytes.div_ceil(u64::from(mss)) >= u64::from(DSN_MAX) => {
-            Err(unsupported(flow, "size", bytes))
-        }
-        _ => Ok(mss),
-    }
 }
 
 /// Register a subflow's way there and back.
@@ -358,13 +211,6 @@ fn make_route(
     }
     let (forward, reverse) = (paths.local(&subflow.path), paths.local(&subflow.reverse));
     Ok(engine.world.net.make_route(&forward, &reverse))
-}
-
-/// Layer-2 bytes per packet on the link that ends at the receiver.
-fn last_overhead_bytes(run: &Run, flow: &Flow, subflow: &Subflow) -> Result<u32, SimError> {
-    let last = subflow.path.last();
-    let last = last.ok_or_else(|| unsupported(flow, "path of no links", &subflow.name))?;
-    Ok(run.links[*last].config.overhead_bytes)
 }
 
 /// SCTP destinations follow all TCP subflows in the order of routes.
@@ -399,87 +245,6 @@ fn add_association(
         destinations,
     }));
     Ok(())
-}
-
-/// All subflows' changes of priority in time order; those of one time in subflow order.
-fn priorities(t: &TcpFlow, first: usize) -> VecDeque<(u64, usize, bool)> {
-    let of_subflow = |(k, subflow): (usize, &Subflow)| {
-        let changes = subflow.priorities.clone().into_iter();
-        changes.map(move |change| (change.at_ns, first + k, change.backup))
-    };
-    let mut all: Vec<_> = t.subflows.iter().enumerate().flat_map(of_subflow).collect();
-    all.sort_unstable();
-    all.into()
-}
-
-fn unsupported(flow: &Flow, what: &str, value: impl std::fmt::Display) -> SimError {
-    SimError::Unsupported(format!(
-        "flows.{}: {what} {value} is beyond what the simulator can represent",
-        flow.name
-    ))
-}
-
-fn sender_config(t: &TcpFlow) -> SenderConfig {
-    let (data, ack) = if t.mptcp {
-        (DSS_DATA_BYTES, DSS_ACK_BYTES)
-    } else {
-        (0, 0)
-    };
-    SenderConfig {
-        mptcp: t.mptcp,
-        data_header: TCP_HEADER_BYTES + data,
-        ack_header: TCP_HEADER_BYTES + ack,
-        initial_cwnd: t.options.initial_cwnd_pkts,
-        ecn: t.options.ecn,
-        recovery: t.options.recovery,
-        pacing: t.options.pacing,
-        slow_start_after_idle: t.options.slow_start_after_idle,
-        jitter_ns: t.options.send_jitter_ns,
-        tso: t.options.tso.unwrap_or(false),
-    }
-}
-
-fn receiver_config(run: &Run, t: &TcpFlow, conn: u32, entry: u32) -> ReceiverConfig {
-    let max_blocks = match (t.options.recovery, t.mptcp) {
-        (LossRecovery::Sack, false) => SACK_BLOCKS.0,
-        (LossRecovery::Sack, true) => SACK_BLOCKS.1,
-        _ => 0,
-    };
-    ReceiverConfig {
-        delayed_acks: run.profile.delayed_acks(),
-        comp_sack: t.options.comp_sack == Some(true) && max_blocks > 0,
-        ack_bytes: sender_config(t).ack_header,
-        data_header: sender_config(t).data_header,
-        base_rtt_ns: 0,
-        conn,
-        entry,
-        max_blocks,
-    }
-}
-
-fn make_sock(run: &Run, flow: &Flow, t: &TcpFlow) -> Result<Sock, SimError> {
-    let fail = |why: String| SimError::Unsupported(format!("flows.{}: cc: {why}", flow.name));
-    if t.cc.kernel_name().is_some() {
-        return Err(fail(format!(
-            "{:?} is an algorithm of the kernel's own, which only the kernel engine runs\n\nhint: write --engine kernel, \
-             or take an algorithm of `mptcplab algorithms`",
-            t.cc.name
-        )));
-    }
-    let algorithm = mptcplab_cc::find(&t.cc.name)
-        .ok_or_else(|| fail(format!("there is no algorithm named {:?}", t.cc.name)))?;
-    let per_ack = run.profile.growth_per_ack(algorithm.coupled());
-    let mut sock = Sock::new(algorithm, &t.cc.params, per_ack).map_err(|e| fail(e.to_string()))?;
-    sock.tp.snd_cwnd = t.options.initial_cwnd_pkts;
-    sock.tp.mss_cache = t.mss_bytes;
-    if let Some(ssthresh) = t.options.initial_ssthresh_pkts {
-        sock.tp.snd_ssthresh = ssthresh;
-    }
-    if let Some(clamp) = t.options.cwnd_clamp_pkts {
-        sock.tp.snd_cwnd_clamp = clamp;
-        sock.tp.snd_cwnd = sock.tp.snd_cwnd.min(clamp);
-    }
-    Ok(sock)
 }
 
 fn add_udp(engine: &mut Engine<'_>, run: &Run, f: usize, u: &UdpFlow, paths: &Paths<'_>) {

@@ -1,48 +1,10 @@
-//! When samples are taken, and what goes into their rows.
+//! What goes into the rows of a sample.
 
-use crate::engine::Engine;
-use crate::net::event::NEVER;
+use super::event_loop::Engine;
+use super::sample_clock::SampleClock;
 use crate::tcp::sender::{Phase, Sender};
-use mptcplab_scenario::Run;
+use crate::tcp::subflow::Subflow;
 use mptcplab_trace::{FlowRow, LinkRow, SubflowRow};
-
-/// Sample times: every interval, and always the start, the end of the warm-up and the end of the run.
-pub(crate) struct SampleClock {
-    interval: Option<u64>,
-    /// Next regular sample.
-    regular: u64,
-    /// Fixed times still to come, latest first.
-    fixed: Vec<u64>,
-}
-
-impl SampleClock {
-    pub(crate) fn new(run: &Run, interval: Option<u64>) -> Self {
-        let mut fixed = vec![run.duration_ns, run.warmup_ns.min(run.duration_ns), 0];
-        fixed.dedup();
-        Self {
-            interval,
-            regular: if interval.is_some() { 0 } else { NEVER },
-            fixed,
-        }
-    }
-
-    /// Time of the next sample.
-    #[inline]
-    pub(crate) fn next(&self) -> u64 {
-        self.regular
-            .min(self.fixed.last().copied().unwrap_or(NEVER))
-    }
-
-    fn advance(&mut self) {
-        let now = self.next();
-        if self.regular == now {
-            self.regular = self.interval.map_or(NEVER, |i| now + i);
-        }
-        while self.fixed.last() == Some(&now) {
-            self.fixed.pop();
-        }
-    }
-}
 
 impl Engine<'_> {
     /// Take the samples due before `until`.
@@ -52,8 +14,10 @@ impl Engine<'_> {
             self.world.now = clock.next();
             clock.advance();
             self.sample_flows();
-            for i in 0..self.fixed_senders {
-                self.sample_subflow(i);
+            for c in 0..self.fixed_conns {
+                for k in 0..self.apps[c].conn.subflows.len() {
+                    self.sample_subflow(c, k);
+                }
             }
             for association in &self.sctp {
                 association.sample_destinations(&mut self.world);
@@ -65,18 +29,21 @@ impl Engine<'_> {
 
     fn sample_flows(&mut self) {
         let t_ns = self.world.now;
-        for conn in &mut self.conns[..self.fixed_conns] {
+        for conn in self.apps[..self.fixed_conns]
+            .iter_mut()
+            .map(|a| &mut a.conn)
+        {
             let (ooo_delay_max_ns, reorder_depth_max_pkts) = conn.rx.waiting.take_largest();
             self.world.rec.tables.flow.push(FlowRow {
                 t_ns,
                 flow: conn.flow,
                 delivered_bytes: conn.rx.delivered_bytes(),
-                sent_bytes: conn.sent_bytes,
+                sent_bytes: conn.tx.sent_bytes,
                 ooo_bytes: conn.rx.ooo_bytes(),
                 rcv_window_bytes: conn.rx.window_bytes(),
-                reinjected_pkts: conn.reinjected,
+                reinjected_pkts: conn.tx.reinjected,
                 duplicate_pkts: conn.rx.duplicates,
-                blocked_ns: conn.blocked_ns(t_ns),
+                blocked_ns: conn.tx.blocked_ns(t_ns),
                 ooo_pkts: conn.rx.waiting.pkts,
                 ooo_delay_sum_ns: conn.rx.waiting.delay_ns,
                 ooo_delay_max_ns,
@@ -107,10 +74,10 @@ impl Engine<'_> {
         }
     }
 
-    /// Append the current state of one subflow.
-    pub(crate) fn sample_subflow(&mut self, i: usize) {
-        let (sender, receiver) = (&self.senders[i], &self.receivers[i]);
-        let (flow, subflow) = self.world.rec.name(i as u32);
+    /// Append the current state of subflow `k` of a connection.
+    pub(super) fn sample_subflow(&mut self, c: usize, k: usize) {
+        let Subflow { sender, receiver } = &self.apps[c].conn.subflows[k];
+        let (flow, subflow) = self.world.rec.name(sender.id);
         let (tp, count) = (&sender.sock.tp, &sender.count);
         self.world.rec.tables.subflow.push(SubflowRow {
             t_ns: self.world.now,

@@ -3,8 +3,9 @@
 //! With upstream's scheduler a connection fills its send buffer while a slow subflow works on the chunk that it was given, and
 //! the others have nothing to send. Counted with the windows they had they would hold back the one that everything waits for.
 
-use super::connection::Connection;
+use super::sender::ConnectionSender;
 use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::MAX_SUBFLOWS;
 
 /// A subflow is silent after this long, and after so many smoothed round-trip times: the glue's `SILENT_US` and `SILENT_RTTS`.
@@ -27,20 +28,21 @@ impl Looks {
     }
 }
 
-impl Connection {
+impl ConnectionSender {
     /// If something new of subflow `own` was acknowledged now, it belongs to the set, and it looks for siblings that do not.
     #[inline(never)]
-    pub(super) fn look_around(&mut self, senders: &mut [Sender], own: usize, now: u64) {
-        if senders[own].phase != Phase::Established || senders[own].progress_ns != now {
+    pub(super) fn look_around(&mut self, subflows: &mut [Subflow], own: usize, now: u64) {
+        let sender = &mut subflows[own].sender;
+        if sender.phase != Phase::Established || sender.progress_ns != now {
             return;
         }
-        senders[own].sock.set_usable(&mut self.cc, true);
+        sender.sock.set_usable(&mut self.cc, true);
         if !self.looks.as_mut().is_some_and(|l| l.is_due(own, now)) {
             return;
         }
-        for (k, sibling) in senders.iter_mut().enumerate() {
-            if k != own && sibling.phase == Phase::Established && is_silent(sibling, now) {
-                sibling.sock.set_usable(&mut self.cc, false);
+        for (k, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
+            if k != own && sender.phase == Phase::Established && is_silent(sender, now) {
+                sender.sock.set_usable(&mut self.cc, false);
             }
         }
     }

@@ -4,3 +4,4 @@ pub(crate) mod connection;
 mod idle_subflows;
 mod retransmit;
 pub(crate) mod scheduler;
+pub(crate) mod sender;

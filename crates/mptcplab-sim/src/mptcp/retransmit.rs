@@ -6,11 +6,12 @@
 //! acknowledged is sent again on the others.
 //! (Facts: Linux 6.18, `mptcp_retransmit_timer`, `mptcp_subflow_get_retrans`, `net.mptcp.stale_loss_cnt`.)
 
-use super::connection::Connection;
+use super::sender::ConnectionSender;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::tcp::sender::{Phase, Sender};
-use mptcplab_model::sched::MAX_SUBFLOWS;
+use crate::tcp::subflow::Subflow;
+use mptcplab_model::sched::{MAX_SUBFLOWS, Path};
 use mptcplab_trace::EventKind;
 
 /// Where no subflow's timer runs: Linux' least retransmission timeout.
@@ -51,13 +52,13 @@ impl Resend {
     }
 
     /// Wait for as long as the last of the subflows' timers has left; silent ones do not count.
-    pub(super) fn measure(&mut self, senders: &[Sender], now: u64) {
-        let left = |(sender, silence): (&Sender, &Silence)| {
+    pub(super) fn measure(&mut self, subflows: &[Subflow], now: u64) {
+        let left = |(Subflow { sender, .. }, silence): (&Subflow, &Silence)| {
             let runs = sender.is_usable() && silence.looks == 0;
             let deadline = Some(sender.timer.deadline).filter(|&at| runs && at != NEVER);
             deadline.map(|at| at.saturating_sub(now))
         };
-        let longest = senders.iter().zip(&self.silences).filter_map(left).max();
+        let longest = subflows.iter().zip(&self.silences).filter_map(left).max();
         self.interval_ns = longest.filter(|&ns| ns > 0).unwrap_or(LEAST_INTERVAL_NS);
     }
 
@@ -79,11 +80,11 @@ impl Resend {
 
     /// Count the looks at which nothing new was heard of the subflows with data outstanding, one after the other.
     /// Returns the first one that has been silent for too long.
-    fn listen(&mut self, senders: &[Sender]) -> Option<usize> {
+    fn listen(&mut self, subflows: &[Subflow]) -> Option<usize> {
         let mut stale = None;
-        for i in (0..senders.len()).filter(|&i| has_queue(&senders[i])) {
-            self.silences[i].look(senders[i].sock.tp.delivered);
-            if stale.is_none() && self.is_stale(senders, i) {
+        for i in (0..subflows.len()).filter(|&i| has_queue(&subflows[i])) {
+            self.silences[i].look(subflows[i].sender.sock.tp.delivered);
+            if stale.is_none() && self.is_stale(subflows, i) {
                 stale = Some(i);
             }
         }
@@ -91,12 +92,13 @@ impl Resend {
     }
 
     /// The subflow to send on again: one with empty queues; a backup only where nothing moves anywhere.
-    fn pick(&self, senders: &[Sender]) -> Option<usize> {
+    fn pick(&self, subflows: &[Subflow]) -> Option<usize> {
         let idle = |backup: bool| {
-            let takes = move |s: &Sender| s.is_usable() && s.backup == backup && !has_queue(s);
-            senders.iter().position(takes)
+            let takes =
+                move |s: &Subflow| s.is_usable() && s.is_backup() == backup && !has_queue(s);
+            subflows.iter().position(takes)
         };
-        let queued = senders
+        let queued = subflows
             .iter()
             .zip(&self.silences)
             .filter(|(s, _)| has_queue(s));
@@ -106,12 +108,12 @@ impl Resend {
     }
 
     /// Whether a subflow has been silent for too long while another one is not.
-    fn is_stale(&self, senders: &[Sender], i: usize) -> bool {
+    fn is_stale(&self, subflows: &[Subflow], i: usize) -> bool {
         let most = self.stale_after.saturating_sub(1).max(1);
-        let works = |k: usize| senders[k].is_usable() && self.silences[k].looks < most;
-        senders[i].is_usable()
+        let works = |k: usize| subflows[k].is_usable() && self.silences[k].looks < most;
+        subflows[i].is_usable()
             && self.silences[i].looks > self.stale_after
-            && (0..senders.len()).any(|k| k != i && works(k))
+            && (0..subflows.len()).any(|k| k != i && works(k))
     }
 }
 
@@ -127,27 +129,25 @@ impl Silence {
 }
 
 /// Whether a subflow has anything that is not acknowledged, sent or not.
-fn has_queue(sender: &Sender) -> bool {
+fn has_queue(Subflow { sender, .. }: &Subflow) -> bool {
     sender.phase == Phase::Established
         && (sender.sock.tp.packets_out > 0 || !sender.assigned.is_empty())
 }
 
-impl Connection {
+impl ConnectionSender {
     /// The connection's timer has fired. The caller pushes afterwards.
-    pub(crate) fn resend(&mut self, cx: &mut World, senders: &mut [Sender]) {
-        let range = self.subflows.clone();
+    pub(super) fn resend(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
         let Some(resend) = &mut self.resend else {
             return;
         };
-        let own = &mut senders[range.clone()];
-        let stale = resend.listen(own);
-        let idle = resend.pick(own);
+        let stale = resend.listen(subflows);
+        let idle = resend.pick(subflows);
         if let Some(i) = idle {
-            self.resend_head(cx, &mut own[i]);
+            self.resend_head(cx, &mut subflows[i].sender);
         }
         if let Some(i) = stale {
-            self.give_up(cx, &mut own[i]);
-            self.update_backups(senders);
+            self.give_up(cx, &mut subflows[i].sender, i);
+            self.update_backups(subflows);
         }
     }
 
@@ -159,12 +159,12 @@ impl Connection {
             self.give_copy(cx, sender, dsn);
         }
     }
-    /// A subflow is stale: the others send all that is not acknowledged, theirs included. What it holds itself stays
+
+    /// Subflow `own` is stale: the others send all that is not acknowledged, theirs included. What it holds itself stays
     /// there and is sent once it works again.
-    fn give_up(&mut self, cx: &mut World, sender: &mut Sender) {
+    fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
         sender.failed = true;
         sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
-        let id = sender.id;
-        self.reinject = (self.una..self.next).map(|dsn| (dsn, id)).collect();
+        self.reinject = (self.una..self.next).map(|dsn| (dsn, own as u32)).collect();
     }
 }

@@ -11,7 +11,7 @@ mod redundant;
 mod repair;
 mod roundrobin;
 
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Choice, Kind, MAX_SUBFLOWS, Path};
 
 use blest::Blest;
@@ -88,8 +88,8 @@ impl Demand {
     }
 
     /// The backlog that a send buffer of twice the windows holds: a bulk transfer has written endlessly much.
-    fn buffered(&self, senders: &[Sender]) -> u32 {
-        let usable = senders.iter().filter(|s| s.is_usable());
+    fn buffered(&self, subflows: &[Subflow]) -> u32 {
+        let usable = subflows.iter().filter(|s| s.is_usable());
         let buffer: u32 = usable.map(|s| 2 * s.cwnd().max(MIN_BUFFER_PKTS)).sum();
         let held = buffer.saturating_sub(self.outstanding()).max(1);
         self.backlog().min(held)
@@ -102,7 +102,7 @@ const MIN_BUFFER_PKTS: u32 = 10;
 /// A packet scheduler. All state that a scheduler keeps per connection lives in it.
 pub(crate) trait Schedule {
     /// The subflow for the next segment, or `None` to wait.
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick>;
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick>;
 }
 
 enum Policy {
@@ -153,10 +153,10 @@ impl Scheduler {
     /// The first segment that has no room in the connection's send buffer, or that is not written; unbounded unless the
     /// scheduler assigns ahead of the window.
     #[inline]
-    pub(crate) fn buffer_end(&mut self, senders: &[Sender], demand: &Demand) -> u32 {
+    pub(crate) fn buffer_end(&mut self, subflows: &[Subflow], demand: &Demand) -> u32 {
         match &mut self.policy {
             Policy::Linger(s) => {
-                let writable = s.writable(senders, demand.outstanding(), demand.mss);
+                let writable = s.writable(subflows, demand.outstanding(), demand.mss);
                 demand.written.min(demand.next.saturating_add(writable))
             }
             _ => demand.written,
@@ -165,22 +165,26 @@ impl Scheduler {
 
     /// Pick a subflow for the next segment(s).
     #[inline]
-    pub(crate) fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
+    pub(crate) fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
         match &mut self.policy {
-            Policy::MinRtt(s) => s.pick(senders, demand),
-            other => other.pick(senders, demand),
+            Policy::MinRtt(s) => s.pick(subflows, demand),
+            other => other.pick(subflows, demand),
         }
     }
 
     /// The subflow for a segment that failed on subflow `origin`: the fastest other one with room, but for the scheduler
     /// that has an order of its own. A backup takes it where `origin` is the only regular one.
-    pub(crate) fn pick_for_reinjection(&self, senders: &[Sender], origin: usize) -> Option<usize> {
-        let takes = |i: usize, s: &Sender| i != origin && !s.backup && s.is_usable();
-        let backups = !senders.iter().enumerate().any(|(i, s)| takes(i, s));
-        let admit = |i: usize| i != origin && senders[i].backup == backups;
+    pub(crate) fn pick_for_reinjection(
+        &self,
+        subflows: &[Subflow],
+        origin: usize,
+    ) -> Option<usize> {
+        let takes = |i: usize, s: &Subflow| i != origin && !s.is_backup() && s.is_usable();
+        let backups = !subflows.iter().enumerate().any(|(i, s)| takes(i, s));
+        let admit = |i: usize| i != origin && subflows[i].is_backup() == backups;
         match &self.policy {
-            Policy::DelayVar(s) => s.first_available(senders, admit),
-            _ => mptcplab_model::sched::lowest_rtt(senders, admit),
+            Policy::DelayVar(s) => s.first_available(subflows, admit),
+            _ => mptcplab_model::sched::lowest_rtt(subflows, admit),
         }
     }
 
@@ -194,15 +198,15 @@ impl Scheduler {
 
 impl Policy {
     #[inline(never)]
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
         match self {
-            Self::MinRtt(s) => s.pick(senders, demand),
-            Self::RoundRobin(s) => s.pick(senders, demand),
-            Self::Redundant(s) => s.pick(senders, demand),
-            Self::Blest(s) => s.pick(senders, demand),
-            Self::Ecf(s) => s.pick(senders, demand),
-            Self::Linger(s) => s.pick(senders, demand),
-            Self::DelayVar(s) => s.pick(senders, demand),
+            Self::MinRtt(s) => s.pick(subflows, demand),
+            Self::RoundRobin(s) => s.pick(subflows, demand),
+            Self::Redundant(s) => s.pick(subflows, demand),
+            Self::Blest(s) => s.pick(subflows, demand),
+            Self::Ecf(s) => s.pick(subflows, demand),
+            Self::Linger(s) => s.pick(subflows, demand),
+            Self::DelayVar(s) => s.pick(subflows, demand),
         }
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! A joined subflow may carry data only after the fourth packet, one more round trip.
 
-use crate::mptcp::connection::Connection;
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick, ticks_since};
 use crate::tcp::rtt::RTO_INITIAL_NS;
 use crate::tcp::sender::{Phase, Sender};
+use mptcplab_cc::Conn as CcTable;
 use mptcplab_trace::EventKind;
 
 /// Least time that Linux' coarse timers wait, at its usual 250 ticks per second.
@@ -20,13 +20,24 @@ const CAPABLE_BYTES: (u16, u16) = (4, 12);
 const JOIN_BYTES: (u16, u16, u16) = (12, 16, 24);
 
 impl Sender {
-    /// Send the SYN.
+    /// The subflow may open, or as soon as the scenario says.
+    pub(crate) fn schedule_opening(&mut self, cx: &mut World) {
+        let at = self.open_ns.max(cx.now);
+        cx.timers
+            .set(&mut self.lifecycle, at, TimerKind::Lifecycle, self.id);
+    }
+
+    /// Send the SYN, and remember when the subflow is to be removed.
     pub(crate) fn open(&mut self, cx: &mut World, joins: bool) {
         self.phase = Phase::SynSent;
         self.handshake_ns = cx.now;
         self.progress_ns = cx.now;
         self.backoff = 0;
         self.send_syn(cx, joins);
+        if self.remove_ns != NEVER {
+            let (timer, at) = (&mut self.lifecycle, self.remove_ns);
+            cx.timers.set(timer, at, TimerKind::Lifecycle, self.id);
+        }
     }
 
     fn send_syn(&mut self, cx: &mut World, joins: bool) {
@@ -90,7 +101,7 @@ impl Sender {
     }
 
     /// The handshake is complete: the algorithm starts.
-    pub(crate) fn establish(&mut self, cx: &mut World, conn: &mut Connection, slot: u32) {
+    pub(crate) fn establish(&mut self, cx: &mut World, cc: &mut CcTable, slot: u32) {
         self.phase = Phase::Established;
         self.backoff = 0;
         self.timer.deadline = NEVER;
@@ -98,16 +109,16 @@ impl Sender {
         self.cwnd_stamp_ns = cx.now;
         self.last_sent_ns = cx.now;
         self.sock.tp.tcp_mstamp = cx.now / 1000;
-        self.sock.init(&mut conn.cc, slot);
+        self.sock.init(cc, slot);
         self.paced = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
         self.update_pacing_rate();
         self.log(cx, EventKind::SubflowAdded, cx.now - self.handshake_ns);
     }
 
     /// Remove the subflow. Its data in flight have been handed to the others.
-    pub(crate) fn remove(&mut self, cx: &mut World, conn: &mut Connection) {
+    pub(crate) fn remove(&mut self, cx: &mut World, cc: &mut CcTable) {
         if self.phase == Phase::Established {
-            self.sock.release(&mut conn.cc);
+            self.sock.release(cc);
         }
         self.phase = Phase::Removed;
         self.timer.deadline = NEVER;

@@ -11,4 +11,5 @@ pub(crate) mod sack_compression;
 pub(crate) mod scoreboard;
 pub(crate) mod segments;
 pub(crate) mod sender;
+pub(crate) mod subflow;
 pub(crate) mod tso;

@@ -30,8 +30,6 @@ pub(crate) struct ReceiverConfig {
     pub(crate) data_header: u16,
     /// Round-trip time of the path without queues.
     pub(crate) base_rtt_ns: u64,
-    /// Index of the connection.
-    pub(crate) conn: u32,
     /// First link of the reverse path.
     pub(crate) entry: u32,
 }
@@ -393,7 +391,6 @@ mod tests {
                 max_blocks: 3,
                 data_header: 52,
                 base_rtt_ns: 30 * MS,
-                conn: 0,
                 entry: 0,
             },
         )

@@ -108,7 +108,6 @@ pub(crate) struct Sender {
     pub(crate) armed_ns: u64,
     /// Index of the subflow in this part of the topology.
     pub(crate) id: u32,
-    pub(crate) conn: u32,
     /// First link of the path.
     pub(crate) entry: u32,
     pub(crate) phase: Phase,
@@ -161,14 +160,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(
-        sock: Sock,
-        id: u32,
-        conn: u32,
-        backup: bool,
-        config: SenderConfig,
-        rng: Rng,
-    ) -> Self {
+    pub(crate) fn new(sock: Sock, id: u32, backup: bool, config: SenderConfig, rng: Rng) -> Self {
         let algorithm = sock.algorithm();
         let rates = algorithm
             .has_cong_control()
@@ -189,7 +181,6 @@ impl Sender {
             pending: Pending::Rto,
             armed_ns: NEVER,
             id,
-            conn,
             entry: u32::MAX,
             phase: Phase::Closed,
             backup,

@@ -2,7 +2,7 @@
 
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule};
 use crate::stream::DSN_MAX;
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Choice, Lambda, Path, SrttRange, Window, blest, fastest, minrtt};
 
 pub(crate) struct Blest {
@@ -34,14 +34,14 @@ impl Blest {
 }
 
 impl Schedule for Blest {
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
-        for (range, sender) in self.ranges.iter_mut().zip(senders) {
-            if sender.srtt_us8() > 0 {
-                *range = range.with(sender.srtt_us8());
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
+        for (range, subflow) in self.ranges.iter_mut().zip(subflows) {
+            if subflow.srtt_us8() > 0 {
+                *range = range.with(subflow.srtt_us8());
             }
         }
-        let slow = minrtt(senders)?;
-        if fastest(senders) != Some(slow) {
+        let slow = minrtt(subflows)?;
+        if fastest(subflows) != Some(slow) {
             self.adapt(slow, demand.now);
         }
         let mss = u32::from(demand.mss);
@@ -53,6 +53,6 @@ impl Schedule for Blest {
             mss,
             segment: mss,
         };
-        blest(senders, &self.ranges, &window, self.lambda.milli).map(Pick::next)
+        blest(subflows, &self.ranges, &window, self.lambda.milli).map(Pick::next)
     }
 }

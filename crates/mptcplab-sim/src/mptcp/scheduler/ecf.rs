@@ -1,7 +1,7 @@
 //! ECF (algorithms.md 7.6).
 
 use super::{Demand, Pick, Schedule};
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Choice, ecf};
 
 pub(crate) struct Ecf {
@@ -19,8 +19,8 @@ impl Ecf {
 }
 
 impl Schedule for Ecf {
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
-        let backlog = demand.buffered(senders);
-        ecf(senders, backlog, &mut self.waiting, self.beta_milli).map(Pick::next)
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
+        let backlog = demand.buffered(subflows);
+        ecf(subflows, backlog, &mut self.waiting, self.beta_milli).map(Pick::next)
     }
 }

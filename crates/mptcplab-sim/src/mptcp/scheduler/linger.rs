@@ -6,6 +6,7 @@
 
 use super::{Demand, MAX_SUBFLOWS, MIN_BUFFER_PKTS, Pick, Schedule, What};
 use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Queue, linger};
 
 /// What Linux adds to a segment when it sizes the buffer: the headers' room and the shared information, rounded up with
@@ -28,8 +29,8 @@ pub(crate) struct Linger {
 
 impl Linger {
     /// Segments that the application may write now, while `queued` are not acknowledged at connection level.
-    pub(super) fn writable(&mut self, senders: &[Sender], queued: u32, mss: u16) -> u32 {
-        let buffer = self.send_buffer(senders, mss);
+    pub(super) fn writable(&mut self, subflows: &[Subflow], queued: u32, mss: u16) -> u32 {
+        let buffer = self.send_buffer(subflows, mss);
         // Linux wakes the writer when a third is free (`sk_stream_is_writeable`).
         if queued >= buffer {
             self.full = true;
@@ -40,9 +41,9 @@ impl Linger {
     }
 
     /// Segments that the connection's send buffer holds, after the subflows' have followed their windows.
-    fn send_buffer(&mut self, senders: &[Sender], mss: u16) -> u32 {
-        for (buffer, sender) in self.buffer_bytes.iter_mut().zip(senders) {
-            *buffer = (*buffer).max(wanted_buffer(sender, mss));
+    fn send_buffer(&mut self, subflows: &[Subflow], mss: u16) -> u32 {
+        for (buffer, subflow) in self.buffer_bytes.iter_mut().zip(subflows) {
+            *buffer = (*buffer).max(wanted_buffer(&subflow.sender, mss));
         }
         let bytes = CONNECTION_BUFFER_BYTES + self.buffer_bytes.iter().sum::<u64>();
         (bytes / u64::from(mss)) as u32
@@ -60,16 +61,16 @@ fn wanted_buffer(s: &Sender, mss: u16) -> u64 {
 }
 
 impl Schedule for Linger {
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
-        let last = senders.len() - 1;
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
+        let last = subflows.len() - 1;
         let paths: [Socket; MAX_SUBFLOWS] = std::array::from_fn(|i| Socket {
-            sender: &senders[i.min(last)],
+            sender: &subflows[i.min(last)].sender,
             mss: demand.mss,
             buffer_bytes: self.buffer_bytes[i],
         });
         let mss = u64::from(demand.mss);
         let room = u64::from(demand.backlog().min(demand.room())) * mss;
-        let (subflow, burst) = linger(&paths[..senders.len()], &mut self.average, room)?;
+        let (subflow, burst) = linger(&paths[..subflows.len()], &mut self.average, room)?;
         let segments = ((burst / mss) as u32).max(1);
         Some(Pick {
             subflow,

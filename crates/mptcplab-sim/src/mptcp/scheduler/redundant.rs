@@ -1,7 +1,7 @@
 //! The same data on every regular subflow, each at its own pace (algorithms.md 7.3).
 
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule, What};
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Few, redundant};
 
 #[derive(Default)]
@@ -14,12 +14,12 @@ pub(crate) struct Redundant {
 }
 
 impl Schedule for Redundant {
-    fn pick(&mut self, senders: &[Sender], demand: &Demand) -> Option<Pick> {
+    fn pick(&mut self, subflows: &[Subflow], demand: &Demand) -> Option<Pick> {
         let tail = demand.written.min(demand.window_end);
         let over = self.pass.is_none_or(|pass| self.taken >= pass.len());
         if over {
             let head = demand.una;
-            self.pass = Some(redundant(senders, &mut self.next, head, tail));
+            self.pass = Some(redundant(subflows, &mut self.next, head, tail));
             self.taken = 0;
         }
         let &(subflow, dsn) = self.pass.as_ref()?.get(self.taken)?;

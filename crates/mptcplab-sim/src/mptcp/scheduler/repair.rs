@@ -2,7 +2,7 @@
 //! are functions of `mptcplab_model::sched`, the sending is the connection's.
 
 use super::MAX_SUBFLOWS;
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Choice, Kind, Path, may_resend, must_slow_down};
 
 /// No segment has this number.
@@ -38,14 +38,14 @@ impl Repair {
     }
 
     /// Take note of the segment that everything waits for.
-    pub(crate) fn look_at(&mut self, senders: &[Sender], head: u32) {
+    pub(crate) fn look_at(&mut self, subflows: &[Subflow], head: u32) {
         if self.head == head {
             return;
         }
         self.head = head;
         self.holders = 0;
-        for (i, sender) in senders.iter().enumerate() {
-            self.holders |= u8::from(sender.carries(head)) << i;
+        for (i, subflow) in subflows.iter().enumerate() {
+            self.holders |= u8::from(subflow.sender.carries(head)) << i;
         }
     }
 
@@ -57,13 +57,13 @@ impl Repair {
     }
 
     /// Whether `fast` shall send the blocking segment.
-    pub(crate) fn resends(&self, senders: &[Sender], fast: usize) -> bool {
-        self.opportunistic && may_resend(senders, fast, self.holding())
+    pub(crate) fn resends(&self, subflows: &[Subflow], fast: usize) -> bool {
+        self.opportunistic && may_resend(subflows, fast, self.holding())
     }
 
     /// Whom to penalise for the sake of `fast`, bit i for subflow i; at most once per its RTT.
-    pub(crate) fn penalised(&mut self, senders: &[Sender], fast: usize, now: u64) -> u8 {
-        let rtt_ns = u64::from(senders[fast].srtt_us8() >> 3) * 1000;
+    pub(crate) fn penalised(&mut self, subflows: &[Subflow], fast: usize, now: u64) -> u8 {
+        let rtt_ns = u64::from(subflows[fast].srtt_us8() >> 3) * 1000;
         let due = self.penalised_ns[fast].is_none_or(|last| now - last >= rtt_ns);
         if !self.penalise || !due {
             return 0;
@@ -71,7 +71,7 @@ impl Repair {
         let most = if self.first_only { 1 } else { MAX_SUBFLOWS };
         let slow = self.holding().take(most);
         let mask = slow
-            .filter(|&h| must_slow_down(senders, fast, h))
+            .filter(|&h| must_slow_down(subflows, fast, h))
             .fold(0, |mask, h| mask | 1 << h);
         if mask != 0 {
             self.penalised_ns[fast] = Some(now);

@@ -1,7 +1,7 @@
 //! Round robin over subflows (algorithms.md 7.2).
 
 use super::{Demand, MAX_SUBFLOWS, Pick, Schedule};
-use crate::tcp::sender::Sender;
+use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Choice, roundrobin};
 
 pub(crate) struct RoundRobin {
@@ -22,8 +22,8 @@ impl RoundRobin {
 }
 
 impl Schedule for RoundRobin {
-    fn pick(&mut self, senders: &[Sender], _demand: &Demand) -> Option<Pick> {
+    fn pick(&mut self, subflows: &[Subflow], _demand: &Demand) -> Option<Pick> {
         let (n, limited) = (self.num_segments, self.cwnd_limited);
-        roundrobin(senders, &mut self.quota, n, limited).map(Pick::next)
+        roundrobin(subflows, &mut self.quota, n, limited).map(Pick::next)
     }
 }

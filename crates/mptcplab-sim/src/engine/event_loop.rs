@@ -1,0 +1,399 @@
+//! The event loop of one part of a topology: takes the next event, and hands it to the connection, association or source
+//! that it is for.
+
+use super::sample_clock::SampleClock;
+use super::transfer_pool::TransferPool;
+use crate::app::App;
+use crate::app::udp::UdpSource;
+use crate::mptcp::connection::Connection;
+use crate::net::event::{TimerKind, Timers};
+use crate::net::packet::{Header, Kind, Packet};
+use crate::net::record::Recorder;
+use crate::net::{Net, World};
+use crate::sctp::Association;
+use crate::{Caller, SimError};
+use mptcplab_trace::EventKind;
+
+/// Events between looks at the caller's control block.
+const CONTROL_EVERY: u64 = 1 << 16;
+
+/// Whose subflow a route belongs to: indices of the connection, and of the subflow in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner {
+    pub(crate) conn: u32,
+    pub(crate) subflow: u32,
+}
+
+pub(crate) struct Engine<'a> {
+    pub(crate) world: World,
+    /// The applications and their connections; the index is the connection's.
+    pub(crate) apps: Vec<App>,
+    /// Of every route of a TCP subflow.
+    pub(crate) owners: Vec<Owner>,
+    pub(crate) sctp: Vec<Association>,
+    /// Association and destination of the routes that follow those of TCP.
+    pub(crate) destinations: Vec<(u32, u32)>,
+    pub(crate) udp: Vec<UdpSource>,
+    /// Index of the first route that is not TCP's.
+    pub(crate) first_other: usize,
+    pub(crate) pools: Vec<TransferPool<'a>>,
+    /// Connections and routes from these on are slots of pools.
+    pub(crate) fixed_conns: usize,
+    pub(crate) fixed_routes: usize,
+    /// Of every slot's routes: older packets, by the timestamp's tick, are those of another transfer.
+    pub(crate) born: Vec<u32>,
+    /// Why the run cannot go on.
+    pub(crate) failure: Option<SimError>,
+    /// Global index of every link, and how many of its schedule's changes were logged.
+    pub(crate) link_ids: Vec<(u32, usize)>,
+    pub(crate) has_schedules: bool,
+    pub(crate) per_ack: bool,
+    /// Links have schedules, or connections come and go: two things that most runs do without and one question answers.
+    watches_links: bool,
+    /// Every ACK has a row, or connections come and go.
+    watches_acks: bool,
+    pub(crate) events: u64,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(net: Net) -> Self {
+        Self {
+            world: World {
+                now: 0,
+                net,
+                timers: Timers::new(),
+                rec: Recorder::new(),
+            },
+            apps: Vec::new(),
+            owners: Vec::new(),
+            sctp: Vec::new(),
+            destinations: Vec::new(),
+            udp: Vec::new(),
+            first_other: 0,
+            pools: Vec::new(),
+            fixed_conns: 0,
+            fixed_routes: 0,
+            born: Vec::new(),
+            failure: None,
+            link_ids: Vec::new(),
+            has_schedules: false,
+            per_ack: false,
+            watches_links: false,
+            watches_acks: false,
+            events: 0,
+        }
+    }
+
+    /// Arm the timers that start everything.
+    pub(crate) fn start(&mut self) {
+        let has_slots = !self.pools.is_empty();
+        self.watches_links = self.has_schedules || has_slots;
+        self.watches_acks = self.per_ack || has_slots;
+        for app in &mut self.apps {
+            app.start(&mut self.world);
+        }
+        for association in &mut self.sctp {
+            association.start(&mut self.world);
+        }
+        for (i, source) in self.udp.iter_mut().enumerate() {
+            let at = source.start_ns();
+            self.world
+                .timers
+                .set(&mut source.timer, at, TimerKind::Udp, i as u32);
+        }
+        for (i, pool) in self.pools.iter_mut().enumerate() {
+            let at = pool.start_ns();
+            self.world
+                .timers
+                .set(&mut pool.timer, at, TimerKind::Transfer, i as u32);
+        }
+    }
+
+    /// Run up to and including `end`.
+    pub(crate) fn run(
+        &mut self,
+        end: u64,
+        clock: &mut SampleClock,
+        caller: &mut Caller<'_>,
+    ) -> Result<(), SimError> {
+        let mut reported = 0;
+        let mut sample_at = clock.next();
+        loop {
+            let (link_at, link) = self.world.net.first();
+            let timer_at = self.world.timers.first();
+            let at = link_at.min(timer_at);
+            if at > sample_at {
+                self.sample_until(at.min(end + 1), clock);
+                sample_at = clock.next();
+                caller.offer(&mut self.world.rec.tables)?;
+            }
+            if at > end {
+                break;
+            }
+            self.world.now = at;
+            self.events += 1;
+            if link_at <= timer_at {
+                self.on_link(link);
+            } else {
+                self.on_timer();
+                if let Some(failure) = self.failure.take() {
+                    return Err(failure);
+                }
+            }
+            if self.events % CONTROL_EVERY == 0 {
+                caller.report(self.world.now - reported)?;
+                caller.offer(&mut self.world.rec.tables)?;
+                reported = self.world.now;
+            }
+        }
+        self.world.now = end;
+        self.record_unfinished();
+        caller.report(end - reported)?;
+        if cfg!(debug_assertions) {
+            self.world.net.check_conservation(end);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn on_link(&mut self, link: usize) {
+        let mut packet = Packet::new(Kind::Data, 0, 0, Header::default());
+        let mut arrived = self.world.net.step(self.world.now, link, &mut packet);
+        if self.watches_links {
+            arrived = self.watch_link(link, arrived, &packet);
+        }
+        if arrived {
+            self.deliver(&packet);
+        }
+    }
+
+    /// Log what a link's schedule did, and let go of packets whose connection is over. Returns whether one is to be
+    /// delivered.
+    #[inline(never)]
+    fn watch_link(&mut self, link: usize, arrived: bool, packet: &Packet) -> bool {
+        if self.has_schedules {
+            self.log_changes(link);
+        }
+        let stale = arrived && self.is_stale(packet);
+        if stale {
+            self.world.net.release(packet);
+        }
+        arrived && !stale
+    }
+
+    fn log_changes(&mut self, link: usize) {
+        let applied = self.world.net.links_mut()[link].changes_applied();
+        let (id, logged) = &mut self.link_ids[link];
+        while *logged < applied {
+            self.world
+                .rec
+                .link_event(self.world.now, EventKind::LinkChanged, *id, *logged as u64);
+            *logged += 1;
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, packet: &Packet) {
+        // Two comparisons for nearly all packets instead of a jump table.
+        match packet.kind() {
+            Kind::Data => self.on_data(packet),
+            Kind::Ack => self.on_ack(packet),
+            _ => self.deliver_other(packet),
+        }
+    }
+
+    #[inline(never)]
+    fn deliver_other(&mut self, packet: &Packet) {
+        match packet.kind() {
+            Kind::Data | Kind::Ack => {}
+            Kind::Other | Kind::OtherBack => self.deliver_without_tcp(packet),
+            Kind::Syn | Kind::JoinAck => self.on_handshake_request(packet),
+            Kind::SynAck | Kind::JoinDone => self.on_handshake_reply(packet),
+        }
+    }
+
+    /// Routes are numbered in this order: TCP subflows, slots for more of them, SCTP destinations, UDP streams.
+    fn deliver_without_tcp(&mut self, packet: &Packet) {
+        let route = packet.subflow() - self.first_other;
+        let Some(&(a, d)) = self.destinations.get(route) else {
+            self.udp[route - self.destinations.len()].received += 1;
+            return;
+        };
+        let association = &mut self.sctp[a as usize];
+        let is_ack = association.on_packet(&mut self.world, d as usize, packet);
+        if is_ack && self.per_ack {
+            association.sample_destinations(&mut self.world);
+        }
+    }
+
+    /// Whose route this is, and the connection.
+    #[inline]
+    fn owner(&mut self, route: usize) -> (Owner, &mut Connection, &mut World) {
+        let owner = self.owners[route];
+        let conn = &mut self.apps[owner.conn as usize].conn;
+        (owner, conn, &mut self.world)
+    }
+
+    #[inline]
+    fn on_data(&mut self, packet: &Packet) {
+        let (owner, conn, cx) = self.owner(packet.subflow());
+        if conn.on_data(cx, owner.subflow as usize, packet) {
+            self.on_complete(owner.conn as usize);
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, packet: &Packet) {
+        let (owner, conn, cx) = self.owner(packet.subflow());
+        let counts = conn.on_ack(cx, owner.subflow as usize, packet);
+        if counts && self.watches_acks {
+            self.watch_ack(owner);
+        }
+    }
+
+    /// A row per ACK, and the end of transfers.
+    #[inline(never)]
+    fn watch_ack(&mut self, owner: Owner) {
+        let (c, k) = (owner.conn as usize, owner.subflow as usize);
+        if c >= self.fixed_conns {
+            if self.apps[c].conn.tx.is_delivered() {
+                self.end_transfer(c);
+            }
+        } else if self.per_ack {
+            self.sample_subflow(c, k);
+        }
+    }
+
+    fn on_handshake_request(&mut self, packet: &Packet) {
+        let (owner, conn, cx) = self.owner(packet.subflow());
+        conn.on_handshake_request(cx, owner.subflow as usize, packet);
+    }
+
+    fn on_handshake_reply(&mut self, packet: &Packet) {
+        let (owner, conn, cx) = self.owner(packet.subflow());
+        if conn.on_handshake_reply(cx, owner.subflow as usize, packet) {
+            self.apps[owner.conn as usize].on_open(&mut self.world);
+        }
+    }
+
+    /// All that an application wrote is at the receiver.
+    #[inline(never)]
+    fn on_complete(&mut self, c: usize) {
+        self.apps[c].on_complete(&mut self.world);
+        self.repeat_transfer(c);
+    }
+
+    #[inline(never)]
+    fn on_timer(&mut self) {
+        let Some((at, kind, index)) = self.world.timers.pop() else {
+            return;
+        };
+        let i = index as usize;
+        match kind {
+            TimerKind::Lifecycle
+            | TimerKind::Retransmit
+            | TimerKind::Pace
+            | TimerKind::Jitter
+            | TimerKind::DelayedAck => self.on_subflow_timer(at, kind, index),
+            TimerKind::App | TimerKind::Priority | TimerKind::Resend | TimerKind::Read => {
+                self.on_connection_timer(at, kind, index);
+            }
+            TimerKind::Association | TimerKind::Destination | TimerKind::DelayedSack => {
+                self.on_sctp_timer(at, kind, index);
+            }
+            TimerKind::Udp => {
+                let (source, cx) = (&mut self.udp[i], &mut self.world);
+                if cx.timers.fires(&mut source.timer, at, kind, index) {
+                    let flow = source.flow;
+                    if source.on_timer(cx, index) {
+                        cx.rec.flow_event(cx.now, EventKind::FlowStarted, flow, 0);
+                    }
+                }
+            }
+            TimerKind::Transfer => {
+                let timer = &mut self.pools[i].timer;
+                if self.world.timers.fires(timer, at, kind, index) {
+                    self.on_pool(i);
+                }
+            }
+        }
+    }
+
+    fn on_subflow_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
+        let (owner, conn, cx) = self.owner(index as usize);
+        let k = owner.subflow as usize;
+        let subflow = &mut conn.subflows[k];
+        let sender = &mut subflow.sender;
+        let timer = match kind {
+            TimerKind::Lifecycle => &mut sender.lifecycle,
+            TimerKind::Retransmit => &mut sender.timer,
+            TimerKind::Pace => &mut sender.pace_timer,
+            TimerKind::Jitter => &mut sender.jitter_timer,
+            _ => &mut subflow.receiver.timer,
+        };
+        if !cx.timers.fires(timer, at, kind, index) {
+            return;
+        }
+        match kind {
+            TimerKind::Lifecycle => conn.on_lifecycle(cx, k),
+            TimerKind::Retransmit => conn.on_retransmit(cx, k),
+            TimerKind::Pace => conn.on_pace(cx, k),
+            TimerKind::Jitter => subflow.sender.release_held(cx),
+            _ => conn.on_delayed_ack(cx, k),
+        }
+    }
+
+    fn on_connection_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
+        let (app, cx) = (&mut self.apps[index as usize], &mut self.world);
+        let conn = &mut app.conn;
+        let timer = match kind {
+            TimerKind::App => Some(&mut app.timer),
+            TimerKind::Priority => Some(&mut conn.tx.priority_timer),
+            TimerKind::Resend => conn.tx.resend.as_mut().map(|resend| &mut resend.timer),
+            _ => Some(&mut conn.read_timer),
+        };
+        if !timer.is_some_and(|timer| cx.timers.fires(timer, at, kind, index)) {
+            return;
+        }
+        match kind {
+            TimerKind::App => app.on_timer(cx),
+            TimerKind::Priority => conn.on_priority(cx),
+            TimerKind::Resend => conn.on_resend(cx),
+            _ => conn.on_read(cx),
+        }
+    }
+
+    fn on_sctp_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
+        let i = index as usize;
+        let (a, d) = match kind {
+            TimerKind::Destination => self.destinations[i - self.first_other],
+            _ => (index, 0),
+        };
+        let (association, cx) = (&mut self.sctp[a as usize], &mut self.world);
+        let timer = match kind {
+            TimerKind::Association => &mut association.timer,
+            TimerKind::Destination => association.destination_timer(d as usize),
+            _ => association.sack_timer(),
+        };
+        if !cx.timers.fires(timer, at, kind, index) {
+            return;
+        }
+        match kind {
+            TimerKind::Association => association.on_app_timer(cx),
+            TimerKind::Destination => association.on_destination_timer(cx, d as usize),
+            _ => association.send_sack(cx),
+        }
+    }
+
+    /// The run is over: what was not complete is recorded as such.
+    fn record_unfinished(&mut self) {
+        for c in 0..self.apps.len() {
+            if !self.is_free(c) {
+                self.apps[c].record_unfinished(&mut self.world);
+            }
+        }
+        for association in &self.sctp {
+            association.record_unfinished(&mut self.world);
+        }
+    }
+}

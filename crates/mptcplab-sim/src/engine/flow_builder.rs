@@ -1,0 +1,243 @@
+//! From a TCP flow of the scenario to its connections.
+
+use crate::SimError;
+use crate::mptcp::connection::Connection;
+use crate::mptcp::scheduler::Scheduler;
+use crate::mptcp::sender::ConnectionConfig;
+use crate::net::event::NEVER;
+use crate::stream::DSN_MAX;
+use crate::stream::receiver::ConnectionReceiver;
+use crate::tcp::receiver::{Receiver, ReceiverConfig};
+use crate::tcp::sender::{Sender, SenderConfig};
+use crate::tcp::subflow as tcp;
+use mptcplab_cc::Sock;
+use mptcplab_model::link::rng::Rng;
+use mptcplab_model::sched::{Choice, Kind};
+use mptcplab_scenario::{Flow, LossRecovery, Run, SizeLaw, Subflow, TcpFlow, Traffic};
+use std::collections::VecDeque;
+
+/// IP (20), TCP (20) and timestamp (12) bytes.
+const TCP_HEADER_BYTES: u16 = 52;
+/// DSS option of a data packet: 32-bit DATA_ACK and data sequence mapping (RFC 8684 section 3.3).
+const DSS_DATA_BYTES: u16 = 20;
+/// DSS option of a pure ACK: 32-bit DATA_ACK.
+const DSS_ACK_BYTES: u16 = 8;
+/// SACK blocks that fit into 40 bytes of options beside timestamps, and beside timestamps and DSS.
+const SACK_BLOCKS: (u8, u8) = (3, 2);
+
+/// Builds the connections of a flow: its only one, or one for every transfer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlowBuilder<'a> {
+    pub(super) run: &'a Run,
+    pub(super) f: usize,
+    pub(super) t: &'a TcpFlow,
+    mss: u16,
+}
+
+impl<'a> FlowBuilder<'a> {
+    pub(super) fn new(run: &'a Run, f: usize, t: &'a TcpFlow) -> Result<Self, SimError> {
+        let flow = &run.flows[f];
+        let mss = segment_bytes(flow, t.mss_bytes, &t.traffic)?;
+        let upstream = t.scheduler.is_some_and(|s| s.kind() == Kind::Linger);
+        if t.mptcp && t.options.tso == Some(true) && !upstream {
+            return Err(SimError::Unsupported(format!(
+                "flows.{}: tso: with MPTCP only with the scheduler linger",
+                flow.name
+            )));
+        }
+        Ok(Self { run, f, t, mss })
+    }
+
+    /// Index of the flow.
+    pub(crate) fn flow(&self) -> usize {
+        self.f
+    }
+
+    /// Name of the flow's algorithm.
+    pub(crate) fn algorithm(&self) -> &'a str {
+        &self.t.cc.name
+    }
+
+    /// Subflow `k` with the index of its route. `entries`: the first links of its path and of the way back. Every transfer
+    /// has random numbers of its own.
+    pub(super) fn subflow(
+        &self,
+        id: u32,
+        k: usize,
+        [entry, back]: [u32; 2],
+        transfer: Option<u32>,
+    ) -> Result<tcp::Subflow, SimError> {
+        let (run, t) = (self.run, self.t);
+        let (flow, subflow) = (&run.flows[self.f], &t.subflows[k]);
+        let name = match transfer {
+            None => format!("{}/{}", flow.name, subflow.name),
+            Some(index) => format!("{}/{}/{index}", flow.name, subflow.name),
+        };
+        let mut sender = Sender::new(
+            make_sock(run, flow, t)?,
+            id,
+            subflow.backup,
+            sender_config(t),
+            Rng::new(run.seed, run.rep, "subflow", &name),
+        );
+        sender.entry = entry;
+        sender.open_ns = subflow.start_ns.unwrap_or(0);
+        sender.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
+        sender.overhead_bytes = last_overhead_bytes(run, flow, subflow)?;
+        let receiver = Receiver::new(id, receiver_config(run, t, subflow, back));
+        Ok(tcp::Subflow { sender, receiver })
+    }
+
+    /// The connection of this index. `announces`: its first byte is an event of its own.
+    pub(super) fn connection(
+        &self,
+        index: u32,
+        subflows: Vec<tcp::Subflow>,
+        announces: bool,
+    ) -> Connection {
+        let t = self.t;
+        let scheduler = t
+            .scheduler
+            .unwrap_or_else(|| Choice::new(crate::DEFAULT_SCHEDULER));
+        let config = ConnectionConfig {
+            index,
+            mptcp: t.mptcp,
+            scheduler: Scheduler::new(&scheduler),
+            mss: self.mss,
+            reinject: t.options.reinject,
+            stale_after: t.options.stale_after,
+            priorities: priorities(t),
+        };
+        let rx = ConnectionReceiver::new(t.rcv_buffer, self.mss, announces);
+        let answers_push = t.options.tso.unwrap_or(false);
+        Connection::new(self.f as u32, config, rx, subflows, answers_push)
+    }
+
+    /// More transfers are under way than there is room for.
+    pub(crate) fn overload(&self, now_ns: u64, most: usize) -> SimError {
+        SimError::Unsupported(format!(
+            "flows.{}: more than {most} transfers are under way after {:.3} s: they begin faster than the links let them \
+             end\n\nhint: lower arrivals or size, or raise the rates of the links",
+            self.run.flows[self.f].name,
+            now_ns as f64 / 1e9
+        ))
+    }
+}
+
+/// The most bytes that one transfer may have.
+fn largest_bytes(traffic: &Traffic) -> u64 {
+    match traffic {
+        Traffic::Size { bytes } => *bytes,
+        Traffic::Transfers(transfers) => match transfers.size {
+            SizeLaw::Fixed { bytes } => bytes,
+            SizeLaw::Exponential { max_bytes, .. } | SizeLaw::Pareto { max_bytes, .. } => max_bytes,
+        },
+        Traffic::Bulk | Traffic::OnOff { .. } | Traffic::Video(_) => 0,
+    }
+}
+
+/// Payload of a full segment, if the traffic can be counted in such segments.
+pub(super) fn segment_bytes(
+    flow: &Flow,
+    mss_bytes: u32,
+    traffic: &Traffic,
+) -> Result<u16, SimError> {
+    let mss = u16::try_from(mss_bytes).map_err(|_| unsupported(flow, "mss", mss_bytes))?;
+    match largest_bytes(traffic) {
+        bytes if bytes.div_ceil(u64::from(mss)) >= u64::from(DSN_MAX) => {
+            Err(unsupported(flow, "size", bytes))
+        }
+        _ => Ok(mss),
+    }
+}
+
+/// Layer-2 bytes per packet on the link that ends at the receiver.
+pub(super) fn last_overhead_bytes(
+    run: &Run,
+    flow: &Flow,
+    subflow: &Subflow,
+) -> Result<u32, SimError> {
+    let last = subflow.path.last();
+    let last = last.ok_or_else(|| unsupported(flow, "path of no links", &subflow.name))?;
+    Ok(run.links[*last].config.overhead_bytes)
+}
+
+/// All subflows' changes of priority in time order; those of one time in subflow order.
+fn priorities(t: &TcpFlow) -> VecDeque<(u64, usize, bool)> {
+    let of_subflow = |(k, subflow): (usize, &Subflow)| {
+        let changes = subflow.priorities.clone().into_iter();
+        changes.map(move |change| (change.at_ns, k, change.backup))
+    };
+    let mut all: Vec<_> = t.subflows.iter().enumerate().flat_map(of_subflow).collect();
+    all.sort_unstable();
+    all.into()
+}
+
+pub(super) fn unsupported(flow: &Flow, what: &str, value: impl std::fmt::Display) -> SimError {
+    SimError::Unsupported(format!(
+        "flows.{}: {what} {value} is beyond what the simulator can represent",
+        flow.name
+    ))
+}
+
+fn sender_config(t: &TcpFlow) -> SenderConfig {
+    let (data, ack) = if t.mptcp {
+        (DSS_DATA_BYTES, DSS_ACK_BYTES)
+    } else {
+        (0, 0)
+    };
+    SenderConfig {
+        mptcp: t.mptcp,
+        data_header: TCP_HEADER_BYTES + data,
+        ack_header: TCP_HEADER_BYTES + ack,
+        initial_cwnd: t.options.initial_cwnd_pkts,
+        ecn: t.options.ecn,
+        recovery: t.options.recovery,
+        pacing: t.options.pacing,
+        slow_start_after_idle: t.options.slow_start_after_idle,
+        jitter_ns: t.options.send_jitter_ns,
+        tso: t.options.tso.unwrap_or(false),
+    }
+}
+
+fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> ReceiverConfig {
+    let max_blocks = match (t.options.recovery, t.mptcp) {
+        (LossRecovery::Sack, false) => SACK_BLOCKS.0,
+        (LossRecovery::Sack, true) => SACK_BLOCKS.1,
+        _ => 0,
+    };
+    ReceiverConfig {
+        delayed_acks: run.profile.delayed_acks(),
+        comp_sack: t.options.comp_sack == Some(true) && max_blocks > 0,
+        ack_bytes: sender_config(t).ack_header,
+        data_header: sender_config(t).data_header,
+        base_rtt_ns: run.base_rtt_ns(subflow),
+        entry,
+        max_blocks,
+    }
+}
+
+pub(super) fn make_sock(run: &Run, flow: &Flow, t: &TcpFlow) -> Result<Sock, SimError> {
+    let fail = |why: String| SimError::Unsupported(format!("flows.{}: cc: {why}", flow.name));
+    if t.cc.kernel_name().is_some() {
+        return Err(fail(format!(
+            "{:?} is an algorithm of the kernel's own, which only the kernel engine runs\n\nhint: write --engine kernel, \
+             or take an algorithm of `mptcplab algorithms`",
+            t.cc.name
+        )));
+    }
+    let algorithm = mptcplab_cc::find(&t.cc.name)
+        .ok_or_else(|| fail(format!("there is no algorithm named {:?}", t.cc.name)))?;
+    let per_ack = run.profile.growth_per_ack(algorithm.coupled());
+    let mut sock = Sock::new(algorithm, &t.cc.params, per_ack).map_err(|e| fail(e.to_string()))?;
+    sock.tp.snd_cwnd = t.options.initial_cwnd_pkts;
+    sock.tp.mss_cache = t.mss_bytes;
+    if let Some(ssthresh) = t.options.initial_ssthresh_pkts {
+        sock.tp.snd_ssthresh = ssthresh;
+    }
+    if let Some(clamp) = t.options.cwnd_clamp_pkts {
+        sock.tp.snd_cwnd_clamp = clamp;
+        sock.tp.snd_cwnd = sock.tp.snd_cwnd.min(clamp);
+    }
+    Ok(sock)
+}

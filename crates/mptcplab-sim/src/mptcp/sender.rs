@@ -1,0 +1,559 @@
+//! The sending half of a TCP or MPTCP connection, above its subflows: data sequence space, what to send next and where.
+//!
+//! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers. Subflows are arguments:
+//! they belong to the [`Connection`](super::connection::Connection), and are counted from 0 here.
+
+use super::idle_subflows::Looks;
+use super::retransmit::Resend;
+use super::scheduler::{Demand, Pick, Scheduler, What, only_backups};
+use crate::net::World;
+use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::packet::WINDOW_UNLIMITED;
+use crate::stream::DSN_MAX;
+use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::subflow::Subflow;
+use mptcplab_cc::{CaState, Conn as CcTable};
+use mptcplab_model::sched::{Path, minrtt};
+use mptcplab_trace::EventKind;
+use std::collections::VecDeque;
+
+/// Origin of data in the reinjection queue that no subflow has sent.
+const NO_ORIGIN: u32 = u32::MAX;
+
+/// Timeouts in a row after which a subflow is set aside where the scenario does not say: the out-of-tree kernel's
+/// "potentially failed" comes with the first (algorithms.md section 7).
+const STALE_AFTER: u32 = 1;
+
+/// Why a subflow's data go over others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It timed out, but may work again: only its oldest segment.
+    Doubtful,
+    /// It has timed out often enough to be set aside.
+    Failed,
+    /// The scenario removes it.
+    Removed,
+}
+
+/// The sending half of a connection.
+pub(crate) struct ConnectionSender {
+    /// Index of the connection in this part of the topology.
+    pub(crate) index: u32,
+    pub(super) mptcp: bool,
+    /// The subflow that opens the connection; the others join.
+    pub(super) opener: usize,
+    /// The coupled algorithms' table.
+    pub(crate) cc: CcTable,
+    scheduler: Scheduler,
+    pub(super) mss: u16,
+    /// Next data sequence number to assign.
+    pub(crate) next: u32,
+    /// Lowest data sequence number not acknowledged at connection level.
+    pub(super) una: u32,
+    /// First data sequence number beyond the receive window.
+    window_end: u32,
+    /// Scale of the window field (RFC 7323 section 2).
+    window_shift: u32,
+    /// First data sequence number that the application has not written yet.
+    pub(crate) written: u32,
+    /// The last segment of a fixed-size transfer: (data sequence number, payload).
+    last: Option<(u32, u16)>,
+    /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
+    pub(super) reinject: VecDeque<(u32, u32)>,
+    reinject_enabled: bool,
+    /// Timeouts in a row that make a subflow failed, unless the connection has a timer of its own.
+    stale_after: u32,
+    pub(crate) resend: Option<Box<Resend>>,
+    /// With upstream's scheduler: silent subflows leave the coupling set.
+    pub(super) looks: Option<Box<Looks>>,
+    /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
+    priorities: VecDeque<(u64, usize, bool)>,
+    pub(crate) priority_timer: Timer,
+    pub(crate) reinjected: u64,
+    pub(crate) sent_bytes: u64,
+    /// The window forbids to send although data and cwnd are there, since then.
+    blocked_since: u64,
+    blocked_ns: u64,
+}
+
+/// Constants of a connection's sending half, from the scenario.
+pub(crate) struct ConnectionConfig {
+    pub(crate) index: u32,
+    pub(crate) mptcp: bool,
+    pub(crate) scheduler: Scheduler,
+    pub(crate) mss: u16,
+    pub(crate) reinject: bool,
+    pub(crate) stale_after: Option<u32>,
+    /// In time order.
+    pub(crate) priorities: VecDeque<(u64, usize, bool)>,
+}
+
+impl ConnectionSender {
+    /// `window`: the end of the receiver's window before the first segment, and its scale.
+    pub(super) fn new(c: ConnectionConfig, subflows: usize, window: (u32, u32)) -> Self {
+        let upstream = c.scheduler.is_upstream() && subflows > 1;
+        let resend = (upstream && c.mptcp && c.reinject).then(|| Resend::new(c.stale_after));
+        Self {
+            index: c.index,
+            mptcp: c.mptcp,
+            opener: 0,
+            cc: CcTable::new(),
+            scheduler: c.scheduler,
+            mss: c.mss,
+            next: 0,
+            una: 0,
+            window_end: window.0,
+            window_shift: window.1,
+            written: 0,
+            last: None,
+            reinject: VecDeque::new(),
+            reinject_enabled: c.reinject && c.mptcp,
+            stale_after: c.stale_after.unwrap_or(STALE_AFTER),
+            resend: resend.map(Box::new),
+            looks: upstream.then(Box::default),
+            priorities: c.priorities,
+            priority_timer: Timer::OFF,
+            reinjected: 0,
+            sent_bytes: 0,
+            blocked_since: NEVER,
+            blocked_ns: 0,
+        }
+    }
+
+    /// The application writes `bytes` and no more before they are delivered. Returns the end of the transfer and the
+    /// payload of its last segment, which may be short.
+    pub(super) fn write_size(&mut self, bytes: u64) -> (u32, u16) {
+        let mss = u64::from(self.mss);
+        let segments = bytes.div_ceil(mss);
+        self.written = self.next + segments as u32;
+        let last = (bytes - (segments - 1) * mss) as u16;
+        self.last = Some((self.written - 1, last));
+        (self.written, last)
+    }
+
+    /// Whether all that was written is known to be delivered.
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.una >= self.written
+    }
+
+    /// Payload of a data sequence number.
+    #[inline]
+    pub(crate) fn payload(&self, dsn: u32) -> u16 {
+        match self.last {
+            Some((last, bytes)) if last == dsn => bytes,
+            _ => self.mss,
+        }
+    }
+
+    /// Connection-level part of an ACK: data acknowledged and the window.
+    #[inline]
+    pub(crate) fn on_data_ack(&mut self, data_ack: u32, window: u16) {
+        self.una = self.una.max(data_ack);
+        let end = if window == WINDOW_UNLIMITED {
+            DSN_MAX
+        } else {
+            data_ack + (u32::from(window) << self.window_shift)
+        };
+        // A window edge never moves back (RFC 8684 section 3.3.4).
+        self.window_end = self.window_end.max(end);
+    }
+
+    /// Whether new data exists that the window allows to send.
+    #[inline]
+    pub(crate) fn has_sendable(&self) -> bool {
+        self.next < self.written && self.next < self.window_end
+    }
+
+    /// Segments of new data that the window allows to send.
+    #[inline]
+    fn sendable(&self) -> u32 {
+        self.written.min(self.window_end) - self.next
+    }
+
+    /// What there is to send, for the scheduler.
+    #[inline]
+    fn demand(&self, now: u64) -> Demand {
+        Demand {
+            now,
+            una: self.una,
+            next: self.next,
+            written: self.written,
+            window_end: self.window_end,
+            mss: self.mss,
+        }
+    }
+
+    /// Data is there, and the receive window forbids to send it.
+    #[inline]
+    fn is_window_blocked(&self) -> bool {
+        self.next < self.written && self.next >= self.window_end
+    }
+
+    #[inline]
+    fn take_new(&mut self) -> (u32, u16) {
+        let dsn = self.next;
+        let payload = self.payload(dsn);
+        self.next += 1;
+        self.sent_bytes += u64::from(payload);
+        (dsn, payload)
+    }
+
+    /// Send the next new segment on this subflow.
+    #[inline]
+    fn send_next(&mut self, cx: &mut World, sender: &mut Sender) {
+        let (dsn, payload) = self.take_new();
+        sender.send_new(cx, &mut self.cc, dsn, payload);
+    }
+
+    /// Send what may be sent; the event that makes room happened on subflow `acked`.
+    #[inline]
+    pub(super) fn push(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
+        match subflows {
+            [only] if self.reinject.is_empty() => self.push_single(cx, &mut only.sender),
+            _ => self.push_scheduled(cx, subflows, acked),
+        }
+    }
+
+    #[inline]
+    fn push_single(&mut self, cx: &mut World, sender: &mut Sender) {
+        if sender.phase != Phase::Established {
+            return;
+        }
+        let before = sender.sock.tp.snd_nxt;
+        let mut inflight = sender.inflight();
+        // The window is read anew: the first packet after a pause may shrink it.
+        while inflight < sender.sock.tp.snd_cwnd
+            && self.has_sendable()
+            && !sender.is_paced_out(cx)
+            && sender.may_leave(cx.now, self.sendable())
+        {
+            self.send_next(cx, sender);
+            inflight += 1;
+        }
+        let full = inflight >= sender.sock.tp.snd_cwnd || sender.group.deferred;
+        if full || sender.sock.tp.snd_nxt != before {
+            sender.validate_cwnd(cx.now, &mut self.cc);
+        }
+        if !full && !self.has_sendable() {
+            sender.note_app_limited();
+        }
+        self.note_blocked(cx.now, !full);
+    }
+
+    fn push_scheduled(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
+        if self.looks.is_some() {
+            self.look_around(subflows, acked, cx.now);
+        }
+        for Subflow { sender, .. } in subflows.iter_mut() {
+            if !sender.assigned.is_empty() {
+                self.send_assigned(cx, sender);
+            }
+        }
+        if self.scheduler.copies_losses {
+            self.copy_losses(&mut subflows[acked].sender, acked);
+        }
+        if !self.reinject.is_empty() {
+            self.push_reinjections(cx, subflows);
+        }
+        let mut demand = self.demand(cx.now);
+        demand.written = self.scheduler.buffer_end(subflows, &demand);
+        if let Some(resend) = self.resend.as_mut().filter(|_| demand.is_any()) {
+            resend.measure(subflows, cx.now);
+        }
+        while demand.is_any() || self.scheduler.copies {
+            let Some(pick) = self.scheduler.pick(subflows, &demand) else {
+                break;
+            };
+            let Pick { subflow, what } = pick;
+            let sender = &mut subflows[subflow].sender;
+            match what {
+                What::Next(burst) => self.give(cx, sender, burst),
+                What::Copy(dsn) => self.give_copy(cx, sender, dsn),
+            }
+            demand.next = self.next;
+        }
+        if let Some(resend) = &mut self.resend {
+            resend.follow(cx, self.index, self.una, self.next);
+        }
+        if self.is_window_blocked() && self.scheduler.repair.is_some() {
+            self.unblock(cx, subflows);
+        }
+        for (i, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
+            if sender.last_sent_ns == cx.now || i == acked {
+                sender.validate_after_push(cx.now, &mut self.cc);
+            }
+        }
+        let starved = !self.has_sendable();
+        let room = starved && self.note_starved(subflows);
+        self.note_blocked(cx.now, room);
+    }
+
+    /// There is nothing to send: subflows with room are application-limited. Returns whether there are any.
+    fn note_starved(&mut self, subflows: &mut [Subflow]) -> bool {
+        let backups = only_backups(subflows);
+        let mut room = false;
+        for subflow in subflows.iter_mut() {
+            let sender = &subflow.sender;
+            let idle = sender.phase == Phase::Established && sender.assigned.is_empty();
+            if idle && sender.has_room() {
+                room |= sender.backup == backups && subflow.is_available();
+                subflow.sender.note_app_limited();
+            }
+        }
+        room
+    }
+
+    /// Give the next `burst` segments to a subflow and send what its window allows.
+    #[inline]
+    fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
+        let alone = burst == 1 && sender.assigned.is_empty() && !sender.config.tso;
+        if alone && sender.has_room() && !sender.is_paced_out(cx) {
+            self.send_next(cx, sender);
+            return;
+        }
+        for _ in 0..burst.min(self.sendable()) {
+            let (dsn, _) = self.take_new();
+            sender.assigned.push_back(dsn);
+        }
+        self.send_assigned(cx, sender);
+    }
+
+    /// Give a subflow a segment that another one already has.
+    pub(super) fn give_copy(&mut self, cx: &mut World, sender: &mut Sender, dsn: u32) {
+        self.reinjected += 1;
+        sender.out_of_order = true;
+        sender.assigned.push_back(dsn);
+        self.send_assigned(cx, sender);
+    }
+
+    /// The window blocks: the fastest subflow with room sends what everything waits for, and those that hold it slow down.
+    #[inline(never)]
+    fn unblock(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        let head = self.una;
+        while let (Some(repair), Some(fast)) = (&mut self.scheduler.repair, minrtt(subflows)) {
+            repair.look_at(subflows, head);
+            let penalised = repair.penalised(subflows, fast, cx.now);
+            let resends = repair.resends(subflows, fast);
+            for (h, subflow) in subflows.iter_mut().enumerate() {
+                if penalised & (1 << h) != 0 {
+                    subflow.sender.slow_down(&mut self.cc);
+                }
+            }
+            let sender = &mut subflows[fast].sender;
+            if !resends || sender.is_paced_out(cx) {
+                return;
+            }
+            repair.note_sent(head, fast);
+            self.scheduler.note_resent();
+            self.give_copy(cx, sender, head);
+        }
+    }
+
+    /// A subflow that has entered fast recovery lets others send what it repairs, too.
+    fn copy_losses(&mut self, sender: &mut Sender, own: usize) {
+        if sender.state() != CaState::Recovery || sender.copied_losses == sender.count.loss_events {
+            return;
+        }
+        sender.copied_losses = sender.count.loss_events;
+        let lost = sender.hand_over_lost(self.una);
+        self.reinject
+            .extend(lost.into_iter().map(|dsn| (dsn, own as u32)));
+        self.reinject.make_contiguous().sort_unstable();
+    }
+
+    /// Send what the scheduler gave to a subflow, as far as its window allows.
+    #[inline]
+    fn send_assigned(&mut self, cx: &mut World, sender: &mut Sender) {
+        while !sender.assigned.is_empty() && sender.phase == Phase::Established && sender.has_room()
+        {
+            let waiting = sender.assigned.len() as u32;
+            if sender.is_paced_out(cx) || !sender.may_leave(cx.now, waiting) {
+                return;
+            }
+            let Some(dsn) = sender.assigned.pop_front() else {
+                return;
+            };
+            let payload = self.payload(dsn);
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+        }
+    }
+
+    /// Data of failed subflows go first, each on a subflow other than the one that failed with them.
+    #[inline(never)]
+    fn push_reinjections(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        while let Some(&(dsn, origin)) = self.reinject.front() {
+            if dsn < self.una {
+                self.reinject.pop_front();
+                continue;
+            }
+            let picked = self
+                .scheduler
+                .pick_for_reinjection(subflows, origin as usize);
+            let Some(i) = picked else {
+                return;
+            };
+            let sender = &mut subflows[i].sender;
+            if sender.is_paced_out(cx) {
+                return;
+            }
+            self.reinject.pop_front();
+            self.reinjected += u64::from(origin != NO_ORIGIN);
+            let payload = self.payload(dsn);
+            if let Some(repair) = &mut self.scheduler.repair {
+                repair.note_sent(dsn, i);
+            }
+            sender.out_of_order = true;
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+        }
+    }
+
+    /// Subflow `own` timed out or was removed: its data are to be sent again elsewhere.
+    pub(super) fn reinject_from(&mut self, subflows: &mut [Subflow], own: usize, trouble: Trouble) {
+        let asked = self.reinject_enabled || trouble == Trouble::Removed;
+        if subflows.len() == 1 || !asked {
+            return;
+        }
+        let sender = &mut subflows[own].sender;
+        let most = match trouble {
+            Trouble::Doubtful => 1,
+            Trouble::Failed | Trouble::Removed => usize::MAX,
+        };
+        let sent = sender.hand_over_sent(self.una, most);
+        self.reinject
+            .extend(sent.into_iter().map(|dsn| (dsn, own as u32)));
+        if trouble != Trouble::Doubtful {
+            // What was assigned but never sent may go anywhere, also to where it was.
+            self.reinject
+                .extend(sender.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
+        }
+        self.reinject.make_contiguous().sort_unstable();
+    }
+
+    /// Send a tail loss probe with new data if there is any: TCP's, or what a subflow was given already. Returns whether it did.
+    pub(super) fn push_probe(&mut self, cx: &mut World, sender: &mut Sender) -> bool {
+        if sender.recovery.tlp_high_seq.is_some() {
+            return false;
+        }
+        if let Some(dsn) = sender.assigned.pop_front() {
+            let payload = self.payload(dsn);
+            sender.send_new(cx, &mut self.cc, dsn, payload);
+            return true;
+        }
+        let sends = !self.mptcp && self.has_sendable();
+        if sends {
+            self.send_next(cx, sender);
+        }
+        sends
+    }
+
+    #[inline]
+    fn note_blocked(&mut self, now: u64, room: bool) {
+        let blocked = room && self.is_window_blocked();
+        if blocked != (self.blocked_since != NEVER) {
+            if blocked {
+                self.blocked_since = now;
+            } else {
+                self.blocked_ns += now - self.blocked_since;
+                self.blocked_since = NEVER;
+            }
+        }
+    }
+
+    /// Time blocked by the receive window up to now.
+    pub(crate) fn blocked_ns(&self, now: u64) -> u64 {
+        self.blocked_ns
+            + if self.blocked_since == NEVER {
+                0
+            } else {
+                now - self.blocked_since
+            }
+    }
+
+    /// A subflow becomes a backup or a regular one (MP_PRIO, RFC 8684 section 3.3.8). What it has in flight or assigned
+    /// stays with it. The caller pushes afterwards.
+    fn set_backup(&mut self, cx: &mut World, subflows: &mut [Subflow], k: usize, backup: bool) {
+        let sender = &mut subflows[k].sender;
+        if sender.backup == backup || sender.phase == Phase::Removed {
+            return;
+        }
+        sender.backup = backup;
+        sender.log(cx, EventKind::PriorityChanged, backup);
+        self.update_backups(subflows);
+    }
+
+    /// Arm the timer for the next scheduled change of a priority.
+    pub(crate) fn arm_priority(&mut self, cx: &mut World) {
+        if let Some(&(at, ..)) = self.priorities.front() {
+            cx.timers.set(
+                &mut self.priority_timer,
+                at,
+                TimerKind::Priority,
+                self.index,
+            );
+        }
+    }
+
+    /// Make the scheduled changes of priority that are due.
+    pub(super) fn change_priorities(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        while let Some(&(at, k, backup)) = self.priorities.front() {
+            if at > cx.now {
+                return;
+            }
+            self.priorities.pop_front();
+            self.set_backup(cx, subflows, k, backup);
+        }
+    }
+
+    /// Backups that nothing is sent on are not in the coupling set (algorithms.md 1.1, "may carry data"): with the least
+    /// window of 1 they would hold back the subflows that work. Called when a subflow comes, goes, fails, recovers or
+    /// changes its priority.
+    pub(super) fn update_backups(&mut self, subflows: &mut [Subflow]) {
+        let in_use = only_backups(subflows);
+        for Subflow { sender, .. } in subflows.iter_mut() {
+            if sender.phase == Phase::Established {
+                let carries = in_use || !sender.backup;
+                sender.sock.set_usable(&mut self.cc, carries);
+            }
+        }
+    }
+
+    /// The algorithm wants the subflows in these slots to become backups (bit k is slot k). One that is not a backup
+    /// always stays.
+    #[inline(never)]
+    pub(super) fn make_backups(&mut self, cx: &mut World, subflows: &mut [Subflow], slots: u8) {
+        for k in 0..subflows.len() {
+            let regular = |s: &Subflow| s.is_usable() && !s.is_backup();
+            if slots >> k & 1 == 1 && any_other(subflows, k, regular) {
+                self.set_backup(cx, subflows, k, true);
+            }
+        }
+    }
+
+    /// Subflow `k` timed out: if another one can take over, mark it as failed once it has done so often enough.
+    pub(super) fn note_timeout(&mut self, cx: &mut World, subflows: &mut [Subflow], k: usize) {
+        if self.resend.is_some() {
+            return;
+        }
+        let others = any_other(subflows, k, Path::is_usable);
+        let sender = &mut subflows[k].sender;
+        if !others || sender.recovery.state != CaState::Loss {
+            return;
+        }
+        if sender.retransmits < self.stale_after {
+            self.reinject_from(subflows, k, Trouble::Doubtful);
+            return;
+        }
+        if !sender.failed {
+            sender.failed = true;
+            sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
+        }
+        self.reinject_from(subflows, k, Trouble::Failed);
+        self.update_backups(subflows);
+    }
+}
+
+/// Whether this holds for any subflow but `k`.
+fn any_other(subflows: &[Subflow], k: usize, holds: impl Fn(&Subflow) -> bool) -> bool {
+    let others = subflows.iter().enumerate().filter(|(i, _)| *i != k);
+    others.map(|(_, subflow)| subflow).any(holds)
+}
