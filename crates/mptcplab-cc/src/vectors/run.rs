@@ -259,9 +259,7 @@ impl Bench {
         // The reference starts base RTTs at the smoothed RTT where a vector gives none.
         sock.set_field(&mut self.conn, "base", path.srtt);
         for (name, value) in &path.st {
-            if let Some(value) = value
-                && !sock.set_field(&mut self.conn, name, *value)
-            {
+            if value.is_some_and(|value| !sock.set_field(&mut self.conn, name, value)) {
                 return Err(format!(
                     "paths[{slot}].st.{name}: the algorithm has no such state"
                 ));

@@ -65,7 +65,7 @@ pub fn replayed(
     let mut link = Link::new(config, rng);
     let (mut verdicts, mut releases) = (Vec::new(), Vec::new());
     for entry in log {
-        if let LogEntry::Arrival {
+        let LogEntry::Arrival {
             link: of,
             number,
             at_ns,
@@ -74,18 +74,21 @@ pub fn replayed(
             ecn_capable,
             ..
         } = *entry
-            && of == index
-        {
-            // Strictly before: the link itself orders what happens at one time.
-            run_before(&mut link, at_ns, &mut releases);
-            let ghost = Ghost {
-                number,
-                ip_bytes,
-                flow_hash,
-                ecn_capable,
-            };
-            verdicts.push(link.enqueue(at_ns, ghost));
+        else {
+            continue;
+        };
+        if of != index {
+            continue;
         }
+        // Strictly before: the link itself orders what happens at one time.
+        run_before(&mut link, at_ns, &mut releases);
+        let ghost = Ghost {
+            number,
+            ip_bytes,
+            flow_hash,
+            ecn_capable,
+        };
+        verdicts.push(link.enqueue(at_ns, ghost));
     }
     run_before(&mut link, until_ns + 1, &mut releases);
     let stats = link.stats(until_ns);

@@ -214,12 +214,14 @@ impl<P: Packet> Fused<P> {
     fn advance(&mut self, now: u64) {
         let horizon = now + self.delay_ns;
         self.serving = self.serving.max(self.ring.head());
-        while self.serving != self.ring.tail()
-            && let Some((deliver_ns, packet)) = self.ring.get(self.serving)
-            && deliver_ns <= horizon
-        {
-            self.served_ip_bytes += u64::from(packet.ip_bytes());
-            self.serving += 1;
+        while self.serving != self.ring.tail() {
+            match self.ring.get(self.serving) {
+                Some((deliver_ns, packet)) if deliver_ns <= horizon => {
+                    self.served_ip_bytes += u64::from(packet.ip_bytes());
+                    self.serving += 1;
+                }
+                _ => break,
+            }
         }
     }
 

@@ -193,11 +193,13 @@ impl<P: Packet> General<P> {
 
     /// A transmitter at a rate takes the next packet as soon as it is idle.
     fn start_idle(&mut self, now: u64) {
-        if let Transmitter::Rate(rate) = &mut self.transmitter
-            && rate.is_idle()
-            && let Some(waiting) = self.stages.next(now)
-        {
-            rate.start(waiting);
+        match &mut self.transmitter {
+            Transmitter::Rate(rate) if rate.is_idle() => {
+                if let Some(waiting) = self.stages.next(now) {
+                    rate.start(waiting);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -240,11 +242,11 @@ impl<P: Packet> General<P> {
         if !self.red_lets_in(now, room, &mut packet) {
             return Verdict::LostQueue;
         }
-        if let Transmitter::Trace(trace) = &mut self.transmitter
-            && trace.is_idle()
-            && self.stages.queue.len() == 0
-        {
-            trace.pass_to(now);
+        match &mut self.transmitter {
+            Transmitter::Trace(trace) if trace.is_idle() && self.stages.queue.len() == 0 => {
+                trace.pass_to(now);
+            }
+            _ => {}
         }
         let waiting = Waiting {
             packet,
