@@ -10,10 +10,9 @@ mod ffi;
 mod registry;
 pub mod replay;
 mod sock;
+mod tcp;
 pub mod vectors;
 
 pub use registry::{Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, algorithms, find};
-pub use sock::{
-    AckSample, CaEvent, CaState, Conn, INFINITE_SSTHRESH, MAX_PARAMS, MAX_SUBFLOWS, RateSample,
-    Sock, TcpSock,
-};
+pub use sock::{Conn, MAX_PARAMS, MAX_SUBFLOWS, Sock};
+pub use tcp::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock};

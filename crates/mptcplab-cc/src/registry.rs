@@ -1,4 +1,4 @@
-//! The algorithms that were found in `algorithms/` when this crate was built.
+//! The algorithms in `algorithms/` at the time when this crate was built, with their parameters and fields.
 
 use crate::ffi;
 use std::ffi::{CStr, c_char};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// newest.
 pub const OLDEST_KERNEL: (u32, u32) = (6, 1);
 
-/// What the build script writes for each file.
+/// An algorithm as the build script writes it.
 struct Entry {
     name: &'static str,
     title: &'static str,
@@ -51,7 +51,7 @@ pub struct ParamSpec {
     pub doc: &'static str,
 }
 
-/// A parameter that cannot be used.
+/// A parameter with an unknown name or a bad value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// No such parameter.
@@ -73,7 +73,7 @@ pub enum ParamError {
         name: String,
         /// Value as written.
         value: String,
-        /// What would be right.
+        /// The values that can be written.
         wanted: String,
     },
 }
@@ -121,8 +121,8 @@ impl Algorithm {
         self.sections
     }
 
-    /// What it was compiled from: a digest of its C file and of all headers of the folder that the file can reach, for
-    /// any build. It changes with any of these, and with nothing else.
+    /// A digest of its C file and of all headers of the folder that the file can reach in any build. It changes with any of
+    /// these, and with nothing else.
     pub fn source(&self) -> &'static str {
         self.source
     }
@@ -133,24 +133,24 @@ impl Algorithm {
         self.raw.coupled != 0
     }
 
-    /// Whether it takes over the whole ACK (rate-based), instead of `cong_avoid`.
+    /// Whether it is rate-based: `cong_control` handles the whole ACK, instead of `cong_avoid`.
     #[inline]
     pub fn has_cong_control(&self) -> bool {
         self.raw.ops.cong_control.is_some()
     }
 
-    /// Whether `pkts_acked` does anything.
+    /// Whether it has the hook `pkts_acked`.
     #[inline]
     pub fn has_pkts_acked(&self) -> bool {
         self.raw.ops.pkts_acked.is_some()
     }
 
-    /// Whether `set_state` does anything.
+    /// Whether it has the hook `set_state`.
     pub fn has_set_state(&self) -> bool {
         self.raw.ops.set_state.is_some()
     }
 
-    /// Whether `cwnd_event` does anything.
+    /// Whether it has the hook `cwnd_event`.
     #[inline]
     pub fn has_cwnd_event(&self) -> bool {
         self.raw.ops.cwnd_event.is_some()
@@ -182,7 +182,7 @@ impl Algorithm {
     /// The raw value of a parameter written as text: one of its names or a decimal number.
     ///
     /// # Errors
-    /// [`ParamError`] naming what would be right.
+    /// [`ParamError`] naming the values that can be written.
     pub fn parse_param(&self, name: &str, text: &str) -> Result<u64, ParamError> {
         let spec = self.param(name)?;
         spec.parse(text)
@@ -260,7 +260,7 @@ impl ParamSpec {
         }
     }
 
-    /// What would be right, for an error.
+    /// [`Self::range`] with its kind, for an error.
     pub fn wanted(&self) -> String {
         let kind = if self.values.is_empty() {
             "a number from"

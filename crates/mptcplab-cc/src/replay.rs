@@ -1,11 +1,12 @@
-//! Calls of an algorithm's hooks that were recorded in the kernel, called again on the native build.
+//! Repeats calls of an algorithm's hooks, recorded in the kernel, on the native build.
 //!
-//! Both builds come from the same C file, and a hook is a function of what is in the record, so every bit of what it
-//! leaves behind must be the same.
+//! Both builds come from the same C file, and a hook depends on nothing that is not in the record, so both must leave the
+//! same state, bit for bit.
 
 use crate::ffi::{self, Slot, Table};
 use crate::registry::Algorithm;
-use crate::sock::{AckSample, RateSample, Sock, TcpSock};
+use crate::sock::Sock;
+use crate::tcp::{AckSample, RateSample, TcpSock};
 use std::ffi::c_int;
 use std::mem::{offset_of, size_of};
 
@@ -86,7 +87,7 @@ impl Op {
     ];
 }
 
-/// Native and kernel build did not leave the same behind.
+/// The native build and the kernel build did not leave the same state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{op:?}: {what} is {native} natively and {kernel} in the kernel")]
 pub struct Mismatch {
@@ -126,7 +127,7 @@ impl Record {
         Op::ALL[self.op as usize]
     }
 
-    /// How many subflows the connection's table had, those that had left included.
+    /// The number of subflows in the connection's table, including those that have left.
     pub fn subflows(&self) -> u32 {
         self.before.conn.n_slots
     }
@@ -136,7 +137,7 @@ impl Record {
         (self.before.tp.snd_cwnd, self.after.snd_cwnd)
     }
 
-    /// Call the hook natively on what the kernel's saw, and compare everything that it may change.
+    /// Calls the hook natively with the recorded input, and compares everything that it may change.
     ///
     /// `params` and `growth_per_ack` are those that the algorithm was loaded with.
     ///
@@ -166,7 +167,7 @@ impl Record {
                 sock.tp.ca_state = self.before.args[0] as u8;
             }
             // SAFETY: a valid socket; its table lives until the end of this function.
-            unsafe { ffi::mptcplab_cc_publish(&raw const sock) };
+            unsafe { ffi::mptcplab_cc_publish(sock.raw()) };
             self.compare_slot(&table.slot[self.slot as usize])?;
         }
         Ok(())
@@ -174,7 +175,7 @@ impl Record {
 
     fn call(&self, sock: &mut Sock) -> u64 {
         let ops = &sock.algorithm().raw.ops;
-        let sk = std::ptr::from_mut(sock);
+        let sk = sock.raw();
         let [a, b, c] = self.before.args;
         // SAFETY: `sk` is a valid socket whose table outlives the call; samples are valid structures.
         unsafe {
@@ -206,7 +207,7 @@ impl Record {
 
     fn compare(&self, sock: &Sock, result: u64) -> Result<(), Mismatch> {
         let after = &self.after;
-        let (cwnd, credit) = sock.kept_credit();
+        let (cwnd, credit) = sock.raw_credit();
         self.same("the result", result.into(), after.result.into())?;
         self.same("snd_cwnd", sock.tp.snd_cwnd.into(), after.snd_cwnd.into())?;
         self.same(
@@ -241,7 +242,7 @@ impl Record {
         Ok(())
     }
 
-    /// What the siblings see. `usable` is the engines' own business.
+    /// Compares what siblings see, except `usable`, which the engines decide on.
     fn compare_slot(&self, native: &Slot) -> Result<(), Mismatch> {
         let kernel = &self.after.slot;
         self.same(

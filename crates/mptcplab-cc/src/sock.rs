@@ -1,190 +1,16 @@
-//! One subflow's congestion control: the TCP state that the hooks see, and the hooks as methods.
+//! One subflow's congestion control: a socket under an algorithm, and the algorithm's hooks as methods.
 
 use crate::ffi::{self, Table};
 use crate::registry::{Algorithm, FieldSpec, ParamError};
+use crate::tcp::{AckSample, CaEvent, CaState, RateSample, TcpSock};
 use std::ffi::c_int;
 
 /// Most parameters of one algorithm.
 pub const MAX_PARAMS: usize = ffi::MAX_PARAMS;
 /// Most subflows of one connection that can be coupled.
 pub const MAX_SUBFLOWS: usize = ffi::MAX_SUBFLOWS;
-/// `snd_ssthresh` before the first loss (Linux' TCP_INFINITE_SSTHRESH).
-pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// TCP state of one subflow under the kernel's names. The engine owns and updates it; hooks read all of it and
-/// write `snd_cwnd`, `snd_ssthresh` and the pacing fields. Sequence numbers count packets.
-#[repr(C)]
-#[derive(Debug, Clone)]
-pub struct TcpSock {
-    /// Time of the event being processed, µs.
-    pub tcp_mstamp: u64,
-    /// Last time data was sent, µs (the idle time that CUBIC's clock leaves out).
-    pub lsndtime_us: u64,
-    /// Pacing rate, bytes/s.
-    pub sk_pacing_rate: u64,
-    /// Congestion window, packets, at least 1.
-    pub snd_cwnd: u32,
-    /// Slow start threshold, packets.
-    pub snd_ssthresh: u32,
-    /// The kernel's linear increase counter, packets. Algorithms here keep a finer credit instead.
-    pub snd_cwnd_cnt: u32,
-    /// Upper limit of the window, packets.
-    pub snd_cwnd_clamp: u32,
-    /// Window before the last reduction, packets (for undo).
-    pub prior_cwnd: u32,
-    /// ssthresh before the last reduction, packets (for undo).
-    pub prior_ssthresh: u32,
-    /// Smoothed RTT, µs << 3; 0 before the first sample.
-    pub srtt_us: u32,
-    /// RTT mean deviation, µs << 2.
-    pub mdev_us: u32,
-    /// RTT variation that the RTO uses, µs << 2.
-    pub rttvar_us: u32,
-    /// Windowed minimum RTT, µs; `u32::MAX` before the first sample.
-    pub min_rtt_us: u32,
-    /// Packets sent and not cumulatively acknowledged.
-    pub packets_out: u32,
-    /// Of these, selectively acknowledged.
-    pub sacked_out: u32,
-    /// Of these, marked lost.
-    pub lost_out: u32,
-    /// Retransmissions in flight.
-    pub retrans_out: u32,
-    /// Most packets in flight in the last round.
-    pub max_packets_out: u32,
-    /// First unacknowledged packet.
-    pub snd_una: u32,
-    /// Next packet to send.
-    pub snd_nxt: u32,
-    /// Payload bytes of a full segment.
-    pub mss_cache: u32,
-    /// Packets delivered, in total.
-    pub delivered: u32,
-    /// Packets marked lost, in total.
-    pub lost: u32,
-    /// 0, or application-limited until `delivered` reaches this.
-    pub app_limited: u32,
-    /// 0 when the sender is not paced.
-    pub sk_pacing_status: u32,
-    /// The window was full when it was last used.
-    pub is_cwnd_limited: bool,
-    /// Recovery state, a [`CaState`] as a number.
-    pub ca_state: u8,
-}
-
-impl Default for TcpSock {
-    fn default() -> Self {
-        Self {
-            tcp_mstamp: 0,
-            lsndtime_us: 0,
-            sk_pacing_rate: 0,
-            snd_cwnd: 10,
-            snd_ssthresh: INFINITE_SSTHRESH,
-            snd_cwnd_cnt: 0,
-            snd_cwnd_clamp: u32::MAX,
-            prior_cwnd: 0,
-            prior_ssthresh: 0,
-            srtt_us: 0,
-            mdev_us: 0,
-            rttvar_us: 0,
-            min_rtt_us: u32::MAX,
-            packets_out: 0,
-            sacked_out: 0,
-            lost_out: 0,
-            retrans_out: 0,
-            max_packets_out: 0,
-            snd_una: 0,
-            snd_nxt: 0,
-            mss_cache: 1448,
-            delivered: 0,
-            lost: 0,
-            app_limited: 0,
-            sk_pacing_status: 0,
-            is_cwnd_limited: false,
-            ca_state: CaState::Open as u8,
-        }
-    }
-}
-
-/// Recovery state of a sender (Linux' `tcp_ca_state`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CaState {
-    /// Nothing unusual.
-    Open = 0,
-    /// Duplicate ACKs or SACKs, no loss decided.
-    Disorder = 1,
-    /// Window reduction after an ECN echo.
-    Cwr = 2,
-    /// Fast recovery.
-    Recovery = 3,
-    /// After a retransmission timeout.
-    Loss = 4,
-}
-
-/// Events that an algorithm may want to hear of (Linux' `tcp_ca_event`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(i32)]
-pub enum CaEvent {
-    /// First transmit with nothing in flight.
-    TxStart = 0,
-    /// The window was reduced after an idle period.
-    CwndRestart = 1,
-    /// End of a window reduction.
-    CompleteCwr = 2,
-    /// Retransmission timeout.
-    Loss = 3,
-    /// ECN: packet without congestion mark.
-    EcnNoCe = 4,
-    /// ECN: packet with congestion mark.
-    EcnIsCe = 5,
-}
-
-/// What one ACK says about the packets it acknowledges.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AckSample {
-    /// Packets newly acknowledged.
-    pub pkts_acked: u32,
-    /// RTT sample, µs; negative when there is none.
-    pub rtt_us: i32,
-    /// Packets in flight when the newest acknowledged one was sent.
-    pub in_flight: u32,
-}
-
-/// Delivery rate sample of one ACK (Linux' `rate_sample`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RateSample {
-    /// When the sample's interval began, µs.
-    pub prior_mstamp: u64,
-    /// Packets delivered when it began.
-    pub prior_delivered: u32,
-    /// Packets delivered over the interval; negative: no sample.
-    pub delivered: i32,
-    /// Length of the interval, µs.
-    pub interval_us: i64,
-    /// Send side of the interval, µs.
-    pub snd_interval_us: u32,
-    /// ACK side of the interval, µs.
-    pub rcv_interval_us: u32,
-    /// RTT of the newest acknowledged packet, µs; negative: none.
-    pub rtt_us: i64,
-    /// Packets that this ACK marked lost.
-    pub losses: i32,
-    /// Packets newly (s)acked by this ACK.
-    pub acked_sacked: u32,
-    /// Packets in flight before this ACK.
-    pub prior_in_flight: u32,
-    /// The sample was taken while application-limited.
-    pub is_app_limited: bool,
-    /// The sample's packet had been retransmitted.
-    pub is_retrans: bool,
-    /// The ACK was probably delayed.
-    pub is_ack_delayed: bool,
-}
-
-/// What the subflows of one connection share: the table of a coupled algorithm, made when one is initialised.
+/// The table that the subflows of one connection share, allocated when a coupled algorithm is initialised.
 #[derive(Debug, Clone, Default)]
 pub struct Conn {
     table: Option<Box<Table>>,
@@ -211,9 +37,9 @@ pub struct Sock {
     pub tp: TcpSock,
     pub(crate) state: [u64; ffi::STATE_WORDS],
     pub(crate) credit_q40: i64,
-    reno_inc_q40: u64,
+    inverse_q40: u64,
     credit_cwnd: u32,
-    reno_cwnd: u32,
+    inverse_cwnd: u32,
     pub(crate) conn: *mut Table,
     raw_algorithm: *const ffi::RawAlgorithm,
     pub(crate) params: [u32; ffi::MAX_PARAMS],
@@ -245,9 +71,9 @@ impl Sock {
             tp: TcpSock::default(),
             state: [0; ffi::STATE_WORDS],
             credit_q40: 0,
-            reno_inc_q40: 0,
+            inverse_q40: 0,
             credit_cwnd: 0,
-            reno_cwnd: 0,
+            inverse_cwnd: 0,
             conn: std::ptr::null_mut(),
             raw_algorithm: algorithm.raw,
             params: values,
@@ -284,7 +110,7 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.init {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(std::ptr::from_mut(self)) };
+            unsafe { hook(self.raw()) };
         }
         self.publish(conn);
     }
@@ -294,7 +120,7 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.release {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(std::ptr::from_mut(self)) };
+            unsafe { hook(self.raw()) };
         }
         if self.algorithm.coupled() {
             conn.table().slot[usize::from(self.slot)] = ffi::Slot::default();
@@ -314,7 +140,7 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.cong_avoid {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(std::ptr::from_mut(self), ack, acked) };
+            unsafe { hook(self.raw(), ack, acked) };
             self.publish(conn);
         }
     }
@@ -327,7 +153,7 @@ impl Sock {
         };
         self.enter(conn);
         // SAFETY: as for every hook, see `enter`.
-        let ssthresh = unsafe { hook(std::ptr::from_mut(self)) };
+        let ssthresh = unsafe { hook(self.raw()) };
         self.publish(conn);
         ssthresh
     }
@@ -339,19 +165,19 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.set_state {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(std::ptr::from_mut(self), state as u8) };
+            unsafe { hook(self.raw(), state as u8) };
         }
         self.tp.ca_state = state as u8;
         self.publish(conn);
     }
 
-    /// Something happened that some algorithms want to know.
+    /// An event other than an ACK or a change of state.
     #[inline]
     pub fn cwnd_event(&mut self, conn: &mut Conn, event: CaEvent) {
         if let Some(hook) = self.algorithm.raw.ops.cwnd_event {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(std::ptr::from_mut(self), event as c_int) };
+            unsafe { hook(self.raw(), event as c_int) };
             self.publish(conn);
         }
     }
@@ -362,12 +188,12 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.pkts_acked {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`; the sample is a valid `struct ack_sample`.
-            unsafe { hook(std::ptr::from_mut(self), sample) };
+            unsafe { hook(self.raw(), sample) };
             self.publish(conn);
         }
     }
 
-    /// The reduction was a mistake: the window to return to, packets.
+    /// The reduction was spurious: the window to return to, packets.
     #[inline]
     pub fn undo_cwnd(&mut self, conn: &mut Conn) -> u32 {
         let Some(hook) = self.algorithm.raw.ops.undo_cwnd else {
@@ -375,7 +201,7 @@ impl Sock {
         };
         self.enter(conn);
         // SAFETY: as for every hook, see `enter`.
-        let cwnd = unsafe { hook(std::ptr::from_mut(self)) };
+        let cwnd = unsafe { hook(self.raw()) };
         self.publish(conn);
         cwnd
     }
@@ -386,12 +212,12 @@ impl Sock {
         if let Some(hook) = self.algorithm.raw.ops.cong_control {
             self.enter(conn);
             // SAFETY: as for every hook, see `enter`; the sample is a valid `struct rate_sample`.
-            unsafe { hook(std::ptr::from_mut(self), ack, flag as c_int, rs) };
+            unsafe { hook(self.raw(), ack, flag as c_int, rs) };
             self.publish(conn);
         }
     }
 
-    /// The slots of the subflows that the algorithm wants to become backups since the last call: bit i is slot i.
+    /// The slots of the subflows that the algorithm has asked to become backups since the last call: bit i is slot i.
     #[inline]
     pub fn take_backups_wanted(&mut self) -> u8 {
         std::mem::take(&mut self.backups_wanted)
@@ -404,12 +230,12 @@ impl Sock {
         if self.algorithm.coupled() {
             self.conn = conn.table();
             // SAFETY: `self` is a valid socket whose table pointer was just set.
-            unsafe { ffi::mptcplab_cc_publish(std::ptr::from_ref(self)) };
+            unsafe { ffi::mptcplab_cc_publish(self.raw()) };
         }
     }
 
-    /// The fraction of a packet that the hooks keep, Q40, and the window that it belongs to.
-    pub(crate) fn kept_credit(&self) -> (u32, i64) {
+    /// The window in packets that the earned fraction of a packet belongs to, and the fraction, Q40.
+    pub(crate) fn raw_credit(&self) -> (u32, i64) {
         (self.credit_cwnd, self.credit_q40)
     }
 
@@ -420,7 +246,7 @@ impl Sock {
     /// Fraction of a packet on top of `snd_cwnd` that the algorithm has earned, packets.
     pub fn credit(&self) -> f64 {
         // SAFETY: reads the socket only.
-        let credit = unsafe { ffi::mptcplab_cc_credit_q40(std::ptr::from_ref(self)) };
+        let credit = unsafe { ffi::mptcplab_cc_credit_q40(std::ptr::from_ref(self).cast()) };
         credit as f64 / (1u64 << 40) as f64
     }
 
@@ -460,6 +286,12 @@ impl Sock {
         })
     }
 
+    /// The C side's view of this socket.
+    #[inline]
+    pub(crate) fn raw(&mut self) -> *mut ffi::RawSock {
+        std::ptr::from_mut(self).cast()
+    }
+
     /// Prepares a hook call. After it, and until the hook returns, `self` is a valid `struct sock`: its parameters
     /// were checked in `new`, and for a coupled algorithm `conn` points to the caller's table, borrowed for the call.
     #[inline]
@@ -467,5 +299,46 @@ impl Sock {
         if self.algorithm.coupled() {
             self.conn = conn.table();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::mem::{offset_of, size_of};
+
+    #[test]
+    fn rust_and_c_agree_on_every_layout() {
+        let rust = [
+            size_of::<TcpSock>(),
+            offset_of!(TcpSock, snd_cwnd),
+            offset_of!(TcpSock, srtt_us),
+            offset_of!(TcpSock, snd_nxt),
+            offset_of!(TcpSock, sk_pacing_status),
+            offset_of!(TcpSock, is_cwnd_limited),
+            offset_of!(TcpSock, ca_state),
+            size_of::<Sock>(),
+            offset_of!(Sock, state),
+            offset_of!(Sock, credit_q40),
+            offset_of!(Sock, conn),
+            offset_of!(Sock, params),
+            offset_of!(Sock, slot),
+            size_of::<ffi::Table>(),
+            size_of::<ffi::Slot>(),
+            offset_of!(ffi::Slot, words),
+            size_of::<ffi::RawAlgorithm>(),
+            offset_of!(ffi::RawAlgorithm, ops),
+            size_of::<ffi::RawParam>(),
+            size_of::<ffi::RawField>(),
+            size_of::<AckSample>(),
+            size_of::<RateSample>(),
+            offset_of!(RateSample, is_ack_delayed),
+        ]
+        .map(|n| n as u64);
+        unsafe extern "C" {
+            static mptcplab_cc_layout: [u64; 23];
+        }
+        // SAFETY: the C array has exactly these entries.
+        assert_eq!(rust, unsafe { mptcplab_cc_layout });
     }
 }

@@ -1,4 +1,4 @@
-//! BBR and C-MPBBR hook by hook: the max filter, policers, and the laws of sharing (specification, law 13).
+//! BBR and C-MPBBR hook by hook: the max filter, policers, and how subflows share a bottleneck.
 
 mod support;
 
@@ -7,7 +7,7 @@ use support::Rng;
 
 const RTT_US: u32 = 20_000;
 
-/// One subflow, acknowledged a round at a time.
+/// Subflows that are acknowledged one round at a time.
 struct Flow {
     conn: Conn,
     socks: Vec<Sock>,
@@ -32,7 +32,7 @@ impl Flow {
         flow
     }
 
-    /// A round later, subflow `k` hears that `packets` came through in it, and `lost` did not.
+    /// One round later: subflow `k` gets an ACK for `packets`, while `lost` were lost.
     fn round(&mut self, k: usize, packets: u32, lost: u32) {
         let sock = &mut self.socks[k];
         sock.tp.tcp_mstamp = self.now_us;
@@ -67,7 +67,7 @@ impl Flow {
     }
 }
 
-/// Packets/s that a round of so many packets is.
+/// Packets/s of a round with so many packets.
 fn rate(packets: u32) -> f64 {
     f64::from(packets) * 1e6 / f64::from(RTT_US)
 }
@@ -75,14 +75,14 @@ fn rate(packets: u32) -> f64 {
 #[test]
 fn the_bandwidth_is_a_largest_sample_of_the_last_ten_rounds() {
     let below_the_best: u32 = (0..8).map(drift).sum();
-    // Three samples stand for ten rounds, and mostly do.
+    // Three samples represent ten rounds, which is exact most of the time.
     assert!(
         below_the_best < 1_800,
         "{below_the_best} times not the best"
     );
 }
 
-/// 9 s, so that no PROBE_RTT comes between. Returns how often the bandwidth was not the best of its window.
+/// 9 s, so that no PROBE_RTT intervenes. Returns how often the bandwidth was not the largest of its window.
 fn drift(seed: u64) -> u32 {
     let mut rng = Rng(seed);
     let mut flow = Flow::new("bbr", 1);
@@ -179,7 +179,7 @@ fn recovery_sends_what_is_delivered_and_then_the_window_comes_back() {
     assert_eq!(sock.tp.snd_cwnd, before);
 }
 
-/// Random rounds on two subflows of C-MPBBR, the first one's on BBR, too. `second` is the second's bandwidth in percent.
+/// Random rounds on two subflows of C-MPBBR; those of the first also on BBR. `second` is the second's bandwidth in percent.
 fn side_by_side(second: u32, mut look: impl FnMut(&Flow, &Flow)) {
     let mut rng = Rng(u64::from(second));
     let mut alone = Flow::new("bbr", 1);

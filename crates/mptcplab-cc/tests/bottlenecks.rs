@@ -1,4 +1,4 @@
-//! group-LIA's compact statistics against those of RFC 8382 over its rings of intervals, and what they decide.
+//! Compares group-LIA's compact statistics with those of RFC 8382, which keeps a ring of intervals, and their decisions.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{Bench, Paths, Rng};
 const M: usize = 30;
 const N: usize = 50;
 const INTERVAL_US: u64 = 350_000;
-/// Between two ACKs of a subflow.
+/// Time between two ACKs of a subflow.
 const STEP_US: u64 = 10_000;
 
 /// One interval of a flow: delays in microseconds.
@@ -24,7 +24,7 @@ struct Interval {
     lost: f64,
 }
 
-/// The statistics as the RFC has them: the last M and N intervals, the oldest dropped.
+/// The statistics of RFC 8382 over the last M and N intervals.
 #[derive(Default)]
 struct Reference {
     past: VecDeque<Interval>,
@@ -175,7 +175,7 @@ fn sums_that_forget_agree_with_rings_of_intervals_and_decide_the_same() {
         for (sock, wanted) in bench.socks.iter().zip(&references) {
             let field = |name| sock.field(name).unwrap();
             // Closer than what separates groups: c_s and p_f of 0.1, p_mad of 10 %. A sawtooth has no skewness at
-            // all: what either measures comes from the part of a period by which its memory is not whole periods.
+            // all: what is measured comes from the part by which the memory is longer than whole periods.
             near(field("skew_plus_1") - 1.0, wanted.skew(), 0.1, "skewness");
             near(field("var") * 1e6 / wanted.var(), 1.0, 0.1, "variability");
             near(field("freq"), wanted.freq(), 0.061, "frequency");

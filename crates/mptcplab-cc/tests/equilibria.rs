@@ -1,10 +1,10 @@
-//! Equilibrium windows (law 6): the fluid limit of each rule, with increases and decreases taken from the hooks.
+//! Equilibrium windows: the fluid limit of each rule, with increases and decreases taken from the hooks.
 
 mod support;
 
 use support::{Bench, Paths};
 
-/// Where the windows settle under loss rates `p`: w_r += x_r (inc_r - p_r dec_r), followed until it stands still.
+/// The windows in equilibrium under loss rates `p`: w_r += x_r (inc_r - p_r dec_r) until they no longer change.
 fn settle(name: &str, params: &[(&str, u64)], p: &[f64], t: &[u32]) -> Vec<f64> {
     let mut w: Vec<f64> = p.iter().map(|p| (2.0 / p).sqrt() / 2.0).collect();
     let n = w.len();
@@ -16,7 +16,7 @@ fn settle(name: &str, params: &[(&str, u64)], p: &[f64], t: &[u32]) -> Vec<f64> 
             r: 0,
         };
         let mut bench = Bench::new(name, params, &paths);
-        // Relative steps that shrink: a window moves by its own drift over what an increase alone would do.
+        // Relative steps that shrink: the drift of a window, divided by its increase alone.
         let gain = 0.3 / (1.0 + f64::from(step) / 300.0);
         for r in 0..n {
             let up = bench.increase(r);

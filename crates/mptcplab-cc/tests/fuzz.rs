@@ -1,6 +1,6 @@
 //! Every registered algorithm under random events, in an engine's order: the invariants that hold for all of them.
 //!
-//! Debug builds of the C files also stop on any overflow, division by zero or undefined shift (see `build.rs`).
+//! Debug builds of the C files also abort on any overflow, division by zero or undefined shift (see `build.rs`).
 
 mod support;
 
@@ -14,7 +14,7 @@ const EVENTS: usize = 1_500;
 /// Windows in the algorithms' arithmetic.
 const WINDOW_RANGE: u32 = 1 << 20;
 
-/// Runs per algorithm: so that there are as many events as the environment says, 750,000 if it does not.
+/// Runs per algorithm, for 750,000 events or as many as the environment says.
 fn runs() -> u64 {
     support::scale("MPTCPLAB_FUZZ_EVENTS", 750_000).div_ceil(EVENTS) as u64
 }
@@ -26,7 +26,7 @@ struct Model {
     conn: Conn,
     subflows: Vec<Option<Sock>>,
     now_us: u64,
-    /// Ranges of this run: ordinary ones, or everything that the types allow.
+    /// Ranges of this run: ordinary values, or all that the types allow.
     extreme: bool,
 }
 
@@ -184,7 +184,7 @@ fn ack(sock: &mut Sock, conn: &mut Conn, rng: &mut Rng, extreme: bool) {
     }
 }
 
-/// The ACK of a rate-based algorithm, whose window nobody else reduces.
+/// An ACK for a rate-based algorithm, whose window only it reduces.
 fn control(
     sock: &mut Sock,
     conn: &mut Conn,
@@ -240,7 +240,8 @@ fn reduce(sock: &mut Sock, conn: &mut Conn, state: CaState) {
     // A rate-based rule leaves the threshold as it is.
     let kept =
         sock.algorithm().has_cong_control() && sock.tp.snd_ssthresh == sock.tp.prior_ssthresh;
-    // Westwood+ answers with the bandwidth it measured, which may be more than the window; the engine keeps the window.
+    // Westwood+ returns the bandwidth-delay product that it measured. Where that is above the window, the engine keeps the
+    // window.
     let most = match sock.algorithm().name() {
         "westwood" => WINDOW_RANGE,
         _ => before.max(2),
@@ -309,7 +310,7 @@ fn the_same_events_give_the_same_windows() {
 
 #[test]
 fn windows_grow_when_nothing_is_lost() {
-    // A rule that never grew would pass every limit above.
+    // Without this, a rule that never grows would pass every limit above.
     for algorithm in algorithms() {
         let mut conn = Conn::new();
         let mut sock = Sock::new(algorithm, &[], false).expect("defaults are valid");
@@ -332,7 +333,7 @@ fn windows_grow_when_nothing_is_lost() {
                     },
                 );
                 sock.cong_avoid(&mut conn, sock.tp.snd_una, 1);
-                // The path passes 20 packets per RTT: a window of twice that is what a rate-based rule wants.
+                // The path carries 20 packets per RTT; a rate-based rule wants a window of twice that.
                 sock.tp.delivered += 1;
                 let sample = RateSample {
                     prior_delivered: sock.tp.delivered.saturating_sub(20),
@@ -346,7 +347,7 @@ fn windows_grow_when_nothing_is_lost() {
                 sock.cong_control(&mut conn, sock.tp.snd_una, 0, &sample);
             }
         }
-        // From 12 packets in 20 round trips: about one a round trip, and nothing like slow start for anyone.
+        // From 12 packets in 20 round trips: about one per round trip, and far from slow start.
         let specified = SPECIFIED.contains(&algorithm.name());
         assert!(
             (20..=if specified { 40 } else { 100 }).contains(&sock.tp.snd_cwnd),

@@ -1,6 +1,6 @@
-//! The laws of the specification's section 8, on random connections, through the hooks.
+//! Laws that the rules obey on random connections, through the hooks: the papers' formulas, bounds, symmetries.
 //!
-//! Integer tolerance: an increase may be off by 4e-4 of Reno's step 1/w (section 3), a decrease by a packet.
+//! Integer tolerance: an increase may be off by 4e-4 of Reno's step 1/w, a decrease by a packet.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn lia(p: &Paths) -> f64 {
     shared.min(1.0 / f64::from(p.w[p.r]))
 }
 
-/// The least over every set of paths that contains r, one after the other.
+/// The smallest step over every set of paths that contains r.
 fn lia_subset(p: &Paths) -> f64 {
     let rates = p.rates();
     let steps = (1u32..1 << p.n())
@@ -106,7 +106,7 @@ fn formula(name: &str, p: &Paths) -> f64 {
     match name {
         "ewtcp" => reno / (p.n() as f64).sqrt(),
         "coupled" | "semicoupled" => 1.0 / total(p),
-        // mCompound without a delay window, which no round has made yet.
+        // mCompound has no delay window before its first round ends.
         "lia" | "dlia" | "mcompound" => lia(p),
         "lia-subset" => lia_subset(p),
         "olia" | "dolia" => olia_first(p, p.r) + olia_alphas(p)[p.r] * reno,
@@ -298,7 +298,7 @@ fn a_loss_keeps_the_share_that_the_rule_promises() {
                 "balia" | "adw-balia" => (w / 4).max(floor),
                 _ => (w / 2).max(floor),
             };
-            // The first loss of D-LIA and D-OLIA is compared with a window of one packet, so it halves.
+            // D-LIA and D-OLIA compare the first loss with a window of one packet, so they halve.
             assert!(ssthresh >= least, "{name} {ssthresh} {p:?}");
             assert!(
                 ssthresh <= (w / 2 + 1).max(floor),

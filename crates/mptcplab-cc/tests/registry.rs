@@ -1,4 +1,4 @@
-//! What the build script found, and parameters by name.
+//! The registry that the build script writes, and parameters by name.
 
 mod support;
 
@@ -113,8 +113,8 @@ fn coupled_means_that_siblings_matter() {
         let name = algorithm.name();
         let differs =
             Bench::new(name, &[], &alone).increase(0) != Bench::new(name, &[], &joined).increase(0);
-        // wVegas couples its allowed queue, not the growth of one ACK; group-LIA those that it found at one
-        // bottleneck; a rate-based rule has no such growth.
+        // wVegas couples the packets it may queue, not the growth of one ACK; group-LIA couples only subflows that it
+        // found at one bottleneck; a rate-based rule has no such growth.
         let grows = !["wvegas", "group-lia"].contains(&name) && !algorithm.has_cong_control();
         assert_eq!(differs, algorithm.coupled() && grows, "{name}");
     }
@@ -134,7 +134,7 @@ fn parameters_change_the_rule_and_are_checked() {
 
     let ewtcp = find("ewtcp").unwrap();
     assert_eq!(ewtcp.parse_param("weight", "fair"), Ok(1));
-    // A number goes through as it is; the raw values of the names are not numbers.
+    // A number is taken as it is; the raw values of the names cannot be written as numbers.
     let quarter = ewtcp.parse_param("weight", "0.25").unwrap();
     let given = Bench::new("ewtcp", &[("weight", quarter)], &p).increase(0);
     assert!((given - 1.0 / 160.0).abs() < 1e-6 && quarter == 16_384);

@@ -1,4 +1,4 @@
-//! What sets the variants of LIA, OLIA and BALIA apart: laws on random connections, and numbers worked by hand.
+//! The variants of LIA, OLIA and BALIA: laws on random connections, and numbers worked by hand.
 
 mod support;
 
@@ -212,7 +212,7 @@ fn adw_balia_with_equal_spans_is_balia() {
     }
 }
 
-/// A round of three samples, ended by an ACK of nothing.
+/// A round of three samples, ended by an ACK that acknowledges no packet.
 fn round(bench: &mut Bench, r: usize, rtt_us: i32) {
     for _ in 0..3 {
         sample(bench, r, rtt_us);

@@ -1,4 +1,4 @@
-//! The public test vectors, and what a file with other contents gives.
+//! The public test vectors, and files with other contents.
 
 use mptcplab_cc::vectors::{Report, run_file, run_text};
 use std::path::Path;

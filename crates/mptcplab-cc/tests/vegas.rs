@@ -1,4 +1,4 @@
-//! Vegas' rounds as an engine drives them, with numbers worked by hand, and against its formulas.
+//! Vegas' rounds as an engine drives them: numbers worked by hand, and its formulas in real numbers.
 
 mod support;
 
@@ -16,7 +16,7 @@ fn bench(w: u32, params: &[(&str, u64)]) -> Bench {
     Bench::new("vegas", params, &paths)
 }
 
-/// Acknowledges packets one by one, each with this RTT, the sender filling the window at once.
+/// Acknowledges packets one by one, each with this RTT; the sender refills the window at once.
 fn acks(bench: &mut Bench, packets: u32, rtt_us: i32) {
     let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
     for _ in 0..packets {
@@ -198,7 +198,7 @@ fn a_loss_halves_and_keeps_the_base_rtt_a_timeout_and_an_idle_restart_forget_it(
     );
 }
 
-/// The decision of one round in real numbers (spec 4.6): window and threshold after it.
+/// The decision of one round in real numbers (Brakmo and Peterson 1995, section 3.2): window and threshold after it.
 fn formula(w: f64, ssthresh: f64, base: f64, rtt: f64) -> (f64, f64) {
     let diff = w * (rtt - base) / rtt;
     let shrunk = |w: f64| (w.max(2.0), ssthresh.min(w.max(2.0) - 1.0).max(2.0));

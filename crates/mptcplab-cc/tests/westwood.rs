@@ -1,11 +1,11 @@
-//! Westwood+'s bandwidth estimate as an engine drives it, with numbers worked by hand, and against its filter.
+//! Westwood+'s bandwidth estimate as an engine drives it: numbers worked by hand, and its filter in real numbers.
 
 mod support;
 
 use mptcplab_cc::{AckSample, CaState};
 use support::{Bench, Paths, Rng};
 
-/// One subflow of 40 packets in congestion avoidance, its clock at 1 s.
+/// One subflow of 40 packets in congestion avoidance, with its clock at 1 s.
 fn bench(srtt_us: u32) -> Bench {
     let paths = Paths {
         w: vec![40],

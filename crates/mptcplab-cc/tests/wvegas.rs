@@ -19,7 +19,7 @@ fn bench() -> Bench {
     )
 }
 
-/// Acknowledges one window packet by packet, each with this RTT, the sender filling the window at once.
+/// Acknowledges one window packet by packet, each with this RTT; the sender refills the window at once.
 fn window_of_acks(bench: &mut Bench, rtt_us: i32) {
     let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
     for _ in 0..sock.tp.snd_cwnd {

@@ -1,10 +1,9 @@
 //! Vectors of kind `sbd`: which flows share a bottleneck, from what was measured on each.
 
-use super::Deviation;
+use super::events::{GROUP, NO_GROUP};
 use super::format::{Bottlenecks, Measured};
-use super::run::{GROUP, NO_GROUP};
-use crate::Algorithm;
-use crate::sock::{AckSample, Conn, Sock};
+use super::report::Deviation;
+use crate::{AckSample, Algorithm, Conn, Sock};
 
 pub(super) const KIND: &str = "sbd";
 
@@ -17,11 +16,11 @@ const RTT_US: i32 = 50_000;
 const SRTT: u32 = (RTT_US as u32) << 3;
 
 /// Whether `algorithm` groups its subflows by bottlenecks.
-pub(super) fn apply_to(algorithm: &Algorithm) -> bool {
+pub(super) fn applies_to(algorithm: &Algorithm) -> bool {
     algorithm.fields().iter().any(|f| f.name == GROUP)
 }
 
-/// Subflows with these measurements, asked for their groups by the end of an interval.
+/// Gives subflows these measurements, and ends intervals so that they decide on their groups.
 pub(super) fn run(
     algorithm: &'static Algorithm,
     vector: &Bottlenecks,
@@ -36,7 +35,7 @@ pub(super) fn run(
         measure(&mut sock, &mut conn, flow)?;
         socks.push(sock);
     }
-    // Each decides first whether it is at a bottleneck; only then can the others know.
+    // The first round decides who is at a bottleneck, the second groups by it.
     for _ in 0..2 {
         for sock in &mut socks {
             end_interval(sock, &mut conn);
@@ -52,7 +51,7 @@ fn settle(sock: &mut Sock, conn: &mut Conn) {
     }
 }
 
-/// An ACK without an RTT sample, so that what was set stays what it is.
+/// An ACK without an RTT sample, which leaves the statistics as they were set.
 fn end_interval(sock: &mut Sock, conn: &mut Conn) {
     sock.tp.tcp_mstamp += INTERVAL_US;
     acknowledge(sock, conn, -1);

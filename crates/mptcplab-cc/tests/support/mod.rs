@@ -1,4 +1,4 @@
-//! What the tests of the algorithms share: a seeded generator, random connections, and events in an engine's order.
+//! Shared by the tests of the algorithms: a seeded generator, random connections, and events in an engine's order.
 
 #![allow(
     dead_code,
@@ -8,7 +8,7 @@
 
 use mptcplab_cc::{AckSample, Algorithm, CaState, Conn, Sock, find};
 
-/// The algorithms whose rules are known; the exact bounds are theirs, a newcomer's own rule may be another.
+/// The algorithms whose rules are known, so that exact bounds hold; a new algorithm's rule may have others.
 pub const SPECIFIED: &[&str] = &[
     "reno",
     "cubic",
@@ -36,7 +36,7 @@ pub fn instances() -> usize {
     scale("MPTCPLAB_LAW_INSTANCES", 20_000)
 }
 
-/// How much of a test to run: what an environment variable says, or the default.
+/// How much of a test to run: the value of an environment variable, or the default.
 pub fn scale(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Err(_) => default,

@@ -1,12 +1,11 @@
-//! Runs the vectors of C-MPBBR: what a subflow's bandwidth is divided by, and when a subflow is to leave.
+//! Runs the vectors of C-MPBBR: the number by which a subflow's bandwidth is divided, and when a subflow should leave.
 //!
-//! Every path measures its bandwidth from rate samples, through STARTUP; then the acting one begins the phase of the gain
-//! cycle in which subflows are counted. The reference's numbers have neither BBR's margin nor its bursts, which are
-//! taken off here.
+//! Every path measures its bandwidth from rate samples, through STARTUP; then the acting path begins the phase of the gain
+//! cycle in which subflows are counted. The expected numbers include neither BBR's pacing margin nor its bursts, so both
+//! are subtracted here.
 
-use super::Deviation;
-use crate::sock::{CaState, Conn, RateSample, Sock};
-use crate::{Algorithm, MAX_SUBFLOWS};
+use super::report::Deviation;
+use crate::{Algorithm, CaState, Conn, MAX_SUBFLOWS, RateSample, Sock};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,13 +14,13 @@ pub(super) const KINDS: [&str; 2] = ["cmpbbr", "cmpbbr_benefit"];
 
 /// Bandwidths are kept in steps of 2^-24 packets/us.
 const STEP_PPS: f64 = 1e6 / (1u64 << 24) as f64;
-/// Relative error: the filter's sample, the gains' eight bits (2.885 and 0.99 as fractions), rounding of bytes.
+/// Relative error: rounding of the rate sample, of the gains (eight bits) and of bytes.
 const TOLERANCE: f64 = 2e-3;
-/// Rounding up, and to an even number.
+/// Windows are rounded up to an even number.
 const WINDOW_TOLERANCE_PKTS: f64 = 2.0;
-/// Length of a rate sample, long enough to resolve every bandwidth.
+/// Length of a rate sample, µs: long enough to resolve every bandwidth.
 const INTERVAL_US: i64 = 1_000_000_000;
-/// So long that BBR's bursts, at most 64 KiB, are of two packets.
+/// Segments so long that BBR's bursts, at most 64 KiB, are two packets.
 const MSS_BYTES: u32 = 65_535;
 /// Three bursts on top of the BDP.
 const BURSTS_PKTS: f64 = 6.0;
@@ -29,7 +28,7 @@ const BURSTS_PKTS: f64 = 6.0;
 const LEAST_WINDOW_PKTS: f64 = 4.0;
 /// Two more packets while probing for bandwidth.
 const PROBE_PKTS: f64 = 2.0;
-/// What BBR leaves of a pacing rate.
+/// BBR paces at this fraction of the rate.
 const MARGIN: f64 = 0.99;
 const MODES: [&str; 4] = ["STARTUP", "DRAIN", "PROBE_BW", "PROBE_RTT"];
 const PROBE_BW: f64 = 2.0;
@@ -91,7 +90,7 @@ fn one() -> f64 {
     1.0
 }
 
-/// The vector's id and every number that it names against what came out.
+/// The vector's id, and every number that it names, compared.
 pub(super) fn run(
     algorithm: &'static Algorithm,
     value: &Value,
@@ -175,14 +174,14 @@ impl Vector {
     }
 }
 
-/// What the acting subflow does, in the reference's terms: packets/s and packets.
+/// What the acting subflow uses, in the units of the vectors: packets/s and packets.
 struct Sharing {
     bw: f64,
     pacing: f64,
     window: f64,
 }
 
-/// A connection of which every subflow has measured its bandwidth.
+/// A connection on which every subflow has measured its bandwidth.
 struct Bench {
     conn: Conn,
     socks: Vec<Sock>,
@@ -263,7 +262,7 @@ impl Bench {
         sock.cong_control(&mut self.conn, sock.tp.snd_una, 0, &sample);
     }
 
-    /// The acting subflow's phase ends, the one begins in which it counts, and it does so.
+    /// Ends the acting subflow's phase, begins the one in which it counts, and lets it count.
     fn count(&mut self) {
         self.set("mode", PROBE_BW);
         self.set("cycle_idx", BEFORE_COUNT);
@@ -283,7 +282,7 @@ impl Bench {
             MODE_GAINS[mode]
         };
         let pacing = self.pacing_in(mode as f64, f64::from(vector.cycle_idx)) / own_gain;
-        // The reference's target has the gain of PROBE_BW in every mode; elsewhere the whole bandwidth counts.
+        // The expected window has the gain of PROBE_BW in every mode; outside PROBE_BW the whole bandwidth counts.
         let phase = if probing {
             f64::from(vector.cycle_idx)
         } else {
@@ -298,7 +297,7 @@ impl Bench {
         }
     }
 
-    /// A mode and a phase that the next ACK does not end: much is in flight, and the pipe is full except in STARTUP.
+    /// Enters a mode and a phase that the next ACK does not end: much is in flight, and the pipe is full except in STARTUP.
     fn enter(&mut self, mode: f64, phase: f64) {
         self.set("mode", mode);
         self.set("cycle_idx", phase);
@@ -306,7 +305,7 @@ impl Bench {
         self.socks[self.r].tp.packets_out = FLIGHT_PKTS;
     }
 
-    /// The bandwidth times the gain that the pacing rate stands for, packets/s.
+    /// The pacing rate in packets/s, without the margin: the bandwidth times the gain.
     fn pacing_in(&mut self, mode: f64, phase: f64) -> f64 {
         self.enter(mode, phase);
         // While the pipe is not full, the rate only rises.
@@ -323,7 +322,7 @@ impl Bench {
         f64::from(self.socks[self.r].tp.snd_cwnd)
     }
 
-    /// One count with these deliveries. Returns the slot that is to leave, or -1.
+    /// Counts once with these delivery rates. Returns the slot that should leave, or -1.
     fn benefit(&mut self, vector: &Vector) -> f64 {
         for (sock, delivery) in self.socks.iter_mut().zip(&vector.delivery) {
             sock.set_field(&mut self.conn, "delivery", *delivery);

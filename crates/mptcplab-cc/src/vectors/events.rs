@@ -1,9 +1,8 @@
-//! Runs one vector through the hooks, as an engine would.
+//! Runs a vector of events (ACKs, losses, timeouts, rounds) through the hooks, as an engine would.
 
-use super::Deviation;
 use super::format::{Op, PathState, PerPath, Vector, micros};
-use crate::sock::{AckSample, CaState, Conn, INFINITE_SSTHRESH, Sock};
-use crate::{Algorithm, ParamError};
+use super::report::Deviation;
+use crate::{AckSample, Algorithm, CaState, Conn, INFINITE_SSTHRESH, ParamError, Sock};
 use serde_json::Value;
 
 /// Kinds of vectors that this runner knows.
@@ -11,22 +10,22 @@ pub(super) const KINDS: [&str; 5] = ["ack", "loss", "rto", "round", "seq"];
 
 /// Packets between two round ends, more than any vector acknowledges in a round.
 const ROUND_PACKETS: u32 = 1 << 24;
-/// Increase per packet: this part of 1/cwnd (specification, section 11).
+/// Increase per packet, as a fraction of 1/cwnd: what integer arithmetic may lose.
 const INC_TOLERANCE: f64 = 4e-4;
 /// Windows after a loss, and thresholds, which are whole packets here.
 const LOSS_TOLERANCE_PKTS: f64 = 1.0;
-/// One wVegas decision is exact but for the rounding of fractions.
+/// One decision of wVegas is exact except for the rounding of fractions.
 const ROUND_TOLERANCE_PKTS: f64 = 0.01;
-/// Sequences without a tolerance of their own: the least that the others have.
+/// Sequences without a tolerance of their own get the smallest one in the file.
 const SEQ_TOLERANCE_PKTS: f64 = 1.5;
-/// Of those, the two in which windows of a few packets let siblings that see whole packets go another way than real ones.
-/// The rule that gave the others theirs (twice the deviation of the specification's integer form) would allow 3.9 and 20.
+/// Two of these have windows of a few packets, where it matters that siblings see whole packets, not real numbers. The
+/// rule behind the other tolerances (twice the deviation of an integer model) would allow 3.9 and 20 packets.
 const SMALL_WINDOWS: [(&str, f64); 2] = [("adw-balia-098", 1.6), ("dolia-108", 3.0)];
-/// State, relative, and absolute in units of its resolution.
+/// State: a relative tolerance, to which its resolution is added.
 const STATE_TOLERANCE: f64 = 1e-3;
-/// A parameter of ADW-BALIA's vectors that is state: the connection's average before the event, seconds.
+/// A parameter of ADW-BALIA's vectors that is really state: the connection's average before the event, seconds.
 const CONNECTION_AVERAGE: &str = "adw_avg";
-/// The part of the window that a vector keeps apart from its cwnd and ssthresh, packets (mCompound).
+/// The delay window, packets, which vectors of mCompound do not include in cwnd and ssthresh.
 const DELAY_WINDOW: &str = "d";
 /// The bottleneck group of a subflow, and its value for none.
 pub(super) const GROUP: &str = "group";
@@ -34,7 +33,7 @@ pub(super) const NO_GROUP: f64 = 255.0;
 /// A whole packet of credit.
 const CREDIT_ONE: f64 = (1u64 << 40) as f64;
 
-/// Runs `vector` and returns every number that it names against what came out.
+/// Runs `vector` and compares every number that it names.
 pub(super) fn run(
     algorithm: &'static Algorithm,
     vector: &Vector,
@@ -113,7 +112,7 @@ fn run_event(bench: &mut Bench, vector: &Vector, check: &mut Check<'_>) -> Resul
     Ok(())
 }
 
-/// What a state holds that has no value yet: all ones in 32 bits.
+/// The value of a member of the state that has none yet: all ones in 32 bits.
 fn no_value(resolution: f64) -> f64 {
     f64::from(u32::MAX) * resolution
 }
@@ -192,7 +191,7 @@ impl Check<'_> {
     }
 }
 
-/// A connection whose events are played by hand, in the order in which an engine calls the hooks.
+/// A connection whose hooks are called in the order in which an engine calls them.
 #[derive(Clone)]
 struct Bench {
     conn: Conn,
@@ -219,7 +218,7 @@ impl Bench {
         Ok(bench)
     }
 
-    /// The connection's average, as if path `r` had had its only loss so far.
+    /// Sets the connection's average, as if path `r` had seen the only loss so far.
     fn set_average(&mut self, r: usize, average: &Value) -> Result<(), String> {
         let (sock, conn) = (&mut self.socks[r], &mut self.conn);
         match average.as_f64() {
@@ -277,7 +276,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The window as vectors mean it: without a part that they keep apart.
+    /// The window as vectors define it: without the delay window.
     fn window(&self, r: usize) -> f64 {
         self.socks[r].window() - self.delay_window(r)
     }
@@ -285,7 +284,7 @@ impl Bench {
     fn threshold(&self, r: usize) -> f64 {
         match self.socks[r].tp.snd_ssthresh {
             INFINITE_SSTHRESH.. => f64::INFINITY,
-            // One that is below the delay window is below any window.
+            // A threshold below the delay window is below any window.
             ssthresh => (f64::from(ssthresh) - self.delay_window(r)).max(1.0),
         }
     }
@@ -462,7 +461,7 @@ fn parameters(algorithm: &Algorithm, vector: &Vector) -> Result<Vec<(String, u64
     Ok(params)
 }
 
-/// The parameter that a vector means: the specification calls EWTCP's weight by the name of its variants.
+/// The name of a vector's parameter in this project, which calls EWTCP's variants by their weight.
 fn key_of<'a>(algorithm: &Algorithm, name: &'a str) -> &'a str {
     match (algorithm.name(), name) {
         ("ewtcp", "variant") => "weight",
