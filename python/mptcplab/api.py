@@ -18,9 +18,9 @@ from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, parse_engines, run
 
 if TYPE_CHECKING:
-    from mptcplab.studies.goals.grid import Grid
-    from mptcplab.studies.goals.study import Study
-    from mptcplab.studies.papers.reproduce import Announce, Reproduction
+    from mptcplab.studies.goals import Grid, Study
+    from mptcplab.studies.papers.reproduce import Reproduction
+    from mptcplab.study.progress import Announce
 
 __all__ = [
     "Overrides",
@@ -64,7 +64,7 @@ def reproduce(
     """
     from mptcplab.studies.papers import catalog, report
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
-    from mptcplab.studies.papers.reproduce import silent
+    from mptcplab.study.progress import silent
 
     engines = parse_engines(engine)
     if len(engines) > 1:
@@ -87,7 +87,7 @@ def reproduce(
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     report.write(found, Path(out), shlex.join(words))
     if docs is not None:
-        report.docs_page(found, Path(docs))
+        report.write_docs(found, Path(docs))
     return found
 
 

@@ -17,7 +17,7 @@ from mptcplab import terminal
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
-    from mptcplab.studies.fidelity.evidence import Statement
+    from mptcplab.studies.fidelity import Measured
 
 app = typer.Typer(
     name="mptcplab",
@@ -260,7 +260,7 @@ def reproduce(
     is a warning only, because its runs are few and short.
     """
     from mptcplab import api
-    from mptcplab.studies.papers.summary import as_data, verdict_lines, verdict_table
+    from mptcplab.studies.papers.report.verdicts import as_data, headlines, verdict_table
 
     # The fluid's results are the same either way.
     size = ["quick"] if quick and engine != "fluid" else []
@@ -274,18 +274,18 @@ def reproduce(
         out=place,
         docs=docs,
         jobs=jobs,
-        announce=lambda what: terminal.step(what, "results", unit),
+        announce=lambda what: terminal.step(what, unit=unit),
     )
     if as_json:
         _print_json(as_data(found))
     else:
         terminal.print_table(verdict_table(found))
-        for line in verdict_lines(found):
+        for line in headlines(found):
             print(line)
         terminal.note(f"report: {place / 'index.html'}")
-    for verdict in [v for one in found for v in one.unexpected]:
-        here = " in this first answer" if quick else ""
-        terminal.warning(f"{verdict.claim.id} is expected to hold, and fails{here}: {verdict.claim.statement}")
+    for claim in [judged.claim for one in found for judged in one.unexpected]:
+        here = " in this quick reproduction" if quick else ""
+        terminal.warning(f"{claim.id} is expected to hold, and fails{here}: {claim.statement}")
     if not quick and any(one.unexpected for one in found):
         raise typer.Exit(FAILED)
 
@@ -361,10 +361,10 @@ def schedulers(
     if compare and name is not None:
         raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
     if compare:
-        from mptcplab.studies import fidelity as evidence
+        from mptcplab.studies.fidelity import SCHEDULERS, write_page
 
-        statements = evidence.write_page(out, evidence.SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
-        _verdicts(statements, out / evidence.SCHEDULERS.sheet.file, as_json=as_json)
+        measured = write_page(out, SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
+        _verdicts(measured, out / SCHEDULERS.page, as_json=as_json)
         return
     known = api.schedulers()
     chosen = known if name is None else [_named(known, name, "scheduler")]
@@ -485,10 +485,10 @@ def fidelity(
 
     Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
     """
-    from mptcplab.studies import fidelity as evidence
+    from mptcplab.studies.fidelity import FIDELITY, write_page
 
-    statements = evidence.write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
-    _verdicts(statements, out / evidence.FIDELITY.sheet.file, as_json=as_json)
+    measured = write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
+    _verdicts(measured, out / FIDELITY.page, as_json=as_json)
 
 
 @app.command()
@@ -587,7 +587,7 @@ def agree(
     code 1 if something is outside, or if a run does not count.
     """
     from mptcplab import api, output
-    from mptcplab.studies.agreement import show
+    from mptcplab.studies.agreement import text
 
     chosen = {"--engines": engines, "--cc": cc, "--reps": reps, "--seed": seed, "--profile": profile}
     chosen |= {
@@ -621,22 +621,22 @@ def agree(
         )
     with terminal.working("writing the report"):
         page = found.results.report(directory / "report.html")
-        show.write(found, directory / "agreement.json")
+        text.write(found, directory / "agreement.json")
     if as_json:
         _print_json(found.as_dict())
     else:
-        for table in show.tables(found):
+        for table in text.tables(found):
             terminal.print_table(table)
             print()
-        for line in show.lines(found):
+        for line in text.lines(found):
             print(line)
-    for text in (found.why, *found.results.remarks):
-        if text is not None:
-            terminal.note(f"note: {text}")
+    for remark in (found.why, *found.results.remarks):
+        if remark is not None:
+            terminal.note(f"note: {remark}")
     for problem in found.results.excluded_runs:
         terminal.warning(problem.text)
     terminal.note(f"trace:  {directory}\nreport: {page}")
-    if not found.agrees or found.results.excluded_runs:
+    if found.verdict != "holds" or found.results.excluded_runs:
         raise typer.Exit(FAILED)
 
 
@@ -657,32 +657,32 @@ def _agree_alone(everything: bool, quick: bool, others: list[str]) -> None:
 def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Measure the matrix and write its page; exit code 1 if something is outside its bounds."""
     from mptcplab.studies.agreement import matrix, page
-    from mptcplab.studies.agreement.kept import Kept
+    from mptcplab.study.store import Store
 
     page.prepare(out)
-    kept = Kept(out / ("unfinished-quick" if quick else "unfinished"))
-    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, kept=kept)
+    checkpoint = Store(out / ("unfinished-quick" if quick else "unfinished"))
+    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, checkpoint=checkpoint)
     written = page.write(found, out)
-    kept.clear()
+    checkpoint.clear()
     if as_json:
-        _print_json({"written": [str(path) for path in written], "agrees": found.agrees})
+        _print_json({"written": [str(path) for path in written], "verdict": found.verdict})
     else:
         for line in found.lines():
             print(line)
         terminal.note(f"page: {written[0]}")
-    if not found.agrees:
+    if found.verdict != "holds":
         raise typer.Exit(FAILED)
 
 
-def _verdicts(statements: list[Statement], page: Path, *, as_json: bool) -> None:
-    """Say what holds and where the page is; exit code 1 if a statement does not hold."""
+def _verdicts(measured: list[Measured], page: Path, *, as_json: bool) -> None:
+    """Print the verdicts and the path of the page; exit code 1 if a statement fails."""
     if as_json:
-        _print_json({"page": str(page), "verdicts": {s.name: s.verdict for s in statements}})
+        _print_json({"page": str(page), "verdicts": {one.statement.name: one.finding.verdict for one in measured}})
     else:
-        for statement in statements:
-            print(f"{statement.verdict}: {statement.title}")
+        for one in measured:
+            print(f"{one.finding.verdict}: {one.statement.title}")
         terminal.note(f"page: {page}")
-    if not all(statement.holds for statement in statements):
+    if any(one.finding.verdict == "fails" for one in measured):
         raise typer.Exit(FAILED)
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,10 @@ from mptcplab.metrics import emulation
 from mptcplab.metrics.differences import differences
 from mptcplab.report.html import command
 from mptcplab.results import Results
-from mptcplab.studies.agreement import causes, choose, figure, judge, losses, matrix, packing, page, show
-from mptcplab.studies.agreement.kept import Kept
+from mptcplab.studies.agreement import causes, compare, figure, judge, losses, matrix, page, text
+from mptcplab.study import workers
+from mptcplab.study.store import Store
+from mptcplab.study.verdict import Verdict
 
 MP = s.tcp("mp", s.subflow("sf1", "a", "c"), s.subflow("sf2", "b", "c"), cc="lia")
 TCP = s.tcp("tcp", s.subflow("only", "d", "c"))
@@ -98,7 +99,7 @@ def pair_of(home: Path, one: Traces, other: Traces) -> causes.Pair:
     return causes.Pair(sides[one.engine], sides[other.engine], pl.DataFrame({"verdict": []}))
 
 
-def told(home: Path, cause: causes.Cause, one: Traces, other: Traces) -> dict[str, str]:
+def told(home: Path, cause: causes.Check, one: Traces, other: Traces) -> dict[str, str]:
     return dict(cause(pair_of(home, one, other)))
 
 
@@ -234,51 +235,51 @@ def test_more_repetitions_of_the_simulator_need_another_engine(scenario: Path) -
 
 def test_every_engine_is_judged_by_its_own_bounds(tmp_path: Path) -> None:
     """kernel: +20 % and +3.75 %, median 11.9 %. fluid: +5 % and -12.5 %, median 8.75 %, which nobody asks for."""
-    found = judge.judged(three(tmp_path))
-    real, fluid = found.verdicts
+    found = judge.judge(three(tmp_path))
+    real, fluid = found.findings
     assert real.worst_percent == pytest.approx(20)
     assert real.median_percent == pytest.approx((20 + 3.75) / 2)
-    assert (real.engine, real.outside, real.agrees) == ("kernel", 1, False)
+    assert (real.engine, real.outside, real.verdict) == ("kernel", 1, "fails")
     assert fluid.median_percent == pytest.approx(8.75)
-    assert (fluid.engine, fluid.outside, fluid.agrees) == ("fluid", 0, True)
-    assert not found.agrees
+    assert (fluid.engine, fluid.outside, fluid.verdict) == ("fluid", 0, "holds")
+    assert found.verdict == "fails"
     [(base, engine, rows)] = found.outside()
     assert (base, engine, rows["flow"].to_list()) == ("lia", "kernel", ["mp"])
     assert "15.0 % at the median" not in real.text
-    assert re.search(r"kernel against sim does not agree: 1 of 2 outside .* 20\.0 % at most; 11\.9 %", real.text)
+    assert re.search(r"fails: kernel against sim: 1 of 2 outside .* 20\.0 % at most; 11\.9 %", real.text)
 
 
 def test_a_median_alone_can_fail(tmp_path: Path) -> None:
     """Both flows are 10 % off: within 15 %, but the median is beyond 5 %."""
     sim = Traces("sim").goodput("mp", 10).goodput("tcp", 20)
-    found = judge.judged(results(tmp_path, sim, Traces("kernel").goodput("mp", 11).goodput("tcp", 18)))
-    assert (found.verdicts[0].outside, found.verdicts[0].agrees) == (0, False)
+    found = judge.judge(results(tmp_path, sim, Traces("kernel").goodput("mp", 11).goodput("tcp", 18)))
+    assert (found.findings[0].outside, found.findings[0].verdict) == (0, "fails")
 
 
 def test_jain_is_judged_by_its_distance(tmp_path: Path) -> None:
     """(10, 10) and (16, 4): indices of 1 and 400 / (2 * 272) = 0.735, 0.265 apart; goodput is the same on both."""
     sim = Traces("sim").wire("mp", "sf1", 10).wire("tcp", "only", 10).goodput("mp", 9).goodput("tcp", 8)
     real = Traces("kernel").wire("mp", "sf1", 16).wire("tcp", "only", 4).goodput("mp", 9).goodput("tcp", 8)
-    found = judge.judged(results(tmp_path, sim, real))
+    found = judge.judge(results(tmp_path, sim, real))
     row = found.rows.filter(metric="jain").row(0, named=True)
-    assert (row["difference"], row["verdict"]) == (pytest.approx(400 / 544 - 1), "outside")
-    assert found.rows.filter(metric="goodput", verdict="outside").is_empty()
+    assert (row["difference"], row["verdict"]) == (pytest.approx(400 / 544 - 1), "fails")
+    assert found.rows.filter(metric="goodput", verdict="fails").is_empty()
 
 
 def test_nothing_beside_something_is_outside_and_twice_nothing_is_none(tmp_path: Path) -> None:
     sim = Traces("sim").goodput("mp", 0).goodput("tcp", 0)
-    found = judge.judged(results(tmp_path, sim, Traces("kernel").goodput("mp", 3).goodput("tcp", 0)))
+    found = judge.judge(results(tmp_path, sim, Traces("kernel").goodput("mp", 3).goodput("tcp", 0)))
     goodput = found.rows.filter(metric="goodput").select("flow", "difference", "verdict").rows()
-    assert goodput == [("mp", None, "outside"), ("tcp", 0.0, "within")]
+    assert goodput == [("mp", None, "fails"), ("tcp", 0.0, "holds")]
 
 
 def test_without_a_pair_of_runs_nothing_agrees(tmp_path: Path) -> None:
     sim, real = Traces("sim").goodput("mp", 5), Traces("kernel").goodput("mp", 6)
     for traces, status in ((sim, "complete"), (real, "invalid")):
         traces.runs = [row | {"status": status, "status_reason": "late"} for row in traces.runs]
-    found = judge.judged(results(tmp_path, sim, real))
-    assert not found.agrees
-    assert "nothing to compare" in found.verdicts[0].text
+    found = judge.judge(results(tmp_path, sim, real))
+    assert found.verdict == "not testable"
+    assert "nothing to compare" in found.findings[0].text
     assert json.loads(json.dumps(found.as_dict()))["rows"] == []
 
 
@@ -355,7 +356,7 @@ def test_a_warm_up_that_holds_few_round_trips_after_slow_start_is_told(tmp_path:
     for rows in (one.tables["subflow"], two.tables["subflow"]):
         for row in rows:
             row["srtt_us"] = 40_000 if row["subflow"] == "sf1" else 30_000
-    found = told(tmp_path, causes.young_window, one, two)
+    found = told(tmp_path, causes.short_warmup, one, two)
     assert found == {
         "mp sf1": "short warm-up: the window begins at 2 s, and slow start of mp sf1 ended 25 round trips earlier, at "
         "1.0 s, on sim and later, at 3.0 s, on kernel"
@@ -421,20 +422,20 @@ def test_a_simulator_that_sends_segment_by_segment_is_told(tmp_path: Path) -> No
         flows = [{**flow, "tso": tso} for flow in scenario()["flows"]]
         return Traces(engine, resolved=json.dumps({**scenario(), "flows": flows}))
 
-    found = told(tmp_path / "one", causes.groups, side("sim", None), side("kernel", None))
+    found = told(tmp_path / "one", causes.segmentation, side("sim", None), side("kernel", None))
     assert list(found) == ["mp, tcp"]
     assert found["mp, tcp"].startswith("TSO: the kernel sends segments in groups")
-    assert not told(tmp_path / "two", causes.groups, side("sim", True), side("kernel", True))
-    assert not told(tmp_path / "three", causes.groups, side("sim", None), side("fluid", None))
+    assert not told(tmp_path / "two", causes.segmentation, side("sim", True), side("kernel", True))
+    assert not told(tmp_path / "three", causes.segmentation, side("sim", None), side("fluid", None))
 
 
 def test_a_difference_smaller_than_its_interval_may_be_chance(tmp_path: Path) -> None:
     """As in the first test: +20 % with an interval of ± 115.5 %; one repetition has no interval at all."""
-    found = judge.judged(three(tmp_path / "two"))
-    [text] = [finding.text for finding in found.causes("lia", "kernel") if finding.cause == "chance"]
-    assert text == "chance: the interval of mp holds 0: +20.0 ± 115.5 % over 2 repetitions (--reps)"
-    once = judge.judged(results(tmp_path / "one", Traces("sim").goodput("mp", 10), Traces("kernel").goodput("mp", 4)))
-    assert [finding.text for finding in once.findings] == [
+    found = judge.judge(three(tmp_path / "two"))
+    [text] = [cause.text for cause in found.causes_of("lia", "kernel") if cause.cause == "chance"]
+    assert text == "chance: the interval of mp contains 0: +20.0 ± 115.5 % over 2 repetitions (--reps)"
+    once = judge.judge(results(tmp_path / "one", Traces("sim").goodput("mp", 10), Traces("kernel").goodput("mp", 4)))
+    assert [cause.text for cause in once.causes] == [
         "chance: one repetition tells nothing about the spread of mp (--reps)"
     ]
 
@@ -442,8 +443,8 @@ def test_a_difference_smaller_than_its_interval_may_be_chance(tmp_path: Path) ->
 def test_no_cause_is_made_up(tmp_path: Path) -> None:
     """10 and 10.2 against 7 and 7.1: a clear difference, and nothing in the traces that says why."""
     one, two = Traces("sim", 2).goodput("mp", 10, 10.2), Traces("kernel", 2).goodput("mp", 7, 7.1)
-    lines = list(show.lines(judge.judged(results(tmp_path, one, two))))
-    assert lines[1:] == ["lia, kernel: mp -30.2 %", f"  {show.NO_CAUSE}"]
+    lines = list(text.lines(judge.judge(results(tmp_path, one, two))))
+    assert lines[1:] == ["lia, kernel: mp -30.2 %", f"  {text.NO_CAUSE}"]
 
 
 def test_the_report_compares_three_engines(tmp_path: Path) -> None:
@@ -460,17 +461,20 @@ def test_the_report_compares_three_engines(tmp_path: Path) -> None:
 def test_the_kernel_is_chosen_where_it_can_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "program", lambda: tmp_path)
     monkeypatch.setattr(kernel, "require_privileges", lambda: None)
-    assert choose.engines(None) == (["sim", "kernel"], "comparing sim and kernel, because kernel can run here")
+    assert compare.chosen_or_default(None) == (
+        ["sim", "kernel"],
+        "comparing sim and kernel, because kernel can run here",
+    )
 
     def refuse() -> None:
         raise EngineError("the kernel engine needs root\n\nhint: sudo")
 
     monkeypatch.setattr(kernel, "require_privileges", refuse)
-    names, why = choose.engines(None)
+    names, why = compare.chosen_or_default(None)
     assert names == ["sim", "fluid"]
     assert why is not None
     assert why.endswith("out of reach: the kernel engine needs root")
-    assert choose.engines(" sim , fluid ") == (["sim", "fluid"], None)
+    assert compare.chosen_or_default(" sim , fluid ") == (["sim", "fluid"], None)
 
 
 @pytest.mark.parametrize("engines", ["sim", "sim,sim", "", ["fluid"]])
@@ -494,11 +498,11 @@ def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario:
     short = ("--engines", "sim,fluid", "--cc", "reno", "--reps", "2", "--duration", "4 s", "--out", "o")
     done = lab("agree", scenario, *short, cwd=tmp_path)
     data = json.loads((tmp_path / "o" / "agreement.json").read_text())
-    assert done.returncode == (0 if data["agrees"] else 1), done.stderr
+    assert done.returncode == (0 if data["verdict"] == "holds" else 1), done.stderr
     rows = [row for row in data["rows"] if row["metric"] == "goodput" and row["subflow"] is None]
     assert [row["flow"] for row in rows] == ["mp", "tcp"]
     for row in rows:
-        assert row["verdict"] == ("within" if abs(row["difference"]) <= 15 else "outside")
+        assert row["verdict"] == ("holds" if abs(row["difference"]) <= 15 else "fails")
         assert re.search(rf"^reno\+cubic +{row['flow']} .*{row['verdict']} *$", done.stdout, re.M)
     summary = pl.read_csv(tmp_path / "o" / "summary.csv").filter(
         metric="goodput", flow="tcp", config="reno+cubic (sim)"
@@ -515,7 +519,7 @@ def test_the_command_prints_the_same_as_json(
     words = ["agree", str(scenario), "--engines", "sim,fluid", "--cc", "olia", "--reps", "1", "--duration", "3 s"]
     code = cli.app([*words, "--json"], standalone_mode=False) or 0
     data = json.loads(capsys.readouterr().out)
-    assert code == (0 if data["agrees"] else 1)
+    assert code == (0 if data["verdict"] == "holds" else 1)
     kept = tmp_path / "results" / "two-paths" / "agreement.json"
     assert json.loads(kept.read_text()) == data
     assert data["engines"] == ["sim", "fluid"]
@@ -577,13 +581,14 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     late = tmp_path / "late.toml"
     late.write_text(scenario.read_text().replace('"3 s"', '"30 s"') + LATE.replace("9 s", "19 s"))
     found = matrix.measure(quick=True, scenarios=[scenario, codel, late], engines=("sim", "fluid"))
-    assert [entry.status for entry in found.entries] == ["compared", "refused", "left out"]
+    assert [entry.verdict == "not testable" for entry in found.entries] == [False, True, True]
+    assert found.entries[1].reason.startswith("refused: ")
     assert re.search(r"aqm\.toml:\d+:\d+: links\.B\.aqm", found.entries[1].reason)
-    assert found.entries[2].reason == "its last flow starts later than 15 s"
-    rows = {(row.base, row.metric, row.flow): row for row in found.entries[0].rows}
+    assert found.entries[2].reason == "left out, because its last flow starts later than 15 s"
+    rows = {(row.base, row.metric, row.flow): row for row in found.entries[0].evidence}
     assert set(rows) == {("lia+cubic", *row) for row in (("goodput", "mp"), ("goodput", "tcp"), ("jain", None))}
     assert "--engines sim,fluid --cc lia --reps 1 --duration '6 s'" in found.entries[0].command
-    assert found.agrees == all(row.verdict == "within" for row in rows.values())
+    assert (found.verdict == "holds") == all(row.verdict == "holds" for row in rows.values())
     written = page.write(found, tmp_path / "page")
     assert [path.name for path in written] == ["agreement.md", "agreement.json", "goodput.png"]
     assert matrix.Matrix.from_json(written[1].read_text()) == found
@@ -595,22 +600,29 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
 def test_the_page_is_made_of_the_numbers_alone() -> None:
     """Three flows, 2, 4 and 21 % off: the median is 4 %, the verdict that one flow is outside."""
     rows = tuple(
-        matrix.Row("lia", "goodput", flow, 10.0, 10.0 * (1 + d / 100), float(d), 1.5, 20, 2, verdict)
-        for flow, d, verdict in (("mp", 2, "within"), ("h3", -4, "within"), ("h5", 21, "outside"))
+        matrix.Row("lia", "goodput", flow, 10.0, 10.0 * (1 + d / 100), float(d), 1.5, 20, 2, Verdict(verdict))
+        for flow, d, verdict in (("mp", 2, "holds"), ("h3", -4, "holds"), ("h5", 21, "fails"))
     )
-    jain = matrix.Row("lia", "jain", None, 0.98, 0.97, -0.01, None, 2, 2, "within")
-    likely = (matrix.Likely("lia", ("perhaps bursts: 3 against 1",)),)
-    entry = matrix.Entry("papers/x/two.toml", "Two", "mptcplab agree two", "compared", "", (*rows, jain), likely)
-    other = matrix.Entry("papers/y/one.toml", "One", "mptcplab agree one", "refused", "AQM | not here")
-    found = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", "Linux 9.9", (entry, other))
-    assert not found.agrees
+    jain = matrix.Row("lia", "jain", None, 0.98, 0.97, -0.01, None, 2, 2, Verdict.HOLDS)
+    entry = matrix.Entry(
+        "papers/x/two.toml",
+        Verdict.FAILS,
+        (*rows, jain),
+        title="Two",
+        command="mptcplab agree two",
+        explanations=(matrix.Explanation("lia", ("perhaps bursts: 3 against 1",)),),
+        kernels=("Linux 9.9",),
+    )
+    other = matrix.Entry("papers/y/one.toml", Verdict.NOT_TESTABLE, reason="refused: AQM | not here", title="One")
+    found = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", (entry, other))
+    assert found.verdict == "fails"
     assert found.median_percent == pytest.approx(4)
-    text = page.markdown(found, pictured=False)
-    assert "**Verdict: does not agree.** 1 of 2 scenarios ran on both engines; 1 of 3 flows are outside" in text
+    text = page.page(found, with_figure=False)
+    assert "**Verdict: fails.** 1 of 2 scenarios ran on both engines; 1 of 3 flows are outside" in text
     assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
-    assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | within |" in text
-    assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | within |" in text
-    assert "| 1 of 4 outside | 21.0 % | 4.0 % |" in text
+    assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | holds |" in text
+    assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | holds |" in text
+    assert "| fails: 1 of 4 outside | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text
     assert "- perhaps bursts: 3 against 1" in text
     assert "Linux 9.9" in text
@@ -641,25 +653,25 @@ def test_the_real_kernel_is_compared(scenario: Path) -> None:
         for engine in ("sim", "kernel")
     )
     assert (sim > 0, real) == (True, 0)
-    assert any(line.startswith("noise: sim delayed every packet at random by up to ") for line in show.lines(found))
+    assert any(line.startswith("noise: sim delayed every packet at random by up to ") for line in text.lines(found))
 
 
 def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three scenarios, of which the second is late in company; the order is kept and only that one runs twice."""
     ran: list[tuple[str, bool]] = []
 
-    def entry(path: Path, *_: Any) -> tuple[matrix.Entry, list[str]]:
+    def entry(path: Path, *_: Any) -> matrix.Entry:
         again = any(name == path.stem for name, _ in ran)
         ran.append((path.stem, again))
         late = path.stem == "late" and not again
-        status = matrix.NOT_COUNTED if late else matrix.COMPARED
-        return matrix.Entry(path.as_posix(), "", "", status, disturbed=late), ["Linux 9.9"]
+        verdict = Verdict.NOT_TESTABLE if late else Verdict.HOLDS
+        return matrix.Entry(path.as_posix(), verdict, disturbed=late, kernels=("Linux 9.9",))
 
     monkeypatch.setattr(matrix, "_entry", entry)
     paths = [scenario.with_name(name) for name in ("a.toml", "late.toml", "b.toml")]
     found = matrix.measure(quick=True, scenarios=paths, engines=("sim", "fluid"))
-    assert [Path(one.scenario).stem for one in found.entries] == ["a", "late", "b"]
-    assert [one.status for one in found.entries] == [matrix.COMPARED] * 3
+    assert [Path(one.name).stem for one in found.entries] == ["a", "late", "b"]
+    assert [one.verdict for one in found.entries] == [Verdict.HOLDS] * 3
     assert [name for name, again in ran if again] == ["late"]
     assert found.host == "Linux 9.9"
 
@@ -670,8 +682,9 @@ def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, m
     for at, path in enumerate(paths):
         path.write_text(scenario.read_text().replace("17 ms", f"{17 + at} ms"))
     entry, ran, ended = matrix._entry, [], [True]
+    checkpoint = Store(tmp_path / "unfinished")
 
-    def counted(path: Path, *rest: Any) -> matrix.Measured:
+    def counted(path: Path, *rest: Any) -> matrix.Entry:
         if path.stem == "b" and ended:
             raise KeyboardInterrupt
         ran.append(path.stem)
@@ -679,10 +692,10 @@ def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, m
 
     def measured() -> matrix.Matrix:
         ran.clear()
-        return matrix.measure(quick=True, scenarios=paths, engines=("sim", "fluid"), kept=Kept(tmp_path / "kept"))
+        return matrix.measure(quick=True, scenarios=paths, engines=("sim", "fluid"), checkpoint=checkpoint)
 
     monkeypatch.setattr(matrix, "_entry", counted)
-    monkeypatch.setattr(packing, "MOST_AT_ONCE", 1)
+    monkeypatch.setattr(matrix, "MOST_AT_ONCE", 1)
     with pytest.raises(KeyboardInterrupt):
         measured()
     assert ran == ["a"]
@@ -692,7 +705,7 @@ def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, m
     paths[0].write_text(scenario.read_text().replace("17 ms", "23 ms"))
     assert measured().entries[1:] == whole.entries[1:]
     assert ran == ["a"]
-    Kept(tmp_path / "kept").clear()
+    checkpoint.clear()
     measured()
     assert ran == ["a", "b", "c"]
 
@@ -702,17 +715,18 @@ def test_scenarios_run_together_as_far_as_the_machine_carries_them() -> None:
     loads = [10_000.0, 90_000.0, 30_000.0, 5_000.0, 40_000.0, 20_000.0]
     lock, begun, inside, most = threading.Lock(), [], [0.0], []
 
-    def task(i: int) -> float:
+    def task(load: float) -> float:
         with lock:
-            begun.append(loads[i])
-            inside[0] += loads[i]
+            begun.append(load)
+            inside[0] += load
             most.append(inside[0])
         time.sleep(0.1)
         with lock:
-            inside[0] -= loads[i]
-        return loads[i]
+            inside[0] -= load
+        return 2 * load
 
-    assert packing.run_all(loads, task, lambda _: nullcontext()) == loads
+    done = workers.each(task, loads, matrix.MOST_AT_ONCE, load=float, capacity=matrix.MOST_HOPS_PER_S)
+    assert sorted(done) == [(load, 2 * load) for load in sorted(loads)]
     assert begun[0] == 90_000
     assert set(begun[1:4]) == {40_000, 20_000, 5_000}
     assert max(most) == 90_000
@@ -728,5 +742,5 @@ def test_after_an_interrupt_nothing_new_begins() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        packing.run_all([90_000.0] * 20, task, lambda _: nullcontext())
+        list(workers.each(task, range(20), 6, load=lambda _: 90_000.0, capacity=65_000))
     assert begun == [0]

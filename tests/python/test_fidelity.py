@@ -18,7 +18,9 @@ import mptcplab
 from mptcplab.errors import MptcplabError
 from mptcplab.studies import fidelity
 from mptcplab.studies.fidelity import cubic, page
-from mptcplab.studies.fidelity.evidence import Bound, Case, Judge, Statement
+from mptcplab.studies.fidelity.statement import Case, Measured, Measurement, Statement
+from mptcplab.study import page as pages
+from mptcplab.study.statistics import Bound
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +35,18 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
 
 def test_every_statement_holds(quick: tuple[Path, dict]) -> None:
     verdicts = quick[1]["verdicts"]
-    assert list(verdicts) == [plan.name for plan in fidelity.PLANS]
+    assert list(verdicts) == [plan.name for plan in fidelity.STATEMENTS]
     assert [name for name, verdict in verdicts.items() if verdict != "holds"] == ["drop-tail-phase"]
-    assert verdicts["drop-tail-phase"] == "shown"
+    assert verdicts["drop-tail-phase"] == "not testable"
 
 
 def test_the_page_shows_what_the_tables_say(quick: tuple[Path, dict]) -> None:
     out, _ = quick
-    text = (out / page.PAGE).read_text()
-    assert "does not hold" not in text
+    text = (out / fidelity.FIDELITY.page).read_text()
+    assert "Verdict: fails" not in text
     cases = list(csv.DictReader((out / page.NUMBERS).open()))
     values = list(csv.DictReader((out / page.VALUES).open()))
-    for plan in fidelity.PLANS:
+    for plan in fidelity.STATEMENTS:
         assert f"\n## {plan.title}\n" in text
         assert f"(#{page.anchor(plan.title)})" in text
         assert f"mptcplab run scenarios/fidelity/{plan.scenario}" in text
@@ -58,7 +60,7 @@ def test_the_page_shows_what_the_tables_say(quick: tuple[Path, dict]) -> None:
 
 def test_every_figure_of_the_page_is_there(quick: tuple[Path, dict]) -> None:
     out, _ = quick
-    named = set(re.findall(r"\((figures/[^)]+)\)", (out / page.PAGE).read_text()))
+    named = set(re.findall(r"\((figures/[^)]+)\)", (out / fidelity.FIDELITY.page).read_text()))
     assert {str(path.relative_to(out)) for path in (out / page.FIGURES).iterdir()} == named
     assert len(named) >= 8
     assert all((out / name).stat().st_size > 2000 for name in named)
@@ -67,7 +69,7 @@ def test_every_figure_of_the_page_is_there(quick: tuple[Path, dict]) -> None:
 @pytest.mark.parametrize("study", [fidelity.FIDELITY, fidelity.SCHEDULERS], ids=lambda study: study.name)
 def test_a_scenario_for_every_plan_and_a_plan_for_every_scenario(study: fidelity.Study) -> None:
     found = {path.name for path in (ROOT / study.scenarios).glob("*.toml")}
-    assert found == {plan.scenario for plan in study.plans}
+    assert found == {plan.scenario for plan in study.statements}
 
 
 def test_schedulers_do_what_they_are_for_and_the_page_says_it(tmp_path: Path) -> None:
@@ -84,7 +86,7 @@ def test_schedulers_do_what_they_are_for_and_the_page_says_it(tmp_path: Path) ->
 
 
 def test_without_the_scenarios_the_error_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fidelity, "__file__", str(tmp_path / "a" / "b" / "c" / "d.py"))
+    monkeypatch.setattr(pages, "_REPOSITORY", tmp_path / "a")
     with pytest.raises(MptcplabError, match=rf"no fidelity scenarios: {re.escape(str(tmp_path))}"):
         fidelity.scenario_directory(tmp_path)
 
@@ -92,9 +94,9 @@ def test_without_the_scenarios_the_error_names_the_place(tmp_path: Path, monkeyp
 def test_a_mean_may_hold_where_a_repetition_does_not() -> None:
     values = (0.6, 0.9, 1.2)
     assert Case(("a",), values, "", Bound(0.7, 1.15)).verdict == "holds"
-    assert Case(("a",), values, "", Bound(0.7, 1.15, Judge.EVERY)).verdict == "does not hold"
-    assert Case(("a",), values, "", Bound(1.0, 1.15)).verdict == "does not hold"
-    assert Case(("a",), values, "", Bound(1.0, 1.15, shown=True)).verdict == "outside"
+    assert Case(("a",), values, "", Bound(0.7, 1.15, each=True)).verdict == "fails"
+    assert Case(("a",), values, "", Bound(1.0, 1.15)).verdict == "fails"
+    assert Case(("a",), values, "", Bound(1.0, 1.15, shown=True)).verdict_text == "(fails)"
     # Student's t with two degrees of freedom: 4.303 x 0.3 / sqrt(3).
     assert Case(("a",), values, "").half == pytest.approx(0.745, abs=1e-3)
     assert Case(("a",), (0.9, 0.9), "").half is None
@@ -103,14 +105,17 @@ def test_a_mean_may_hold_where_a_repetition_does_not() -> None:
 def test_one_failing_case_makes_the_statement_fail() -> None:
     good, bad = (Case((name,), (value,), "", Bound(high=1)) for name, value in (("a", 1.0), ("b", 1.01)))
     shown = Case(("c",), (5.0,), "", Bound(high=1, shown=True))
-    assert _statement(good, shown).verdict == "holds"
-    failed = _statement(good, bad)
-    assert failed.verdict == "does not hold"
-    assert "| b |  | 1.010 |  | 1 | at most 1 | does not hold |" in page.markdown([failed], "x")
+    assert _measured(good, shown).finding.verdict == "holds"
+    assert _measured(shown).finding.verdict == "not testable"
+    failed = _measured(good, bad)
+    assert failed.finding.verdict == "fails"
+    assert "| b |  | 1.010 |  | 1 | at most 1 | fails |" in page.page(fidelity.FIDELITY, [failed], "x")
 
 
-def _statement(*cases: Case) -> Statement:
-    return Statement("s", "Title", "Claim.", "Method.", "s.toml", "mptcplab run s.toml", ("case",), cases)
+def _measured(*cases: Case) -> Measured:
+    measurement = Measurement(("case",), cases)
+    statement = Statement("s", "Title", "Claim.", "Method.", "s.toml", lambda _: measurement)
+    return Measured(statement, "mptcplab run s.toml", measurement)
 
 
 def climbing(losses: list[int], *, c: float = 0.4) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mptcplab.errors import MptcplabError
-from mptcplab.metrics.goals import Verdict, balance, do_no_harm, improve
+from mptcplab.metrics.goals import GoalResult, balance, do_no_harm, improve
 
 rate = st.floats(0.01, 1e4)
 
@@ -16,13 +16,13 @@ rate = st.floats(0.01, 1e4)
 def test_goal_1_compares_with_the_best_path_and_includes_the_bound(goodput: float, passed: bool) -> None:
     # A tolerance of a quarter, exact in binary: 7.5 of 10 is just enough.
     verdict = improve(goodput, {"wifi": 4.0, "lte": 10.0}, tolerance=0.25)
-    assert (verdict.name, verdict.passed) == ("improve", passed)
+    assert (verdict.name, verdict.met) == ("improve", passed)
     assert verdict.margin == pytest.approx(goodput / 10 - 0.75)
     assert verdict.text == f"{goodput / 10:.2f} of one TCP on lte"
 
 
 def test_goal_1_asks_for_nothing_where_one_tcp_gets_nothing() -> None:
-    assert improve(0.0, {"wifi": 0.0}) == Verdict("improve", True, None, "one TCP gets nothing on any path")
+    assert improve(0.0, {"wifi": 0.0}) == GoalResult("improve", True, None, "one TCP gets nothing on any path")
 
 
 def test_goal_1_without_a_reference_is_an_error() -> None:
@@ -34,17 +34,17 @@ def test_goal_2_is_decided_by_the_competitor_that_suffers_most() -> None:
     beside_tcp = {"a": {"x": 8.0, "y": 20.0}, "b": {"x": 10.0, "y": 16.0}}
     # x shares both paths: 6/8 and 6/10; y only b: 13/16. Beside TCP on a, y would have had 20.
     verdict = do_no_harm({"x": 6.0, "y": 13.0}, beside_tcp, {"a": ["x"], "b": ["x", "y"]}, tolerance=0.25)
-    assert not verdict.passed
+    assert not verdict.met
     assert verdict.margin == pytest.approx(0.6 - 0.75)
     assert verdict.text == "x gets 0.60 of what one TCP on b leaves it"
     verdict = do_no_harm({"x": 6.0, "y": 13.0}, beside_tcp, {"a": ["x"], "b": ["y"]}, tolerance=0.25)
-    assert (verdict.passed, verdict.margin) == (True, 0.0)
+    assert (verdict.met, verdict.margin) == (True, 0.0)
 
 
 def test_goal_2_asks_for_nothing_without_anybody_to_harm() -> None:
     assert do_no_harm({}, {"a": {}}, {"a": []}).margin is None
     starved = do_no_harm({"x": 0.0}, {"a": {"x": 0.0}}, {"a": ["x"]})
-    assert (starved.passed, starved.margin) == (True, None)
+    assert (starved.met, starved.margin) == (True, None)
 
 
 def test_goal_2_names_what_is_missing() -> None:
@@ -54,23 +54,23 @@ def test_goal_2_names_what_is_missing() -> None:
         do_no_harm({"y": 1.0}, {"a": {"x": 1.0}}, {"a": ["y"]})
 
 
-MET = [Verdict("improve", True, 0.5, ""), Verdict("do no harm", True, None, "")]
+MET = [GoalResult("improve", True, 0.5, ""), GoalResult("do no harm", True, None, "")]
 
 
 def test_goal_3_compares_the_load_of_the_worst_bottleneck_with_uncoupled_reno() -> None:
     verdict = balance({"l1": 1.0, "l2": 4.0}, {"l1": 9.0, "l2": 6.0}, {"l1": 5.0, "l2": 8.0}, MET)
-    assert (verdict.passed, verdict.worst, verdict.cbi) == (True, "l2", 0.25)
+    assert (verdict.met, verdict.worst, verdict.cbi) == (True, "l2", 0.25)
     assert verdict.shift == verdict.margin == 0.25
     more = balance({"l1": 1.0, "l2": 4.0}, {"l1": 9.0, "l2": 10.0}, {"l1": 5.0, "l2": 8.0}, MET)
-    assert (more.passed, more.margin) == (False, -0.25)
+    assert (more.met, more.margin) == (False, -0.25)
     assert more.text == "l2 loses most (balance 0.25) and carries 1.25 of the uncoupled load"
 
 
-def test_goal_3_is_not_met_where_another_goal_is_violated() -> None:
-    harmed = Verdict("do no harm", False, -0.125, "")
+def test_goal_3_is_not_met_where_another_goal_fails() -> None:
+    harmed = GoalResult("do no harm", False, -0.125, "")
     verdict = balance({"l1": 1.0, "l2": 4.0}, {"l2": 6.0}, {"l2": 8.0}, [MET[0], harmed])
-    assert (verdict.passed, verdict.margin, verdict.shift) == (False, -0.125, 0.25)
-    assert verdict.text.endswith("; do no harm is violated")
+    assert (verdict.met, verdict.margin, verdict.shift) == (False, -0.125, 0.25)
+    assert verdict.text.endswith("; do no harm fails")
 
 
 @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ def test_goal_3_is_not_met_where_another_goal_is_violated() -> None:
     [({"l1": 3.0, "l2": 2.0}, 2 / 3), ({"l1": 0.0, "l2": 0.0}, None), ({"l1": 5.0}, None), ({}, None)],
 )
 def test_goal_3_asks_for_nothing_where_losses_are_alike(losses: dict[str, float], cbi: float | None) -> None:
-    verdict = balance(losses, {}, {}, [Verdict("improve", False, -1.0, "")])
-    assert (verdict.passed, verdict.margin, verdict.shift) == (True, None, None)
+    verdict = balance(losses, {}, {}, [GoalResult("improve", False, -1.0, "")])
+    assert (verdict.met, verdict.margin, verdict.shift) == (True, None, None)
     assert verdict.cbi == cbi
 
 
@@ -96,7 +96,7 @@ def test_margins_do_not_depend_on_the_unit(
     base = improve(got, {"a": one, "b": other}, tolerance)
     scaled = improve(got * factor, {"a": one * factor, "b": other * factor}, tolerance)
     assert base.margin is not None and scaled.margin == pytest.approx(base.margin, abs=1e-9, rel=1e-9)
-    assert base.passed == (base.margin >= 0)
+    assert base.met == (base.margin >= 0)
     harm = do_no_harm({"c": got}, {"a": {"c": one}, "b": {"c": other}}, {"a": ["c"], "b": ["c"]}, tolerance)
     # The best path of goal 1 is the strictest comparison of goal 2.
     assert harm.margin == pytest.approx(base.margin)

@@ -17,12 +17,12 @@ import mptcplab
 from mptcplab import api, cli
 from mptcplab.errors import MptcplabError, OutputError, ScenarioError
 from mptcplab.studies import goals
-from mptcplab.studies.goals import figures
-from mptcplab.studies.goals.grid import FULL, QUICK, Cell, Grid
-from mptcplab.studies.goals.judge import NOT_ASKED, PASSED, UNCLEAR, VIOLATED, judge
+from mptcplab.studies.goals import GOALS, Study, figures
+from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
+from mptcplab.studies.goals.judge import judge
 from mptcplab.studies.goals.measure import Measured
-from mptcplab.studies.goals.scenarios import Setting, commands, network, scenario
-from mptcplab.studies.goals.study import GOALS, Study, judgement
+from mptcplab.studies.goals.scenarios import Setting, commands, layout, scenario
+from mptcplab.study.verdict import Verdict
 
 # One shared and one disjoint network, long enough for a verdict on uncoupled Reno.
 TINY = Grid(("shared", "disjoint"), (2,), (0.2,), (1.5,), ("reno",), repetitions=3, duration_s=60, warmup_s=10)
@@ -36,14 +36,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 def test_uncoupled_subflows_harm_the_competitor_where_they_share_a_bottleneck(study: Study) -> None:
     shared, disjoint = study.results
     first, second, third = shared.judged.goals
-    assert (first.verdict, second.verdict, third.verdict) == (PASSED, VIOLATED, NOT_ASKED)
+    assert (first.verdict, second.verdict, third.verdict) == (Verdict.HOLDS, Verdict.FAILS, Verdict.NOT_TESTABLE)
     # Two Renos beside one leave it less than one does: far more than chance, and than the tolerance.
     assert second.high < -0.05
     # The weight 1 makes EWTCP Reno on each subflow: the uncoupled twin, so nothing is shifted.
-    assert disjoint.judged.goals[1].verdict != VIOLATED
+    assert disjoint.judged.goals[1].verdict != Verdict.FAILS
     assert disjoint.judged.shift is None or disjoint.judged.shift == pytest.approx(0, abs=0.05)
     assert sum(study.counts(GOALS[1]).values()) == 2
-    assert study.counts(GOALS[1])[VIOLATED] == 1
+    assert study.counts(GOALS[1])[Verdict.FAILS] == 1
     assert study.worst(GOALS[1]) is shared
 
 
@@ -72,15 +72,15 @@ def test_the_worst_scenario_reproduces_the_numbers_by_the_commands_in_it(
         assert alone[number]["tcp"].to_list() == measured.beside_tcp[path]["tcp"].tolist()
     best = max(("path 1", "path 2"), key=lambda path: measured.single_paths[path].mean())
     margin = alone[0]["tcp"].mean() / measured.beside_tcp[best]["tcp"].mean() - 0.95
-    assert judgement(worst, goal).margin == pytest.approx(margin, rel=1e-9)
+    assert worst.finding(goal).margin == pytest.approx(margin, rel=1e-9)
 
 
-def test_the_cells_and_the_page_say_what_was_measured(study: Study) -> None:
-    rows = list(csv.DictReader((study.directory / "cells.csv").open()))
+def test_the_networks_and_the_page_say_what_was_measured(study: Study) -> None:
+    rows = list(csv.DictReader((study.directory / "networks.csv").open()))
     assert [(row["kind"], row["competitor"]) for row in rows] == [("shared", "reno"), ("disjoint", "reno")]
     text = study.page.read_text()
     for row, result in zip(rows, study.results, strict=True):
-        assert result.cell.text in text
+        assert result.network.text in text
         assert float(row["goodput_mbps"]) == pytest.approx(result.measured.goodput.mean())
         for number, found in enumerate(result.judged.goals, 1):
             assert row[f"goal_{number}"] == found.verdict
@@ -91,18 +91,18 @@ def test_the_cells_and_the_page_say_what_was_measured(study: Study) -> None:
     assert float(rows[1]["bottleneck_2_loss_percent"]) > 0.1
     names = {path.name for path in study.directory.iterdir()}
     asked = {f"worst-goal-{goal.number}.toml" for goal in GOALS if study.worst(goal) is not None}
-    assert names == {"goals.html", "cells.csv", "figures"} | asked
+    assert names == {"goals.html", "networks.csv", "figures"} | asked
     assert text.count("data:image/png;base64,") == len(asked)
     # Nothing is fetched from anywhere.
     assert "http" not in text.replace("http-equiv", "")
 
 
-def test_every_cell_of_the_heat_map_shows_its_margin_and_its_verdict(study: Study) -> None:
+def test_every_network_of_the_heat_map_shows_its_margin_and_its_verdict(study: Study) -> None:
     axes = figures.heat_map(study, GOALS[1]).axes[0]
     shown = [text.get_text() for text in axes.texts if not text.get_text().startswith("loss")]
     found = [result.judged.goals[1] for result in study.results]
-    assert shown == [figures.signed(100 * one.margin) + ("?" if one.verdict == UNCLEAR else "") for one in found]
-    assert [text.get_text() for text in axes.get_yticklabels()] == [result.cell.row for result in study.results]
+    assert shown == [figures.signed(100 * one.margin) + ("?" if one.verdict == Verdict.OPEN else "") for one in found]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [result.network.row for result in study.results]
     assert sum(patch.get_hatch() is not None for patch in axes.patches) == 1
 
 
@@ -113,22 +113,22 @@ def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path) -> No
 
 
 def test_the_grid_is_complete_and_every_network_is_a_scenario(tmp_path: Path) -> None:
-    assert len(FULL.cells) == len(set(FULL.cells)) == 2 * 3 * 3 * 3 * 2
-    assert set(QUICK.cells) < set(FULL.cells)
-    for cell in (Cell("shared", 5, 0.1, 0.5, "cubic"), Cell("disjoint", 3, 1, 4, "reno")):
-        file = tmp_path / f"{cell.kind}.toml"
-        file.write_text(scenario(cell, FULL, Setting("lia")))
+    assert len(FULL.networks) == len(set(FULL.networks)) == 2 * 3 * 3 * 3 * 2
+    assert set(QUICK.networks) < set(FULL.networks)
+    for network in (Network("shared", 5, 0.1, 0.5, "cubic"), Network("disjoint", 3, 1, 4, "reno")):
+        file = tmp_path / f"{network.kind}.toml"
+        file.write_text(scenario(network, FULL, Setting("lia")))
         found = api.check(file)["resolved"]["combinations"]
-        assert [combination["axes"]["cc"] for combination in found] == ["lia", cell.competitor]
+        assert [combination["axes"]["cc"] for combination in found] == ["lia", network.competitor]
         links = {link["name"]: link for link in found[0]["scenario"]["links"]}
-        for path, names in network(cell).paths.items():
+        for path, names in layout(network).paths.items():
             # The base RTT: the first path's is 20 ms, the second's the ratio times that.
             rtt_ns = 2 * sum(links[name]["delay_ns"] for name in names)
-            assert rtt_ns == 20_000_000 * (cell.rtt_ratio if path == "path 2" else 1)
-        queues = {name: links[name]["queue"]["bytes"] for name in network(cell).competitors}
+            assert rtt_ns == 20_000_000 * (network.rtt_ratio if path == "path 2" else 1)
+        queues = {name: links[name]["queue"]["bytes"] for name in layout(network).competitors}
         # 0.5 BDP of 20 Mbit/s and 20 ms; 4 BDP of 20 Mbit/s and 20 ms, and of 10 Mbit/s and 60 ms.
-        assert queues == ({"neck": 25_000} if cell.kind == "shared" else {"neck1": 200_000, "neck2": 300_000})
-        assert len(commands(cell, "x.toml")) == 3
+        assert queues == ({"neck": 25_000} if network.kind == "shared" else {"neck1": 200_000, "neck2": 300_000})
+        assert len(commands(network, "x.toml")) == 3
 
 
 def _measured(**changes: object) -> Measured:
@@ -149,14 +149,14 @@ def _measured(**changes: object) -> Measured:
     return Measured(**(values | changes))
 
 
-DISJOINT = Cell("disjoint", 2, 1, 4, "reno")
-SHARED = Cell("shared", 2, 1, 4, "reno")
+DISJOINT = Network("disjoint", 2, 1, 4, "reno")
+SHARED = Network("shared", 2, 1, 4, "reno")
 
 
 def test_margins_are_those_of_the_means_and_resampling_keeps_repetitions_together() -> None:
     judged = judge(DISJOINT, _measured())
     first, second, third = judged.goals
-    assert [found.verdict for found in judged.goals] == [PASSED] * 3
+    assert [found.verdict for found in judged.goals] == [Verdict.HOLDS] * 3
     # 13/10 - 0.95 in every repetition, so in every resample.
     assert (first.margin, first.low, first.high) == pytest.approx((0.35, 0.35, 0.35))
     # tcp1 gets as much as beside one TCP, tcp2 1.2 times as much; what each gets beside a TCP elsewhere does not count.
@@ -167,26 +167,26 @@ def test_margins_are_those_of_the_means_and_resampling_keeps_repetitions_togethe
     assert judged.balance == pytest.approx(0.5)
 
 
-def test_a_goal_missed_in_some_repetitions_only_is_unclear_and_in_all_violated() -> None:
+def test_a_goal_missed_in_some_repetitions_only_is_open_and_in_all_fails() -> None:
     mixed = np.array([8.0, 8.5, 9.5, 10.5, 11.0])
     single = {"path 1": np.full(5, 10.0), "path 2": np.full(5, 4.0)}
-    unclear = judge(DISJOINT, _measured(goodput=mixed, single_paths=single)).goals[0]
+    undecided = judge(DISJOINT, _measured(goodput=mixed, single_paths=single)).goals[0]
     # Mean 9.5: exactly the tolerance.
-    assert unclear.verdict == UNCLEAR
-    assert unclear.margin == pytest.approx(0, abs=1e-12)
-    assert unclear.low < -0.05 < 0.05 < unclear.high
-    violated = judge(DISJOINT, _measured(goodput=mixed - 2.5, single_paths=single))
-    assert violated.goals[0].verdict == VIOLATED
-    assert violated.goals[0].margin == pytest.approx(-0.25)
+    assert undecided.verdict == Verdict.OPEN
+    assert undecided.margin == pytest.approx(0, abs=1e-12)
+    assert undecided.low < -0.05 < 0.05 < undecided.high
+    failing = judge(DISJOINT, _measured(goodput=mixed - 2.5, single_paths=single))
+    assert failing.goals[0].verdict == Verdict.FAILS
+    assert failing.goals[0].margin == pytest.approx(-0.25)
     # Goal 3 asks for goals 1 and 2 as well.
-    assert violated.goals[2].verdict == VIOLATED
-    assert violated.goals[2].margin == pytest.approx(-0.25)
+    assert failing.goals[2].verdict == Verdict.FAILS
+    assert failing.goals[2].margin == pytest.approx(-0.25)
 
 
 def test_balanced_losses_ask_for_nothing() -> None:
     even = {"neck1": np.full(5, 0.8), "neck2": np.full(5, 0.9)}
     third = judge(DISJOINT, _measured(losses=even)).goals[2]
-    assert (third.verdict, third.margin, third.low, third.high) == (NOT_ASKED, None, None, None)
+    assert (third.verdict, third.margin, third.low, third.high) == (Verdict.NOT_TESTABLE, None, None, None)
 
 
 def test_at_a_shared_bottleneck_the_better_path_is_the_reference_and_the_stricter_margin_is_kept() -> None:
@@ -203,7 +203,7 @@ def test_at_a_shared_bottleneck_the_better_path_is_the_reference_and_the_stricte
     judged = judge(SHARED, measured)
     assert judged.goals[1].margin == pytest.approx(1 - 0.95)
     assert judged.every_path == pytest.approx(9 / 12 - 0.95)
-    assert judged.goals[2].verdict == NOT_ASKED
+    assert judged.goals[2].verdict == Verdict.NOT_TESTABLE
 
 
 @pytest.mark.parametrize(
@@ -260,13 +260,13 @@ def test_the_command_prints_a_line_per_goal_or_json(
     assert _command(monkeypatch, *words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"goal {goal.number}, {goal.name}" for goal in GOALS]
-    assert "0 passed, 1 violated, 0 unclear, 0 not asked; worst: " in lines[1]
-    assert lines[1].endswith(study.results[0].cell.text)
+    assert "0 holds, 1 fails, 0 open, 0 not testable; worst: " in lines[1]
+    assert lines[1].endswith(study.results[0].network.text)
     assert _command(monkeypatch, *words, "--force", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     worst = told["goals"][1]["worst"]
     assert worst["margin"] == study.results[0].judged.goals[1].margin
-    assert worst["cell"] == vars(study.results[0].cell) | {}
+    assert worst["network"] == vars(study.results[0].network) | {}
     assert Path(worst["scenario"]).is_file()
     page = html.unescape(Path(told["page"]).read_text())
     assert "mptcplab goals 'ewtcp(weight=1)' --seed 7 --profile rfc --quick<" in page

@@ -21,17 +21,19 @@ from mptcplab.plots.over_time import CWND
 from mptcplab.plots.svg import inline
 from mptcplab.studies.papers import catalog
 from mptcplab.studies.papers.catalog import FigureSpec
-from mptcplab.studies.papers.cells import Cell, Kitchen
-from mptcplab.studies.papers.execute import Outcome
-from mptcplab.studies.papers.measure import VALUES
+from mptcplab.studies.papers.claims import JudgedClaim
+from mptcplab.studies.papers.planner import Planner
 from mptcplab.studies.papers.predicate import Fact
-from mptcplab.studies.papers.report import charts, docs_page, tables, write
+from mptcplab.studies.papers.report import charts, tables, write, write_docs
 from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.page import combined, paper_page
 from mptcplab.studies.papers.report.reader import Reader, order
 from mptcplab.studies.papers.reproduce import Reproduction
-from mptcplab.studies.papers.store import Store
-from mptcplab.studies.papers.verdict import Judgement, Verdict
+from mptcplab.study.cell import Cell
+from mptcplab.study.execute import Outcome
+from mptcplab.study.measure import VALUE_COLUMNS
+from mptcplab.study.store import Store
+from mptcplab.study.verdict import Finding, Verdict
 from mptcplab.text import NOT_APPLICABLE
 
 SCENARIO = """\
@@ -154,7 +156,7 @@ kind = "shape"
 statement = "Timeouts vanish"
 predicate = "mean(rto_count{cc=lia}) == 0"
 headline = true
-expect = "inconclusive"
+expect = "open"
 """
 
 REPS = 4
@@ -181,36 +183,37 @@ def made_in(tmp_path: Path) -> Reproduction:
         (folder / name).write_text(text)
     library = catalog.load(tmp_path / "papers")
     (paper,) = library.choose("doe2024")
-    kitchen, store, outcome = Kitchen(library, "sim", False), Store(tmp_path / "store"), Outcome()
+    planner, store, outcome = Planner(library, "sim", False), Store(tmp_path / "store"), Outcome()
     store.prepare()
     for experiment in paper.experiments.values():
         for label in experiment.algorithms:
-            for number, point in enumerate(experiment.points):
-                cell = Cell(experiment.id, label, point.label if point else "", "rfc", "")
+            for number, point in enumerate(experiment.labels):
+                cell = Cell(experiment.id, label, point, "rfc")
                 digest = f"{experiment.id}-{label}-{number}"
                 outcome.digests[cell] = digest
                 spans = {"": 1.0 + number} | {name: 1.0 + i for i, name in enumerate(experiment.spans)}
-                store.put(digest, values(label, spans), course(label), record(label))
+                store.put(digest, record(label), values=values(label, spans), time_series=time_series(label))
     claims = {claim.id: claim for claim in paper.claims}
+    contradiction = Fact("5", "==", "6", "5.00", "6.00", False)
     verdicts = (
-        Verdict(claims["C-1"], (judged("rfc", "fails", 0.0, ("5.40", "6", "==", "6.00")),)),
-        Verdict(
+        JudgedClaim(claims["C-1"], (judged("rfc", "fails", 0.0, ("5.40", "6", "==", "6.00")),)),
+        JudgedClaim(
             claims["C-2"],
             (
                 judged("rfc", "fails", 0.01, ("4.50", "mean(goodput{cc=olia,flow=mp})", ">", "5.40")),
                 judged("linux-acked", "holds", 0.99, ("5.60", "mean(goodput{cc=olia,flow=mp})", ">", "5.50")),
             ),
         ),
-        Verdict(claims["C-3"], (Judgement("", "fails", 0.0, 0, (Fact("5", "==", "6", "5.00", "6.00", False),), ""),)),
-        Verdict(claims["C-4"], (Judgement("rfc", "not testable", None, 0, (), "rto_count has no value"),)),
+        JudgedClaim(claims["C-3"], (Finding("", Verdict.FAILS, (contradiction,), share=0.0),)),
+        JudgedClaim(claims["C-4"], (Finding("rfc", Verdict.NOT_TESTABLE, reason="rto_count has no value"),)),
     )
-    return Reproduction(paper, tuple(paper.experiments.values()), verdicts, kitchen, store, outcome)
+    return Reproduction(paper, tuple(paper.experiments.values()), verdicts, planner, store, outcome)
 
 
-def judged(profile: str, verdict: str, share: float, fact: tuple[str, str, str, str]) -> Judgement:
+def judged(profile: str, verdict: str, share: float, fact: tuple[str, str, str, str]) -> Finding:
     left, right, operator, value = fact
     shown = Fact("mean(goodput{cc=olia,flow=mp})", operator, right, f"{left} (5.1 to 5.8)", value, verdict == "holds")
-    return Judgement(profile, verdict, share, REPS, (shown,), "")
+    return Finding(profile, Verdict(verdict), (shown,), share=share, repetitions=REPS)
 
 
 def values(label: str, spans: dict[str, float]) -> pl.DataFrame:
@@ -229,10 +232,10 @@ def values(label: str, spans: dict[str, float]) -> pl.DataFrame:
                 rows.append((rep, span, "goodput", flow, subflow, None, 0.9 * noisy))
     for flow, ideal in (("mp", 6.0), ("tcp", 6.5)):
         rows += [(rep, "", "ideal", flow, None, None, ideal) for rep in range(REPS)]
-    return pl.DataFrame(rows, schema=VALUES, orient="row")
+    return pl.DataFrame(rows, schema=VALUE_COLUMNS, orient="row")
 
 
-def course(label: str) -> pl.DataFrame:
+def time_series(label: str) -> pl.DataFrame:
     at = np.arange(40.0)
     parts = [
         pl.DataFrame(
@@ -265,7 +268,7 @@ def figure(made: Reproduction, experiment: str, position: int) -> charts.Figure:
 def without(made: Reproduction, metric: str, digest: str) -> None:
     """Take one metric out of a stored result."""
     store = made.store
-    store.put(digest, store.values(digest).filter(pl.col("metric") != metric), None, store.record(digest))
+    store.put(digest, store.record(digest), values=store.table(digest, "values").filter(pl.col("metric") != metric))
 
 
 def test_boxes_are_goodput_over_the_papers_ideal_with_the_line_at_one(made: Reproduction) -> None:
@@ -333,10 +336,10 @@ def test_a_course_shows_the_subflows_of_the_flows_that_are_named(made: Reproduct
 def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reproduction) -> None:
     experiment = replace(made.paper.experiments["TWO"], algorithms=("lia", "tcp-reno@sf2"))
     library = catalog.Library({"doe2024": replace(made.paper, experiments={"TWO": experiment})})
-    one_path = course("lia").filter((pl.col("flow") == "tcp") | (pl.col("subflow") == "sf2"))
-    made.store.put("single", values("lia", {"": 1.0}), one_path, record("reno"))
+    one_path = time_series("lia").filter((pl.col("flow") == "tcp") | (pl.col("subflow") == "sf2"))
+    made.store.put("single", record("reno"), values=values("lia", {"": 1.0}), time_series=one_path)
     made.outcome.digests[Cell("TWO", "tcp-reno@sf2", "", "rfc", "")] = "single"
-    changed = replace(made, paper=library.papers["doe2024"], kitchen=Kitchen(library, "sim", False))
+    changed = replace(made, paper=library.papers["doe2024"], planner=Planner(library, "sim", False))
     spec = replace(experiment.figures[3], flows=("mp", "tcp"))
 
     chart = charts.figure(Reader(changed, experiment), spec, order(changed)).chart
@@ -348,8 +351,8 @@ def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reprod
 
 
 def test_all_panels_of_a_course_have_the_same_time_even_before_the_first_rtt(made: Reproduction) -> None:
-    late = course("lia").with_columns(srtt=pl.when(pl.col("t_s") < 25).then(None).otherwise("srtt"))
-    made.store.put("TWO-lia-0", values("lia", {"": 1.0}), late, record("lia"))
+    late = time_series("lia").with_columns(srtt=pl.when(pl.col("t_s") < 25).then(None).otherwise("srtt"))
+    made.store.put("TWO-lia-0", record("lia"), values=values("lia", {"": 1.0}), time_series=late)
     chart = figure(made, "TWO", 3).chart
     assert chart is not None
 
@@ -451,7 +454,7 @@ def test_labels_neither_meet_nor_leave_the_figure(chart: charts.Chart) -> None:
 def test_the_papers_numbers_stand_beside_ours(made: Reproduction) -> None:
     two, parts = (Reader(made, made.paper.experiments[name]) for name in ("TWO", "BIN"))
 
-    assert tables.beside(two, made.verdicts) == [
+    assert tables.beside(two, made.claims) == [
         # 2.5 + 3.5 Mbit/s, and 3.182 standard errors of the noise.
         tables.Beside("Fig. 2", "Throughput on the wire of olia, mp (Mbit/s)", "12", "6.00 ± 0.50", "-50 %"),
         tables.Beside("C-1", "mean(goodput{cc=olia,flow=mp})", "6", "5.40 (5.1 to 5.8)", "-10 %", "fails"),
@@ -559,7 +562,7 @@ def test_write_makes_pages_and_lists_of_verdicts(made: Reproduction, tmp_path: P
 
 
 def test_pages_for_the_documentation_are_the_same_bytes_again(made: Reproduction, tmp_path: Path) -> None:
-    first, second = (docs_page([made], tmp_path / name) for name in ("a", "b"))
+    first, second = (write_docs([made], tmp_path / name) for name in ("a", "b"))
 
     assert [path.name for path in first] == [path.name for path in second]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))

@@ -16,15 +16,18 @@ import pytest
 
 from mptcplab import api
 from mptcplab.errors import EngineError, MptcplabError, OutputError
-from mptcplab.studies.papers import catalog, cells, execute, pool
-from mptcplab.studies.papers.book import Book, CellValues, NotTestableError, Wishes
-from mptcplab.studies.papers.bootstrap import COUNT, resamples
-from mptcplab.studies.papers.cells import Cell, Digests, Kitchen
-from mptcplab.studies.papers.predicate import evaluate, parse
-from mptcplab.studies.papers.predicate.evaluate import Sweepable
+from mptcplab.studies.papers import catalog
+from mptcplab.studies.papers.planner import Planner, algorithm_names
+from mptcplab.studies.papers.predicate import Domain, evaluate, parse
 from mptcplab.studies.papers.reproduce import reproduce
-from mptcplab.studies.papers.store import Store
+from mptcplab.studies.papers.selectors import SelectorResolver
 from mptcplab.studies.papers.treatments import treatment
+from mptcplab.study import cell as cells
+from mptcplab.study import execute, workers
+from mptcplab.study.cell import Cell
+from mptcplab.study.statistics import RESAMPLES, resamples
+from mptcplab.study.store import Store
+from mptcplab.study.values import CellValues, DependencyRecorder, NotTestableError
 
 LIBRARY = catalog.load()
 # Values by metric and algorithm (or sweep point), different in everything that a mix-up could confuse.
@@ -37,7 +40,7 @@ VALUES = {
     ("goodput", "lia", "b"): [2.0, 2.1, 2.2],
     ("goodput", "lia", "c"): [4.0, 4.1, 4.4],
 }
-DOMAIN = Sweepable(("lia", "olia", "balia"), (("a", 1.0), ("b", 2.0), ("c", 4.0)))
+DOMAIN = Domain(("lia", "olia", "balia"), (("a", 1.0), ("b", 2.0), ("c", 4.0)))
 
 
 def lookup(metric: str, keys: dict[str, str]) -> np.ndarray:
@@ -90,7 +93,7 @@ def test_a_predicate_is_as_sure_as_its_repetitions() -> None:
 
 def test_statistics_of_the_resamples_are_paired() -> None:
     table = resamples(3)
-    assert table.shape == (COUNT + 1, 3)
+    assert table.shape == (RESAMPLES + 1, 3)
     assert table[0].tolist() == [0, 1, 2]
     assert share("mean(goodput{cc=olia}) - mean(goodput{cc=lia}) >= 3") == 1.0
 
@@ -130,20 +133,19 @@ def test_facts_are_told_with_names_filled_in() -> None:
 
 
 def test_every_claim_of_every_paper_can_be_evaluated() -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=False)
+    planner = Planner(LIBRARY, "sim", quick=False)
     claims = [claim for paper in LIBRARY.papers.values() for claim in paper.claims]
     assert len(claims) == 169
     assert len({claim.id for claim in claims}) == len(claims)
     for claim in claims:
         tree = parse(claim.predicate)
         if claim.experiment is None:
-            evaluate(tree, lookup, Sweepable((), ()), claim.tolerance)
+            evaluate(tree, lookup, Domain((), ()), claim.tolerance)
             continue
         experiment = LIBRARY.experiments[claim.experiment]
-        wishes = Wishes()
-        points = [(point.label, point.x) for point in experiment.sweep.points] if experiment.sweep else []
-        evaluate(tree, Book(kitchen, wishes, experiment), Sweepable(experiment.algorithms, points), claim.tolerance)
-        for cell in wishes.cells:
+        recorder = DependencyRecorder()
+        evaluate(tree, SelectorResolver(planner, recorder, experiment), Domain.of(experiment), claim.tolerance)
+        for cell in recorder.cells:
             assert (
                 cell.label in LIBRARY.experiments[cell.experiment].algorithms or "@" in cell.label or "-" in cell.label
             )
@@ -156,22 +158,22 @@ def test_every_claim_is_explained_unless_it_holds() -> None:
                 assert claim.why, f"{claim.id} is expected to be {claim.expect!r}, and nothing says why"
 
 
-def test_every_cell_of_every_experiment_has_a_recipe() -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=True)
+def test_every_cell_of_every_experiment_has_a_run_spec() -> None:
+    planner = Planner(LIBRARY, "sim", quick=True)
     for experiment in LIBRARY.experiments.values():
         for label in experiment.algorithms:
-            for point in experiment.points if experiment.view_of is None else ():
-                cell = Cell(experiment.id, label, point.label if point else "", experiment.profile, "")
-                runs = kitchen.recipe(cell).resolved()
-                assert len(runs) == kitchen.repetitions(experiment)
+            for point in experiment.labels if experiment.view_of is None else ():
+                cell = Cell(experiment.id, label, point, experiment.profile, "")
+                runs = planner.spec(cell).resolved()
+                assert len(runs) == planner.repetitions(experiment)
         for variant in experiment.variants:
-            assert kitchen.recipe(Cell(experiment.id, "lia", "", experiment.profile, variant)).resolved()
+            assert planner.spec(Cell(experiment.id, "lia", "", experiment.profile, variant)).resolved()
 
 
 def test_ideals_and_fairness_name_flows_that_exist() -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=False)
+    planner = Planner(LIBRARY, "sim", quick=False)
     for experiment in LIBRARY.experiments.values():
-        topology = kitchen.topology(experiment)
+        topology = planner.topology(experiment)
         flows = {flow.name for flow in topology.flows}
         names = flows | {f"{flow.name}/{part.name}" for flow in topology.flows for part in flow.subflows}
         assert set(experiment.ideal) <= flows, experiment.id
@@ -182,7 +184,7 @@ def test_the_papers_ideals_of_kim_are_max_min_over_subflows_where_links_are_sepa
     from mptcplab.metrics.allocation import max_min, max_min_subflows
     from mptcplab.metrics.proportional import proportional_fair
 
-    topology = Kitchen(LIBRARY, "sim", quick=False).topology(LIBRARY.experiments["ADW-2"])
+    topology = Planner(LIBRARY, "sim", quick=False).topology(LIBRARY.experiments["ADW-2"])
     rates = {name: link.rate_bps / 1e6 for name, link in topology.links.items()}
     paths = {flow.name: flow.paths for flow in topology.connections}
     assert {name: sum(parts) for name, parts in max_min_subflows(rates, paths).items()} == pytest.approx(
@@ -245,13 +247,13 @@ def test_a_mistake_in_a_papers_files_names_file_and_key(
 def test_a_label_changes_the_multipath_connection_and_nothing_else(
     experiment: str, label: str, cc: str | None, transport: str | None, paths: list[tuple[str, ...]] | None
 ) -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=True)
+    planner = Planner(LIBRARY, "sim", quick=True)
     found = LIBRARY.experiments[experiment]
-    point = found.points[0]
-    cell = Cell(experiment, label, point.label if point else "", found.profile, "")
-    recipe = kitchen.recipe(cell)
-    assert recipe.cc == cc
-    before, after = kitchen.topology(found), kitchen.cell_topology(cell)
+    point = found.labels[0]
+    cell = Cell(experiment, label, point, found.profile, "")
+    spec = planner.spec(cell)
+    assert spec.cc == cc
+    before, after = planner.topology(found), spec.topology
     others = [(f.name, f.cc, f.paths) for f in before.flows if f.name != "mp" and len(f.subflows) == 1]
     assert [(f.name, f.cc, f.paths) for f in after.flows if f.name != "mp" and len(f.subflows) == 1] == others
     if paths is not None:
@@ -260,19 +262,19 @@ def test_a_label_changes_the_multipath_connection_and_nothing_else(
 
 
 def test_a_label_that_nothing_stands_for_is_refused() -> None:
-    topology = Kitchen(LIBRARY, "sim", quick=True).topology(LIBRARY.experiments["DOL-1"])
+    topology = Planner(LIBRARY, "sim", quick=True).topology(LIBRARY.experiments["DOL-1"])
     with pytest.raises(MptcplabError, match="no such algorithm or treatment: 'uncoupled-oila'"):
-        treatment("uncoupled-oila", topology, cells.algorithm_names())
+        treatment("uncoupled-oila", topology, algorithm_names())
     with pytest.raises(MptcplabError, match="flow mp has no subflow 'sf3'; it has sf1, sf2"):
-        treatment("ref-tcp@sf3", topology, cells.algorithm_names())
+        treatment("ref-tcp@sf3", topology, algorithm_names())
 
 
 # What a result is stored by
 
 
 def _digest(cell: Cell, library: catalog.Library = LIBRARY, *, quick: bool = True) -> str:
-    kitchen = Kitchen(library, "sim", quick)
-    return Digests("sim", library.experiments[cell.experiment].spans).of(kitchen.recipe(cell))
+    planner = Planner(library, "sim", quick)
+    return planner.spec(cell).digest("sim")
 
 
 def test_a_changed_algorithm_touches_its_own_results_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,41 +334,41 @@ def _rate(flow: str, subflow: str | None, values: list[float], span: str = "") -
     return {(span, "throughput", flow, subflow, None): values}
 
 
-def test_a_book_answers_by_flow_subflow_group_and_span() -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=True)
+def test_a_resolver_answers_by_flow_subflow_group_and_span() -> None:
+    planner = Planner(LIBRARY, "sim", quick=True)
     values = _rate("mp", None, [9.0, 18.0]) | _rate("mp", "sf1", [4.0, 8.0]) | _rate("mp", "sf2", [5.0, 10.0])
     values |= _rate("h3", None, [6.0, 4.0]) | _rate("h5", None, [5.0, 5.0])
     values |= {("", "loss", None, None, "N1"): [1.0, 3.0], ("", "loss", None, None, "N2"): [2.0, 4.0]}
-    book = Book(kitchen, _Fixed(values), LIBRARY.experiments["ADW-2"])
-    assert book("throughput", {"cc": "lia", "sf": "sf1+sf2"}).tolist() == [9.0, 18.0]
-    assert book("throughput_kBps", {"flow": "h3"}).tolist() == [750.0, 500.0]
-    assert book("ratio_wire", {"flow": "mp"}).tolist() == [9.0 / 60, 18.0 / 60]
-    assert book("share", {"sf": "sf2"}).tolist() == pytest.approx([5 / 9, 5 / 9])
-    assert book("loss_ratio", {"links": "N1/N2"}).tolist() == [0.5, 0.75]
+    resolve = SelectorResolver(planner, _Fixed(values), LIBRARY.experiments["ADW-2"])
+    assert resolve("throughput", {"cc": "lia", "sf": "sf1+sf2"}).tolist() == [9.0, 18.0]
+    assert resolve("throughput_kBps", {"flow": "h3"}).tolist() == [750.0, 500.0]
+    assert resolve("ratio_wire", {"flow": "mp"}).tolist() == [9.0 / 60, 18.0 / 60]
+    assert resolve("share", {"sf": "sf2"}).tolist() == pytest.approx([5 / 9, 5 / 9])
+    assert resolve("loss_ratio", {"links": "N1/N2"}).tolist() == [0.5, 0.75]
     # The mean over both links; in the first repetition (4 + 6)^2 / (2 (16 + 36)) and (5 + 5)^2 / (2 * 50).
-    assert book("jain", {"flows": "nsb"})[0] == pytest.approx((100 / 104 + 1) / 2)
-    assert book("jain", {"flows": "[mp,h3,h5]"})[0] == pytest.approx(20**2 / (3 * (81 + 36 + 25)))
+    assert resolve("jain", {"flows": "nsb"})[0] == pytest.approx((100 / 104 + 1) / 2)
+    assert resolve("jain", {"flows": "[mp,h3,h5]"})[0] == pytest.approx(20**2 / (3 * (81 + 36 + 25)))
     with pytest.raises(NotTestableError, match="goodput has no value in ADW-2"):
-        book("goodput", {"flow": "mp"})
+        resolve("goodput", {"flow": "mp"})
     with pytest.raises(NotTestableError, match="no flow 'h7'"):
-        book("throughput", {"flow": "h7"})
+        resolve("throughput", {"flow": "h7"})
 
 
 def test_a_metric_that_claims_do_not_have_is_an_error_that_lists_them() -> None:
-    book = Book(Kitchen(LIBRARY, "sim", quick=True), Wishes(), LIBRARY.experiments["ADW-2"])
+    resolve = SelectorResolver(Planner(LIBRARY, "sim", quick=True), DependencyRecorder(), LIBRARY.experiments["ADW-2"])
     with pytest.raises(MptcplabError, match="no such metric in claims: 'gootput'") as caught:
-        book("gootput", {"flow": "mp"})
+        resolve("gootput", {"flow": "mp"})
     assert "goodput" in str(caught.value)
 
 
 def test_active_flows_are_those_that_live_through_the_whole_bin() -> None:
-    kitchen = Kitchen(LIBRARY, "sim", quick=True)
+    planner = Planner(LIBRARY, "sim", quick=True)
     values = {}
     for i in range(1, 6):
         values |= _rate(f"tcp{i}", None, [float(i), 2.0 * i], "bin 2")
-    book = Book(kitchen, _Fixed(values), LIBRARY.experiments["DOL-SC"])
+    resolve = SelectorResolver(planner, _Fixed(values), LIBRARY.experiments["DOL-SC"])
     # From 40 s to 60 s three CUBIC flows are there.
-    assert book("throughput", {"flow": "tcp_active", "bin": "2"}).tolist() == [2.0, 4.0]
+    assert resolve("throughput", {"flow": "tcp_active", "bin": "2"}).tolist() == [2.0, 4.0]
 
 
 # A reproduction
@@ -390,20 +392,20 @@ def test_a_reproduction_goes_on_where_it_was_and_is_the_same(tmp_path: Path) -> 
 
     (first,) = run("a", 2)
     assert first.outcome.made > 0
-    assert first.outcome.found == 0
+    assert first.outcome.reused == 0
     (again,) = run("a", 1)
-    assert (again.outcome.made, again.outcome.found) == (0, first.outcome.made)
-    assert again.verdicts == first.verdicts
+    assert (again.outcome.made, again.outcome.reused) == (0, first.outcome.made)
+    assert again.claims == first.claims
     # What is gone is made again, and only that.
     store = tmp_path / "a" / "store"
     lost = sorted(store.glob("*.json"))[0]
     lost.unlink()
     (third,) = run("a", 2)
-    assert (third.outcome.made, third.outcome.found) == (1, first.outcome.made - 1)
-    assert third.verdicts == first.verdicts
+    assert (third.outcome.made, third.outcome.reused) == (1, first.outcome.made - 1)
+    assert third.claims == first.claims
     assert not list(store.glob("*.partial"))
     (elsewhere,) = run("b", 1)
-    assert elsewhere.verdicts == first.verdicts
+    assert elsewhere.claims == first.claims
     for name in sorted(path.name for path in store.iterdir()):
         assert (store / name).read_bytes() == (tmp_path / "b" / "store" / name).read_bytes(), name
     record = json.loads(next(store.glob("*.json")).read_text())
@@ -415,10 +417,10 @@ def test_what_an_engine_refuses_is_not_testable_and_says_why(tmp_path: Path) -> 
     library = _small(tmp_path)
     papers = library.choose("dubey2023")
     (found,) = reproduce(library, papers, "fluid", tmp_path / "out", experiment="DUB-3N", quick=True, jobs=1)
-    by_id = {verdict.claim.id: verdict for verdict in found.verdicts}
+    by_id = {verdict.claim.id: verdict for verdict in found.claims}
     wvegas = by_id["DUB-09"]
     assert wvegas.verdict == "not testable"
-    assert "wvegas" in wvegas.judgements[0].reason
+    assert "wvegas" in wvegas.findings[0].reason
     assert found.outcome.refused
 
 
@@ -437,10 +439,10 @@ def test_a_full_disk_ends_a_reproduction_and_leaves_whole_results(
     monkeypatch.setattr(Path, "write_bytes", written)
     store = Store(tmp_path / "store")
     store.prepare()
-    store.put("one", pl.DataFrame({"a": [1]}), None, {"engine": "sim"})
-    said = r"cannot keep a result in .*: No space left on device\n\nhint: what is there stays"
+    store.put("one", {"engine": "sim"}, values=pl.DataFrame({"a": [1]}))
+    said = r"cannot store a result in .*: No space left on device\n\nhint: what is stored stays"
     with pytest.raises(OutputError, match=said):
-        store.put("two", pl.DataFrame({"a": [2]}), None, {"engine": "sim"})
+        store.put("two", {"engine": "sim"}, values=pl.DataFrame({"a": [2]}))
     assert sorted(path.name for path in store.directory.iterdir()) == ["one.json", "one.values.parquet"]
     library = _small(tmp_path)
     papers = library.choose("dubey2023")
@@ -459,13 +461,13 @@ def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytes
         asked.append((workers, processes))
         return begin(workers, processes=processes)
 
-    begin = pool._pool
-    monkeypatch.setattr(pool, "_pool", noted)
+    begin = workers._pool
+    monkeypatch.setattr(workers, "_pool", noted)
     (one,) = reproduce(library, papers, "fluid", tmp_path / "one", experiment="DUB-3N", jobs=1)
     monkeypatch.setattr(execute, "_SWEEP_WORK", 0.0)
     (two,) = reproduce(library, papers, "fluid", tmp_path / "two", experiment="DUB-3N", jobs=2)
     assert asked == [(2, True)]
-    assert one.verdicts == two.verdicts
+    assert one.claims == two.claims
     kept = sorted((tmp_path / "one" / "store").iterdir())
     assert kept
     for path in kept:
@@ -474,7 +476,7 @@ def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytes
 
 def test_a_process_that_ends_is_an_error_with_a_hint() -> None:
     with pytest.raises(EngineError, match=r"process that solved the fluid.s equations has ended\n\nhint: .*--jobs 1"):
-        list(pool.each(os._exit, [3, 4], 2, processes=True))
+        list(workers.each(os._exit, [3, 4], 2, processes=True))
 
 
 def test_no_more_begin_than_may_run_and_none_after_an_error() -> None:
@@ -489,7 +491,7 @@ def test_no_more_begin_than_may_run_and_none_after_an_error() -> None:
 
     seen = []
     with pytest.raises(ValueError, match="3"):
-        seen += pool.each(task, [1, 2, 3, 4, 5, 6], 2, processes=False)
+        seen += workers.each(task, [1, 2, 3, 4, 5, 6], 2, processes=False)
     assert begun[:3] == [1, 2, 3]
     assert set(begun) <= {1, 2, 3, 4}
 
@@ -500,7 +502,7 @@ def test_the_fluid_has_no_shorter_answer(tmp_path: Path) -> None:
     for engine, shortens in (("fluid", False), ("sim", True)):
         place = tmp_path / engine
         (found,) = reproduce(library, papers, engine, place, experiment="DUB-3N", quick=True, jobs=1)
-        assert found.kitchen.quick == shortens
+        assert found.planner.quick == shortens
 
 
 # What is asked for

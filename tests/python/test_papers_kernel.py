@@ -12,7 +12,7 @@ from kernel_program import need_root, program
 
 import mptcplab
 from mptcplab.errors import MptcplabError, UnfinishedError
-from mptcplab.studies.agreement import lighter
+from mptcplab.studies.agreement import reduced
 from mptcplab.studies.papers import catalog
 
 # Flows that start late in the paper start at once here, a little apart.
@@ -34,7 +34,7 @@ def scenarios() -> list[Path]:
 
 def short(scenario: Path) -> mptcplab.Results:
     settings = {"tcp.send_jitter": '"0 s"', "duration": f'"{SECONDS:g} s"', "sample": '"100 ms"'}
-    settings |= lighter.settings(scenario)
+    settings |= reduced.settings(scenario)
     if "\nwarmup" in scenario.read_text():
         settings["warmup"] = '"0.5 s"'
     for flow, (start, stop) in AT_ONCE.get(scenario.stem, {}).items():
@@ -77,7 +77,7 @@ def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest
     """One experiment through the whole of it, with runs that are too short for its claims to mean anything."""
     import shutil
 
-    from mptcplab.studies.papers import cells
+    from mptcplab.studies.papers import planner
     from mptcplab.studies.papers.reproduce import reproduce
 
     program()
@@ -89,14 +89,14 @@ def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest
     all_five = 'algorithms = ["lia", "olia", "balia", "wvegas", "uncoupled-cubic"]'
     path.write_text(text.replace(all_five, 'algorithms = ["lia"]'))
     library = catalog.load(root)
-    monkeypatch.setattr(cells, "QUICK_REPETITIONS", 1)
+    monkeypatch.setattr(planner, "QUICK_REPETITIONS", 1)
     papers = library.choose("dubey2023")
     (found,) = reproduce(library, papers, "kernel", tmp_path / "out", experiment="DUB-NSB", quick=True)
     assert not found.outcome.refused
     records = [json.loads(file.read_text()) for file in (tmp_path / "out" / "store").glob("*.json")]
     assert {record["engine"] for record in records} == {"kernel"}
     assert all(entry["cc"] == "lia" for record in records for entry in record["subflow_cc"])
-    (verdict,) = found.verdicts
+    (judged,) = found.claims
     # Either the run counts and both last hops carried data, or its emulation was late and nothing is concluded.
-    reason = verdict.judgements[0].reason
-    assert verdict.verdict == "holds" or "missing" in reason or "no value" in reason
+    reason = judged.findings[0].reason
+    assert judged.verdict == "holds" or "missing" in reason or "no value" in reason

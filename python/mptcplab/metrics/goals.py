@@ -28,7 +28,7 @@ IMBALANCE = 1.5
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GoalResult:
     """Whether a goal is met, and with how much room.
 
     `margin` is a part of the goal's reference (0.1: a tenth of it), at least 0 exactly where the goal is met, and None
@@ -36,14 +36,14 @@ class Verdict:
     """
 
     name: str
-    passed: bool
+    met: bool
     margin: float | None
     text: str
 
 
 @dataclass(frozen=True)
-class Balance(Verdict):
-    """The verdict on goal 3 and what it was made of.
+class Balance(GoalResult):
+    """The result of goal 3 and its parts.
 
     `cbi` is the smallest loss over the largest (1: balanced; None: nothing was lost, or there is one bottleneck);
     `worst` the bottleneck with the largest loss; `shift` the part of uncoupled Reno's load that was moved away from it.
@@ -54,7 +54,7 @@ class Balance(Verdict):
     shift: float | None
 
 
-def improve(goodput: float, single_paths: Mapping[str, float], tolerance: float = TOLERANCE) -> Verdict:
+def improve(goodput: float, single_paths: Mapping[str, float], tolerance: float = TOLERANCE) -> GoalResult:
     """Goal 1: the multipath flow gets at least what one TCP would get on the best of its paths.
 
     `goodput` is that of the multipath flow, `single_paths` that of the TCP which takes its place, by path; all in one
@@ -67,9 +67,9 @@ def improve(goodput: float, single_paths: Mapping[str, float], tolerance: float 
         raise MptcplabError(with_hint("goal 1 needs the goodput of one TCP on each path: none given", "run REF-TCP"))
     best = max(single_paths, key=lambda path: single_paths[path])
     if single_paths[best] <= 0:
-        return Verdict("improve", True, None, "one TCP gets nothing on any path")
+        return GoalResult("improve", True, None, "one TCP gets nothing on any path")
     part = goodput / single_paths[best]
-    return _verdict("improve", part - (1 - tolerance), f"{part:.2f} of one TCP on {best}")
+    return _result("improve", part - (1 - tolerance), f"{part:.2f} of one TCP on {best}")
 
 
 def do_no_harm(
@@ -77,7 +77,7 @@ def do_no_harm(
     beside_tcp: Mapping[str, Mapping[str, float]],
     competitors: Mapping[str, Collection[str]],
     tolerance: float = TOLERANCE,
-) -> Verdict:
+) -> GoalResult:
     """Goal 2: no competitor gets less than beside one TCP on any of the paths that lead through its bottleneck.
 
     `beside_mp` is the goodput of every competitor beside the multipath flow; `beside_tcp` by path r that of every
@@ -97,21 +97,21 @@ def do_no_harm(
             if reference > 0:
                 parts.append((_known(beside_mp, name, "goal 2: goodput of competitor") / reference, name, path))
     if not parts:
-        return Verdict("do no harm", True, None, "no competitor that could be harmed")
+        return GoalResult("do no harm", True, None, "no competitor that could be harmed")
     part, name, path = min(parts)
-    return _verdict("do no harm", part - (1 - tolerance), f"{name} gets {part:.2f} of what one TCP on {path} leaves it")
+    return _result("do no harm", part - (1 - tolerance), f"{name} gets {part:.2f} of what one TCP on {path} leaves it")
 
 
 def balance(
     losses: Mapping[str, float],
     loads: Mapping[str, float],
     uncoupled_loads: Mapping[str, float],
-    others: Sequence[Verdict],
+    others: Sequence[GoalResult],
 ) -> Balance:
     """Goal 3: congestion is moved away from the worst bottleneck, at least compared with uncoupled Reno.
 
     `losses` is the loss of each bottleneck of the multipath flow, `loads` the flow's throughput there and
-    `uncoupled_loads` the same with uncoupled Reno, all by link; `others` are the verdicts on goals 1 and 2. It asks
+    `uncoupled_loads` the same with uncoupled Reno, all by link; `others` are the results of goals 1 and 2. It asks
     for nothing where the largest loss is at most 1.5 times the smallest. The margin is the shift
     1 - load / uncoupled load on the worst bottleneck, or the margin of goal 1 or 2 where that is smaller.
 
@@ -130,15 +130,15 @@ def balance(
     part = _known(loads, worst, "goal 3: load of link") / reference
     shift = 1 - part
     text = f"{worst} loses most (balance {cbi:.2f}) and carries {part:.2f} of the uncoupled load"
-    failed = [other for other in others if not other.passed]
+    failed = [other for other in others if not other.met]
     if failed:
-        text += f"; {failed[0].name} is violated"
+        text += f"; {failed[0].name} fails"
     margin = min([shift, *(other.margin for other in others if other.margin is not None)])
     return Balance("balance", margin >= 0, margin, text, cbi, worst, shift)
 
 
-def _verdict(name: str, margin: float, text: str) -> Verdict:
-    return Verdict(name, margin >= 0, margin, text)
+def _result(name: str, margin: float, text: str) -> GoalResult:
+    return GoalResult(name, margin >= 0, margin, text)
 
 
 def _known(values: Mapping[str, _T], key: str, what: str) -> _T:

@@ -1,5 +1,5 @@
-"""Agreement of engines: one scenario on several, how far they lie apart, and what in their traces may say why.
+"""Agreement of engines: how far the results of one scenario on several engines lie apart, and possible causes.
 
-`api.agree` runs it for one scenario, `matrix.measure` for those of all papers. Bounds and verdicts are in `judge`, what
-may be the cause in `causes`; numbers come from `metrics.engines`.
+`compare.agree` does it for one scenario, `matrix.measure` for those of all papers. Bounds and verdicts are in `judge`,
+possible causes in `causes`; the numbers come from `metrics.engines`.
 """

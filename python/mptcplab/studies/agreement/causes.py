@@ -1,14 +1,13 @@
-"""What in the traces may explain why two engines differ: each cause is a function from two sets of runs to sentences.
+"""Possible causes of a difference between two engines: each check looks for one in two sets of runs.
 
-A cause is stated with its figures or not at all. That the figures differ does not prove that they are why the results
-do.
+A cause is stated with its figures or not at all. Figures that differ do not prove that they are why the results differ.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +17,13 @@ from mptcplab.capabilities import ENGINES
 from mptcplab.metrics import Window
 from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
-from mptcplab.studies.agreement import losses, starts
+from mptcplab.studies.agreement import losses, slow_start
+from mptcplab.study.verdict import Verdict
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
-    from mptcplab.trace.topology import Flow, Topology
+    from mptcplab.trace.topology import Flow, Subflow, Topology
 
 # Lateness of a round trip that matters: the emulator's own bound, as part of the propagation delay.
 LATE_PART = 0.05
@@ -42,18 +42,14 @@ EXIT_FACTOR = 1.5
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One cause: of which configuration and engine, its name, whom it concerns, and a sentence with figures."""
+class Cause:
+    """A possible cause in one configuration on one engine: its name, whom it concerns, and a sentence with figures."""
 
     base: str
     engine: str
     cause: str
     who: str
     text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """For programs."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -107,14 +103,30 @@ class Pair:
         """Both."""
         return self.one, self.other
 
+    @property
+    def have_packets(self) -> bool:
+        """Whether single packets are lost and windows are whole on both: not in a fluid."""
+        return all(side.has_packets for side in self.sides)
+
+    @property
+    def subflows(self) -> Iterator[tuple[Flow, Subflow, str]]:
+        """Every subflow of every flow that reacts to congestion, with its name for people."""
+        for flow in self.one.flows:
+            for subflow in flow.subflows:
+                yield flow, subflow, f"{flow.name} {subflow.name}"
+
+    def on_both(self, texts: Iterable[str]) -> str:
+        """A text of each engine, joined."""
+        return " and ".join(f"{text} on {side.engine}" for text, side in zip(texts, self.sides, strict=True))
+
 
 # Whom a cause concerns, and the sentence.
 Sentences = Iterator[tuple[str, str]]
-Cause = Callable[[Pair], Sentences]
+Check = Callable[[Pair], Sentences]
 
 
-def findings(results: Results, rows: pl.DataFrame) -> Iterator[Finding]:
-    """Everything that the traces show, configuration by configuration; `rows` are judged differences."""
+def find_causes(results: Results, rows: pl.DataFrame) -> Iterator[Cause]:
+    """All possible causes that the traces show, by configuration; `rows` are judged differences."""
     runs = compared_runs(results)
     first, *others = results.engines
     for base in runs["base"].unique(maintain_order=True):
@@ -124,8 +136,8 @@ def findings(results: Results, rows: pl.DataFrame) -> Iterator[Finding]:
         }
         for engine in others:
             pair = Pair(sides[first], sides[engine], rows.filter(base=base, engine=engine))
-            for name, cause in CAUSES.items():
-                yield from (Finding(base, engine, name, who, text) for who, text in cause(pair))
+            for name, check in CHECKS.items():
+                yield from (Cause(base, engine, name, who, text) for who, text in check(pair))
 
 
 def lateness(pair: Pair) -> Sentences:
@@ -147,11 +159,9 @@ def receive_window(pair: Pair) -> Sentences:
     for flow in pair.one.flows:
         found = [part.get(flow.name) for part in parts]
         if any(part is not None and part > BLOCKED_PART for part in found):
-            told = " and ".join(
-                f"{'an unknown part' if part is None else f'{100 * part:.1f} %'} of the time on {side.engine}"
-                for side, part in zip(pair.sides, found, strict=True)
-            )
-            yield flow.name, f"receive window: {flow.name} had to wait for it {told}"
+            shares = ("an unknown part" if part is None else f"{100 * part:.1f} %" for part in found)
+            waited = pair.on_both(f"{share} of the time" for share in shares)
+            yield flow.name, f"receive window: {flow.name} had to wait for it {waited}"
 
 
 def _blocked(side: Side) -> dict[str, float | None]:
@@ -163,50 +173,47 @@ def _blocked(side: Side) -> dict[str, float | None]:
 
 def slow_start_exit(pair: Pair) -> Sentences:
     """Slow start ended without a loss (HyStart, Vegas) on one engine more often, or at another window."""
-    if not all(side.has_packets for side in pair.sides):
+    if not pair.have_packets:
         return
-    ends = [starts.slow_start_ends(side.rows("subflow")) for side in pair.sides]
-    for flow in pair.one.flows:
-        for subflow in flow.subflows:
-            mine = [frame.filter(flow=flow.name, subflow=subflow.name) for frame in ends]
-            quiet = [frame.filter(~pl.col("lost")) for frame in mine]
-            counts = [frame.height for frame in quiet]
-            windows = [frame["ssthresh_pkts"].mean() for frame in quiet]
-            parts = [count / len(side.runs) for side, count in zip(pair.sides, counts, strict=True)]
-            if parts[0] == parts[1] and not _apart(*windows, EXIT_FACTOR):
-                continue
-            bdp = starts.bdp_pkts(pair.one.topology, flow, subflow)
-            told = " and ".join(
-                f"{count} of {len(side.runs)} runs on {side.engine}" + ("" if at is None else f" (at {at:.0f} packets)")
-                for side, count, at in zip(pair.sides, counts, windows, strict=True)
-            )
-            who = f"{flow.name} {subflow.name}"
-            size = "" if bdp is None else f"; the path holds {bdp:.0f} packets"
-            yield who, f"slow start of {who} ended without a loss (HyStart or the like) in {told}{size}"
+    ends = [slow_start.ends(side.rows("subflow")) for side in pair.sides]
+    for flow, subflow, who in pair.subflows:
+        mine = [frame.filter(flow=flow.name, subflow=subflow.name) for frame in ends]
+        quiet = [frame.filter(~pl.col("lost")) for frame in mine]
+        counts = [frame.height for frame in quiet]
+        windows = [frame["ssthresh_pkts"].mean() for frame in quiet]
+        parts = [count / len(side.runs) for side, count in zip(pair.sides, counts, strict=True)]
+        if parts[0] == parts[1] and not _apart(*windows, EXIT_FACTOR):
+            continue
+        bdp = slow_start.bdp_pkts(pair.one.topology, flow, subflow)
+        where = " and ".join(
+            f"{count} of {len(side.runs)} runs on {side.engine}" + ("" if at is None else f" (at {at:.0f} packets)")
+            for side, count, at in zip(pair.sides, counts, windows, strict=True)
+        )
+        size = "" if bdp is None else f"; the path holds {bdp:.0f} packets"
+        yield who, f"slow start of {who} ended without a loss (HyStart or the like) in {where}{size}"
 
 
-def young_window(pair: Pair) -> Sentences:
-    """The window begins while slow start, or what it left behind, is still there."""
+def short_warmup(pair: Pair) -> Sentences:
+    """The measured window begins while slow start, or the queue that it left behind, is still there."""
     # A fluid has no threshold: then the other alone says when slow start ended.
     ages = [(side, _ages(side)) for side in pair.sides if side.has_packets]
     warmup_s = pair.one.topology.warmup_ns / 1e9
-    for flow in pair.one.flows:
-        for subflow in flow.subflows:
-            who, told = f"{flow.name} {subflow.name}", []
-            for side, age in ages:
-                end_s, rounds = age.get((flow.name, subflow.name), (0.0, SETTLED_ROUNDS))
-                if rounds < SETTLED_ROUNDS:
-                    when = "later" if rounds < 0 else f"{rounds:.0f} round trips earlier"
-                    told.append(f"{when}, at {end_s:.1f} s, on {side.engine}")
-            if told:
-                text = f"short warm-up: the window begins at {warmup_s:g} s, and slow start of {who} ended"
-                yield who, f"{text} {' and '.join(told)}"
+    for flow, subflow, who in pair.subflows:
+        ends = []
+        for side, age in ages:
+            end_s, rounds = age.get((flow.name, subflow.name), (0.0, SETTLED_ROUNDS))
+            if rounds < SETTLED_ROUNDS:
+                when = "later" if rounds < 0 else f"{rounds:.0f} round trips earlier"
+                ends.append(f"{when}, at {end_s:.1f} s, on {side.engine}")
+        if ends:
+            text = f"short warm-up: the window begins at {warmup_s:g} s, and slow start of {who} ended"
+            yield who, f"{text} {' and '.join(ends)}"
 
 
 def _ages(side: Side) -> dict[tuple[str, str], tuple[float, float]]:
     """Per subflow the latest end of slow start (s), and how many smoothed round trips before the window that was."""
     warmup_s = side.topology.warmup_ns / 1e9
-    ends = starts.slow_start_ends(side.rows("subflow")).filter(pl.col("srtt_s") > 0).sort("t_s", maintain_order=True)
+    ends = slow_start.ends(side.rows("subflow")).filter(pl.col("srtt_s") > 0).sort("t_s", maintain_order=True)
     latest = ends.group_by("flow", "subflow", maintain_order=True).last()
     rows = latest.select("flow", "subflow", "t_s", rounds=(warmup_s - pl.col("t_s")) / pl.col("srtt_s"))
     return {(flow, subflow): (end_s, rounds) for flow, subflow, end_s, rounds in rows.iter_rows()}
@@ -214,20 +221,18 @@ def _ages(side: Side) -> dict[tuple[str, str], tuple[float, float]]:
 
 def bursts(pair: Pair) -> Sentences:
     """Packets lost per loss event differ: the queue overflows by more at once."""
-    if not all(side.has_packets for side in pair.sides):
+    if not pair.have_packets:
         return
     sizes = [losses.per_event(side.window.subflow_delta, LEAST_EVENTS) for side in pair.sides]
-    for flow in pair.one.flows:
-        for subflow in flow.subflows:
-            found = [size.get((flow.name, subflow.name)) for size in sizes]
-            if _apart(*found, BURST_FACTOR):
-                who = f"{flow.name} {subflow.name}"
-                yield who, f"bursts: {who} lost {_both(pair, found, '.1f')} packets per loss event"
+    for flow, subflow, who in pair.subflows:
+        found = [size.get((flow.name, subflow.name)) for size in sizes]
+        if _apart(*found, BURST_FACTOR):
+            yield who, f"bursts: {who} lost {pair.on_both(f'{size:.1f}' for size in found)} packets per loss event"
 
 
 def synchronisation(pair: Pair) -> Sentences:
     """Losses at a full queue hit all its flows together more often on one engine."""
-    if not all(side.has_packets for side in pair.sides):
+    if not pair.have_packets:
         return
     shared = losses.shared_queues(pair.one.topology)
     counts = [losses.episodes(side.rows("event"), side.topology, shared, _dropped(side)) for side in pair.sides]
@@ -238,11 +243,8 @@ def synchronisation(pair: Pair) -> Sentences:
         one, other = (100 * count.of_all / count.number for count in found)
         if abs(one - other) < SYNCHRONY_POINTS:
             continue
-        told = " and ".join(
-            f"in {count.of_all} of {count.number} overflows on {side.engine}"
-            for side, count in zip(pair.sides, found, strict=True)
-        )
-        yield link, f"loss synchronisation: at {link} all {len(shared[link])} subflows lost together {told}"
+        where = pair.on_both(f"in {count.of_all} of {count.number} overflows" for count in found)
+        yield link, f"loss synchronisation: at {link} all {len(shared[link])} subflows lost together {where}"
 
 
 def _dropped(side: Side) -> frozenset[str]:
@@ -257,11 +259,13 @@ def schedulers(pair: Pair) -> Sentences:
     for flow in pair.one.flows:
         names = [of.get(flow.name) for of in used]
         if None not in names and names[0] != names[1]:
-            told = " and ".join(f"{name} on {side.engine}" for side, name in zip(pair.sides, names, strict=True))
-            yield flow.name, f'scheduler of {flow.name}: {told} (a scenario with scheduler = "{names[1]}" has one)'
+            yield (
+                flow.name,
+                f'scheduler of {flow.name}: {pair.on_both(names)} (a scenario with scheduler = "{names[1]}" has one)',
+            )
 
 
-def groups(pair: Pair) -> Sentences:
+def segmentation(pair: Pair) -> Sentences:
     """A kernel sends segments in groups, whose last one asks for an ACK at once; the simulator did not."""
     if {side.engine for side in pair.sides} != {"sim", "kernel"}:
         return
@@ -273,9 +277,9 @@ def groups(pair: Pair) -> Sentences:
         yield ", ".join(single), text
 
 
-def spread(pair: Pair) -> Sentences:
+def chance(pair: Pair) -> Sentences:
     """The repetitions differ so much that the difference may be none."""
-    for row in pair.rows.filter(verdict="outside").iter_rows(named=True):
+    for row in pair.rows.filter(verdict=Verdict.FAILS.value).iter_rows(named=True):
         who = row["flow"] or "Jain's index"
         if row["n"] < 2:
             yield who, f"chance: one repetition tells nothing about the spread of {who} (--reps)"
@@ -283,7 +287,7 @@ def spread(pair: Pair) -> Sentences:
             digits, unit = (1, " %") if row["unit"] == "%" else (3, "")
             yield (
                 who,
-                f"chance: the interval of {who} holds 0: {row['difference']:+.{digits}f} ± "
+                f"chance: the interval of {who} contains 0: {row['difference']:+.{digits}f} ± "
                 f"{row['half']:.{digits}f}{unit} over {row['n']} repetitions (--reps)",
             )
 
@@ -295,23 +299,15 @@ def _apart(one: float | None, other: float | None, factor: float) -> bool:
     return max(one, other) > factor * min(one, other)
 
 
-def _both(pair: Pair, values: Sequence[float | None], digits: str) -> str:
-    return " and ".join(
-        f"{value:{digits}} on {side.engine}"
-        for side, value in zip(pair.sides, values, strict=True)
-        if value is not None
-    )
-
-
-# In the order in which they are told: what went wrong first, then what the engines do differently, chance last.
-CAUSES: dict[str, Cause] = {
+# In the order of the report: what went wrong first, then what the engines do differently, chance last.
+CHECKS: dict[str, Check] = {
     "lateness": lateness,
     "schedulers": schedulers,
-    "groups": groups,
+    "segmentation": segmentation,
     "receive window": receive_window,
     "slow start exit": slow_start_exit,
-    "short warm-up": young_window,
+    "short warm-up": short_warmup,
     "bursts": bursts,
     "loss synchronisation": synchronisation,
-    "chance": spread,
+    "chance": chance,
 }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from os import fspath
 
+from mptcplab import _core
+from mptcplab.engines import kernel
+from mptcplab.errors import EngineError, MptcplabError, with_hint
 from mptcplab.scenario import Overrides
-from mptcplab.studies.agreement import choose, judge
-from mptcplab.studies.agreement.judge import Agreement
+from mptcplab.studies.agreement.judge import Agreement, judge
 from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
+
+_SUCH_AS = "two or more, such as sim,kernel or sim,fluid"
 
 
 def agree(
@@ -27,22 +32,53 @@ def agree(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Agreement:
-    """Run a scenario on several engines, and say how near the others come to the first, and what may be why not.
+    """Run a scenario on several engines, compare the others with the first, and list possible causes of differences.
 
     `engines` is "sim,kernel", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel where the kernel
-    engine can run here, else sim and fluid. Everything else is as in `run`, whose errors these are, too, but that the
-    kernel runs first and its noise is the simulator's `send_jitter`: how late its links were, at the median over all
-    round trips (99th percentiles in sum), unless `settings` or the scenario ask for more. Goodput of a
-    flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
+    engine can run here, else sim and fluid. Everything else is as in `run`, errors included, except
+    that the kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
+    median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
+    of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
 
     >>> import mptcplab
     >>> found = mptcplab.agree("scenarios/dolia-scenario-1.toml", "sim,fluid", cc="reno", reps=1, duration="12 s")
-    >>> [verdict.engine for verdict in found.verdicts]
+    >>> [finding.engine for finding in found.findings]
     ['fluid']
     """
-    asked, why = choose.engines(engines)
+    asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings)
-    choose.refuse_early(fspath(scenario), overrides.to_json(), names)
+    _refuse_early(fspath(scenario), overrides.to_json(), names)
     sweep = Sweep(fspath(scenario), overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True)
-    return judge.judged(sweep.run(out, force=force), why)
+    return judge(sweep.run(out, force=force), why)
+
+
+def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str | None]:
+    """The engines, and why where nobody asked: the kernel where it can run, else the fluid, beside the simulator."""
+    if asked is None:
+        return _default()
+    names = asked.split(",") if isinstance(asked, str) else list(asked)
+    names = [name.strip() for name in names if name.strip()]
+    if len(set(names)) < 2:
+        raise MptcplabError(with_hint(f"nothing to compare with: engines {','.join(names)!r}", _SUCH_AS))
+    return names, None
+
+
+def _refuse_early(scenario: str, overrides_json: str, engines: Iterable[str]) -> None:
+    """Raise what the fluid refuses before the other engines have taken their time; the kernel says so at its start."""
+    if "fluid" not in engines:
+        return
+    from mptcplab.engines.fluid.engine import refuse
+
+    runs = json.loads(_core.runs_json(scenario, overrides_json))
+    algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
+    refuse(scenario, overrides_json, runs, algorithms)
+
+
+def _default() -> tuple[list[str], str]:
+    try:
+        kernel.require_available()
+    except EngineError as error:
+        reason = str(error).splitlines()[0]
+        return ["sim", "fluid"], f"comparing sim and fluid, because kernel is out of reach: {reason}"
+    return ["sim", "kernel"], "comparing sim and kernel, because kernel can run here"

@@ -33,7 +33,7 @@ class Point:
 def points(matrix: Matrix) -> list[Point]:
     """The flows that both engines gave something; logarithmic axes have no place for others."""
     return [
-        Point(Path(entry.scenario).parent.name, row.reference, row.mean)
+        Point(Path(entry.name).parent.name, row.reference, row.mean)
         for entry, row in matrix.flows()
         if row.reference > 0 and row.mean > 0
     ]

@@ -1,20 +1,20 @@
-"""How near is near enough: bounds on the differences of goodput and of Jain's index, and the verdicts."""
+"""Verdicts on how well engines agree: bounds on the differences of goodput and of Jain's index."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from mptcplab.capabilities import ENGINES
 from mptcplab.metrics.differences import differences
-from mptcplab.studies.agreement.causes import Finding, findings
+from mptcplab.studies.agreement.causes import Cause, find_causes
+from mptcplab.study.verdict import Finding, Verdict
 
 if TYPE_CHECKING:
     from mptcplab.results import Results
 
-WITHIN, OUTSIDE = "within", "outside"
 GOODPUT, JAIN = "goodput", "jain"
 # What is compared; only the first and the last are judged. The smoothed RTT is shown, because every engine samples it
 # alike; the mean of single RTT samples, which engines count differently, is in the numbers.
@@ -30,8 +30,13 @@ class Bounds:
     jain: float
 
     def of(self, metric: str) -> float | None:
-        """The bound on a single difference of a metric; None for what is only shown."""
+        """The bound on a single difference of a metric; None for one that is only shown."""
         return {GOODPUT: self.flow_percent, JAIN: self.jain}.get(metric)
+
+    def verdict(self, rows: list[Verdict], median_percent: float | None) -> Verdict:
+        """The verdict on all rows and on the median at once; not testable without rows."""
+        far = None not in (self.median_percent, median_percent) and median_percent > self.median_percent
+        return Verdict.joint([*rows, *([Verdict.FAILS] if rows and far else [])])
 
 
 PACKETS = Bounds(flow_percent=15, median_percent=5, jain=0.03)
@@ -39,86 +44,83 @@ PACKETS = Bounds(flow_percent=15, median_percent=5, jain=0.03)
 FLUID = Bounds(flow_percent=15, median_percent=None, jain=0.03)
 
 
-def bounds_of(engines: tuple[str, str]) -> Bounds:
-    """What holds between two engines."""
+def bounds_of(*engines: str) -> Bounds:
+    """The bounds between two engines."""
     return PACKETS if all(ENGINES[name].has_packets for name in engines) else FLUID
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """One engine against the first: the flow that is farthest off and the median over all, in percent of goodput."""
+class EngineFinding(Finding):
+    """The verdict on one engine against the first.
 
-    engine: str
-    reference: str
-    worst_percent: float | None
-    median_percent: float | None
-    outside: int
-    judged: int
-    bounds: Bounds
+    `worst_percent` is the flow that is farthest off and `median_percent` the median over all, in percent of goodput;
+    `outside` of the `judged` differences are beyond their bound.
+    """
 
-    @property
-    def agrees(self) -> bool:
-        """Whether everything that is judged is within its bound, and something was judged at all."""
-        return self.judged > 0 and self.outside == 0 and self.median_within
+    engine: str = ""
+    reference: str = ""
+    worst_percent: float | None = None
+    median_percent: float | None = None
+    outside: int = 0
+    judged: int = 0
+    bounds: Bounds = PACKETS
 
-    @property
-    def median_within(self) -> bool:
-        """Whether the median is; where it has no bound it always is."""
-        bound = self.bounds.median_percent
-        return bound is None or self.median_percent is None or self.median_percent <= bound
+    @classmethod
+    def of(cls, rows: pl.DataFrame, engine: str, reference: str) -> EngineFinding:
+        """From the judged differences of an engine."""
+        rows = rows.filter(engine=engine).drop_nulls("verdict")
+        distance = rows.filter(metric=GOODPUT)["difference"].abs().drop_nulls()
+        worst, middle, bounds = distance.max(), distance.median(), bounds_of(reference, engine)
+        outside = rows.filter(verdict=Verdict.FAILS.value).height
+        verdict = bounds.verdict([Verdict(one) for one in rows["verdict"]], middle)
+        reason = "nothing to compare: no repetition counts on all engines"
+        if rows.height:
+            bound = "" if bounds.median_percent is None else f" (bound {bounds.median_percent:g} %)"
+            parts = [f"{outside} of {rows.height} outside the bounds of {bounds.flow_percent:g} % and {bounds.jain:g}"]
+            parts += [] if worst is None else [f"goodput of a flow differs by {worst:.1f} % at most"]
+            parts += [] if middle is None else [f"{middle:.1f} % at the median{bound}"]
+            reason = "; ".join(parts)
+        name = f"{engine} against {reference}"
+        return cls(name, verdict, (), reason, None, 0, engine, reference, worst, middle, outside, rows.height, bounds)
 
     @property
     def text(self) -> str:
         """One line for people."""
-        who = f"{self.engine} against {self.reference}"
-        if not self.judged:
-            return f"{who}: nothing to compare: no repetition counts on all engines"
-        bound = self.bounds
-        median = "" if bound.median_percent is None else f" (bound {bound.median_percent:g} %)"
-        parts = [f"{self.outside} of {self.judged} outside the bounds of {bound.flow_percent:g} % and {bound.jain:g}"]
-        if self.worst_percent is not None:
-            parts.append(f"goodput of a flow differs by {self.worst_percent:.1f} % at most")
-        if self.median_percent is not None:
-            parts.append(f"{self.median_percent:.1f} % at the median{median}")
-        return f"{who} {'agrees' if self.agrees else 'does not agree'}: {'; '.join(parts)}"
+        return f"{self.verdict}: {self.name}: {self.reason}"
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs."""
-        numbers = {name: getattr(self, name) for name in ("worst_percent", "median_percent", "outside", "judged")}
-        bounds = {
-            "flow_percent": self.bounds.flow_percent,
-            "median_percent": self.bounds.median_percent,
-            "jain": self.bounds.jain,
-        }
-        return {"engine": self.engine, "reference": self.reference, **numbers, "bounds": bounds, "agrees": self.agrees}
+        names = ("engine", "reference", "worst_percent", "median_percent", "outside", "judged", "verdict")
+        return {**{name: getattr(self, name) for name in names}, "bounds": asdict(self.bounds)}
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """What came out: `rows` as of `metrics.engines.differences`, with `bound` and `verdict` (null where not judged).
+    """The engines compared: `rows` as of `metrics.differences.differences`, with `bound` and `verdict` where judged.
 
     `why` says how the engines were chosen, where the caller did not say.
     """
 
     results: Results
     rows: pl.DataFrame
-    verdicts: tuple[Verdict, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[EngineFinding, ...]
+    causes: tuple[Cause, ...]
     why: str | None = None
 
     @property
-    def agrees(self) -> bool:
-        """Whether every engine agrees with the first."""
-        return all(verdict.agrees for verdict in self.verdicts)
+    def verdict(self) -> Verdict:
+        """Whether every engine agrees with the first; not testable if one has nothing to compare."""
+        found = [finding.verdict for finding in self.findings]
+        return Verdict.NOT_TESTABLE if Verdict.NOT_TESTABLE in found else Verdict.joint(found)
 
     def outside(self) -> list[tuple[str, str, pl.DataFrame]]:
         """Configuration, engine and rows of everything that is outside its bound."""
-        groups = self.rows.filter(verdict=OUTSIDE).group_by("base", "engine", maintain_order=True)
+        groups = self.rows.filter(verdict=Verdict.FAILS.value).group_by("base", "engine", maintain_order=True)
         return [(base, engine, rows) for (base, engine), rows in groups]
 
-    def causes(self, base: str, engine: str) -> list[Finding]:
+    def causes_of(self, base: str, engine: str) -> list[Cause]:
         """What the traces of one configuration show that may explain a difference."""
-        return [finding for finding in self.findings if (finding.base, finding.engine) == (base, engine)]
+        return [cause for cause in self.causes if (cause.base, cause.engine) == (base, engine)]
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for programs."""
@@ -126,46 +128,28 @@ class Agreement:
             "results": None if self.results.holder else str(self.results.directory),
             "engines": self.results.engines,
             "engines_because": self.why,
-            "agrees": self.agrees,
+            "verdict": self.verdict,
             "problems": [problem.as_dict() for problem in self.results.excluded_runs],
-            "verdicts": [verdict.as_dict() for verdict in self.verdicts],
+            "findings": [finding.as_dict() for finding in self.findings],
             "rows": self.rows.to_dicts(),
-            "causes": [finding.as_dict() for finding in self.findings],
+            "causes": [asdict(cause) for cause in self.causes],
         }
 
 
-def judged(results: Results, why: str | None = None) -> Agreement:
+def judge(results: Results, why: str | None = None) -> Agreement:
     """Compare and judge the traces of two engines or more; the first is the reference."""
-    rows = with_verdicts(differences(results, results.metrics(COMPARED), COMPARED), results.engines[0])
     first, *others = results.engines
-    verdicts = tuple(_verdict(rows.filter(engine=engine), engine, first) for engine in others)
-    return Agreement(results, rows, verdicts, tuple(findings(results, rows)), why)
+    rows = _with_verdicts(differences(results, results.metrics(COMPARED), COMPARED), first)
+    findings = tuple(EngineFinding.of(rows, engine, first) for engine in others)
+    return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
 
 
-def with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
-    """Add `bound` and `verdict` to rows of `differences`."""
-    pairs = rows.select("metric", "engine").unique(maintain_order=True).rows()
-    schema = {"metric": pl.String, "engine": pl.String, "bound": pl.Float64}
-    bounds = [(metric, engine, bounds_of((reference, engine)).of(metric)) for metric, engine in pairs]
-    found = rows.join(pl.DataFrame(bounds, schema, orient="row"), on=["metric", "engine"], maintain_order="left")
-    # Only whole flows are judged: subflows have `share`.
-    bound = pl.when(pl.col("subflow").is_null()).then("bound")
-    # Without a difference the reference has nothing where the other engine has something.
-    near = (pl.col("difference").abs() <= pl.col("bound")).fill_null(False)
-    verdict = pl.when(near).then(pl.lit(WITHIN)).otherwise(pl.lit(OUTSIDE))
-    found = found.with_columns(bound=bound)
-    return found.with_columns(verdict=pl.when(pl.col("bound").is_not_null()).then(verdict))
-
-
-def _verdict(rows: pl.DataFrame, engine: str, reference: str) -> Verdict:
-    judged_rows = rows.drop_nulls("verdict")
-    distance = judged_rows.filter(metric=GOODPUT)["difference"].abs().drop_nulls()
-    return Verdict(
-        engine,
-        reference,
-        distance.max(),
-        distance.median(),
-        judged_rows.filter(verdict=OUTSIDE).height,
-        judged_rows.height,
-        bounds_of((reference, engine)),
-    )
+def _with_verdicts(rows: pl.DataFrame, reference: str) -> pl.DataFrame:
+    """Add `bound` and `verdict` to rows of `differences`; only whole flows are judged."""
+    judged = []
+    for row in rows.iter_rows(named=True):
+        bound = bounds_of(reference, row["engine"]).of(row["metric"]) if row["subflow"] is None else None
+        # Without a difference the reference has nothing where the other engine has something.
+        near = bound is not None and row["difference"] is not None and abs(row["difference"]) <= bound
+        judged.append(row | {"bound": bound, "verdict": None if bound is None else Verdict.of(near).value})
+    return pl.DataFrame(judged, rows.schema | {"bound": pl.Float64, "verdict": pl.String})

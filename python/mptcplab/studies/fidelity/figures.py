@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mptcplab.results import Results
     from mptcplab.studies.fidelity.cubic import Epoch
-    from mptcplab.studies.fidelity.evidence import Case
+    from mptcplab.studies.fidelity.statement import Case
 
 Band = tuple[float, float]
 

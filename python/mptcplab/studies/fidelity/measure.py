@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 
 from mptcplab.output import TABLES
 from mptcplab.results import Results
 from mptcplab.studies.fidelity import cubic, figures
-from mptcplab.studies.fidelity.evidence import Bound, Case, Judge, Picture, joined
+from mptcplab.studies.fidelity.statement import Case, Measurement, Plot, joined
+from mptcplab.study.statistics import Bound
+from mptcplab.study.verdict import Verdict
 from mptcplab.trace.reader import axes_of
 
 MULTIPATH, TCP = "mp", "tcp"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was measured: heads of the label columns, cases, remarks in words, a figure where it helps."""
-
-    heads: tuple[str, ...]
-    cases: tuple[Case, ...]
-    remarks: tuple[str, ...] = ()
-    picture: Picture | None = None
 
 
 # --- Per-run values ---------------------------------------------------------------------------------
@@ -67,7 +56,7 @@ SQRT_CONSTANT = (1.15, 1.45)
 SQRT_SCATTER = 0.10
 
 
-def square_root_law(results: Results) -> Finding:
+def square_root_law(results: Results) -> Measurement:
     """C = mean window times sqrt(p), and how far each p is from the mean of them."""
     percent = pl.col("loss").str.strip_suffix(" %").cast(pl.Float64)
     windows = _metric(results, "cwnd_mean").with_columns(p=percent / 100)
@@ -84,28 +73,28 @@ def square_root_law(results: Results) -> Finding:
         "The last rows give the largest distance of any C of a profile from their mean.",
     )
     caption = "Mean window of a Reno flow against the loss probability, with the bounds and the theory."
-    picture = Picture("square-root-law", caption, lambda: figures.square_root_law(windows, SQRT_CONSTANT))
-    return Finding(("profile", "loss"), tuple(cases), remarks, picture)
+    plot = Plot("square-root-law", caption, lambda: figures.square_root_law(windows, SQRT_CONSTANT))
+    return Measurement(("profile", "loss"), tuple(cases), remarks, plot)
 
 
-def one_bdp_utilisation(results: Results) -> Finding:
+def one_bdp_utilisation(results: Results) -> Measurement:
     """Part of the link's rate that was used after the warm-up."""
     used = _metric(results, "utilisation", link="neck")
-    bound = Bound(low=98.0, judge=Judge.EVERY)
+    bound = Bound(low=98.0, each=True)
     remarks = ("Nothing is random, so each case is one run without an interval.",)
-    return Finding(
+    return Measurement(
         ("profile", "rate", "delay"), cases_of(used, ("profile", "rate", "delay"), "%", bound, digits=2), remarks
     )
 
 
-def two_equal_flows(results: Results) -> Finding:
+def two_equal_flows(results: Results) -> Measurement:
     """Jain's index of the two flows' throughput."""
     index = _metric(results, "jain").with_columns(flows=pl.lit("two Reno flows"))
     caption = "Windows of the two flows in the first repetition, second minute."
-    picture = Picture("two-equal-flows", caption, lambda: figures.two_equal_flows(results))
-    cases = cases_of(index, ("flows",), "Jain's index", Bound(low=0.98, judge=Judge.EVERY), digits=4)
+    plot = Plot("two-equal-flows", caption, lambda: figures.two_equal_flows(results))
+    cases = cases_of(index, ("flows",), "Jain's index", Bound(low=0.98, each=True), digits=4)
     remarks = ("Every overflow hits both flows, so their windows move together: drop-tail and equal round-trip times.",)
-    return Finding(("flows",), cases, remarks, picture)
+    return Measurement(("flows",), cases, remarks, plot)
 
 
 # Flows whose ACK clock is even and whose RTT is constant decide; the others are there to be seen.
@@ -113,7 +102,7 @@ CURVES = ("long", "middle", "short")
 OTHER_CURVES = ("bunched", "queue")
 
 
-def cubic_window_curve(results: Results) -> Finding:
+def cubic_window_curve(results: Results) -> Measurement:
     """Largest distance between window and curve over all ACKs of all epochs."""
     columns = ("run", "t_ns", "flow", "state", "cwnd_pkts", "acked_pkts")
     acks = results.scan("subflow").select(columns).with_columns(pl.col("flow").cast(pl.String)).collect()
@@ -129,7 +118,7 @@ def cubic_window_curve(results: Results) -> Finding:
             if run == 0:
                 examples[flow] = max(found, key=_instructive)
         counted.append(f"{flow} {compared} ({undecided})")
-        bound = Bound(high=1.0, judge=Judge.EVERY, shown=flow in OTHER_CURVES)
+        bound = Bound(high=1.0, each=True, shown=flow in OTHER_CURVES)
         cases.append(Case((flow,), tuple(worst), "packets", bound, digits=2))
     remarks = (
         "The reference is max(W_cubic(t), W_est(t)) with t from the first ACK after recovery. The trace shows whole "
@@ -143,12 +132,12 @@ def cubic_window_curve(results: Results) -> Finding:
         "`crates/mptcplab-sim/tests/cubic.rs` follows that rule itself, ACK by ACK, on such links too.",
     )
     caption = "One long epoch of each deciding flow: the window, what RFC 9438 prescribes, and their distance."
-    picture = Picture("cubic-window-curve", caption, lambda: figures.cubic_epochs(examples, CURVES))
-    return Finding(("flow",), tuple(cases), remarks, picture)
+    plot = Plot("cubic-window-curve", caption, lambda: figures.cubic_epochs(examples, CURVES))
+    return Measurement(("flow",), tuple(cases), remarks, plot)
 
 
 def _instructive(epoch: cubic.Epoch) -> float:
-    """Long epochs make good pictures, above all those that the curve and W_est share."""
+    """Long epochs make good figures, above all those that the curve and W_est share."""
     curved = float(np.mean(epoch.curve >= epoch.estimate))
     return float(epoch.seconds[-1]) * (0.5 + min(curved, 1 - curved))
 
@@ -168,7 +157,7 @@ def share_bound(cc: str, profile: str) -> Bound | None:
     return None if band is None else Bound(*band, shown=profile != MODERN)
 
 
-def shared_bottleneck(results: Results) -> Finding:
+def shared_bottleneck(results: Results) -> Measurement:
     """Ratio of goodputs per algorithm and profile, and the legacy profile against today's, seed by seed."""
     ratios = _quotients(results)
     shares = tuple(
@@ -185,9 +174,11 @@ def shared_bottleneck(results: Results) -> Finding:
         )
         for cc in FAIR
     )
-    strays = [f"{c.labels[0]} in {c.labels[1]} ({c.mean:.2f})" for c in shares if c.verdict == "outside"]
+    strays = [
+        f"{c.labels[0]} in {c.labels[1]} ({c.mean:.2f})" for c in shares if not c.decides and c.verdict == Verdict.FAILS
+    ]
     remarks = [
-        f"The bands are stated for the profile {MODERN}; the other profiles are compared with them (inside, outside). "
+        f"The bands are stated for the profile {MODERN}; the other profiles are compared with them in brackets. "
         f"The last rows divide, seed by seed, what an algorithm takes in {LEGACY} by what it takes in {MODERN}; "
         f'"visibly less" is taken to mean at most {VISIBLY_LESS}.',
         "`coupled`, `semicoupled`, `wvegas` and `cubic` have no bound here. SEMICOUPLED aims above one share by "
@@ -197,10 +188,10 @@ def shared_bottleneck(results: Results) -> Finding:
     if strays:
         remarks.append(f"Outside their band in another profile: {joined(strays)}.")
     caption = "Goodput of two subflows over that of one Reno flow: means with 95 % intervals, every seed a faint dot."
-    picture = Picture(
+    plot = Plot(
         "shared-bottleneck", caption, lambda: figures.shares(shares, (("1 share", ONE_SHARE), ("2 shares", TWO_SHARES)))
     )
-    return Finding(("algorithm", "profile"), shares + weaker, tuple(remarks), picture)
+    return Measurement(("algorithm", "profile"), shares + weaker, tuple(remarks), plot)
 
 
 START = {"0 s": "together", "uniform(0 s, 2 s)": "up to 2 s apart"}
@@ -209,7 +200,7 @@ JITTER = {"0 s": "none", "100 us": "100 us", "2 ms": "2 ms"}
 _LOOSE = ("up to 2 s apart", "2 ms")
 
 
-def drop_tail_phase(results: Results) -> Finding:
+def drop_tail_phase(results: Results) -> Measurement:
     """The same ratios with and without random starts and jitter."""
     ratios = _quotients(results).with_columns(
         start=pl.col("start").replace_strict(START), jitter=pl.col("send_jitter").replace_strict(JITTER)
@@ -219,8 +210,8 @@ def drop_tail_phase(results: Results) -> Finding:
         band = share_bound(case.labels[0], "")
         cases.append(Case(case.labels, case.values, case.unit, band))
     caption = "Each seed is a faint dot; where all seeds coincide nothing was random."
-    picture = Picture("drop-tail-phase", caption, lambda: figures.phases(cases, {"reno": TWO_SHARES}, ONE_SHARE))
-    return Finding(("algorithm", "profile", "start", "jitter"), tuple(cases), _phase_remarks(cases), picture)
+    plot = Plot("drop-tail-phase", caption, lambda: figures.phases(cases, {"reno": TWO_SHARES}, ONE_SHARE))
+    return Measurement(("algorithm", "profile", "start", "jitter"), tuple(cases), _phase_remarks(cases), plot)
 
 
 def _phase_remarks(cases: list[Case]) -> tuple[str, ...]:
@@ -231,7 +222,7 @@ def _phase_remarks(cases: list[Case]) -> tuple[str, ...]:
         f"{cc} in {profile} {case.mean:.2f} becomes {_with_interval(index[cc, profile, *_LOOSE])}"
         for case, (cc, profile, *_) in ((case, case.labels) for case in frozen)
     ]
-    strays = [f"{', '.join(case.labels)}: {case.mean:.2f}" for case in cases if case.verdict == "outside"]
+    strays = [f"{', '.join(case.labels)}: {case.mean:.2f}" for case in cases if case.verdict == Verdict.FAILS]
     ewtcp = [value for case in cases if case.labels[0].startswith("ewtcp") for value in case.values]
     return (
         f"Without random starts and jitter nothing is random: all repetitions of {len(frozen)} cases are the same run, "
@@ -252,14 +243,14 @@ def _with_interval(case: Case) -> str:
     return f"{case.mean:.2f}" if case.half is None else f"{case.mean:.2f} ± {case.half:.2f}"
 
 
-def disjoint_equal_paths(results: Results) -> Finding:
+def disjoint_equal_paths(results: Results) -> Measurement:
     """LIA's goodput over two paths against TCP's over one."""
     cases = cases_of(_quotients(results), ("loss",), "x TCP", Bound(low=0.95))
     remarks = (
         "Without random loss each subflow fills its own link. With random loss the fluid model gives LIA exactly "
         "TCP's goodput; windows that fluctuate apart raise max(w/rtt^2)/(sum w/rtt)^2, hence the excess.",
     )
-    return Finding(("random loss",), cases, remarks)
+    return Measurement(("random loss",), cases, remarks)
 
 
 # --- Exactness --------------------------------------------------------------------------------------
@@ -280,7 +271,7 @@ def differing_rows(one: pl.DataFrame, other: pl.DataFrame) -> int:
     return pairs.select(unequal.sum()).item() + abs(one.height - other.height)
 
 
-def one_subflow_reduction(results: Results) -> Finding:
+def one_subflow_reduction(results: Results) -> Measurement:
     """Rows of the trace that differ from Reno's, per algorithm."""
     frame = axes(results)
     differ = dict.fromkeys(frame["run"], 0)
@@ -295,13 +286,13 @@ def one_subflow_reduction(results: Results) -> Finding:
         for run, rep in frame.select("run", "rep").iter_rows():
             differ[run] += differing_rows(parts[reno[rep]], parts[run])
     counts = frame.with_columns(value=pl.col("run").replace_strict(differ, return_dtype=pl.Float64))
-    same = Bound(high=0, judge=Judge.EVERY)
+    same = Bound(high=0, each=True)
     cases = [
         case
         for case in cases_of(counts, ("cc",), "rows differ", same, digits=0)
         if case.labels[0] not in ("reno", _CONTROL)
     ]
-    control = cases_of(counts.filter(cc=_CONTROL), ("cc",), "rows differ", Bound(low=1, judge=Judge.EVERY), digits=0)[0]
+    control = cases_of(counts.filter(cc=_CONTROL), ("cc",), "rows differ", Bound(low=1, each=True), digits=0)[0]
     cases.append(Case((f"{_CONTROL} (control: must differ)",), control.values, control.unit, control.bound, 0))
     losses = results.metrics(["loss_events"]).filter(flow=MULTIPATH).filter(pl.col("subflow").is_null())
     met = losses.filter(pl.col("run").is_in(list(reno.values())))["value"].sum()
@@ -311,23 +302,27 @@ def one_subflow_reduction(results: Results) -> Finding:
         "wVegas on one path is Vegas with one bound and a drain of its own, not Reno; its rule is tested in "
         "`crates/mptcplab-cc/tests/wvegas.rs` and by the test vectors.",
     )
-    return Finding(("algorithm",), tuple(cases), remarks)
+    return Measurement(("algorithm",), tuple(cases), remarks)
 
 
-def same_bytes(runs: dict[str, Path]) -> Finding:
-    """Whether the files of several runs of one scenario are the same; `runs` maps what was done to a directory."""
-    (first, reference), *others = runs.items()
-    bound = Bound(high=0, judge=Judge.EVERY)
+# Threads of the comparison of bytes; more than one, whatever the machine has.
+MANY_JOBS = 4
+
+
+def same_bytes(first: Results, again: Results, with_many_jobs: Results) -> Measurement:
+    """Whether the files of several runs of one scenario are the same."""
+    reference = first.directory
+    bound = Bound(high=0, each=True)
     cases = []
-    for what, directory in others:
+    for what, results in (("one job again", again), (f"{MANY_JOBS} jobs", with_many_jobs)):
         for table in TABLES:
-            mine, theirs = ((at / f"{table}.parquet").read_bytes() for at in (directory, reference))
+            mine, theirs = ((at / f"{table}.parquet").read_bytes() for at in (results.directory, reference))
             cases.append(Case((what, table), (float(_differing_bytes(mine, theirs)),), "bytes differ", bound, 0))
     heights = joined(
         f"{pl.scan_parquet(reference / f'{table}.parquet').select(pl.len()).collect().item():,} of {table}"
         for table in TABLES
     )
-    return Finding(("run", "table"), tuple(cases), (f"Compared with the files of: {first}. Rows: {heights}.",))
+    return Measurement(("run", "table"), tuple(cases), (f"Compared with the files of: one job. Rows: {heights}.",))
 
 
 def _differing_bytes(one: bytes, other: bytes) -> int:

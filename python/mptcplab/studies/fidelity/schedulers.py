@@ -1,4 +1,4 @@
-"""What the packet schedulers are for: a slow path that blocks the window, short transfers under loss."""
+"""The purposes of packet schedulers: a slow path that blocks the window, short transfers under loss."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 
 from mptcplab.results import Results
-from mptcplab.studies.fidelity.evidence import Bound, Case, Judge
-from mptcplab.studies.fidelity.measure import Finding, axes, cases_of
-from mptcplab.studies.fidelity.page import Sheet
-from mptcplab.studies.fidelity.plan import Plan
+from mptcplab.studies.fidelity.measure import axes, cases_of
+from mptcplab.studies.fidelity.statement import Case, Measurement, Statement
+from mptcplab.study.statistics import Bound
 
 SCENARIOS = Path("scenarios") / "schedulers"
 
@@ -22,7 +21,7 @@ REDUNDANT = "redundant"
 PERCENTILE = 99
 
 
-def blocking(results: Results) -> Finding:
+def blocking(results: Results) -> Measurement:
     """Goodput of every scheduler, and of those that avoid blocking over minRTT without penalisation."""
     whole = results.metrics(["goodput"]).filter(pl.col("subflow").is_null()).select("run", "value")
     goodput = axes(results).join(whole, on="run", maintain_order="left").select("rep", "scheduler", "value")
@@ -30,16 +29,16 @@ def blocking(results: Results) -> Finding:
     for scheduler in AVOIDING:
         for other in UNPENALISED:
             quotient = _over(goodput, scheduler, other)
-            bound = Bound(low=1.0, judge=Judge.EVERY)
+            bound = Bound(low=1.0, each=True)
             cases.append(Case((f"{scheduler} over {other}",), quotient, "1", bound, digits=2))
     remarks = (
         "A scheduler that uses the slow path gets less than the fast path alone would give, unless something repairs "
         "the window that it blocks. Redundant uses both and blocks neither: the slow path's copies are late.",
     )
-    return Finding(("scheduler",), tuple(cases), remarks)
+    return Measurement(("scheduler",), tuple(cases), remarks)
 
 
-def redundant(results: Results) -> Finding:
+def redundant(results: Results) -> Measurement:
     """The 99th percentile of the transfers' times, and redundant's over each other's."""
     slowest = _percentiles(results)
     cases = list(cases_of(slowest, ("scheduler",), "ms", digits=0))
@@ -53,7 +52,7 @@ def redundant(results: Results) -> Finding:
         "second with every scheduler, and two of a hundred are lost. With larger transfers the copies take the "
         "windows that new data would need, and redundant is the slowest.",
     )
-    return Finding(("scheduler",), tuple(cases), remarks)
+    return Measurement(("scheduler",), tuple(cases), remarks)
 
 
 def _percentiles(results: Results) -> pl.DataFrame:
@@ -75,16 +74,8 @@ def _over(frame: pl.DataFrame, one: str, other: str) -> tuple[float, ...]:
     return tuple(np.divide(of[one], of[other]).tolist())
 
 
-SHEET = Sheet(
-    "schedulers.md",
-    "Schedulers",
-    "What the packet schedulers are for.",
-    "mptcplab schedulers --compare",
-    SCENARIOS.as_posix(),
-)
-
-PLANS = (
-    Plan(
+STATEMENTS = (
+    Statement(
         "blocking",
         "A slow path that blocks the window",
         "With one path ten times slower and a receive buffer of 64 kB, BLEST and ECF have more goodput than minRTT "
@@ -94,7 +85,7 @@ PLANS = (
         blocking,
         {"reps": 2, "duration": "20 s"},
     ),
-    Plan(
+    Statement(
         "redundant",
         "Short transfers under loss",
         "Redundant has the lowest 99th percentile of short transfers' times under 2 % loss.",

@@ -1,21 +1,107 @@
-"""The design goals of RFC 6356, held against one algorithm on a grid of networks (`mptcplab.api.goals`)."""
+"""The design goals of RFC 6356: does one algorithm meet them on a grid of networks? (`mptcplab.api.goals`)."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from mptcplab import output
-from mptcplab.studies.goals import page
-from mptcplab.studies.goals.grid import FULL, QUICK, Grid
-from mptcplab.studies.goals.scenarios import Setting
-from mptcplab.studies.goals.study import Study, resolve, simulate
+from mptcplab.scenario import Overrides, check
+from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
+from mptcplab.studies.goals.judge import GoalFinding, Judged, judge
+from mptcplab.studies.goals.measure import Measured, measure
+from mptcplab.studies.goals.scenarios import Setting, commands, scenario
+from mptcplab.study.verdict import counts
 
 if TYPE_CHECKING:
     from mptcplab.sweep import PathArg, Progress
 
-__all__ = ["FULL", "QUICK", "Grid", "Study", "write_study"]
+__all__ = ["FULL", "GOALS", "QUICK", "Goal", "Grid", "NetworkResult", "Study", "write_study"]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A goal: its number in RFC 6356, a name, and what it asks for."""
+
+    number: int
+    name: str
+    rule: str
+
+
+GOALS = (
+    Goal(
+        1,
+        "improve throughput",
+        "The connection gets at least 95 % of what one TCP in its place would get on the best of its paths. "
+        "Margin: its goodput over that of this TCP, minus 0.95.",
+    ),
+    Goal(
+        2,
+        "do no harm",
+        "At each bottleneck the competitor gets at least 95 % of what it would get beside one TCP in the connection's "
+        "place. Where both paths share the bottleneck, that TCP takes the path on which it gets more. Margin: the "
+        "smallest quotient of the competitor's goodputs, minus 0.95.",
+    ),
+    Goal(
+        3,
+        "balance congestion",
+        "Where one bottleneck loses more than 1.5 times as many packets in a hundred as the other, the connection puts "
+        "no more load on it than its uncoupled twin does, and goals 1 and 2 are met. Margin: 1 minus the quotient of "
+        "the two loads, or the margin of goal 1 or 2 where that is smaller.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class NetworkResult:
+    """A network with its measurements and findings."""
+
+    network: Network
+    measured: Measured
+    judged: Judged
+
+    def finding(self, goal: Goal) -> GoalFinding:
+        """The finding on a goal."""
+        return self.judged.goals[goal.number - 1]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The results of one algorithm on a grid, and the directory that they are written to."""
+
+    directory: Path
+    setting: Setting
+    grid: Grid
+    results: tuple[NetworkResult, ...]
+
+    @property
+    def page(self) -> Path:
+        """The page for people."""
+        return self.directory / "goals.html"
+
+    def counts(self, goal: Goal) -> dict[str, int]:
+        """How many networks had each verdict."""
+        return counts(result.finding(goal).verdict for result in self.results)
+
+    def worst(self, goal: Goal) -> NetworkResult | None:
+        """The network with the smallest margin, the first of equals; None where the goal asks for nothing anywhere."""
+        asked = [result for result in self.results if result.finding(goal).margin is not None]
+        return min(asked, key=lambda result: result.finding(goal).margin, default=None)
+
+    def worst_file(self, goal: Goal) -> Path:
+        """The scenario file of the worst network."""
+        return self.directory / f"worst-goal-{goal.number}.toml"
+
+    def worst_commands(self, goal: Goal, file: str | None = None) -> tuple[str, ...]:
+        """The commands that simulate the worst network again, if there is one.
+
+        They name the scenario by its path, or as `file`.
+        """
+        worst = self.worst(goal)
+        return () if worst is None else commands(worst.network, file or str(self.worst_file(goal)))
 
 
 def write_study(
@@ -31,19 +117,38 @@ def write_study(
     progress: Progress | None,
 ) -> Study:
     """Measure, judge and write everything down; see `mptcplab.api.goals`."""
+    from mptcplab.studies.goals import page
+
     chosen = grid or (QUICK if quick else FULL)
-    setting = resolve(chosen, Setting(cc, seed, profile))
+    setting = _resolved(chosen, Setting(cc, seed, profile))
     command = None if grid is not None else page.command(setting, quick=quick)
     studies: list[Study] = []
 
     def write(directory: Path) -> None:
-        studies.append(simulate(directory, chosen, setting, jobs=jobs, progress=progress))
+        measured = measure(chosen, setting, jobs, progress)
+        results = tuple(NetworkResult(network, found, judge(network, found)) for network, found in measured.items())
+        studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)
 
     directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
-    # Around the simulation, too: what cannot be written is refused before minutes of it, not after.
+    # Around the simulation as well: what cannot be written is refused before minutes of it, not after.
     output.write_into(directory, write, force=force, is_former=page.is_former)
     return studies[0]
+
+
+def _resolved(grid: Grid, setting: Setting) -> Setting:
+    """The setting with the format's defaults filled in.
+
+    The engine refuses what it does not know here, before anything runs and in terms of the command line.
+    """
+    first = grid.networks[0]
+    with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
+        file = Path(scratch) / "network.toml"
+        output.write_text(file, scenario(first, grid, Setting(first.competitor)))
+        profile = () if setting.profile is None else (setting.profile,)
+        found = check(file, Overrides(cc=(setting.cc,), seed=setting.seed, profile=profile))
+    resolved = found["resolved"]["combinations"][0]["scenario"]
+    return Setting(setting.cc, resolved["seed"], resolved["profile"])
 
 
 def _slug(cc: str) -> str:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from mptcplab.plots.figure import styled
 from mptcplab.plots.styles import INK, PAPER, SOFT
-from mptcplab.studies.goals.judge import UNCLEAR, VIOLATED
-from mptcplab.studies.goals.study import Goal, Study, judgement
+from mptcplab.studies.goals import Goal, Study
+from mptcplab.study.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mptcplab.studies.goals.judge import Judgement
+    from mptcplab.studies.goals.judge import GoalFinding
 
 # Okabe and Ito's orange-red and blue: told apart by every kind of colour vision; the middle is nearly white.
 _BELOW, _MIDDLE, _ABOVE = "#D55E00", "#FAFAFA", "#0072B2"
@@ -28,19 +28,19 @@ _MARGINS_INCHES = (3.7, 1.75)
 
 @styled
 def heat_map(study: Study, goal: Goal) -> Figure:
-    """The margin of a goal in every cell that it asks something of: a row per network, a column per loss and buffer."""
+    """The margin of a goal in every network in which it asks for something, with losses and buffers in columns."""
     from matplotlib.figure import Figure
 
-    asked = {result.cell: judgement(result, goal) for result in study.results}
-    rows = list(dict.fromkeys(cell.row for cell, found in asked.items() if found.margin is not None))
-    columns = list(dict.fromkeys((cell.loss_percent, cell.buffer_bdp) for cell in asked))
+    asked = {result.network: result.finding(goal) for result in study.results}
+    rows = list(dict.fromkeys(network.row for network, found in asked.items() if found.margin is not None))
+    columns = list(dict.fromkeys((network.loss_percent, network.buffer_bdp) for network in asked))
     width, height = _CELL_INCHES
     size = (_MARGINS_INCHES[0] + width * len(columns), _MARGINS_INCHES[1] + height * max(len(rows), 1))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots()
-    for cell, found in asked.items():
-        if cell.row in rows:
-            at = columns.index((cell.loss_percent, cell.buffer_bdp)), rows.index(cell.row)
+    for network, found in asked.items():
+        if network.row in rows:
+            at = columns.index((network.loss_percent, network.buffer_bdp)), rows.index(network.row)
             _draw(axes, at, found)
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(max(len(rows), 1) - 0.5, -0.5))
     axes.set_yticks(range(len(rows)), rows)
@@ -53,7 +53,7 @@ def heat_map(study: Study, goal: Goal) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, at: tuple[int, int], found: Judgement) -> None:
+def _draw(axes: Axes, at: tuple[int, int], found: GoalFinding) -> None:
     from matplotlib.patches import Rectangle
 
     corner = (at[0] - 0.5, at[1] - 0.5)
@@ -62,15 +62,15 @@ def _draw(axes: Axes, at: tuple[int, int], found: Judgement) -> None:
         axes.text(*at, "\N{EN DASH}", ha="center", va="center", color=SOFT, fontsize=8)
         return
     percent = 100 * found.margin
-    violated = found.verdict == VIOLATED
+    fails = found.verdict == Verdict.FAILS
     face = _colours()(0.5 + percent / (2 * _SCALE_PERCENT))
     axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=PAPER, linewidth=0.8))
-    if violated:
+    if fails:
         axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=SOFT, linewidth=0, hatch=_HATCH))
-    mark = "?" if found.verdict == UNCLEAR else ""
-    box = {"boxstyle": "round,pad=0.12", "facecolor": face, "edgecolor": "none"} if violated else None
+    mark = "?" if found.verdict == Verdict.OPEN else ""
+    box = {"boxstyle": "round,pad=0.12", "facecolor": face, "edgecolor": "none"} if fails else None
     ink = PAPER if abs(percent) > _DARK_PERCENT else INK
-    weight = "bold" if violated else "normal"
+    weight = "bold" if fails else "normal"
     axes.text(*at, signed(percent) + mark, ha="center", va="center", color=ink, fontsize=8, weight=weight, bbox=box)
 
 
@@ -113,9 +113,9 @@ def _legend(figure: Figure, axes: Axes) -> None:
     bar.set_label("Margin (%)")
     bar.outline.set_visible(False)
     marks = [
-        Patch(facecolor=_MIDDLE, edgecolor=SOFT, label="met"),
-        Patch(facecolor=_MIDDLE, edgecolor=SOFT, hatch=_HATCH, label="violated (bold)"),
-        Patch(facecolor="none", edgecolor="none", label="?  unclear"),
-        Patch(facecolor="none", edgecolor="none", label="\N{EN DASH}  asks for nothing"),
+        Patch(facecolor=_MIDDLE, edgecolor=SOFT, label="holds"),
+        Patch(facecolor=_MIDDLE, edgecolor=SOFT, hatch=_HATCH, label="fails (bold)"),
+        Patch(facecolor="none", edgecolor="none", label="?  open"),
+        Patch(facecolor="none", edgecolor="none", label="\N{EN DASH}  not testable"),
     ]
     figure.legend(handles=marks, loc="outside upper center", ncols=len(marks), handlelength=1.6)

@@ -1,4 +1,4 @@
-"""The grid: which networks the goals are measured in. What a network is, says scenarios.py."""
+"""The grid of networks that the goals are measured in. `scenarios` turns a network into a scenario file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ COMPETITORS = ("reno", "cubic")
 
 
 @dataclass(frozen=True)
-class Cell:
+class Network:
     """One network: the kind of bottleneck, base RTT of path 2 over that of path 1, loss (%), buffer (BDP), competitor.
 
     The loss is random, on the bottleneck where both paths share it and otherwise on that of path 2 alone.
 
-    >>> Cell("disjoint", 5, 0.1, 0.5, "cubic").text
+    >>> Network("disjoint", 5, 0.1, 0.5, "cubic").text
     'disjoint, RTT ratio 5, against cubic, loss 0.1 %, buffer 0.5 BDP'
     """
 
@@ -29,7 +29,7 @@ class Cell:
     competitor: str
 
     def __post_init__(self) -> None:
-        """Refuse what no scenario can be written for."""
+        """Refuse values that no scenario can have."""
         _require(self.kind in KINDS, "kind", self.kind, f"one of {', '.join(KINDS)}")
         _require(self.competitor in COMPETITORS, "competitor", self.competitor, f"one of {', '.join(COMPETITORS)}")
         _require(self.rtt_ratio >= 1, "rtt_ratio", self.rtt_ratio, "at least 1: path 2 is the longer one")
@@ -38,17 +38,17 @@ class Cell:
 
     @property
     def row(self) -> str:
-        """Where the cell stands in a heat map."""
+        """The row of the network in a heat map."""
         return f"{self.kind}, RTT ratio {self.rtt_ratio:g}, against {self.competitor}"
 
     @property
     def column(self) -> str:
-        """Where the cell stands in its row."""
+        """The column of the network in a heat map."""
         return f"loss {self.loss_percent:g} %, buffer {self.buffer_bdp:g} BDP"
 
     @property
     def text(self) -> str:
-        """The cell in one line."""
+        """The network in one line."""
         return f"{self.row}, {self.column}"
 
 
@@ -73,16 +73,18 @@ class Grid:
             values = getattr(self, name)
             _require(len(values) > 0, name, values, "at least one value")
             _require(len(set(values)) == len(values), name, values, "each value once")
-        # Cells refuse their own values; here, so that nothing is simulated before.
-        _ = self.cells
+        # Networks refuse their own values; here, so that nothing is simulated before.
+        _ = self.networks
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
-        """The cells, row by row of the heat maps."""
+    def networks(self) -> tuple[Network, ...]:
+        """The networks, row by row of the heat maps."""
         rows = product(self.kinds, self.rtt_ratios, self.competitors)
         columns = tuple(product(self.losses_percent, self.buffers_bdp))
         return tuple(
-            Cell(kind, ratio, loss, buffer, competitor) for kind, ratio, competitor in rows for loss, buffer in columns
+            Network(kind, ratio, loss, buffer, competitor)
+            for kind, ratio, competitor in rows
+            for loss, buffer in columns
         )
 
 

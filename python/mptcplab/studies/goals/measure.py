@@ -1,28 +1,36 @@
-"""What a cell's runs are reduced to: one number per repetition of everything that the goals are about."""
+"""The runs that measure every network, and what they are reduced to: one number per repetition of each quantity."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
-import polars as pl
 
 from mptcplab.output import write_text
-from mptcplab.results import Results
 from mptcplab.scenario import Overrides
-from mptcplab.studies.goals.grid import Cell, Grid
-from mptcplab.studies.goals.scenarios import MULTIPATH, Setting, algorithms, network, replacement, scenario
+from mptcplab.studies.goals.grid import Grid, Network
+from mptcplab.studies.goals.scenarios import MULTIPATH, Setting, algorithms, layout, replacement, scenario
+from mptcplab.study.cell import Cell, RunSpec
+from mptcplab.study.execute import Executor
+from mptcplab.study.store import Store
+from mptcplab.study.values import CellValues, StoreSource
+from mptcplab.sweep import Progress
 
-# Per repetition.
+# One value per repetition.
 Values = np.ndarray
+
+_METRICS = ("goodput", "throughput", "loss")
+# Label of the cells in which one TCP takes the place of the connection, before the name of its path.
+_ONE_TCP = "tcp@"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A cell's measurements, each an array over repetitions.
+    """The measurements of a network, each an array over repetitions.
 
     `goodput` of the multipath connection, `single_paths` of the TCP that replaces it, by path; `beside_mp` of every
     competitor beside the connection and `beside_tcp`, by path, beside that TCP (all Mbit/s). By bottleneck: `losses`
@@ -39,74 +47,73 @@ class Measured:
     uncoupled_loads: Mapping[str, Values]
 
 
-# Runs one variant of a scenario: the file, what the command line changes, and where the trace goes.
-Runner = Callable[[Path, Overrides, Path], Results]
+@dataclass(frozen=True)
+class Planner:
+    """Says what runs for a cell; the scenario files are in `directory`."""
+
+    grid: Grid
+    setting: Setting
+    directory: Path
+
+    @cached_property
+    def _networks(self) -> dict[str, tuple[Network, Path]]:
+        """The networks with their scenario files, which are written here."""
+        found = {}
+        for number, network in enumerate(self.grid.networks):
+            found[network.text] = network, self.directory / f"{number}.toml"
+            write_text(found[network.text][1], scenario(network, self.grid, self.setting))
+        return found
+
+    def cells(self, network: Network) -> list[Cell]:
+        """The connection under every algorithm, and one TCP on every path."""
+        labels = [*algorithms(network, self.setting.cc), *(_ONE_TCP + path for path in layout(network).paths)]
+        return [Cell(network.text, label) for label in labels]
+
+    def spec(self, cell: Cell) -> RunSpec:
+        """What the simulator runs for a cell."""
+        network, file = self._networks[cell.experiment]
+        changes = Overrides(cc=(cell.label,))
+        if cell.label.startswith(_ONE_TCP):
+            changes = replacement(network, cell.label.removeprefix(_ONE_TCP))
+        assert self.setting.seed is not None
+        settings = tuple(changes.settings.items())
+        return RunSpec(
+            file, changes.cc[0], self.setting.profile, self.grid.repetitions, self.setting.seed, settings, _METRICS
+        )
 
 
-def measure(cell: Cell, grid: Grid, setting: Setting, run: Runner) -> Measured:
-    """Simulate a cell under all algorithms that it needs; the traces are gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
-        file = Path(scratch) / "cell.toml"
-        write_text(file, scenario(cell, grid, setting))
-        multipath = run(file, Overrides(), Path(scratch) / "mp")
-        single = {
-            path: run(file, replacement(cell, path), Path(scratch) / f"tcp-{number}")
-            for number, path in enumerate(network(cell).paths, 1)
-        }
-        return reduce(cell, setting, multipath, single)
+def measure(grid: Grid, setting: Setting, jobs: int, progress: Progress | None) -> dict[Network, Measured]:
+    """Simulate every network of a grid; the traces are gone afterwards."""
+    with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
+        store = Store(Path(scratch) / "store")
+        store.prepare()
+        planner = Planner(grid, setting, Path(scratch))
+        executor = Executor(planner.spec, "sim", store, jobs, progress)
+        executor.make([cell for network in grid.networks for cell in planner.cells(network)])
+        source = StoreSource(store, executor.outcome)
+        return {network: _measured(network, setting, source) for network in grid.networks}
 
 
-def reduce(cell: Cell, setting: Setting, multipath: Results, single: Mapping[str, Results]) -> Measured:
-    """The measurements of a cell from the traces of its connection and, by path, of the TCP in its place."""
-    where = network(cell)
+def _measured(network: Network, setting: Setting, source: StoreSource) -> Measured:
+    where = layout(network)
     competitors = tuple(where.competitors.values())
-    runs = len(algorithms(cell, setting.cc))
-    beside = _Table.of(multipath, ("goodput", "throughput", "loss"), runs)
-    alone = {path: _Table.of(results, ("goodput",), 1) for path, results in single.items()}
-    # The file's axis begins with the algorithm in question and ends with the uncoupled one, which may be the same.
-    mine, uncoupled = 0, runs - 1
+    mine, uncoupled = (source.values(Cell(network.text, cc)) for cc in (setting.cc, network.competitor))
+    alone = {path: source.values(Cell(network.text, _ONE_TCP + path)) for path in where.paths}
     return Measured(
-        beside.flow("goodput", MULTIPATH)[mine],
-        {path: table.flow("goodput", MULTIPATH)[0] for path, table in alone.items()},
-        {name: beside.flow("goodput", name)[mine] for name in competitors},
-        {path: {name: table.flow("goodput", name)[0] for name in competitors} for path, table in alone.items()},
-        {link: beside.link("loss", link)[mine] for link in where.competitors},
-        {link: load[mine] for link, load in _loads(cell, beside).items()},
-        {link: load[uncoupled] for link, load in _loads(cell, beside).items()},
+        mine.get("goodput", flow=MULTIPATH),
+        {path: values.get("goodput", flow=MULTIPATH) for path, values in alone.items()},
+        {name: mine.get("goodput", flow=name) for name in competitors},
+        {path: {name: values.get("goodput", flow=name) for name in competitors} for path, values in alone.items()},
+        {link: mine.get("loss", link=link) for link in where.competitors},
+        _loads(network, mine),
+        _loads(network, uncoupled),
     )
 
 
-def _loads(cell: Cell, table: _Table) -> dict[str, Values]:
+def _loads(network: Network, values: CellValues) -> dict[str, Values]:
     """Throughput of the connection at each bottleneck: the sum over the subflows that cross it."""
     loads: dict[str, Values] = {}
-    for number, link in enumerate(network(cell).bottlenecks.values(), 1):
-        load = table.subflow("throughput", MULTIPATH, f"sf{number}")
+    for number, link in enumerate(layout(network).bottlenecks.values(), 1):
+        load = values.get("throughput", flow=MULTIPATH, subflow=f"sf{number}")
         loads[link] = loads[link] + load if link in loads else load
     return loads
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Metrics of a sweep as arrays: one row per algorithm, one column per repetition."""
-
-    frame: pl.DataFrame
-    rows: int
-
-    @classmethod
-    def of(cls, results: Results, metrics: tuple[str, ...], rows: int) -> _Table:
-        return cls(results.metrics(metrics), rows)
-
-    def flow(self, metric: str, flow: str) -> Values:
-        return self._values(metric, flow=flow, subflow=None, link=None)
-
-    def subflow(self, metric: str, flow: str, subflow: str) -> Values:
-        return self._values(metric, flow=flow, subflow=subflow, link=None)
-
-    def link(self, metric: str, link: str) -> Values:
-        return self._values(metric, flow=None, subflow=None, link=link)
-
-    def _values(self, metric: str, **entity: str | None) -> Values:
-        wanted = [pl.col(key).eq_missing(value) for key, value in entity.items()]
-        rows = self.frame.filter(pl.col("metric") == metric, *wanted).sort("run")
-        # Repetitions change fastest in the numbering of runs.
-        return rows["value"].to_numpy().reshape(self.rows, -1)

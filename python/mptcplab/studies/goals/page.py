@@ -1,57 +1,56 @@
-"""A study written down: the page, its pictures, the cells as CSV, the worst cell of each goal as a scenario."""
+"""The results written down: the page, its figures, the networks as CSV, and the worst network of each goal."""
 
 from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import asdict, dataclass
-from importlib.resources import files
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import polars as pl
 
 from mptcplab import _core
-from mptcplab.errors import OutputError
 from mptcplab.output import write_text
 from mptcplab.plots.figure import save
 from mptcplab.scenario import Overrides
-from mptcplab.studies.goals.figures import heat_map, signed
-from mptcplab.studies.goals.judge import NOT_ASKED, Judgement
+from mptcplab.studies.goals import GOALS, Goal, NetworkResult, Study
+from mptcplab.studies.goals.figures import heat_map
+from mptcplab.studies.goals.judge import GoalFinding
 from mptcplab.studies.goals.scenarios import BASE_RTT_MS, RATE_1_MBPS, RATE_2_MBPS, Setting, scenario
-from mptcplab.studies.goals.study import GOALS, CellResult, Goal, Study, judgement
-from mptcplab.studies.papers.bootstrap import COUNT
+from mptcplab.study.page import html, writing_page
+from mptcplab.study.statistics import RESAMPLES
+from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE
 
-CELLS, FIGURES = "cells.csv", "figures"
+PAGE, NETWORKS, FIGURES = "goals.html", "networks.csv", "figures"
+_STYLE = """\
+img { display: block; max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
+.goals td:nth-child(n+6), .goals th:nth-child(n+6) { text-align: left; white-space: normal; min-width: 10rem; }
+a { color: inherit; }
+.cells td, .cells th { text-align: left; }
+"""
 
 
 def write(study: Study, command: str | None) -> None:
     """Create the study's directory and write everything into it; `command` repeats it, where one can."""
-    try:
-        _write(study, command)
-    except OSError as error:
-        raise OutputError(f"cannot write the page: {error.filename or study.page}: {error.strerror}") from error
-
-
-def _write(study: Study, command: str | None) -> None:
     out = study.directory
-    (out / FIGURES).mkdir(parents=True)
-    write_text(out / CELLS, cells(study).write_csv())
-    for goal in GOALS:
-        worst = study.worst(goal)
-        if worst is not None:
-            write_text(study.worst_file(goal), worst_scenario(study, goal, worst))
-            save(heat_map(study, goal), out / FIGURES / f"goal-{goal.number}")
-    write_text(study.page, render(study, command))
+    with writing_page(study.page):
+        (out / FIGURES).mkdir(parents=True)
+        write_text(out / NETWORKS, networks(study).write_csv())
+        for goal in GOALS:
+            worst = study.worst(goal)
+            if worst is not None:
+                write_text(study.worst_file(goal), worst_scenario(study, goal, worst))
+                save(heat_map(study, goal), out / FIGURES / f"goal-{goal.number}")
+        write_text(study.page, render(study, command))
 
 
 def is_former(directory: Path) -> bool:
-    """Whether a directory holds an earlier study and nothing else."""
+    """Whether a directory has the results of an earlier study and nothing else."""
     entries = {entry.name for entry in directory.iterdir()}
-    known = {"goals.html", CELLS, FIGURES, *(f"worst-goal-{goal.number}.toml" for goal in GOALS)}
-    return {"goals.html", CELLS} <= entries <= known
+    known = {PAGE, NETWORKS, FIGURES, *(f"worst-goal-{goal.number}.toml" for goal in GOALS)}
+    return {PAGE, NETWORKS} <= entries <= known
 
 
 def command(setting: Setting, *, quick: bool) -> str:
@@ -61,14 +60,14 @@ def command(setting: Setting, *, quick: bool) -> str:
 
 
 def lines(study: Study) -> list[str]:
-    """The study in three lines."""
+    """A line per goal."""
     return [_line(study, goal) for goal in GOALS]
 
 
 def _line(study: Study, goal: Goal) -> str:
     counts = ", ".join(f"{count} {verdict}" for verdict, count in study.counts(goal).items())
     worst = study.worst(goal)
-    where = "" if worst is None else f"; worst: {interval(judgement(worst, goal))}, {worst.cell.text}"
+    where = "" if worst is None else f"; worst: {interval(worst.finding(goal))}, {worst.network.text}"
     return f"goal {goal.number}, {goal.name}: {counts}{where}"
 
 
@@ -77,7 +76,7 @@ def as_data(study: Study) -> dict[str, Any]:
     return {
         "cc": study.setting.cc,
         "page": str(study.page),
-        "cells": str(study.directory / CELLS),
+        "networks": str(study.directory / NETWORKS),
         "goals": [_goal_data(study, goal) for goal in GOALS],
     }
 
@@ -86,31 +85,33 @@ def _goal_data(study: Study, goal: Goal) -> dict[str, Any]:
     worst = study.worst(goal)
     found: dict[str, Any] = {"goal": goal.number, "name": goal.name, "counts": study.counts(goal), "worst": None}
     if worst is not None:
+        finding = worst.finding(goal)
         found["worst"] = {
-            "cell": asdict(worst.cell),
-            **asdict(judgement(worst, goal)),
+            "network": asdict(worst.network),
+            "verdict": finding.verdict,
+            **{name: getattr(finding, name) for name in ("margin", "low", "high", "reason")},
             "scenario": str(study.worst_file(goal)),
             "commands": list(study.worst_commands(goal)),
         }
     return found
 
 
-def cells(study: Study) -> pl.DataFrame:
-    """One row per cell: where it is, the verdict on each goal with its margin, and the means behind them."""
+def networks(study: Study) -> pl.DataFrame:
+    """One row per network: its parameters, the verdict on each goal with its margin, and the means behind them."""
     return pl.DataFrame([_row(result) for result in study.results], infer_schema_length=None)
 
 
-def _row(result: CellResult) -> dict[str, Any]:
-    cell, measured, judged = result.cell, result.measured, result.judged
+def _row(result: NetworkResult) -> dict[str, Any]:
+    network, measured, judged = result.network, result.measured, result.judged
     row: dict[str, Any] = {
-        "kind": cell.kind,
-        "rtt_ratio": float(cell.rtt_ratio),
-        "loss_percent": float(cell.loss_percent),
-        "buffer_bdp": float(cell.buffer_bdp),
-        "competitor": cell.competitor,
+        "kind": network.kind,
+        "rtt_ratio": float(network.rtt_ratio),
+        "loss_percent": float(network.loss_percent),
+        "buffer_bdp": float(network.buffer_bdp),
+        "competitor": network.competitor,
     }
     for number, found in enumerate(judged.goals, 1):
-        values = {"": found.verdict, "_margin": found.margin, "_low": found.low, "_high": found.high}
+        values = {"": found.verdict.value, "_margin": found.margin, "_low": found.low, "_high": found.high}
         row |= {f"goal_{number}{key}": value for key, value in values.items()}
     row |= {"goal_2_every_path_margin": judged.every_path, "balance": judged.balance, "shift": judged.shift}
     row["goodput_mbps"] = measured.goodput.mean()
@@ -134,19 +135,19 @@ def _row(result: CellResult) -> dict[str, Any]:
     return row
 
 
-def worst_scenario(study: Study, goal: Goal, worst: CellResult) -> str:
-    """The scenario file of a worst cell; its comment says what was measured and how to measure it again."""
-    found = judgement(worst, goal)
+def worst_scenario(study: Study, goal: Goal, worst: NetworkResult) -> str:
+    """The scenario file of a worst network; its comment says what was measured and how to measure it again."""
+    found = worst.finding(goal)
     remarks = [
-        f"The worst cell of goal {goal.number} ({goal.name}) for {study.setting.cc}: {found.text}.",
+        f"The worst network of goal {goal.number} ({goal.name}) for {study.setting.cc}: {found.reason}.",
         f"Margin {interval(found)} of the goal's reference: {found.verdict}. To see it again:",
         "",
         *(f"    {line}" for line in study.worst_commands(goal, study.worst_file(goal).name)),
     ]
-    return scenario(worst.cell, study.grid, study.setting, remarks)
+    return scenario(worst.network, study.grid, study.setting, remarks)
 
 
-def interval(found: Judgement) -> str:
+def interval(found: GoalFinding) -> str:
     """A margin with its 95 % interval, percent of the goal's reference."""
     if found.low is None or found.high is None:
         return NOT_APPLICABLE
@@ -155,59 +156,33 @@ def interval(found: Judgement) -> str:
     return f"{margin} (95 %: {low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
-@dataclass(frozen=True)
-class Section:
-    """What the page says about one goal."""
-
-    goal: Goal
-    counts: dict[str, int]
-    picture: str
-    worst: CellResult | None
-    found: Judgement | None
-    file: str
-    commands: tuple[str, ...]
-
-
-def sections(study: Study) -> list[Section]:
-    """The goals in their order."""
-    return [_section(study, goal) for goal in GOALS]
-
-
-def _section(study: Study, goal: Goal) -> Section:
-    worst = study.worst(goal)
-    picture = ""
-    if worst is not None:
-        picture = (study.directory / FIGURES / f"goal-{goal.number}.png").read_bytes()
-        picture = "data:image/png;base64," + base64.b64encode(picture).decode("ascii")
-    found = None if worst is None else judgement(worst, goal)
-    file = study.worst_file(goal).name
-    return Section(goal, study.counts(goal), picture, worst, found, file, study.worst_commands(goal, file))
+def _picture(study: Study, goal: Goal) -> str:
+    """The heat map of a goal, as written before."""
+    png = (study.directory / FIGURES / f"goal-{goal.number}.png").read_bytes()
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
 def render(study: Study, command: str | None) -> str:
-    """The HTML text of the page; the pictures must have been written."""
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters["signed"] = signed
-    template = environment.from_string(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
-    kinds = {result.cell.kind: result.cell for result in reversed(study.results)}
-    return template.render(
-        style=files("mptcplab.report").joinpath("page.css").read_text(encoding="utf-8"),
+    """The HTML text of the page; the heat maps must have been written."""
+    kinds = {result.network.kind: result.network for result in reversed(study.results)}
+    return html(
+        __package__,
+        PAGE,
+        style=_STYLE,
+        title=f"The goals of Multipath TCP: {study.setting.cc}",
         cc=study.setting.cc,
-        grid=study.grid,
-        setting=study.setting,
-        sections=sections(study),
-        results=study.results,
+        study=study,
+        goals=GOALS,
+        verdicts=tuple(Verdict),
+        picture=_picture,
         interval=interval,
-        not_asked=NOT_ASKED,
         nothing=NOT_APPLICABLE,
-        cells=CELLS,
+        networks_file=NETWORKS,
         command=command,
         version=_core.version(),
         build=_core.build_info(),
-        resamples=COUNT,
+        resamples=RESAMPLES,
         rates=(RATE_1_MBPS, RATE_2_MBPS),
         base_rtt_ms=BASE_RTT_MS,
-        examples={kind: scenario(cell, study.grid, study.setting) for kind, cell in reversed(kinds.items())},
+        examples={kind: scenario(network, study.grid, study.setting) for kind, network in reversed(kinds.items())},
     )

@@ -1,19 +1,19 @@
-"""The networks as scenario files, and what is run in them.
+"""The networks as scenario files, and the runs that measure each of them.
 
-A cell is one file. The connection `mp` runs in it under the algorithm in question and under uncoupled Reno (CUBIC
-beside CUBIC); for REF-TCP(r) the command line replaces `mp` by one TCP on path r. The name stays, so that starts and
-losses are the same in all of them, repetition by repetition.
+In one file the connection `mp` runs under the algorithm in question and under uncoupled Reno (CUBIC beside CUBIC); for
+REF-TCP(r) an override replaces `mp` by one TCP on path r. The name stays, so that starts and losses are the same in all
+runs, repetition by repetition.
 """
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mptcplab.scenario import Overrides
-from mptcplab.studies.goals.grid import SHARED, Cell, Grid
+from mptcplab.studies.goals.grid import SHARED, Grid, Network
+from mptcplab.study.cell import run_command
 
 MULTIPATH = "mp"
 # Rates of the bottlenecks of path 1 (and of the shared one) and of path 2, and the base RTT of path 1.
@@ -25,91 +25,91 @@ _START = "uniform(0 s, 1 s)"
 
 
 @dataclass(frozen=True)
-class Network:
-    """What has to be known of a cell's network: links by path, the bottleneck of each path, who competes at which."""
+class Layout:
+    """How a network is built: links by path, the bottleneck of each path, and the competitor at each bottleneck."""
 
     paths: dict[str, tuple[str, ...]]
     bottlenecks: dict[str, str]
     competitors: dict[str, str]
 
 
-_SHARED = Network(
+_SHARED = Layout(
     {"path 1": ("near", "neck"), "path 2": ("far", "neck")},
     {"path 1": "neck", "path 2": "neck"},
     {"neck": "tcp"},
 )
-_DISJOINT = Network(
+_DISJOINT = Layout(
     {"path 1": ("neck1",), "path 2": ("neck2",)},
     {"path 1": "neck1", "path 2": "neck2"},
     {"neck1": "tcp1", "neck2": "tcp2"},
 )
 
 
-def network(cell: Cell) -> Network:
-    """The network of a cell."""
-    return _SHARED if cell.kind == SHARED else _DISJOINT
+def layout(network: Network) -> Layout:
+    """The layout of a network."""
+    return _SHARED if network.kind == SHARED else _DISJOINT
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is the same in all cells: the algorithm in question, the seed and the ACK profile (None: the format's)."""
+    """The same in all networks: the algorithm in question, the seed and the ACK profile (None: the format's)."""
 
     cc: str
     seed: int | None = None
     profile: str | None = None
 
 
-def algorithms(cell: Cell, cc: str) -> tuple[str, ...]:
-    """What `mp` runs: the algorithm in question first, then the uncoupled one, unless that is the same."""
-    return tuple(dict.fromkeys((cc, cell.competitor)))
+def algorithms(network: Network, cc: str) -> tuple[str, ...]:
+    """The algorithms of `mp`: the one in question first, then the uncoupled one, unless that is the same."""
+    return tuple(dict.fromkeys((cc, network.competitor)))
 
 
-def replacement(cell: Cell, path: str) -> Overrides:
-    """What makes the cell's scenario REF-TCP(path): one TCP instead of the multipath connection."""
-    links = json.dumps(list(network(cell).paths[path]))
+def replacement(network: Network, path: str) -> Overrides:
+    """The changes that make the scenario REF-TCP(path): one TCP instead of the multipath connection."""
+    links = json.dumps(list(layout(network).paths[path]))
     return Overrides(
-        cc=(cell.competitor,),
+        cc=(network.competitor,),
         settings={f"flows.{MULTIPATH}.transport": '"tcp"', f"flows.{MULTIPATH}.paths": f"[{links}]"},
     )
 
 
-def commands(cell: Cell, file: str) -> tuple[str, ...]:
-    """The commands that simulate a cell: the multipath connection, then one TCP on each of its paths."""
-    variants = (Overrides(), *(replacement(cell, path) for path in network(cell).paths))
-    return tuple(shlex.join(["mptcplab", "run", file, *variant.to_options()]) for variant in variants)
+def commands(network: Network, file: str) -> tuple[str, ...]:
+    """The commands that simulate a network: with the multipath connection, then with one TCP on each of its paths."""
+    variants = (Overrides(), *(replacement(network, path) for path in layout(network).paths))
+    return tuple(run_command(file, variant) for variant in variants)
 
 
-def scenario(cell: Cell, grid: Grid, setting: Setting, remarks: Sequence[str] = ()) -> str:
-    """The scenario file of a cell; `remarks` are further lines of the comment at its head."""
-    head = [_QUESTION, "", *(_ABOUT_SHARED if cell.kind == SHARED else _ABOUT_DISJOINT)]
+def scenario(network: Network, grid: Grid, setting: Setting, remarks: Sequence[str] = ()) -> str:
+    """The scenario file of a network; `remarks` are further lines of the comment at its head."""
+    head = [_QUESTION, "", *(_ABOUT_SHARED if network.kind == SHARED else _ABOUT_DISJOINT)]
     head += ["", *remarks] if remarks else []
     comment = "\n".join(f"# {line}".rstrip() for line in head)
     values = {
-        "title": json.dumps(f"Goals of RFC 6356: {cell.text}"),
+        "title": json.dumps(f"Goals of RFC 6356: {network.text}"),
         "duration": grid.duration_s,
         "warmup": grid.warmup_s,
         "repetitions": grid.repetitions,
         "seed": "" if setting.seed is None else f"seed = {setting.seed}\n",
         "profile": "" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
-        "cc": json.dumps(list(algorithms(cell, setting.cc))),
-        "paths": json.dumps(list(network(cell).paths.values())),
-        "competitor": json.dumps(cell.competitor),
+        "cc": json.dumps(list(algorithms(network, setting.cc))),
+        "paths": json.dumps(list(layout(network).paths.values())),
+        "competitor": json.dumps(network.competitor),
         "start": json.dumps(_START),
-        "loss": _number(cell.loss_percent),
-        "buffer": f"{cell.buffer_bdp:g} BDP",
-        **_lengths_ms(cell),
+        "loss": _number(network.loss_percent),
+        "buffer": f"{network.buffer_bdp:g} BDP",
+        **_lengths_ms(network),
     }
-    return f"{comment}\n\n{(_TOP + (_SHARED_LINKS if cell.kind == SHARED else _DISJOINT_LINKS)).format(**values)}"
+    return f"{comment}\n\n{(_TOP + (_SHARED_LINKS if network.kind == SHARED else _DISJOINT_LINKS)).format(**values)}"
 
 
-def _lengths_ms(cell: Cell) -> dict[str, str]:
-    """Delays and queues of the cell, ms. A queue is the time that it takes to drain: the same, whoever crosses it."""
-    rtt_2_ms = BASE_RTT_MS * cell.rtt_ratio
+def _lengths_ms(network: Network) -> dict[str, str]:
+    """Delays and queues, ms. A queue is given as the time that it takes to drain, which is the same for every flow."""
+    rtt_2_ms = BASE_RTT_MS * network.rtt_ratio
     return {
         "far_ms": _number((rtt_2_ms - BASE_RTT_MS + _NEAR_RTT_MS) / 2),
         "delay_2_ms": _number(rtt_2_ms / 2),
-        "queue_1_ms": _number(cell.buffer_bdp * BASE_RTT_MS),
-        "queue_2_ms": _number(cell.buffer_bdp * rtt_2_ms),
+        "queue_1_ms": _number(network.buffer_bdp * BASE_RTT_MS),
+        "queue_2_ms": _number(network.buffer_bdp * rtt_2_ms),
     }
 
 

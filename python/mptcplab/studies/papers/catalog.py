@@ -1,4 +1,4 @@
-"""What `papers/` holds: for every paper its experiments and its claims, read strictly.
+"""The papers of `papers/`, with their experiments and claims, read strictly.
 
 `papers/<id>/paper.toml` describes the experiments, `claims.toml` the claims; the scenario files are beside them.
 """
@@ -6,21 +6,23 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.study.page import find_directory
+from mptcplab.study.verdict import Verdict
 
 PAPERS = Path("papers")
-PROFILES = ("rfc", "linux-acked", "linux-legacy", "linux-pre4")
+Profile = Literal["rfc", "linux-acked", "linux-legacy", "linux-pre4"]
 # How ACKs are counted on today's kernels.
 TODAY = "linux-acked"
-KINDS = ("shape", "number", "consistency")
-EXPECTATIONS = ("holds", "fails", "inconclusive", "not testable")
-FIGURES = ("box", "bars", "time", "sweep", "spans")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Point:
 
     label: str
     x: float
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,18 @@ class FigureSpec:
     `kind`: "box" (one box per algorithm and flow), "bars" (means with intervals; subflows are stacked where `stack`),
     "time" (cwnd, RTT and throughput of one repetition), "sweep" (a line per algorithm over the sweep), "spans" (a line
     per algorithm and flow over the bins of a run). `of` names the paper's figure. `flows` may name a flow, a group or
-    a subflow as FLOW/SUBFLOW.
+    a subflow as FLOW/SUBFLOW. `published` are values that the paper prints, by algorithm (and, with several flows,
+    ALGORITHM FLOW).
     """
 
-    kind: str
+    kind: Literal["box", "bars", "time", "sweep", "spans"]
     of: str
-    metric: str
-    flows: tuple[str, ...]
-    algorithms: tuple[str, ...]
-    title: str
-    stack: bool
-    # Values that the paper prints, by algorithm (and, with several flows, ALGORITHM FLOW).
-    published: Mapping[str, float]
+    metric: str = ""
+    flows: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ()
+    title: str = ""
+    stack: bool = False
+    published: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,36 +72,38 @@ class Experiment:
     title: str
     where: str
     scenario: Path
-    algorithms: tuple[str, ...]
-    settings: Mapping[str, str]
-    profile: str
-    repetitions: int
-    sample: str
+    profile: Profile
+    algorithms: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    repetitions: int = 10
+    sample: str = "1 s"
     # What the paper calls ideal, in Mbit/s of link rate, by flow.
-    ideal: Mapping[str, float]
+    ideal: Mapping[str, float] = field(default_factory=dict)
     # Flows (or FLOW/SUBFLOW) that Jain's index is over, by the name of the set: groups, of which the mean is taken.
-    fairness: Mapping[str, tuple[tuple[str, ...], ...]]
-    published: str
-    sweep: Sweep | None
+    fairness: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    published: str = ""
+    sweep: Sweep | None = None
     # Other settings of the whole experiment, by name.
-    variants: Mapping[str, Mapping[str, str]]
+    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # Parts of a run that claims look at, by name ("bin 0", "phase 2"): begin and end in s.
-    spans: Mapping[str, tuple[float, float]]
-    figures: tuple[FigureSpec, ...]
+    spans: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    figures: tuple[FigureSpec, ...] = ()
     # Another experiment whose runs this one looks at, instead of runs of its own.
-    view_of: str | None
+    view_of: str = ""
 
     @property
-    def points(self) -> tuple[Point | None, ...]:
-        """The points of the sweep; None stands for the only one."""
-        return self.sweep.points if self.sweep else (None,)
+    def points(self) -> tuple[Point, ...]:
+        """The points of the sweep; none without one."""
+        return self.sweep.points if self.sweep else ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of the points; an empty one stands for the only point of an experiment without a sweep."""
+        return tuple(point.label for point in self.points) or ("",)
 
     def point(self, label: str) -> Point:
         """The sweep point with this label."""
-        for point in self.sweep.points if self.sweep else ():
-            if point.label == label:
-                return point
-        raise KeyError(label)
+        return {point.label: point for point in self.points}[label]
 
 
 @dataclass(frozen=True)
@@ -111,17 +115,17 @@ class Claim:
     """
 
     id: str
-    experiment: str | None
-    where: str
-    origin: str
-    kind: str
+    origin: Literal["paper", "lab"]
+    kind: Literal["shape", "number", "consistency"]
     statement: str
     predicate: str
-    published: str
-    tolerance: float | None
-    headline: bool
-    expect: str
-    why: str
+    expect: Verdict
+    experiment: str | None = None
+    where: str = ""
+    published: str = ""
+    tolerance: float | None = None
+    headline: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,10 @@ class Library:
         """All experiments of all papers by name: a claim may look at another paper's."""
         return {name: experiment for paper in self.papers.values() for name, experiment in paper.experiments.items()}
 
+    def source(self, experiment: Experiment) -> Experiment:
+        """The experiment whose runs this one looks at: itself, unless it is a view of another."""
+        return self.experiments[experiment.view_of] if experiment.view_of else experiment
+
     def choose(self, name: str) -> list[Paper]:
         """The paper of this name, or all of them."""
         if name == "all":
@@ -166,14 +174,9 @@ class Library:
 
 
 def directory(start: Path | None = None) -> Path:
-    """Where the papers are: below the current directory, or in the repository that this package is part of."""
-    places = [start or Path.cwd(), Path(__file__).resolve().parents[4]]
-    for place in places:
-        if any((place / PAPERS).glob("*/paper.toml")):
-            return place / PAPERS
-    raise MptcplabError(
-        with_hint(f"no papers: {places[0] / PAPERS}", "run it in a clone of the repository, where they are")
-    )
+    """The directory of the papers."""
+    hint = "run it in a clone of the repository, where they are"
+    return find_directory(PAPERS, "papers", lambda place: any(place.glob("*/paper.toml")), hint, start)
 
 
 def load(root: Path | None = None) -> Library:
@@ -190,116 +193,124 @@ def load(root: Path | None = None) -> Library:
 
 
 def _paper(folder: Path) -> Paper:
-    table = _Table(folder / "paper.toml", "", _toml(folder / "paper.toml"))
-    profile = table.word("profile", PROFILES)
-    paper = Paper(
-        folder.name,
-        table.text("title"),
-        table.text("cite"),
-        table.text("about"),
-        folder,
-        {one.id: one for one in (_experiment(folder, profile, part) for part in table.tables("experiments"))},
-        tuple(_claim(part) for part in _Table(folder / "claims.toml", "", _toml(folder / "claims.toml")).rows("claim")),
+    table, claims = (_Table.of(folder / name) for name in ("paper.toml", "claims.toml"))
+    profile = table.value("profile", Profile)
+    return table.read(
+        Paper,
+        id=folder.name,
+        directory=folder,
+        experiments={name: _experiment(folder, profile, part) for name, part in table.parts("experiments").items()},
+        claims=tuple(part.read(Claim) for part in claims.rows("claim")),
     )
-    table.done()
-    return paper
 
 
 def _experiment(folder: Path, profile: str, table: _Table) -> Experiment:
-    scenario = folder / table.text("scenario")
+    scenario = folder / table.value("scenario", str)
     if not scenario.is_file():
         raise table.wrong("scenario", scenario.name, "a file beside paper.toml")
-    spans = {f"phase {i + 1}": _span(table, "phases", pair) for i, pair in enumerate(table.list("phases"))}
-    for i, begin in enumerate(table.list("bins")[:-1]):
-        spans[f"bin {i}"] = _span(table, "bins", [begin, table.list("bins")[i + 1]])
-    experiment = Experiment(
+    phases, bins = (table.value(key, list, []) for key in ("phases", "bins"))
+    spans = {f"phase {i}": _span(table, "phases", pair) for i, pair in enumerate(phases, 1)}
+    spans |= {f"bin {i}": _span(table, "bins", edges) for i, edges in enumerate(pairwise(bins))}
+    points = tuple(part.read(Point) for part in table.rows("sweep"))
+    axis = table.value("sweep_axis", str, "")
+    return table.read(
+        Experiment,
         id=table.name.removeprefix("experiments."),
         paper=folder.name,
-        title=table.text("title"),
-        where=table.text("where"),
         scenario=scenario,
-        algorithms=tuple(table.list("algorithms")),
-        settings=table.settings("settings"),
-        profile=table.word("profile", PROFILES, profile),
-        repetitions=int(table.number("repetitions", 10)),
-        sample=table.text("sample", "1 s"),
-        ideal={name: float(rate) for name, rate in table.dict("ideal").items()},
-        fairness={name: tuple(tuple(group) for group in groups) for name, groups in table.dict("fairness").items()},
-        published=table.text("published", ""),
-        sweep=_sweep(table),
-        variants={name: _texts(table, "variants", part) for name, part in table.dict("variants").items()},
+        profile=table.value("profile", Profile, profile),
+        sweep=Sweep(axis, points) if points else None,
         spans=spans,
-        figures=tuple(_figure(part) for part in table.rows("figures")),
-        view_of=table.text("view_of", "") or None,
+        figures=tuple(part.read(FigureSpec) for part in table.rows("figures")),
     )
-    table.done()
-    return experiment
 
 
 def _span(table: _Table, key: str, pair: Any) -> tuple[float, float]:
     begin, end = (float(edge) for edge in pair)
     if not begin < end:
-        raise table.wrong(key, str(pair), "times in s that go up")
+        raise table.wrong(key, str(list(pair)), "times in s that go up")
     return begin, end
 
 
-def _sweep(table: _Table) -> Sweep | None:
-    points = []
-    for part in table.rows("sweep"):
-        points.append(Point(part.text("label"), part.number("x"), part.settings("settings")))
-        part.done()
-    axis = table.text("sweep_axis", "")
-    return Sweep(axis, tuple(points)) if points else None
+class _Table:
+    """A TOML table whose every key has to be asked for: what is left over is a mistake in the file."""
+
+    def __init__(self, path: Path, name: str, data: Mapping[str, Any]) -> None:
+        self.path, self.name, self.data = path, name, data
+        self.left = set(data)
+
+    @classmethod
+    def of(cls, path: Path) -> _Table:
+        try:
+            return cls(path, "", tomllib.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise MptcplabError(f"no such file: {path}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise MptcplabError(f"{path}: {error}") from None
+
+    def read(self, cls: type[T], **known: Any) -> T:
+        """An instance of a dataclass: a field that is not `known` is the key of its name. No key may be left over."""
+        types = get_type_hints(cls)
+        for one in fields(cls):  # type: ignore[arg-type]
+            if one.name not in known:
+                default = [one.default_factory()] if one.default_factory is not MISSING else [one.default]
+                known[one.name] = self.value(one.name, types[one.name], *(d for d in default if d is not MISSING))
+        if self.left:
+            raise MptcplabError(f"{self.path}: {self._path(min(self.left))}: unknown key")
+        return cls(**known)
+
+    def value(self, key: str, type_: Any, *default: Any) -> Any:
+        self.left.discard(key)
+        if key not in self.data:
+            if default:
+                return default[0]
+            raise MptcplabError(f"{self.path}: {self._path(key)}: missing")
+        found = self.data[key]
+        words = get_args(type_) if get_origin(type_) is Literal else tuple(Verdict) if type_ is Verdict else ()
+        if words:
+            if found not in words:
+                raise self.wrong(key, str(found), "one of " + ", ".join(words))
+            return Verdict(found) if type_ is Verdict else found
+        right, convert = _CONVERSIONS[type_]
+        try:
+            return convert(found)
+        except (AttributeError, TypeError, ValueError):
+            raise self.wrong(key, str(found), right) from None
+
+    def parts(self, key: str) -> dict[str, _Table]:
+        parts = self.value(key, dict, {})
+        return {name: _Table(self.path, f"{key}.{name}", part) for name, part in parts.items()}
+
+    def rows(self, key: str) -> list[_Table]:
+        return [_Table(self.path, f"{self._path(key)}[{i}]", row) for i, row in enumerate(self.value(key, list, []))]
+
+    def wrong(self, key: str, value: str, right: str) -> MptcplabError:
+        return MptcplabError(with_hint(f"{self.path}: {self._path(key)}: not right: {value!r}", f"it is {right}"))
+
+    def _path(self, key: str) -> str:
+        return f"{self.name}.{key}" if self.name else key
 
 
-def _figure(table: _Table) -> FigureSpec:
-    figure = FigureSpec(
-        kind=table.word("kind", FIGURES),
-        of=table.text("of"),
-        metric=table.text("metric", ""),
-        flows=tuple(table.list("flows")),
-        algorithms=tuple(table.list("algorithms")),
-        title=table.text("title", ""),
-        stack=bool(table.value("stack", False)),
-        published={name: float(value) for name, value in table.dict("published").items()},
-    )
-    table.done()
-    return figure
+def _only(*types: type) -> Callable[[Any], Any]:
+    """Refuses all other types; a truth value is no number."""
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise TypeError
+        return value
+
+    return check
 
 
-def _claim(table: _Table) -> Claim:
-    tolerance = table.value("tolerance", None)
-    claim = Claim(
-        id=table.text("id"),
-        experiment=table.text("experiment", "") or None,
-        where=table.text("where", ""),
-        origin=table.word("origin", ("paper", "lab")),
-        kind=table.word("kind", KINDS),
-        statement=table.text("statement"),
-        predicate=table.text("predicate"),
-        published=table.text("published", ""),
-        tolerance=None if tolerance is None else float(tolerance),
-        headline=bool(table.value("headline", False)),
-        expect=table.word("expect", EXPECTATIONS),
-        why=table.text("why", "").strip(),
-    )
-    table.done()
-    return claim
+_text, _number, _list = _only(str), _only(int, float), _only(list)
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise MptcplabError(f"no such file: {path}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise MptcplabError(f"{path}: {error}") from None
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(_text(part) for part in _list(value))
 
 
-def _texts(table: _Table, key: str, part: Any) -> dict[str, str]:
-    if not isinstance(part, dict):
-        raise table.wrong(key, str(part), "a table of settings")
-    return {name: _toml_value(value) for name, value in part.items()}
+def _settings(value: Any) -> dict[str, str]:
+    return {name: _toml_value(part) for name, part in value.items()}
 
 
 def _toml_value(value: Any) -> str:
@@ -315,66 +326,25 @@ def _toml_value(value: Any) -> str:
     return repr(value)
 
 
-class _Table:
-    """A TOML table whose every key has to be asked for: what is left over is a mistake of the file."""
-
-    def __init__(self, path: Path, name: str, data: Mapping[str, Any]) -> None:
-        self.path, self.name, self.data = path, name, data
-        self.left = set(data)
-
-    def value(self, key: str, *default: Any) -> Any:
-        self.left.discard(key)
-        if key in self.data:
-            return self.data[key]
-        if default:
-            return default[0]
-        raise MptcplabError(f"{self.path}: {self._path(key)}: missing")
-
-    def text(self, key: str, *default: str) -> str:
-        found = self.value(key, *default)
-        if not isinstance(found, str):
-            raise self.wrong(key, str(found), "a text")
-        return found
-
-    def number(self, key: str, *default: float) -> float:
-        found = self.value(key, *default)
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            raise self.wrong(key, str(found), "a number")
-        return found
-
-    def word(self, key: str, words: Iterable[str], *default: str) -> str:
-        found = self.text(key, *default)
-        if found not in words:
-            raise self.wrong(key, found, "one of " + ", ".join(words))
-        return found
-
-    def list(self, key: str) -> list[Any]:
-        found = self.value(key, [])
-        if not isinstance(found, list):
-            raise self.wrong(key, str(found), "a list")
-        return found
-
-    def dict(self, key: str) -> dict[str, Any]:
-        found = self.value(key, {})
-        if not isinstance(found, dict):
-            raise self.wrong(key, str(found), "a table")
-        return found
-
-    def settings(self, key: str) -> dict[str, str]:
-        return _texts(self, key, self.value(key, {}))
-
-    def tables(self, key: str) -> list[_Table]:
-        return [_Table(self.path, f"{key}.{name}", part) for name, part in self.dict(key).items()]
-
-    def rows(self, key: str) -> list[_Table]:
-        return [_Table(self.path, f"{self._path(key)}[{i}]", row) for i, row in enumerate(self.list(key))]
-
-    def done(self) -> None:
-        if self.left:
-            raise MptcplabError(f"{self.path}: {self._path(sorted(self.left)[0])}: unknown key")
-
-    def wrong(self, key: str, value: str, right: str) -> MptcplabError:
-        return MptcplabError(with_hint(f"{self.path}: {self._path(key)}: not right: {value!r}", f"it is {right}"))
-
-    def _path(self, key: str) -> str:
-        return f"{self.name}.{key}" if self.name else key
+# By type: what the value in the file has to be, and how it is read.
+_CONVERSIONS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    str: ("a text", lambda value: _text(value).strip()),
+    str | None: ("a text", lambda value: _text(value) or None),
+    bool: ("true or false", _only(bool)),
+    int: ("a whole number", _only(int)),
+    float: ("a number", _number),
+    float | None: ("a number", lambda value: float(_number(value))),
+    list: ("a list", _list),
+    dict: ("a table", _only(dict)),
+    tuple[str, ...]: ("a list of texts", _texts),
+    Mapping[str, str]: ("a table of settings", _settings),
+    Mapping[str, float]: ("a table of numbers", lambda v: {name: float(_number(part)) for name, part in v.items()}),
+    Mapping[str, Mapping[str, str]]: (
+        "a table of tables of settings",
+        lambda v: {name: _settings(part) for name, part in v.items()},
+    ),
+    Mapping[str, tuple[tuple[str, ...], ...]]: (
+        "a table of lists of lists",
+        lambda v: {name: tuple(_texts(group) for group in _list(groups)) for name, groups in v.items()},
+    ),
+}

@@ -1,6 +1,7 @@
 """The value of a predicate: true or false on the sample and on each of its resamples.
 
-Every expression is an array over the resamples (see bootstrap.py), so that a verdict takes in how sure its numbers are.
+Every expression is an array over the resamples (`study.statistics`), so that a verdict accounts for the spread of its
+numbers.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mptcplab.studies.papers.bootstrap import COUNT, interval, resamples
 from mptcplab.studies.papers.predicate.parse import (
     Arithmetic,
     Call,
@@ -28,6 +29,10 @@ from mptcplab.studies.papers.predicate.parse import (
     Selector,
     Text,
 )
+from mptcplab.study.statistics import RESAMPLES, percentile_interval, resamples
+
+if TYPE_CHECKING:
+    from mptcplab.studies.papers.catalog import Experiment
 
 # Gives the values of a selector, one per repetition, with the names of its keys bound.
 Lookup = Callable[[str, Mapping[str, str]], np.ndarray]
@@ -35,11 +40,16 @@ Names = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Sweepable:
-    """What functions over algorithms and sweep points run over: all algorithms, and the points with their x."""
+class Domain:
+    """The algorithms and the sweep points (with their x) that functions of predicates run over."""
 
     algorithms: Sequence[str]
     points: Sequence[tuple[str, float]]
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> Domain:
+        """The domain of the claims about an experiment."""
+        return cls(experiment.algorithms, [(point.label, point.x) for point in experiment.points])
 
 
 @dataclass(frozen=True)
@@ -67,17 +77,17 @@ class Evaluation:
         return float(self.truth[1:].mean())
 
 
-def evaluate(tree: Node, lookup: Lookup, domain: Sweepable, tolerance: float | None = None) -> Evaluation:
+def evaluate(tree: Node, lookup: Lookup, domain: Domain, tolerance: float | None = None) -> Evaluation:
     """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given."""
-    walk = _Walk(lookup, domain, tolerance)
-    truth = walk.truth(tree, {})
-    return Evaluation(np.broadcast_to(np.asarray(truth, dtype=bool), COUNT + 1), tuple(walk.facts))
+    evaluator = _Evaluator(lookup, domain, tolerance)
+    truth = evaluator.truth(tree, {})
+    return Evaluation(np.broadcast_to(np.asarray(truth, dtype=bool), RESAMPLES + 1), tuple(evaluator.facts))
 
 
 @dataclass
-class _Walk:
+class _Evaluator:
     lookup: Lookup
-    domain: Sweepable
+    domain: Domain
     tolerance: float | None
     facts: list[Fact] = field(default_factory=list)
 
@@ -128,14 +138,14 @@ class _Walk:
         """Two one-sided tests at 5 %: decided where the 90 % interval of the ratio is inside, or all outside."""
         left, right = self.value(node.left, names), self.value(node.right, names)
         margin = float(np.asarray(self.value(node.margin, names)))
-        ratio = np.broadcast_to(np.asarray(left, dtype=float) / np.asarray(right, dtype=float), COUNT + 1)
+        ratio = np.broadcast_to(np.asarray(left, dtype=float) / np.asarray(right, dtype=float), RESAMPLES + 1)
         low, high = 1 - margin, 1 / (1 - margin)
-        begin, end = interval(ratio, 0.90)
+        begin, end = percentile_interval(ratio, 0.90)
         held = (ratio >= low) & (ratio <= high)
         if low <= begin and end <= high:
-            held = np.full(COUNT + 1, True)
+            held = np.full(RESAMPLES + 1, True)
         elif end < low or begin > high:
-            held = np.full(COUNT + 1, False)
+            held = np.full(RESAMPLES + 1, False)
         within = f"equal within {100 * margin:g} % to"
         self._note(node.texts[0], within, node.texts[1], left, right, held, names)
         return held
@@ -143,7 +153,7 @@ class _Walk:
     def _note(
         self, left: str, operator: str, right: str, one: object, other: object, held: object, names: Names
     ) -> None:
-        holds = bool(np.broadcast_to(np.asarray(held, dtype=bool), COUNT + 1)[0])
+        holds = bool(np.broadcast_to(np.asarray(held, dtype=bool), RESAMPLES + 1)[0])
         texts = (_filled(left, names), operator, _filled(right, names))
         self.facts.append(Fact(*texts, shown(one), shown(other), holds))
 
@@ -188,7 +198,7 @@ class _Walk:
 
     def _per_algorithm(self, node: Node, algorithms: Sequence[str], names: Names) -> np.ndarray:
         columns = [self.value(node, {**names, "*cc": cc}) for cc in algorithms]
-        return np.stack([np.broadcast_to(np.asarray(column, dtype=float), COUNT + 1) for column in columns])
+        return np.stack([np.broadcast_to(np.asarray(column, dtype=float), RESAMPLES + 1) for column in columns])
 
     def _over_algorithms(self, name: str, node: Node, over: Sequence[str], names: Names) -> np.ndarray:
         table = self._per_algorithm(node, over, names)
@@ -199,13 +209,13 @@ class _Walk:
 
     def _over_sweep(self, name: str, node: Node, names: Names) -> np.ndarray:
         columns = [self.value(node, {**names, "*sweep": label}) for label, _ in self.domain.points]
-        table = np.stack([np.broadcast_to(np.asarray(column, dtype=float), COUNT + 1) for column in columns])
+        table = np.stack([np.broadcast_to(np.asarray(column, dtype=float), RESAMPLES + 1) for column in columns])
         x = np.array([x for _, x in self.domain.points])
         if name == "mean_sweep":
             return table.mean(axis=0)
         if name == "spearman_sweep":
-            return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), COUNT + 1, axis=1))
-        return _correlation(table, np.repeat(x[:, None], COUNT + 1, axis=1)) ** 2
+            return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), RESAMPLES + 1, axis=1))
+        return _correlation(table, np.repeat(x[:, None], RESAMPLES + 1, axis=1)) ** 2
 
 
 _OPERATIONS: dict[str, Callable[[object, object], object]] = {
@@ -267,10 +277,10 @@ def shown(value: object) -> str:
     if array.dtype.kind in "US":
         found, counts = np.unique(array[1:], return_counts=True)
         others = [
-            f"{name} in {100 * n / COUNT:.0f} %" for name, n in zip(found, counts, strict=True) if name != array[0]
+            f"{name} in {100 * n / RESAMPLES:.0f} %" for name, n in zip(found, counts, strict=True) if name != array[0]
         ]
         return str(array[0]) + (f" ({', '.join(others)} of the resamples)" if others else "")
-    low, high = interval(array)
+    low, high = percentile_interval(array)
     own = _number(float(array[0]))
     return own if math.isclose(low, high) else f"{own} ({_number(low)} to {_number(high)})"
 

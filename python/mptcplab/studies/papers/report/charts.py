@@ -9,11 +9,9 @@ import numpy as np
 
 from mptcplab.plots.over_time import CWND, SMOOTHED_RTT, THROUGHPUT, Column, Series
 from mptcplab.plots.styles import subflow_labels, subflow_styles
-from mptcplab.studies.papers.book import NotTestableError
 from mptcplab.studies.papers.catalog import FigureSpec
 from mptcplab.studies.papers.report.reader import (
     RATIOS,
-    Estimate,
     Quantity,
     Reader,
     axis_label,
@@ -22,12 +20,14 @@ from mptcplab.studies.papers.report.reader import (
     metric_label,
     sorted_by,
 )
+from mptcplab.study.statistics import Estimate
+from mptcplab.study.values import NotTestableError
 
 # Rows of a table of numbers: who, where, and the estimate.
 Row = tuple[str, str, Estimate]
 # Metrics that have a value for every subflow, which can be stacked.
 _STACKABLE = ("throughput", "goodput", "pps")
-# Of the figures over time; the names are columns of `measure.course`.
+# Of the figures over time; the names are columns of `study.measure.time_series`.
 PANELS = (CWND, SMOOTHED_RTT, THROUGHPUT)
 # What part of a run is left out of the scales of figures over time.
 _UNSETTLED = 0.2
@@ -248,7 +248,7 @@ class _Maker:
         """Means of the subflows of a flow that has several; of a set of flows, those whose names they share."""
         if flow is None or "/" in flow or self.spec.metric not in _STACKABLE:
             return ()
-        cell_flows = self.reader.reproduction.kitchen.cell_topology(self.reader.cell(cc)).connections
+        cell_flows = self.reader.reproduction.planner.spec(self.reader.cell(cc)).topology.connections
         names = [{part.name for part in one.subflows} for one in cell_flows if flow in ("*", one.name)]
         shared = [part.name for one in cell_flows if flow in ("*", one.name) for part in one.subflows]
         common = [name for name in dict.fromkeys(shared) if all(name in some for some in names)]
@@ -320,7 +320,7 @@ class _Maker:
         shown = [key for key in styles if not self.spec.flows or key[0] in self.spec.flows]
         for cc in self.algorithms:
             try:
-                table = self.reader.reproduction.store.course(self.reader.digest(self.reader.cell(cc)))
+                table = self.reader.time_series(cc)
             except NotTestableError as error:
                 self.notes.append(f"{cc} is left out: {str(error).partition(chr(10))[0]}")
                 continue

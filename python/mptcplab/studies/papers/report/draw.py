@@ -27,7 +27,7 @@ from mptcplab.plots.figure import (
 from mptcplab.plots.over_time import over_time
 from mptcplab.plots.styles import INK, SOFT, style
 from mptcplab.studies.papers.report.charts import PANELS, Chart, Course, Grouped, Line, Lines, Mark, Panel
-from mptcplab.studies.papers.report.reader import Estimate
+from mptcplab.study.statistics import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

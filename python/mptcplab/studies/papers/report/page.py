@@ -1,34 +1,29 @@
-"""The pages of a reproduction: everything inside one file per paper, no script, no request to anywhere."""
+"""The pages of a reproduction: one self-contained file per paper, without scripts or requests to anywhere."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-import jinja2
-
 from mptcplab.plots.svg import inline
 from mptcplab.report import topology_svg
-from mptcplab.report.html import style_sheet
-from mptcplab.studies.papers.bootstrap import COUNT
 from mptcplab.studies.papers.catalog import Experiment, FigureSpec
-from mptcplab.studies.papers.cells import QUICK_SECONDS
+from mptcplab.studies.papers.claims import JudgedClaim
+from mptcplab.studies.papers.planner import QUICK_SECONDS
 from mptcplab.studies.papers.predicate import Fact
 from mptcplab.studies.papers.report import charts, tables
 from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.reader import Reader, order
+from mptcplab.studies.papers.report.verdicts import claim_counts
 from mptcplab.studies.papers.reproduce import Reproduction
-from mptcplab.studies.papers.summary import ORDER
-from mptcplab.studies.papers.verdict import FAILS, HOLDS, INCONCLUSIVE, NOT_TESTABLE, Verdict
-from mptcplab.text import NOT_APPLICABLE
+from mptcplab.study import page
+from mptcplab.study.statistics import RESAMPLES
+from mptcplab.study.verdict import Verdict
 
-# A shape for each, so that none is told by its colour alone.
-MARKS = {HOLDS: "✓", FAILS: "✕", INCONCLUSIVE: "?", NOT_TESTABLE: NOT_APPLICABLE}
 # With more comparisons than this, a claim shows them only when asked.
 _MANY_FACTS = 8
 
@@ -36,7 +31,6 @@ _MANY_FACTS = 8
 def paper_page(reproduction: Reproduction, command: str) -> str:
     """The HTML text of one paper."""
     places = order(reproduction)
-    sections = [_Section(reproduction, one, places) for one in reproduction.experiments]
     return _render(
         "paper.html",
         title=reproduction.paper.title,
@@ -44,14 +38,14 @@ def paper_page(reproduction: Reproduction, command: str) -> str:
         facts=tables.facts(reproduction),
         quick=_quick(reproduction),
         command=command,
-        counts=counts(reproduction.verdicts),
-        headlines=[verdict for verdict in reproduction.verdicts if verdict.claim.headline],
+        counts=claim_counts(reproduction.claims),
+        headlines=[judged for judged in reproduction.claims if judged.claim.headline],
         unexpected=reproduction.unexpected,
-        sections=sections,
+        sections=[_Section(reproduction, one, places) for one in reproduction.experiments],
         combined=[_drawn(figure, f"all-{i}") for i, figure in enumerate(combined(reproduction))],
         contradictions=contradictions(reproduction),
         comments=tables.comments(reproduction.experiments),
-        resamples=COUNT,
+        resamples=RESAMPLES,
     )
 
 
@@ -63,62 +57,47 @@ def index_page(reproductions: Sequence[Reproduction], command: str) -> str:
         reproductions=reproductions,
         quick=_quick(reproductions[0]) if reproductions else "",
         command=command,
-        counts=counts,
-        total=counts([verdict for one in reproductions for verdict in one.verdicts]),
-        unexpected=[(one.paper, verdict) for one in reproductions for verdict in one.unexpected],
-        engine=", ".join(dict.fromkeys(one.kitchen.engine for one in reproductions)),
+        counts=claim_counts,
+        total=claim_counts([judged for one in reproductions for judged in one.claims]),
+        unexpected=[(one.paper, judged) for one in reproductions for judged in one.unexpected],
+        engine=", ".join(dict.fromkeys(one.planner.engine for one in reproductions)),
     )
 
 
 def _quick(reproduction: Reproduction) -> str:
-    if not reproduction.kitchen.quick:
+    planner = reproduction.planner
+    if not planner.quick:
         return ""
-    most = max((reproduction.kitchen.repetitions(one) for one in reproduction.experiments), default=0)
+    most = max((planner.repetitions(one) for one in reproduction.experiments), default=0)
     return (
-        f"A first answer: at most {most} repetitions, and no more than {QUICK_SECONDS:g} s measured where the length "
-        "of a run decides nothing. Expect claims to stay inconclusive that a full reproduction decides."
+        f"A quick reproduction: at most {most} repetitions, and no more than {QUICK_SECONDS:g} s measured where the "
+        "length of a run decides nothing. Claims may stay open that a full reproduction decides."
     )
 
 
 def _render(name: str, **context: Any) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mptcplab.studies.papers.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    style = style_sheet(
-        files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
-    )
-    environment.globals |= {"marks": MARKS, "verdicts": ORDER, "expected": expected, "many_facts": _MANY_FACTS}
-    environment.filters |= {"side": side, "share": share, "sign": sign}
-    return environment.get_template(name).render(style=style, **context)
+    style = files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
+    helpers = {"expected": expected, "side": side, "share": share, "sign": sign, "many_facts": _MANY_FACTS}
+    return page.html(__package__, name, style, verdicts=tuple(Verdict), **helpers, **context)
 
 
-def counts(verdicts: Sequence[Verdict]) -> dict[str, int]:
-    """How many claims got which verdict, and how many depend on the profile."""
-    found = Counter(verdict.verdict for verdict in verdicts)
-    return {name: found[name] for name in ORDER} | {"profile-dependent": sum(v.profile_dependent for v in verdicts)}
-
-
-def expected(verdict: Verdict) -> str:
+def expected(judged: JudgedClaim) -> str:
     """What a full reproduction in the simulator is expected to find, beside what was found."""
-    if verdict.unexpected:
+    if judged.unexpected:
         return "unexpected: it should hold"
-    return "as expected" if verdict.verdict == verdict.claim.expect else f"expected: {verdict.claim.expect}"
+    return "as expected" if judged.verdict == judged.claim.expect else f"expected: {judged.claim.expect}"
 
 
 def side(fact: Fact, right: bool) -> str:
     """One side of a comparison: what it is, and its value unless that says the same."""
     text, value = (fact.right, fact.right_value) if right else (fact.left, fact.left_value)
-    return text if _plain(text) else f"{text} = {value}"
+    return text if _is_literal(text) else f"{text} = {value}"
 
 
-def _plain(text: str) -> bool:
+def _is_literal(text: str) -> bool:
     """Whether a side is written out: a number, a word in quotes, a set.
 
-    >>> _plain("0.90"), _plain("'olia'"), _plain("[0.9,1.1]"), _plain("1.05 * mean(goodput{cc=lia})")
+    >>> _is_literal("0.90"), _is_literal("'olia'"), _is_literal("[0.9,1.1]"), _is_literal("1.05 * mean(pps{cc=lia})")
     (True, True, True, False)
     """
     return re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'|\[[^\[\]]*\]", text) is not None
@@ -142,9 +121,9 @@ def share(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
-def contradictions(reproduction: Reproduction) -> list[Verdict]:
+def contradictions(reproduction: Reproduction) -> list[JudgedClaim]:
     """Claims about whether what a paper prints fits together."""
-    return [verdict for verdict in reproduction.verdicts if verdict.claim.kind == "consistency"]
+    return [judged for judged in reproduction.claims if judged.claim.kind == "consistency"]
 
 
 def combined(reproduction: Reproduction) -> list[charts.Figure]:
@@ -170,7 +149,7 @@ class Drawn:
 
     @property
     def rows(self) -> list[charts.Row]:
-        """Its numbers."""
+        """The numbers of the figure."""
         return self.figure.chart.rows() if self.figure.chart is not None else []
 
 
@@ -183,18 +162,17 @@ class _Section:
     """What the page says about one experiment."""
 
     def __init__(self, reproduction: Reproduction, experiment: Experiment, places: Mapping[str, int]) -> None:
-        self.reproduction, self.experiment, self.places = reproduction, experiment, places
+        self.experiment, self.places = experiment, places
         self.reader = Reader(reproduction, experiment)
         self.topology = self.reader.topology
         self.drawable = topology_svg.can_draw(self.topology)
-        mine = [verdict for verdict in reproduction.verdicts if verdict.claim.experiment == experiment.id]
-        self.verdicts = [verdict for verdict in mine if verdict.claim.kind != "consistency"]
-        self.counts = counts(self.verdicts)
-        self.beside = tables.beside(self.reader, self.verdicts)
+        mine = reproduction.claims_about(experiment)
+        self.claims = [judged for judged in mine if judged.claim.kind != "consistency"]
+        self.counts = claim_counts(self.claims)
+        self.beside = tables.beside(self.reader, self.claims)
         self.ideals = tables.ideals(self.reader)
         self.ideal_names = tuple(tables.IDEALS.values())
         self.ran = tables.what_ran(self.reader, places)
-        self.refused = tables.refused(self.reader)
         self.commands = tables.commands(self.reader)
         self.legend = topology_svg.legend(self.topology)
 
@@ -211,7 +189,7 @@ class _Section:
     @property
     def refusals(self) -> list[tuple[str, str]]:
         """Refused cells by reason: which, and why."""
-        ordered = sorted(self.refused, key=lambda pair: pair[1])
+        ordered = sorted(tables.refused(self.reader), key=lambda pair: pair[1])
         return [
             (", ".join(_cell_name(cell) for cell, _ in some), reason)
             for reason, some in groupby(ordered, key=lambda pair: pair[1])

@@ -1,4 +1,4 @@
-"""What a figure or a table asks of the results of one experiment, and how its quantities are named for people."""
+"""Reads what figures and tables show from the results of one experiment, and names its quantities for people."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import REGISTRY
-from mptcplab.metrics.stats import t_quantile
-from mptcplab.studies.papers.book import Book, NotTestableError, Shelf
 from mptcplab.studies.papers.catalog import Experiment, FigureSpec
-from mptcplab.studies.papers.cells import Cell
 from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.studies.papers.selectors import SelectorResolver
+from mptcplab.study.cell import Cell
+from mptcplab.study.measure import TIME_SERIES
+from mptcplab.study.values import StoreSource
 from mptcplab.trace.topology import Topology
 
-# Quantities of the papers that the book derives from metrics: title and unit.
+# Quantities of the papers that the resolver derives from metrics: title and unit.
 _DERIVED = {
     "ratio": ("Goodput / the paper's ideal", ""),
     "ratio_wire": ("Throughput / the paper's ideal", ""),
@@ -29,41 +32,6 @@ _DERIVED = {
 }
 RATIOS = ("ratio", "ratio_wire")
 _FLOWS = {"*": "mean of all flows", "tcp_active": "each active TCP"}
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean over `n` repetitions; `half` is half of its 95 % interval (Student's t), None where there is none."""
-
-    mean: float
-    half: float | None
-    n: int
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> Estimate:
-        """From one value per repetition.
-
-        >>> Estimate.of(np.array([1.0, 3.0])).mean, round(Estimate.of(np.array([1.0, 3.0])).half, 3)
-        (2.0, 12.706)
-        """
-        n = len(values)
-        if n < 2:
-            return cls(float(values.mean()), None, n)
-        quantile = float(t_quantile(np.array([n - 1.0]))[0])
-        return cls(float(values.mean()), quantile * float(values.std(ddof=1)) / n**0.5, n)
-
-    def __str__(self) -> str:
-        digits = decimals(self.mean if self.half is None else max(abs(self.mean), self.half))
-        return f"{self.mean:.{digits}f}" + ("" if self.half is None else f" ± {self.half:.{digits}f}")
-
-
-def decimals(value: float) -> int:
-    """Decimals that show a number with three digits.
-
-    >>> decimals(0.0123), decimals(9.87), decimals(424.0)
-    (4, 2, 0)
-    """
-    return 2 if value == 0 or not np.isfinite(value) else max(0, 2 - int(np.floor(np.log10(abs(value)))))
 
 
 @dataclass(frozen=True)
@@ -100,54 +68,53 @@ class Reader:
     @cached_property
     def own(self) -> Experiment:
         """The experiment whose runs are looked at."""
-        library = self.reproduction.kitchen.library
-        return library.experiments[self.experiment.view_of] if self.experiment.view_of else self.experiment
+        return self.reproduction.planner.library.source(self.experiment)
 
     @cached_property
     def topology(self) -> Topology:
         """The network and the flows of the scenario."""
-        return self.reproduction.kitchen.topology(self.experiment)
+        return self.reproduction.planner.topology(self.experiment)
+
+    @cached_property
+    def stored(self) -> StoreSource:
+        """Where the results of the cells are."""
+        return StoreSource(self.reproduction.store, self.reproduction.outcome)
+
+    @cached_property
+    def _resolver(self) -> SelectorResolver:
+        return SelectorResolver(self.reproduction.planner, self.stored, self.experiment)
 
     def values(self, metric: str, quantity: Quantity) -> np.ndarray:
         """One value per repetition. Raises `NotTestableError` where there are none."""
         name, _, links = metric.partition(" ")
-        return self._book(name, quantity.keys | ({"links": links} if links else {}))
+        return self._resolver(name, quantity.keys | ({"links": links} if links else {}))
 
     def ideal(self, kind: str, flow: str) -> float:
         """An allocation that theory gives a flow, in Mbit/s of link rate. Raises `NotTestableError`."""
         keys = {"cc": self.own.algorithms[0], "flow": flow, "kind": kind}
-        return float(self._book("ideal", keys).mean())
+        return float(self._resolver("ideal", keys).mean())
 
-    def cell(self, cc: str, point: str = "") -> Cell:
-        """The cell of an algorithm at a point of the sweep (the first, if none is named)."""
-        point = point or (self.own.points[0].label if self.own.sweep else "")  # type: ignore[union-attr]
-        return Cell(self.own.id, cc, point, self.own.profile, "")
+    def cell(self, cc: str) -> Cell:
+        """The cell of an algorithm, at the first point of a sweep."""
+        return Cell(self.own.id, cc, self.own.labels[0], self.own.profile)
 
     def cells(self) -> list[Cell]:
         """All cells that the figures show."""
-        points = [point.label for point in self.own.sweep.points] if self.own.sweep else [""]
-        return [self.cell(cc, point) for cc in self.own.algorithms for point in points]
+        return self.reproduction.planner.drawn_cells(self.experiment)
 
-    def digest(self, cell: Cell) -> str:
-        """Where the store has a cell. Raises `NotTestableError` if the engine refused it."""
-        outcome = self.reproduction.outcome
-        digest = outcome.digests.get(cell)
-        if digest is None:
-            raise NotTestableError(f"{cell.label}: not run")
-        if digest in outcome.refused:
-            raise NotTestableError(outcome.refused[digest])
-        return digest
+    def record(self, cell: Cell) -> dict[str, Any]:
+        """What really ran for a cell. Raises `NotTestableError` if the engine refused it."""
+        return self.reproduction.store.record(self.stored.digest(cell))
 
-    @cached_property
-    def _book(self) -> Book:
-        reproduction = self.reproduction
-        return Book(reproduction.kitchen, Shelf(reproduction.store, reproduction.outcome), self.experiment)
+    def time_series(self, cc: str) -> pl.DataFrame:
+        """The first repetition of an algorithm over time. Raises `NotTestableError` if the engine refused it."""
+        return self.reproduction.store.table(self.stored.digest(self.cell(cc)), TIME_SERIES)
 
     def asked(self, spec: FigureSpec, key: str) -> Quantity:
         """What a published value is about: words such as ALGORITHM, FLOW, POINT or "bin 2", in any order."""
         spans = [span for span in self.experiment.spans if re.search(rf"(^| ){re.escape(span)}( |$)", key)]
         words = key.replace(spans[0], " ").split() if spans else key.split()
-        points = [point.label for point in self.own.sweep.points] if self.own.sweep else []
+        points = [point.label for point in self.own.points]
         algorithms, flows = self.algorithms(spec), flows_of(spec)
         found = {"cc": algorithms[0], "flow": flows[0], "point": ""}
         for word in words:

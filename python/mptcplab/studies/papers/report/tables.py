@@ -1,21 +1,21 @@
-"""What stands beside the figures of an experiment: the paper's numbers, ideals, what ran, and how to repeat it."""
+"""Tables beside the figures of an experiment: the paper's numbers, ideals, what ran, and how to repeat it."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab.report.html import algorithms_of
-from mptcplab.studies.papers.book import NotTestableError
 from mptcplab.studies.papers.catalog import PAPERS, Experiment, FigureSpec
-from mptcplab.studies.papers.cells import Cell, Recipe
+from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.predicate import Fact
-from mptcplab.studies.papers.report.reader import Estimate, Reader, flow_label, metric_label, sorted_by
+from mptcplab.studies.papers.report.reader import Reader, flow_label, metric_label, sorted_by
 from mptcplab.studies.papers.reproduce import Reproduction
-from mptcplab.studies.papers.verdict import Verdict
+from mptcplab.study.cell import Cell, RunSpec, run_command
+from mptcplab.study.statistics import Estimate
+from mptcplab.study.values import NotTestableError
 from mptcplab.text import NOT_APPLICABLE
 
 IDEALS = {
@@ -34,16 +34,16 @@ class Beside:
     paper: str
     ours: str
     difference: str
-    # Of a claim: its verdict.
+    # The verdict, if the number is that of a claim.
     verdict: str = ""
 
 
-def beside(reader: Reader, verdicts: Iterable[Verdict]) -> list[Beside]:
+def beside(reader: Reader, claims: Iterable[JudgedClaim]) -> list[Beside]:
     """The numbers that the paper prints in figures and claims, with ours."""
     rows = [row for spec in reader.experiment.figures for row in _printed(reader, spec)]
-    for verdict in verdicts:
-        if verdict.claim.kind == "number":
-            rows += [_claimed(verdict, fact) for fact in verdict.judgements[0].facts]
+    for judged in claims:
+        if judged.claim.kind == "number":
+            rows += [_claimed(judged, fact) for fact in judged.findings[0].evidence]
     return rows
 
 
@@ -80,7 +80,7 @@ def difference(ours: float, paper: float) -> str:
     return f"{100 * (ours / paper - 1):+.0f} %" if paper else NOT_APPLICABLE
 
 
-def _claimed(verdict: Verdict, fact: Fact) -> Beside:
+def _claimed(judged: JudgedClaim, fact: Fact) -> Beside:
     ours, paper = (_own_value(text) for text in (fact.left_value, fact.right_value))
     plain = fact.operator == "==" and ours is not None and paper is not None
     shown = difference(ours, paper) if plain else NOT_APPLICABLE
@@ -90,7 +90,7 @@ def _claimed(verdict: Verdict, fact: Fact) -> Beside:
         # The paper's own digits, where its side is a number.
         right = fact.right if _own_value(fact.right) is not None else fact.right_value
         expected = right if fact.operator == "==" else f"{fact.operator} {right}"
-    return Beside(verdict.claim.id, fact.left, expected, fact.left_value, shown, verdict.verdict)
+    return Beside(judged.claim.id, fact.left, expected, fact.left_value, shown, judged.verdict)
 
 
 def _own_value(shown: str) -> float | None:
@@ -147,7 +147,7 @@ def _ran(reader: Reader, label: str) -> Ran:
     records = []
     for cell in cells:
         try:
-            records.append(reader.reproduction.store.record(reader.digest(cell)))
+            records.append(reader.record(cell))
         except NotTestableError as error:
             point = f"{cell.point}: " if cell.point else ""
             refusals.append(point + str(error).partition("\n")[0])
@@ -158,27 +158,20 @@ def _ran(reader: Reader, label: str) -> Ran:
 
 def commands(reader: Reader) -> list[str]:
     """The commands that repeat the cells of an experiment: those that differ in the algorithm only as one."""
-    kitchen = reader.reproduction.kitchen
-    groups: dict[tuple[object, ...], list[Recipe]] = {}
-    for cell in sorted(reader.cells(), key=_point_place(reader)):
-        recipe = kitchen.recipe(cell)
-        groups.setdefault((recipe.settings, recipe.cc is None), []).append(recipe)
-    return list(
-        dict.fromkeys(_command(recipes, reader.experiment.paper, kitchen.engine) for recipes in groups.values())
-    )
+    planner, places = reader.reproduction.planner, {label: place for place, label in enumerate(reader.own.labels)}
+    groups: dict[tuple[object, ...], list[RunSpec]] = {}
+    for cell in sorted(reader.cells(), key=lambda cell: places[cell.point]):
+        spec = planner.spec(cell)
+        groups.setdefault((spec.settings, spec.cc is None), []).append(spec)
+    found = (_command(specs, reader.experiment.paper, planner.engine) for specs in groups.values())
+    return list(dict.fromkeys(found))
 
 
-def _point_place(reader: Reader) -> object:
-    points = [point.label for point in reader.own.sweep.points] if reader.own.sweep else [""]
-    return lambda cell: points.index(cell.point)
-
-
-def _command(recipes: Sequence[Recipe], paper: str, engine: str) -> str:
-    first = recipes[0]
-    cc = list(dict.fromkeys(recipe.cc for recipe in recipes if recipe.cc is not None))
+def _command(specs: Sequence[RunSpec], paper: str, engine: str) -> str:
+    first = specs[0]
+    cc = dict.fromkeys(spec.cc for spec in specs if spec.cc is not None)
     path = Path(PAPERS) / paper / first.scenario.name
-    words = ["mptcplab", "run", str(path), *first.overrides(*cc).to_options()]
-    return shlex.join([*words, *(["--engine", engine] if engine != "sim" else [])])
+    return run_command(str(path), first.overrides(*cc), *(["--engine", engine] if engine != "sim" else []))
 
 
 @dataclass(frozen=True)
@@ -222,7 +215,7 @@ def facts(reproduction: Reproduction) -> dict[str, str]:
     """What the results of a paper were made with: engine, version, build, ACK profiles, seeds, repetitions."""
     outcome = reproduction.outcome
     records = [reproduction.store.record(one) for one in sorted(set(outcome.digests.values()) - set(outcome.refused))]
-    reps = sorted({reproduction.kitchen.repetitions(one) for one in reproduction.experiments})
+    reps = sorted({reproduction.planner.repetitions(one) for one in reproduction.experiments})
     found = {
         "Engine": _all(f"{record['engine']} {record['engine_version']}" for record in records),
         "Build": _all(record["build"] for record in records),
@@ -240,9 +233,8 @@ def _all(values: Iterable[object]) -> str:
 def refused(reader: Reader) -> list[tuple[Cell, str]]:
     """The cells of an experiment that the engine refused, with its reason."""
     outcome = reader.reproduction.outcome
-    names = {reader.own.id}
     return [
         (cell, outcome.refused[digest])
         for cell, digest in sorted(outcome.digests.items())
-        if cell.experiment in names and digest in outcome.refused
+        if cell.experiment == reader.own.id and digest in outcome.refused
     ]

@@ -1,9 +1,10 @@
-"""What is kept of the runs of a cell: values of metrics per repetition, and the course of one repetition."""
+"""What is stored of the runs of a cell: metrics per repetition, time series of one repetition, and what ran."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -12,31 +13,9 @@ from mptcplab.metrics import compute
 if TYPE_CHECKING:
     from mptcplab.results import Results
 
-# Of the whole window of a run.
-MEASURED = (
-    "throughput",
-    "goodput",
-    "pps",
-    "receiver_rate",
-    "sender_rate",
-    "std_1s",
-    "ftt",
-    "agr_bf",
-    "retx",
-    "rto_count",
-    "rto_time",
-    "rtt_mean",
-    "rtt_correlation",
-    "decrease_mild",
-    "utilisation",
-    "loss",
-    "ideal",
-    "ideal_subflow",
-    "ideal_propfair",
-)
-# Of each part of a run that claims look at.
-SPANNED = ("throughput", "goodput", "loss")
-VALUES = {
+# The names of the tables in the store.
+VALUES, TIME_SERIES = "values", "time_series"
+VALUE_COLUMNS = {
     "rep": pl.UInt32,
     "span": pl.String,
     "metric": pl.String,
@@ -45,25 +24,29 @@ VALUES = {
     "link": pl.String,
     "value": pl.Float64,
 }
-# Points of a kept course.
+# What is measured of a part of a run.
+_SPAN_METRICS = ("throughput", "goodput", "loss")
+# Points of a stored time series.
 _POINTS = 400
 _NS = 1_000_000_000
 
 
-def values(results: Results, spans: Mapping[str, tuple[float, float]]) -> pl.DataFrame:
-    """One row per run, span and entity: run and the columns of `VALUES`; a run that does not count has null values."""
-    frames = [compute(results, MEASURED).with_columns(span=pl.lit(""))]
-    for name, (begin, end) in spans.items():
-        part = compute(results, SPANNED, span=(int(begin * _NS), int(end * _NS)))
+def metric_values(
+    results: Results, metrics: Sequence[str], spans: Sequence[tuple[str, float, float]] = ()
+) -> pl.DataFrame:
+    """One row per run, span and entity: run and `VALUE_COLUMNS`; a run that does not count has null values."""
+    frames = [compute(results, metrics).with_columns(span=pl.lit(""))]
+    for name, begin, end in spans:
+        part = compute(results, _SPAN_METRICS, span=(int(begin * _NS), int(end * _NS)))
         frames.append(part.with_columns(span=pl.lit(name)))
     bad = [problem.run for problem in results.excluded_runs]
     reps = results.runs.select("run", "rep")
     counted = pl.when(pl.col("run").is_in(bad)).then(None).otherwise(pl.col("value"))
-    return pl.concat(frames).join(reps, on="run").select("run", *VALUES).with_columns(value=counted)
+    return pl.concat(frames).join(reps, on="run").select("run", *VALUE_COLUMNS).with_columns(value=counted)
 
 
-def course(results: Results, run: int) -> pl.DataFrame:
-    """The course of one run: t_s, flow, subflow, cwnd (packets), srtt (ms), throughput (Mbit/s) of every subflow."""
+def time_series(results: Results, run: int) -> pl.DataFrame:
+    """One run over time: t_s, flow, subflow, cwnd (packets), srtt (ms), throughput (Mbit/s) of every subflow."""
     duration = results.runs.filter(run=run)["duration_ns"].item()
     step = max(duration // _POINTS, results.runs.filter(run=run)["sample_ns"].item() or 1)
     at = (pl.col("t_ns") // step).alias("at")
@@ -86,14 +69,12 @@ def course(results: Results, run: int) -> pl.DataFrame:
     )
 
 
-def recorded(results: Results, runs: Sequence[int]) -> dict[str, object]:
-    """What really ran: engine, version, build, seed, algorithm of every subflow as read back, and the host's answer."""
-    import json
-
+def record(results: Results, runs: Sequence[int]) -> dict[str, Any]:
+    """What ran: engine, version, build, seed, the algorithm of every subflow as read back, and problems."""
     first = results.runs.filter(pl.col("run").is_in(list(runs))).row(0, named=True)
-    kept = {name: first[name] for name in ("engine", "engine_version", "build", "profile", "seed", "scenario")}
+    columns = ("engine", "engine_version", "build", "profile", "seed", "scenario")
     return {
-        **kept,
+        **{name: first[name] for name in columns},
         "subflow_cc": json.loads(first["subflow_cc"]),
         "scheduler": json.loads(first["scheduler"] or "null"),
         "problems": [problem.text for problem in results.excluded_runs if problem.run in runs],

@@ -2,135 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.studies.papers.catalog import Experiment, Library
-from mptcplab.studies.papers.cells import Cell, Kitchen
-from mptcplab.studies.papers.execute import Outcome
-from mptcplab.studies.papers.measure import MEASURED
-from mptcplab.studies.papers.store import Store
+from mptcplab.studies.papers.catalog import Experiment
+from mptcplab.studies.papers.planner import METRICS, Planner
 from mptcplab.studies.papers.treatments import MULTIPATH
+from mptcplab.study.cell import Cell
+from mptcplab.study.values import CellValues, NotTestableError, Source
 from mptcplab.trace.topology import Flow, Topology
 
-_KINDS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "propfair": "ideal_propfair"}
-# Names of predicates whose metric has another, and what one of the metric is in the predicate's unit.
+_IDEALS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "propfair": "ideal_propfair"}
+# Names in predicates whose metric has another name, and the factor from its unit to the predicate's.
 _PERCENT = 0.01
 _RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", _PERCENT)}
 _KBPS_PER_MBPS = 125.0
-# What iperf3 shows is known, and in no trace.
+# Numbers that iperf3 shows: the names are known, but no trace has them.
 _ELSEWHERE = ("iperf_cwnd_range", "iperf_retr")
-_KNOWN = {*MEASURED, *_RENAMED, *_ELSEWHERE, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
+_KNOWN = {*METRICS, *_RENAMED, *_ELSEWHERE, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
 _KNOWN |= {"throughput_kBps"}
 
 
-class NotTestableError(MptcplabError):
-    """A predicate cannot be evaluated on this engine; the text says why."""
-
-
 @dataclass(frozen=True)
-class CellValues:
-    """The values of one cell's repetitions by (span, metric, flow, subflow, link)."""
+class SelectorResolver:
+    """Resolves selectors such as `goodput{cc=lia,flow=mp}` for one experiment in one profile."""
 
-    repetitions: int
-    by_key: Mapping[tuple[str, str, str | None, str | None, str | None], np.ndarray]
-
-    @classmethod
-    def of(cls, frames: Sequence[pl.DataFrame]) -> CellValues:
-        """From the stored tables of one or more blocks of repetitions."""
-        blocks = [0 if frame.is_empty() else int(frame["rep"].max()) + 1 for frame in frames]
-        repetitions, first = sum(blocks), 0
-        found: dict[tuple[str, str, str | None, str | None, str | None], np.ndarray] = {}
-        for frame, count in zip(frames, blocks, strict=True):
-            rows = frame.select("span", "metric", "flow", "subflow", "link", "rep", "value").drop_nulls("value")
-            for *key, rep, value in rows.iter_rows():
-                column = found.setdefault(tuple(key), np.full(repetitions, np.nan))
-                column[first + rep] = value
-            first += count
-        return cls(repetitions, found)
-
-    def get(
-        self,
-        metric: str,
-        *,
-        flow: str | None = None,
-        subflow: str | None = None,
-        link: str | None = None,
-        span: str = "",
-    ) -> np.ndarray:
-        """One value per repetition; NaN where a repetition has none."""
-        try:
-            return self.by_key[span, metric, flow, subflow, link]
-        except KeyError:
-            return np.full(self.repetitions, np.nan)
-
-
-class Source(Protocol):
-    """Where the values of cells come from."""
-
-    def values(self, cell: Cell) -> CellValues | None:
-        """The values of a cell (of block 0 and its further blocks); None where they are only wished for."""
-
-
-@dataclass
-class Wishes:
-    """A source that has nothing, and remembers what was asked of it."""
-
-    cells: set[Cell] = field(default_factory=set)
-
-    def values(self, cell: Cell) -> CellValues | None:
-        """Nothing but a wish."""
-        self.cells.add(cell)
-        return None
-
-
-@dataclass
-class Shelf:
-    """A source over the store, for a number of blocks of repetitions."""
-
-    store: Store
-    outcome: Outcome
-    blocks: int = 1
-    _known: dict[Cell, CellValues] = field(default_factory=dict)
-
-    def values(self, cell: Cell) -> CellValues | None:
-        """From the store; raises `NotTestableError` where the engine refused the cell."""
-        if cell not in self._known:
-            digests = [self._digest(cell, block) for block in range(self.blocks)]
-            self._known[cell] = CellValues.of([self.store.values(digest) for digest in digests])
-        return self._known[cell]
-
-    def _digest(self, cell: Cell, block: int) -> str:
-        digest = self.outcome.digests[Cell(cell.experiment, cell.label, cell.point, cell.profile, cell.variant, block)]
-        if digest in self.outcome.refused:
-            raise NotTestableError(self.outcome.refused[digest])
-        return digest
-
-
-@dataclass
-class Tally:
-    """A source that counts the repetitions behind what was asked of another."""
-
-    source: Source
-    repetitions: int = 0
-
-    def values(self, cell: Cell) -> CellValues | None:
-        """As of the other source."""
-        found = self.source.values(cell)
-        self.repetitions = max(self.repetitions, found.repetitions if found else 0)
-        return found
-
-
-@dataclass(frozen=True)
-class Book:
-    """Answers selectors such as `goodput{cc=lia,flow=mp}` for one experiment in one profile."""
-
-    kitchen: Kitchen
+    planner: Planner
     source: Source
     experiment: Experiment
     # Instead of each experiment's own profile; None leaves it.
@@ -142,27 +42,26 @@ class Book:
             raise MptcplabError(
                 with_hint(f"no such metric in claims: {metric!r}", f"one of {', '.join(sorted(_KNOWN))}")
             )
-        page = self._page(keys)
-        if page.values is None:
+        chosen = self._chosen_cell(keys)
+        if chosen.values is None:
             return np.ones(2)
-        found = page.select(metric, keys)
+        found, where = chosen.select(metric, keys), f"{chosen.experiment.id} ({_described(keys)})"
         if np.isnan(found).all():
-            raise NotTestableError(f"{metric} has no value in {page.experiment.id} ({_described(keys)})")
+            raise NotTestableError(f"{metric} has no value in {where}")
         # A repetition without a value (an invalid run, a file that did not arrive) must not decide by being left out.
         if np.isnan(found).any():
             missing = f"{int(np.isnan(found).sum())} of {len(found)} repetitions"
-            raise NotTestableError(f"{metric} is missing in {missing} of {page.experiment.id} ({_described(keys)})")
+            raise NotTestableError(f"{metric} is missing in {missing} of {where}")
         return found
 
-    def _page(self, keys: Mapping[str, str]) -> _Page:
-        library: Library = self.kitchen.library
-        named = library.experiments[keys["exp"]] if "exp" in keys else self.experiment
-        own = library.experiments[named.view_of] if named.view_of else named
+    def _chosen_cell(self, keys: Mapping[str, str]) -> _ChosenCell:
+        library = self.planner.library
+        own = library.source(library.experiments[keys["exp"]] if "exp" in keys else self.experiment)
         label = keys.get("cc") or own.algorithms[0]
-        point = keys.get("sweep") or (own.points[0].label if own.sweep else "")
+        point = keys.get("sweep") or own.labels[0]
         profile = keys.get("profile") or self.profile or own.profile
         cell = Cell(own.id, label, point, profile, keys.get("variant", ""))
-        return _Page(own, self.kitchen.cell_topology(cell), self.source.values(cell))
+        return _ChosenCell(own, self.planner.spec(cell).topology, self.source.values(cell))
 
 
 def _described(keys: Mapping[str, str]) -> str:
@@ -170,8 +69,8 @@ def _described(keys: Mapping[str, str]) -> str:
 
 
 @dataclass(frozen=True)
-class _Page:
-    """One cell with what its flows and subflows are."""
+class _ChosenCell:
+    """The values of one cell, with its flows and subflows."""
 
     experiment: Experiment
     topology: Topology
@@ -182,9 +81,9 @@ class _Page:
             name, scale = _RENAMED[metric]
             return scale * self._get(name, keys)
         if metric in _ELSEWHERE:
-            raise NotTestableError(f"{metric}: what iperf3 shows of the connection's socket is in no trace")
+            raise NotTestableError(f"{metric}: no trace has what iperf3 shows of the connection's socket")
         if metric == "ideal":
-            return self._get(_KINDS[keys["kind"]], keys)
+            return self._get(_IDEALS[keys["kind"]], keys)
         if metric == "jain":
             return self._jain(keys)
         if metric == "loss_ratio":
@@ -260,7 +159,7 @@ class _Page:
         if name == "*":
             chosen = flows
         elif name == "tcp_active":
-            chosen = [flow for flow in flows if len(flow.subflows) == 1 and self._lives(flow, _span(keys))]
+            chosen = [flow for flow in flows if len(flow.subflows) == 1 and self._is_active(flow, _span(keys))]
         else:
             chosen = [flow for flow in flows if flow.name == name]
             chosen = chosen or [flow for flow in flows if flow.name.rpartition("-")[0] == name]
@@ -270,8 +169,8 @@ class _Page:
             raise NotTestableError(f"{self.experiment.id} has no flow {name!r}")
         return chosen
 
-    def _lives(self, flow: Flow, span: str) -> bool:
-        """Whether a flow is there during the whole span."""
+    def _is_active(self, flow: Flow, span: str) -> bool:
+        """Whether a flow sends during the whole span."""
         begin, end = self.experiment.spans[span]
         stop = self.topology.duration_ns if flow.stop_ns is None else flow.stop_ns
         return flow.start_ns <= begin * 1e9 and end * 1e9 <= stop

@@ -1,6 +1,6 @@
-"""What makes short runs of papers' scenarios comparable, and light enough for a kernel in real time.
+"""Reduced versions of papers' scenarios, which a kernel can run in real time and which stay comparable when short.
 
-Nothing of it changes what limits the flows.
+None of the changes affects what limits the flows.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ _SETTINGS = {
 
 
 def settings(scenario: Path) -> dict[str, str]:
-    """Keys of a scenario and the values that make it lighter; none for most."""
+    """Keys of a scenario and the values that reduce its load; none for most scenarios."""
     return _SETTINGS.get((scenario.parent.name, scenario.stem), {})

@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from mptcplab.trace.topology import Flow, Subflow, Topology
 
 
-def slow_start_ends(subflows: pl.LazyFrame) -> pl.DataFrame:
+def ends(subflows: pl.LazyFrame) -> pl.DataFrame:
     """run, flow, subflow, t_s, lost, ssthresh_pkts, srtt_s of every subflow's first sample with a threshold, if any.
 
     `lost` tells whether the sender had reacted to anything until then; within one sampling interval (10 ms by default)
-    a loss right after a quiet end counts as its reason. Events tell the same on the simulator only.
+    a loss right after an end without loss counts as its reason. Only the simulator's events tell them apart.
     """
     words = [pl.col(key).cast(pl.String) for key in ("flow", "subflow")]
     reactions = pl.sum_horizontal(pl.col(name).fill_null(0) for name in ("loss_events", "rto_count", "ecn_events"))
     # The kernel engine writes 0 for a socket that is not there yet.
-    ends = subflows.filter(pl.col("ssthresh_pkts") > 0).sort("t_ns", maintain_order=True)
-    firsts = ends.select(
+    settled = subflows.filter(pl.col("ssthresh_pkts") > 0).sort("t_ns", maintain_order=True)
+    firsts = settled.select(
         "run",
         *words,
         t_s=pl.col("t_ns") / 1e9,

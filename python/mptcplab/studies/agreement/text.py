@@ -1,4 +1,4 @@
-"""An agreement as tables and lines for people."""
+"""An agreement as tables and lines of text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import polars as pl
 from mptcplab.metrics import REGISTRY, emulation
 from mptcplab.output import write_text, writing
 from mptcplab.report.tables import engine_table
-from mptcplab.studies.agreement.causes import Finding
+from mptcplab.studies.agreement.causes import Cause
 from mptcplab.studies.agreement.judge import Agreement
 from mptcplab.text import NOT_APPLICABLE, Table
 
@@ -33,21 +33,20 @@ def tables(agreement: Agreement) -> list[Table]:
             rows = rows.filter(pl.col("subflow").n_unique().over("base", "flow", "metric") > 1)
         if rows.height:
             found.append(engine_table(rows, engines))
-    # Said once is enough.
+    # The note stands under the last table only.
     notes = found[0].notes if found else ()
     return [Table(table.head, table.rows, notes if i + 1 == len(found) else ()) for i, table in enumerate(found)]
 
 
 def lines(agreement: Agreement) -> Iterator[str]:
-    """The verdict on every engine, and for everything outside its bound what may be the cause."""
-    for verdict in agreement.verdicts:
-        yield verdict.text
-    noise_told = emulation.told(agreement.results)
-    if noise_told:
-        yield noise_told
+    """The verdict on every engine, and possible causes of every difference that is outside its bound."""
+    yield from (finding.text for finding in agreement.findings)
+    noise = emulation.told(agreement.results)
+    if noise:
+        yield noise
     for base, engine, rows in agreement.outside():
         yield f"{base}, {engine}: {', '.join(_distance(row) for row in rows.iter_rows(named=True))}"
-        yield from (f"  {text}" for text in told(agreement.causes(base, engine)))
+        yield from (f"  {text}" for text in cause_lines(agreement.causes_of(base, engine)))
 
 
 def write(agreement: Agreement, path: Path) -> None:
@@ -56,11 +55,11 @@ def write(agreement: Agreement, path: Path) -> None:
         write_text(path, json.dumps(agreement.as_dict(), indent=1) + "\n")
 
 
-def told(causes: list[Finding]) -> list[str]:
-    """A line per cause: its first finding, and how many more are like it."""
+def cause_lines(causes: list[Cause]) -> list[str]:
+    """A line per kind of cause: the first of the kind, and how many more are like it."""
     by_cause: dict[str, list[str]] = {}
-    for finding in causes:
-        by_cause.setdefault(finding.cause, []).append(finding.text)
+    for one in causes:
+        by_cause.setdefault(one.cause, []).append(one.text)
     found = []
     for texts in by_cause.values():
         more = f" (and {len(texts) - 1} more like this)" if len(texts) > 1 else ""

@@ -1,0 +1,162 @@
+"""Cells of a study, the runs that each of them stands for, and the digest that its result is stored by."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from mptcplab import _core
+from mptcplab.capabilities import ENGINES
+from mptcplab.scenario import Overrides
+from mptcplab.trace.topology import Topology
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One algorithm (or other treatment) at one point of an experiment; `block` counts further repetitions."""
+
+    experiment: str
+    label: str
+    point: str = ""
+    profile: str = ""
+    variant: str = ""
+    block: int = 0
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """What an engine runs for a cell, and what is measured of it.
+
+    `metrics` are those of the whole window. Of every one of the `spans` (name, begin and end in s) a few metrics are
+    measured as well. With `time_series` the samples of the first repetition are stored too.
+    """
+
+    scenario: Path
+    cc: str | None
+    profile: str | None
+    repetitions: int
+    seed: int
+    settings: tuple[tuple[str, str], ...] = ()
+    metrics: tuple[str, ...] = ()
+    spans: tuple[tuple[str, float, float], ...] = ()
+    time_series: bool = False
+
+    def overrides(self, *cc: str) -> Overrides:
+        """What one run of the engine changes in the scenario; `cc` instead of the spec's own algorithm."""
+        return Overrides(
+            cc=cc or ((self.cc,) if self.cc is not None else ()),
+            reps=self.repetitions,
+            seed=self.seed,
+            profile=() if self.profile is None else (self.profile,),
+            settings=dict(self.settings),
+        )
+
+    def resolved(self) -> list[dict[str, Any]]:
+        """Every repetition with all defaults filled in."""
+        return resolved_runs(self.scenario, self.overrides())
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The network and the flows; repetitions differ in their random numbers only."""
+        return topology(self.scenario, self.settings, self.cc)
+
+    def digest(self, engine: str) -> str:
+        """The digest of all that decides the result: resolved runs, algorithms' sources, engine and metrics."""
+        runs = self.resolved()
+        sources = algorithm_digests()
+        used = {flow["cc"]["name"] for run in runs for flow in run["flows"] if isinstance(flow.get("cc"), dict)}
+        return digest_of(
+            runs=runs,
+            algorithms={name: sources[name] for name in used if name in sources},
+            engine=engine_digest(engine),
+            measured=[self.metrics, self.spans, python_digest("metrics", "study/measure.py", "trace")],
+        )
+
+    def work(self, engine: str) -> float:
+        """About how long all repetitions take: millions of packets times links, or for the fluid seconds."""
+        # Equations take the same time however many packets flow.
+        one = _packet_hops(self.topology) if ENGINES[engine].has_packets else self.topology.duration_ns / 1e9
+        return one * self.repetitions
+
+
+def run_command(scenario: str, overrides: Overrides, *options: str) -> str:
+    """The command that runs a scenario."""
+    return shlex.join(["mptcplab", "run", scenario, *overrides.to_options(), *options])
+
+
+def resolved_runs(scenario: Path, overrides: Overrides) -> list[dict[str, Any]]:
+    """The runs of a scenario with all defaults filled in."""
+    return json.loads(_core.runs_json(str(scenario), overrides.to_json()))
+
+
+@cache
+def topology(scenario: Path, settings: tuple[tuple[str, str], ...] = (), cc: str | None = None) -> Topology:
+    """The network and the flows of a scenario with some settings."""
+    overrides = Overrides(cc=() if cc is None else (cc,), reps=1, settings=dict(settings))
+    return Topology.from_json(json.dumps(resolved_runs(scenario, overrides)[0]))
+
+
+def _packet_hops(network: Topology) -> float:
+    """About how much there is to simulate in one repetition: packets times links, in millions."""
+    seconds = network.duration_ns / 1e9
+    total = 0.0
+    bottlenecks: dict[str, float] = {}
+    for flow in network.flows:
+        for path in flow.paths:
+            link = min((network.links[name] for name in path), key=lambda link: link.rate_bps)
+            bottlenecks[link.name] = max(bottlenecks.get(link.name, 0.0), link.rate_bps * len(path))
+    for name, rate in bottlenecks.items():
+        # A link that never fills carries what loss allows, some thousand packets a second at most.
+        busy = min(rate, 20e6) if network.links[name].loss >= 0.005 else rate
+        total += busy * seconds * 1.5 / 12_000 / 1e6
+    return max(total, 0.01)
+
+
+def digest_of(*parts: Any, **named: Any) -> str:
+    """The digest of anything that JSON can hold."""
+    return hashlib.sha256(json.dumps([parts, named], sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def algorithm_digests() -> dict[str, str]:
+    """The digest of every algorithm's source, by name."""
+    return {entry["name"]: entry["source"] for entry in json.loads(_core.algorithms_json())}
+
+
+@cache
+def engine_digest(engine: str) -> str:
+    """What an engine's numbers depend on besides scenario and algorithm."""
+    own = _core.build_info()["engine"]
+    if engine == "sim":
+        return own
+    if engine == "fluid":
+        import scipy
+
+        return f"{own} {python_digest('engines/fluid')} scipy {scipy.__version__}"
+    import platform
+
+    program = files("mptcplab").joinpath("_bin", "mptcplab-kernel").read_bytes()
+    return f"{hashlib.sha256(program).hexdigest()} Linux {platform.release()}"
+
+
+# Modules of the metrics' package that work on values that others have measured.
+_UNMEASURED = frozenset({"goals.py", "differences.py", "stats.py"})
+
+
+@cache
+def python_digest(*parts: str) -> str:
+    """The digest of modules, or packages, of this package that decide numbers."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for part in parts:
+        place = root / part
+        modules = [path for path in sorted(place.glob("*.py")) if path.name not in _UNMEASURED]
+        for path in modules if place.is_dir() else [place]:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,56 @@
+"""Parts of the pages that all studies share. Same numbers, same bytes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from mptcplab.errors import MptcplabError, OutputError, with_hint
+from mptcplab.report.html import style_sheet
+
+_REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+def find_directory(
+    relative: Path, what: str, is_complete: Callable[[Path], bool], hint: str, start: Path | None = None
+) -> Path:
+    """A directory of the repository: below the current one, or in the repository that this package is part of."""
+    places = [start or Path.cwd(), _REPOSITORY]
+    for place in places:
+        if is_complete(place / relative):
+            return place / relative
+    raise MptcplabError(with_hint(f"no {what}: {places[0] / relative}", hint))
+
+
+@contextmanager
+def writing_page(out: Path) -> Iterator[None]:
+    """Raise `OutputError` where the operating system refuses to write a page into `out`."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"cannot write the page: {error.filename or out}: {error.strerror}") from error
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()
+
+
+def html(package: str, name: str, style: str = "", **context: Any) -> str:
+    """An HTML page from a template of a package, which extends `base.html`; `style` follows the common style sheet."""
+    environment = jinja2.Environment(
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("mptcplab.study")]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(name).render(style=style_sheet(style), **context)

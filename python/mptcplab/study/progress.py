@@ -1,0 +1,16 @@
+"""How a study reports what it is doing and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from mptcplab.sweep import Progress
+
+# Called with what is being done; gives a context that reports its progress.
+Announce = Callable[[str], AbstractContextManager[Progress | None]]
+
+
+def silent(_: str) -> AbstractContextManager[None]:
+    """Reports nothing."""
+    return nullcontext()

@@ -1,0 +1,117 @@
+"""The stored values of cells, one per repetition, and the sources that they are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+from mptcplab.errors import MptcplabError
+from mptcplab.study.cell import Cell
+from mptcplab.study.execute import Outcome
+from mptcplab.study.measure import VALUES
+from mptcplab.study.store import Store
+
+# Span, metric, flow, subflow, link.
+Key = tuple[str, str, str | None, str | None, str | None]
+
+
+class NotTestableError(MptcplabError):
+    """A statement cannot be evaluated on this engine; the text says why."""
+
+
+@dataclass(frozen=True)
+class CellValues:
+    """The values of one cell's repetitions by span, metric, flow, subflow and link."""
+
+    repetitions: int
+    by_key: Mapping[Key, np.ndarray]
+
+    @classmethod
+    def of(cls, frames: Sequence[pl.DataFrame]) -> CellValues:
+        """From the stored tables of one or more blocks of repetitions."""
+        blocks = [0 if frame.is_empty() else int(frame["rep"].max()) + 1 for frame in frames]
+        repetitions, first = sum(blocks), 0
+        found: dict[Key, np.ndarray] = {}
+        for frame, count in zip(frames, blocks, strict=True):
+            rows = frame.select("span", "metric", "flow", "subflow", "link", "rep", "value").drop_nulls("value")
+            for *key, rep, value in rows.iter_rows():
+                column = found.setdefault(tuple(key), np.full(repetitions, np.nan))
+                column[first + rep] = value
+            first += count
+        return cls(repetitions, found)
+
+    def get(
+        self,
+        metric: str,
+        *,
+        flow: str | None = None,
+        subflow: str | None = None,
+        link: str | None = None,
+        span: str = "",
+    ) -> np.ndarray:
+        """One value per repetition; NaN where a repetition has none."""
+        found = self.by_key.get((span, metric, flow, subflow, link))
+        return np.full(self.repetitions, np.nan) if found is None else found
+
+
+class Source(Protocol):
+    """Where the values of cells come from."""
+
+    def values(self, cell: Cell) -> CellValues | None:
+        """The values of a cell (of block 0 and its further blocks); None where they are not known yet."""
+
+
+@dataclass
+class DependencyRecorder:
+    """A source without values that records which cells were asked for."""
+
+    cells: set[Cell] = field(default_factory=set)
+
+    def values(self, cell: Cell) -> CellValues | None:
+        """Record the cell."""
+        self.cells.add(cell)
+        return None
+
+
+@dataclass
+class StoreSource:
+    """A source over the store, for a number of blocks of repetitions."""
+
+    store: Store
+    outcome: Outcome
+    blocks: int = 1
+    _known: dict[Cell, CellValues] = field(default_factory=dict)
+
+    def values(self, cell: Cell) -> CellValues:
+        """From the store. Raises `NotTestableError` where the engine refused the cell."""
+        if cell not in self._known:
+            digests = [self.digest(replace(cell, block=block)) for block in range(self.blocks)]
+            self._known[cell] = CellValues.of([self.store.table(digest, VALUES) for digest in digests])
+        return self._known[cell]
+
+    def digest(self, cell: Cell) -> str:
+        """Where the store has a cell. Raises `NotTestableError` where it was not run or the engine refused it."""
+        digest = self.outcome.digests.get(cell)
+        if digest is None:
+            raise NotTestableError(f"{cell.label}: not run")
+        if digest in self.outcome.refused:
+            raise NotTestableError(self.outcome.refused[digest])
+        return digest
+
+
+@dataclass
+class CountingSource:
+    """A source that counts the repetitions behind what was asked of another."""
+
+    source: Source
+    repetitions: int = 0
+
+    def values(self, cell: Cell) -> CellValues | None:
+        """The other source's values."""
+        found = self.source.values(cell)
+        self.repetitions = max(self.repetitions, found.repetitions if found else 0)
+        return found

@@ -1,0 +1,61 @@
+"""The verdict on a statement, and the finding that it is part of: the same four words in every study."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What the measurements say about a statement."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    OPEN = "open"
+    NOT_TESTABLE = "not testable"
+
+    @property
+    def mark(self) -> str:
+        """A shape for each verdict, so that none is told by its colour alone."""
+        return {"holds": "✓", "fails": "✕", "open": "?"}.get(self, "\N{EN DASH}")
+
+    @classmethod
+    def of(cls, decided: bool | None) -> Verdict:
+        """The verdict on a statement that is true, false, or not decided by the repetitions (None)."""
+        return {True: cls.HOLDS, False: cls.FAILS, None: cls.OPEN}[decided]
+
+    @classmethod
+    def joint(cls, verdicts: Iterable[Verdict]) -> Verdict:
+        """The verdict on all of several statements at once; what is not testable has no say.
+
+        >>> Verdict.joint([Verdict.HOLDS, Verdict.NOT_TESTABLE]).value, Verdict.joint([]).value
+        ('holds', 'not testable')
+        """
+        found = set(verdicts)
+        return next((one for one in (cls.FAILS, cls.OPEN, cls.HOLDS) if one in found), cls.NOT_TESTABLE)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A judged statement.
+
+    `evidence` are the comparisons or cases behind the verdict. Where the statement was judged by resampling, `share`
+    is the part of the resamples on which it is true, and `repetitions` the number of those that were resampled.
+    `reason` says in a line what decided, or why nothing could be decided.
+    """
+
+    name: str
+    verdict: Verdict
+    evidence: tuple[Any, ...] = ()
+    reason: str = ""
+    share: float | None = None
+    repetitions: int = 0
+
+
+def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
+    """How many statements got which verdict, in the order of the vocabulary."""
+    found = Counter(verdicts)
+    return {verdict.value: found[verdict] for verdict in Verdict}
