@@ -29,7 +29,7 @@ _NS = 1_000_000_000
 
 
 def plain(text: str) -> str:
-    """An algorithm's name as on an axis.
+    """The name of an algorithm without parentheses, for an axis.
 
     >>> plain("ewtcp(weight=fair)")
     'ewtcp fair'
@@ -98,17 +98,10 @@ def cubic_epochs(epochs: Mapping[str, Epoch], flows: Sequence[str]) -> Figure:
         top, bottom = epoch.cwnd.max(), epoch.cwnd.min()
         above.set(title=flow, ylim=(bottom - 0.08 * (top - bottom), top + 0.08 * (top - bottom)))
         below.set(xlabel="Time since recovery (s)", ylim=(-1.5, 1.5))
-        _thin(above)
     grid[0, 0].set_ylabel(CWND.axis)
     grid[1, 0].set_ylabel("Distance (packets)")
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     return figure
-
-
-def _thin(axes: Axes) -> None:
-    """Let dense lines be simplified harder: a file of every ACK would be megabytes."""
-    for line in axes.lines:
-        line.set_rasterized(True)
 
 
 def _points(axes: Axes, at: float, case: Case, look: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Heat maps of the margins. Colour is never alone: every cell shows its number, and whether the goal is met."""
+"""Heat maps of the margins. Nothing is told by colour alone: every cell shows its margin and its verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's orange-red and blue: told apart by every kind of colour vision; the middle is nearly white.
 _BELOW, _MIDDLE, _ABOVE = "#D55E00", "#FAFAFA", "#0072B2"
-# The same in all pictures, so that algorithms can be compared; larger margins are as dark as this one.
+# The same in all figures, so that algorithms can be compared; larger margins are as dark as this one.
 _SCALE_PERCENT = 30
 # From here on black digits would be hard to read.
 _DARK_PERCENT = 21
