@@ -21,7 +21,7 @@ fail() {
 # It needs more than the simulator: a compiler for eBPF, and the libraries that load what it makes.
 
 # Crates that do not build without those.
-KERNEL_CRATES=(mptcplab-bpf mptcplab-kernel)
+KERNEL_CRATES=(mptcplab-bpf mptcplab-doctor mptcplab-kernel)
 
 # kernel_packages: the Debian packages that are missing to build the kernel engine, separated by spaces.
 kernel_packages() {

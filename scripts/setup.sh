@@ -214,7 +214,8 @@ compile_kernel_engine() {
 }
 
 kernel_sources() {
-	sources crates/mptcplab-bpf crates/mptcplab-net crates/mptcplab-emulator crates/mptcplab-kernel "${SHARED[@]}" algorithms
+	sources crates/mptcplab-net crates/mptcplab-emulator crates/mptcplab-bpf crates/mptcplab-doctor crates/mptcplab-kernel \
+		"${SHARED[@]}" algorithms
 }
 
 # no_kernel_engine REASON REMEDY: what that costs, here and whenever somebody asks for the engine.

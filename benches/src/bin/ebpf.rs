@@ -13,7 +13,7 @@ use mptcplab_bpf::{Loaded, Options, load};
 use mptcplab_net::route::Route;
 use mptcplab_net::socket::{self, Transport};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace};
-use mptcplab_testbed::{Connection, Path, Testbed};
+use mptcplab_emulator::testbed::{Connection, Path, Testbed};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};

@@ -6,7 +6,7 @@
 use mptcplab_bpf::{Loaded, Options, load, system};
 use mptcplab_cc::Algorithm;
 use mptcplab_cc::replay::{Op, Record};
-use mptcplab_testbed::{Connection, Path, Testbed};
+use mptcplab_emulator::testbed::{Connection, Path, Testbed};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn impossible() -> bool {
     let reason = system::check()
         .err()
         .map(|e| e.to_string())
-        .or_else(mptcplab_testbed::missing);
+        .or_else(mptcplab_emulator::testbed::missing);
     let Some(reason) = reason else { return false };
     // Past the harness, which shows the output of failed tests only.
     let _ = writeln!(

@@ -59,6 +59,8 @@ mod setup;
 mod spin;
 #[allow(unsafe_code)]
 mod sys;
+#[cfg(feature = "testbed")]
+pub mod testbed;
 
 pub use clock::Clock;
 pub use error::Error;

@@ -1,8 +1,9 @@
 //! The command line.
 
 use crate::failure::Failure;
-use crate::{cc, doctor, lab, run};
+use crate::{cc, lab, run};
 use clap::{Parser, Subcommand};
+use mptcplab_doctor as doctor;
 
 /// The kernel engine of mptcplab: real MPTCP sockets over emulated links.
 #[derive(Debug, Parser)]
@@ -32,7 +33,7 @@ enum Command {
 pub(crate) fn main() -> Result<u8, Failure> {
     match Arguments::parse().command {
         Command::Run(arguments) => run::main(&arguments),
-        Command::Doctor(args) => doctor::main(&args),
+        Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
         Command::Lab { director } => lab::main(director).map(|()| 0),
     }

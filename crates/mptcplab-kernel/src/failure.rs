@@ -59,12 +59,15 @@ plain!(
     mptcplab_trace::parquet::TraceError
 );
 
-impl From<mptcplab_net::NetError> for Failure {
-    fn from(error: mptcplab_net::NetError) -> Self {
-        let hint = error.hint().map(str::to_owned);
-        Self {
-            hint,
-            ..Self::new(error.to_string())
-        }
-    }
+/// Errors of the crates below that give their hint separately.
+macro_rules! hinted {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let hint = error.hint().map(str::to_owned);
+                Self { hint, ..Self::new(error.to_string()) }
+            }
+        })*
+    };
 }
+hinted!(mptcplab_net::NetError, mptcplab_doctor::Error);

@@ -3,7 +3,6 @@
 mod build;
 mod cc;
 mod cli;
-mod doctor;
 mod failure;
 mod lab;
 mod plan;

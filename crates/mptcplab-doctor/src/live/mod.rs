@@ -8,7 +8,7 @@ mod host;
 use super::checks::userspace;
 use super::facts::{Facts, PathManagement};
 use super::finding::Finding;
-use crate::failure::Failure;
+use crate::error::Error;
 use connection::{Asked, Connection};
 use counters::Counters;
 use host::Host;
@@ -37,12 +37,12 @@ pub(super) struct Answer {
 }
 
 /// Go into the network namespace of a process, for good: everything that is looked at from then on is its.
-pub(super) fn enter_namespace_of(pid: u32) -> Result<(), Failure> {
+pub(super) fn enter_namespace_of(pid: u32) -> Result<(), Error> {
     let path = format!("/proc/{pid}/ns/net");
-    let failed = |error: std::io::Error| {
-        Failure::new(format!("--pid {pid}: {path}: {error}")).hint(
-            "give the number of a running process; the namespace of another user's needs root",
-        )
+    let failed = |source: std::io::Error| Error::Namespace {
+        pid,
+        path: path.clone(),
+        source,
     };
     let theirs = fs::read_link(&path).map_err(failed)?;
     if fs::read_link("/proc/self/ns/net").is_ok_and(|ours| ours == theirs) {
@@ -53,7 +53,7 @@ pub(super) fn enter_namespace_of(pid: u32) -> Result<(), Failure> {
 }
 
 /// Look at the connections asked about.
-pub(super) fn look(question: Question, facts: &Facts) -> Result<Answer, Failure> {
+pub(super) fn look(question: Question, facts: &Facts) -> Result<Answer, Error> {
     let asked = match question {
         Question::Process(pid) => Asked::Inodes(diag::socket_inodes(pid)?),
         Question::Between(local, remote) => Asked::Between(local, remote),
@@ -77,7 +77,7 @@ pub(super) fn look(question: Question, facts: &Facts) -> Result<Answer, Failure>
     })
 }
 
-fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Failure> {
+fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Error> {
     let paths: PathManagement = facts.paths.clone().unwrap_or_default();
     let namespace = Namespace::current()?;
     let mut no_route = BTreeMap::new();
@@ -90,7 +90,7 @@ fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Failure> {
     }
     Ok(Host {
         addresses: host::addresses()
-            .map_err(|error| Failure::new(format!("list addresses: {error}")))?,
+            .map_err(Error::Addresses)?,
         paths,
         userspace: userspace(facts),
         counters: Counters::read(),

@@ -2,9 +2,9 @@
 
 use super::connection::{Connection, Role, Subflow};
 use super::host::{Address, Host};
-use crate::doctor::checks::couples;
-use crate::doctor::facts::Endpoint;
-use crate::doctor::finding::Finding;
+use crate::checks::couples;
+use crate::facts::Endpoint;
+use crate::finding::Finding;
 use std::net::IpAddr;
 
 const RAISE: &str =
@@ -395,8 +395,8 @@ fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
 mod tests {
     use super::super::counters::Counters;
     use super::*;
-    use crate::doctor::facts::PathManagement;
-    use crate::doctor::finding::Status;
+    use crate::facts::PathManagement;
+    use crate::finding::Status;
 
     fn subflow(local: &str, ids: (u8, u8)) -> Subflow {
         Subflow {

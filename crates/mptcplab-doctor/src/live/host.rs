@@ -1,7 +1,7 @@
 //! What of this host decides where subflows can start: addresses, devices, and routes to a peer.
 
 use super::counters::Counters;
-use crate::doctor::facts::{Endpoint, PathManagement};
+use crate::facts::{Endpoint, PathManagement};
 use mptcplab_net::Namespace;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};

@@ -11,11 +11,11 @@ const USUAL_RTT_MS: u128 = 100;
 
 /// Rate and round-trip time that the buffers are asked to carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Demand {
+pub(crate) struct Demand {
     /// Of all subflows of a connection together.
-    pub(in super::super) rate_bps: u64,
+    pub(crate) rate_bps: u64,
     /// Of the slowest path.
-    pub(in super::super) rtt_ns: u64,
+    pub(crate) rtt_ns: u64,
 }
 
 impl Demand {

@@ -5,7 +5,7 @@ use super::super::finding::Finding;
 
 const AREA: &str = "Congestion control";
 /// Before the names of algorithms that `cc load` loads, and of those that belong to a run.
-pub(in super::super) const OPERATORS: &str = "lab_";
+pub(crate) const OPERATORS: &str = "lab_";
 const RUNS: &str = "mpl_";
 /// Coupled algorithms of the former out-of-tree MPTCP kernel, under the names that they have there.
 const COUPLED_ELSEWHERE: &[&str] = &["lia", "olia", "balia", "wvegas"];
@@ -23,7 +23,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether an algorithm of that kernel-visible name shares a connection's aggressiveness among its subflows.
-pub(in super::super) fn couples(name: &str) -> bool {
+pub(crate) fn couples(name: &str) -> bool {
     match name.strip_prefix(OPERATORS) {
         Some(ours) => mptcplab_cc::find(ours).is_some_and(mptcplab_cc::Algorithm::coupled),
         None => COUPLED_ELSEWHERE.contains(&name),

@@ -3,9 +3,8 @@
 //!
 //! Everything is in namespaces of its own and goes when the [`Testbed`] is dropped. What fails here ends the caller with
 //! a panic, as suits tests and benchmarks.
-#![forbid(unsafe_code)]
 
-use mptcplab_emulator::{Clock, Emulator, LinkSetup, Port, Setup, start};
+use crate::{Clock, Emulator, LinkSetup, Port, Setup, start};
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use mptcplab_net::mptcp::{self, Limits, LocalAddress, PathManager};
@@ -91,7 +90,7 @@ impl Testbed {
             ports,
             links,
             pairs: Vec::new(),
-            options: mptcplab_emulator::Options::default(),
+            options: crate::Options::default(),
         };
         Self {
             client,

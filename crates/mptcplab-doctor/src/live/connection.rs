@@ -154,7 +154,7 @@ fn subflow(socket: &TcpSocket) -> Subflow {
 }
 
 /// `SRC:PORT-DST:PORT`, IPv6 addresses in brackets.
-pub(in crate::doctor) fn addresses(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
+pub(crate) fn addresses(text: &str) -> Result<(SocketAddr, SocketAddr), String> {
     let parse = |part: &str| part.trim().parse::<SocketAddr>();
     match text
         .split_once('-')

@@ -4,12 +4,14 @@
 //! reasons why an expected one is not there.
 
 mod checks;
+mod error;
 mod facts;
 mod finding;
 mod live;
 mod probe;
 
-use crate::failure::Failure;
+pub use error::Error;
+
 use checks::Demand;
 use facts::Facts;
 use finding::{Finding, Status};
@@ -25,7 +27,7 @@ use std::net::SocketAddr;
 /// Exit code: 0 if all engines run, 1 if something needed is missing (for a connection also: if it lacks a subflow or fell
 /// back to TCP), 2 on an error.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+pub struct Args {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
@@ -64,7 +66,7 @@ const MISSING: u8 = 1;
 const WIDTH: usize = 100;
 
 /// Run the command; the exit code.
-pub(crate) fn main(args: &Args) -> Result<u8, Failure> {
+pub fn main(args: &Args) -> Result<u8, Error> {
     if let Some(pid) = args.pid {
         live::enter_namespace_of(pid)?;
     }

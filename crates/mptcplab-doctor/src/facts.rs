@@ -184,9 +184,9 @@ impl Facts {
 
 /// Numbers of capabilities, of `linux/capability.h`.
 pub(super) mod capability {
-    pub(in crate::doctor) use mptcplab_bpf::system::{CAP_BPF as BPF, CAP_PERFMON as PERFMON};
+    pub(crate) use mptcplab_bpf::system::{CAP_BPF as BPF, CAP_PERFMON as PERFMON};
 
-    pub(in crate::doctor) const NET_ADMIN: u32 = 12;
+    pub(crate) const NET_ADMIN: u32 = 12;
 }
 
 /// Load the smallest algorithm under a name of this process's own, and take it away again.

@@ -27,7 +27,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Whether user space opens the subflows, by either of the two settings that say so.
-pub(in super::super) fn userspace(facts: &Facts) -> bool {
+pub(crate) fn userspace(facts: &Facts) -> bool {
     facts.sysctl("net.mptcp.path_manager") == Some("userspace")
         || facts.number("net.mptcp.pm_type") == Some(1)
 }
