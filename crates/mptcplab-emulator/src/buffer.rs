@@ -1,29 +1,29 @@
-//! Packets in memory that is used again, so that moving one allocates nothing.
+//! A pool of packet buffers, so that moving a packet allocates nothing.
 
 use crate::header::{self, Header};
 use mptcplab_model::link::Packet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Room of a buffer at the start: more than an Ethernet MTU.
+/// Initial size of a buffer: more than an Ethernet MTU.
 const INITIAL_BYTES: usize = 2048;
-/// Buffers made at the start, so that the first packets find memory that the process has touched.
+/// Buffers allocated at the start, so that the first packets cause no page faults.
 const INITIAL_BUFFERS: usize = 1024;
 
-/// Buffers that hold no packet.
+/// The free buffers.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: RefCell<Vec<Box<[u8]>>>,
-    /// Room of a buffer; grows to what the largest packet needed.
+    /// Size of a buffer; it grows to fit the largest packet.
     bytes: Cell<usize>,
 }
 
-/// An IP packet on its way, with what its headers say. It returns its memory to the pool when it is dropped.
+/// An IP packet and the parsed values of its headers. Its memory returns to the pool when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     memory: Box<[u8]>,
     len: u32,
-    /// Place among the packets that entered its link, from 0.
+    /// Its position among the packets that entered its link, from 0.
     pub(crate) number: u64,
     pub(crate) data: Option<Data>,
     flow_hash: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Data {
 
 impl Pool {
     pub(crate) fn new() -> Rc<Self> {
-        // A fill other than 0 touches the memory.
+        // Filling with something else than 0 makes the kernel map the pages.
         let buffer = || vec![0xaa; INITIAL_BYTES].into_boxed_slice();
         let mut free: Vec<_> = std::iter::repeat_with(buffer)
             .take(INITIAL_BUFFERS)
@@ -53,13 +53,13 @@ impl Pool {
         })
     }
 
-    /// Memory for a packet; it holds what was there before.
+    /// Memory for a packet, with its old content.
     pub(crate) fn take(&self) -> Box<[u8]> {
         let free = self.free.borrow_mut().pop();
         free.unwrap_or_else(|| vec![0; self.bytes.get()].into_boxed_slice())
     }
 
-    /// Memory of at least so many bytes, from now on for all packets: smaller ones are not used again.
+    /// Memory of at least `bytes` bytes. From now on all buffers have this size; smaller ones are not used again.
     pub(crate) fn take_larger(&self, bytes: usize) -> Box<[u8]> {
         if bytes > self.bytes.get() {
             self.bytes.set(bytes.next_power_of_two());

@@ -37,7 +37,7 @@ impl Clock {
         reading(ClockId::CLOCK_MONOTONIC)
     }
 
-    /// A reading of `CLOCK_MONOTONIC` as time since zero; what a link can be told: at least 0, below 78 hours.
+    /// Converts a reading of `CLOCK_MONOTONIC` to time since zero, clamped to the range that a link accepts: 0 to 78 hours.
     pub(crate) fn at(&self, monotonic_ns: u64) -> u64 {
         monotonic_ns
             .saturating_sub(self.zero_ns)
@@ -50,7 +50,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     reading(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// A clock that exists on every Linux and is not negative: the error cannot happen.
+/// Reads a clock. Both clocks exist on every Linux and are not negative, so the error cannot happen.
 fn reading(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |time| {
         time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64

@@ -1,14 +1,16 @@
-//! The thread's loop: release what is due, read what has come, sleep until the next release.
+//! The thread's event loop: release the packets that are due, read new ones, sleep until the next release.
 
 use crate::buffer::{Buffer, Pool};
-use crate::clock::thread_cpu_ns;
-use crate::handle::{Command, Inbox, LinkChange, Sample};
+use crate::clock::{Clock, thread_cpu_ns};
+use crate::command::{Command, Inbox};
+use crate::error::Error;
 use crate::histogram::Histogram;
 use crate::pairs::Pairs;
-use crate::report::{LinkReport, LogEntry, PortReport};
-use crate::setup::{LinkSetup, Port};
+use crate::report::{LinkReport, LogEntry, PortReport, Report, Scheduling};
+use crate::sample::{LinkChange, Sample};
+use crate::setup::{LinkSetup, Options, Port, Setup};
 use crate::spin::Spin;
-use crate::{Clock, Error, Options, Report, Scheduling, Setup, header, sys};
+use crate::{header, sys};
 use mptcplab_model::link::{Link, LinkConfig, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -16,15 +18,16 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::sys::uio::readv;
 use std::io::IoSliceMut;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Releases in a row before ports get their turn, and packets read in a row from a port before others do.
+/// Releases in a row before ports are read, and packets read in a row from one port before the others are.
 const BATCH: usize = 16;
-/// Rounds of releasing and reading before the kernel is asked for news of the ports that were not ready.
+/// Rounds of releasing and reading before the kernel is asked about the ports that were not ready.
 const BUSY_ROUNDS: u32 = 4;
 /// Tag of the command queue's descriptor among the epoll events; ports have their index.
-const BELL: u64 = u64::MAX;
+const WAKEUP: u64 = u64::MAX;
 /// The largest IP packet: an IPv6 header and 65,535 bytes.
 const LARGEST_PACKET: usize = 65_575;
 
@@ -34,15 +37,15 @@ pub(crate) struct Engine {
     events: sys::Events,
     ports: Vec<PortState>,
     links: Vec<LinkState>,
-    /// When each link has something to do: the links' own `next_ns`, side by side.
+    /// When each link next has something to do: `next_ns` of every link in one array.
     due: Vec<u64>,
-    /// Ports that may have packets: read until there are none.
+    /// Ports that may have packets; they are read until they have none.
     ready: Vec<usize>,
     pairs: Pairs,
     pool: Rc<Pool>,
-    /// Where the next packet is read to.
+    /// Buffer for the next packet.
     memory: Box<[u8]>,
-    /// Where the rest of a packet goes that is larger than `memory`.
+    /// Buffer for the rest of a packet that is larger than `memory`.
     rest: Box<[u8]>,
     spin: Spin,
     changes: Vec<LinkChange>,
@@ -51,8 +54,8 @@ pub(crate) struct Engine {
     scheduling: Scheduling,
     memory_locked: Result<bool, Errno>,
     wakeups: Histogram,
-    /// When the ports were looked at last, on `CLOCK_MONOTONIC`.
-    looked_ns: u64,
+    /// When the ports were last polled, on `CLOCK_MONOTONIC`.
+    polled_ns: u64,
     busy_rounds: u32,
     from_ns: u64,
     worst_busy_ns: u64,
@@ -67,7 +70,7 @@ struct PortState {
     fd: OwnedFd,
     /// The link that its packets enter.
     link: Option<usize>,
-    /// It reported an error or a hang-up: when it has no more packets, it is gone.
+    /// It reported an error or a hang-up: once it has no more packets, it is closed.
     hung_up: bool,
     read_pkts: u64,
     written_pkts: u64,
@@ -80,8 +83,8 @@ struct LinkState {
     to: usize,
     config: LinkConfig,
     link: Link<Buffer>,
-    /// The latest time that the link was told, which must not decrease.
-    told_ns: u64,
+    /// The latest time that was passed to the link; it must not decrease.
+    link_time_ns: u64,
     /// Packets that arrived.
     arrived: u64,
     changes_applied: usize,
@@ -89,22 +92,15 @@ struct LinkState {
     write_failed_pkts: u64,
 }
 
-/// Whether the loop goes on.
-#[derive(PartialEq, Eq)]
-enum Next {
-    Continue,
-    Stop,
-}
-
 impl Engine {
-    /// In the thread that will run it: scheduling is the thread's, and buffers stay in it.
+    /// Must be called in the thread that will run the engine: the scheduling is the thread's, and the buffers stay in it.
     pub(crate) fn new(setup: Setup, inbox: &Inbox) -> Result<Self, Error> {
         let routes = setup.routes()?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
             .map_err(Error::system("make an epoll instance"))?;
-        let bell = EpollEvent::new(EpollFlags::EPOLLIN, BELL);
+        let wakeup = EpollEvent::new(EpollFlags::EPOLLIN, WAKEUP);
         epoll
-            .add(&*inbox.bell, bell)
+            .add(&*inbox.wakeup, wakeup)
             .map_err(Error::system("watch an eventfd"))?;
         let pairs = Pairs::new(&setup.pairs, &setup.links);
         let ports = prepare_ports(setup.ports, routes, &epoll)?;
@@ -115,7 +111,7 @@ impl Engine {
         let memory_locked = lock_memory(&setup.options);
         let now = Clock::monotonic_ns();
         let mut spin = Spin::new(setup.options.spin_ns, setup.options.spin_percent, now);
-        spin.allow(scheduling.is_real_time());
+        spin.enable(scheduling.is_real_time());
         Ok(Self {
             clock: setup.clock,
             epoll,
@@ -135,7 +131,7 @@ impl Engine {
             scheduling,
             memory_locked,
             wakeups: Histogram::new(),
-            looked_ns: now,
+            polled_ns: now,
             busy_rounds: 0,
             from_ns: setup.clock.at(now),
             worst_busy_ns: 0,
@@ -149,53 +145,53 @@ impl Engine {
         &self.scheduling
     }
 
-    /// Until it is told to stop.
+    /// Runs until it receives the command to stop.
     pub(crate) fn run(&mut self, inbox: &Inbox) -> Result<(), Error> {
-        self.looked_ns = Clock::monotonic_ns();
+        self.polled_ns = Clock::monotonic_ns();
         loop {
             self.release_due()?;
             self.read_ready()?;
-            if self.look(inbox)? == Next::Stop {
+            if self.poll_events(inbox)?.is_break() {
                 return Ok(());
             }
         }
     }
 
-    /// Release what is due, earliest first.
+    /// Releases the packets that are due, earliest first.
     fn release_due(&mut self) -> Result<(), Error> {
         for _ in 0..BATCH {
             let now = self.clock.now_ns();
             match self.earliest() {
-                Some((link, due)) if due <= now => self.step(link, due, now)?,
+                Some((link, due)) if due <= now => self.advance(link, due, now)?,
                 _ => break,
             }
         }
         Ok(())
     }
 
-    /// The link that has something to do first, and when. Of several the first: by index.
+    /// The link that has something to do first, and when; among links with the same time, the one with the lowest index.
     fn earliest(&self) -> Option<(usize, u64)> {
         let due = self.due.iter().copied().enumerate();
         due.min_by_key(|(_, due)| *due)
     }
 
-    /// The link does the one thing that was due at `due`; `now` is later.
-    fn step(&mut self, index: usize, due: u64, now: u64) -> Result<(), Error> {
+    /// Lets the link do the one thing that was due at `due`; `now` is later.
+    fn advance(&mut self, index: usize, due: u64, now: u64) -> Result<(), Error> {
         let state = &mut self.links[index];
-        // Told the time that it was due, not the later time at which it is done, so that what is due between the two is
-        // not done at once and `due` is the time of this very release. After a later arrival or sample, the link has
-        // done all but the deliveries up to then.
-        state.told_ns = state.told_ns.max(due);
-        let packet = state.link.poll(state.told_ns);
-        self.after(index);
+        // The link gets the time at which this was due instead of the later time at which it is done, so that events
+        // between the two are not done at once and `due` is the time of exactly this release. After a later arrival or
+        // sample the link has done everything up to that time except deliveries.
+        state.link_time_ns = state.link_time_ns.max(due);
+        let packet = state.link.poll(state.link_time_ns);
+        self.update_due(index);
         match packet {
             Some(packet) => self.deliver(index, due, now, &packet),
             None => Ok(()),
         }
     }
 
-    /// After anything that a link did: when it has to do something next, and which changes have taken effect.
-    fn after(&mut self, index: usize) {
+    /// Called after anything that a link did: notes when it has something to do next, and which changes took effect.
+    fn update_due(&mut self, index: usize) {
         let state = &mut self.links[index];
         self.due[index] = state.link.next_ns();
         while state.changes_applied < state.link.changes_applied() {
@@ -208,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Hand a packet to its destination.
+    /// Writes a packet to its destination.
     fn deliver(
         &mut self,
         index: usize,
@@ -234,13 +230,13 @@ impl Engine {
                     self.pairs.delivered(index, data, bytes as u32);
                 }
             }
-            // Full, or out of memory: the packet is lost although the model did not lose it.
+            // The queue is full or memory is short: the packet is lost although the model did not drop it.
             Ok(_) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => {
                 state.write_failed_pkts += 1
             }
             Err(errno) => return Err(port.failed("write a packet", errno)),
         }
-        self.note(LogEntry::Release {
+        self.log_entry(LogEntry::Release {
             link: index,
             number: packet.number,
             due_ns,
@@ -249,7 +245,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Read from every port that may have packets, one packet in turn; releases come first when they are due.
+    /// Reads from the ports that may have packets, one packet from each in turn; releases that become due come first.
     fn read_ready(&mut self) -> Result<(), Error> {
         for _ in 0..BATCH {
             let mut next = 0;
@@ -274,7 +270,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Read one packet and give it to its link; the time of its arrival, or `None` if there is none.
+    /// Reads one packet and passes it to its link. Returns the time of its arrival, or `None` if there is no packet.
     fn read(&mut self, index: usize) -> Result<Option<u64>, Error> {
         let port = &mut self.ports[index];
         let mut parts = [
@@ -282,9 +278,9 @@ impl Engine {
             IoSliceMut::new(&mut self.rest),
         ];
         let bytes = match readv(&port.fd, &mut parts) {
-            Ok(0) => return Err(port.gone()),
+            Ok(0) => return Err(port.closed()),
             Ok(bytes) => bytes,
-            Err(Errno::EAGAIN) if port.hung_up => return Err(port.gone()),
+            Err(Errno::EAGAIN) if port.hung_up => return Err(port.closed()),
             Err(Errno::EAGAIN) => return Ok(None),
             Err(Errno::EINTR) => 0,
             Err(errno) => return Err(port.failed("read a packet", errno)),
@@ -292,14 +288,14 @@ impl Engine {
         let now = self.clock.now_ns();
         if bytes > 0 {
             port.read_pkts += 1;
-            self.unite(bytes);
+            self.join_parts(bytes);
             self.route(index, bytes, now);
         }
         Ok(Some(now))
     }
 
-    /// Have the whole packet in `memory`.
-    fn unite(&mut self, bytes: usize) {
+    /// Puts the whole packet into `memory`, if part of it is in `rest`.
+    fn join_parts(&mut self, bytes: usize) {
         let first = self.memory.len();
         if bytes > first {
             let mut memory = self.pool.take_larger(bytes);
@@ -309,7 +305,7 @@ impl Engine {
         }
     }
 
-    /// The packet in `memory` arrives at the link that its port feeds.
+    /// Passes the packet in `memory` to the link that its port feeds.
     fn route(&mut self, index: usize, bytes: usize, now: u64) {
         let port = &mut self.ports[index];
         let Some(header) = header::parse(&self.memory[..bytes]) else {
@@ -334,12 +330,12 @@ impl Engine {
         let state = &mut self.links[index];
         packet.number = state.arrived;
         state.arrived += 1;
-        state.told_ns = state.told_ns.max(now);
+        state.link_time_ns = state.link_time_ns.max(now);
         let (number, ip_bytes, flow_hash) = (packet.number, packet.ip_bytes(), packet.flow_hash());
         let ecn_capable = packet.is_ecn_capable();
-        let verdict: Verdict = state.link.enqueue(state.told_ns, packet);
-        self.after(index);
-        self.note(LogEntry::Arrival {
+        let verdict: Verdict = state.link.enqueue(state.link_time_ns, packet);
+        self.update_due(index);
+        self.log_entry(LogEntry::Arrival {
             link: index,
             number,
             at_ns: now,
@@ -350,21 +346,21 @@ impl Engine {
         });
     }
 
-    fn note(&mut self, entry: LogEntry) {
+    fn log_entry(&mut self, entry: LogEntry) {
         if self.log.len() < self.log_entries {
             self.log.push(entry);
         }
     }
 
-    /// Ask the kernel which ports have packets and whether there are commands; sleep if there is nothing else to do.
-    fn look(&mut self, inbox: &Inbox) -> Result<Next, Error> {
+    /// Asks the kernel which ports have packets and whether there are commands; sleeps if there is nothing else to do.
+    fn poll_events(&mut self, inbox: &Inbox) -> Result<ControlFlow<()>, Error> {
         let raw = Clock::monotonic_ns();
         let now = self.clock.at(raw);
         let due = self.earliest().map_or(u64::MAX, |(_, due)| due);
         let is_busy = !self.ready.is_empty() || due <= now;
         if is_busy && self.busy_rounds < BUSY_ROUNDS {
             self.busy_rounds += 1;
-            return Ok(Next::Continue);
+            return Ok(ControlFlow::Continue(()));
         }
         self.busy_rounds = 0;
         let sleep_ns = match due {
@@ -372,7 +368,7 @@ impl Engine {
             u64::MAX => u64::MAX,
             due => self.spin.sleep_ns(due - now, raw),
         };
-        let worked_ns = raw.saturating_sub(self.looked_ns);
+        let worked_ns = raw.saturating_sub(self.polled_ns);
         self.worst_busy_ns = self.worst_busy_ns.max(worked_ns);
         self.spin.worked(worked_ns);
         let count = sys::wait(
@@ -380,34 +376,34 @@ impl Engine {
             &mut self.events,
             (sleep_ns != u64::MAX).then_some(sleep_ns),
         );
-        self.looked_ns = Clock::monotonic_ns();
+        self.polled_ns = Clock::monotonic_ns();
         let count = match count {
             Ok(count) => count,
-            Err(Errno::EINTR) => return Ok(Next::Continue),
+            Err(Errno::EINTR) => return Ok(ControlFlow::Continue(())),
             Err(errno) => return Err(Error::system("wait for packets")(errno)),
         };
-        self.account_sleep(raw, sleep_ns, is_busy);
-        self.take_events(count, inbox)
+        self.record_wait(raw, sleep_ns, is_busy);
+        self.handle_events(count, inbox)
     }
 
-    /// After a wait that began at `raw` and was to last at most `sleep_ns`.
-    fn account_sleep(&mut self, raw: u64, sleep_ns: u64, is_busy: bool) {
-        let waited_ns = self.looked_ns - raw;
+    /// Accounts for a wait that began at `raw` and was meant to last at most `sleep_ns`.
+    fn record_wait(&mut self, raw: u64, sleep_ns: u64, is_busy: bool) {
+        let waited_ns = self.polled_ns - raw;
         match waited_ns.checked_sub(sleep_ns) {
             Some(_) if is_busy => self.spin.worked(waited_ns),
             Some(_) if sleep_ns == 0 => self.spin.spun(waited_ns),
-            // Whether or not packets came too: what is late is late.
+            // It counts as a late wake-up whether or not packets arrived as well.
             Some(late_ns) => self.wakeups.record(late_ns),
-            // Woken by a packet, and nobody knows when it came.
+            // Woken by a packet, whose time of arrival is not known.
             None => {}
         }
     }
 
-    fn take_events(&mut self, count: usize, inbox: &Inbox) -> Result<Next, Error> {
-        let mut next = Next::Continue;
+    fn handle_events(&mut self, count: usize, inbox: &Inbox) -> Result<ControlFlow<()>, Error> {
+        let mut next = ControlFlow::Continue(());
         for event in 0..count {
             match self.events.get(event) {
-                (BELL, _) => next = self.obey(inbox)?,
+                (WAKEUP, _) => next = self.handle_commands(inbox)?,
                 (port, hung_up) => {
                     let port = port as usize;
                     self.ports[port].hung_up |= hung_up;
@@ -420,9 +416,9 @@ impl Engine {
         Ok(next)
     }
 
-    fn obey(&mut self, inbox: &Inbox) -> Result<Next, Error> {
-        // Before the queue is looked at, so that no command waits without a ring.
-        match inbox.bell.read() {
+    fn handle_commands(&mut self, inbox: &Inbox) -> Result<ControlFlow<()>, Error> {
+        // Reset before the queue is read, so that no command is left in it without a wake-up.
+        match inbox.wakeup.read() {
             Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
             Err(errno) => return Err(Error::system("read an eventfd")(errno)),
         }
@@ -431,25 +427,25 @@ impl Engine {
                 Command::Sample(mut sample, reply) => {
                     let before = Clock::monotonic_ns();
                     self.sample(&mut sample);
-                    // Nobody waits any more: fine.
+                    // The asker may have given up.
                     let _ = reply.send(sample);
                     let took_ns = Clock::monotonic_ns() - before;
                     self.worst_sample_ns = self.worst_sample_ns.max(took_ns);
                 }
-                Command::LookAtScheduling(reply) => {
-                    self.look_at_scheduling()?;
+                Command::RefreshScheduling(reply) => {
+                    self.refresh_scheduling()?;
                     let _ = reply.send(self.scheduling.clone());
                 }
-                Command::Stop => return Ok(Next::Stop),
+                Command::Stop => return Ok(ControlFlow::Break(())),
                 #[cfg(test)]
                 Command::Panic => panic!("as the test wants"),
             }
         }
-        Ok(Next::Continue)
+        Ok(ControlFlow::Continue(()))
     }
 
-    /// Somebody may have changed the thread's priority.
-    fn look_at_scheduling(&mut self) -> Result<(), Error> {
+    /// Another process may have changed the thread's priority.
+    fn refresh_scheduling(&mut self) -> Result<(), Error> {
         match sys::real_time_priority().map_err(Error::system("read the thread's scheduling"))? {
             Some(priority) => self.scheduling = Scheduling::RealTime { priority },
             None if self.scheduling.is_real_time() => {
@@ -457,7 +453,7 @@ impl Engine {
             }
             None => {}
         }
-        self.spin.allow(self.scheduling.is_real_time());
+        self.spin.enable(self.scheduling.is_real_time());
         Ok(())
     }
 
@@ -466,14 +462,14 @@ impl Engine {
         sample.t_ns = now;
         for index in 0..self.links.len() {
             let state = &mut self.links[index];
-            state.told_ns = state.told_ns.max(now);
-            sample.links.push(state.link.stats(state.told_ns));
+            state.link_time_ns = state.link_time_ns.max(now);
+            sample.links.push(state.link.stats(state.link_time_ns));
             sample.write_failed_pkts += state.write_failed_pkts;
-            self.after(index);
+            self.update_due(index);
         }
         sample.pairs.extend_from_slice(self.pairs.stats());
         sample.changes = std::mem::take(&mut self.changes);
-        // Links are sampled one after the other; changes are told in the order of their times.
+        // Links are sampled one after the other, but changes are reported in the order of their times.
         sample
             .changes
             .sort_by_key(|change| (change.at_ns, change.link, change.change));
@@ -508,9 +504,9 @@ impl Engine {
 }
 
 impl PortState {
-    fn gone(&self) -> Error {
+    fn closed(&self) -> Error {
         let port = self.name.clone();
-        Error::Gone { port }
+        Error::Closed { port }
     }
 
     fn failed(&self, action: &'static str, errno: Errno) -> Error {
@@ -520,7 +516,7 @@ impl PortState {
             | Errno::EPIPE
             | Errno::ECONNREFUSED
             | Errno::ECONNRESET
-            | Errno::ENOTCONN => self.gone(),
+            | Errno::ENOTCONN => self.closed(),
             errno => Error::Port {
                 port: self.name.clone(),
                 action,
@@ -547,7 +543,7 @@ impl LinkState {
             to: setup.to,
             link: Link::new(&setup.config, setup.rng),
             config: setup.config,
-            told_ns: 0,
+            link_time_ns: 0,
             arrived: 0,
             changes_applied: 0,
             lateness: Histogram::new(),
@@ -556,7 +552,7 @@ impl LinkState {
     }
 
     fn report(&mut self, now: u64) -> LinkReport {
-        let stats = self.link.stats(self.told_ns.max(now));
+        let stats = self.link.stats(self.link_time_ns.max(now));
         let changes = &self.config.schedule[..self.link.changes_applied()];
         let delays = changes.iter().filter_map(|change| change.delay_ns);
         LinkReport {
@@ -575,7 +571,7 @@ impl LinkState {
     }
 }
 
-/// Make the ports non-blocking and watch them.
+/// Makes the ports non-blocking and adds them to the epoll instance.
 fn prepare_ports(
     ports: Vec<Port>,
     routes: Vec<Option<usize>>,
@@ -606,14 +602,14 @@ fn prepare_ports(
         .collect()
 }
 
-/// Ask for what the options say; a refusal is no error, but is reported.
+/// Asks for the priority that the options name; a refusal is not an error, but is reported.
 fn set_scheduling(options: &Options) -> Result<Scheduling, Error> {
-    // A sleep ends when it should, not up to 50 us later.
+    // Without this a sleep ends up to 50 us late.
     nix::sys::prctl::set_timerslack(1).map_err(Error::system("set the timer slack"))?;
     let refused = options
         .priority
         .map(|priority| sys::set_real_time(0, priority));
-    // What it has, rather than what it asked for: a thread inherits the priority of the one that started it.
+    // Read what the thread has instead of what it asked for: it inherits the priority of the thread that started it.
     let priority =
         sys::real_time_priority().map_err(Error::system("read the thread's scheduling"))?;
     Ok(match priority {

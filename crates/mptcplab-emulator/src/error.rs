@@ -1,16 +1,16 @@
-//! What can go wrong, at the start and while packets move.
+//! Errors at the start and while packets move.
 
 use nix::errno::Errno;
 
 /// Why the emulator did not start, or ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The set-up contradicts itself.
+    /// The set-up is inconsistent.
     #[error("emulator set-up: {what}: {why}")]
     Setup {
         /// The link, port or pair.
         what: String,
-        /// What is wrong with it and what would be right.
+        /// What is wrong with it and what would be correct.
         why: String,
     },
     /// A port's file descriptor refused an operation.
@@ -25,7 +25,7 @@ pub enum Error {
     },
     /// A port's device was removed, or its other end closed.
     #[error("port {port:?}: its device or its other end is gone")]
-    Gone {
+    Closed {
         /// Name of the port.
         port: String,
     },

@@ -1,76 +1,22 @@
-//! The owner's side: start, sample, stop.
+//! The interface for the emulator's owner: start, sample, stop.
 
+use crate::command::{Command, Inbox};
 use crate::engine::Engine;
-use crate::{Error, Report, Scheduling, Setup, sys};
-use mptcplab_model::link::LinkStats;
+use crate::error::Error;
+use crate::report::{Report, Scheduling};
+use crate::sample::Sample;
+use crate::setup::Setup;
+use crate::sys;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use serde::{Deserialize, Serialize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-
-/// Counters at one moment, all cumulative but for `changes` and the links' gauges and maxima.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sample {
-    /// When, on the run's clock.
-    pub t_ns: u64,
-    /// Each link.
-    pub links: Vec<LinkStats>,
-    /// Each address pair.
-    pub pairs: Vec<PairStats>,
-    /// Changes of links since the previous sample, in the order in which they took effect.
-    pub changes: Vec<LinkChange>,
-    /// Released packets so far that their destination's device did not take.
-    pub write_failed_pkts: u64,
-    /// Largest lateness of a release since the previous sample.
-    pub lateness_max_ns: u64,
-}
-
-/// Data packets of one address pair so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PairStats {
-    /// Data packets that arrived at the pair's first link, before its losses.
-    pub sent_pkts: u64,
-    /// Data packets that its last link delivered.
-    pub rx_pkts: u64,
-    /// Their bytes with the last link's layer-2 overhead.
-    pub rx_wire_bytes: u64,
-    /// Their TCP or UDP payload.
-    pub rx_payload_bytes: u64,
-}
-
-/// A link changed by its schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkChange {
-    /// Index of the link.
-    pub link: usize,
-    /// Index of the change in the link's schedule.
-    pub change: usize,
-    /// When it took effect: the schedule's time.
-    pub at_ns: u64,
-}
-
-/// What the thread is asked to do.
-pub(crate) enum Command {
-    /// Fill the sample, whose vectors have room, and send it back.
-    Sample(Box<Sample>, SyncSender<Box<Sample>>),
-    LookAtScheduling(SyncSender<Scheduling>),
-    Stop,
-    #[cfg(test)]
-    Panic,
-}
-
-/// The thread's end of the command queue: `bell` is readable when there are commands.
-pub(crate) struct Inbox {
-    pub(crate) bell: Arc<EventFd>,
-    pub(crate) commands: Receiver<Command>,
-}
 
 /// A running emulator. Dropping it stops it.
 #[derive(Debug)]
 pub struct Emulator {
-    bell: Arc<EventFd>,
+    wakeup: Arc<EventFd>,
     commands: Sender<Command>,
     /// Why the thread ended, if that was an error.
     fault: Arc<OnceLock<Error>>,
@@ -80,21 +26,21 @@ pub struct Emulator {
     counts: [usize; 2],
 }
 
-/// Give an emulator's thread real-time priority, from any process with CAP_SYS_NICE: for an emulator that has been
-/// refused it, in a user namespace for example. [`Emulator::look_at_scheduling`] makes the emulator notice.
+/// Gives an emulator's thread real-time priority. A process with CAP_SYS_NICE can do this for an emulator that may not do
+/// it itself, for example because it is in a user namespace. [`Emulator::refresh_scheduling`] makes the emulator notice.
 pub fn grant_real_time(thread_id: i32, priority: u8) -> Result<(), Error> {
     sys::set_real_time(thread_id, priority)
         .map_err(Error::system("give the emulator real-time priority"))
 }
 
-/// Start the emulator's thread; when this returns, it reads packets. Errors name the link, port or pair of the set-up
-/// that does not fit, or the port whose descriptor cannot be used.
+/// Starts the emulator's thread; when this returns, the thread reads packets. Errors name the link, port or pair of the
+/// set-up that does not fit, or the port whose descriptor cannot be used.
 pub fn start(setup: Setup) -> Result<Emulator, Error> {
-    let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
-    let bell = Arc::new(bell.map_err(Error::system("make an eventfd"))?);
+    let wakeup = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC);
+    let wakeup = Arc::new(wakeup.map_err(Error::system("make an eventfd"))?);
     let (commands, receiver) = channel();
     let inbox = Inbox {
-        bell: Arc::clone(&bell),
+        wakeup: Arc::clone(&wakeup),
         commands: receiver,
     };
     let counts = [setup.links.len(), setup.pairs.len()];
@@ -111,7 +57,7 @@ pub fn start(setup: Setup) -> Result<Emulator, Error> {
                 .map_or(nix::errno::Errno::EAGAIN, nix::errno::Errno::from_raw),
         })?;
     let mut emulator = Emulator {
-        bell,
+        wakeup,
         commands,
         fault,
         thread: Some(thread),
@@ -128,7 +74,7 @@ pub fn start(setup: Setup) -> Result<Emulator, Error> {
     Ok(emulator)
 }
 
-/// The thread: `None` after an error, which is in `fault` before anybody can see that the thread has ended.
+/// The body of the thread. Returns `None` after an error, which is stored in `fault` before the thread can be seen to end.
 fn run(
     setup: Setup,
     inbox: Inbox,
@@ -137,7 +83,7 @@ fn run(
 ) -> Option<Report> {
     let result = catch_unwind(AssertUnwindSafe(|| {
         let mut engine = Engine::new(setup, &inbox)?;
-        // The receiver waits for this.
+        // The receiver is waiting for this message.
         let _ = ready.send((sys::thread_id(), engine.scheduling().clone()));
         engine.run(&inbox)?;
         Ok(engine.report())
@@ -155,31 +101,31 @@ fn run(
 }
 
 impl Emulator {
-    /// The thread's number in the system, for [`grant_real_time`].
+    /// The thread's id in the system, for [`grant_real_time`].
     pub fn thread_id(&self) -> i32 {
         self.thread_id
     }
 
-    /// How the thread is scheduled now, after somebody changed it. The emulator spins before releases from now on if it
-    /// has real-time priority, and only then; the report tells the latest state.
-    pub fn look_at_scheduling(&mut self) -> Result<&Scheduling, Error> {
+    /// Reads again how the thread is scheduled, after another process may have changed it. The emulator spins before
+    /// releases only while it has real-time priority; the report contains the latest state.
+    pub fn refresh_scheduling(&mut self) -> Result<&Scheduling, Error> {
         let (reply, answer) = sync_channel(1);
-        self.command(Command::LookAtScheduling(reply))?;
+        self.command(Command::RefreshScheduling(reply))?;
         self.scheduling = answer.recv().map_err(|_| self.reason())?;
         Ok(&self.scheduling)
     }
 
-    /// How the thread is scheduled, as far as it knows.
+    /// How the thread was scheduled when that was last read.
     pub fn scheduling(&self) -> &Scheduling {
         &self.scheduling
     }
 
-    /// Why the emulator ended on its own, if it did. Costs next to nothing.
+    /// Why the emulator ended on its own, if it did. This is a cheap check.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.get()
     }
 
-    /// The counters now. Waits for the thread, which answers between two packets.
+    /// The current counters. Waits for the thread, which answers between two packets.
     pub fn sample(&self) -> Result<Sample, Error> {
         let [links, pairs] = self.counts;
         let empty = Box::new(Sample {
@@ -195,7 +141,7 @@ impl Emulator {
             .map_err(|_| self.reason())
     }
 
-    /// Stop, without waiting for packets that are on links.
+    /// Stops the emulator without waiting for packets that are on links.
     pub fn stop(mut self) -> Result<Report, Error> {
         self.end()
     }
@@ -204,7 +150,7 @@ impl Emulator {
         let Some(thread) = self.thread.take() else {
             return Err(Error::Stopped);
         };
-        // Fails if the thread has ended.
+        // This fails if the thread has already ended.
         let _ = self.command(Command::Stop);
         let report = thread.join().ok().flatten();
         report.ok_or_else(|| self.reason())
@@ -212,8 +158,8 @@ impl Emulator {
 
     fn command(&self, command: Command) -> Result<(), Error> {
         self.commands.send(command).map_err(|_| self.reason())?;
-        // Fails only if 2^64 commands wait: then the bell rings already.
-        let _ = self.bell.write(1);
+        // This fails only if the eventfd's counter is full, in which case it is readable already.
+        let _ = self.wakeup.write(1);
         Ok(())
     }
 
@@ -231,7 +177,8 @@ impl Drop for Emulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Clock, Options};
+    use crate::clock::Clock;
+    use crate::setup::Options;
 
     #[test]
     fn a_panic_ends_it_with_its_message() {
@@ -252,7 +199,7 @@ mod tests {
         let panicked = Error::Panicked {
             message: "as the test wants".to_owned(),
         };
-        // The command may be obeyed before or after the question.
+        // The command may be handled before or after the request for a sample.
         assert_eq!(emulator.sample(), Err(panicked.clone()));
         assert_eq!(emulator.sample(), Err(panicked.clone()));
         assert_eq!(emulator.fault(), Some(&panicked));

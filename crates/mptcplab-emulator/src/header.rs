@@ -1,4 +1,4 @@
-//! What the emulator reads in, and writes to, IP headers: RFC 791, 8200, 3168 (ECN).
+//! Parsing of IP headers, and ECN marking: RFC 791, RFC 8200, RFC 3168.
 
 use std::net::IpAddr;
 
@@ -12,20 +12,20 @@ const IPV6_BYTES: usize = 40;
 /// ECN field: congestion experienced.
 const CE: u8 = 3;
 
-/// Source and destination; IPv4 as in `::ffff:a.b.c.d`.
+/// Source and destination; IPv4 addresses as IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`).
 pub(crate) type Addresses = (u128, u128);
 
-/// What one packet's headers say.
+/// The parsed headers of one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) addresses: Addresses,
-    /// Of addresses, protocol and ports; of addresses and protocol for fragments.
+    /// Hash of addresses, protocol and ports; of addresses and protocol for fragments.
     pub(crate) flow_hash: u64,
     /// TCP or UDP payload, if the packet carries application data: TCP with payload, and UDP.
     pub(crate) data_bytes: Option<u32>,
 }
 
-/// The IP payload and what it is.
+/// The IP payload and its protocol.
 struct Transport<'a> {
     protocol: u8,
     /// Does not begin at the start of the transport header.
@@ -34,7 +34,7 @@ struct Transport<'a> {
     bytes: &'a [u8],
 }
 
-/// As a key of the table of pairs.
+/// The address as a key of the table of pairs.
 pub(crate) fn address_key(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u128::from(v4.to_ipv6_mapped()),
@@ -42,7 +42,7 @@ pub(crate) fn address_key(address: IpAddr) -> u128 {
     }
 }
 
-/// `None` for what is not one whole IP packet.
+/// Parses a packet; `None` if it is not one whole IP packet.
 pub(crate) fn parse(packet: &[u8]) -> Option<Header> {
     let (addresses, transport) = match packet.first()? >> 4 {
         4 => parse_v4(packet)?,
@@ -94,7 +94,7 @@ fn parse_v6(packet: &[u8]) -> Option<(Addresses, Transport<'_>)> {
 }
 
 impl Transport<'_> {
-    /// Go behind an IPv6 extension header; `Some(false)` if there is none, `None` if it is cut off.
+    /// Skips one IPv6 extension header; `Some(false)` if there is none, `None` if it is truncated.
     fn pass_extension(&mut self) -> Option<bool> {
         let bytes = match self.protocol {
             _ if self.is_later_fragment => return Some(false),
@@ -143,8 +143,7 @@ impl Transport<'_> {
     }
 }
 
-/// One word more into a hash: the finaliser of SplitMix64 (Steele, Lea & Flood 2014) on a sum that depends on the
-/// order.
+/// Adds a word to a hash: the finaliser of SplitMix64 (Steele, Lea & Flood 2014) on a sum that depends on the order.
 fn mix(hash: u64, word: u64) -> u64 {
     let mut x = hash
         .rotate_left(23)
@@ -164,7 +163,7 @@ pub(crate) fn is_ecn_capable(packet: &[u8]) -> bool {
     }
 }
 
-/// Set the ECN field to CE. The packet must be one that [`parse`] accepts.
+/// Sets the ECN field to CE. The packet must be one that [`parse`] accepts.
 pub(crate) fn mark_ce(packet: &mut [u8]) {
     if packet[0] >> 4 == 6 {
         packet[1] |= CE << 4;

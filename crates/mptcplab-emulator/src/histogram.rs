@@ -1,30 +1,25 @@
-//! Durations in log-linear buckets: a relative error of at most 1/64 over twelve orders of magnitude.
+//! Histograms of durations, and their summaries.
 
 use serde::{Deserialize, Serialize};
 
-/// Values below `2^SUB_BITS` have a bucket each; every octave above has as many buckets.
-const SUB_BITS: u32 = 6;
-const SUB: u64 = 1 << SUB_BITS;
-/// Values from 2^40 ns (18 minutes) on share the last bucket.
-const TOP_BITS: u32 = 40;
-const BUCKETS: usize = ((TOP_BITS - SUB_BITS + 1) << SUB_BITS) as usize;
+/// Two significant digits: buckets of at most 1/128 of their values, over all values that a `u64` can have.
+const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// Counts of durations in ns.
+/// Counts of durations in ns. Recording allocates nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
-    counts: Box<[u64]>,
-    count: u64,
+    buckets: hdrhistogram::Histogram<u64>,
     sum_ns: u64,
     max_ns: u64,
 }
 
-/// The distribution of a set of durations; a quantile is the top of its bucket, at most 1.6 % too long, never too
-/// short.
+/// The distribution of a set of durations. A percentile is the upper end of its bucket, at most 1.6 % too long and never
+/// too short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many there were; the rest is 0 if there were none.
+    /// Number of durations; all other fields are 0 if there were none.
     pub count: u64,
-    /// Mean.
+    /// Mean; exact.
     pub mean_ns: u64,
     /// Median.
     pub p50_ns: u64,
@@ -40,9 +35,9 @@ pub struct Summary {
 
 impl Histogram {
     pub(crate) fn new() -> Self {
+        let buckets = hdrhistogram::Histogram::new_with_max(u64::MAX, SIGNIFICANT_DIGITS);
         Self {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
-            count: 0,
+            buckets: buckets.unwrap_or_else(|_| unreachable!("the range and the digits are valid")),
             sum_ns: 0,
             max_ns: 0,
         }
@@ -50,65 +45,36 @@ impl Histogram {
 
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
-        self.counts[bucket(ns)] += 1;
-        self.count += 1;
+        self.buckets.saturating_record(ns);
         self.sum_ns = self.sum_ns.saturating_add(ns);
         self.max_ns = self.max_ns.max(ns);
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let quantile = |per_mille| self.quantile(per_mille);
+        let count = self.buckets.len();
+        let percentile = |percent| self.buckets.value_at_percentile(percent).min(self.max_ns);
         Summary {
-            count: self.count,
-            mean_ns: self.sum_ns.checked_div(self.count).unwrap_or(0),
-            p50_ns: quantile(500),
-            p90_ns: quantile(900),
-            p99_ns: quantile(990),
-            p999_ns: quantile(999),
+            count,
+            mean_ns: self.sum_ns.checked_div(count).unwrap_or(0),
+            p50_ns: percentile(50.0),
+            p90_ns: percentile(90.0),
+            p99_ns: percentile(99.0),
+            p999_ns: percentile(99.9),
             max_ns: self.max_ns,
         }
     }
-
-    /// A value that at least `per_mille` of a thousand do not exceed.
-    fn quantile(&self, per_mille: u64) -> u64 {
-        let rank = (self.count * per_mille).div_ceil(1000).max(1);
-        let mut seen = 0;
-        let found = self.counts.iter().position(|count| {
-            seen += count;
-            seen >= rank
-        });
-        found.map_or(0, top).min(self.max_ns)
-    }
-}
-
-#[inline]
-fn bucket(ns: u64) -> usize {
-    let ns = ns.min((1 << TOP_BITS) - 1);
-    if ns < SUB {
-        return ns as usize;
-    }
-    let shift = ns.ilog2() - SUB_BITS;
-    ((u64::from(shift) << SUB_BITS) + (ns >> shift)) as usize
-}
-
-/// The largest value of a bucket.
-fn top(bucket: usize) -> u64 {
-    let bucket = bucket as u64;
-    if bucket == BUCKETS as u64 - 1 {
-        return u64::MAX;
-    }
-    let shift = (bucket >> SUB_BITS).saturating_sub(1);
-    let mantissa = bucket - (shift << SUB_BITS);
-    ((mantissa + 1) << shift) - 1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Percentiles are at most this share too long.
+    const PRECISION: u64 = 64;
+
     #[test]
-    fn every_value_lies_in_a_bucket_of_its_own_size() {
-        let mut values: Vec<u64> = (0..100_000).collect();
+    fn a_percentile_is_never_too_short_and_at_most_a_64th_too_long() {
+        let mut values: Vec<u64> = (0..3_000).collect();
         values.extend((10..39).flat_map(|bits| {
             [
                 (1_u64 << bits) - 1,
@@ -118,13 +84,14 @@ mod tests {
             ]
         }));
         for value in values {
-            let bucket = bucket(value);
-            assert!(top(bucket) >= value, "{value}");
-            assert!(bucket == 0 || top(bucket - 1) < value, "{value}");
+            let mut histogram = Histogram::new();
+            histogram.record(value);
+            // Otherwise the largest value bounds the percentile.
+            histogram.record(u64::MAX);
+            let found = histogram.summary().p50_ns;
             assert!(
-                top(bucket) - value <= value / SUB,
-                "{value}: {}",
-                top(bucket)
+                found >= value && found - value <= value / PRECISION,
+                "{value}: {found}"
             );
         }
     }
@@ -143,7 +110,10 @@ mod tests {
             (summary.p99_ns, 9_900_000),
             (summary.p999_ns, 9_990_000),
         ] {
-            assert!(got >= exact && got <= exact + exact / SUB, "{got} {exact}");
+            assert!(
+                got >= exact && got <= exact + exact / PRECISION,
+                "{got} {exact}"
+            );
         }
     }
 

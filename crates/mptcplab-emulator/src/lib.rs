@@ -1,9 +1,9 @@
-//! The link model on the clock: moves IP packets between TUN devices as the simulator's links would.
+//! The link model in real time: moves IP packets between TUN devices as the simulator's links would.
 //!
 //! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links* from port to port, and a *clock*, and
 //! runs one thread that reads packets from the ports, gives them to [`mptcplab_model::link::Link`] and writes each into its
 //! link's destination port when the link says so. Rates, delays, queues, losses, AQM, schedules, delivery traces and
-//! reordering are the link crate's: nothing of them is here, and the simulator runs the same code.
+//! reordering are implemented in the link model, which the simulator runs too; nothing of them is implemented here.
 //!
 //! ```text
 //! let setup = Setup {
@@ -21,26 +21,26 @@
 //!
 //! # Time
 //!
-//! Times are nanoseconds since the clock's zero, on `CLOCK_MONOTONIC`; before zero they count as 0. The arrival of a
-//! packet is when it was read from its port. Its release is due when the link says, and its *lateness* is the time from
-//! then until just before the `write` that hands it to the destination's kernel. The write itself is not part of it: in
-//! a TUN's `write` the receiving host's protocol processing runs, up to and including the ACK that it sends. How long
-//! writes take is reported on its own, and the packets behind a slow write count it as their lateness. A late release
-//! does not delay later ones: they are due when the link model says, not relative to what came before.
+//! Times are nanoseconds since the clock's zero, on `CLOCK_MONOTONIC`; times before zero count as 0. A packet arrives
+//! when it is read from its port. Its release is due when the link says, and its *lateness* is the time from then until
+//! just before the `write` that passes it to the destination's kernel. The write itself is not included: the receiving
+//! host's protocol processing runs inside a TUN's `write`, up to and including the ACK that it sends. The duration of
+//! writes is reported separately, and the packets behind a slow write count it as their lateness. A late release does
+//! not delay later ones: they are due when the link model says, regardless of earlier releases.
 //!
-//! That a packet was read late cannot be seen: a TUN gives no timestamps. What can be seen is reported: how late the
-//! thread woke when it had asked to wake at a time (it is woken by packets in the same way), and the longest time
-//! that it did not look at its ports.
+//! A packet that is read late cannot be detected, because a TUN gives no timestamps. The report contains what can be
+//! measured instead: how late the thread woke from sleeps with a timeout (packets wake it in the same way), and the
+//! longest time in which it did not poll its ports.
 //!
 //! # Privileges
 //!
-//! None are needed but those of the descriptors. Real-time priority makes releases punctual on a machine that has other
-//! things to do. It needs CAP_SYS_NICE (not that of a user namespace) or RLIMIT_RTPRIO; raising that limit needs
-//! CAP_SYS_RESOURCE, which root of a container may lack. A privileged process can give the priority to the running
-//! thread of another: the emulator's owner tells it [`Emulator::thread_id`], it calls [`grant_real_time`], and the
-//! owner calls [`Emulator::look_at_scheduling`].
+//! The emulator needs none beyond its descriptors. Real-time priority keeps releases punctual on a busy machine. It
+//! needs CAP_SYS_NICE in the initial user namespace or RLIMIT_RTPRIO; raising that limit needs CAP_SYS_RESOURCE, which
+//! root of a container may lack. A privileged process can give the priority to the running thread of another process:
+//! the emulator's owner sends it [`Emulator::thread_id`], it calls [`grant_real_time`], and the owner calls
+//! [`Emulator::refresh_scheduling`].
 //!
-//! # What ends it
+//! # How it ends
 //!
 //! [`Emulator::stop`], dropping the [`Emulator`], or an error: a port that was closed or went down, or a panic. After
 //! an error every call gives that error, which names the port.
@@ -48,6 +48,7 @@
 
 mod buffer;
 mod clock;
+mod command;
 mod engine;
 mod error;
 mod handle;
@@ -55,6 +56,7 @@ mod header;
 mod histogram;
 mod pairs;
 mod report;
+mod sample;
 mod setup;
 mod spin;
 #[allow(unsafe_code)]
@@ -64,7 +66,8 @@ pub mod testbed;
 
 pub use clock::Clock;
 pub use error::Error;
-pub use handle::{Emulator, LinkChange, PairStats, Sample, grant_real_time, start};
+pub use handle::{Emulator, grant_real_time, start};
 pub use histogram::Summary;
 pub use report::{Bound, LinkReport, LogEntry, PortReport, Report, Scheduling, Verdict};
+pub use sample::{LinkChange, PairStats, Sample};
 pub use setup::{LinkSetup, Options, Pair, Port, Setup};

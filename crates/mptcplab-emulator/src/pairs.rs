@@ -1,15 +1,15 @@
 //! Counters of data packets by address pair.
 
 use crate::buffer::Data;
-use crate::handle::PairStats;
 use crate::header::{Addresses, Header, address_key};
+use crate::sample::PairStats;
 use crate::setup::{LinkSetup, Pair};
 use std::collections::HashMap;
 
 /// The tracked pairs with their counters.
 #[derive(Debug)]
 pub(crate) struct Pairs {
-    /// A lookup only: its order is never seen.
+    /// Used for lookups only, so its order has no effect.
     index: HashMap<Addresses, u32>,
     tracked: Vec<Tracked>,
     stats: Vec<PairStats>,
@@ -43,7 +43,7 @@ impl Pairs {
         }
     }
 
-    /// What to remember of a packet: its pair, if it carries data of a tracked one.
+    /// The pair and payload of a packet that carries data of a tracked pair; `None` for other packets.
     pub(crate) fn classify(&self, header: &Header) -> Option<Data> {
         let payload_bytes = header.data_bytes?;
         let pair = *self.index.get(&header.addresses)?;
@@ -53,13 +53,13 @@ impl Pairs {
         })
     }
 
-    /// A packet arrived at a link.
+    /// Counts a packet that arrived at a link.
     pub(crate) fn arrived(&mut self, link: usize, data: Data) {
         let pair = data.pair as usize;
         self.stats[pair].sent_pkts += u64::from(self.tracked[pair].first_link == link);
     }
 
-    /// A packet of so many bytes was delivered by a link.
+    /// Counts a packet of `ip_bytes` that a link delivered.
     pub(crate) fn delivered(&mut self, link: usize, data: Data, ip_bytes: u32) {
         let pair = data.pair as usize;
         let tracked = &self.tracked[pair];

@@ -1,33 +1,33 @@
-//! What the emulator did, and whether it was good enough.
+//! The emulator's final report, and whether the emulation was accurate enough.
 
-use crate::handle::PairStats;
 use crate::histogram::Summary;
+use crate::sample::PairStats;
 use serde::{Deserialize, Serialize};
 
-/// The emulator's account of itself when it has ended. Order of links, ports and pairs as in the set-up.
+/// What the emulator did until it ended. Links, ports and pairs are in the order of the set-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// How the thread was scheduled.
     pub scheduling: Scheduling,
-    /// For how long before a release the thread looked at the clock instead of sleeping, in ns; 0: it only slept.
+    /// How long before a release the thread spun on the clock instead of sleeping, in ns; 0 if it only slept.
     pub spin_ns: u64,
-    /// Whether the kernel keeps the process in memory.
+    /// Whether the process is locked in memory.
     pub memory_locked: bool,
-    /// The kernel's answer if that was asked for and refused.
+    /// The kernel's error if locking the memory was asked for and refused.
     pub memory_refused: Option<String>,
-    /// When the thread began and ended, on the run's clock.
+    /// When the thread began, on the run's clock.
     pub from_ns: u64,
-    /// See `from_ns`.
+    /// When the thread ended, on the run's clock.
     pub to_ns: u64,
-    /// Processor time of the thread, spinning included, and with it the protocol processing of the receiving hosts.
+    /// Processor time of the thread, including spinning and the protocol processing of the receiving hosts.
     pub cpu_ns: u64,
     /// Time spent spinning.
     pub spun_ns: u64,
-    /// How late the thread woke when it had asked to wake at a time: how late it also wakes for packets.
+    /// How late the thread woke from sleeps with a timeout; it wakes as late for packets.
     pub wakeups: Summary,
-    /// Longest time in which the thread did not look at its ports because it was busy, or not running.
+    /// Longest time in which the thread did not poll its ports because it was busy or not running.
     pub worst_busy_ns: u64,
-    /// Longest time that handing one packet to the destination's kernel took.
+    /// Longest time that writing one packet to its destination took.
     pub worst_write_ns: u64,
     /// Longest time that taking a sample took.
     pub worst_sample_ns: u64,
@@ -37,7 +37,7 @@ pub struct Report {
     pub ports: Vec<PortReport>,
     /// Each address pair.
     pub pairs: Vec<PairStats>,
-    /// The first packets in the order of what happened to them, if [`Options`](crate::Options) ask for it.
+    /// Arrivals and releases of the first packets, if [`Options`](crate::Options) ask for them.
     #[serde(skip)]
     pub log: Vec<LogEntry>,
 }
@@ -51,7 +51,7 @@ pub enum Scheduling {
         /// 1 to 99.
         priority: u8,
     },
-    /// As any other thread: releases are late by milliseconds where others want the processor.
+    /// An ordinary thread: releases are late by milliseconds where others want the processor.
     Normal {
         /// The kernel's answer if real-time priority was asked for.
         refused: Option<String>,
@@ -94,13 +94,13 @@ pub struct PortReport {
     pub read_pkts: u64,
     /// Packets written to it.
     pub written_pkts: u64,
-    /// What was read and is not a whole IP packet; it was dropped.
+    /// Packets read that are not whole IP packets; they were dropped.
     pub malformed_pkts: u64,
     /// Packets read from a port that feeds no link; they were dropped.
     pub unrouted_pkts: u64,
 }
 
-/// One thing that happened to a packet.
+/// An arrival or a release of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEntry {
     /// A packet arrived at a link.
@@ -113,7 +113,7 @@ pub enum LogEntry {
         at_ns: u64,
         /// Its length.
         ip_bytes: u32,
-        /// Its flow, as flow queueing tells flows apart.
+        /// Hash of its flow, as used by flow queueing.
         flow_hash: u64,
         /// Whether its ECN field says ECT or CE.
         ecn_capable: bool,
@@ -152,26 +152,26 @@ impl Default for Bound {
     }
 }
 
-/// Whether a run's emulation can be trusted.
+/// Whether a run's emulation was accurate enough to be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What was wrong, one sentence with its figures each; empty if nothing was.
+    /// Each problem as one sentence with its figures; empty if there was none.
     pub problems: Vec<String>,
 }
 
 impl Verdict {
-    /// Whether nothing was wrong.
+    /// Whether there was no problem.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
 impl Report {
-    /// Compare with what may be. `paths` are the indices of the links of each path, in order.
+    /// Compares the lateness of each path with the bound. `paths` are the indices of the links of each path, in order.
     ///
-    /// A path's lateness is the sum over its links of the 99th percentile of releases and the 99th percentile of
-    /// wake-ups, which stands for arrivals that were read late; a sum of percentiles errs on the late side. Any packet
-    /// that was lost without the model saying so is a problem, however late or early the others were.
+    /// A path's lateness is the sum over its links of the 99th percentile of the lateness of releases and the 99th
+    /// percentile of the lateness of wake-ups, which stands for packets that were read late. A sum of percentiles
+    /// overestimates. Any packet that was lost without being dropped by the model is a problem too.
     pub fn judge(&self, bound: &Bound, paths: &[Vec<usize>]) -> Verdict {
         let mut problems: Vec<String> = paths
             .iter()
@@ -223,7 +223,7 @@ impl LinkReport {
     fn failed_writes(&self) -> Option<String> {
         (self.write_failed_pkts > 0).then(|| {
             format!(
-                "link {}: its destination did not take {} of {} packets, which is no loss of the model",
+                "link {}: its destination refused {} of {} packets, a loss that the link model did not cause",
                 self.name, self.write_failed_pkts, self.released_pkts
             )
         })
@@ -235,8 +235,8 @@ impl PortReport {
         let (malformed, unrouted) = (self.malformed_pkts, self.unrouted_pkts);
         (malformed + unrouted > 0).then(|| {
             format!(
-                "port {}: {malformed} packets were no whole IP packets and {unrouted} came where no link begins; they \
-                 were dropped, which is no loss of the model",
+                "port {}: {malformed} packets were not whole IP packets and {unrouted} arrived where no link begins; they \
+                 were dropped, a loss that the link model did not cause",
                 self.name
             )
         })
@@ -260,7 +260,7 @@ impl std::fmt::Display for Scheduling {
     }
 }
 
-/// For messages.
+/// A duration for messages.
 fn us(ns: u64) -> String {
     format!("{:.1} us", ns as f64 / 1e3)
 }

@@ -1,6 +1,7 @@
-//! What an emulator is given.
+//! The configuration of an emulator.
 
-use crate::{Clock, Error};
+use crate::clock::Clock;
+use crate::error::Error;
 use mptcplab_model::link::LinkConfig;
 use mptcplab_model::link::rng::Rng;
 use std::net::IpAddr;
@@ -9,9 +10,9 @@ use std::os::fd::OwnedFd;
 /// Everything that [`start`](crate::start) needs. Links, ports and pairs keep their order in samples and reports.
 #[derive(Debug)]
 pub struct Setup {
-    /// The run's clock: schedules of links are on it, and all times in samples and reports.
+    /// The run's clock, for the schedules of links and all times in samples and reports.
     pub clock: Clock,
-    /// Where packets come from and go to.
+    /// The devices between which packets move.
     pub ports: Vec<Port>,
     /// Directed links between ports. A port feeds at most one link; several links may end at a port.
     pub links: Vec<LinkSetup>,
@@ -42,11 +43,11 @@ pub struct LinkSetup {
     pub to: usize,
     /// The link's parameters.
     pub config: LinkConfig,
-    /// The link's random stream: the simulator's for the same link gives the same loss coins.
+    /// The link's random stream; with the simulator's stream for the same link, the same packets are lost.
     pub rng: Rng,
 }
 
-/// Packets from one address to another of which the data packets are counted: TCP segments with payload, and UDP.
+/// An address pair whose data packets are counted: TCP segments with payload, and UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
     /// Source address.
@@ -65,11 +66,11 @@ pub struct Options {
     /// Real-time priority (`SCHED_FIFO`, 1 to 99) to ask for. It needs CAP_SYS_NICE or RLIMIT_RTPRIO of at least this;
     /// the report says what was granted. `None`: not to ask.
     pub priority: Option<u8>,
-    /// The thread stops sleeping and looks at the clock for so long before a release is due, if it has real-time
-    /// priority; a sleep alone ends 15 to 30 us late. 0: never.
+    /// How long before a release the thread stops sleeping and spins on the clock, if it has real-time priority; a sleep
+    /// alone ends 15 to 30 us late. 0: never.
     pub spin_ns: u64,
-    /// It does so only while it runs for at most this share of the time, its work included, in percent: a real-time
-    /// thread that leaves a processor no time is stopped by the kernel for tens of milliseconds at a time.
+    /// Largest share of time, in percent, that the thread may run, work included, while it spins: the kernel throttles a
+    /// real-time thread that leaves a processor no time for others for tens of milliseconds at a time.
     pub spin_percent: u8,
     /// Ask the kernel to keep the whole process in memory (`mlockall`); the report says whether it does.
     pub lock_memory: bool,
@@ -90,7 +91,7 @@ impl Default for Options {
 }
 
 impl Setup {
-    /// The link that each port feeds, if the set-up is consistent.
+    /// The link that each port feeds; an error if the set-up is inconsistent.
     pub(crate) fn routes(&self) -> Result<Vec<Option<usize>>, Error> {
         let mut routes = vec![None; self.ports.len()];
         for (index, link) in self.links.iter().enumerate() {
@@ -149,7 +150,7 @@ impl Options {
     }
 }
 
-/// An index that a set-up refers to exists.
+/// Checks that an index in the set-up exists.
 fn within(
     what: impl Fn() -> String,
     end: &str,

@@ -1,20 +1,20 @@
-//! When to look at the clock instead of sleeping, so that neither a release nor the rest of the machine suffers.
+//! Decides when to spin on the clock instead of sleeping.
 //!
-//! A real-time thread that hardly ever sleeps is stopped by the kernel for tens of milliseconds at a time, for the
-//! benefit of those that it keeps from running. So it spins only while all that it does, its work included, is within a
-//! share of time.
+//! Spinning makes releases punctual, but the kernel throttles a real-time thread that hardly ever sleeps for tens of
+//! milliseconds at a time, so that other threads can run. The thread therefore spins only while its running time, work
+//! included, stays within a share of all time.
 
-/// Credit saved up in idle times is at most what accrues in this time: long enough for a burst of releases, far below
-/// the second over which the kernel looks at a real-time thread's share. Debt is bounded likewise.
+/// The bucket's depth: credit saved in idle times is at most what accrues in this time, and so is debt. It is long enough
+/// for a burst of releases and far below the second over which the kernel limits a real-time thread's share.
 const WINDOW_NS: i64 = 20_000_000;
 
 /// A token bucket of running time.
 #[derive(Debug)]
 pub(crate) struct Spin {
-    /// How long before a release to stop sleeping; 0 for never.
+    /// How long before a release to stop sleeping; 0 while spinning is disabled.
     ahead_ns: u64,
-    /// The same when spinning is allowed.
-    allowed_ns: u64,
+    /// The same while spinning is enabled.
+    enabled_ns: u64,
     percent: u64,
     /// Largest credit, and largest debt.
     limit_ns: i64,
@@ -24,13 +24,13 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Full at the time `now_ns`.
+    /// The bucket is full at the time `now_ns`.
     pub(crate) fn new(ahead_ns: u64, percent: u8, now_ns: u64) -> Self {
         let limit_ns = WINDOW_NS * i64::from(percent) / 100;
         let ahead_ns = if percent == 0 { 0 } else { ahead_ns };
         Self {
             ahead_ns,
-            allowed_ns: ahead_ns,
+            enabled_ns: ahead_ns,
             percent: u64::from(percent),
             limit_ns,
             credit_ns: limit_ns,
@@ -39,9 +39,9 @@ impl Spin {
         }
     }
 
-    /// Whether to spin at all.
-    pub(crate) fn allow(&mut self, allowed: bool) {
-        self.ahead_ns = if allowed { self.allowed_ns } else { 0 };
+    /// Enables or disables spinning.
+    pub(crate) fn enable(&mut self, enabled: bool) {
+        self.ahead_ns = if enabled { self.enabled_ns } else { 0 };
     }
 
     /// How long before a release it spins.
@@ -49,8 +49,8 @@ impl Spin {
         self.ahead_ns
     }
 
-    /// How long to sleep when the next release is due in `wait_ns`: 0 to spin, or until there is that to do, or the
-    /// whole of it where there is no credit.
+    /// How long to sleep when the next release is due in `wait_ns`: 0 to spin at once, less than `wait_ns` to spin later,
+    /// or all of `wait_ns` where there is no credit.
     pub(crate) fn sleep_ns(&mut self, wait_ns: u64, now_ns: u64) -> u64 {
         self.refill(now_ns);
         let needed_ns = self.ahead_ns.min(wait_ns);
@@ -68,19 +68,19 @@ impl Spin {
         self.credit_ns = (self.credit_ns + earned_ns as i64).min(self.limit_ns);
     }
 
-    /// The thread worked for so long.
+    /// Takes `ns` of work from the credit.
     pub(crate) fn worked(&mut self, ns: u64) {
         let ns = i64::try_from(ns).unwrap_or(i64::MAX);
         self.credit_ns = self.credit_ns.saturating_sub(ns).max(-self.limit_ns);
     }
 
-    /// The thread spun for so long.
+    /// Takes `ns` of spinning from the credit.
     pub(crate) fn spun(&mut self, ns: u64) {
         self.worked(ns);
         self.spun_ns += ns;
     }
 
-    /// All spinning so far.
+    /// Total time spent spinning.
     pub(crate) fn spun_ns(&self) -> u64 {
         self.spun_ns
     }
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn it_does_not_spin_while_it_is_not_allowed_to() {
         let mut spin = Spin::new(60_000, 50, 0);
-        spin.allow(false);
+        spin.enable(false);
         assert_eq!((spin.sleep_ns(60_000, 0), spin.ahead_ns()), (60_000, 0));
-        spin.allow(true);
+        spin.enable(true);
         assert_eq!((spin.sleep_ns(60_000, 0), spin.ahead_ns()), (0, 60_000));
     }
 

@@ -4,10 +4,10 @@ use nix::errno::Errno;
 use nix::sys::epoll::Epoll;
 use std::os::fd::AsRawFd;
 
-/// Events that one call returns at most; what is left comes with the next.
+/// Most events that one call returns; the rest come with the next call.
 pub(crate) const EVENTS: usize = 64;
 
-/// Room for what [`wait`] returns.
+/// The buffer for the events that [`wait`] returns.
 #[derive(Debug)]
 pub(crate) struct Events([libc::epoll_event; EVENTS]);
 
@@ -16,7 +16,7 @@ impl Events {
         Self([libc::epoll_event { events: 0, u64: 0 }; EVENTS])
     }
 
-    /// The tag of the event with this index, and whether it says that the other end is gone or in error.
+    /// The tag of the event with this index, and whether it reports an error or a hang-up.
     pub(crate) fn get(&self, index: usize) -> (u64, bool) {
         // Copied: the kernel's struct is packed on x86-64.
         let event = self.0[index];
@@ -25,7 +25,7 @@ impl Events {
     }
 }
 
-/// Wait for events for at most so long (`None`: for ever), to the nanosecond; how many there are.
+/// Waits for events for at most `timeout_ns` (`None`: for ever), with nanosecond resolution. Returns their number.
 pub(crate) fn wait(
     epoll: &Epoll,
     events: &mut Events,
@@ -57,12 +57,12 @@ pub(crate) fn wait(
     Errno::result(count).map(|count| count as usize)
 }
 
-/// The calling thread's number in the system.
+/// The calling thread's id in the system.
 pub(crate) fn thread_id() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
-/// Give a thread this real-time priority (`SCHED_FIFO`), which its children do not inherit; 0 is the calling thread.
+/// Gives a thread this real-time priority (`SCHED_FIFO`), which its children do not inherit; 0 is the calling thread.
 pub(crate) fn set_real_time(thread_id: i32, priority: u8) -> Result<(), Errno> {
     let parameters = parameters(libc::c_int::from(priority));
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;

@@ -1,10 +1,12 @@
-//! Two hosts with emulated paths between them, and MPTCP connections over all of these: the least network on which an eBPF
-//! algorithm can be tested and measured. Scenarios are run by `mptcplab-kernel` instead.
+//! Two hosts with emulated paths between them, and MPTCP connections over all of the paths: the smallest network on which
+//! an eBPF algorithm can be tested and measured. Scenarios are run by `mptcplab-kernel` instead.
 //!
-//! Everything is in namespaces of its own and goes when the [`Testbed`] is dropped. What fails here ends the caller with
-//! a panic, as suits tests and benchmarks.
+//! Everything is in network namespaces of its own and disappears when the [`Testbed`] is dropped. Every failure is a
+//! panic, as is usual in tests and benchmarks.
 
-use crate::{Clock, Emulator, LinkSetup, Port, Setup, start};
+use crate::clock::Clock;
+use crate::handle::{Emulator, start};
+use crate::setup::{LinkSetup, Options, Port, Setup};
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use mptcplab_net::mptcp::{self, Limits, LocalAddress, PathManager};
@@ -16,7 +18,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Until a connection or a subflow must be there.
+/// How long a connection or a subflow may take to be established.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// One path, the same in both directions but for the loss.
@@ -28,7 +30,7 @@ pub struct Path {
     pub delay_ms: u64,
     /// Loss of data packets, 0 to 1.
     pub loss: f64,
-    /// Room for waiting packets.
+    /// Length of the queue.
     pub queue_pkts: u32,
 }
 
@@ -52,14 +54,14 @@ pub struct Connection {
     pub server: TcpStream,
 }
 
-/// Why there can be no testbed here, if so.
+/// Why this machine cannot have a testbed, if it cannot.
 pub fn missing() -> Option<String> {
     let probe = Namespace::new("probe").and_then(|namespace| namespace.tun("probe", 1500, 10));
     probe.err().map(|error| error.to_string())
 }
 
 impl Testbed {
-    /// Hosts with these paths between them, one network interface each.
+    /// Two hosts with these paths between them, each path over a network interface of its own.
     pub fn new(paths: &[Path]) -> Self {
         let host = |name| Namespace::new(name).expect("a network namespace");
         let (client, server) = (host("client"), host("server"));
@@ -90,7 +92,7 @@ impl Testbed {
             ports,
             links,
             pairs: Vec::new(),
-            options: crate::Options::default(),
+            options: Options::default(),
         };
         Self {
             client,
@@ -101,7 +103,7 @@ impl Testbed {
     }
 
     /// An MPTCP connection from the client to `port` of the server with one subflow per path, under a congestion control.
-    /// One byte has crossed it.
+    /// One byte has been sent over it.
     pub fn connect(&self, port: u16, congestion: &str) -> Connection {
         let options = socket::Options {
             congestion: Some(congestion.to_owned()),
@@ -150,12 +152,12 @@ impl Testbed {
             backup: false,
         };
         let begin = Instant::now();
-        // The server lists a subflow once its handshake is over; before, it still needs the listener.
+        // The server lists a subflow once its handshake is over; until then the handshake needs the listener.
         let joined = || mptcp::full_info(server).is_ok_and(|info| info.subflows.len() > path);
         let remote = SocketAddrV4::new(address(path, 2), port);
         let mut created = Err(None);
         while !joined() {
-            // ENOTCONN until the peer's acknowledgement of the first byte is here.
+            // ENOTCONN until the peer has acknowledged the first byte.
             if created.is_err() {
                 created = manager.subflow_create(token, local, remote).map_err(Some);
             }

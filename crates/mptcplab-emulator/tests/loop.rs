@@ -270,7 +270,7 @@ fn packets_that_the_destination_does_not_take_are_counted_and_condemn_the_run() 
     assert_eq!(
         verdict.problems,
         [format!(
-            "link a-b: its destination did not take {} of 2000 packets, which is no loss of the model",
+            "link a-b: its destination refused {} of 2000 packets, a loss that the link model did not cause",
             link.write_failed_pkts
         )]
     );
@@ -309,7 +309,7 @@ fn what_no_link_can_carry_is_dropped_counted_and_told() {
     assert_eq!(verdict.problems.len(), 2, "{verdict:?}");
     assert!(
         !verdict.is_valid()
-            && verdict.problems[0].starts_with("port a: 2 packets were no whole IP packets")
+            && verdict.problems[0].starts_with("port a: 2 packets were not whole IP packets")
     );
 }
 
@@ -320,7 +320,7 @@ fn a_port_whose_other_end_closes_ends_the_emulator_by_name() {
     let emulator = start(setup(vec![a, b, c], links, Vec::new())).expect("an emulator");
     assert_eq!(emulator.fault(), None);
     drop(close);
-    let gone = Error::Gone {
+    let gone = Error::Closed {
         port: "wifi at the client".to_owned(),
     };
     until("the end", || emulator.fault().is_some());
@@ -348,7 +348,7 @@ fn a_destination_that_closes_ends_the_emulator_by_name() {
     until("the end", || emulator.fault().is_some());
     assert_eq!(
         emulator.stop(),
-        Err(Error::Gone {
+        Err(Error::Closed {
             port: "b".to_owned()
         })
     );
@@ -493,14 +493,14 @@ fn real_time_priority_can_be_given_to_a_running_emulator() {
     ))
     .expect("an emulator");
     let normal = Scheduling::Normal { refused: None };
-    assert_eq!(emulator.look_at_scheduling(), Ok(&normal));
+    assert_eq!(emulator.refresh_scheduling(), Ok(&normal));
     if let Err(error) = grant_real_time(emulator.thread_id(), 3) {
         let _ = writeln!(std::io::stderr(), "SKIPPED: {error}");
         return;
     }
     let real_time = Scheduling::RealTime { priority: 3 };
     assert_eq!(emulator.scheduling(), &normal, "it does not know yet");
-    assert_eq!(emulator.look_at_scheduling(), Ok(&real_time));
+    assert_eq!(emulator.refresh_scheduling(), Ok(&real_time));
     let report = emulator.stop().expect("no error");
     assert_eq!((report.scheduling, report.spin_ns), (real_time, 60_000));
     assert_eq!(

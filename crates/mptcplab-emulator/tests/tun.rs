@@ -292,7 +292,7 @@ fn a_device_that_is_removed_ends_the_emulator_by_name() {
     let emulator = emulator(ports, links([config(), config(), config(), config()]));
     net.r.delete_link(net.ifindices[2]).expect("a removal");
     let port = "r1".to_owned();
-    assert_eq!(end(emulator), Error::Gone { port });
+    assert_eq!(end(emulator), Error::Closed { port });
 }
 
 #[test]

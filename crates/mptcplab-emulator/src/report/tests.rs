@@ -112,6 +112,8 @@ fn packets_lost_outside_the_model_condemn_a_run_on_time() {
     let verdict = lossy.judge(&Bound::default(), &[]);
     assert_eq!(
         verdict.problems,
-        ["link mid: its destination did not take 1 of 97 packets, which is no loss of the model"]
+        [
+            "link mid: its destination refused 1 of 97 packets, a loss that the link model did not cause"
+        ]
     );
 }
