@@ -1,13 +1,13 @@
-//! Why something could not be loaded, for people.
+//! Errors of loading eBPF, with advice for the operator.
 
 use mptcplab_cc::ParamError;
 
-/// Why an algorithm or the tracer is not in the kernel.
+/// Why an algorithm or the tracer could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The kernel is too old.
     #[error(
-        "this kernel is too old: {found}\n\nhint: eBPF congestion control needs Linux 6.1 or newer"
+        "this kernel is too old: {found}\n\nhint: congestion control in eBPF needs Linux 6.1 or newer"
     )]
     OldKernel {
         /// Release of the running kernel.
@@ -21,29 +21,29 @@ pub enum LoadError {
     NoBtf,
     /// The caller may not load eBPF.
     #[error(
-        "not allowed to load eBPF\n\n\
-         hint: run it as root (sudo), or with the capabilities CAP_BPF and CAP_PERFMON; the simulator needs neither"
+        "this user may not load eBPF\n\n\
+         hint: run the command as root (sudo) or with the capabilities CAP_BPF and CAP_PERFMON; the simulator needs neither"
     )]
     Privilege,
     /// The name is taken: names of congestion controls are global to the machine.
     #[error(
-        "a congestion control named {name} is already in the kernel\n\n\
-         hint: mptcplab cc list shows who loaded it; mptcplab cc unload removes one that was pinned"
+        "a congestion control named {name} is already registered in the kernel\n\n\
+         hint: `mptcplab cc list` shows what loaded it; `mptcplab cc unload` removes one that is pinned"
     )]
     NameTaken {
         /// Kernel-visible name.
         name: String,
     },
-    /// The name does not fit.
+    /// The name is not a valid name for a congestion control.
     #[error("name of a congestion control: {name:?} (wanted 1 to 15 letters, digits, '_' or '-')")]
     BadName {
         /// Name as given.
         name: String,
     },
-    /// A parameter that does not exist or does not fit.
+    /// A parameter does not exist, or its value is out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The kernel refused it for another reason.
+    /// The kernel refused to load it for another reason.
     #[error("the kernel refused {what}: {error}\n{log}")]
     Kernel {
         /// What was loaded.

@@ -17,7 +17,7 @@ pub use loader::{Loaded, Options, ProgramInfo, load};
 /// The object of `bpf/<name>.bpf.c`.
 ///
 /// # Panics
-/// If there is no such file, which the tests would show.
+/// If there is no such file.
 pub fn program(name: &str) -> &'static [u8] {
     let programs: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/programs.rs"));
     let found = programs.iter().find(|(known, _)| *known == name);

@@ -1,33 +1,34 @@
-//! What libbpf says goes into our errors instead of to stderr.
+//! Captures libbpf's log for error messages, instead of leaving it on stderr.
 
-use crate::{LoadError, system};
+use crate::error::LoadError;
+use crate::system;
 use libbpf_rs::{Error, ErrorKind, PrintLevel, set_print};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// Lines of the log that an error shows.
-const SHOWN: usize = 25;
-/// Bytes that are kept of one message: a verifier's log is long, and its end says why.
-const KEPT: usize = 16 << 10;
+/// Last lines of the log that an error contains.
+const LOG_LINES: usize = 25;
+/// Bytes stored of one message: the verifier's log is long, and the reason is at its end.
+const MESSAGE_BYTES: usize = 16 << 10;
 
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-fn keep(_level: PrintLevel, message: String) {
+fn append(_level: PrintLevel, message: String) {
     let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut start = message.len().saturating_sub(KEPT);
+    let mut start = message.len().saturating_sub(MESSAGE_BYTES);
     while !message.is_char_boundary(start) {
         start += 1;
     }
     log.push_str(&message[start..]);
 }
 
-/// Run something of libbpf; its log becomes part of the error.
-pub(crate) fn attempt<T>(
+/// Runs `work`; if it fails, the error contains the log that libbpf wrote meanwhile.
+pub(crate) fn with_log<T>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error>,
 ) -> Result<T, LoadError> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
-        set_print(Some((PrintLevel::Warn, keep)));
+        set_print(Some((PrintLevel::Warn, append)));
     });
     system::check()?;
     LOG.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -43,6 +44,11 @@ fn explain(what: &str, error: &Error) -> LoadError {
     LoadError::Kernel {
         what: what.to_owned(),
         error: error.to_string(),
-        log: lines[lines.len().saturating_sub(SHOWN)..].join("\n"),
+        log: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
     }
+}
+
+/// The error for an object without a map that bpf/glue.c defines.
+pub(crate) fn missing_map(name: &str) -> Error {
+    std::io::Error::other(format!("no map {name}")).into()
 }

@@ -1,7 +1,8 @@
 //! One algorithm of `algorithms/` as a congestion control of the running kernel.
 
+use crate::error::LoadError;
 use crate::record::Recorder;
-use crate::{LoadError, libbpf, system};
+use crate::{libbpf, system};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject};
 use mptcplab_cc::Algorithm;
 use std::os::fd::{AsFd, AsRawFd};
@@ -12,20 +13,20 @@ use std::path::Path;
 pub struct Options {
     /// Name in the kernel, at most 15 bytes; global to the machine.
     pub kernel_name: String,
-    /// Raw values of parameters; the others have their defaults.
+    /// Raw values of parameters; all others have their defaults.
     pub params: Vec<(String, u64)>,
     /// Congestion avoidance counts ACKs instead of acknowledged packets.
     pub growth_per_ack: bool,
-    /// Connections that can be coupled at a time; more run uncoupled and are counted ([`Loaded::unplaced`]).
+    /// Connections that can be coupled at a time; further ones run uncoupled and are counted ([`Loaded::unplaced`]).
     pub connections: u32,
     /// Pace every socket at the kernel's default gains, even if the algorithm does not ask for it.
     pub pacing: bool,
-    /// Log every call of a hook ([`Loaded::records`]). Slow; for tests.
+    /// Record every call of a hook ([`Loaded::records`]). This is slow and meant for tests.
     pub record: bool,
 }
 
 impl Options {
-    /// Defaults under this name: room for 4096 connections.
+    /// The defaults under this name, with room for 4096 connections.
     pub fn named(kernel_name: impl Into<String>) -> Self {
         Self {
             kernel_name: kernel_name.into(),
@@ -38,11 +39,11 @@ impl Options {
     }
 }
 
-/// A congestion control in the kernel. It goes when this is dropped, unless it was pinned; sockets that use it keep it
+/// A congestion control in the kernel. Dropping this unregisters it, unless it was pinned; sockets that use it keep it
 /// until they close.
 #[derive(Debug)]
 pub struct Loaded {
-    // Before the object: on kernels without links, detaching uses the object's map.
+    // Dropped before the object: on kernels without links, detaching uses the object's map.
     link: Link,
     object: Object,
     kernel_name: String,
@@ -70,16 +71,16 @@ const NAME_OFFSET: usize = FLAGS_OFFSET + 4;
 /// TCP_CA_NAME_MAX, with its NUL.
 const NAME_BYTES: usize = 16;
 
-/// The objects of every algorithm: (name, object, object that records).
+/// The objects of every algorithm: (name, object, object in record mode).
 fn objects() -> &'static [(&'static str, &'static [u8], &'static [u8])] {
     &include!(concat!(env!("OUT_DIR"), "/algorithms.rs"))
 }
 
-/// Put an algorithm into the kernel under the name that `options` gives.
+/// Loads an algorithm into the kernel under the name that `options` gives.
 ///
 /// # Errors
-/// [`LoadError`]: missing privileges or BTF, an old kernel, a name that is taken, a bad parameter, or what the kernel
-/// said. Nothing stays behind.
+/// [`LoadError`]: missing privileges or BTF, an old kernel, a name that is taken, a bad parameter, or a refusal by the
+/// kernel. After an error nothing is left in the kernel.
 pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, LoadError> {
     check_name(&options.kernel_name)?;
     let params = algorithm.raw_params(&options.params)?;
@@ -87,7 +88,7 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
     let config = Config {
         params,
         growth_per_ack: u32::from(options.growth_per_ack),
-        connection_mask: rooms(options.connections) - 1,
+        connection_mask: table_entries(options.connections) - 1,
         hz: system::hz(),
         pacing: u32::from(options.pacing),
     };
@@ -97,17 +98,17 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
             name: options.kernel_name.clone(),
         });
     }
-    let mut object = libbpf::attempt(&what, || {
+    let mut object = libbpf::with_log(&what, || {
         let mut open =
             ObjectBuilder::default().open_memory(object_of(algorithm, options.record))?;
         prepare(&mut open, algorithm, options, &config)?;
         open.load()
     })?;
-    let link = libbpf::attempt(&what, || {
+    let link = libbpf::with_log(&what, || {
         named_mut(&mut object, "cc_ops")?.attach_struct_ops()
     })
     .map_err(|error| {
-        // Somebody else took it after the check above.
+        // Another process may have taken the name after the check above.
         if is_registered(&options.kernel_name) {
             LoadError::NameTaken {
                 name: options.kernel_name.clone(),
@@ -118,7 +119,7 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
     })?;
     let recorder = options
         .record
-        .then(|| libbpf::attempt(&what, || Recorder::new(&object)))
+        .then(|| libbpf::with_log(&what, || Recorder::new(&object)))
         .transpose()?;
     Ok(Loaded {
         link,
@@ -129,35 +130,35 @@ pub fn load(algorithm: &'static Algorithm, options: &Options) -> Result<Loaded, 
 }
 
 impl Loaded {
-    /// Name for TCP_CONGESTION.
+    /// The name for TCP_CONGESTION.
     pub fn kernel_name(&self) -> &str {
         &self.kernel_name
     }
 
-    /// Keep it in the kernel after this process, until the file at `path` on a bpffs is removed.
+    /// Keeps it in the kernel after this process ends, until the file at `path` on a bpffs is removed.
     ///
     /// # Errors
-    /// [`LoadError::Kernel`], also where the kernel has no links to pin (before 6.4; there it stays anyway, see
-    /// [`Self::leave`]).
+    /// [`LoadError::Kernel`], also where the kernel has no links to pin (before 6.4; use [`Self::leave_registered`] there).
     pub fn pin(&mut self, path: &Path) -> Result<(), LoadError> {
         let what = format!("the pin {}", path.display());
-        libbpf::attempt(&what, || self.link.pin(path))
+        libbpf::with_log(&what, || self.link.pin(path))
     }
 
-    /// Leave it in the kernel for good, on kernels without links. It ends with `bpf` map deletion (`cc unload`).
-    pub fn leave(mut self) {
+    /// Leaves it registered after this process ends, on kernels without links. Deleting its map unregisters it
+    /// ([`crate::registered::Registered::unregister`]).
+    pub fn leave_registered(mut self) {
         self.link.disconnect();
     }
 
-    /// Sockets that found no room in the table so far and run uncoupled.
+    /// Number of sockets that found the table full and run uncoupled.
     pub fn unplaced(&self) -> u64 {
         self.counter(0)
     }
 
-    /// What was recorded since the last call, in the order of the ring buffer.
+    /// The records since the last call, in the order of the ring buffer.
     ///
     /// # Panics
-    /// If it was not loaded with [`Options::record`].
+    /// If the algorithm was not loaded with [`Options::record`].
     pub fn records(&mut self) -> Vec<mptcplab_cc::replay::Record> {
         self.recorder
             .as_mut()
@@ -165,12 +166,12 @@ impl Loaded {
             .drain()
     }
 
-    /// Calls that found no room in the ring buffer.
+    /// Number of calls that were not recorded because the ring buffer was full.
     pub fn unrecorded(&self) -> u64 {
         self.counter(1)
     }
 
-    /// Times that the algorithm wanted a subflow to become a backup, which no hook can do in the kernel.
+    /// How often the algorithm wanted a subflow to become a backup, which no hook can do in the kernel.
     pub fn backups_wanted(&self) -> u64 {
         self.word(".bss.backups", 0)
     }
@@ -196,7 +197,7 @@ impl Loaded {
             .unwrap_or(0)
     }
 
-    /// What the kernel knows of each program.
+    /// The kernel's statistics of each program.
     pub fn programs(&self) -> Vec<ProgramInfo> {
         self.object
             .progs()
@@ -205,14 +206,14 @@ impl Loaded {
     }
 }
 
-/// One loaded program.
+/// Statistics of one loaded program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramInfo {
     /// Name, such as `cc_cong_avoid`.
     pub name: String,
-    /// Time that it ran so far while the kernel's run-time statistics were on, ns.
+    /// Total run time in ns while the kernel's run-time statistics were enabled.
     pub run_time_ns: u64,
-    /// Runs in that time.
+    /// Number of runs in that time.
     pub runs: u64,
     /// Instructions that the verifier followed; it gives up at a million.
     pub verified_instructions: u32,
@@ -259,7 +260,7 @@ impl Config {
         words.flat_map(|word| word.to_ne_bytes()).collect()
     }
 
-    /// What [`Self::bytes`] wrote; the kernel may round the length up.
+    /// The inverse of [`Self::bytes`]; the kernel may have rounded the length up.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut words = bytes
             .chunks_exact(4)
@@ -278,8 +279,8 @@ impl Config {
     }
 }
 
-/// Entries of the table: a power of two, so that a mask finds one.
-fn rooms(connections: u32) -> u32 {
+/// Number of entries of the table: a power of two, so that a mask yields an index.
+fn table_entries(connections: u32) -> u32 {
     connections.clamp(1, 1 << 20).next_power_of_two()
 }
 
@@ -317,25 +318,25 @@ fn prepare(
     options: &Options,
     config: &Config,
 ) -> libbpf_rs::Result<()> {
-    let rooms = rooms(options.connections);
+    let entries = table_entries(options.connections);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
             "cc_ops" => set_operations(&mut map, algorithm, &options.kernel_name)?,
-            "cc_entries" => map.set_max_entries(rooms)?,
-            "cc_calls" => map.set_max_entries(rooms * mptcplab_cc::MAX_SUBFLOWS as u32)?,
+            "cc_entries" => map.set_max_entries(entries)?,
+            "cc_calls" => map.set_max_entries(entries * mptcplab_cc::MAX_SUBFLOWS as u32)?,
             name if name.ends_with(".rodata.config") => map.set_initial_value(&config.bytes())?,
             _ => {}
         }
     }
     for mut program in open.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        program.set_autoload(wants(algorithm, &name));
+        program.set_autoload(uses_program(algorithm, &name));
     }
     Ok(())
 }
 
-/// Name, flags, and no pointer to what the algorithm or the kernel does not have.
+/// Fills in name and flags, and clears the pointers to programs that the algorithm or the kernel does not have.
 fn set_operations(
     map: &mut OpenMapMut<'_>,
     algorithm: &Algorithm,
@@ -348,21 +349,21 @@ fn set_operations(
     let value = map.initial_value_mut().unwrap_or_default();
     value[NAME_OFFSET..NAME_OFFSET + name.len()].copy_from_slice(name.as_bytes());
     for (offset, program) in PROGRAMS {
-        if !wants(algorithm, program) {
+        if !uses_program(algorithm, program) {
             value[offset..offset + 8].fill(0);
         }
     }
-    // The kernel has one member for either program.
-    if wants(algorithm, "cc_control_old") {
+    // The kernel has one member for both variants of the program.
+    if uses_program(algorithm, "cc_control_old") {
         value.copy_within(CONTROL_OLD_OFFSET..CONTROL_OLD_OFFSET + 8, CONTROL_OFFSET);
         value[CONTROL_OLD_OFFSET..CONTROL_OLD_OFFSET + 8].fill(0);
     }
     Ok(())
 }
 
-fn wants(algorithm: &Algorithm, program: &str) -> bool {
+fn uses_program(algorithm: &Algorithm, program: &str) -> bool {
     match program {
-        // Siblings follow the state.
+        // Coupled algorithms read the state of the other subflows.
         "cc_set_state" => algorithm.has_set_state() || algorithm.coupled(),
         "cc_cwnd_event" => algorithm.has_cwnd_event(),
         "cc_tx_start" => algorithm.has_cwnd_event() && kernel_has_tx_start(),
@@ -374,7 +375,7 @@ fn wants(algorithm: &Algorithm, program: &str) -> bool {
     }
 }
 
-/// Whether the kernel's `tcp_congestion_ops` has an operation of its own for the start of transmission (7.2).
+/// Whether the kernel's `tcp_congestion_ops` has a separate operation for the start of transmission (since 7.2).
 fn kernel_has_tx_start() -> bool {
     use libbpf_rs::btf::{Btf, types::Struct};
     use std::sync::OnceLock;
@@ -390,7 +391,7 @@ fn kernel_has_tx_start() -> bool {
     })
 }
 
-/// Whether the kernel's `cong_control` has four parameters instead of two (6.10).
+/// Whether the kernel's `cong_control` has four parameters instead of two (since 6.10).
 fn control_takes_ack() -> bool {
     use libbpf_rs::btf::{
         Btf, ReferencesType,
@@ -416,10 +417,5 @@ fn named_mut<'a>(object: &'a mut Object, name: &str) -> libbpf_rs::Result<MapMut
     object
         .maps_mut()
         .find(|map| map.name() == name)
-        .ok_or_else(|| missing(name))
-}
-
-/// An object without a map that bpf/glue.c defines.
-pub(crate) fn missing(name: &str) -> libbpf_rs::Error {
-    std::io::Error::other(format!("no map {name}")).into()
+        .ok_or_else(|| libbpf::missing_map(name))
 }

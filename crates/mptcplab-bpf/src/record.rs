@@ -1,4 +1,4 @@
-//! Reading what record mode logs.
+//! Reads the records of an algorithm that was loaded in record mode.
 
 use libbpf_rs::{MapCore, Object, RingBuffer, RingBufferBuilder};
 use mptcplab_cc::replay::Record;
@@ -21,11 +21,11 @@ impl Recorder {
         let map = object
             .maps()
             .find(|map| map.name() == "cc_records")
-            .ok_or_else(|| crate::loader::missing("cc_records"))?;
+            .ok_or_else(|| crate::libbpf::missing_map("cc_records"))?;
         let (sender, records) = channel();
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
-            // Invariant: C and Rust agree on the size, which both sides assert when they are built.
+            // Invariant: C and Rust agree on the size; both assert it at compile time.
             if let Some(record) = Record::from_bytes(bytes) {
                 // The receiver lives as long as the ring.
                 let _ = sender.send(record);
@@ -36,7 +36,7 @@ impl Recorder {
         Ok(Self { ring, records })
     }
 
-    /// What has arrived since the last call.
+    /// The records since the last call.
     pub(crate) fn drain(&mut self) -> Vec<Record> {
         let _ = self.ring.consume_raw();
         self.records.try_iter().collect()

@@ -1,7 +1,8 @@
-//! Congestion controls that eBPF put into the running kernel, ours and others': what they are, and who keeps them there.
+//! Lists the eBPF congestion controls that are registered in the running kernel, and what keeps each registered.
 
+use crate::error::LoadError;
+use crate::libbpf;
 use crate::loader::Config;
-use crate::{LoadError, libbpf};
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use libbpf_rs::query::{
@@ -13,26 +14,30 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Where operators' algorithms are pinned.
+/// The directory in which `cc load` pins algorithms.
 pub const PIN_FOLDER: &str = "/sys/fs/bpf/mptcplab";
+/// Prefix of the kernel-visible names of algorithms that `cc load` loads.
+pub const OPERATOR_PREFIX: &str = "lab_";
+/// Prefix of the kernel-visible names of algorithms that belong to one run of a scenario.
+pub const RUN_PREFIX: &str = "mpl_";
 
-/// A congestion control made of eBPF.
+/// An eBPF congestion control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
     /// Kernel-visible name.
     pub name: String,
-    /// Whether the glue of this project made it.
+    /// Whether it was built by this project.
     pub ours: bool,
-    /// Sockets that use it, as the kernel estimates; of all network namespaces.
+    /// Sockets that use it in all network namespaces, as the kernel estimates.
     pub sockets: u64,
-    /// Who keeps it there.
+    /// What keeps it registered.
     pub holder: Holder,
-    /// How it was loaded, if it is ours and can be read.
+    /// How it was loaded, if this project built it and the configuration can be read.
     pub setting: Option<Setting>,
     map: u32,
 }
 
-/// What an algorithm of ours was loaded with.
+/// The configuration with which an algorithm was loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// Raw values in the order of the algorithm's parameters, zeros after the last one.
@@ -41,25 +46,25 @@ pub struct Setting {
     pub growth_per_ack: bool,
 }
 
-/// What a congestion control's presence depends on.
+/// What keeps a congestion control registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     /// A file on a bpffs.
     Pin(PathBuf),
     /// Processes: (process id, command line).
     Processes(Vec<(u32, String)>),
-    /// Nothing: it stays until it is unregistered. Kernels before 6.4.
+    /// Nothing: it stays until it is unregistered. This happens on kernels before 6.4.
     Nobody,
-    /// A link whose owner was not found: a pin elsewhere, or a process that is hidden from us.
+    /// A link whose owner was not found: it is pinned elsewhere, or held by a process that this one may not see.
     Unknown,
 }
 
-/// All congestion controls made of eBPF that are registered now, by name.
+/// All eBPF congestion controls that are registered now, sorted by name.
 ///
 /// # Errors
-/// [`LoadError`]: reading them takes the same privileges as loading.
+/// [`LoadError`]: reading them needs the same privileges as loading.
 pub fn registered() -> Result<Vec<Registered>, LoadError> {
-    libbpf::attempt("the list of congestion controls", || {
+    libbpf::with_log("the list of congestion controls", || {
         let offsets = Offsets::read()?;
         let links = links();
         let maps_of = maps_of_programs();
@@ -71,7 +76,7 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
                     && Some(map.btf_vmlinux_value_type_id) == offsets.value_type
             })
             .filter_map(|map| {
-                // A map that went meanwhile is no error.
+                // The map may have been removed in the meantime.
                 let value = MapHandle::from_map_id(map.id)
                     .ok()?
                     .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
@@ -110,24 +115,24 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
 }
 
 impl Registered {
-    /// Take it out of the kernel. Sockets that use it keep it until they close.
+    /// Unregisters it. Sockets that use it keep it until they close.
     ///
     /// # Errors
-    /// [`LoadError::Kernel`]; also for one that a process holds, which only its end removes.
+    /// [`LoadError::Kernel`], also for one that a process holds: it is unregistered when that process ends.
     pub fn unregister(&self) -> Result<(), LoadError> {
         let what = format!("the removal of {}", self.name);
-        libbpf::attempt(&what, || match &self.holder {
+        libbpf::with_log(&what, || match &self.holder {
             Holder::Pin(path) => Ok(fs::remove_file(path)?),
             Holder::Nobody => {
                 let map = MapHandle::from_map_id(self.map)?;
                 match map.delete(&0u32.to_ne_bytes()) {
-                    // Sockets still use it; new ones cannot.
+                    // Sockets still use it, but new ones cannot.
                     Err(error) if is_in_progress(&error) => Ok(()),
                     result => result,
                 }
             }
             Holder::Processes(_) | Holder::Unknown => {
-                Err(std::io::Error::other("somebody else holds it").into())
+                Err(std::io::Error::other("another process holds it").into())
             }
         })
     }
@@ -135,7 +140,7 @@ impl Registered {
 
 /// `enum bpf_struct_ops_state`.
 const STATE_IN_USE: u32 = 1;
-/// Registered, or only prepared: the link tells.
+/// Registered or only prepared, which depends on its link.
 const STATE_READY: u32 = 3;
 
 fn is_in_progress(error: &libbpf_rs::Error) -> bool {
@@ -147,13 +152,13 @@ fn is_in_progress(error: &libbpf_rs::Error) -> bool {
     io(error).or_else(|| error.source().and_then(io)) == Some(libc::EINPROGRESS)
 }
 
-/// Where the members of a registered `tcp_congestion_ops` are in its map's value, bytes.
+/// Offsets in bytes of the members of a registered `tcp_congestion_ops` in its map's value.
 struct Offsets {
     value_type: Option<u32>,
     users: usize,
     state: usize,
     name: usize,
-    /// Where the kernel shows the number of the program that every congestion control has.
+    /// The member that contains the id of the program for `ssthresh`, which every congestion control has.
     ssthresh: usize,
 }
 

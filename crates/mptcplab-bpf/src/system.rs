@@ -1,6 +1,6 @@
-//! What the running kernel is and lets this process do.
+//! The version of the running kernel, and the privileges of this process.
 
-use crate::LoadError;
+use crate::error::LoadError;
 use std::path::Path;
 
 /// Bit of a capability in /proc/PID/status (linux/capability.h).
@@ -17,30 +17,32 @@ pub fn release() -> String {
         .unwrap_or_default()
 }
 
+/// Since this version the kernel unregisters a congestion control together with its link.
+pub const STRUCT_OPS_LINKS: (u32, u32) = (6, 4);
+
 /// Major and minor number of the running kernel; (0, 0) if they cannot be read.
 pub fn version() -> (u32, u32) {
-    parse_version(&release())
+    parse_version(&release()).unwrap_or_default()
 }
 
-fn parse_version(release: &str) -> (u32, u32) {
-    let mut numbers = release
-        .split(|c: char| !c.is_ascii_digit())
-        .map(|part| part.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+/// Major and minor number in a kernel's release string, such as "6.12.9-amd64".
+pub fn parse_version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Whether the kernel ties a congestion control's life to a link (6.4).
+/// Whether the kernel unregisters a congestion control together with its link (since 6.4).
 pub fn has_struct_ops_links() -> bool {
-    version() >= (6, 4)
+    version() >= STRUCT_OPS_LINKS
 }
 
-/// Whether this process has the capabilities that loading eBPF takes.
+/// Whether this process has the capabilities that loading eBPF needs.
 pub fn may_load() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     suffices(capabilities_in(&status))
 }
 
-/// The effective capabilities in the text of a /proc/PID/status, a bit each; 0 if it has none.
+/// The effective capabilities in the text of a /proc/PID/status, as a bit set; 0 if the text has none.
 pub fn capabilities_in(status: &str) -> u64 {
     status
         .lines()
@@ -55,10 +57,10 @@ pub fn suffices(capabilities: u64) -> bool {
     has(CAP_SYS_ADMIN) || (has(CAP_BPF) && has(CAP_PERFMON))
 }
 
-/// Whether eBPF can be loaded here at all.
+/// Checks whether this process can load eBPF on this machine.
 ///
 /// # Errors
-/// The first thing that stands in the way.
+/// The first obstacle.
 pub fn check() -> Result<(), LoadError> {
     if version() < mptcplab_cc::OLDEST_KERNEL {
         return Err(LoadError::OldKernel { found: release() });
@@ -101,9 +103,11 @@ mod tests {
 
     #[test]
     fn releases_of_distributions_are_understood() {
-        assert_eq!(parse_version("6.1.0-50-cloud-amd64"), (6, 1));
-        assert_eq!(parse_version("6.18.44"), (6, 18));
-        assert_eq!(parse_version("7.2-rc1+"), (7, 2));
-        assert_eq!(parse_version(""), (0, 0));
+        assert_eq!(parse_version("6.1.0-50-cloud-amd64"), Some((6, 1)));
+        assert_eq!(parse_version("6.18.44"), Some((6, 18)));
+        assert_eq!(parse_version("7.2"), Some((7, 2)));
+        assert_eq!(parse_version("6.12-rc3"), Some((6, 12)));
+        assert_eq!(parse_version("7.2-rc1+"), Some((7, 2)));
+        assert_eq!(parse_version(""), None);
     }
 }

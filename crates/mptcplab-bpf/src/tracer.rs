@@ -1,11 +1,11 @@
-//! The per-ACK tracer: what the kernel's TCP does in chosen network namespaces, without changing it.
+//! The per-ACK tracer: records what the kernel's TCP does in chosen network namespaces, without changing it.
 //!
-//! `bpf/tracer.bpf.c` looks at every socket of the watched namespaces whenever a segment arrives, something is
-//! retransmitted, or a state changes. It counts in the kernel, so that a lost record loses nothing, and writes records
-//! into a ring buffer that never wakes anybody: call [`Tracer::poll`] every 10 to 20 ms.
+//! `bpf/tracer.bpf.c` reads a socket of the watched namespaces whenever a segment arrives, something is retransmitted, or
+//! a state changes. It counts in the kernel, so that a lost record does not falsify the counters, and writes records into
+//! a ring buffer without waking its reader: call [`Tracer::poll`] every 10 to 20 ms.
 //!
-//! A record shows the socket before the segment that caused it is processed. IPv4 only. An end that closed its direction
-//! before its data was acknowledged is seen at events only ([`Sample::has_unseen_acks`]).
+//! A record shows the socket before the segment that caused it is processed. Only IPv4 is supported. An end that closed its
+//! direction before its data was acknowledged is recorded at events only ([`Sample::has_unseen_acks`]).
 
 mod error;
 mod kernel;
@@ -28,11 +28,11 @@ use stats::RunTime;
 pub struct TracerConfig<'a> {
     /// Size of the ring buffer in bytes: a power of two, at least a page. A record takes [`RECORD_BYTES`].
     pub ring_bytes: usize,
-    /// Sockets that can be followed at a time, closed ones included until [`Tracer::forget`].
+    /// Sockets that can be tracked at a time, including closed ones until [`Tracer::forget`].
     pub sockets: u32,
     /// Cookies of the namespaces to watch from the start.
     pub cookies: &'a [u64],
-    /// Put a record of every ACK into the ring; otherwise of events only. Counters are the same either way.
+    /// Write a record of every ACK into the ring instead of events only. The counters are the same either way.
     pub every_ack: bool,
     /// Measure the programs' run time ([`Tracer::run_stats`]); needs CAP_SYS_ADMIN and slows all eBPF of the host.
     pub run_stats: bool,
@@ -53,7 +53,7 @@ impl Default for TracerConfig<'_> {
 /// Bytes of the ring buffer that one record takes, its header included.
 pub const RECORD_BYTES: usize = size_of::<Sample>() + 8;
 
-/// The tracer in the kernel. It goes when this is dropped or the process dies.
+/// The tracer in the kernel. It is unloaded when this is dropped or the process dies.
 #[derive(Debug)]
 pub struct Tracer {
     ring: Ring,
@@ -66,16 +66,16 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Load and attach.
+    /// Loads and attaches the tracer.
     ///
     /// # Errors
-    /// No BTF, an old kernel, missing capabilities, a bad size, or what the kernel refused.
+    /// Missing BTF, an old kernel, missing capabilities, an invalid size, or a refusal by the kernel.
     pub fn start(config: &TracerConfig<'_>) -> Result<Self, TracerError> {
         check_ring(config.ring_bytes)?;
         crate::system::check()?;
         let arguments = kernel::retransmit_arguments()?;
         let run_time = config.run_stats.then(RunTime::begin).transpose()?;
-        let mut object = libbpf::attempt("the tracer", || {
+        let mut object = libbpf::with_log("the tracer", || {
             let mut open = ObjectBuilder::default().open_memory(program("tracer"))?;
             configure(&mut open, config, arguments)?;
             open.load()
@@ -98,17 +98,17 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Follow the sockets of the namespace with this cookie (`SO_NETNS_COOKIE`) from now on.
+    /// Tracks the sockets of the namespace with this cookie (`SO_NETNS_COOKIE`) from now on.
     ///
     /// # Errors
-    /// More than 1024 namespaces.
+    /// The tracer already watches 1024 namespaces.
     pub fn watch(&mut self, cookie: u64) -> Result<(), TracerError> {
         self.namespaces
             .update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)
             .map_err(|source| TracerError::map("watch a namespace", source))
     }
 
-    /// Stop following the namespace and drop what is known of its sockets.
+    /// Stops tracking the namespace and removes the entries of its sockets.
     ///
     /// # Errors
     /// The kernel refused.
@@ -125,7 +125,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Drop what is known of a socket, if it is closed.
+    /// Removes the entry of a socket, if it is closed.
     ///
     /// # Errors
     /// The kernel refused.
@@ -139,14 +139,14 @@ impl Tracer {
         Ok(())
     }
 
-    /// Hand over all records that are in the ring now, oldest first. Returns how many.
+    /// Passes all records that are in the ring now to `each`, oldest first. Returns their number.
     ///
     /// Records of one socket are in the order of their time; those of different sockets may be a few microseconds off.
     pub fn poll(&mut self, each: &mut dyn FnMut(&Sample)) -> usize {
         self.ring.drain(each)
     }
 
-    /// Records that did not fit into the ring so far.
+    /// Number of records that were lost because the ring was full.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -154,7 +154,8 @@ impl Tracer {
         self.total(0)
     }
 
-    /// Sockets that were not followed because [`TracerConfig::sockets`] was too small, once per look at them.
+    /// How often a socket could not be tracked because [`TracerConfig::sockets`] was too small; a socket counts every time
+    /// the tracer would have read it.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -162,10 +163,10 @@ impl Tracer {
         self.total(1)
     }
 
-    /// Changes of the congestion state that no tracepoint announced, found at the next look at the socket.
+    /// Changes of the congestion state that no tracepoint reported, detected the next time the socket was read.
     ///
-    /// Counters have them (a timeout's wait is then a little long), and their event comes with the next record, late.
-    /// Seen on 6.18 for about one timer in a thousand while the processors were overloaded threefold.
+    /// The counters include them (the wait of a timeout is then a little too long), and their event comes late, with the
+    /// next record. Observed on Linux 6.18 for about one timer in a thousand while the processors were overloaded threefold.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -186,7 +187,7 @@ impl Tracer {
         Ok(u64::from_ne_bytes(bytes))
     }
 
-    /// The socket as it was last seen, with its counters; also after it closed.
+    /// The last state of the socket with its counters, also after it closed.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -198,7 +199,7 @@ impl Tracer {
         Ok(value.and_then(|bytes| from_socket(&bytes)))
     }
 
-    /// The socket's cumulative counters; while it is busy two of them may be one ACK apart.
+    /// The socket's cumulative counters; while it is active, two of them may differ by one ACK.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -206,7 +207,7 @@ impl Tracer {
         Ok(self.latest(key)?.map(|sample| sample.counters))
     }
 
-    /// Every socket that is followed, closed ones included, in the order of their keys.
+    /// Every tracked socket, including closed ones, in the order of their keys.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -223,7 +224,7 @@ impl Tracer {
         Ok(found)
     }
 
-    /// What each program cost; run times are zero unless [`TracerConfig::run_stats`].
+    /// Run-time statistics of each program; run times are zero without [`TracerConfig::run_stats`].
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -231,8 +232,8 @@ impl Tracer {
         stats::read(&self.object)
     }
 
-    /// Looks that the kernel skipped because one interrupted another on the same processor. After a skipped look the
-    /// next RTT sample of its socket is a blend of two; see this before trusting single samples.
+    /// Runs of the programs that the kernel skipped because one interrupted another on the same processor. After a skipped
+    /// run the next RTT sample of that socket is a mixture of two, so check this before relying on single samples.
     ///
     /// # Errors
     /// The kernel refused to read it.
@@ -242,11 +243,11 @@ impl Tracer {
 
     /// Whether run times are measured.
     #[must_use]
-    pub fn measures(&self) -> bool {
+    pub fn has_run_stats(&self) -> bool {
         self.run_time.is_some()
     }
 
-    /// Stop tracing but keep what is known: no more records come, the maps can still be read.
+    /// Stops tracing: there are no further records, but the maps can still be read.
     pub fn detach(&mut self) {
         self.links.clear();
     }
@@ -285,7 +286,7 @@ fn configure(
 }
 
 fn attach(object: &mut Object) -> Result<Vec<Link>, TracerError> {
-    let attached = libbpf::attempt("to attach the tracer", || {
+    let attached = libbpf::with_log("to attach the tracer", || {
         object.progs_mut().map(|program| program.attach()).collect()
     })?;
     Ok(attached)

@@ -28,9 +28,9 @@ impl Error {
     /// The advice for the `hint:` line under the message.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Namespace { .. } => {
-                Some("give the number of a running process; the namespace of another user's process needs root")
-            }
+            Self::Namespace { .. } => Some(
+                "give the number of a running process; the namespace of another user's process needs root",
+            ),
             Self::Addresses(_) => None,
             Self::Net(error) => error.hint(),
         }

@@ -2,7 +2,7 @@
 
 use super::probe::{self, Trial};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
-use mptcplab_bpf::system::{capabilities_in, release, suffices};
+use mptcplab_bpf::system::{capabilities_in, parse_version, release, suffices};
 use mptcplab_net::Namespace;
 use mptcplab_net::mptcp::{self, PathManager};
 use nix::net::if_::if_indextoname;
@@ -168,7 +168,7 @@ impl Facts {
 
     /// Major and minor version of the kernel.
     pub(super) fn version(&self) -> Option<(u32, u32)> {
-        version(&self.release)
+        parse_version(&self.release)
     }
 
     /// Whether congestion control and tracing may be loaded.
@@ -257,11 +257,6 @@ fn read(path: &str) -> Option<String> {
 fn sysctl(name: &str) -> Option<String> {
     let text = read(&format!("/proc/sys/{}", name.replace('.', "/")))?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut parts = release.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 /// Names of structures in BTF's table of strings that eBPF may fill. Some more names begin so; they are functions
@@ -355,15 +350,6 @@ fn ticks() -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn releases_of_distributions_have_a_version() {
-        assert_eq!(version("6.1.0-50-cloud-amd64"), Some((6, 1)));
-        assert_eq!(version("6.18.44"), Some((6, 18)));
-        assert_eq!(version("7.2"), Some((7, 2)));
-        assert_eq!(version("6.12-rc3"), Some((6, 12)));
-        assert_eq!(version(""), None);
-    }
 
     #[test]
     fn structures_for_ebpf_are_found_by_their_whole_name() {

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Two significant digits: buckets of at most 1/128 of their values, over all values that a `u64` can have.
+/// Buckets are at most 1/128 of their values wide.
 const SIGNIFICANT_DIGITS: u8 = 2;
+/// Durations from this on (18 minutes) share the last bucket.
+const LONGEST_NS: u64 = (1 << 40) - 1;
 
 /// Counts of durations in ns. Recording allocates nothing.
 #[derive(Debug, Clone)]
@@ -35,7 +37,7 @@ pub struct Summary {
 
 impl Histogram {
     pub(crate) fn new() -> Self {
-        let buckets = hdrhistogram::Histogram::new_with_max(u64::MAX, SIGNIFICANT_DIGITS);
+        let buckets = hdrhistogram::Histogram::new_with_max(LONGEST_NS, SIGNIFICANT_DIGITS);
         Self {
             buckets: buckets.unwrap_or_else(|_| unreachable!("the range and the digits are valid")),
             sum_ns: 0,
@@ -52,7 +54,10 @@ impl Histogram {
 
     pub(crate) fn summary(&self) -> Summary {
         let count = self.buckets.len();
-        let percentile = |percent| self.buckets.value_at_percentile(percent).min(self.max_ns);
+        let percentile = |percent| match self.buckets.value_at_percentile(percent) {
+            LONGEST_NS.. => self.max_ns,
+            ns => ns.min(self.max_ns),
+        };
         Summary {
             count,
             mean_ns: self.sum_ns.checked_div(count).unwrap_or(0),

@@ -1,9 +1,9 @@
-//! What this program was built from. The same facts as in the simulator's traces.
+//! The provenance of this program, with the same facts as in the simulator's traces.
 
 /// Version of the workspace.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// For the `build` column of the trace.
+/// The `build` column of the trace.
 pub(crate) const LINE: &str = concat!(
     env!("MPTCPLAB_REVISION"),
     ", ",

@@ -23,18 +23,18 @@ enum Command {
     /// The unprivileged half of a run; started by `run`.
     #[command(hide = true)]
     Lab {
-        /// Process id of the director.
+        /// Process id of the supervisor.
         #[arg(long)]
-        director: i32,
+        supervisor: i32,
     },
 }
 
-/// Does what the command line says; gives the exit code.
+/// Executes the command line; returns the exit code.
 pub(crate) fn main() -> Result<u8, Failure> {
     match Arguments::parse().command {
         Command::Run(arguments) => run::main(&arguments),
         Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
-        Command::Lab { director } => lab::main(director).map(|()| 0),
+        Command::Lab { supervisor } => lab::main(supervisor).map(|()| 0),
     }
 }

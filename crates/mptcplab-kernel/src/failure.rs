@@ -1,13 +1,13 @@
-//! An error for people: what failed, then what to do.
+//! The error that the program prints: what failed, and what to do.
 
 use std::fmt;
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// `what failed: value`.
     pub(crate) message: String,
-    /// What to do.
+    /// What to do about it.
     pub(crate) hint: Option<String>,
     /// Exit code of the process.
     pub(crate) code: u8,
@@ -43,7 +43,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Errors of the crates below whose text ends in its own hint, if there is one.
+/// Converts errors whose text already includes their hint, if they have one.
 macro_rules! plain {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -59,7 +59,7 @@ plain!(
     mptcplab_trace::parquet::TraceError
 );
 
-/// Errors of the crates below that give their hint separately.
+/// Converts errors that provide their hint separately.
 macro_rules! hinted {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {

@@ -7,6 +7,7 @@ mod failure;
 mod lab;
 mod plan;
 mod priority;
+mod protocol;
 mod run;
 mod traffic;
 

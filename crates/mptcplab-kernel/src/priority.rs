@@ -1,11 +1,12 @@
 //! Real-time priority for the thread that moves the packets.
 //!
-//! The lab has no privilege for it, but a thread inherits what its maker has, and may always give it up: the
-//! director gives it to the lab's main thread, which starts the emulator's and then drops its own.
+//! The lab may not set it, but a thread inherits the priority of the thread that starts it, and every thread may give its
+//! priority up: the supervisor raises the priority of the lab's main thread, which starts the emulator's thread and then
+//! drops its own.
 
 use nix::errno::Errno;
 
-/// The emulator's default: above nothing that a desktop runs, below what serious real-time work uses.
+/// A low real-time priority: above all ordinary threads, below those of dedicated real-time applications.
 pub(crate) const REAL_TIME: i32 = 10;
 
 /// Gives the main thread of a process `SCHED_FIFO`. Needs CAP_SYS_NICE or RLIMIT_RTPRIO.
@@ -14,7 +15,7 @@ pub(crate) fn raise(process: u32) -> Result<(), Errno> {
     set(process as libc::pid_t, libc::SCHED_FIFO, REAL_TIME)
 }
 
-/// Makes the calling thread one like any other.
+/// Makes the calling thread an ordinary one.
 pub(crate) fn drop_own() -> Result<(), Errno> {
     set(0, libc::SCHED_OTHER, 0)
 }

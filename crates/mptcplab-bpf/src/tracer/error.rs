@@ -1,6 +1,6 @@
-//! Why tracing does not work, for people.
+//! Errors of the tracer, with advice for the operator.
 
-use crate::LoadError;
+use crate::error::LoadError;
 use std::io;
 
 /// Why the tracer could not be loaded or read.
@@ -17,7 +17,7 @@ pub enum TracerError {
         /// The tracepoint.
         name: &'static str,
     },
-    /// The size of the ring buffer.
+    /// The size of the ring buffer is invalid.
     #[error(
         "size of the tracer's ring buffer: {bytes} bytes\n\nhint: it must be a power of two from one page to 1 GiB"
     )]
@@ -30,26 +30,26 @@ pub enum TracerError {
     RingMap {
         /// Size of the ring.
         bytes: usize,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Measuring run times.
+    /// The kernel does not measure run times for this process.
     #[error(
         "cannot measure the run time of eBPF programs: {source}\n\nhint: it needs CAP_SYS_ADMIN; trace without run_stats"
     )]
     RunTime {
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// A map of the tracer.
+    /// An operation on one of the tracer's maps failed.
     #[error("cannot {what}: {source}")]
     Map {
         /// What was tried.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: libbpf_rs::Error,
     },
-    /// `bpf/tracer.h` and `src/tracer/sample.rs` disagree: a fault of the build.
+    /// `bpf/tracer.h` and `src/tracer/sample.rs` disagree: the build is inconsistent.
     #[error(
         "the tracer's object does not fit this program: {what} is {found} bytes\n\nhint: rebuild it"
     )]

@@ -1,6 +1,6 @@
-//! What differs between kernels and has to be known before loading, read from the kernel's BTF.
+//! Differences between kernels that must be known before loading, read from the kernel's BTF.
 
-use super::TracerError;
+use super::error::TracerError;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 
@@ -12,10 +12,10 @@ const TRACEPOINTS: [&str; 4] = [
     "inet_sock_set_state",
 ];
 
-/// How many arguments `tcp_retransmit_skb` has; newer kernels pass the error of sending as a third one, and then fire
-/// for failures as well. All tracepoints are known to exist afterwards.
+/// How many arguments `tcp_retransmit_skb` has; newer kernels pass the error of sending as a third one, and then
+/// also call it for failures. Checks that all tracepoints exist.
 pub(super) fn retransmit_arguments() -> Result<usize, TracerError> {
-    let btf = crate::libbpf::attempt("to read the kernel's type information", Btf::from_vmlinux)?;
+    let btf = crate::libbpf::with_log("to read the kernel's type information", Btf::from_vmlinux)?;
     let mut arguments = 0;
     for name in TRACEPOINTS {
         let count = count_arguments(&btf, name).ok_or(TracerError::Tracepoint { name })?;

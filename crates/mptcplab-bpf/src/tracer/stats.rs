@@ -1,6 +1,6 @@
-//! What the tracer's programs cost.
+//! Run-time statistics of the tracer's programs.
 
-use super::TracerError;
+use super::error::TracerError;
 use libbpf_rs::Object;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -18,7 +18,7 @@ pub struct ProgramStats {
     pub missed: u64,
 }
 
-/// Measures as long as it lives: the kernel counts while any such descriptor is open, so nothing is left behind.
+/// Enables the kernel's run-time statistics until it is dropped: the kernel counts while any such descriptor is open.
 #[derive(Debug)]
 pub(super) struct RunTime {
     _enabled: OwnedFd,
@@ -32,13 +32,13 @@ impl RunTime {
             let source = io::Error::from_raw_os_error(-fd);
             return Err(TracerError::RunTime { source });
         }
-        // SAFETY: the descriptor is fresh and ours.
+        // SAFETY: the descriptor was just opened and is owned by nothing else.
         let _enabled = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { _enabled })
     }
 }
 
-/// Read the figures of every program.
+/// Reads the statistics of every program.
 pub(super) fn read(object: &Object) -> Result<Vec<ProgramStats>, TracerError> {
     object
         .progs()

@@ -2,11 +2,9 @@
 
 use super::super::facts::{Facts, Loaded};
 use super::super::finding::Finding;
+use mptcplab_bpf::registered::{OPERATOR_PREFIX, RUN_PREFIX};
 
 const AREA: &str = "Congestion control";
-/// Before the names of algorithms that `cc load` loads, and of those that belong to a run.
-pub(crate) const OPERATORS: &str = "lab_";
-const RUNS: &str = "mpl_";
 /// Coupled algorithms of the former out-of-tree MPTCP kernel, under the names that they have there.
 const COUPLED_ELSEWHERE: &[&str] = &["lia", "olia", "balia", "wvegas"];
 
@@ -24,7 +22,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 
 /// Whether an algorithm of that kernel-visible name shares a connection's aggressiveness among its subflows.
 pub(crate) fn couples(name: &str) -> bool {
-    match name.strip_prefix(OPERATORS) {
+    match name.strip_prefix(OPERATOR_PREFIX) {
         Some(ours) => mptcplab_cc::find(ours).is_some_and(mptcplab_cc::Algorithm::coupled),
         None => COUPLED_ELSEWHERE.contains(&name),
     }
@@ -58,7 +56,7 @@ fn allowed(facts: &Facts, available: &[&str]) -> Finding {
     let shut: Vec<&str> = available
         .iter()
         .copied()
-        .filter(|name| name.starts_with(OPERATORS) && !allowed.contains(name))
+        .filter(|name| name.starts_with(OPERATOR_PREFIX) && !allowed.contains(name))
         .collect();
     if shut.is_empty() {
         return line;
@@ -92,7 +90,7 @@ fn default(facts: &Facts) -> Finding {
 fn loaded(facts: &Facts, available: &[&str]) -> Finding {
     let ours: Vec<String> = available
         .iter()
-        .filter(|name| name.starts_with(OPERATORS))
+        .filter(|name| name.starts_with(OPERATOR_PREFIX))
         .map(|name| shown(facts, name))
         .collect();
     if ours.is_empty() {
@@ -127,7 +125,7 @@ fn of_runs(facts: &Facts, available: &[&str]) -> Option<Finding> {
     let names: Vec<&str> = available
         .iter()
         .copied()
-        .filter(|name| name.starts_with(RUNS))
+        .filter(|name| name.starts_with(RUN_PREFIX))
         .collect();
     if names.is_empty() {
         return None;

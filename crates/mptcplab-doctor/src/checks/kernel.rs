@@ -2,12 +2,10 @@
 
 use super::super::facts::{BPFFS, Facts};
 use super::super::finding::Finding;
+use mptcplab_bpf::system::STRUCT_OPS_LINKS;
+use mptcplab_cc::OLDEST_KERNEL;
 
 const AREA: &str = "Kernel";
-/// Oldest kernel that the algorithms are tested on.
-const OLDEST: (u32, u32) = (6, 1);
-/// From here on an algorithm goes when the process that loaded it goes.
-const LINKS: (u32, u32) = (6, 4);
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     vec![
@@ -34,10 +32,10 @@ fn bpffs(facts: &Facts) -> Finding {
 fn version(facts: &Facts) -> Finding {
     let line = |meaning: &str| Finding::ok(AREA, "version", shown(&facts.release), meaning);
     match facts.version() {
-        Some(version) if version >= LINKS => {
+        Some(version) if version >= STRUCT_OPS_LINKS => {
             line("an algorithm goes when the process that loaded it goes (6.4 and newer)")
         }
-        Some(version) if version >= OLDEST => line(
+        Some(version) if version >= OLDEST_KERNEL => line(
             "the algorithms load; before 6.4 one stays registered if the process that loaded it is killed",
         )
         .warn("mptcplab cc list    # after such a kill; cc unload takes it away"),

@@ -89,8 +89,7 @@ fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Error> {
         }
     }
     Ok(Host {
-        addresses: host::addresses()
-            .map_err(Error::Addresses)?,
+        addresses: host::addresses().map_err(Error::Addresses)?,
         paths,
         userspace: userspace(facts),
         counters: Counters::read(),

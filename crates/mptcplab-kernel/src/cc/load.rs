@@ -1,6 +1,6 @@
 //! `cc load`: all of the named algorithms or none.
 
-use super::setting::Setting;
+use super::options::LoadOptions;
 use super::{algorithms, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
-    setting: Setting,
+    options: LoadOptions,
     /// Return at once, and keep them until `cc unload` or the next boot.
     #[arg(long)]
     pin: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let chosen = algorithms(&arguments.names)?;
-    let plan = arguments.setting.plan(&chosen)?;
+    let plan = arguments.options.plan(&chosen)?;
     system::check()?;
     if arguments.pin {
         prepare_folder()?;
@@ -46,11 +46,11 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     if arguments.pin {
         let names = pin(loaded)?;
-        say(&names, arguments.json, "pinned");
+        print_names(&names, arguments.json, "pinned");
         return Ok(0);
     }
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
-    say(&names, arguments.json, "loaded");
+    print_names(&names, arguments.json, "loaded");
     if !arguments.json {
         println!("they stay until this command ends (Ctrl-C)");
     }
@@ -83,7 +83,7 @@ fn pin(loaded: Vec<Loaded>) -> Result<Vec<String>, Failure> {
     for mut one in loaded {
         names.push(one.kernel_name().to_owned());
         if !system::has_struct_ops_links() {
-            one.leave();
+            one.leave_registered();
             continue;
         }
         let path = Path::new(PIN_FOLDER).join(one.kernel_name());
@@ -107,7 +107,7 @@ fn block_signals() -> SigSet {
     ends
 }
 
-fn say(names: &[String], as_json: bool, how: &str) {
+fn print_names(names: &[String], as_json: bool, how: &str) {
     if as_json {
         let rows: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
         println!("{}", json!({ how: rows }));

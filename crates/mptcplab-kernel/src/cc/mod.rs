@@ -4,16 +4,13 @@
 
 mod list;
 mod load;
+mod options;
 mod persist;
-mod setting;
 mod unload;
 
 use crate::failure::Failure;
-use mptcplab_bpf::registered::Registered;
+use mptcplab_bpf::registered::{OPERATOR_PREFIX, Registered};
 use mptcplab_cc::Algorithm;
-
-/// Kernel-visible names of operators' algorithms begin so.
-const PREFIX: &str = "lab_";
 
 /// Load, list and unload algorithms in this machine's kernel.
 #[derive(Debug, clap::Subcommand)]
@@ -40,7 +37,10 @@ pub(crate) fn main(command: &Command) -> Result<u8, Failure> {
 
 /// The algorithm of this name, given with or without the prefix.
 fn algorithm(name: &str) -> Result<&'static Algorithm, Failure> {
-    let bare = name.strip_prefix(PREFIX).unwrap_or(name).replace('_', "-");
+    let bare = name
+        .strip_prefix(OPERATOR_PREFIX)
+        .unwrap_or(name)
+        .replace('_', "-");
     mptcplab_cc::find(&bare).ok_or_else(|| {
         let known: Vec<&str> = mptcplab_cc::algorithms()
             .iter()
@@ -65,14 +65,14 @@ fn algorithms(names: &[String]) -> Result<Vec<&'static Algorithm>, Failure> {
 
 /// `lab_semicoupled`; the kernel's names have at most 15 characters.
 fn kernel_name(algorithm: &Algorithm) -> String {
-    let mut name = format!("{PREFIX}{}", algorithm.name().replace('-', "_"));
+    let mut name = format!("{OPERATOR_PREFIX}{}", algorithm.name().replace('-', "_"));
     name.truncate(15);
     name
 }
 
 /// Ours for operators, as opposed to those of runs and of other people.
 fn is_operators(registered: &Registered) -> bool {
-    registered.ours && registered.name.starts_with(PREFIX)
+    registered.ours && registered.name.starts_with(OPERATOR_PREFIX)
 }
 
 fn plural(count: u64, what: &str) -> String {

@@ -1,7 +1,7 @@
 //! `cc persist`: a systemd unit that loads algorithms at boot.
 
 use super::algorithms;
-use super::setting::Setting;
+use super::options::LoadOptions;
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     )]
     names: Vec<String>,
     #[command(flatten)]
-    setting: Setting,
+    options: LoadOptions,
     /// Print the unit, and change nothing.
     #[arg(long, conflicts_with = "remove")]
     print: bool,
@@ -42,8 +42,8 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let chosen = algorithms(&arguments.names)?;
     let names: Vec<&str> = chosen.iter().map(|a| a.name()).collect();
-    let plan = arguments.setting.plan(&chosen)?;
-    let options = arguments.setting.words(&plan);
+    let plan = arguments.options.plan(&chosen)?;
+    let options = arguments.options.arguments(&plan);
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program's own file: {error}")))?;
     let unit = unit(&program, &names, &options)?;

@@ -1,37 +1,37 @@
-//! The lab: a child of the director that has its own user namespace, so that all that it makes is nobody else's and
-//! goes with it. It builds the network, moves the packets, makes the traffic, samples, and tells the director.
+//! The lab: a child process of the supervisor in a user namespace of its own, so that everything it creates is separate
+//! from the host and disappears with it. It builds the network, moves the packets, generates the traffic, takes samples,
+//! and sends them to the supervisor.
 
-mod clock;
 mod network;
 mod readback;
-mod sample;
+mod sample_clock;
+mod sampler;
 mod session;
-pub(crate) mod wire;
 
 use crate::failure::Failure;
+use crate::protocol::FromLab;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
 use nix::unistd::{Pid, getppid};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
-use wire::FromLab;
 
-/// Runs the lab of the director with this process id, which is at the other end of standard input.
-pub(crate) fn main(director: i32) -> Result<(), Failure> {
-    die_with(director)?;
+/// Runs the lab. `supervisor` is the process id of the supervisor, which is at the other end of standard input.
+pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
+    die_with(supervisor)?;
     // Only single-threaded processes can enter a user namespace, so this comes first.
     let entered = mptcplab_net::userns::enter();
-    // The kernel forgets it when credentials change.
-    die_with(director)?;
+    // The kernel clears the setting when credentials change.
+    die_with(supervisor)?;
     allow_many_sockets()?;
     let socket = socket()?;
-    let mut link = session::Link::new(socket)?;
+    let mut supervisor_socket = session::SupervisorSocket::new(socket)?;
     let result = entered
         .map_err(Failure::from)
-        .and_then(|()| session::run(&mut link));
+        .and_then(|()| session::run(&mut supervisor_socket));
     if let Err(failure) = result {
-        link.send(&FromLab::Failed {
+        supervisor_socket.send(&FromLab::Failed {
             message: failure.message,
             hint: failure.hint,
         })?;
@@ -39,21 +39,21 @@ pub(crate) fn main(director: i32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// SIGKILL when the director dies; at once if it has.
-fn die_with(director: i32) -> Result<(), Failure> {
+/// Makes the kernel kill this process when the supervisor dies. Fails if the supervisor has already died.
+fn die_with(supervisor: i32) -> Result<(), Failure> {
     prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|errno| Failure::new(format!("prctl: {errno}")))?;
-    if getppid() != Pid::from_raw(director) {
-        return Err(Failure::new("the director is gone"));
+    if getppid() != Pid::from_raw(supervisor) {
+        return Err(Failure::new("the supervisor has ended"));
     }
-    // The director handles the terminal's Ctrl-C for both; anybody may still end the lab.
+    // The supervisor handles the terminal's Ctrl-C for both processes, but SIGTERM still ends the lab.
     let mut ends = SigSet::empty();
     ends.add(Signal::SIGTERM);
     pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&ends), None)
         .map_err(|errno| Failure::new(format!("sigmask: {errno}")))
 }
 
-/// As many descriptors as the machine allows this process: a flow of many transfers needs two for each.
+/// Raises the limit of open files to what the machine allows: every transfer in progress needs two sockets.
 fn allow_many_sockets() -> Result<(), Failure> {
     let allowed = getrlimit(Resource::RLIMIT_NOFILE);
     allowed
@@ -67,7 +67,7 @@ fn socket() -> Result<UnixStream, Failure> {
         .try_clone_to_owned()
         .map_err(|error| {
             Failure::new(format!(
-                "the lab has no connection to its director: {error}"
+                "the lab has no connection to its supervisor: {error}"
             ))
         })?;
     Ok(UnixStream::from(fd))

@@ -1,5 +1,5 @@
-//! The plan in the kernel: namespaces, devices, addresses, routes, settings. All of it lives in this process's user
-//! namespace and goes with it.
+//! Builds the planned network in the kernel: namespaces, devices, addresses, routes, sysctls. All of it belongs to this
+//! process's user namespace and disappears with it.
 
 use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
 use mptcplab_emulator::{Clock, Emulator, LinkSetup, Options, Pair, Port, Setup};
@@ -11,11 +11,10 @@ use mptcplab_scenario::Run;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-/// Packets that wait for the emulator; more than any burst, so that only links drop.
+/// Queue length of the TUN devices: longer than any burst, so that only the emulated links drop packets.
 const QUEUE_PKTS: u32 = 5_000;
 
-/// Settings of every namespace. Windows start from nothing that earlier connections learnt, and nothing but links
-/// drops.
+/// Sysctls of every namespace. Connections do not start from values that earlier ones left, and only links drop packets.
 const SETTINGS: [(&str, &str); 8] = [
     ("net.ipv4.ip_forward", "1"),
     ("net.ipv4.conf.all.rp_filter", "0"),
@@ -24,11 +23,11 @@ const SETTINGS: [(&str, &str); 8] = [
     ("net.ipv4.tcp_ecn", "2"),
     ("net.ipv4.conf.all.send_redirects", "0"),
     ("net.ipv4.conf.default.send_redirects", "0"),
-    // Linux' own least and first size; what a buffer may grow to with its window is not to limit.
+    // Linux's own minimum and initial size; the maximum is large enough never to limit the window.
     ("net.ipv4.tcp_wmem", "4096 16384 268435456"),
 ];
 
-/// Settings that decide results and are the kernel's own, for the record.
+/// Sysctls that influence results and are recorded in the trace.
 const RECORDED: [&str; 9] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
@@ -41,21 +40,21 @@ const RECORDED: [&str; 9] = [
     "net.mptcp.stale_loss_cnt",
 ];
 
-/// Everything that a run has in the kernel but its sockets.
+/// Everything that a run has in the kernel except its sockets.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// By node.
+    /// The namespaces, by node.
     pub(super) namespaces: Vec<Namespace>,
-    /// By port of the plan; taken by the emulator.
+    /// The TUN devices' descriptors by port of the plan, until the emulator takes them.
     ports: Vec<Option<OwnedFd>>,
-    /// Devices: (node, ifindex), by port of the plan.
+    /// The TUN devices by port of the plan: (node, ifindex).
     devices: Vec<(usize, u32)>,
-    /// A path manager in user space accepts subflows only while somebody listens to it.
+    /// A namespace with the user-space path manager accepts subflows only while a process listens to its events.
     _events: Vec<Events>,
 }
 
 impl Network {
-    /// Makes everything.
+    /// Builds the network.
     pub(super) fn new(plan: &Plan) -> Result<Self, NetError> {
         let namespaces: Vec<Namespace> = plan
             .nodes
@@ -89,7 +88,7 @@ impl Network {
         for (key, value) in SETTINGS {
             namespace.sysctl(key, value)?;
         }
-        plain_default(namespace)?;
+        use_reno_by_default(namespace)?;
         if let Some(buffer) = node.receive_buffer {
             let least = buffer.default.min(4096);
             namespace.sysctl(
@@ -107,13 +106,12 @@ impl Network {
             namespace.add_address(LOOPBACK_IFINDEX, address, 32)?;
         }
         if node.opens_mptcp || node.accepts_mptcp {
-            // The engine opens subflows itself, each on its path; and the kernel's own path manager accepts them at no more
-            // than eight addresses of a namespace.
+            // The engine opens subflows itself, each on its path, and the kernel's own path manager accepts them on at most
+            // eight addresses of a namespace.
             namespace.sysctl("net.mptcp.pm_type", 1)?;
-            persist_with_mptcp(namespace)?;
+            disable_mptcp_fallback(namespace)?;
         }
         if node.accepts_mptcp {
-            // The user-space path manager accepts subflows only while somebody listens.
             self._events.push(PathManager::new(namespace)?.events()?);
         }
         Ok(())
@@ -171,7 +169,7 @@ impl Network {
         })
     }
 
-    /// Packets that a device dropped because the emulator did not read them in time: no loss of the model.
+    /// Describes packets that a device dropped because the emulator did not read them in time, which is no emulated loss.
     pub(super) fn device_drops(&self, plan: &Plan) -> Result<Vec<String>, NetError> {
         let mut found = Vec::new();
         for (port, &(node, ifindex)) in plan.ports.iter().zip(&self.devices) {
@@ -188,7 +186,7 @@ impl Network {
         Ok(found)
     }
 
-    /// The settings that decide results, of the namespaces where connections begin and end.
+    /// The recorded sysctls of the namespaces where the first flow begins and ends.
     pub(super) fn settings(&self, plan: &Plan) -> Vec<(String, String)> {
         let Some(flow) = plan.flows.first() else {
             return Vec::new();
@@ -199,16 +197,16 @@ impl Network {
             } else {
                 flow.from
             };
-            // What an older kernel does not have is not there.
+            // Older kernels do not have all of them.
             Some((key.to_owned(), self.namespaces[node].read_sysctl(key).ok()?))
         };
         RECORDED.iter().filter_map(read).collect()
     }
 }
 
-/// Sockets that nobody gave an algorithm run Reno, not what the host prefers: BBR, once it has run on a socket,
-/// leaves it paced. Reno is never refused, so that the kernel's leak of refused defaults is out of reach.
-fn plain_default(namespace: &Namespace) -> Result<(), NetError> {
+/// Makes sockets without an algorithm of their own run Reno instead of the host's default: a socket that has run BBR stays
+/// paced. Reno is never refused, so that the kernel's leak of refused defaults cannot happen.
+fn use_reno_by_default(namespace: &Namespace) -> Result<(), NetError> {
     let path = "/proc/sys/net/ipv4/tcp_congestion_control";
     let written = namespace.run(|| std::fs::write(path, "reno"))?;
     written.map_err(|source| NetError::Kernel {
@@ -230,8 +228,8 @@ fn metrics(planned: &Metrics) -> KernelMetrics {
     }
 }
 
-/// A lost SYN is congestion here, not a middlebox: newer kernels would give MPTCP up after two of them, for an hour.
-fn persist_with_mptcp(namespace: &Namespace) -> Result<(), NetError> {
+/// A lost SYN means congestion here, not a middlebox: newer kernels would stop using MPTCP for an hour after two of them.
+fn disable_mptcp_fallback(namespace: &Namespace) -> Result<(), NetError> {
     for (key, value) in [
         ("net.mptcp.syn_retrans_before_tcp_fallback", 100),
         ("net.mptcp.blackhole_timeout", 0),

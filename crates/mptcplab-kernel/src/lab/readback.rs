@@ -1,16 +1,19 @@
-//! Which algorithm every subflow really runs, as the kernel lists its sockets. Short transfers may be over before anybody
-//! looks: theirs are what the tracer saw.
+//! Reads from the kernel's list of sockets which algorithm every subflow really runs. Short transfers may end before they
+//! are listed; the tracer's records are used for them.
 
 use crate::traffic::Context;
 use mptcplab_net::{Namespace, NetError};
 use std::net::SocketAddr;
 
-/// Names by flow and subflow; empty for a subflow that is not there.
-pub(super) type Running = Vec<Vec<String>>;
+/// Kernel-visible names by flow and subflow; empty for a subflow without a socket.
+pub(super) type RunningAlgorithms = Vec<Vec<String>>;
 
-/// Looks at the sockets of every namespace where connections begin.
-pub(super) fn read(contexts: &[Context], namespaces: &[Namespace]) -> Result<Running, NetError> {
-    let mut running: Running = contexts
+/// Lists the sockets of every namespace where connections begin.
+pub(super) fn read(
+    contexts: &[Context],
+    namespaces: &[Namespace],
+) -> Result<RunningAlgorithms, NetError> {
+    let mut running: RunningAlgorithms = contexts
         .iter()
         .map(|one| vec![String::new(); one.flow.subflows().len()])
         .collect();
@@ -35,8 +38,8 @@ pub(super) fn read(contexts: &[Context], namespaces: &[Namespace]) -> Result<Run
                 let found = context.plan.subflows.iter().position(|ends| {
                     ends.source == *local.ip() && ends.destination == *remote.ip()
                 });
-                // iperf3 has a connection of its own between the same addresses, and a socket that is not known yet
-                // has its algorithm checked when it is.
+                // iperf3 has another connection between the same addresses. A socket that is not known yet is checked
+                // once it is.
                 let is_other =
                     found == Some(0) && first.is_none_or(|mine| mine.port() != local.port());
                 if let (Some(subflow), Some(name), false) = (found, &socket.congestion, is_other) {
@@ -48,8 +51,8 @@ pub(super) fn read(contexts: &[Context], namespaces: &[Namespace]) -> Result<Run
     Ok(running)
 }
 
-/// Subflows that run another algorithm than they should.
-pub(super) fn wrong(contexts: &[Context], running: &Running) -> Vec<String> {
+/// Describes the subflows that run another algorithm than the scenario's.
+pub(super) fn mismatches(contexts: &[Context], running: &RunningAlgorithms) -> Vec<String> {
     let mut found = Vec::new();
     for context in contexts {
         for (subflow, name) in context.flow.subflows().iter().zip(&running[context.index]) {

@@ -1,15 +1,15 @@
-//! One run in the lab, from the director's order to the account at its end.
+//! One run in the lab, from the supervisor's request to the final report.
 
-use super::clock::{Due, SampleClock};
 use super::network::Network;
-use super::readback::{self, Running};
-use super::sample::Sampler;
-use super::wire::{
-    Account, FromLab, Happening, Order, ToLab, Traffic, TransferSample, Trouble, TroubleKind,
-};
+use super::readback::{self, RunningAlgorithms};
+use super::sample_clock::{DueSample, SampleClock};
+use super::sampler::Sampler;
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
-use crate::traffic::{self, Context, Listener, Means, Note, Notes, Shared};
+use crate::protocol::{
+    Event, FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab, Traffic, TransferSample,
+};
+use crate::traffic::{self, Context, Iperf3, Listener, Reporter, Shared, ThreadMessage};
 use mptcplab_emulator::{Bound, Clock, Emulator, Report};
 use mptcplab_scenario::Traffic::Bulk;
 use mptcplab_scenario::{Overrides, Run};
@@ -26,18 +26,19 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// The edges of what is measured may be read so much late at most, or this share of the run.
+/// Samples at the edges of the measured intervals may be late by this time, or if that is longer by this fraction (1/N) of
+/// the measured time.
 const EDGE_LATE_NS: u64 = 20_000_000;
 const EDGE_LATE_SHARE: u64 = 200;
 
-/// The connection to the director.
+/// The socket to the supervisor.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct SupervisorSocket {
     reader: BufReader<UnixStream>,
     writer: UnixStream,
 }
 
-impl Link {
+impl SupervisorSocket {
     pub(super) fn new(socket: UnixStream) -> Result<Self, Failure> {
         let writer = socket
             .try_clone()
@@ -49,26 +50,25 @@ impl Link {
     }
 
     pub(super) fn send(&mut self, message: &FromLab) -> Result<(), Failure> {
-        // Plain data: there is nothing that JSON could not say.
         let mut line =
             serde_json::to_vec(message).map_err(|error| Failure::new(format!("lab: {error}")))?;
         line.push(b'\n');
         self.writer
             .write_all(&line)
-            .map_err(|error| Failure::new(format!("the director is gone: {error}")))
+            .map_err(|error| Failure::new(format!("the supervisor has ended: {error}")))
     }
 
     fn receive(&mut self) -> Result<ToLab, Failure> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
-            Ok(0) => Err(Failure::new("the director is gone")),
+            Ok(0) => Err(Failure::new("the supervisor has ended")),
             Ok(_) => serde_json::from_str(&line)
                 .map_err(|error| Failure::new(format!("lab: {error}: {line}"))),
             Err(error) => Err(Failure::new(format!("lab: {error}"))),
         }
     }
 
-    /// Waits so long; fails when the director is gone, who says nothing during a run.
+    /// Waits for a time. Fails if the supervisor ends meanwhile; it sends nothing during a run.
     fn pause(&self, time: Duration) -> Result<(), Failure> {
         let mut fds = [PollFd::new(
             self.reader.get_ref().as_fd(),
@@ -76,20 +76,22 @@ impl Link {
         )];
         match ppoll(&mut fds, Some(TimeSpec::from_duration(time)), None) {
             Ok(0) | Err(Errno::EINTR) => Ok(()),
-            Ok(_) => Err(Failure::new("the director is gone")),
+            Ok(_) => Err(Failure::new("the supervisor has ended")),
             Err(errno) => Err(Failure::new(format!("lab: poll: {errno}"))),
         }
     }
 }
 
-/// Does what the director orders.
-pub(super) fn run(link: &mut Link) -> Result<(), Failure> {
-    let ToLab::Run(order) = link.receive()? else {
-        return Err(Failure::new("the director's first message is no order"));
+/// Makes the run that the supervisor requests.
+pub(super) fn run(supervisor: &mut SupervisorSocket) -> Result<(), Failure> {
+    let ToLab::Run(request) = supervisor.receive()? else {
+        return Err(Failure::new(
+            "the supervisor's first message is not a run request",
+        ));
     };
-    let run = resolve(&order)?;
+    let run = resolve(&request)?;
     let plan = Plan::new(&run);
-    let iperf = means(&order, &run)?;
+    let iperf = detect_iperf3(&request, &run)?;
     let network = Network::new(&plan)?;
     let listeners = run
         .flows
@@ -104,25 +106,27 @@ pub(super) fn run(link: &mut Link) -> Result<(), Failure> {
         .iter()
         .map(mptcplab_net::Namespace::cookie)
         .collect();
-    link.send(&FromLab::Ready { cookies })?;
-    let ToLab::Go { zero_ns } = link.receive()? else {
-        return Err(Failure::new("the director's second message is no start"));
+    supervisor.send(&FromLab::Ready { cookies })?;
+    let ToLab::Go { zero_ns } = supervisor.receive()? else {
+        return Err(Failure::new(
+            "the supervisor's second message is not the start",
+        ));
     };
     let mut session = Session::start(
-        &order,
+        &request,
         (run, plan),
         network,
         listeners,
         Clock::with_zero(zero_ns),
     )?;
-    session.sample_to_the_end(link)?;
-    let account = session.finish();
-    link.send(&FromLab::Done(Box::new(account)))
+    session.sample_to_the_end(supervisor)?;
+    let report = session.finish();
+    supervisor.send(&FromLab::Done(Box::new(report)))
 }
 
-/// How iperf3 can be started, if it is wanted.
-fn means(order: &Order, run: &Run) -> Result<Option<Means>, Failure> {
-    if order.traffic == Traffic::Own {
+/// Finds out how iperf3 can be started, if the run uses it.
+fn detect_iperf3(request: &RunRequest, run: &Run) -> Result<Option<Iperf3>, Failure> {
+    if request.traffic == Traffic::Own {
         return Ok(None);
     }
     let needs_mptcp = run
@@ -130,27 +134,27 @@ fn means(order: &Order, run: &Run) -> Result<Option<Means>, Failure> {
         .iter()
         .filter_map(plan::tcp)
         .any(|tcp| tcp.mptcp && tcp.traffic == Bulk);
-    let found = Means::find(needs_mptcp);
+    let found = Iperf3::detect(needs_mptcp);
     found
         .map(Some)
         .map_err(|(message, hint)| Failure::new(message).hint(hint))
 }
 
-/// The run that the director means, from the same files.
-fn resolve(order: &Order) -> Result<Run, Failure> {
-    let overrides = Overrides::from_json(&order.overrides).map_err(Failure::new)?;
-    let sweep = mptcplab_scenario::load(&order.scenario, &overrides)?;
-    let run = sweep.runs.into_iter().find(|run| run.id == order.run);
+/// Resolves the requested run from the same files as the supervisor.
+fn resolve(request: &RunRequest) -> Result<Run, Failure> {
+    let overrides = Overrides::from_json(&request.overrides).map_err(Failure::new)?;
+    let sweep = mptcplab_scenario::load(&request.scenario, &overrides)?;
+    let run = sweep.runs.into_iter().find(|run| run.id == request.run);
     let same = |run: &Run| {
         let resolved = mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string();
-        resolved == order.resolved
+        resolved == request.resolved
     };
     run.filter(same).ok_or_else(|| {
         Failure::new(format!(
-            "{} was changed while its runs were going on",
-            order.scenario.display()
+            "{} was changed during its runs",
+            request.scenario.display()
         ))
-        .hint("leave scenario and trace files alone until all runs are done")
+        .hint("do not change scenario and delivery trace files before all runs are done")
     })
 }
 
@@ -160,15 +164,15 @@ struct Session {
     network: Network,
     contexts: Vec<Context>,
     shared: Arc<Shared>,
-    notes: Receiver<Note>,
+    messages: Receiver<ThreadMessage>,
     emulator: Emulator,
     sampler: Sampler,
     clock: SampleClock,
-    running: Running,
-    /// Events that wait for the next sample.
-    events: VecDeque<Happening>,
+    running: RunningAlgorithms,
+    /// Events to be sent before the next sample.
+    events: VecDeque<Event>,
     transfers: Vec<TransferSample>,
-    troubles: Vec<Trouble>,
+    problems: Vec<Problem>,
     sample_late_ns: u64,
     edge_late_ns: u64,
     ended_ns: u64,
@@ -176,16 +180,17 @@ struct Session {
 
 impl Session {
     fn start(
-        order: &Order,
+        request: &RunRequest,
         (run, plan): (Run, Plan),
         mut network: Network,
         listeners: Vec<Listener>,
         clock: Clock,
     ) -> Result<Self, Failure> {
         let shared = Arc::new(Shared::new(clock));
-        let (sender, notes) = channel();
-        let contexts = traffic::contexts(&run, &plan, &order.algorithms, &shared, &Notes(sender));
-        // This thread has the emulator's priority until now, and the traffic must not.
+        let (sender, messages) = channel();
+        let contexts =
+            traffic::contexts(&run, &plan, &request.algorithms, &shared, &Reporter(sender));
+        // Until now this thread has the emulator's real-time priority, which the traffic must not have.
         let emulator = network.emulate(&run, &plan, clock);
         crate::priority::drop_own()
             .map_err(|errno| Failure::new(format!("lab: scheduling: {errno}")))?;
@@ -207,55 +212,55 @@ impl Session {
             network,
             contexts,
             shared,
-            notes,
+            messages,
             emulator,
             running,
             events: VecDeque::new(),
             transfers: Vec::new(),
-            troubles: Vec::new(),
+            problems: Vec::new(),
             sample_late_ns: 0,
             edge_late_ns: 0,
             ended_ns: 0,
         })
     }
 
-    /// Until the run's end, or the first trouble.
-    fn sample_to_the_end(&mut self, link: &mut Link) -> Result<(), Failure> {
+    /// Takes samples until the end of the run or the first problem.
+    fn sample_to_the_end(&mut self, supervisor: &mut SupervisorSocket) -> Result<(), Failure> {
         while let Some(due) = self.clock.next() {
-            self.wait(link, due)?;
-            self.take_notes();
-            if !self.troubles.is_empty() {
+            self.wait(supervisor, due)?;
+            self.handle_messages();
+            if !self.problems.is_empty() {
                 break;
             }
-            self.sample(link, due)?;
+            self.sample(supervisor, due)?;
         }
         self.ended_ns = self.shared.clock.now_ns().min(self.run.duration_ns);
         Ok(())
     }
 
-    /// Waits for a sample's time, or less if something goes wrong.
-    fn wait(&mut self, link: &Link, due: Due) -> Result<(), Failure> {
+    /// Waits until a sample is due, or until the first problem.
+    fn wait(&mut self, supervisor: &SupervisorSocket, due: DueSample) -> Result<(), Failure> {
         loop {
             let left = self.shared.until(due.at_ns);
             if left.is_zero() {
                 return Ok(());
             }
-            link.pause(left.min(Duration::from_millis(100)))?;
-            self.take_notes();
-            if !self.troubles.is_empty() {
+            supervisor.pause(left.min(Duration::from_millis(100)))?;
+            self.handle_messages();
+            if !self.problems.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    fn sample(&mut self, link: &mut Link, due: Due) -> Result<(), Failure> {
+    fn sample(&mut self, supervisor: &mut SupervisorSocket, due: DueSample) -> Result<(), Failure> {
         let began = self.shared.clock.now_ns();
         let counters = match self.emulator.sample() {
             Ok(counters) => counters,
             Err(error) => {
-                self.trouble(
-                    TroubleKind::EndsEarly,
-                    format!("the emulator broke: {error}"),
+                self.add_problem(
+                    ProblemKind::EndsRun,
+                    format!("the emulator failed: {error}"),
                 );
                 return Ok(());
             }
@@ -263,7 +268,7 @@ impl Session {
         for change in &counters.changes {
             let (kind, link) = (EventKind::LinkChanged as u8, change.link as i32);
             let value = change.change as u64;
-            self.events.push_back(Happening {
+            self.events.push_back(Event {
                 t_ns: change.at_ns,
                 kind,
                 flow: -1,
@@ -272,7 +277,7 @@ impl Session {
                 value,
             });
         }
-        // An edge is where the scenario has it; what lies between says when it was really read.
+        // A sample at an edge has the scenario's time; a regular one has the time at which it was really taken.
         let t_ns = if due.is_edge { due.at_ns } else { began };
         let mut sample = self.sampler.take(t_ns, &counters);
         let ended = self.shared.clock.now_ns();
@@ -281,45 +286,45 @@ impl Session {
         if due.is_edge {
             self.edge_late_ns = self.edge_late_ns.max(sample.late_ns);
         }
-        self.take_notes();
+        self.handle_messages();
         for event in self.events.drain(..) {
-            link.send(&FromLab::Event(event))?;
+            supervisor.send(&FromLab::Event(event))?;
         }
         sample.transfers = std::mem::take(&mut self.transfers);
-        link.send(&FromLab::Sample(Box::new(sample)))?;
+        supervisor.send(&FromLab::Sample(Box::new(sample)))?;
         self.clock.advance(ended);
         Ok(())
     }
 
-    fn take_notes(&mut self) {
+    fn handle_messages(&mut self) {
         let mut opened = false;
-        while let Ok(note) = self.notes.try_recv() {
-            match note {
-                Note::Event(event) => self.events.push_back(event),
-                Note::Trouble(trouble) => self.troubles.push(trouble),
-                Note::Transfer(transfer) => self.transfers.push(transfer),
-                Note::Opened => opened = true,
+        while let Ok(message) = self.messages.try_recv() {
+            match message {
+                ThreadMessage::Event(event) => self.events.push_back(event),
+                ThreadMessage::Problem(problem) => self.problems.push(problem),
+                ThreadMessage::Transfer(transfer) => self.transfers.push(transfer),
+                ThreadMessage::SubflowOpened => opened = true,
             }
         }
         if let Some(fault) = self.emulator.fault() {
-            let reason = format!("the emulator broke: {fault}");
-            self.trouble(TroubleKind::EndsEarly, reason);
+            let reason = format!("the emulator failed: {fault}");
+            self.add_problem(ProblemKind::EndsRun, reason);
         }
         if opened {
             self.read_back();
         }
     }
 
-    /// Looks which algorithms run; what was seen of a subflow that is gone stays.
+    /// Reads which algorithms run. The result for a subflow that no longer exists is kept.
     fn read_back(&mut self) {
         match readback::read(&self.contexts, &self.network.namespaces) {
-            Err(error) => self.trouble(
-                TroubleKind::Spoils,
+            Err(error) => self.add_problem(
+                ProblemKind::InvalidatesRun,
                 format!("the algorithms cannot be read back: {error}"),
             ),
             Ok(running) => {
-                for wrong in readback::wrong(&self.contexts, &running) {
-                    self.trouble(TroubleKind::Spoils, wrong);
+                for wrong in readback::mismatches(&self.contexts, &running) {
+                    self.add_problem(ProblemKind::InvalidatesRun, wrong);
                 }
                 for (known, now) in self
                     .running
@@ -335,37 +340,37 @@ impl Session {
         }
     }
 
-    fn trouble(&mut self, kind: TroubleKind, reason: String) {
-        let trouble = Trouble { kind, reason };
-        if !self.troubles.contains(&trouble) {
-            self.troubles.push(trouble);
+    fn add_problem(&mut self, kind: ProblemKind, reason: String) {
+        let problem = Problem { kind, reason };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
         }
     }
 
-    /// The end: stops everything and says how it went.
-    fn finish(mut self) -> Account {
+    /// Stops everything and makes the report.
+    fn finish(mut self) -> RunReport {
         self.read_back();
         self.shared.stop();
-        // The threads of subflows say what had not joined.
+        // Meanwhile the threads of subflows report those that have not joined.
         std::thread::sleep(Duration::from_millis(20));
-        self.take_notes();
+        self.handle_messages();
         let unfinished = self.contexts.iter().flat_map(Context::unfinished);
         self.transfers.extend(unfinished);
         match self.network.device_drops(&self.plan) {
             Ok(drops) => drops
                 .into_iter()
-                .for_each(|reason| self.trouble(TroubleKind::Spoils, reason)),
-            Err(error) => self.trouble(TroubleKind::Spoils, error.to_string()),
+                .for_each(|reason| self.add_problem(ProblemKind::InvalidatesRun, reason)),
+            Err(error) => self.add_problem(ProblemKind::InvalidatesRun, error.to_string()),
         }
         let allowed =
             EDGE_LATE_NS.max((self.run.duration_ns - self.run.warmup_ns) / EDGE_LATE_SHARE);
         if self.edge_late_ns > allowed {
             let reason = format!(
-                "the samples that bound the measurement were up to {} ms late, allowed are {} ms",
+                "the samples that bound the measured interval were up to {} ms late; {} ms are allowed",
                 self.edge_late_ns / 1_000_000,
                 allowed / 1_000_000
             );
-            self.trouble(TroubleKind::Spoils, reason);
+            self.add_problem(ProblemKind::InvalidatesRun, reason);
         }
         let sysctls = self.network.settings(&self.plan);
         let late_ns = |is_udp: bool| {
@@ -378,24 +383,24 @@ impl Session {
         let emulator = match self.emulator.stop() {
             Ok(report) => Some(report),
             Err(error) => {
-                let reason = format!("the emulator broke: {error}");
-                self.troubles.push(Trouble {
-                    kind: TroubleKind::EndsEarly,
+                let reason = format!("the emulator failed: {error}");
+                self.problems.push(Problem {
+                    kind: ProblemKind::EndsRun,
                     reason,
                 });
                 None
             }
         };
-        let is_spoilt = self
-            .troubles
+        let is_invalid = self
+            .problems
             .iter()
-            .any(|one| one.kind == TroubleKind::Spoils);
-        // A run that is worth nothing anyway may be too short to say anything about lateness.
-        if let Some(report) = emulator.as_ref().filter(|_| !is_spoilt) {
-            self.troubles.extend(late(&self.run, report));
+            .any(|one| one.kind == ProblemKind::InvalidatesRun);
+        // A run that is invalid anyway may be too short for statistics of lateness.
+        if let Some(report) = emulator.as_ref().filter(|_| !is_invalid) {
+            self.problems.extend(lateness_problems(&self.run, report));
         }
-        Account {
-            troubles: self.troubles,
+        RunReport {
+            problems: self.problems,
             algorithms: self.running,
             transfers: self.transfers,
             emulator,
@@ -410,8 +415,8 @@ impl Session {
     }
 }
 
-/// Whether packets came later than the links say, on the way there or on the way back.
-fn late(run: &Run, report: &Report) -> Vec<Trouble> {
+/// Describes forward and return paths whose packets came later than their links say.
+fn lateness_problems(run: &Run, report: &Report) -> Vec<Problem> {
     let mut paths: Vec<Vec<usize>> = run
         .flows
         .iter()
@@ -429,8 +434,8 @@ fn late(run: &Run, report: &Report) -> Vec<Trouble> {
     let problems = report.judge(&Bound::default(), &paths).problems;
     problems
         .into_iter()
-        .map(|reason| Trouble {
-            kind: TroubleKind::Spoils,
+        .map(|reason| Problem {
+            kind: ProblemKind::InvalidatesRun,
             reason,
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Addresses: one source and one destination per subflow, unique in the run.
+//! Assigns addresses: one source and one destination per subflow, unique in the run.
 
 use mptcplab_scenario::Run;
 use std::net::Ipv4Addr;
@@ -10,12 +10,12 @@ pub(crate) struct Endpoints {
     pub(crate) destination: Ipv4Addr,
 }
 
-/// Subflows that have addresses: 10.1.0.1 to 10.1.255.250, and the same in 10.2.
+/// Most subflows of a run: their addresses are 10.1.0.1 to 10.1.255.250, and the same in 10.2.
 pub(super) const MAX_ADDRESSES: usize = 256 * HOSTS;
-/// Numbers used of the last byte, from 1.
+/// The last byte of an address is between 1 and this number.
 const HOSTS: usize = 250;
 
-/// Addresses of every subflow of every flow, counted through in file order.
+/// The addresses of every subflow of every flow, assigned in file order.
 pub(super) fn assign(run: &Run) -> Vec<Vec<Endpoints>> {
     let mut next = 0;
     run.flows

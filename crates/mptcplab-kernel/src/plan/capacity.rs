@@ -1,4 +1,4 @@
-//! Whether the emulator's one thread can carry what a scenario lets its links carry.
+//! Estimates whether the emulator's thread can move the packets of a scenario in time.
 
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{paths, tcp};
@@ -7,7 +7,7 @@ use mptcplab_scenario::{Flow, Run, Transport};
 
 /// Time to read a packet from one device and to write it into another, in ns (2.6 us measured).
 const HOP_NS: f64 = 2_600.0;
-/// What the last hop takes beyond that: the receiver's TCP runs inside the write (8 to 9 us measured in all).
+/// Additional time of the last hop in ns: the receiver's TCP runs inside the write (8 to 9 us measured in total).
 const DELIVERY_NS: f64 = 6_000.0;
 /// ACKs per data packet when they are delayed.
 const DELAYED_ACKS: f64 = 0.5;
@@ -18,7 +18,7 @@ pub(super) fn peak_bps(config: &LinkConfig) -> u64 {
     scheduled.fold(config.rate_bps, u64::max)
 }
 
-/// Share of one processor that the emulator would need when every path is as full as its links allow.
+/// The share of one processor that the emulator needs if every path is as full as its links allow.
 pub(crate) fn emulator_load(run: &Run) -> f64 {
     let offered: Vec<f64> = run.links.iter().map(|_| 0.0).collect();
     let mut offered = Offered { run, bps: offered };
@@ -26,7 +26,7 @@ pub(crate) fn emulator_load(run: &Run) -> f64 {
     run.flows.iter().map(|flow| offered.cost(flow)).sum()
 }
 
-/// Rates that the flows could send into each link if it had room for all.
+/// Rates that the flows could send into each link if no other link limited them.
 struct Offered<'a> {
     run: &'a Run,
     bps: Vec<f64>,
@@ -40,7 +40,7 @@ impl Offered<'_> {
         }
     }
 
-    /// What a flow could send along one path on its own.
+    /// The rate that a flow could send along one path alone.
     fn wanted(&self, flow: &Flow, path: &[usize]) -> f64 {
         let narrowest = path
             .iter()
@@ -53,7 +53,7 @@ impl Offered<'_> {
         }
     }
 
-    /// Processor time per second for a flow's packets, each path getting its share of its tightest link.
+    /// Processor time per second for a flow's packets, if each path gets its share of its most loaded link.
     fn cost(&self, flow: &Flow) -> f64 {
         let acks = match tcp(flow) {
             None => 0.0,

@@ -1,9 +1,9 @@
-//! What a run needs from the kernel: namespaces, devices, addresses, routes, algorithms, ports. A pure function of
-//! the resolved scenario, so that director and lab each make it for themselves and agree.
+//! Plans what a run needs in the kernel: namespaces, devices, addresses, routes, algorithms, ports. The plan is a pure
+//! function of the resolved scenario, so supervisor and lab compute the same one independently.
 //!
-//! Every subflow has a source and a destination address of its own. A node then needs one host route per address and
-//! nothing else: towards the destination along the path, towards the source along the way back. Two subflows of one
-//! connection over the same links stay apart, and so do a path and a way back that differ.
+//! Every subflow has a source and a destination address of its own, so a node needs only one host route per address:
+//! towards the destination along the path, and towards the source along the return path. This separates two subflows of a
+//! connection over the same links, and a path from a different return path.
 
 mod address;
 mod capacity;
@@ -19,27 +19,27 @@ use mptcplab_scenario::{
 };
 use std::net::Ipv4Addr;
 
-/// The scheduler of every MPTCP connection: the kernel has no other.
+/// The scheduler of every MPTCP connection; the kernel has no other.
 pub(crate) const SCHEDULER: SchedulerKind = SchedulerKind::Linger;
 
-/// First port of the servers; flow i listens on this plus i.
+/// Flow i listens on this port plus i.
 const FIRST_PORT: u16 = 10_000;
 
-/// MTU of the devices: room for any segment; what a packet may have is a matter of its route.
+/// MTU of the devices: enough for any segment; routes limit the size of packets.
 pub(crate) const DEVICE_MTU: u32 = 9_216;
 
-/// Everything but the algorithms' names in the kernel, which the director chooses.
+/// The plan of a run. The supervisor adds the kernel-visible names of the algorithms.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
     /// One namespace per node of the run.
     pub(crate) nodes: Vec<NodePlan>,
-    /// TUN devices; the first as many as the run has links are their entries.
+    /// TUN devices. The first ones are the entries of the run's links, in the same order.
     pub(crate) ports: Vec<PortPlan>,
-    /// Port into which each directed link delivers.
+    /// The port into which each directed link delivers.
     pub(crate) exits: Vec<usize>,
     pub(crate) flows: Vec<FlowPlan>,
     pub(crate) routes: Vec<Route>,
-    /// Distinct algorithms; flows refer to them by index.
+    /// The distinct algorithms, to which flows refer by index.
     pub(crate) algorithms: Vec<AlgorithmPlan>,
 }
 
@@ -49,15 +49,15 @@ pub(crate) struct NodePlan {
     pub(crate) name: String,
     /// Addresses of the subflows that begin or end here.
     pub(crate) addresses: Vec<Ipv4Addr>,
-    /// Whether MPTCP connections are opened from here, whose subflows the engine makes itself.
+    /// Whether MPTCP connections are opened here; the engine itself opens their subflows.
     pub(crate) opens_mptcp: bool,
     /// Whether MPTCP connections are accepted here.
     pub(crate) accepts_mptcp: bool,
-    /// `tcp_rmem` (default and maximum) where connections end.
+    /// `tcp_rmem` (default and maximum) if connections end here.
     pub(crate) receive_buffer: Option<Buffer>,
-    /// Where connections begin: whether their windows shrink while idle.
+    /// Whether windows shrink while idle, if connections begin here.
     pub(crate) slow_start_after_idle: Option<bool>,
-    /// Where MPTCP connections begin: timeouts after which a subflow is stale, if a flow says so.
+    /// Timeouts after which a subflow is stale, if MPTCP connections begin here and a flow sets it.
     pub(crate) stale_after: Option<u32>,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct PortPlan {
     pub(crate) node: usize,
 }
 
-/// A flow as the traffic needs it.
+/// The plan of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlowPlan {
     pub(crate) from: usize,
@@ -89,33 +89,33 @@ pub(crate) struct FlowPlan {
     pub(crate) algorithm: Option<usize>,
     /// Sum of the bottleneck rates of the paths, in bit/s.
     pub(crate) rate_bps: u64,
-    /// Layer-2 bytes of a packet on the first link.
+    /// Layer-2 overhead of a packet on the first link.
     pub(crate) overhead_bytes: u32,
     /// Whether every transfer has a connection of its own.
-    pub(crate) is_many: bool,
-    /// Connections that it may have at once.
-    pub(crate) at_once: u32,
+    pub(crate) connection_per_transfer: bool,
+    /// Connections that the flow may have at a time.
+    pub(crate) max_connections: u32,
 }
 
-/// An algorithm with everything that makes it another one for the kernel.
+/// An algorithm with all settings for which it must be loaded separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AlgorithmPlan {
     pub(crate) choice: CcConfig,
-    /// Count one packet per ACK in congestion avoidance.
+    /// Whether congestion avoidance counts ACKs instead of packets.
     pub(crate) growth_per_ack: bool,
-    /// Pace at Linux' default gains.
+    /// Whether to pace at Linux's default gains.
     pub(crate) pacing: bool,
-    /// How many connections may use it at once.
+    /// How many connections may use it at a time.
     pub(crate) connections: u32,
 }
 
 impl Plan {
-    /// The plan of a run of which [`refusals`] found nothing to refuse.
+    /// The plan of a run. [`refusals`] must have found nothing to refuse.
     pub(crate) fn new(run: &Run) -> Self {
         let subflows = address::assign(run);
         let (ports, exits) = ports(run);
         let mut algorithms = Vec::new();
-        let many_at_once = many_at_once(run);
+        let max_transfers_per_flow = max_transfers_per_flow(run);
         let flows: Vec<FlowPlan> = run
             .flows
             .iter()
@@ -123,17 +123,22 @@ impl Plan {
             .enumerate()
             .map(|(index, (flow, subflows))| {
                 let (from, to) = ends(run, flow);
-                let is_many = is_many(flow);
-                let at_once = if is_many { many_at_once } else { 1 };
+                let connection_per_transfer = connection_per_transfer(flow);
+                let max_connections = if connection_per_transfer {
+                    max_transfers_per_flow
+                } else {
+                    1
+                };
                 FlowPlan {
                     from,
                     to,
-                    is_many,
-                    at_once,
+                    connection_per_transfer,
+                    max_connections,
                     // There are fewer flows than ports: refusals bounds them.
                     port: FIRST_PORT + u16::try_from(index).unwrap_or(0),
                     subflows,
-                    algorithm: tcp(flow).map(|tcp| algorithm(&mut algorithms, run, tcp, at_once)),
+                    algorithm: tcp(flow)
+                        .map(|tcp| algorithm(&mut algorithms, run, tcp, max_connections)),
                     overhead_bytes: run.links[paths(flow)[0][0]].config.overhead_bytes,
                     rate_bps: paths(flow)
                         .iter()
@@ -153,7 +158,7 @@ impl Plan {
     }
 }
 
-/// TCP or MPTCP part of a flow.
+/// The TCP or MPTCP settings of a flow; `None` for other transports.
 pub(crate) fn tcp(flow: &Flow) -> Option<&TcpFlow> {
     match &flow.transport {
         Transport::Tcp(tcp) => Some(tcp),
@@ -185,7 +190,8 @@ fn bottleneck_bps(run: &Run, path: &[usize]) -> u64 {
         .unwrap_or(0)
 }
 
-/// An entry for every directed link, and an exit: the entry of a link from the far node, or a device of its own.
+/// An entry for every directed link, and the exit of each link: the entry of a link that starts at its far node, or a
+/// separate device.
 fn ports(run: &Run) -> (Vec<PortPlan>, Vec<usize>) {
     let mut ports: Vec<PortPlan> = run
         .links
@@ -220,24 +226,34 @@ fn ports(run: &Run) -> (Vec<PortPlan>, Vec<usize>) {
     (ports, exits)
 }
 
-/// Most transfers of a flow that are under way at once, and of all flows together: each holds two sockets, and room in
-/// the tables of algorithm and tracer.
-const MANY_AT_ONCE: u32 = 1_024;
-const ALL_AT_ONCE: u32 = 8_192;
+/// Most transfers in progress of one flow, and of all flows together: each needs two sockets and room in the tables of
+/// algorithm and tracer.
+const MAX_TRANSFERS_PER_FLOW: u32 = 1_024;
+const MAX_TRANSFERS: u32 = 8_192;
 
-/// Transfers of a flow that may be under way at once in this run.
-fn many_at_once(run: &Run) -> u32 {
-    let flows = run.flows.iter().filter(|flow| is_many(flow)).count();
+/// Most transfers of one flow that may be in progress in this run.
+fn max_transfers_per_flow(run: &Run) -> u32 {
+    let flows = run
+        .flows
+        .iter()
+        .filter(|flow| connection_per_transfer(flow))
+        .count();
     // A run has at most 256 flows.
-    (ALL_AT_ONCE / u32::try_from(flows.max(1)).unwrap_or(u32::MAX)).clamp(1, MANY_AT_ONCE)
+    (MAX_TRANSFERS / u32::try_from(flows.max(1)).unwrap_or(u32::MAX))
+        .clamp(1, MAX_TRANSFERS_PER_FLOW)
 }
 
 /// Whether every transfer of a flow has a connection of its own.
-fn is_many(flow: &Flow) -> bool {
+fn connection_per_transfer(flow: &Flow) -> bool {
     tcp(flow).is_some_and(|tcp| matches!(tcp.traffic, Traffic::Transfers(_)))
 }
 
-fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow, at_once: u32) -> usize {
+fn algorithm(
+    all: &mut Vec<AlgorithmPlan>,
+    run: &Run,
+    tcp: &TcpFlow,
+    max_connections: u32,
+) -> usize {
     let coupled = mptcplab_cc::find(&tcp.cc.name).is_some_and(mptcplab_cc::Algorithm::coupled);
     let wanted = AlgorithmPlan {
         choice: tcp.cc.clone(),
@@ -255,7 +271,7 @@ fn algorithm(all: &mut Vec<AlgorithmPlan>, run: &Run, tcp: &TcpFlow, at_once: u3
         all.push(wanted);
         all.len() - 1
     });
-    all[index].connections += at_once;
+    all[index].connections += max_connections;
     index
 }
 
@@ -287,7 +303,7 @@ fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
             if tcp.mptcp {
                 nodes[plan.from].stale_after = tcp.options.stale_after;
             }
-            // Segments with and without a DSS option differ by a hundredth of it; refuse.rs has looked at the rest.
+            // Buffers for segments with and without a DSS option differ by 1 %; refuse.rs has refused larger differences.
             let buffer = receive_buffer(tcp);
             let larger = |other: Buffer| {
                 if other.max > buffer.max {
@@ -303,19 +319,19 @@ fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
     nodes
 }
 
-/// How far a window may grow that is not to limit: half of it becomes window, 2^30 bytes is the most that TCP can announce.
-/// It starts as any other: as long as a window opens, Linux acknowledges every segment at once (`tcp_grow_window`), which
-/// from a buffer of this size takes 58,000 segments.
+/// Maximum receive buffer that never limits a flow: half of it becomes window, and TCP can announce at most 2^30 bytes. It
+/// starts at the usual size, because Linux acknowledges every segment at once while the window grows (`tcp_grow_window`),
+/// which would last for 58,000 segments with an initial buffer of this size.
 const UNLIMITED_BYTES: u64 = 1 << 28;
-/// Linux' default of `tcp_rmem[1]`, from which an automatic buffer starts.
+/// Linux's default of `tcp_rmem[1]`, the initial size of an automatic buffer.
 const AUTO_START_BYTES: u64 = 131_072;
-/// What Linux adds to a packet that comes from a TUN: room in front of it and its shared information, in one allocation of a
-/// power of two with it, and the packet's own structure. 2304 bytes in all for 1500.
+/// Memory that Linux adds to a packet from a TUN device: headroom and shared information, in one allocation with the packet
+/// whose size is a power of two, and the structure of the packet. A packet of 1500 bytes takes 2304 bytes in all.
 const PACKET_EXTRA_BYTES: u64 = 64 + 320;
 const PACKET_STRUCTURE_BYTES: u64 = 256;
 
-/// Memory that makes room for so many bytes of payload in full segments. The kernel announces the part of a buffer that can
-/// hold payload, rounded down to a 256th (`scaling_ratio`).
+/// The buffer that holds `payload_bytes` in full segments. The kernel announces the share of a buffer that can hold payload,
+/// rounded down to a 256th (`scaling_ratio`).
 fn receive_memory(tcp: &TcpFlow, payload_bytes: u64) -> u64 {
     let packet = u64::from(routes::mtu(tcp)) + PACKET_EXTRA_BYTES;
     let truesize = packet.next_power_of_two() + PACKET_STRUCTURE_BYTES;

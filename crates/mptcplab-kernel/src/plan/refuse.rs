@@ -1,5 +1,5 @@
-//! What a scenario may ask that this engine cannot honour. Nothing is ignored in silence: each refusal names the
-//! key, the value and the reason.
+//! Refuses scenarios that this engine cannot run as written. No setting is ignored silently: each refusal names the key, the
+//! value and the reason.
 
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
@@ -8,31 +8,31 @@ use mptcplab_scenario::{
 };
 use std::collections::BTreeMap;
 
-/// One thing that cannot be honoured.
+/// A setting that this engine does not support.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// Where it may be written in the scenario, the most particular key first.
+    /// The keys under which the setting may be written in the scenario, the most specific one first.
     pub(crate) keys: Vec<String>,
     pub(crate) message: String,
     pub(crate) hint: String,
 }
 
-/// One namespace each, and one thread serves all their devices.
+/// Most nodes: each is a namespace, and one thread serves all their devices.
 const MAX_NODES: usize = 64;
-/// Directed links; each is a device.
+/// Most directed links: each is a device.
 const MAX_LINKS: usize = 128;
-/// Two threads each.
+/// Most flows: each has two threads.
 const MAX_FLOWS: usize = 256;
-/// Share of a processor that the emulator may need; the rest is for bursts and for the links' timing.
+/// Share of a processor that the emulator may need; the rest is reserved for bursts and for punctual releases.
 const MAX_LOAD: f64 = 0.75;
-/// A sample asks the kernel about every subflow.
+/// Shortest interval between samples: each queries the kernel about every subflow.
 const MIN_SAMPLE_NS: u64 = 1_000_000;
-/// A route's MTU is that of its device at most.
+/// The MTU of a route is at most that of its device.
 const MAX_MSS_BYTES: u32 = super::DEVICE_MTU - TCP_HEADER_BYTES - DSS_BYTES;
 /// Receive buffers are signed 32-bit numbers in the kernel.
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
-/// Everything that this engine cannot do of a run.
+/// All settings of a run that this engine does not support.
 pub(crate) fn refusals(run: &Run) -> Vec<Refusal> {
     let mut found = Vec::new();
     size(run, &mut found);
@@ -42,7 +42,7 @@ pub(crate) fn refusals(run: &Run) -> Vec<Refusal> {
             Transport::Sctp(_) => found.push(refusal(
                 keys(flow, "transport"),
                 format!(
-                    "\"{CMT_SCTP}\": Linux' SCTP does not send over several paths at once (no CMT)"
+                    "\"{CMT_SCTP}\": Linux's SCTP cannot send over several paths at once (it has no CMT)"
                 ),
                 SIMULATE,
             )),
@@ -61,7 +61,7 @@ fn refusal(keys: Vec<String>, message: impl Into<String>, hint: impl Into<String
     }
 }
 
-/// Where a setting of a flow may be written.
+/// The keys under which a setting of a flow may be written.
 fn keys(flow: &Flow, key: &str) -> Vec<String> {
     let mut names = vec![flow.name.as_str()];
     // A flow with a count is written once, without its number.
@@ -85,7 +85,7 @@ const SIMULATE: &str = "the simulator runs it: leave --engine kernel out";
 fn size(run: &Run, found: &mut Vec<Refusal>) {
     let mut bound = |key: &str, count: usize, max: usize, what: &str| {
         if count > max {
-            let message = format!("{count} {what}; the kernel engine has room for {max}");
+            let message = format!("{count} {what}; the kernel engine supports at most {max}");
             found.push(refusal(vec![key.into()], message, SIMULATE));
         }
     };
@@ -94,31 +94,31 @@ fn size(run: &Run, found: &mut Vec<Refusal>) {
         "links",
         run.links.len(),
         MAX_LINKS,
-        "directed links (a link and its way back are two)",
+        "directed links (a link and its return direction are two)",
     );
     bound("flows", run.flows.len(), MAX_FLOWS, "flows");
     let subflows = run.flows.iter().map(|flow| paths(flow).len()).sum();
     bound("flows", subflows, address::MAX_ADDRESSES, "subflows");
     if let Some(sample_ns) = run.sample_ns.filter(|ns| *ns < MIN_SAMPLE_NS) {
         let message = format!(
-            "{} us is too short an interval: a sample asks the kernel about every subflow",
+            "{} us is too short an interval: each sample queries the kernel about every subflow",
             sample_ns / 1000
         );
         found.push(refusal(
             vec!["sample".into()],
             message,
-            "at least \"1 ms\"; per_ack = true records every ACK",
+            "use at least \"1 ms\"; per_ack = true records every ACK",
         ));
     }
     let load = capacity::emulator_load(run);
     if load > MAX_LOAD {
         let message = format!(
             "the flows could keep the links so busy that moving their packets takes {:.0} % of a processor; \
-             at most {:.0} % leave the links on time",
+             the links are punctual up to {:.0} %",
             load * 100.0,
             MAX_LOAD * 100.0
         );
-        let hint = "lower the rates (about 600 Mbit/s over one link in all), shorten the paths, or simulate it";
+        let hint = "reduce the rates (to about 600 Mbit/s over one link in total), shorten the paths, or simulate it";
         found.push(refusal(vec!["links".into()], message, hint));
     }
 }
@@ -133,7 +133,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
         .filter(|s| tcp.mptcp && s.kind() != SchedulerKind::Linger)
     {
         let message = format!(
-            "\"{scheduler}\": the kernel has one packet scheduler only, the one that is called \"linger\" here, and takes no other from eBPF",
+            "\"{scheduler}\": the kernel has only one packet scheduler, which is called \"linger\" here, and accepts no other from eBPF",
         );
         no(
             "scheduler",
@@ -143,18 +143,18 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     }
     if let Some(packets) = options.initial_ssthresh_pkts {
         let message = format!(
-            "{packets} packets: the kernel takes a first ssthresh only from earlier connections"
+            "{packets} packets: the kernel takes the initial ssthresh only from earlier connections"
         );
         no("initial_ssthresh", message, "leave it out (infinite)");
     }
     if let Some(packets) = options.cwnd_clamp_pkts {
         let message = format!(
-            "{packets} packets: the kernel takes a bound of the window only from earlier connections"
+            "{packets} packets: the kernel takes a limit of the window only from earlier connections"
         );
         no(
             "cwnd_clamp",
             message,
-            "leave it out; rcv_buffer bounds what is in flight",
+            "leave it out; rcv_buffer limits the data in flight",
         );
     }
     if options.recovery != LossRecovery::Sack {
@@ -174,20 +174,20 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     if options.tso == Some(false) {
         no(
             "tso",
-            "false: the kernel's TCP always sends in groups".into(),
+            "false: the kernel's TCP always sends groups of segments (TSO)".into(),
             "leave it out",
         );
     }
     if options.comp_sack == Some(false) {
         no(
             "comp_sack",
-            "false: the kernel puts ACKs together while segments are missing".into(),
+            "false: the kernel compresses ACKs while segments are missing".into(),
             "leave it out",
         );
     }
     if options.send_jitter_ns > 0 {
         let message = format!(
-            "{} us: a kernel has jitter of its own",
+            "{} us: a real kernel has its own jitter, to which none can be added",
             options.send_jitter_ns / 1000
         );
         no(
@@ -199,17 +199,21 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     if tcp.mss_bytes > MAX_MSS_BYTES {
         no(
             "mss",
-            format!("{} bytes do not fit a device", tcp.mss_bytes),
-            &format!("at most {MAX_MSS_BYTES} bytes"),
+            format!("{} bytes exceed the MTU of the devices", tcp.mss_bytes),
+            &format!("use at most {MAX_MSS_BYTES} bytes"),
         );
     }
     let Buffer { max, .. } = receive_buffer(tcp);
     if max > MAX_BUFFER_BYTES {
-        let message = format!("{max} bytes of memory are beyond what the kernel can count");
-        no("rcv_buffer", message, "at most 600 MB, or \"unlimited\"");
+        let message = format!("{max} bytes of memory are more than the kernel can count");
+        no(
+            "rcv_buffer",
+            message,
+            "use at most 600 MB, or \"unlimited\"",
+        );
     }
     if options.pacing && tcp.mptcp && tcp.cc.kernel_name().is_some() {
-        let message = format!("true: nothing can make MPTCP pace under {}", tcp.cc.name);
+        let message = format!("true: the kernel cannot pace MPTCP under {}", tcp.cc.name);
         no(
             "pacing",
             message,
@@ -218,7 +222,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     }
     if run.profile == Profile::LinuxPre4 && tcp.cc.kernel_name().is_some() {
         let message = format!(
-            "linux-pre4: {} is the running kernel's, which counts acknowledged segments",
+            "linux-pre4: {} belongs to the running kernel, which counts acknowledged segments",
             tcp.cc.name
         );
         no(
@@ -229,12 +233,12 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     }
 }
 
-/// More than an eighth apart.
-fn unlike(a: Buffer, b: Buffer) -> bool {
+/// Whether two buffers differ by more than an eighth.
+fn differ(a: Buffer, b: Buffer) -> bool {
     8 * a.max.abs_diff(b.max) > a.max.max(b.max)
 }
 
-/// Settings that a namespace has once, so that all connections at a node share them.
+/// Refuses different values of settings that a namespace has only once.
 fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
     let mut buffers: BTreeMap<usize, (&str, &TcpFlow)> = BTreeMap::new();
     let mut idles: BTreeMap<usize, (&str, bool)> = BTreeMap::new();
@@ -243,27 +247,27 @@ fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
         let Some(tcp) = tcp(flow) else { continue };
         let (from, to) = super::ends(run, flow);
         let (other, first) = *buffers.entry(to).or_insert((&flow.name, tcp));
-        if first.rcv_buffer != tcp.rcv_buffer || unlike(receive_buffer(first), receive_buffer(tcp))
+        if first.rcv_buffer != tcp.rcv_buffer || differ(receive_buffer(first), receive_buffer(tcp))
         {
             let message = format!(
-                "flows {other} and {} end at node \"{}\" with unlike receive buffers, in memory for segments of {} and {} bytes; \
-                 a kernel has one per host",
+                "flows {other} and {} end at node \"{}\" with different receive buffers (in memory, for segments of {} and {} bytes); \
+                 a kernel has one setting per host",
                 flow.name, run.nodes[to], first.mss_bytes, tcp.mss_bytes
             );
             found.push(refusal(
                 keys(flow, "rcv_buffer"),
                 message,
-                "give both the same, or let them end at unlike nodes",
+                "use the same value for both, or let them end at different nodes",
             ));
         }
         let idle = tcp.options.slow_start_after_idle;
         let (other, before) = *idles.entry(from).or_insert((&flow.name, idle));
         if before != idle {
             let message = format!(
-                "flows {other} and {} begin at node \"{}\" with unlike values; a kernel has one setting per host",
+                "flows {other} and {} begin at node \"{}\" with different values; a kernel has one setting per host",
                 flow.name, run.nodes[from]
             );
-            let hint = "give both the same, or let them begin at unlike nodes";
+            let hint = "use the same value for both, or let them begin at different nodes";
             found.push(refusal(keys(flow, "slow_start_after_idle"), message, hint));
         }
         if !tcp.mptcp {
@@ -273,10 +277,10 @@ fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
         let (other, before) = *stales.entry(from).or_insert((&flow.name, stale));
         if before != stale {
             let message = format!(
-                "flows {other} and {} begin at node \"{}\" with unlike values; a kernel has one setting per host",
+                "flows {other} and {} begin at node \"{}\" with different values; a kernel has one setting per host",
                 flow.name, run.nodes[from]
             );
-            let hint = "give both the same, or let them begin at unlike nodes";
+            let hint = "use the same value for both, or let them begin at different nodes";
             found.push(refusal(keys(flow, "stale_after"), message, hint));
         }
     }

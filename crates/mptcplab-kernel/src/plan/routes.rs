@@ -1,4 +1,5 @@
-//! Host routes: every node on a subflow's way sends its destination's address along the path and its source's back.
+//! Host routes: every node on a subflow's path has a route to its destination along the path and one to its source along the
+//! return path.
 
 use super::{FlowPlan, tcp};
 use mptcplab_scenario::{Run, TcpFlow, Transport};
@@ -7,28 +8,28 @@ use std::net::Ipv4Addr;
 /// A route to one address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// Node that has it.
+    /// The node that has the route.
     pub(crate) node: usize,
     pub(crate) to: Ipv4Addr,
-    /// Link on which packets leave: the device of the same index.
+    /// The link on which packets leave; its device has the same index.
     pub(crate) link: usize,
     pub(crate) metrics: Metrics,
 }
 
-/// What a route says about the connections that use it; nothing on the way between the ends.
+/// Settings of the connections that use a route. Routes between the ends have none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Metrics {
-    /// Largest IP packet, which makes the segments as large as the scenario says.
+    /// Largest IP packet, such that segments have the size of the scenario.
     pub(crate) mtu: Option<u32>,
     pub(crate) initial_cwnd: Option<u32>,
-    /// Acknowledge every segment at once.
+    /// Whether every segment is acknowledged at once.
     pub(crate) quick_ack: bool,
     pub(crate) ecn: bool,
 }
 
 /// IP (20), TCP (20) and timestamp (12) bytes of a data segment.
 pub(super) const TCP_HEADER_BYTES: u32 = 52;
-/// DSS option of a data segment (RFC 8684 section 3.3) as Linux sends it: 4 bytes of header, a 32-bit DATA_ACK, a
+/// Size of the DSS option of a data segment (RFC 8684 section 3.3) as Linux sends it: 4 bytes of header, a 32-bit DATA_ACK, a
 /// 64-bit data sequence number, 6 bytes of mapping, padded.
 pub(super) const DSS_BYTES: u32 = 24;
 
@@ -43,7 +44,7 @@ pub(super) fn routes(run: &Run, flows: &[FlowPlan]) -> Vec<Route> {
                 Metrics::default(),
                 &mut routes,
             ),
-            Transport::Sctp(_) => unreachable!("refused before"),
+            Transport::Sctp(_) => unreachable!("refused by refuse.rs"),
             Transport::Tcp(tcp) => {
                 for (subflow, ends) in tcp.subflows.iter().zip(&plan.subflows) {
                     along(
@@ -74,7 +75,7 @@ pub(super) fn routes(run: &Run, flows: &[FlowPlan]) -> Vec<Route> {
     routes
 }
 
-/// Routes to an address along a path; the first has the metrics, as only end hosts heed them.
+/// Adds routes to an address along a path. Only the first one has metrics, because only end hosts use them.
 fn along(run: &Run, path: &[usize], to: Ipv4Addr, metrics: Metrics, routes: &mut Vec<Route>) {
     for (hop, &link) in path.iter().enumerate() {
         let metrics = if hop == 0 {
@@ -91,12 +92,12 @@ fn along(run: &Run, path: &[usize], to: Ipv4Addr, metrics: Metrics, routes: &mut
     }
 }
 
-/// IP bytes of a full segment.
+/// Size of the IP packet of a full segment.
 pub(super) fn mtu(tcp: &TcpFlow) -> u32 {
     tcp.mss_bytes + TCP_HEADER_BYTES + if tcp.mptcp { DSS_BYTES } else { 0 }
 }
 
-/// Linux' own initial window, which needs no metric.
+/// Linux's default initial window, which needs no metric.
 const DEFAULT_INITIAL_CWND: u32 = 10;
 
 fn forward(tcp: &TcpFlow) -> Metrics {

@@ -249,11 +249,15 @@ fn a_flow_of_many_transfers_has_room_for_many_connections() {
         Plan::new(&run(&format!("{all}[flows.long]\npath = [\"a\", \"b\"]\n")))
     };
     let plan = web(1);
-    let rooms: Vec<_> = plan.flows.iter().map(|f| (f.is_many, f.at_once)).collect();
+    let rooms: Vec<_> = plan
+        .flows
+        .iter()
+        .map(|f| (f.connection_per_transfer, f.max_connections))
+        .collect();
     assert_eq!(rooms, [(true, 1024), (false, 1)]);
     assert_eq!(plan.algorithms[0].connections, 1025);
     // 8192 for all of them.
-    assert_eq!(web(20).flows[3].at_once, 409);
+    assert_eq!(web(20).flows[3].max_connections, 409);
 }
 
 #[test]
@@ -362,7 +366,7 @@ fn each_thing_that_a_kernel_cannot_do_is_refused_by_its_key() {
             "scheduler",
             "minrtt",
             "flows.mp.scheduler",
-            "\"minrtt\": the kernel has one packet scheduler",
+            "\"minrtt\": the kernel has only one packet scheduler",
         ),
         (
             "flows.mp.scheduler",
@@ -401,7 +405,7 @@ fn each_thing_that_a_kernel_cannot_do_is_refused_by_its_key() {
             "flows.mp.rcv_buffer",
             "700 MB",
             "flows.mp.rcv_buffer",
-            "beyond what the kernel can count",
+            "more than the kernel can count",
         ),
         ("sample", "100 us", "sample", "100 us is too short"),
         ("links.a.rate", "5 Gbit/s", "", ""),
@@ -495,7 +499,7 @@ path = ["leg-{}"]
         .collect();
     let expected = [
         "71 nodes",
-        "140 directed links (a link and its way back are two)",
+        "140 directed links (a link and its return direction are two)",
         "300 flows",
     ];
     assert_eq!(about, expected);

@@ -1,21 +1,20 @@
-//! The run's algorithms in the kernel, under names of its own.
+//! Loads a run's algorithms into the kernel, under names that are unique to the run.
 
 use crate::failure::Failure;
 use crate::plan::{AlgorithmPlan, Refusal};
+use mptcplab_bpf::registered::RUN_PREFIX;
 use mptcplab_bpf::{LoadError, Loaded, Options};
 use mptcplab_scenario::Run;
 use std::collections::BTreeSet;
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// How the names of a run's algorithms begin.
-const PREFIX: &str = "mpl_";
-/// Names that are tried before giving up; other runs on this machine may have taken some.
+/// Number of names to try; other runs on this machine may use some.
 const TRIES: u32 = 64;
 
-/// What the flows of a run set as TCP_CONGESTION; the algorithms go when this is dropped.
+/// The loaded algorithms of a run. They are unloaded when this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Algorithms {
-    /// By the plan's index.
+    /// The names for TCP_CONGESTION, in the order of the plan's algorithms.
     pub(super) names: Vec<String>,
     loaded: Vec<Loaded>,
 }
@@ -35,7 +34,7 @@ impl Algorithms {
         Ok(all)
     }
 
-    /// Scenario's name of a kernel-visible one.
+    /// The scenario's name of an algorithm with this kernel-visible name.
     pub(super) fn scenario_name(&self, plans: &[AlgorithmPlan], kernel: &str) -> String {
         let index = self.names.iter().position(|name| name == kernel);
         index.map_or_else(
@@ -44,12 +43,12 @@ impl Algorithms {
         )
     }
 
-    /// Connections that found no room and ran uncoupled.
+    /// Number of subflows that found their algorithm's table full and ran uncoupled.
     pub(super) fn unplaced(&self) -> u64 {
         self.loaded.iter().map(Loaded::unplaced).sum()
     }
 
-    /// Times that an algorithm wanted a subflow to become a backup, and it stayed what it was.
+    /// How often an algorithm wanted a subflow to become a backup, which eBPF cannot do.
     pub(super) fn backups_wanted(&self) -> u64 {
         self.loaded.iter().map(Loaded::backups_wanted).sum()
     }
@@ -68,7 +67,7 @@ fn load(plan: &AlgorithmPlan, index: usize) -> Result<Loaded, Failure> {
             kernel_name: name(std::process::id(), index, attempt),
             params: plan.choice.params.clone(),
             growth_per_ack: plan.growth_per_ack,
-            // Both ends of a connection may run it.
+            // Both ends of a connection may run the algorithm.
             connections: 2 * plan.connections,
             pacing: plan.pacing,
             record: false,
@@ -81,13 +80,13 @@ fn load(plan: &AlgorithmPlan, index: usize) -> Result<Loaded, Failure> {
     Err(refused.map_or_else(|| Failure::new("no name is free"), Failure::from))
 }
 
-/// Unique on this machine as far as can be: names of congestion controls are global, and at most 15 bytes.
+/// A name that is probably unused: names of congestion controls are global to the machine and have at most 15 bytes.
 fn name(process: u32, index: usize, attempt: u32) -> String {
     let hash = (process.wrapping_mul(40_503)).wrapping_add(attempt.wrapping_mul(7_919)) & 0xffff;
-    format!("{PREFIX}{hash:04x}_{index}")
+    format!("{RUN_PREFIX}{hash:04x}_{index}")
 }
 
-/// Algorithms of the kernel's own that this kernel does not have.
+/// Refuses the kernel's own algorithms (`kernel:NAME`) that this kernel does not have.
 pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
     let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
     for flow in runs.iter().flat_map(|run| &run.flows) {
@@ -100,10 +99,10 @@ pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
     }
     let available = std::fs::read_to_string(AVAILABLE)
         .map_err(|error| Failure::new(format!("cannot read {AVAILABLE}: {error}")))?;
-    // Those of other runs come and go.
+    // Algorithms of other runs may disappear at any time.
     let known: Vec<&str> = available
         .split_whitespace()
-        .filter(|name| !name.starts_with(PREFIX))
+        .filter(|name| !name.starts_with(RUN_PREFIX))
         .collect();
     let missing = wanted.into_iter().filter(|(_, name)| !known.contains(name));
     Ok(missing
@@ -111,7 +110,7 @@ pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
             keys: vec![format!("flows.{flow}.cc"), "cc".into()],
             message: format!("\"kernel:{name}\": this kernel has no such algorithm"),
             hint: format!(
-                "it has: {}; load its module (modprobe tcp_{name}) if there is one",
+                "available are: {}; if there is a module for it, load it: modprobe tcp_{name}",
                 known.join(", ")
             ),
         })

@@ -1,19 +1,19 @@
-//! The machine that a run depended on, for the record: what it is, how busy it was, how late things came.
+//! The `host` column of the trace: the machine, its load, and the lateness of emulator and samples.
 
 use super::algorithms::Algorithms;
 use super::rows::Rows;
 use crate::failure::Failure;
-use crate::lab::wire::{Account, Traffic};
 use crate::plan::Plan;
+use crate::protocol::{RunReport, Traffic};
 use mptcplab_bpf::tracer::Tracer;
 use mptcplab_emulator::Report;
 use nix::sys::utsname::uname;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// What is known of the machine and of the tracer.
+/// Facts about the machine and the tracer during one run.
 #[derive(Debug, Default)]
-pub(super) struct Host {
+pub(super) struct HostRecord {
     load_before: String,
     load_after: String,
     records: u64,
@@ -21,11 +21,11 @@ pub(super) struct Host {
     untracked: u64,
     missed: u64,
     local_events: u64,
-    /// Why there is no account of the lab.
-    pub(super) broken: Option<String>,
+    /// Why there is no report from the lab.
+    pub(super) lab_failure: Option<String>,
 }
 
-impl Host {
+impl HostRecord {
     pub(super) fn begin() -> Self {
         Self {
             load_before: load_average(),
@@ -46,11 +46,11 @@ impl Host {
         Ok(())
     }
 
-    /// Sockets whose counters nobody kept.
+    /// Describes sockets that were not tracked, if there were any.
     pub(super) fn untracked(&self) -> Option<String> {
         (self.untracked > 0).then(|| {
             format!(
-                "the tracer had no room for some sockets ({} looks)",
+                "the tracer's table had no room for some sockets ({} times)",
                 self.untracked
             )
         })
@@ -60,7 +60,7 @@ impl Host {
         &self,
         plan: &Plan,
         algorithms: &Algorithms,
-        account: Option<&Account>,
+        report: Option<&RunReport>,
         traffic: Traffic,
     ) -> Value {
         let system = uname().ok();
@@ -96,16 +96,16 @@ impl Host {
                 "missed": self.missed,
                 "local_events": self.local_events,
             },
-            "samples": account.map(|account| json!({
-                "late_max_ns": account.sample_late_ns,
-                "edge_late_max_ns": account.edge_late_ns,
-                "skipped": account.samples_skipped,
-                "udp_late_max_ns": account.udp_late_ns,
-                "transfer_late_max_ns": account.transfer_late_ns,
-                "ended_ns": account.ended_ns,
+            "samples": report.map(|report| json!({
+                "late_max_ns": report.sample_late_ns,
+                "edge_late_max_ns": report.edge_late_ns,
+                "skipped": report.samples_skipped,
+                "udp_late_max_ns": report.udp_late_ns,
+                "transfer_late_max_ns": report.transfer_late_ns,
+                "ended_ns": report.ended_ns,
             })),
-            "sysctls": account.map(|account| account.sysctls.iter().cloned().collect::<BTreeMap<_, _>>()),
-            "emulator": account.and_then(|account| account.emulator.as_ref()).map(emulator),
+            "sysctls": report.map(|report| report.sysctls.iter().cloned().collect::<BTreeMap<_, _>>()),
+            "emulator": report.and_then(|report| report.emulator.as_ref()).map(emulator),
         })
     }
 }

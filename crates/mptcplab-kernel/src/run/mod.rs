@@ -1,17 +1,16 @@
-//! `mptcplab-kernel run`: every run of a scenario, one after another, into one directory of traces.
+//! `mptcplab-kernel run`: makes all runs of a scenario, one after another, and writes their traces to one directory.
 
+mod aggregate;
 mod algorithms;
-mod child;
-mod director;
 mod host;
+mod lab_process;
 mod rows;
-mod skipped;
-mod sums;
+mod skipped_programs;
+mod supervisor;
 
 use crate::failure::{ERROR, Failure, INTERRUPTED};
-use crate::lab::wire::Traffic;
 use crate::plan;
-use director::{Director, Ended};
+use crate::protocol::Traffic;
 use mptcplab_scenario::{Overrides, Run, Sweep};
 use mptcplab_trace::parquet::TraceWriter;
 use mptcplab_trace::{EngineInfo, RunRecord, Status};
@@ -19,39 +18,40 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde_json::json;
 use std::path::PathBuf;
+use supervisor::{Outcome, Supervisor};
 
-/// What `run` is asked for.
+/// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Scenario file.
     #[arg(long)]
     scenario: PathBuf,
-    /// What to change in it: a JSON object such as {"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}.
+    /// Changes to the scenario: a JSON object such as {"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}.
     #[arg(long, default_value = "{}")]
     overrides: String,
-    /// Directory for the traces; must not exist or be empty.
+    /// Directory for the traces. It must not exist or must be empty.
     #[arg(long)]
     out: PathBuf,
-    /// Who makes the traffic.
+    /// The application that generates the traffic.
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
-    /// Tell progress and result on standard output, one JSON object per line.
+    /// Print progress and results on standard output, one JSON object per line.
     #[arg(long)]
     json_progress: bool,
 }
 
-/// A check failed: the traces are there, but not all of them may be used.
+/// Exit code if the traces were written but not all of them are valid.
 const CHECK_FAILED: u8 = 1;
 
-/// Runs a scenario. The exit code tells whether all runs are complete.
+/// Makes all runs of a scenario. The exit code says whether all of them are complete.
 pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
     let sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
     refuse(arguments, &overrides, &sweep)?;
     let signals = signals()?;
     let mut writer = TraceWriter::create_with_reserve(&arguments.out)?;
-    let mut told = Told::new(arguments, &sweep);
-    let director = Director {
+    let mut progress = Progress::new(arguments, &sweep);
+    let supervisor = Supervisor {
         arguments,
         sweep: &sweep,
         signals: &signals,
@@ -59,31 +59,31 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let mut worst = Status::Complete;
     for run in &sweep.runs {
-        told.progress(run, 0);
-        match director.run(run, &mut |t_ns| told.progress(run, t_ns)) {
-            Ok(Ended::Interrupted) => return Ok(INTERRUPTED),
-            Ok(Ended::Recorded(run_encoded, status, reason)) => {
+        progress.running(run, 0);
+        match supervisor.run(run, &mut |t_ns| progress.running(run, t_ns)) {
+            Ok(Outcome::Interrupted) => return Ok(INTERRUPTED),
+            Ok(Outcome::Recorded(run_encoded, status, reason)) => {
                 writer.append(*run_encoded)?;
-                told.ended(run, status, &reason);
+                progress.ended(run, status, &reason);
                 worst = worse(worst, status);
                 if status == Status::Partial {
                     break;
                 }
                 if writer.is_disk_full() {
                     writer.finish()?;
-                    return Err(told.full(run));
+                    return Err(progress.disk_full(run));
                 }
             }
-            // Earlier runs are whole.
+            // The traces of the earlier runs are complete.
             Err(failure) if run.id > 0 => {
                 writer.finish()?;
-                return Err(told.stopped(run, failure));
+                return Err(progress.aborted(run, failure));
             }
             Err(failure) => return Err(failure),
         }
     }
     writer.finish()?;
-    told.done(worst);
+    progress.done(worst);
     Ok(match worst {
         Status::Complete => 0,
         Status::Invalid => CHECK_FAILED,
@@ -100,10 +100,10 @@ fn worse(one: Status, other: Status) -> Status {
     if rank(other) > rank(one) { other } else { one }
 }
 
-/// Refuses what this engine cannot honour, with the line.
+/// Refuses scenarios that this engine cannot run as written, naming the line.
 fn refuse(arguments: &Arguments, overrides: &Overrides, sweep: &Sweep) -> Result<(), Failure> {
     let file = arguments.scenario.display().to_string();
-    let mut told: Vec<String> = Vec::new();
+    let mut messages: Vec<String> = Vec::new();
     let mut found: Vec<plan::Refusal> = sweep.runs.iter().flat_map(plan::refusals).collect();
     found.extend(algorithms::unknown(&sweep.runs)?);
     for refusal in found {
@@ -111,17 +111,17 @@ fn refuse(arguments: &Arguments, overrides: &Overrides, sweep: &Sweep) -> Result
         let text =
             mptcplab_scenario::refusal(place, &refusal.keys, refusal.message, Some(refusal.hint))
                 .to_string();
-        if !told.contains(&text) {
-            told.push(text);
+        if !messages.contains(&text) {
+            messages.push(text);
         }
     }
-    match told.as_slice() {
+    match messages.as_slice() {
         [] => Ok(()),
-        _ => Err(Failure::new(told.join("\n\nerror: "))),
+        _ => Err(Failure::new(messages.join("\n\nerror: "))),
     }
 }
 
-/// Ctrl-C and its like, to be waited for like everything else.
+/// Blocks the signals that end the program and returns a descriptor from which they are read.
 fn signals() -> Result<SignalFd, Failure> {
     let mut set = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -132,8 +132,8 @@ fn signals() -> Result<SignalFd, Failure> {
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)
 }
 
-/// The row of the `run` table as far as the scenario decides it.
-fn record(
+/// The columns of the `run` table that follow from the scenario.
+fn run_record(
     sweep: &Sweep,
     run: &Run,
     subflow_cc: &[Vec<String>],
@@ -151,8 +151,8 @@ fn record(
     RunRecord::new(sweep, run, &engine)
 }
 
-/// What the caller hears.
-struct Told {
+/// Reports progress on standard output and problems on standard error.
+struct Progress {
     json: bool,
     runs: usize,
     total_ns: u64,
@@ -161,7 +161,7 @@ struct Told {
     out: PathBuf,
 }
 
-impl Told {
+impl Progress {
     fn new(arguments: &Arguments, sweep: &Sweep) -> Self {
         Self {
             json: arguments.json_progress,
@@ -173,10 +173,10 @@ impl Told {
         }
     }
 
-    fn progress(&self, run: &Run, t_ns: u64) {
+    fn running(&self, run: &Run, t_ns: u64) {
         if self.json {
             let seconds = |ns: u64| ns as f64 / 1e9;
-            say(&json!({
+            print_line(&json!({
                 "type": "progress",
                 "run": run.id,
                 "done_runs": self.done_runs,
@@ -191,7 +191,7 @@ impl Told {
         self.done_runs += 1;
         self.done_ns += run.duration_ns;
         if self.json {
-            say(
+            print_line(
                 &json!({ "type": "run", "run": run.id, "status": status.name(), "reason": reason }),
             );
         }
@@ -206,15 +206,15 @@ impl Told {
         }
     }
 
-    fn stopped(&self, run: &Run, failure: Failure) -> Failure {
-        let kept = format!(
+    fn aborted(&self, run: &Run, failure: Failure) -> Failure {
+        let written = format!(
             "the {} runs before it are in {}",
             self.done_runs,
             self.out.display()
         );
         let hint = failure
             .hint
-            .map_or_else(|| kept.clone(), |hint| format!("{hint}; {kept}"));
+            .map_or_else(|| written.clone(), |hint| format!("{hint}; {written}"));
         Failure {
             message: format!("run {} ({}): {}", run.id, label(run), failure.message),
             hint: Some(hint),
@@ -222,8 +222,8 @@ impl Told {
         }
     }
 
-    /// The disk had no room for the run that has just ended, but for the space set aside.
-    fn full(&self, run: &Run) -> Failure {
+    /// The error after a run whose trace fitted only into the space that had been reserved.
+    fn disk_full(&self, run: &Run) -> Failure {
         Failure {
             message: format!(
                 "run {} ({}): the disk is full: {}",
@@ -232,7 +232,7 @@ impl Told {
                 self.out.display()
             ),
             hint: Some(format!(
-                "make room; the traces of {} of {} runs are there, this one included",
+                "free some space; the traces of {} of {} runs were written, including this one",
                 self.done_runs, self.runs
             )),
             code: ERROR,
@@ -241,7 +241,7 @@ impl Told {
 
     fn done(&self, worst: Status) {
         if self.json {
-            say(
+            print_line(
                 &json!({ "type": "done", "runs": self.done_runs, "total_runs": self.runs, "status": worst.name() }),
             );
         }
@@ -256,14 +256,14 @@ fn severity(status: Status) -> &'static str {
     }
 }
 
-/// One line on standard output, whose reader may be gone.
-fn say(value: &serde_json::Value) {
+/// Prints one line on standard output, whose reader may have ended.
+fn print_line(value: &serde_json::Value) {
     use std::io::Write as _;
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}").and_then(|()| out.flush());
 }
 
-/// What tells a run from the others.
+/// The values that distinguish a run from the others of its sweep.
 fn label(run: &Run) -> String {
     let axes = run
         .axes

@@ -1,13 +1,15 @@
-//! Rows of the trace from the two that know: the lab's samples, and the tracer's records and counters.
+//! Makes the rows of the trace from the lab's samples and the tracer's records and counters.
 //!
-//! Per-ACK rows show a subflow just before the ACK was processed, as the tracepoint does. What its receiver saw
-//! (`rx_*`) is that of the last regular sample there.
+//! Per-ACK rows show a subflow just before the ACK was processed, as the tracepoint does. In them the receiver's columns
+//! (`rx_*`) are those of the last regular sample.
 
-use super::skipped::Skipped;
-use super::sums::Sums;
-use crate::lab::wire::{FlowSample, Happening, LinkSample, Sample, SubflowSample, TransferSample};
+use super::aggregate::Aggregates;
+use super::skipped_programs::SkippedPrograms;
 use crate::plan::Plan;
-use mptcplab_bpf::tracer::{Event, Sample as Record, SampleKind, SocketKey, Tracer, TracerError};
+use crate::protocol::{Event, FlowSample, LinkSample, Sample, SubflowSample, TransferSample};
+use mptcplab_bpf::tracer::{
+    Event as TracerEvent, Sample as Record, SampleKind, SocketKey, Tracer, TracerError,
+};
 use mptcplab_trace::{
     EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, SubflowRow, Tables, TransferRow,
 };
@@ -19,28 +21,29 @@ pub(super) struct Rows {
     pub(super) tables: Tables,
     zero_ns: u64,
     per_ack: bool,
-    /// (source, destination) to (flow, subflow).
+    /// Maps (source, destination) to (flow, subflow).
     subflows: BTreeMap<(Ipv4Addr, Ipv4Addr), (u32, u32)>,
-    /// By flow: where it begins, and its port.
+    /// For each flow, the cookie of the namespace where it begins, and its port.
     senders: Vec<(u64, u16)>,
-    /// Addresses by flow and subflow.
+    /// (source, destination) by flow and subflow.
     ends: Vec<Vec<(Ipv4Addr, Ipv4Addr)>>,
-    /// What the receivers saw last.
+    /// The last sample of each subflow.
     last: BTreeMap<(u32, u32), SubflowSample>,
-    /// Records and events that are newer than the last sample.
+    /// Per-ACK rows that are newer than the last sample.
     waiting: Vec<SubflowRow>,
+    /// Events that are newer than the last sample.
     events: Vec<EventRow>,
-    /// Flows of many transfers.
-    pub(super) sums: Sums,
-    /// Records that the tracer gave.
+    /// Flows in which every transfer has a connection.
+    pub(super) aggregates: Aggregates,
+    /// Number of records from the tracer.
     pub(super) records: u64,
-    /// Reductions because a queue of this machine was full, which no trace column has.
+    /// Number of reductions because a queue of this machine was full, for which the trace has no column.
     pub(super) local_events: u64,
-    skipped: Skipped,
+    skipped: SkippedPrograms,
 }
 
 impl Rows {
-    /// `cookies` are the namespaces' by node.
+    /// `cookies` are those of the namespaces, by node.
     pub(super) fn new(
         plan: &Plan,
         algorithms: &[String],
@@ -73,29 +76,29 @@ impl Rows {
             last: BTreeMap::new(),
             waiting: Vec::new(),
             events: Vec::new(),
-            sums: Sums::new(plan, algorithms),
+            aggregates: Aggregates::new(plan, algorithms),
             records: 0,
             local_events: 0,
-            skipped: Skipped::default(),
+            skipped: SkippedPrograms::default(),
         }
     }
 
-    /// Why the run does not count, if the kernel skipped a program of an algorithm.
-    pub(super) fn skipped(&self) -> Option<String> {
+    /// Why the run is invalid, if the kernel skipped a program of an algorithm.
+    pub(super) fn skipped_program(&self) -> Option<String> {
         self.skipped.reason(self.zero_ns)
     }
 
-    /// A record of the tracer.
+    /// Adds a record of the tracer.
     pub(super) fn record(&mut self, record: &Record) {
         self.records += 1;
-        self.skipped.look(record);
+        self.skipped.check(record);
         let key = record.key();
-        if self.sums.record(&key, record) {
-            let local = |(event, _): &(Event, u64)| *event == Event::LocalEvent;
+        if self.aggregates.record(&key, record) {
+            let local = |(event, _): &(TracerEvent, u64)| *event == TracerEvent::LocalEvent;
             self.local_events += record.events().filter(local).count() as u64;
             return;
         }
-        // Receivers have the two addresses the other way round.
+        // Receivers have the two addresses in the opposite order.
         let Some(&(flow, subflow)) = self.subflows.get(&(*key.local.ip(), *key.remote.ip())) else {
             return;
         };
@@ -107,7 +110,7 @@ impl Rows {
         let t_ns = record.t_ns.saturating_sub(self.zero_ns);
         for (event, value) in record.events() {
             let Some(kind) = kind(event) else {
-                self.local_events += u64::from(event == Event::LocalEvent);
+                self.local_events += u64::from(event == TracerEvent::LocalEvent);
                 continue;
             };
             let (flow, subflow) = (flow as i32, subflow as i32);
@@ -130,9 +133,9 @@ impl Rows {
         }
     }
 
-    /// Something that the lab saw.
-    pub(super) fn event(&mut self, event: &Happening) {
-        let Happening {
+    /// Adds an event that the lab reported.
+    pub(super) fn event(&mut self, event: &Event) {
+        let Event {
             t_ns,
             kind,
             flow,
@@ -150,7 +153,7 @@ impl Rows {
         });
     }
 
-    /// A sample of the lab, completed by the tracer's counters as they are now. The ring has been read.
+    /// Adds a sample of the lab, completed with the tracer's present counters. The ring must have been read.
     pub(super) fn sample(&mut self, sample: Sample, tracer: &Tracer) -> Result<(), TracerError> {
         self.flush(sample.t_ns);
         let t_ns = sample.t_ns;
@@ -161,7 +164,7 @@ impl Rows {
             self.transfer(row);
         }
         for subflow in sample.subflows {
-            if let Some(row) = self.sums.row(t_ns, &subflow, tracer)? {
+            if let Some(row) = self.aggregates.row(t_ns, &subflow, tracer)? {
                 self.tables.subflow.push(row);
                 continue;
             }
@@ -180,7 +183,7 @@ impl Rows {
         Ok(())
     }
 
-    /// A transfer that is complete, or never was.
+    /// Adds a transfer that is complete, or was not completed by the end of the run.
     pub(super) fn transfer(&mut self, row: &TransferSample) {
         let known = |value: Option<u64>| value.unwrap_or(NOT_MEASURED);
         self.tables.transfer.push(TransferRow {
@@ -196,7 +199,7 @@ impl Rows {
         });
     }
 
-    /// Rows and events up to a time, in its order.
+    /// Moves rows and events up to a time into the tables, in the order of time.
     pub(super) fn flush(&mut self, until_ns: u64) {
         self.waiting.sort_by_key(|row| row.t_ns);
         let newer = self.waiting.partition_point(|row| row.t_ns <= until_ns);
@@ -224,18 +227,18 @@ impl Rows {
     }
 }
 
-/// The trace's kind of an event; none for those that it does not have.
-fn kind(event: Event) -> Option<EventKind> {
+/// The trace's kind of an event; `None` for events that the trace does not have.
+fn kind(event: TracerEvent) -> Option<EventKind> {
     match event {
-        Event::Established => Some(EventKind::SubflowAdded),
-        Event::LossEvent => Some(EventKind::LossEvent),
-        Event::RecoveryEnded => Some(EventKind::RecoveryEnded),
-        Event::Rto => Some(EventKind::RtoFired),
-        Event::EcnEvent => Some(EventKind::EcnEvent),
-        Event::Undo => Some(EventKind::Undo),
-        Event::TlpSent => Some(EventKind::TlpSent),
-        // The thread that removes a subflow says so.
-        Event::Closed | Event::LocalEvent => None,
+        TracerEvent::Established => Some(EventKind::SubflowAdded),
+        TracerEvent::LossEvent => Some(EventKind::LossEvent),
+        TracerEvent::RecoveryEnded => Some(EventKind::RecoveryEnded),
+        TracerEvent::Rto => Some(EventKind::RtoFired),
+        TracerEvent::EcnEvent => Some(EventKind::EcnEvent),
+        TracerEvent::Undo => Some(EventKind::Undo),
+        TracerEvent::TlpSent => Some(EventKind::TlpSent),
+        // The thread that removes a subflow reports it.
+        TracerEvent::Closed | TracerEvent::LocalEvent => None,
     }
 }
 
@@ -251,7 +254,7 @@ fn flow_row((t_ns, flow): (u64, u32), sample: &FlowSample) -> FlowRow {
         reinjected_pkts: known(sample.reinjected_pkts),
         duplicate_pkts: known(sample.duplicate_pkts),
         blocked_ns: known(sample.blocked_ns),
-        // The kernel counts what overtook for a whole host, and times nothing.
+        // The kernel counts reordered packets for a whole host only, and does not measure their delay.
         ooo_pkts: NOT_MEASURED,
         ooo_delay_sum_ns: NOT_MEASURED,
         ooo_delay_max_ns: NOT_MEASURED,
@@ -260,11 +263,11 @@ fn flow_row((t_ns, flow): (u64, u32), sample: &FlowSample) -> FlowRow {
     }
 }
 
-/// Before the handshake is over the tracer knows nothing, and there is nothing to know.
+/// The tracer has no record of a socket before the end of its handshake; the counters are 0 until then.
 fn subflow_row(t_ns: u64, s: &SubflowSample, known: Option<&Record>) -> SubflowRow {
     let counters = known.map(|record| record.counters).unwrap_or_default();
     let from_tracer = |get: fn(&Record) -> u32| known.map_or(0, get);
-    // What the kernel counts with the SYN, less what it had counted when the handshake was over.
+    // The kernel's counters include the handshake; this is what they had counted when it was over.
     let before = |kernel: fn(&Record) -> u32, ours: fn(&Record) -> u32| {
         known.map_or(0, |record| {
             u64::from(kernel(record).wrapping_sub(ours(record)))

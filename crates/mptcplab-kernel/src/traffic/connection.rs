@@ -1,16 +1,17 @@
-//! A connection as the threads of its sender and the sampler have it: how far each subflow is, what was sent again.
+//! The state of a connection that its sender's threads and the sampler share: the states of its subflows, and its
+//! retransmissions.
 
-use super::ends::End;
+use super::totals::End;
 use mptcplab_net::TcpInfo;
 use mptcplab_scenario::TcpFlow;
 use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-/// How far a subflow is.
+/// The state of a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Life {
+pub(crate) enum SubflowState {
     Closed,
     Handshake,
     Open,
@@ -20,10 +21,10 @@ pub(crate) enum Life {
 /// One connection of a flow.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// Its sending end, once it is there.
+    /// The socket of the sender, once it is connected.
     pub(crate) sender: OnceLock<TcpStream>,
-    lives: Vec<AtomicU8>,
-    /// Retransmissions of subflows that are gone, less SYNs sent again: the kernel counts those among them.
+    states: Vec<AtomicU8>,
+    /// Retransmissions of removed subflows, minus retransmitted SYNs, which the kernel counts too.
     settled_pkts: AtomicI64,
 }
 
@@ -31,42 +32,42 @@ impl Connection {
     pub(crate) fn new(subflows: usize) -> Self {
         Self {
             sender: OnceLock::new(),
-            lives: (0..subflows)
-                .map(|_| AtomicU8::new(Life::Closed as u8))
+            states: (0..subflows)
+                .map(|_| AtomicU8::new(SubflowState::Closed as u8))
                 .collect(),
             settled_pkts: AtomicI64::new(0),
         }
     }
 
-    pub(crate) fn life(&self, subflow: usize) -> Life {
-        match self.lives[subflow].load(Ordering::Acquire) {
-            1 => Life::Handshake,
-            2 => Life::Open,
-            3 => Life::Removed,
-            _ => Life::Closed,
+    pub(crate) fn state(&self, subflow: usize) -> SubflowState {
+        match self.states[subflow].load(Ordering::Acquire) {
+            1 => SubflowState::Handshake,
+            2 => SubflowState::Open,
+            3 => SubflowState::Removed,
+            _ => SubflowState::Closed,
         }
     }
 
-    pub(crate) fn set_life(&self, subflow: usize, life: Life) {
-        self.lives[subflow].store(life as u8, Ordering::Release);
+    pub(crate) fn set_state(&self, subflow: usize, life: SubflowState) {
+        self.states[subflow].store(life as u8, Ordering::Release);
     }
 
-    /// A handshake is over: all that the subflow sent again were SYNs.
+    /// Called after a handshake: everything that the subflow has retransmitted so far were SYNs.
     pub(crate) fn opened(&self, subflow: usize, tcp: &TcpInfo) {
         self.settled_pkts
             .fetch_sub(tcp.total_retrans_pkts.into(), Ordering::AcqRel);
-        self.set_life(subflow, Life::Open);
+        self.set_state(subflow, SubflowState::Open);
     }
 
-    /// A subflow is removed, and with it the kernel's count of what it sent again.
+    /// Called when a subflow is removed, because the kernel's count of its retransmissions disappears with it.
     pub(crate) fn removed(&self, subflow: usize, tcp: &TcpInfo) {
         self.settled_pkts
             .fetch_add(tcp.total_retrans_pkts.into(), Ordering::AcqRel);
-        self.set_life(subflow, Life::Removed);
+        self.set_state(subflow, SubflowState::Removed);
     }
 
-    /// Segments that were sent again, by subflows and by the connection; none where the kernel does not tell (before
-    /// Linux 6.5).
+    /// Segments retransmitted by subflows or reinjected by the connection; `None` where the kernel does not report them
+    /// (before Linux 6.5).
     pub(crate) fn resent_pkts(&self, tcp: &TcpFlow) -> Option<u64> {
         let sender = End::of(self.sender.get(), tcp.mptcp)?;
         let now = sender.sum(|tcp| tcp.total_retrans_pkts.into());

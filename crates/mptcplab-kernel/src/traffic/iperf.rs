@@ -1,11 +1,12 @@
 //! iperf3 as the application of bulk TCP and MPTCP flows.
 //!
-//! It runs inside the flow's namespaces. The engine borrows its data connection (pidfd_getfd(2)), so that subflows,
-//! samples and read-back are the same as with our own sender. iperf3 talks over a connection of its own before data
-//! flow, so its data begin some round trips later. Nobody checks what they are, and what is delivered is what the
-//! kernel has in order.
+//! iperf3 runs inside the flow's namespaces. The engine duplicates the descriptor of its data connection
+//! (pidfd_getfd(2)), so that subflows, samples and read-back work as with the engine's own sender. iperf3 uses a control
+//! connection before it sends data, so the data begin some round trips later. Their content is not checked, and the
+//! delivered bytes are those that the kernel has received in order.
 
-use super::{Context, Life};
+use super::connection::SubflowState;
+use super::context::Context;
 use mptcplab_net::{mptcp, socket};
 use mptcplab_scenario::TcpFlow;
 use nix::sys::prctl;
@@ -20,48 +21,49 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
-/// Debian's packages.
+/// Advice with the names of Debian packages.
 const PACKAGE: &str = "install the package iperf3, or leave --traffic iperf3 out";
 const MPTCP_PACKAGE: &str =
     "install the package mptcpize, or iperf3 3.19 or newer, or leave --traffic iperf3 out";
-/// Between two looks at the program.
+/// Interval at which the program is checked.
 const PAUSE_NS: u64 = 5_000_000;
-/// iperf3 has its own connection and the one with the data.
+/// iperf3 has a control connection and a data connection.
 const CONNECTIONS: usize = 2;
-/// Longer than any run: the engine ends it.
+/// Duration given to iperf3: longer than any run, because the engine ends it.
 const SECONDS: &str = "86400";
 
-/// How MPTCP flows are started on this machine.
+/// How iperf3 can be started on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means {
-    /// iperf3 knows `--mptcp`.
-    Own,
-    /// `mptcpize run iperf3`.
+pub(crate) enum Iperf3 {
+    /// iperf3 has the option `--mptcp`.
+    Native,
+    /// MPTCP needs `mptcpize run iperf3`.
     Mptcpize,
     /// Plain TCP only.
-    None,
+    TcpOnly,
 }
 
-impl Means {
-    /// What is installed; an error for people if there is no iperf3, or if MPTCP is needed and cannot be had.
-    pub(crate) fn find(needs_mptcp: bool) -> Result<Self, (String, String)> {
+impl Iperf3 {
+    /// Finds out what is installed. The error is a message and a hint: there is no iperf3, or MPTCP is needed and it does
+    /// not support that.
+    pub(crate) fn detect(needs_mptcp: bool) -> Result<Self, (String, String)> {
         let help = Command::new("iperf3").arg("--help").output();
         let help =
             help.map_err(|error| (format!("cannot run iperf3: {error}"), PACKAGE.to_owned()))?;
         let text = [help.stdout, help.stderr].concat();
         if String::from_utf8_lossy(&text).contains("--mptcp") {
-            return Ok(Self::Own);
+            return Ok(Self::Native);
         }
         if Command::new("mptcpize").arg("--help").output().is_ok() {
             return Ok(Self::Mptcpize);
         }
         if needs_mptcp {
             return Err((
-                "this iperf3 does not speak MPTCP, and there is no mptcpize".into(),
+                "this iperf3 does not support MPTCP, and mptcpize is not installed".into(),
                 MPTCP_PACKAGE.into(),
             ));
         }
-        Ok(Self::None)
+        Ok(Self::TcpOnly)
     }
 
     fn command(self, is_mptcp: bool) -> Command {
@@ -73,7 +75,7 @@ impl Means {
             }
             _ => Command::new("iperf3"),
         };
-        if is_mptcp && self == Self::Own {
+        if is_mptcp && self == Self::Native {
             command.arg("--mptcp");
         }
         command
@@ -88,23 +90,23 @@ impl Means {
     }
 }
 
-/// A running iperf3; it ends with this, and with the thread that started it.
+/// A running iperf3. It is killed when this is dropped or the thread that started it ends.
 struct Program {
     child: Child,
 }
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended on its own.
+        // It may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 /// The receiving thread of a flow.
-pub(crate) fn receive(context: &Context, tcp: &TcpFlow, means: Means) {
+pub(crate) fn receive(context: &Context, tcp: &TcpFlow, iperf3: Iperf3) {
     context.state.counts.store(false, Ordering::Release);
-    let mut command = means.command(tcp.mptcp);
+    let mut command = iperf3.command(tcp.mptcp);
     command.args([
         "--version4",
         "--server",
@@ -115,23 +117,26 @@ pub(crate) fn receive(context: &Context, tcp: &TcpFlow, means: Means) {
     let result = start(command).and_then(|mut program| {
         let port = context.plan.port;
         let is_mine = |local: SocketAddr, _: SocketAddr| local.port() == port;
-        let Some(stream) = borrow(context, &mut program, is_mine)? else {
+        let Some(stream) = data_connection(context, &mut program, is_mine)? else {
             return Ok(());
         };
         context.state.receiver.get_or_init(|| stream);
         watch(context, &mut program, u64::MAX)
     });
-    told(context, "iperf3's server", result);
+    report(context, "iperf3's server", result);
 }
 
 /// The sending thread of a flow.
-pub(crate) fn send(context: &Context, tcp: &TcpFlow, means: Means) {
+pub(crate) fn send(context: &Context, tcp: &TcpFlow, iperf3: Iperf3) {
     if context.begin().is_none() {
         return;
     }
-    context.state.connection.set_life(0, Life::Handshake);
+    context
+        .state
+        .connection
+        .set_state(0, SubflowState::Handshake);
     let ends = context.plan.subflows[0];
-    let mut command = means.command(tcp.mptcp);
+    let mut command = iperf3.command(tcp.mptcp);
     command.args([
         "--version4",
         "--client",
@@ -150,40 +155,40 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow, means: Means) {
     let result = start(command).and_then(|mut program| {
         let port = context.plan.port;
         let is_mine = |_: SocketAddr, remote: SocketAddr| remote.port() == port;
-        let Some(stream) = borrow(context, &mut program, is_mine)? else {
+        let Some(stream) = data_connection(context, &mut program, is_mine)? else {
             return Ok(());
         };
-        // iperf3 does so as well, but only some time after it has connected.
+        // iperf3 sets it too, but only some time after it has connected.
         socket::set_congestion(&stream, &context.algorithm).map_err(io::Error::other)?;
         if tcp.mptcp {
             if let Err(error) = mptcp::info(&stream) {
-                context.notes.spoils(format!(
-                    "flow {} does not speak MPTCP: {error}",
+                context.reporter.invalidate(format!(
+                    "flow {} does not use MPTCP: {error}",
                     context.flow.name
                 ));
             }
         }
-        context.state.connection.set_life(0, Life::Open);
+        context.state.connection.set_state(0, SubflowState::Open);
         context.state.connection.sender.get_or_init(|| stream);
-        context.notes.opened();
+        context.reporter.opened();
         watch(context, &mut program, context.stop_ns)?;
         if context.flow.stop_ns.is_some() && !context.shared.is_stopped() {
-            // Frozen, it writes nothing more, and the connection stays.
+            // A stopped process writes nothing more, but its connection stays open.
             kill(Pid::from_raw(program.child.id() as i32), Signal::SIGSTOP)?;
             context.stop();
             watch(context, &mut program, u64::MAX)?;
         }
         Ok(())
     });
-    told(context, "iperf3's client", result);
+    report(context, "iperf3's client", result);
 }
 
-fn told(context: &Context, what: &str, result: io::Result<()>) {
+fn report(context: &Context, what: &str, result: io::Result<()>) {
     match result {
         Err(error) if !context.shared.is_stopped() => {
             context
-                .notes
-                .ends_early(format!("flow {}: {what}: {error}", context.flow.name));
+                .reporter
+                .end_run(format!("flow {}: {what}: {error}", context.flow.name));
         }
         _ => {}
     }
@@ -195,7 +200,7 @@ fn start(mut command: Command) -> io::Result<Program> {
     })
 }
 
-/// Waits until a time or the end of the run; an error if the program ends before.
+/// Waits until a time or the end of the run. Fails if the program ends before.
 fn watch(context: &Context, program: &mut Program, until_ns: u64) -> io::Result<()> {
     loop {
         program.check()?;
@@ -210,8 +215,8 @@ fn watch(context: &Context, program: &mut Program, until_ns: u64) -> io::Result<
     }
 }
 
-/// The program's data connection, once it is there; none when the run is over before.
-fn borrow(
+/// Waits for the program's data connection and duplicates it. `None` if the run ends before.
+fn data_connection(
     context: &Context,
     program: &mut Program,
     is_mine: impl Fn(SocketAddr, SocketAddr) -> bool,
@@ -219,7 +224,7 @@ fn borrow(
     loop {
         let mut found = program.connections(&is_mine);
         if found.len() == CONNECTIONS {
-            // Descriptors count upwards: the second connection is that of the data.
+            // Descriptors are numbered in the order of opening, so the second connection carries the data.
             let stream = found.pop();
             if let Some(stream) = &stream {
                 socket::set_reset_on_close(stream).map_err(io::Error::other)?;
@@ -237,7 +242,7 @@ fn borrow(
 }
 
 impl Program {
-    /// An error with what it said if it has ended.
+    /// Fails with the program's error output if it has ended.
     fn check(&mut self) -> io::Result<()> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(());
@@ -252,7 +257,7 @@ impl Program {
         )))
     }
 
-    /// Copies of the descriptors of its connections, in the order in which they were opened.
+    /// Duplicates of the descriptors of its connections, in the order in which they were opened.
     fn connections(&self, is_mine: &impl Fn(SocketAddr, SocketAddr) -> bool) -> Vec<TcpStream> {
         let Some(process) = rustix::process::Pid::from_raw(self.child.id() as i32) else {
             return Vec::new();
@@ -266,16 +271,17 @@ impl Program {
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .collect();
         numbers.sort_unstable();
-        let copy = |number: i32| pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty()).ok();
+        let duplicate =
+            |number: i32| pidfd_getfd(&process_fd, number, PidfdGetfdFlags::empty()).ok();
         numbers
             .into_iter()
-            .filter_map(copy)
+            .filter_map(duplicate)
             .filter_map(|fd| connected(fd, is_mine))
             .collect()
     }
 }
 
-/// A connection of the program, if that is what the descriptor is.
+/// The descriptor as a stream, if it is a connection of the flow.
 fn connected(fd: OwnedFd, is_mine: &impl Fn(SocketAddr, SocketAddr) -> bool) -> Option<TcpStream> {
     let is_ipv4 = SockRef::from(&fd)
         .domain()

@@ -3,10 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Any bound but the largest makes the kernel pace; one out of reach leaves it its own gains.
+/// Any limit except the largest value makes the kernel pace; an unreachable one leaves the rate to its own gains.
 const OUT_OF_REACH_BYTES_PER_S: libc::c_ulong = libc::c_ulong::MAX - 1;
 
-/// Makes a TCP socket pace at Linux' default gains.
+/// Makes a TCP socket pace at Linux's default gains.
 pub(super) fn pace(socket: impl AsFd) -> io::Result<()> {
     let rate = OUT_OF_REACH_BYTES_PER_S;
     // A constant size, far below the limit.

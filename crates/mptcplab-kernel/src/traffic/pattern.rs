@@ -1,7 +1,7 @@
-//! Data whose every byte is known from its position, so that a receiver can check that it got what was sent.
+//! Payload in which every byte follows from its position, so that a receiver can check that it received what was sent.
 //!
-//! A table of random bytes, repeated. Its length is a prime larger than any segment, window of segments or read, so
-//! that data that are lost, doubled or swapped do not look right by accident.
+//! It is a table of random bytes, repeated. The length of the table is a prime larger than any segment, window or read, so
+//! that lost, duplicated or reordered data do not match by accident.
 
 use mptcplab_model::link::rng::Rng;
 
@@ -14,7 +14,7 @@ pub(crate) struct Pattern {
     table: Vec<u8>,
 }
 
-/// The first byte that is not as it was sent.
+/// The first byte that differs from what was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     /// Its position in the stream.
@@ -24,7 +24,7 @@ pub(crate) struct Mismatch {
 }
 
 impl Pattern {
-    /// The data of the flow of this name; others have others, so that mixed-up flows show.
+    /// The payload of the flow with this name. Every flow has a different one, so that mixed-up flows are detected.
     pub(crate) fn new(flow: &str) -> Self {
         let mut rng = Rng::new(0, 0, "payload", flow);
         let words = (0..PERIOD.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes());
@@ -33,13 +33,13 @@ impl Pattern {
         }
     }
 
-    /// Bytes from a position on: at least one, up to where the table begins anew.
+    /// The bytes from a position on, up to the end of the table; at least one.
     pub(crate) fn from(&self, position: u64) -> &[u8] {
         // Below PERIOD, which fits.
         &self.table[(position % PERIOD as u64) as usize..]
     }
 
-    /// Whether data that were received at a position are what was sent.
+    /// Checks that data received at a position are what was sent.
     pub(crate) fn check(&self, mut position: u64, mut data: &[u8]) -> Result<(), Mismatch> {
         while !data.is_empty() {
             let expected = self.from(position);

@@ -1,30 +1,26 @@
-//! A TCP or MPTCP sender: connects at the flow's start and writes as the scenario says.
+//! The sender of a TCP or MPTCP flow: connects at the flow's start and writes as the scenario says.
 
-use super::ends::End;
-use super::schedule::Periods;
-use super::waits::Wait;
-use super::{Connection, Context, Life, video};
+use super::connection::{Connection, SubflowState};
+use super::context::Context;
+use super::pending::PendingTransfer;
+use super::periods::Periods;
+use super::stream::{StreamWriter, socket_transport};
+use super::totals::End;
+use super::video;
 use crate::plan::SCHEDULER;
-use mptcplab_net::socket::{self, Options, Transport};
+use mptcplab_net::socket::{self, Options};
 use mptcplab_net::{NetError, mptcp};
 use mptcplab_scenario::{TcpFlow, Traffic};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::SockRef;
-use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// A connection that is not there after this long never will be.
+/// After this time without an answer the connection is given up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks whether the first segment has arrived.
-const LOOK: Duration = Duration::from_millis(1);
-/// Longest sleep without looking whether the run is over.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// Unsent data that a flow which will pause or stop may have: so much of its rate, for the sending thread to be late.
+/// Unsent data that a flow with pauses or a stop may have: this long at its rate, so that the sending thread may be late.
 const UNSENT_NS: u64 = 20_000_000;
-const LEAST_UNSENT_BYTES: u64 = 16 << 10;
-const MOST_UNSENT_BYTES: u64 = 1 << 20;
+const MIN_UNSENT_BYTES: u64 = 16 << 10;
+const MAX_UNSENT_BYTES: u64 = 1 << 20;
 
 /// The sending thread of a flow with one connection.
 pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
@@ -34,24 +30,24 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
     };
     let connection = &context.state.connection;
     if let Traffic::Size { bytes } = tcp.traffic {
-        let wait = Wait::new(begun_ns, bytes, connection);
-        context.state.waits.begin(0, wait);
+        let pending = PendingTransfer::new(begun_ns, bytes, connection);
+        context.state.pending.begin(0, pending);
     }
-    connection.set_life(0, Life::Handshake);
+    connection.set_state(0, SubflowState::Handshake);
     let stream = match open(context, tcp) {
         Ok(stream) => stream,
         Err(error) => {
             return context
-                .notes
-                .ends_early(format!("flow {}: {error}", context.flow.name));
+                .reporter
+                .end_run(format!("flow {}: {error}", context.flow.name));
         }
     };
     if let Err(reason) = established(context, tcp, connection, &stream) {
-        return context.notes.spoils(reason);
+        return context.reporter.invalidate(reason);
     }
-    // The sampler and the thread of the subflows use the same socket.
+    // The sampler and the thread that manages subflows use the same socket.
     let stream = connection.sender.get_or_init(|| stream);
-    context.notes.opened();
+    context.reporter.opened();
     let result = match &tcp.traffic {
         Traffic::Video(_) => video::serve(context, tcp, stream),
         _ => write_all(context, tcp, stream),
@@ -59,14 +55,14 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
     match result {
         Ok(()) => context.stop(),
         Err(_) if shared.is_stopped() => {}
-        Err(error) => context.notes.ends_early(format!(
+        Err(error) => context.reporter.end_run(format!(
             "flow {}: the connection broke while data were written: {error}",
             context.flow.name
         )),
     }
 }
 
-/// The handshake of the first subflow is over: is it what the scenario says?
+/// Called after the handshake of the first subflow: checks that the connection uses the protocol of the scenario.
 pub(super) fn established(
     context: &Context,
     tcp: &TcpFlow,
@@ -75,19 +71,18 @@ pub(super) fn established(
 ) -> Result<(), String> {
     let name = &context.flow.name;
     if tcp.mptcp {
-        mptcp::info(stream)
-            .map_err(|error| format!("flow {name} does not speak MPTCP: {error}"))?;
+        mptcp::info(stream).map_err(|error| format!("flow {name} does not use MPTCP: {error}"))?;
     }
     let end = End::of(Some(stream), tcp.mptcp);
     match end.as_ref().and_then(|end| end.subflows.first()) {
         Some(first) => connection.opened(0, &first.tcp),
-        // It broke at once, which whoever writes will see.
-        None => connection.set_life(0, Life::Open),
+        // The connection broke at once, which the next write will report.
+        None => connection.set_state(0, SubflowState::Open),
     }
     Ok(())
 }
 
-/// Options of every socket of a flow that connects.
+/// Options of a flow's connecting sockets.
 pub(super) fn options(context: &Context) -> Options {
     Options {
         congestion: Some(context.algorithm.clone()),
@@ -103,7 +98,7 @@ fn open(context: &Context, tcp: &TcpFlow) -> Result<TcpStream, NetError> {
         SocketAddrV4::new(ends.destination, context.plan.port),
     );
     let stream = socket::connect(
-        speaks(tcp),
+        socket_transport(tcp),
         source,
         target,
         &options(context),
@@ -122,14 +117,7 @@ fn open(context: &Context, tcp: &TcpFlow) -> Result<TcpStream, NetError> {
     Ok(stream)
 }
 
-pub(super) fn speaks(tcp: &TcpFlow) -> Transport {
-    match tcp.mptcp {
-        true => Transport::Mptcp,
-        false => Transport::Tcp,
-    }
-}
-
-/// Paces under an algorithm of the kernel's own, if the scenario asks for it; ours do it themselves.
+/// Enables pacing under an algorithm of the kernel, if the scenario asks for it; this project's algorithms do it themselves.
 pub(super) fn pace(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> Result<(), NetError> {
     if tcp.options.pacing && tcp.cc.kernel_name().is_some() {
         super::pacing::pace(stream)
@@ -147,27 +135,27 @@ fn refused(context: &Context, option: &str, source: std::io::Error) -> NetError 
     }
 }
 
-/// Whether the application will be silent while the connection lives: what it has written must leave soon then.
+/// Whether the application pauses while the connection is open. Data that it has written must then be sent soon.
 fn pauses(context: &Context, tcp: &TcpFlow) -> bool {
     matches!(tcp.traffic, Traffic::OnOff { .. }) || context.flow.stop_ns.is_some()
 }
 
 fn unsent_bytes(context: &Context) -> u32 {
     let bytes = u128::from(context.plan.rate_bps) * u128::from(UNSENT_NS) / 8_000_000_000;
-    // At most MOST_UNSENT_BYTES, which fits.
-    bytes.clamp(LEAST_UNSENT_BYTES.into(), MOST_UNSENT_BYTES.into()) as u32
+    // At most MAX_UNSENT_BYTES, which fits.
+    bytes.clamp(MIN_UNSENT_BYTES.into(), MAX_UNSENT_BYTES.into()) as u32
 }
 
-/// Writes during the active periods; returns when there is nothing more to write.
+/// Writes during the active periods; returns when everything is written.
 fn write_all(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> std::io::Result<()> {
     let shared = &context.shared;
     let (spans, mut left) = match tcp.traffic {
         Traffic::Bulk => (None, u64::MAX),
         Traffic::Size { bytes } => (None, bytes),
         Traffic::OnOff { on, off } => (Some((on, off)), u64::MAX),
-        Traffic::Transfers(_) | Traffic::Video(_) => unreachable!("they have threads of their own"),
+        Traffic::Transfers(_) | Traffic::Video(_) => unreachable!("they are sent elsewhere"),
     };
-    let mut writer = Writer::new(context, tcp, stream);
+    let mut writer = StreamWriter::new(context, tcp, stream);
     for (begin, end) in Periods::new(
         spans,
         context.rng.clone(),
@@ -182,92 +170,4 @@ fn write_all(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> std::io::R
         }
     }
     Ok(())
-}
-
-/// Writes a flow's data to its only connection.
-pub(super) struct Writer<'a> {
-    context: &'a Context,
-    tcp: &'a TcpFlow,
-    stream: &'a TcpStream,
-    position: u64,
-}
-
-impl<'a> Writer<'a> {
-    pub(super) fn new(context: &'a Context, tcp: &'a TcpFlow, stream: &'a TcpStream) -> Self {
-        Self {
-            context,
-            tcp,
-            stream,
-            position: 0,
-        }
-    }
-
-    /// Writes some of the bytes that are left, or waits for room, a little while and at most until a time of the run.
-    /// Returns how many bytes it wrote.
-    pub(super) fn write(&mut self, left: u64, until_ns: u64) -> std::io::Result<u64> {
-        let data = next_bytes(self.context, self.tcp, self.position, self.position, left);
-        let mut writer = self.stream;
-        let written = match writer.write(data) {
-            Ok(written) => written as u64,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                wait(
-                    self.stream,
-                    PollFlags::POLLOUT,
-                    self.context.shared.until(until_ns),
-                )?;
-                0
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => 0,
-            Err(error) => return Err(error),
-        };
-        if self.tcp.mptcp && self.position == 0 && written > 0 {
-            await_first_segment(self.context, self.stream);
-        }
-        self.position += written;
-        Ok(written)
-    }
-}
-
-/// The next bytes to write: a segment at most where a connection of MPTCP begins. `place` is where the flow's pattern is
-/// at this position of the connection.
-pub(super) fn next_bytes<'a>(
-    context: &'a Context,
-    tcp: &TcpFlow,
-    position: u64,
-    place: u64,
-    left: u64,
-) -> &'a [u8] {
-    let data = context.pattern.from(place);
-    let most = usize::try_from(left).unwrap_or(usize::MAX).min(data.len());
-    match tcp.mptcp && position == 0 {
-        true => &data[..most.min(tcp.mss_bytes as usize)],
-        false => &data[..most],
-    }
-}
-
-/// Waits until the peer has acknowledged the first segment as MPTCP data. Until then the kernel takes a segment that
-/// overtakes a lost one for a middlebox's work, and both ends fall back to TCP.
-fn await_first_segment(context: &Context, stream: &TcpStream) {
-    while !context.shared.is_stopped() && !is_first_acknowledged(stream) {
-        std::thread::sleep(LOOK);
-    }
-}
-
-/// Whether it has; also where the connection broke or fell back, which the end of the run reports.
-pub(super) fn is_first_acknowledged(stream: &TcpStream) -> bool {
-    !mptcp::info(stream).is_ok_and(|info| info.snd_una != info.write_seq)
-}
-
-/// Waits until a socket is ready, for so long or a little while.
-pub(super) fn wait(
-    stream: impl std::os::fd::AsFd,
-    ready: PollFlags,
-    most: Duration,
-) -> std::io::Result<()> {
-    let patience = most.min(PATIENCE).max(Duration::from_millis(1));
-    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
-    match poll(&mut [PollFd::new(stream.as_fd(), ready)], timeout) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
 }

@@ -1,9 +1,9 @@
-//! What the threads of a run share: the clock, the signal to stop, what each flow has come to.
+//! State that the threads of a run share: the clock, the signal to stop, the counters of each flow.
 
-use super::Connection;
-use super::transfers::Live;
-use super::waits::Waits;
-use crate::lab::wire::{Happening, TransferSample, Trouble, TroubleKind};
+use super::connection::Connection;
+use super::pending::PendingTransfers;
+use super::transfers::ActiveTransfers;
+use crate::protocol::{Event, Problem, ProblemKind, TransferSample};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::Flow;
 use mptcplab_trace::EventKind;
@@ -13,7 +13,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The run's clock and the end of the run.
+/// The clock of the run, and whether it has been stopped.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
@@ -30,9 +30,9 @@ impl Shared {
         }
     }
 
-    /// Tells all threads to end.
+    /// Makes all threads end.
     pub(crate) fn stop(&self) {
-        // A poisoned lock still guards a whole value: it is only ever assigned.
+        // The value is only ever assigned, so it is valid even if the lock is poisoned.
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
     }
@@ -41,7 +41,7 @@ impl Shared {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a time of the run; false when the run is over before.
+    /// Waits until a time of the run. Returns false if the run is stopped before.
     pub(crate) fn sleep_until(&self, t_ns: u64) -> bool {
         let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -58,30 +58,31 @@ impl Shared {
         }
     }
 
-    /// Time left until a time of the run, also before its zero.
+    /// The time left until a time of the run, also before its zero.
     pub(crate) fn until(&self, t_ns: u64) -> Duration {
         let at = self.clock.zero_ns().saturating_add(t_ns);
         Duration::from_nanos(at.saturating_sub(Clock::monotonic_ns()))
     }
 }
 
-/// A flow as its threads have it, for the sampler.
+/// The state of a flow that its threads update and the sampler reads.
 #[derive(Debug)]
 pub(crate) struct FlowState {
-    /// Application bytes that the receiver has read.
+    /// Bytes that the receiving application has read.
     pub(crate) delivered: AtomicU64,
     /// UDP: payload bytes sent.
     pub(crate) sent: AtomicU64,
-    /// Largest delay of a UDP packet, or of the beginning of one of many transfers, against its time.
+    /// Largest delay of a UDP packet or of the beginning of a transfer after its scheduled time.
     pub(crate) late_ns: AtomicU64,
-    /// Whether the receiver is ours and counts what it reads.
+    /// Whether the receiver counts what it reads, which iperf3 does not.
     pub(crate) counts: AtomicBool,
-    /// Its connection, if it has only one, and the end that receives, once it is there.
+    /// The connection, if the flow has only one.
     pub(crate) connection: Arc<Connection>,
+    /// The receiver's socket of that connection, once it is accepted.
     pub(crate) receiver: OnceLock<TcpStream>,
-    /// Its connections, if every transfer has one.
-    pub(crate) transfers: Live,
-    pub(crate) waits: Waits,
+    /// The connections in progress, if every transfer has one.
+    pub(crate) transfers: ActiveTransfers,
+    pub(crate) pending: PendingTransfers,
 }
 
 impl FlowState {
@@ -93,30 +94,30 @@ impl FlowState {
             counts: AtomicBool::new(true),
             connection: Arc::new(Connection::new(flow.subflows().len())),
             receiver: OnceLock::new(),
-            transfers: Live::default(),
-            waits: Waits::default(),
+            transfers: ActiveTransfers::default(),
+            pending: PendingTransfers::default(),
         }
     }
 }
 
-/// What a thread tells the lab.
+/// A message from a thread to the lab's main thread.
 #[derive(Debug)]
-pub(crate) enum Note {
-    Event(Happening),
-    Trouble(Trouble),
+pub(crate) enum ThreadMessage {
+    Event(Event),
+    Problem(Problem),
     /// A transfer is complete.
     Transfer(TransferSample),
-    /// A subflow is open: its algorithm can be read back.
-    Opened,
+    /// A subflow is open, so that its algorithm can be read back.
+    SubflowOpened,
 }
 
-/// The way to the lab.
+/// Sends messages to the lab's main thread.
 #[derive(Debug, Clone)]
-pub(crate) struct Notes(pub(crate) Sender<Note>);
+pub(crate) struct Reporter(pub(crate) Sender<ThreadMessage>);
 
-impl Notes {
+impl Reporter {
     pub(crate) fn event(&self, t_ns: u64, kind: EventKind, flow: usize, value: u64) {
-        self.put(Note::Event(Happening {
+        self.send(ThreadMessage::Event(Event {
             t_ns,
             kind: kind as u8,
             flow: flow as i32,
@@ -134,7 +135,7 @@ impl Notes {
         value: u64,
     ) {
         let (flow, subflow) = (flow as i32, subflow as i32);
-        self.put(Note::Event(Happening {
+        self.send(ThreadMessage::Event(Event {
             t_ns,
             kind: kind as u8,
             flow,
@@ -144,32 +145,32 @@ impl Notes {
         }));
     }
 
-    /// The run ends here, but what was recorded is right.
-    pub(crate) fn ends_early(&self, reason: String) {
-        self.put(Note::Trouble(Trouble {
-            kind: TroubleKind::EndsEarly,
+    /// Ends the run here; what was recorded is valid.
+    pub(crate) fn end_run(&self, reason: String) {
+        self.send(ThreadMessage::Problem(Problem {
+            kind: ProblemKind::EndsRun,
             reason,
         }));
     }
 
-    /// The run is not what the scenario says.
-    pub(crate) fn spoils(&self, reason: String) {
-        self.put(Note::Trouble(Trouble {
-            kind: TroubleKind::Spoils,
+    /// Marks the run as invalid, because it deviated from the scenario.
+    pub(crate) fn invalidate(&self, reason: String) {
+        self.send(ThreadMessage::Problem(Problem {
+            kind: ProblemKind::InvalidatesRun,
             reason,
         }));
     }
 
     pub(crate) fn transfer(&self, row: TransferSample) {
-        self.put(Note::Transfer(row));
+        self.send(ThreadMessage::Transfer(row));
     }
 
     pub(crate) fn opened(&self) {
-        self.put(Note::Opened);
+        self.send(ThreadMessage::SubflowOpened);
     }
 
-    fn put(&self, note: Note) {
-        // The lab has ended the run if nobody listens.
-        let _ = self.0.send(note);
+    fn send(&self, message: ThreadMessage) {
+        // There is no receiver if the lab has already ended the run.
+        let _ = self.0.send(message);
     }
 }

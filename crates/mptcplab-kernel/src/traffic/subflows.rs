@@ -1,7 +1,8 @@
-//! Opens a connection's further subflows in their order and at their times, removes those that end, and notices
-//! those that never come or go on their own.
+//! Opens the further subflows of a connection at their times, removes those that end, and detects those that do not join or
+//! close unexpectedly.
 
-use super::{Connection, Context, Life};
+use super::connection::{Connection, SubflowState};
+use super::context::Context;
 use mptcplab_net::mptcp::{self, LocalAddress, PathManager, Subflow as Found};
 use mptcplab_net::{NetError, TcpState};
 use mptcplab_scenario::{Subflow, TcpFlow};
@@ -9,10 +10,11 @@ use mptcplab_trace::EventKind;
 use std::net::{SocketAddrV4, TcpStream};
 use std::sync::Arc;
 
-/// While something is going on, and otherwise.
+/// Interval of checks while a subflow is being opened.
 const BUSY_NS: u64 = 1_000_000;
-const QUIET_NS: u64 = 50_000_000;
-/// A subflow that has not joined after this long never will: four SYNs, at 0, 1, 3 and 7 s.
+/// Interval of checks otherwise.
+const IDLE_NS: u64 = 50_000_000;
+/// Time that a subflow has to join: four SYNs, at 0, 1, 3 and 7 s.
 const JOIN_NS: u64 = 15_000_000_000;
 
 /// The further subflows of one connection.
@@ -22,17 +24,17 @@ pub(super) struct Manager<'a> {
     paths: &'a PathManager,
     connection: Arc<Connection>,
     token: u32,
-    /// Its number, if it carries one of many transfers, of which the trace has no events.
+    /// Number of the transfer that the connection carries, if it is one of several; the trace has no events of those.
     transfer: Option<u32>,
-    /// When each was asked for.
-    asked_ns: Vec<Option<u64>>,
-    /// Whether the kernel was told that it is a backup.
+    /// When each subflow was first requested from the kernel.
+    requested_ns: Vec<Option<u64>>,
+    /// Whether each subflow was last set to be a backup.
     backups: Vec<bool>,
 }
 
-/// The thread of a connection's subflows.
+/// The thread that manages the subflows of a flow's connection.
 pub(crate) fn manage(context: &Context, tcp: &TcpFlow, paths: &PathManager) {
-    if !is_there(context) {
+    if !wait_for_connection(context) {
         return;
     }
     let connection = &context.state.connection;
@@ -41,15 +43,15 @@ pub(crate) fn manage(context: &Context, tcp: &TcpFlow, paths: &PathManager) {
     match result {
         Err(error) if !context.shared.is_stopped() => {
             context
-                .notes
-                .spoils(format!("flow {}: {error}", context.flow.name));
+                .reporter
+                .invalidate(format!("flow {}: {error}", context.flow.name));
         }
         _ => {}
     }
 }
 
-/// Waits for the flow's connection; false if the run is over before.
-fn is_there(context: &Context) -> bool {
+/// Waits for the flow's connection; returns false if the run ends before.
+fn wait_for_connection(context: &Context) -> bool {
     while context.state.connection.sender.get().is_none() {
         let now = context.shared.clock.now_ns();
         if !context
@@ -63,7 +65,7 @@ fn is_there(context: &Context) -> bool {
 }
 
 impl<'a> Manager<'a> {
-    /// For a connection that is there.
+    /// The connection must be established.
     pub(super) fn new(
         context: &'a Context,
         tcp: &'a TcpFlow,
@@ -78,7 +80,7 @@ impl<'a> Manager<'a> {
             connection: Arc::clone(connection),
             token: 0,
             transfer,
-            asked_ns: vec![None; tcp.subflows.len()],
+            requested_ns: vec![None; tcp.subflows.len()],
             backups: vec![false; tcp.subflows.len()],
         };
         manager.token = mptcp::info(manager.stream())?.token;
@@ -87,41 +89,41 @@ impl<'a> Manager<'a> {
 
     fn stream(&self) -> &TcpStream {
         let stream = self.connection.sender.get();
-        stream.unwrap_or_else(|| unreachable!("a manager is made for a connection that is there"))
+        stream.unwrap_or_else(|| unreachable!("a manager is made for an established connection"))
     }
 
     fn run(&mut self) -> Result<(), NetError> {
         loop {
-            let next = self.look(self.context.shared.clock.now_ns())?;
+            let next = self.update(self.context.shared.clock.now_ns())?;
             if !self.context.shared.sleep_until(next) {
                 return self.unfinished();
             }
         }
     }
 
-    /// Does what is due; says when to look again.
-    pub(super) fn look(&mut self, now: u64) -> Result<u64, NetError> {
+    /// Does what is due; returns when to check again.
+    pub(super) fn update(&mut self, now: u64) -> Result<u64, NetError> {
         let found = mptcp::full_info(self.stream())?.subflows;
         for index in 0..self.subflows.len() {
             self.step(index, now, &found)?;
         }
-        let pause = if self.is_busy() { BUSY_NS } else { QUIET_NS };
+        let pause = if self.is_busy() { BUSY_NS } else { IDLE_NS };
         Ok(now.saturating_add(pause).min(self.next_ns(now)))
     }
 
     fn is_busy(&self) -> bool {
-        (0..self.subflows.len()).any(|index| match self.connection.life(index) {
-            Life::Handshake => true,
-            Life::Closed => self.asked_ns[index].is_some(),
-            Life::Open | Life::Removed => false,
+        (0..self.subflows.len()).any(|index| match self.connection.state(index) {
+            SubflowState::Handshake => true,
+            SubflowState::Closed => self.requested_ns[index].is_some(),
+            SubflowState::Open | SubflowState::Removed => false,
         })
     }
 
-    /// The next time at which the scenario opens, removes or ranks a subflow.
+    /// The next time at which the scenario opens or removes a subflow or changes its priority.
     fn next_ns(&self, now: u64) -> u64 {
         let times = self.subflows.iter().flat_map(|s| {
-            let ranked = s.priorities.iter().map(|change| change.at_ns);
-            ranked.chain(s.start_ns).chain(s.stop_ns)
+            let changed = s.priorities.iter().map(|change| change.at_ns);
+            changed.chain(s.start_ns).chain(s.stop_ns)
         });
         times.filter(|&at| at > now).min().unwrap_or(u64::MAX)
     }
@@ -131,37 +133,39 @@ impl<'a> Manager<'a> {
         let here = found.iter().find(|one| *one.local.ip() == source);
         let subflow = &self.subflows[index];
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now);
-        match (self.connection.life(index), here) {
-            (Life::Closed, _) if due(subflow.stop_ns) => {
-                self.connection.set_life(index, Life::Removed)
+        match (self.connection.state(index), here) {
+            (SubflowState::Closed, _) if due(subflow.stop_ns) => {
+                self.connection.set_state(index, SubflowState::Removed)
             }
-            (Life::Closed, _) if subflow.start_ns.is_none() || due(subflow.start_ns) => {
+            (SubflowState::Closed, _) if subflow.start_ns.is_none() || due(subflow.start_ns) => {
                 self.open(index, now)?
             }
-            (Life::Handshake, Some(one)) if one.tcp.state == TcpState::Established => {
+            (SubflowState::Handshake, Some(one)) if one.tcp.state == TcpState::Established => {
                 self.connection.opened(index, &one.tcp);
                 if self.transfer.is_none() {
-                    self.context.notes.opened();
+                    self.context.reporter.opened();
                 }
             }
-            (Life::Handshake, _)
-                if self.asked_ns[index].is_some_and(|asked| now > asked + JOIN_NS) =>
+            (SubflowState::Handshake, _)
+                if self.requested_ns[index].is_some_and(|asked| now > asked + JOIN_NS) =>
             {
                 let why = format!(
                     "did not join within {} s of being opened",
                     JOIN_NS / 1_000_000_000
                 );
-                self.spoils(index, &why);
-                self.connection.set_life(index, Life::Removed);
+                self.invalidate(index, &why);
+                self.connection.set_state(index, SubflowState::Removed);
             }
-            (Life::Open, Some(one)) if due(subflow.stop_ns) => self.remove(index, now, one)?,
-            (Life::Open, Some(one)) if self.backups[index] != is_backup(subflow, now) => {
-                self.rank(index, now, one)?
+            (SubflowState::Open, Some(one)) if due(subflow.stop_ns) => {
+                self.remove(index, now, one)?
             }
-            (Life::Open, None) => {
-                self.connection.set_life(index, Life::Removed);
+            (SubflowState::Open, Some(one)) if self.backups[index] != is_backup(subflow, now) => {
+                self.set_priority(index, now, one)?
+            }
+            (SubflowState::Open, None) => {
+                self.connection.set_state(index, SubflowState::Removed);
                 self.event(now, EventKind::SubflowRemoved, index, 0);
-                self.spoils(index, "went away on its own");
+                self.invalidate(index, "closed unexpectedly");
             }
             _ => {}
         }
@@ -179,22 +183,22 @@ impl<'a> Manager<'a> {
             backup: is_backup(&self.subflows[index], now),
         };
         self.backups[index] = local.backup;
-        let first_try = *self.asked_ns[index].get_or_insert(now);
+        let first_try = *self.requested_ns[index].get_or_insert(now);
         match self.paths.subflow_create(
             self.token,
             local,
             SocketAddrV4::new(ends.destination, self.context.plan.port),
         ) {
-            Ok(()) => self.connection.set_life(index, Life::Handshake),
-            // The connection takes no further subflow before its peer has acknowledged data.
+            Ok(()) => self.connection.set_state(index, SubflowState::Handshake),
+            // A connection takes no further subflow before its peer has acknowledged data.
             Err(error) if error.errno() == Some(libc::ENOTCONN) && now < first_try + JOIN_NS => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Makes it a backup or a regular one.
-    fn rank(&mut self, index: usize, now: u64, found: &Found) -> Result<(), NetError> {
+    /// Makes a subflow a backup or a regular one, as the scenario says.
+    fn set_priority(&mut self, index: usize, now: u64, found: &Found) -> Result<(), NetError> {
         let backup = is_backup(&self.subflows[index], now);
         self.paths
             .set_backup(self.token, found.local, found.remote, backup)?;
@@ -211,12 +215,14 @@ impl<'a> Manager<'a> {
         Ok(())
     }
 
-    /// A subflow that is still on its way when the run ends never carried data.
+    /// Reports subflows that are still joining when the run ends, because they carried no data.
     fn unfinished(&self) -> Result<(), NetError> {
         for index in 0..self.subflows.len() {
-            let life = self.connection.life(index);
-            if life == Life::Handshake || (life == Life::Closed && self.asked_ns[index].is_some()) {
-                self.spoils(index, "had not joined when the run ended");
+            let state = self.connection.state(index);
+            if state == SubflowState::Handshake
+                || (state == SubflowState::Closed && self.requested_ns[index].is_some())
+            {
+                self.invalidate(index, "had not joined when the run ended");
             }
         }
         Ok(())
@@ -225,11 +231,13 @@ impl<'a> Manager<'a> {
     fn event(&self, now: u64, kind: EventKind, index: usize, value: u64) {
         if self.transfer.is_none() {
             let subflow = (self.context.index, index);
-            self.context.notes.subflow_event(now, kind, subflow, value);
+            self.context
+                .reporter
+                .subflow_event(now, kind, subflow, value);
         }
     }
 
-    fn spoils(&self, index: usize, why: &str) {
+    fn invalidate(&self, index: usize, why: &str) {
         let (flow, subflow) = (&self.context.flow.name, &self.subflows[index].name);
         let ends = self.context.plan.subflows[index];
         let transfer = self.transfer.map(|number| format!("transfer {number}: "));
@@ -239,11 +247,11 @@ impl<'a> Manager<'a> {
             ends.source,
             ends.destination
         );
-        self.context.notes.spoils(reason);
+        self.context.reporter.invalidate(reason);
     }
 }
 
-/// What the scenario says that a subflow is at this time.
+/// Whether the scenario makes a subflow a backup at this time.
 fn is_backup(subflow: &Subflow, now: u64) -> bool {
     let before = subflow
         .priorities

@@ -1,30 +1,29 @@
-//! UDP at a constant rate, with or without silent periods, and no feedback.
+//! UDP flows: a constant rate, with or without pauses, and no feedback.
 
-use super::Context;
+use super::context::Context;
 use super::pattern::Pattern;
-use super::schedule::Periods;
+use super::periods::Periods;
+use super::stream::PATIENCE;
 use mptcplab_scenario::UdpFlow;
 use mptcplab_trace::EventKind;
 use std::io::ErrorKind;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-/// IP and UDP headers.
+/// Size of IP and UDP headers.
 const HEADER_BYTES: u32 = 28;
-/// Bytes of the packet's number in front of its data; a shorter payload has none.
+/// Size of the packet number in front of the data; a shorter payload has none.
 const NUMBER_BYTES: usize = 8;
-const PATIENCE: Duration = Duration::from_millis(50);
 /// Largest UDP payload.
 const MAX_PACKET_BYTES: usize = 65_536;
 
-/// The sending thread of a stream.
+/// The sending thread of a flow.
 pub(crate) fn send(context: &Context, udp: &UdpFlow) {
     if context.begin().is_none() {
         return;
     }
     if let Err(error) = send_all(context, udp) {
-        return context.notes.ends_early(format!(
+        return context.reporter.end_run(format!(
             "flow {}: its data cannot be sent: {error}",
             context.flow.name
         ));
@@ -64,7 +63,7 @@ fn send_all(context: &Context, udp: &UdpFlow) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Time between packets; the rate is exact over many.
+/// Computes the time between packets such that the mean rate is exact.
 struct Pace {
     scaled_bits: u128,
     rate_bps: u128,
@@ -92,7 +91,7 @@ fn payload_bytes(udp: &UdpFlow) -> usize {
     udp.packet_bytes.saturating_sub(HEADER_BYTES) as usize
 }
 
-/// The packet's number and data that follow from it.
+/// A payload: the packet's number, and the data that belong to it.
 fn payload(pattern: &Pattern, number: u64, length: usize) -> Vec<u8> {
     let mut payload: Vec<u8> = number.to_le_bytes().into_iter().take(length).collect();
     let mut position = number.wrapping_mul(length as u64);
@@ -105,13 +104,13 @@ fn payload(pattern: &Pattern, number: u64, length: usize) -> Vec<u8> {
     payload
 }
 
-/// The receiving thread of a stream: counts what arrives, checks it.
+/// The receiving thread of a flow: counts and checks the packets that arrive.
 pub(crate) fn receive(context: &Context, socket: &UdpSocket) {
     if let Err(error) = receive_all(context, socket) {
         let reason = format!("flow {}: {error}", context.flow.name);
         match error.kind() {
-            ErrorKind::InvalidData => context.notes.spoils(reason),
-            _ => context.notes.ends_early(reason),
+            ErrorKind::InvalidData => context.reporter.invalidate(reason),
+            _ => context.reporter.end_run(reason),
         }
     }
 }
@@ -132,7 +131,7 @@ fn receive_all(context: &Context, socket: &UdpSocket) -> std::io::Result<()> {
             Err(error) => return Err(error),
         };
         if std::mem::take(&mut is_first) {
-            context.notes.event(
+            context.reporter.event(
                 context.shared.clock.now_ns(),
                 EventKind::FirstByte,
                 context.index,

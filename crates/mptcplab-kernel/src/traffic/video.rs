@@ -1,10 +1,9 @@
-//! An adaptive video over one connection: who watches asks for every chunk with a message of its own, which travels back
-//! over the connection, and the server writes it.
+//! An adaptive video over one connection: the client requests every chunk with a message on the connection, and the server
+//! writes the chunk.
 
-use super::Context;
-use super::receive::{BUFFER_BYTES, Intake, is_not_yet};
-use super::send::{Writer, wait};
-use super::waits::Wait;
+use super::context::Context;
+use super::pending::PendingTransfer;
+use super::stream::{BUFFER_BYTES, PATIENCE, StreamReader, StreamWriter, is_not_ready, wait};
 use mptcplab_model::traffic::{Chunk, Player};
 use mptcplab_scenario::{TcpFlow, Video};
 use mptcplab_trace::EventKind;
@@ -14,20 +13,19 @@ use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_millis(50);
-/// A request is the chunk's size in bytes.
+/// Size of a request, which contains the size of the chunk in bytes.
 const REQUEST_BYTES: usize = 8;
 
-/// The server: writes what it is asked for, until the flow stops.
+/// The server: writes the requested chunks until the flow stops.
 pub(super) fn serve(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> Result<()> {
     let shared = &context.shared;
-    let mut writer = Writer::new(context, tcp, stream);
+    let mut writer = StreamWriter::new(context, tcp, stream);
     let mut request = Vec::with_capacity(REQUEST_BYTES);
     let mut left = 0;
     while !shared.is_stopped() && shared.clock.now_ns() < context.stop_ns {
         if left > 0 {
             left -= writer.write(left, context.stop_ns)?;
-        } else if let Some(bytes) = requested(stream, &mut request)? {
+        } else if let Some(bytes) = next_request(stream, &mut request)? {
             left = bytes;
         } else {
             wait(stream, PollFlags::POLLIN, shared.until(context.stop_ns))?;
@@ -36,16 +34,21 @@ pub(super) fn serve(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> Res
     Ok(())
 }
 
-/// The next request, once all of it is there.
-fn requested(mut stream: &TcpStream, request: &mut Vec<u8>) -> Result<Option<u64>> {
+/// Reads the next request; `None` until all of it has arrived.
+fn next_request(mut stream: &TcpStream, request: &mut Vec<u8>) -> Result<Option<u64>> {
     let mut rest = [0; REQUEST_BYTES];
     match stream.read(&mut rest[request.len()..]) {
-        Ok(0) => return Err(Error::new(ErrorKind::UnexpectedEof, "the player closed it")),
+        Ok(0) => {
+            return Err(Error::new(
+                ErrorKind::UnexpectedEof,
+                "the client closed the connection",
+            ));
+        }
         Ok(length) => {
             let from = request.len();
             request.extend_from_slice(&rest[from..from + length]);
         }
-        Err(error) if is_not_yet(&error) => return Ok(None),
+        Err(error) if is_not_ready(&error) => return Ok(None),
         Err(error) => return Err(error),
     }
     let whole = <[u8; REQUEST_BYTES]>::try_from(request.as_slice()).ok();
@@ -55,98 +58,102 @@ fn requested(mut stream: &TcpStream, request: &mut Vec<u8>) -> Result<Option<u64
     Ok(whole.map(u64::from_le_bytes))
 }
 
-/// Who watches: asks, reads, plays.
-pub(super) fn watch(
+/// The client: requests and reads chunks, and models the player.
+pub(super) fn play(
     context: &Context,
     tcp: &TcpFlow,
     stream: &TcpStream,
-    law: &Video,
+    video: &Video,
 ) -> Result<()> {
     let shared = &context.shared;
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut intake = Intake::new(0);
-    let mut viewer = Viewer {
+    let mut reader = StreamReader::new(0);
+    let mut client = VideoClient {
         context,
         tcp,
         stream,
-        player: Player::new(law.clone()),
-        ask_ns: shared.clock.now_ns(),
-        asked: None,
+        player: Player::new(video.clone()),
+        request_ns: shared.clock.now_ns(),
+        requested: None,
         end: 0,
     };
     while !shared.is_stopped() {
-        viewer.ask_if_due(shared.clock.now_ns())?;
-        let before = intake.position;
-        if intake.take(context, stream, &mut buffer)? {
-            viewer.took(before, intake.position)?;
+        client.request_if_due(shared.clock.now_ns())?;
+        let before = reader.position;
+        if reader.read(context, stream, &mut buffer)? {
+            client.received(before, reader.position)?;
         } else {
-            let patience = viewer.patience();
+            let patience = client.patience();
             wait(stream, PollFlags::POLLIN, patience)?;
         }
     }
     Ok(())
 }
 
-struct Viewer<'a> {
+struct VideoClient<'a> {
     context: &'a Context,
     tcp: &'a TcpFlow,
     stream: &'a TcpStream,
     player: Player,
-    /// When the next chunk is to be asked for, once none is on its way.
-    ask_ns: u64,
-    /// The chunk on its way.
-    asked: Option<Chunk>,
-    /// Where in the connection's data the last chunk that was asked for ends.
+    /// When to request the next chunk, if none is in transit.
+    request_ns: u64,
+    /// The chunk in transit.
+    requested: Option<Chunk>,
+    /// Position in the connection at which the last requested chunk ends.
     end: u64,
 }
 
-impl Viewer<'_> {
-    fn ask_if_due(&mut self, now: u64) -> Result<()> {
-        if self.asked.is_some() || now < self.ask_ns || now >= self.context.stop_ns {
+impl VideoClient<'_> {
+    fn request_if_due(&mut self, now: u64) -> Result<()> {
+        if self.requested.is_some() || now < self.request_ns || now >= self.context.stop_ns {
             return Ok(());
         }
         let chunk = self.player.ask(now);
         let connection = &self.context.state.connection;
         let before = connection.resent_pkts(self.tcp).unwrap_or(0);
-        let wait = Wait::new(now, chunk.bytes, connection).chunk(chunk.media_bps, before);
-        self.context.state.waits.begin(chunk.index, wait);
-        self.asked = Some(chunk);
+        let pending =
+            PendingTransfer::new(now, chunk.bytes, connection).chunk(chunk.media_bps, before);
+        self.context.state.pending.begin(chunk.index, pending);
+        self.requested = Some(chunk);
         self.end += chunk.bytes;
-        // So little always fits: nothing else is sent this way.
+        // So few bytes always fit into the send buffer: nothing else is sent in this direction.
         let mut stream = self.stream;
         stream.write_all(&chunk.bytes.to_le_bytes())
     }
 
-    /// Data came: from one position of the connection to another.
-    fn took(&mut self, from: u64, to: u64) -> Result<()> {
+    /// Handles data that were received from one position of the connection to another.
+    fn received(&mut self, from: u64, to: u64) -> Result<()> {
         let now = self.context.shared.clock.now_ns();
         let state = &self.context.state;
         if from == 0 {
             self.context
-                .notes
+                .reporter
                 .event(now, EventKind::FirstByte, self.context.index, 0);
         }
         state.delivered.store(to, Ordering::Release);
-        let Some(chunk) = self.asked.filter(|_| to <= self.end) else {
-            let what = format!("{to} bytes came, asked for were {}", self.end);
+        let Some(chunk) = self.requested.filter(|_| to <= self.end) else {
+            let what = format!(
+                "{to} bytes were received, but only {} were requested",
+                self.end
+            );
             return Err(Error::new(ErrorKind::InvalidData, what));
         };
-        state.waits.first_byte(chunk.index, now);
+        state.pending.first_byte(chunk.index, now);
         if to == self.end {
             let watched = self.player.complete(now);
             self.context
                 .complete(self.tcp, chunk.index, now, Some(watched.stall_ns));
-            self.asked = None;
-            self.ask_ns = watched.next_ns;
+            self.requested = None;
+            self.request_ns = watched.next_ns;
         }
         Ok(())
     }
 
-    /// How long to wait for data: not beyond the next request, if there will be one.
+    /// How long to wait for data: at most until the next request, if there is one.
     fn patience(&self) -> Duration {
-        match self.asked {
-            None if self.ask_ns < self.context.stop_ns => {
-                PATIENCE.min(self.context.shared.until(self.ask_ns))
+        match self.requested {
+            None if self.request_ns < self.context.stop_ns => {
+                PATIENCE.min(self.context.shared.until(self.request_ns))
             }
             _ => PATIENCE,
         }

@@ -123,11 +123,11 @@ fn wait(child: &mut Child, most: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// The lab of a director, once the traffic flows.
-fn lab_of(director: u32) -> u32 {
+/// The lab of a supervisor, once the traffic flows.
+fn lab_of(supervisor: u32) -> u32 {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
-        let children = format!("/proc/{director}/task/{director}/children");
+        let children = format!("/proc/{supervisor}/task/{supervisor}/children");
         let text = std::fs::read_to_string(children).unwrap_or_default();
         if let Some(child) = text
             .split_whitespace()
@@ -197,29 +197,29 @@ impl Host {
         }
     }
 
-    /// Whether the host comes back to this soon, without the algorithms of these directors: the kernel frees namespaces
+    /// Whether the host comes back to this soon, without the algorithms of these supervisors: the kernel frees namespaces
     /// in its own time. Others may be running their own runs here.
     #[track_caller]
-    fn comes_back(&self, directors: &[u32]) {
+    fn comes_back(&self, supervisors: &[u32]) {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline {
-            if Self::now() == *self && directors.iter().all(|&id| algorithms(id).is_empty()) {
+            if Self::now() == *self && supervisors.iter().all(|&id| algorithms(id).is_empty()) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(50));
         }
         assert_eq!(Self::now(), *self, "the run left something behind");
-        for &id in directors {
+        for &id in supervisors {
             assert_eq!(algorithms(id), [""; 0], "the run left algorithms behind");
         }
     }
 }
 
-/// Algorithms in the kernel that a director loaded, by the names that it gives them first.
-fn algorithms(director: u32) -> Vec<String> {
+/// Algorithms in the kernel that a supervisor loaded, by the names that it gives them first.
+fn algorithms(supervisor: u32) -> Vec<String> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let all = std::fs::read_to_string(path).expect("IPv4");
-    let mine = format!("mpl_{:04x}_", director.wrapping_mul(40_503) & 0xffff);
+    let mine = format!("mpl_{:04x}_", supervisor.wrapping_mul(40_503) & 0xffff);
     all.split_whitespace()
         .filter(|name| name.starts_with(&mine))
         .map(str::to_owned)
@@ -525,7 +525,7 @@ fn what_the_engine_cannot_honour_is_refused_with_its_line() {
     assert!(
         outcome
             .stderr
-            .contains("scenario.toml:7:13: scheduler: \"roundrobin\": the kernel has one"),
+            .contains("scenario.toml:7:13: scheduler: \"roundrobin\": the kernel has only one"),
         "{}",
         outcome.stderr
     );
@@ -584,10 +584,10 @@ fn ctrl_c_leaves_nothing() {
     let lab = Lab::new(TWO_PATHS);
     let mut child = lab.command("{}").spawn().expect("the program");
     wait_for_progress(&mut child, 0.5);
-    let director = child.id();
-    let inner = lab_of(director);
-    assert_eq!(algorithms(director).len(), 1, "the check below sees it");
-    kill(Pid::from_raw(director as i32), Signal::SIGINT).expect("the director is there");
+    let supervisor = child.id();
+    let inner = lab_of(supervisor);
+    assert_eq!(algorithms(supervisor).len(), 1, "the check below sees it");
+    kill(Pid::from_raw(supervisor as i32), Signal::SIGINT).expect("the supervisor is there");
     assert_eq!(finish(child).code, Some(130));
     assert!(
         !Path::new(&format!("/proc/{inner}")).exists(),
@@ -597,12 +597,12 @@ fn ctrl_c_leaves_nothing() {
         .expect("a directory")
         .collect();
     assert_eq!(left.len(), 1, "only the scenario is left: {left:?}");
-    before.comes_back(&[director]);
+    before.comes_back(&[supervisor]);
 }
 
 #[test]
-fn a_killed_director_takes_the_lab_with_it() {
-    let Some(_alone) = ready("a_killed_director_takes_the_lab_with_it") else {
+fn a_killed_supervisor_takes_the_lab_with_it() {
+    let Some(_alone) = ready("a_killed_supervisor_takes_the_lab_with_it") else {
         return;
     };
     let before = Host::now();
@@ -613,11 +613,11 @@ fn a_killed_director_takes_the_lab_with_it() {
             wait_for_progress(&mut child, seconds);
         }
         let inner = lab_of(child.id());
-        child.kill().expect("the director is there");
+        child.kill().expect("the supervisor is there");
         child.wait().expect("a child");
         let deadline = Instant::now() + Duration::from_secs(5);
         while Path::new(&format!("/proc/{inner}")).exists() {
-            assert!(Instant::now() < deadline, "the lab outlives its director");
+            assert!(Instant::now() < deadline, "the lab outlives its supervisor");
             std::thread::sleep(Duration::from_millis(10));
         }
         before.comes_back(&[child.id()]);
@@ -649,10 +649,10 @@ fn fifty_runs_killed_at_random_moments_leave_nothing() {
             assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
             before.comes_back(&[]);
         } else {
-            let director = child.id();
-            child.kill().expect("the director is there");
+            let supervisor = child.id();
+            child.kill().expect("the supervisor is there");
             child.wait().expect("a child");
-            before.comes_back(&[director]);
+            before.comes_back(&[supervisor]);
         }
     }
 }

@@ -327,14 +327,14 @@ fn nothing_is_left_of_transfers_that_are_broken_off() {
         let lab = Lab::new(&scenario);
         let mut child = lab.command("{}").spawn().expect("the program");
         wait_for_progress(&mut child, 1.0);
-        let (director, inner) = (child.id(), lab_of(child.id()));
-        kill(Pid::from_raw(director as i32), signal).expect("the director is there");
+        let (supervisor, inner) = (child.id(), lab_of(child.id()));
+        kill(Pid::from_raw(supervisor as i32), signal).expect("the supervisor is there");
         assert_eq!(finish(child).code, code);
         let deadline = Instant::now() + Duration::from_secs(5);
         while std::path::Path::new(&format!("/proc/{inner}")).exists() {
-            assert!(Instant::now() < deadline, "the lab outlives its director");
+            assert!(Instant::now() < deadline, "the lab outlives its supervisor");
             std::thread::sleep(Duration::from_millis(10));
         }
-        before.comes_back(&[director]);
+        before.comes_back(&[supervisor]);
     }
 }

@@ -1,8 +1,9 @@
-//! Flows of many transfers, each over a connection of its own: two threads serve all of a flow's connections.
+//! Flows in which every transfer has a connection of its own. Two threads serve all connections of a flow.
 //!
-//! The sender's thread opens them, writes, opens further subflows, and closes a connection when all of it has arrived and
-//! is acknowledged; the receiver's takes them, reads and checks. A connection ends with a reset, so that neither ports nor
-//! sockets are held by the thousand, and packets of its end are as few as in the simulator, which has none.
+//! The sender's thread opens the connections and their further subflows, writes, and closes a connection when all of its
+//! data have arrived and are acknowledged. The receiver's thread accepts the connections, reads and checks. A connection
+//! ends with a reset, so that closed connections occupy neither ports nor sockets and cause hardly any packets; the
+//! simulator has none at the end of a connection.
 
 mod receive;
 mod send;
@@ -10,8 +11,9 @@ mod send;
 pub(super) use receive::receive;
 pub(super) use send::send;
 
-use super::Connection;
-use crate::traffic::ends::{End, Told};
+use super::connection::Connection;
+use super::stream::PATIENCE;
+use crate::traffic::totals::{End, FlowTotals};
 use mptcplab_scenario::TcpFlow;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -24,33 +26,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Longest sleep without looking whether the run is over.
-const PATIENCE: Duration = Duration::from_millis(50);
-/// A time that has not come.
+/// A time that is never reached.
 const NEVER: u64 = u64::MAX;
-/// Bytes of the flow's pattern between the beginnings of two transfers, so that mixed-up ones show: a prime.
+/// Distance in the flow's pattern between the beginnings of two transfers, so that mixed-up transfers are detected: a
+/// prime.
 const STRIDE: u64 = 104_729;
 
-/// One transfer under way.
+/// A transfer in progress.
 #[derive(Debug)]
 struct Transfer {
     connection: Arc<Connection>,
-    arrival: Arc<Arrival>,
+    state: Arc<TransferState>,
 }
 
-/// What its receiver has of it: not the sender's end, which closes when the sender drops it.
+/// The part of a transfer that both threads use. It does not contain the sender's socket, which must close when the sender
+/// drops it.
 #[derive(Debug)]
-struct Arrival {
+struct TransferState {
     index: u32,
     bytes: u64,
     receiver: OnceLock<TcpStream>,
-    /// When its last byte was at the receiver.
+    /// When its last byte arrived.
     done_ns: AtomicU64,
-    /// When its sender closed it.
+    /// When the sender closed the connection.
     closed_ns: AtomicU64,
 }
 
-impl Arrival {
+impl TransferState {
     fn new(due: mptcplab_model::traffic::Transfer) -> Self {
         Self {
             index: due.index,
@@ -61,7 +63,7 @@ impl Arrival {
         }
     }
 
-    /// Where its data begin in the flow's pattern.
+    /// Position in the flow's pattern at which its data begin.
     fn place(&self) -> u64 {
         u64::from(self.index) * STRIDE
     }
@@ -76,37 +78,37 @@ impl Arrival {
 }
 
 impl Transfer {
-    /// What both ends tell, once both are there.
-    fn told(&self, tcp: &TcpFlow) -> Option<Told> {
+    /// The totals of both ends, once both sockets exist.
+    fn totals(&self, tcp: &TcpFlow) -> Option<FlowTotals> {
         let sender = End::of(self.connection.sender.get(), tcp.mptcp)?;
-        let receiver = End::of(self.arrival.receiver.get(), tcp.mptcp)?;
-        Some(Told::of(tcp, [&sender, &receiver]))
+        let receiver = End::of(self.state.receiver.get(), tcp.mptcp)?;
+        Some(FlowTotals::of(tcp, [&sender, &receiver]))
     }
 }
 
-/// The transfers of a flow that are under way, by the port of their sender, and what the others came to.
+/// The transfers of a flow that are in progress, by the port of their sender, and the totals of the completed ones.
 #[derive(Debug, Default)]
-pub(crate) struct Live(Mutex<Inner>);
+pub(crate) struct ActiveTransfers(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
     live: BTreeMap<u16, Arc<Transfer>>,
-    closed: Option<Told>,
+    closed: Option<FlowTotals>,
 }
 
-impl Live {
-    /// The sum over all transfers so far.
-    pub(crate) fn told(&self, tcp: &TcpFlow) -> Told {
-        // Their sockets stay open while they are held here, so that none is counted twice or not at all.
+impl ActiveTransfers {
+    /// The sum over all transfers, complete or not.
+    pub(crate) fn totals(&self, tcp: &TcpFlow) -> FlowTotals {
+        // The clones keep the sockets open, so that no transfer is counted twice or not at all.
         let (live, closed) = {
             let inner = self.inner();
             let live: Vec<_> = inner.live.values().cloned().collect();
             (live, inner.closed)
         };
-        let sum = closed.unwrap_or_else(|| Told::nothing(tcp));
+        let sum = closed.unwrap_or_else(|| FlowTotals::zero(tcp));
         live.iter()
-            .filter_map(|one| one.told(tcp))
-            .fold(sum, Told::and)
+            .filter_map(|one| one.totals(tcp))
+            .fold(sum, FlowTotals::plus)
     }
 
     fn count(&self) -> usize {
@@ -121,30 +123,30 @@ impl Live {
         self.inner().live.insert(port, Arc::clone(transfer));
     }
 
-    fn by_port(&self, port: u16) -> Option<Arc<Arrival>> {
+    fn by_port(&self, port: u16) -> Option<Arc<TransferState>> {
         let inner = self.inner();
-        inner.live.get(&port).map(|one| Arc::clone(&one.arrival))
+        inner.live.get(&port).map(|one| Arc::clone(&one.state))
     }
 
-    /// A transfer is over: its counters stay.
+    /// Removes a transfer and adds its counters to those of the completed ones.
     fn end(&self, port: u16, tcp: &TcpFlow) {
         let mut inner = self.inner();
         let Some(transfer) = inner.live.remove(&port) else {
             return;
         };
-        if let Some(told) = transfer.told(tcp) {
-            let sum = inner.closed.unwrap_or_else(|| Told::nothing(tcp));
-            inner.closed = Some(sum.and(told.closed()));
+        if let Some(totals) = transfer.totals(tcp) {
+            let sum = inner.closed.unwrap_or_else(|| FlowTotals::zero(tcp));
+            inner.closed = Some(sum.plus(totals.after_close()));
         }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Nothing that can panic comes between two changes that belong together.
+        // No code that can panic runs between two changes that belong together.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Waits until one of these is ready, so long at most; says which are.
+/// Waits until one of the sockets is ready, at most for `most`; returns which of them are.
 fn ready(sockets: &[(&dyn AsFd, PollFlags)], most: Duration) -> Result<Vec<bool>> {
     let mut fds: Vec<PollFd<'_>> = sockets
         .iter()

@@ -1,8 +1,9 @@
-//! The receiver of a flow of many transfers.
+//! The receiver of a flow in which every transfer has a connection.
 
-use super::{Arrival, Live, NEVER, PATIENCE, ready};
-use crate::traffic::Context;
-use crate::traffic::receive::{BUFFER_BYTES, Intake, accept_now, broken, check_protocol};
+use super::{ActiveTransfers, NEVER, PATIENCE, TransferState, ready};
+use crate::traffic::context::Context;
+use crate::traffic::receive::{accept_now, broken, check_protocol};
+use crate::traffic::stream::{BUFFER_BYTES, StreamReader};
 use mptcplab_scenario::TcpFlow;
 use nix::poll::PollFlags;
 use std::io::{Error, ErrorKind, Result, Write as _};
@@ -12,10 +13,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A connection whose sender closed it so long ago is closed here, too: its reset was lost.
+/// A connection is also closed this long after its sender closed it, because the reset may have been lost.
 const RESET_LOST_NS: u64 = 2_000_000_000;
 
-/// The receiving thread. It wakes the sender's through `wake` when a transfer is complete.
+/// The receiving thread. It wakes the sender's thread through `wake` when a transfer is complete.
 pub(in crate::traffic) fn receive(
     context: &Context,
     listener: &TcpListener,
@@ -46,15 +47,15 @@ struct Receiver<'a> {
     listener: &'a TcpListener,
     tcp: &'a TcpFlow,
     wake: &'a UnixStream,
-    live: &'a Live,
+    live: &'a ActiveTransfers,
     open: Vec<Receiving>,
     buffer: Vec<u8>,
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct Receiving {
-    transfer: Arc<Arrival>,
-    intake: Intake,
+    transfer: Arc<TransferState>,
+    reader: StreamReader,
     is_over: bool,
 }
 
@@ -66,7 +67,7 @@ impl Receiving {
 }
 
 impl Receiver<'_> {
-    /// Waits for something to do and does it.
+    /// Waits for sockets to become ready and handles them.
     fn turn(&mut self) -> Result<()> {
         let mut sockets: Vec<(&dyn AsFd, PollFlags)> = vec![(self.listener, PollFlags::POLLIN)];
         let streams = self.open.iter().map(|one| one.stream() as &dyn AsFd);
@@ -78,7 +79,7 @@ impl Receiver<'_> {
             .enumerate()
             .filter(|(_, ready)| **ready)
         {
-            self.take(index)?;
+            self.read(index)?;
         }
         if ready[0] {
             self.accept()?;
@@ -99,30 +100,31 @@ impl Receiver<'_> {
                 unreachable!("the listener is IPv4");
             };
             let Some(transfer) = self.live.by_port(peer.port()) else {
-                let what = format!("a connection came from {peer}, which no transfer opened");
+                let what =
+                    format!("a connection was accepted from {peer}, which no transfer opened");
                 return Err(Error::new(ErrorKind::InvalidData, what));
             };
             transfer.receiver.get_or_init(|| stream);
             self.open.push(Receiving {
-                intake: Intake::new(transfer.place()),
+                reader: StreamReader::new(transfer.place()),
                 transfer,
                 is_over: false,
             });
-            // Its data may be there already.
-            self.take(self.open.len() - 1)?;
+            // Its data may already have arrived.
+            self.read(self.open.len() - 1)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, index: usize) -> Result<()> {
+    fn read(&mut self, index: usize) -> Result<()> {
         let one = &mut self.open[index];
         let stream = one.transfer.receiver.get();
         let stream = stream.unwrap_or_else(|| unreachable!("set when it was accepted"));
-        let before = one.intake.position;
-        match one.intake.take(self.context, stream, &mut self.buffer) {
+        let before = one.reader.position;
+        match one.reader.read(self.context, stream, &mut self.buffer) {
             Ok(false) => return Ok(()),
             Ok(true) => {}
-            // The sender's reset.
+            // This is the sender's reset.
             Err(_) if before == one.transfer.bytes => {
                 one.is_over = true;
                 return Ok(());
@@ -134,16 +136,16 @@ impl Receiver<'_> {
         }
         let now = self.context.shared.clock.now_ns();
         let (state, index) = (&self.context.state, one.transfer.index);
-        let position = one.intake.position;
+        let position = one.reader.position;
         if before == 0 {
-            state.waits.first_byte(index, now);
+            state.pending.first_byte(index, now);
         }
         state
             .delivered
             .fetch_add(position - before, Ordering::AcqRel);
         if position > one.transfer.bytes {
             let what = format!(
-                "transfer {index}: {position} bytes came instead of {}",
+                "transfer {index}: {position} bytes were received instead of {}",
                 one.transfer.bytes
             );
             return Err(Error::new(ErrorKind::InvalidData, what));
@@ -151,7 +153,7 @@ impl Receiver<'_> {
         if position == one.transfer.bytes {
             self.context.complete(self.tcp, index, now, None);
             one.transfer.done_ns.store(now, Ordering::Release);
-            // A full buffer wakes as well.
+            // If the buffer is full, the sender will wake up anyway.
             let _ = (&mut &*self.wake).write(&[0]);
         }
         Ok(())

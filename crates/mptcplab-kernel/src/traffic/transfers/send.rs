@@ -1,12 +1,15 @@
-//! The sender of a flow of many transfers.
+//! The sender of a flow in which every transfer has a connection.
 
-use super::{Arrival, Live, NEVER, PATIENCE, Transfer, ready};
-use crate::traffic::ends::End;
-use crate::traffic::receive::is_not_yet;
-use crate::traffic::send::{established, is_first_acknowledged, next_bytes, options, pace, speaks};
+use super::{ActiveTransfers, NEVER, PATIENCE, Transfer, TransferState, ready};
+use crate::traffic::connection::{Connection, SubflowState};
+use crate::traffic::context::Context;
+use crate::traffic::pending::PendingTransfer;
+use crate::traffic::send::{established, options, pace};
+use crate::traffic::stream::{
+    is_first_segment_acknowledged, is_not_ready, next_bytes, socket_transport,
+};
 use crate::traffic::subflows::Manager;
-use crate::traffic::waits::Wait;
-use crate::traffic::{Connection, Context, Life};
+use crate::traffic::totals::End;
 use mptcplab_model::traffic::Schedule;
 use mptcplab_net::mptcp::PathManager;
 use mptcplab_net::socket;
@@ -19,24 +22,25 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Between two looks at something that no descriptor tells.
-const LOOK_NS: u64 = 1_000_000;
-/// Ports of the senders, used one after the other: none comes again while anybody remembers it.
+/// Interval of checks for conditions that no descriptor signals.
+const CHECK_NS: u64 = 1_000_000;
+/// Ports of the senders, used in turn, so that a port is not used again while a socket may still have it.
 const FIRST_PORT: u16 = 20_000;
 const PORTS: u16 = 40_000;
 
-/// Why a flow cannot go on.
+/// Why a flow cannot continue.
 enum Failure {
-    /// What was recorded is right.
-    EndsEarly(String),
-    Spoils(String),
+    /// What was recorded so far is valid.
+    EndsRun(String),
+    /// The whole run is invalid.
+    InvalidatesRun(String),
 }
 
 /// The sending thread. `wake` becomes readable when a transfer is complete.
 pub(in crate::traffic) fn send(
     context: &Context,
     tcp: &TcpFlow,
-    law: &Transfers,
+    transfers: &Transfers,
     paths: Option<&PathManager>,
     wake: &UnixStream,
 ) {
@@ -45,7 +49,7 @@ pub(in crate::traffic) fn send(
         return;
     }
     let mut schedule = Schedule::new(
-        law.clone(),
+        transfers.clone(),
         context.rng.clone(),
         context.start_ns,
         context.stop_ns,
@@ -67,8 +71,8 @@ pub(in crate::traffic) fn send(
         match sender.turn() {
             Ok(()) => {}
             Err(_) if shared.is_stopped() => return,
-            Err(Failure::EndsEarly(reason)) => return context.notes.ends_early(reason),
-            Err(Failure::Spoils(reason)) => return context.notes.spoils(reason),
+            Err(Failure::EndsRun(reason)) => return context.reporter.end_run(reason),
+            Err(Failure::InvalidatesRun(reason)) => return context.reporter.invalidate(reason),
         }
     }
 }
@@ -78,37 +82,37 @@ struct Sender<'a> {
     tcp: &'a TcpFlow,
     paths: Option<&'a PathManager>,
     wake: &'a UnixStream,
-    live: &'a Live,
+    live: &'a ActiveTransfers,
     schedule: Schedule,
     /// The transfer that begins next.
     due: Option<mptcplab_model::traffic::Transfer>,
     open: Vec<Sending<'a>>,
-    /// Whether the flow's stop has been told, or there is none.
+    /// Whether the stop of the flow has been reported, or it has none.
     has_stopped: bool,
     next_port: u16,
 }
 
-/// A connection that was opened.
+/// An open connection.
 struct Sending<'a> {
     transfer: Arc<Transfer>,
     port: u16,
     step: Step,
     position: u64,
     manager: Option<Manager<'a>>,
-    /// When the manager wants to look.
+    /// When the manager must check again.
     manage_ns: u64,
-    /// A closed loop's next transfer has been planned.
+    /// Whether the next transfer of a closed loop has been scheduled.
     is_counted: bool,
 }
 
-/// How far it is.
+/// The progress of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Connecting,
-    /// MPTCP's first segment is on its way, alone.
+    /// The first segment of an MPTCP connection is in transit, alone.
     First,
     Writing,
-    /// All is written.
+    /// Everything is written.
     Waiting,
     Over,
 }
@@ -119,13 +123,13 @@ impl Sending<'_> {
         stream.unwrap_or_else(|| unreachable!("set when it was opened"))
     }
 
-    /// What its socket is waited for, and when to look at it anyway.
+    /// The events to wait for on its socket, and when to check it in any case.
     fn waits_for(&self, now: u64) -> (PollFlags, u64) {
-        let is_done = self.transfer.arrival.done_ns().is_some();
+        let is_done = self.transfer.state.done_ns().is_some();
         let (flags, look_ns) = match self.step {
             Step::Connecting | Step::Writing => (PollFlags::POLLOUT, NEVER),
-            Step::First => (PollFlags::empty(), now + LOOK_NS),
-            Step::Waiting if is_done => (PollFlags::empty(), now + LOOK_NS),
+            Step::First => (PollFlags::empty(), now + CHECK_NS),
+            Step::Waiting if is_done => (PollFlags::empty(), now + CHECK_NS),
             Step::Waiting | Step::Over => (PollFlags::empty(), NEVER),
         };
         (flags, look_ns.min(self.manage_ns))
@@ -163,20 +167,20 @@ impl<'a> Sender<'a> {
     }
 
     fn begin(&mut self, due: mptcplab_model::traffic::Transfer) -> Result<(), Failure> {
-        let most = self.context.plan.at_once as usize;
+        let most = self.context.plan.max_connections as usize;
         if self.live.count() >= most {
-            return Err(Failure::EndsEarly(format!(
-                "flow {}: {most} transfers are under way at once, more than the kernel engine has room for: its \
-                 arrivals are more than its paths carry",
+            return Err(Failure::EndsRun(format!(
+                "flow {}: {most} transfers are in progress at once, more than the kernel engine supports: they arrive \
+                 faster than its paths can carry them",
                 self.context.flow.name
             )));
         }
         let port = self.free_port();
         let connection = Arc::new(Connection::new(self.tcp.subflows.len()));
-        connection.set_life(0, Life::Handshake);
+        connection.set_state(0, SubflowState::Handshake);
         let transfer = Arc::new(Transfer {
             connection,
-            arrival: Arc::new(Arrival::new(due)),
+            state: Arc::new(TransferState::new(due)),
         });
         // The receiver may see the connection before connect returns here.
         self.live.begin(port, &transfer);
@@ -184,8 +188,8 @@ impl<'a> Sender<'a> {
         let late_ns = begun_ns.saturating_sub(due.at_ns);
         let state = &self.context.state;
         state.late_ns.fetch_max(late_ns, Ordering::Relaxed);
-        let wait = Wait::new(begun_ns, due.bytes, &transfer.connection);
-        state.waits.begin(due.index, wait);
+        let pending = PendingTransfer::new(begun_ns, due.bytes, &transfer.connection);
+        state.pending.begin(due.index, pending);
         let stream = self
             .connect(port)
             .map_err(|error| self.early(due.index, &error))?;
@@ -206,7 +210,7 @@ impl<'a> Sender<'a> {
         loop {
             let port = FIRST_PORT + self.next_port;
             self.next_port = (self.next_port + 1) % PORTS;
-            // Ends: fewer transfers are under way than there are ports.
+            // The loop ends because there are more ports than transfers in progress.
             if self.live.is_free(port) {
                 return port;
             }
@@ -219,26 +223,30 @@ impl<'a> Sender<'a> {
             SocketAddrV4::new(ends.source, port),
             SocketAddrV4::new(ends.destination, self.context.plan.port),
         );
-        let stream =
-            socket::begin_connect(speaks(self.tcp), source, target, &options(self.context))?;
+        let stream = socket::begin_connect(
+            socket_transport(self.tcp),
+            source,
+            target,
+            &options(self.context),
+        )?;
         pace(self.context, self.tcp, &stream)?;
         Ok(stream)
     }
 
-    /// Goes on with a connection as far as possible without waiting.
+    /// Advances a connection as far as possible without waiting.
     fn step(&mut self, index: usize, now: u64) -> Result<(), Failure> {
         if self.open[index].step == Step::Connecting {
             self.establish(index, now)?;
         }
         let one = &mut self.open[index];
-        if one.step == Step::First && is_first_acknowledged(one.stream()) {
+        if one.step == Step::First && is_first_segment_acknowledged(one.stream()) {
             one.step = Step::Writing;
         }
         if one.step == Step::Writing {
             self.write(index)?;
         }
         let one = &mut self.open[index];
-        if let (Some(done_ns), false) = (one.transfer.arrival.done_ns(), one.is_counted) {
+        if let (Some(done_ns), false) = (one.transfer.state.done_ns(), one.is_counted) {
             one.is_counted = true;
             if self.schedule.is_closed_loop() {
                 self.due = self.schedule.after(done_ns);
@@ -248,22 +256,23 @@ impl<'a> Sender<'a> {
         self.manage(index, now)
     }
 
-    /// Whether the handshake is over.
+    /// Continues once the handshake is over.
     fn establish(&mut self, index: usize, now: u64) -> Result<(), Failure> {
         let one = &self.open[index];
-        let transfer = one.transfer.arrival.index;
+        let transfer = one.transfer.state.index;
         match one.stream().take_error() {
             Ok(None) if one.stream().peer_addr().is_err() => return Ok(()),
             Ok(None) => {}
             Ok(Some(error)) | Err(error) => return Err(self.early(transfer, &error)),
         }
         let connection = Arc::clone(&one.transfer.connection);
-        established(self.context, self.tcp, &connection, one.stream()).map_err(Failure::Spoils)?;
+        established(self.context, self.tcp, &connection, one.stream())
+            .map_err(Failure::InvalidatesRun)?;
         let one = &mut self.open[index];
         one.step = Step::Writing;
         if let Some(paths) = self.paths.filter(|_| self.tcp.subflows.len() > 1) {
             let manager = Manager::new(self.context, self.tcp, paths, &connection, Some(transfer));
-            let manager = manager.map_err(|error| self.spoils(transfer, &error))?;
+            let manager = manager.map_err(|error| self.invalidate(transfer, &error))?;
             let one = &mut self.open[index];
             (one.manager, one.manage_ns) = (Some(manager), now);
         }
@@ -273,41 +282,41 @@ impl<'a> Sender<'a> {
     fn write(&mut self, index: usize) -> Result<(), Failure> {
         loop {
             let one = &mut self.open[index];
-            let left = one.transfer.arrival.bytes - one.position;
+            let left = one.transfer.state.bytes - one.position;
             if left == 0 {
                 one.step = Step::Waiting;
                 return Ok(());
             }
-            let place = one.transfer.arrival.place() + one.position;
+            let place = one.transfer.state.place() + one.position;
             let data = next_bytes(self.context, self.tcp, one.position, place, left);
             let mut stream = one.stream();
             match stream.write(data) {
                 Ok(written) => {
                     let is_first = self.tcp.mptcp && one.position == 0;
                     one.position += written as u64;
-                    if is_first && one.position < one.transfer.arrival.bytes {
+                    if is_first && one.position < one.transfer.state.bytes {
                         one.step = Step::First;
                         return Ok(());
                     }
                 }
-                Err(error) if is_not_yet(&error) => return Ok(()),
+                Err(error) if is_not_ready(&error) => return Ok(()),
                 Err(error) => {
-                    let transfer = one.transfer.arrival.index;
+                    let transfer = one.transfer.state.index;
                     return Err(self.early(transfer, &error));
                 }
             }
         }
     }
 
-    /// Closes a connection of which all has arrived and is acknowledged.
+    /// Closes a connection if all of its data have arrived and are acknowledged.
     fn close_if_over(&mut self, index: usize, now: u64) -> Result<(), Failure> {
         let one = &mut self.open[index];
-        if one.step != Step::Waiting || one.transfer.arrival.done_ns().is_none() {
+        if one.step != Step::Waiting || one.transfer.state.done_ns().is_none() {
             return Ok(());
         }
-        let transfer = one.transfer.arrival.index;
+        let transfer = one.transfer.state.index;
         let Some(end) = End::of(Some(one.stream()), self.tcp.mptcp) else {
-            return Err(Failure::Spoils(format!(
+            return Err(Failure::InvalidatesRun(format!(
                 "flow {}: transfer {transfer} fell back from MPTCP to TCP, or broke",
                 self.context.flow.name
             )));
@@ -315,7 +324,7 @@ impl<'a> Sender<'a> {
         if end.is_all_acknowledged() {
             one.step = Step::Over;
             one.manager = None;
-            one.transfer.arrival.closed_ns.store(now, Ordering::Release);
+            one.transfer.state.closed_ns.store(now, Ordering::Release);
             self.live.end(one.port, self.tcp);
         }
         Ok(())
@@ -326,17 +335,17 @@ impl<'a> Sender<'a> {
         if one.manage_ns > now {
             return Ok(());
         }
-        let transfer = one.transfer.arrival.index;
+        let transfer = one.transfer.state.index;
         if let Some(manager) = &mut one.manager {
-            match manager.look(now) {
+            match manager.update(now) {
                 Ok(next_ns) => one.manage_ns = next_ns,
-                Err(error) => return Err(self.spoils(transfer, &error)),
+                Err(error) => return Err(self.invalidate(transfer, &error)),
             }
         }
         Ok(())
     }
 
-    /// Until a socket is ready or a time has come.
+    /// Waits until a socket is ready or something is due.
     fn wait(&mut self) -> Result<(), Failure> {
         let shared = &self.context.shared;
         let now = shared.clock.now_ns();
@@ -354,10 +363,10 @@ impl<'a> Sender<'a> {
         }
         let most = PATIENCE.min(shared.until(next));
         let ready = ready(&sockets, most).map_err(|error| {
-            Failure::EndsEarly(format!("flow {}: poll: {error}", self.context.flow.name))
+            Failure::EndsRun(format!("flow {}: poll: {error}", self.context.flow.name))
         })?;
         if ready[0] {
-            // What it says is only that something happened.
+            // The bytes have no content; they only wake this thread.
             let _ = (&mut &*self.wake).read(&mut [0; 64]);
         }
         Ok(())
@@ -365,11 +374,11 @@ impl<'a> Sender<'a> {
 
     fn early(&self, transfer: u32, error: &dyn std::fmt::Display) -> Failure {
         let name = &self.context.flow.name;
-        Failure::EndsEarly(format!("flow {name}: transfer {transfer}: {error}"))
+        Failure::EndsRun(format!("flow {name}: transfer {transfer}: {error}"))
     }
 
-    fn spoils(&self, transfer: u32, error: &dyn std::fmt::Display) -> Failure {
+    fn invalidate(&self, transfer: u32, error: &dyn std::fmt::Display) -> Failure {
         let name = &self.context.flow.name;
-        Failure::Spoils(format!("flow {name}: transfer {transfer}: {error}"))
+        Failure::InvalidatesRun(format!("flow {name}: transfer {transfer}: {error}"))
     }
 }

@@ -1,31 +1,31 @@
-//! The lab as the director sees it: a child at the other end of a socket.
+//! The lab as the supervisor sees it: a child process at the other end of a socket.
 
 use crate::failure::Failure;
-use crate::lab::wire::{FromLab, ToLab};
+use crate::protocol::{FromLab, ToLab};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A running lab. Dropping it kills it and waits for its end, after which nothing of the run is left.
+/// A running lab. Dropping it kills the process and waits for its end, after which nothing of the run is left.
 #[derive(Debug)]
-pub(super) struct Lab {
+pub(super) struct LabProcess {
     child: Child,
     socket: UnixStream,
     buffer: Vec<u8>,
 }
 
-/// What came from the lab.
+/// The result of trying to receive a message from the lab.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     Message(FromLab),
-    /// Nothing yet.
-    Silence,
-    /// It died.
-    Gone,
+    /// No message is available.
+    Nothing,
+    /// The lab closed its socket, usually because it died.
+    Closed,
 }
 
-impl Lab {
+impl LabProcess {
     pub(super) fn start() -> Result<Self, Failure> {
         let failed = |what: &str, error: std::io::Error| {
             Failure::new(format!("cannot start the lab: {what}: {error}"))
@@ -37,7 +37,7 @@ impl Lab {
         let program =
             std::env::current_exe().map_err(|error| failed("this program's path", error))?;
         let child = Command::new(&program)
-            .args(["lab", "--director", &std::process::id().to_string()])
+            .args(["lab", "--supervisor", &std::process::id().to_string()])
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .spawn()
@@ -51,44 +51,50 @@ impl Lab {
 
     pub(super) fn send(&mut self, message: &ToLab) -> Result<(), Failure> {
         let mut line = serde_json::to_vec(message)
-            .map_err(|error| Failure::new(format!("director: {error}")))?;
+            .map_err(|error| Failure::new(format!("supervisor: {error}")))?;
         line.push(b'\n');
-        self.socket.set_nonblocking(false).map_err(broken)?;
-        self.socket.write_all(&line).map_err(broken)?;
-        self.socket.set_nonblocking(true).map_err(broken)
+        self.socket
+            .set_nonblocking(false)
+            .map_err(connection_lost)?;
+        self.socket.write_all(&line).map_err(connection_lost)?;
+        self.socket.set_nonblocking(true).map_err(connection_lost)
     }
 
-    /// The next message, without waiting.
-    pub(super) fn hear(&mut self) -> Result<Heard, Failure> {
+    /// Receives the next message, without waiting.
+    pub(super) fn recv(&mut self) -> Result<Received, Failure> {
         loop {
             if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.buffer.drain(..=end).collect();
                 let message = serde_json::from_slice(&line);
-                return message
-                    .map(Heard::Message)
-                    .map_err(|error| Failure::new(format!("the lab said nonsense: {error}")));
+                return message.map(Received::Message).map_err(|error| {
+                    Failure::new(format!("the lab sent a malformed message: {error}"))
+                });
             }
             let mut chunk = [0; 65_536];
             match self.socket.read(&mut chunk) {
-                Ok(0) => return Ok(Heard::Gone),
+                Ok(0) => return Ok(Received::Closed),
                 Ok(length) => self.buffer.extend_from_slice(&chunk[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Heard::Silence),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Ok(Received::Nothing);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(Heard::Gone),
-                Err(error) => return Err(broken(error)),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+                    return Ok(Received::Closed);
+                }
+                Err(error) => return Err(connection_lost(error)),
             }
         }
     }
 
-    /// Gives its main thread real-time priority, for the thread that moves the packets. Without privilege nothing
-    /// happens, which the emulator's report then says.
-    pub(super) fn prioritise(&self) {
+    /// Gives its main thread real-time priority, which the thread that moves the packets inherits. Without the privilege
+    /// nothing happens, and the emulator's report says so.
+    pub(super) fn grant_real_time(&self) {
         let _ = crate::priority::raise(self.child.id());
     }
 
-    /// Ends it, however it is.
-    pub(super) fn end(&mut self) -> Option<ExitStatus> {
-        // It may have ended on its own.
+    /// Kills it and waits for its end.
+    pub(super) fn kill(&mut self) -> Option<ExitStatus> {
+        // It may already have ended.
         let _ = self.child.kill();
         self.child.wait().ok()
     }
@@ -99,18 +105,18 @@ impl Lab {
     }
 }
 
-fn broken(error: std::io::Error) -> Failure {
+fn connection_lost(error: std::io::Error) -> Failure {
     Failure::new(format!("the connection to the lab broke: {error}"))
 }
 
-impl AsFd for Lab {
+impl AsFd for LabProcess {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl Drop for Lab {
+impl Drop for LabProcess {
     fn drop(&mut self) {
-        self.end();
+        self.kill();
     }
 }

@@ -10,7 +10,7 @@ const DEFAULT_CONNECTIONS: u32 = 4096;
 
 /// What an operator chooses.
 #[derive(Debug, clap::Args)]
-pub(super) struct Setting {
+pub(super) struct LoadOptions {
     /// A parameter; NAME.KEY=VALUE where several algorithms are loaded. May be repeated.
     #[arg(long = "param", value_name = "[NAME.]KEY=VALUE")]
     params: Vec<String>,
@@ -31,7 +31,7 @@ fn profile(name: &str) -> Result<Profile, String> {
 /// How one algorithm is to be loaded.
 pub(super) type Planned = (&'static Algorithm, Options);
 
-impl Setting {
+impl LoadOptions {
     /// What is to be loaded, every parameter checked.
     pub(super) fn plan(&self, chosen: &[&'static Algorithm]) -> Result<Vec<Planned>, Failure> {
         let mut plan: Vec<Planned> = chosen
@@ -64,7 +64,7 @@ impl Setting {
     }
 
     /// The same as words of a command line: plain ones, as names and values of a plan are.
-    pub(super) fn words(&self, plan: &[Planned]) -> Vec<String> {
+    pub(super) fn arguments(&self, plan: &[Planned]) -> Vec<String> {
         let mut words = Vec::new();
         for (algorithm, options) in plan {
             for spec in algorithm.params() {
@@ -111,7 +111,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Line {
         #[command(flatten)]
-        setting: Setting,
+        setting: LoadOptions,
     }
 
     fn chosen(names: &[&str]) -> Vec<&'static Algorithm> {
@@ -121,7 +121,7 @@ mod tests {
             .collect()
     }
 
-    fn setting(words: &[&str]) -> Setting {
+    fn setting(words: &[&str]) -> LoadOptions {
         Line::try_parse_from(std::iter::once(&"load").chain(words))
             .unwrap()
             .setting
@@ -207,7 +207,7 @@ mod tests {
             "33",
         ]);
         let plan = first.plan(&both).unwrap();
-        let words = first.words(&plan);
+        let words = first.arguments(&plan);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         assert_eq!(
             words,

@@ -1,7 +1,8 @@
-//! What is sampled, and from where: the kernel's TCP_INFO and MPTCP_INFO at both ends, the emulator's counters, the
-//! receiving application.
-use super::wire::{FlowSample, LinkSample, Sample, SubflowSample};
-use crate::traffic::{Context, End, Life, Told};
+//! Takes samples from the kernel's TCP_INFO and MPTCP_INFO at both ends, the emulator's counters, and the receiving
+//! applications.
+
+use crate::protocol::{FlowSample, LinkSample, Sample, SubflowSample};
+use crate::traffic::{Context, End, FlowTotals, SubflowState};
 use mptcplab_emulator::{PairStats, Sample as Counters};
 use mptcplab_net::mptcp::Subflow;
 use mptcplab_net::{TcpInfo, TcpState};
@@ -9,14 +10,14 @@ use mptcplab_scenario::{TcpFlow, Transport};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// Keeps what is needed from one sample to the next.
+/// Takes samples of all flows.
 #[derive(Debug)]
 pub(super) struct Sampler {
     contexts: Vec<Context>,
-    /// Subflows as they were last seen: their counters outlive them.
+    /// The last sample of each subflow, whose counters outlive the subflow.
     last: BTreeMap<(usize, usize), SubflowSample>,
     last_flows: Vec<FlowSample>,
-    /// Index of a flow's first pair among the emulator's.
+    /// Index of each flow's first pair among the emulator's pairs.
     first_pair: Vec<usize>,
 }
 
@@ -39,7 +40,7 @@ impl Sampler {
         }
     }
 
-    /// The state of everything now. `late_ns` is left to the caller.
+    /// Takes a sample now. The caller fills in `late_ns`.
     pub(super) fn take(&mut self, t_ns: u64, counters: &Counters) -> Sample {
         let mut sample = Sample {
             t_ns,
@@ -52,7 +53,7 @@ impl Sampler {
                 continue;
             };
             let pairs = &counters.pairs[self.first_pair[index]..][..tcp.subflows.len()];
-            let sender = match context.plan.is_many {
+            let sender = match context.plan.connection_per_transfer {
                 true => None,
                 false => End::of(context.state.connection.sender.get(), tcp.mptcp),
             };
@@ -83,14 +84,14 @@ impl Sampler {
         } else if let Some(receiver) = &receiver {
             last.delivered_bytes = receiver.in_order_bytes();
         }
-        let told = match (sender, &receiver) {
-            _ if context.plan.is_many => Some(state.transfers.told(tcp)),
-            (Some(sender), Some(receiver)) => Some(Told::of(tcp, [sender, receiver])),
+        let totals = match (sender, &receiver) {
+            _ if context.plan.connection_per_transfer => Some(state.transfers.totals(tcp)),
+            (Some(sender), Some(receiver)) => Some(FlowTotals::of(tcp, [sender, receiver])),
             _ => None,
         };
-        if let Some(told) = told {
+        if let Some(totals) = totals {
             let arrived = pairs.iter().map(|pair| pair.rx_payload_bytes).sum();
-            told.put(last, arrived);
+            totals.write_to(last, arrived);
         }
         last.clone()
     }
@@ -103,7 +104,7 @@ impl Sampler {
         pair: &PairStats,
     ) -> SubflowSample {
         let source = context.plan.subflows[subflow].source;
-        let life = context.state.connection.life(subflow);
+        let state = context.state.connection.state(subflow);
         let found =
             sender.and_then(|end| end.subflows.iter().find(|one| *one.local.ip() == source));
         let last = self.last.entry((context.index, subflow)).or_default();
@@ -111,13 +112,13 @@ impl Sampler {
         if let Some(one) = found {
             update(last, one);
         }
-        last.state = match (life, found) {
-            (Life::Closed | Life::Removed, _) => 0,
-            (Life::Handshake, _) => 1,
-            (Life::Open, Some(one)) if one.tcp.state == TcpState::Established => {
+        last.state = match (state, found) {
+            (SubflowState::Closed | SubflowState::Removed, _) => 0,
+            (SubflowState::Handshake, _) => 1,
+            (SubflowState::Open, Some(one)) if one.tcp.state == TcpState::Established => {
                 2 + one.tcp.ca_state
             }
-            (Life::Open, _) => 0,
+            (SubflowState::Open, _) => 0,
         };
         last.rx_pkts = pair.rx_pkts;
         last.rx_wire_bytes = pair.rx_wire_bytes;
@@ -126,8 +127,8 @@ impl Sampler {
     }
 }
 
-/// Whether a pacing rate is in force cannot be told from TCP_INFO: the tracer's record says so, and the director
-/// decides.
+/// Copies the columns that TCP_INFO provides. It does not say whether the pacing rate is in force: the supervisor finds that
+/// in the tracer's record.
 fn update(row: &mut SubflowSample, found: &Subflow) {
     let tcp: &TcpInfo = &found.tcp;
     row.port = found.local.port();
@@ -135,7 +136,7 @@ fn update(row: &mut SubflowSample, found: &Subflow) {
     row.ssthresh_pkts = tcp.snd_ssthresh_pkts;
     row.inflight_pkts = tcp.inflight_pkts();
     row.srtt_us = tcp.rtt_us;
-    // The kernel's "none yet" is the largest number.
+    // The largest number is the kernel's value for "no sample yet".
     row.min_rtt_us = if tcp.min_rtt_us == u32::MAX {
         0
     } else {

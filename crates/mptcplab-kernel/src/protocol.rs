@@ -1,54 +1,54 @@
-//! What director and lab tell each other: one JSON object per line over a socket pair.
+//! The messages between supervisor and lab: one JSON object per line over a socket pair.
 
 use mptcplab_emulator::Report;
 use mptcplab_model::link::LinkStats;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// From the director.
+/// A message from the supervisor to the lab.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToLab {
-    /// What to run; the first message.
-    Run(Box<Order>),
-    /// Time 0 of the run, on CLOCK_MONOTONIC.
+    /// The run to make; the first message.
+    Run(Box<RunRequest>),
+    /// Start at time 0 of the run, which is this reading of CLOCK_MONOTONIC.
     Go { zero_ns: u64 },
 }
 
-/// A run to make.
+/// The run that the lab is to make.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct RunRequest {
     pub(crate) scenario: PathBuf,
-    /// As on the command line.
+    /// The overrides as on the command line.
     pub(crate) overrides: String,
     /// Which run of the sweep.
     pub(crate) run: u32,
-    /// The run as the director resolved it: the lab must come to the same.
+    /// The run as the supervisor resolved it; the lab must resolve it to the same.
     pub(crate) resolved: String,
     /// Kernel-visible names of the plan's algorithms.
     pub(crate) algorithms: Vec<String>,
     pub(crate) traffic: Traffic,
 }
 
-/// Who makes the traffic.
+/// The application that generates the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 pub(crate) enum Traffic {
-    /// Our own sender and receiver.
+    /// The engine's own sender and receiver.
     Own,
     /// iperf3 for bulk TCP and MPTCP flows.
     Iperf3,
 }
 
-/// From the lab.
+/// A message from the lab to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromLab {
-    /// Everything is set up; the cookies of the namespaces by node.
+    /// Everything is set up. Contains the cookies of the namespaces, by node.
     Ready { cookies: Vec<u64> },
-    /// Something happened.
-    Event(Happening),
-    /// The state of everything.
+    /// An event.
+    Event(Event),
+    /// A sample of all flows, subflows and links.
     Sample(Box<Sample>),
-    /// The run is over and this is the lab's account of it.
-    Done(Box<Account>),
+    /// The run has ended.
+    Done(Box<RunReport>),
     /// The run cannot begin.
     Failed {
         message: String,
@@ -56,9 +56,9 @@ pub(crate) enum FromLab {
     },
 }
 
-/// A row of the event table that the lab knows of; indices of the run, -1 for none.
+/// A row of the event table that only the lab can provide; indices are those of the run, -1 for none.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Happening {
+pub(crate) struct Event {
     pub(crate) t_ns: u64,
     pub(crate) kind: u8,
     pub(crate) flow: i32,
@@ -67,21 +67,21 @@ pub(crate) struct Happening {
     pub(crate) value: u64,
 }
 
-/// One sample.
+/// The state of all flows, subflows and links at one time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    /// Time that the rows get.
+    /// The time of the rows.
     pub(crate) t_ns: u64,
-    /// How much later the last of its values was read.
+    /// How much later than that the last of the values was read.
     pub(crate) late_ns: u64,
     pub(crate) flows: Vec<FlowSample>,
     pub(crate) subflows: Vec<SubflowSample>,
     pub(crate) links: Vec<LinkSample>,
-    /// Transfers that were complete since the one before.
+    /// Transfers completed since the previous sample.
     pub(crate) transfers: Vec<TransferSample>,
 }
 
-/// A row of the table of transfers; `None` for what has not happened or cannot be told.
+/// A row of the table of transfers; `None` for what has not happened or is not measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TransferSample {
     pub(crate) t_ns: u64,
@@ -95,7 +95,7 @@ pub(crate) struct TransferSample {
     pub(crate) stall_ns: Option<u64>,
 }
 
-/// A flow; `None` where this kernel does not tell.
+/// A sample of a flow; `None` for what this kernel does not report.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct FlowSample {
     pub(crate) delivered_bytes: u64,
@@ -107,15 +107,15 @@ pub(crate) struct FlowSample {
     pub(crate) blocked_ns: Option<u64>,
 }
 
-/// A subflow as TCP_INFO and the emulator know it; the tracer's counters are the director's. Of flows whose transfers
-/// have a connection each it has what arrived: the director adds up the rest.
+/// A sample of a subflow from TCP_INFO and the emulator; the supervisor adds the tracer's counters. For flows in which
+/// every transfer has a connection, only what arrived is filled in: the supervisor aggregates the rest.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct SubflowSample {
     pub(crate) flow: u32,
     pub(crate) subflow: u32,
     /// Port of the sender; 0 before there is one.
     pub(crate) port: u16,
-    /// As in the trace.
+    /// The state as in the trace.
     pub(crate) state: u8,
     pub(crate) cwnd_pkts: u32,
     pub(crate) ssthresh_pkts: u32,
@@ -125,16 +125,16 @@ pub(crate) struct SubflowSample {
     pub(crate) rto_us: u32,
     pub(crate) pacing_bps: u64,
     pub(crate) sent_pkts: u64,
-    /// With the SYN's.
+    /// Including those of the SYN.
     pub(crate) retrans_pkts: u64,
-    /// With the SYN.
+    /// Including the SYN.
     pub(crate) delivered_pkts: u64,
     pub(crate) rx_pkts: u64,
     pub(crate) rx_wire_bytes: u64,
     pub(crate) rx_payload_bytes: u64,
 }
 
-/// A link, as the table has it.
+/// A sample of a link, with the columns of the table `link`.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(crate) struct LinkSample {
     pub(crate) queue_pkts: u32,
@@ -166,45 +166,46 @@ impl From<&LinkStats> for LinkSample {
     }
 }
 
-/// What the lab says at the end.
+/// The lab's report of the whole run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Account {
-    /// What went otherwise than the scenario says, the first first; empty in a good run.
-    pub(crate) troubles: Vec<Trouble>,
-    /// Algorithm that each subflow really ran, `[flow][subflow]`, as the kernel calls it; empty where it never
+pub(crate) struct RunReport {
+    /// Deviations from the scenario, in the order in which they were found; empty in a good run.
+    pub(crate) problems: Vec<Problem>,
+    /// The kernel-visible name of the algorithm that each subflow really ran, `[flow][subflow]`; empty where it never
     /// opened.
     pub(crate) algorithms: Vec<Vec<String>>,
     /// The emulator's report.
     pub(crate) emulator: Option<Report>,
-    /// Transfers that were complete since the last sample, and those that never were.
+    /// Transfers completed since the last sample, and those that were never completed.
     pub(crate) transfers: Vec<TransferSample>,
-    /// Settings of the namespaces that decide results: (key, value).
+    /// Sysctls of the namespaces that influence results: (key, value).
     pub(crate) sysctls: Vec<(String, String)>,
-    /// Largest lateness of a sample, and of those at the edges of the measurement.
+    /// Largest lateness of a sample.
     pub(crate) sample_late_ns: u64,
+    /// Largest lateness of a sample at an edge of the measured interval.
     pub(crate) edge_late_ns: u64,
-    /// Regular samples that were left out because the one before took too long.
+    /// Regular samples that were skipped because the previous one took too long.
     pub(crate) samples_skipped: u64,
-    /// Longest delay of a UDP packet against its time.
+    /// Largest delay of a UDP packet after its scheduled time.
     pub(crate) udp_late_ns: u64,
-    /// Longest delay of the beginning of one of many transfers against its time.
+    /// Largest delay of the beginning of a transfer after its scheduled time.
     pub(crate) transfer_late_ns: u64,
-    /// End of the run, earlier than planned after some troubles.
+    /// When the run ended; some problems end it earlier than planned.
     pub(crate) ended_ns: u64,
 }
 
-/// Something that went wrong in a run.
+/// A deviation of a run from its scenario.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Trouble {
-    pub(crate) kind: TroubleKind,
+pub(crate) struct Problem {
+    pub(crate) kind: ProblemKind,
     pub(crate) reason: String,
 }
 
-/// What it does to the trace.
+/// The effect of a problem on the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum TroubleKind {
-    /// What was recorded before is right.
-    EndsEarly,
-    /// Nothing may be concluded from the run.
-    Spoils,
+pub(crate) enum ProblemKind {
+    /// The run ends early, but what was recorded before is valid.
+    EndsRun,
+    /// The run is invalid as a whole.
+    InvalidatesRun,
 }

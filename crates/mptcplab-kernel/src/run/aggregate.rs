@@ -1,42 +1,44 @@
-//! Flows of many transfers: rows of their subflows are sums over the sockets of all transfers, those under way included,
-//! as in the simulator, and none of their sockets has events or rows of its own. All but what arrived is the tracer's.
+//! Aggregates the subflows of flows in which every transfer has a connection of its own.
+//!
+//! As in the simulator, the row of a subflow is the sum over the sockets of all transfers, including those in progress, and
+//! single sockets have neither events nor rows. All columns except what arrived come from the tracer.
 
-use crate::lab::wire::SubflowSample;
 use crate::plan::Plan;
+use crate::protocol::SubflowSample;
 use mptcplab_bpf::tracer::{Counters, Event, Sample as Record, SocketKey, Tracer, TracerError};
 use mptcplab_trace::SubflowRow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// The trace's infinite slow start threshold.
+/// The trace's value for an infinite slow start threshold.
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
-/// All such flows of a run.
-pub(super) struct Sums {
-    /// (source, destination) to (flow, subflow).
+/// All aggregated flows of a run.
+pub(super) struct Aggregates {
+    /// Maps (source, destination) to (flow, subflow).
     names: BTreeMap<(Ipv4Addr, Ipv4Addr), (u32, u32)>,
-    sums: BTreeMap<(u32, u32), Sum>,
-    /// By flow: the algorithm that it should run.
-    wanted: BTreeMap<u32, String>,
-    /// Closed sockets that the tracer still remembers.
+    subflows: BTreeMap<(u32, u32), Aggregate>,
+    /// The algorithm that each flow should run.
+    expected: BTreeMap<u32, String>,
+    /// Closed sockets that are still in the tracer's table.
     closed: Vec<SocketKey>,
-    /// Algorithms that ran and should not have: (flow, subflow, name).
-    wrong: BTreeSet<(u32, u32, String)>,
+    /// Algorithms that ran although others should have: (flow, subflow, name).
+    unexpected: BTreeSet<(u32, u32, String)>,
 }
 
-/// One subflow of all transfers.
+/// One subflow of a flow, over all transfers.
 #[derive(Default)]
-struct Sum {
-    /// Sockets of transfers under way.
+struct Aggregate {
+    /// Sockets of transfers in progress.
     live: BTreeSet<SocketKey>,
-    closed: Total,
-    /// What its sockets ran; empty before the first.
+    closed: Totals,
+    /// The algorithm of its sockets; empty before the first one.
     algorithm: String,
 }
 
-/// Counters of sockets.
+/// Sums of the sockets' counters.
 #[derive(Clone, Copy, Default)]
-struct Total {
+struct Totals {
     counters: Counters,
     sent_pkts: u64,
     retx_pkts: u64,
@@ -44,7 +46,7 @@ struct Total {
     lost_pkts: u64,
 }
 
-impl Total {
+impl Totals {
     fn add(&mut self, record: &Record) {
         let (sum, more) = (&mut self.counters, &record.counters);
         sum.rtt_sum_us += more.rtt_sum_us;
@@ -61,17 +63,21 @@ impl Total {
     }
 }
 
-impl Sums {
-    /// `algorithms` are the kernel-visible names of the plan's.
+impl Aggregates {
+    /// `algorithms` are the kernel-visible names of the plan's algorithms.
     pub(super) fn new(plan: &Plan, algorithms: &[String]) -> Self {
-        let many = || (0..).zip(&plan.flows).filter(|(_, flow)| flow.is_many);
+        let many = || {
+            (0..)
+                .zip(&plan.flows)
+                .filter(|(_, flow)| flow.connection_per_transfer)
+        };
         let subflows = || {
             many().flat_map(|(flow, planned)| {
                 let ends = (0..).zip(&planned.subflows);
                 ends.map(move |(subflow, ends)| ((flow, subflow), ends))
             })
         };
-        let wanted = many().filter_map(|(flow, planned)| {
+        let expected = many().filter_map(|(flow, planned)| {
             let name = algorithms.get(planned.algorithm?)?;
             Some((flow, name.clone()))
         });
@@ -79,18 +85,20 @@ impl Sums {
             names: subflows()
                 .map(|(name, ends)| ((ends.source, ends.destination), name))
                 .collect(),
-            sums: subflows().map(|(name, _)| (name, Sum::default())).collect(),
-            wanted: wanted.collect(),
+            subflows: subflows()
+                .map(|(name, _)| (name, Aggregate::default()))
+                .collect(),
+            expected: expected.collect(),
             closed: Vec::new(),
-            wrong: BTreeSet::new(),
+            unexpected: BTreeSet::new(),
         }
     }
 
-    /// Takes a record of the tracer; false if it is of no such flow.
+    /// Adds a record of the tracer. Returns false if it belongs to no aggregated flow.
     pub(super) fn record(&mut self, key: &SocketKey, record: &Record) -> bool {
         let (local, remote) = (*key.local.ip(), *key.remote.ip());
         let name = self.names.get(&(local, remote)).copied();
-        // Receivers have the two addresses the other way round.
+        // Receivers have the two addresses in the opposite order.
         if name.is_none() && !self.names.contains_key(&(remote, local)) {
             return false;
         }
@@ -99,8 +107,8 @@ impl Sums {
             self.closed.push(*key);
         }
         let Some(name) = name else { return true };
-        self.see(name, record);
-        let Some(sum) = self.sums.get_mut(&name) else {
+        self.check_algorithm(name, record);
+        let Some(sum) = self.subflows.get_mut(&name) else {
             return true;
         };
         if has(Event::Established) {
@@ -113,8 +121,8 @@ impl Sums {
         true
     }
 
-    /// Which algorithm the socket really runs; a further subflow may get its own right after its handshake.
-    fn see(&mut self, (flow, subflow): (u32, u32), record: &Record) {
+    /// Checks which algorithm the socket runs, except during the handshake: a further subflow may get its algorithm after it.
+    fn check_algorithm(&mut self, (flow, subflow): (u32, u32), record: &Record) {
         if record
             .events()
             .any(|(event, _)| event == Event::Established)
@@ -122,15 +130,15 @@ impl Sums {
             return;
         }
         let name = record.congestion_control();
-        if self.wanted.get(&flow) != Some(&name) {
-            self.wrong.insert((flow, subflow, name.clone()));
+        if self.expected.get(&flow) != Some(&name) {
+            self.unexpected.insert((flow, subflow, name.clone()));
         }
-        if let Some(sum) = self.sums.get_mut(&(flow, subflow)) {
+        if let Some(sum) = self.subflows.get_mut(&(flow, subflow)) {
             sum.algorithm = name;
         }
     }
 
-    /// The row of a subflow; none if it is of no such flow. The tracer's ring has been read.
+    /// The row of a subflow, or `None` if it belongs to no aggregated flow. The tracer's ring must have been read.
     pub(super) fn row(
         &mut self,
         t_ns: u64,
@@ -138,7 +146,7 @@ impl Sums {
         tracer: &Tracer,
     ) -> Result<Option<SubflowRow>, TracerError> {
         let name = (sample.flow, sample.subflow);
-        let Some(sum) = self.sums.get(&name) else {
+        let Some(sum) = self.subflows.get(&name) else {
             return Ok(None);
         };
         let mut total = sum.closed;
@@ -147,12 +155,13 @@ impl Sums {
             live.extend(tracer.latest(key)?);
         }
         live.iter().for_each(|record| total.add(record));
-        live.iter().for_each(|record| self.see(name, record));
+        live.iter()
+            .for_each(|record| self.check_algorithm(name, record));
         let open: Vec<&Record> = live.iter().filter(|one| one.is_established()).collect();
         Ok(Some(row(t_ns, sample, &total, &open)))
     }
 
-    /// Lets the tracer forget what is closed, so that its table never fills.
+    /// Removes closed sockets from the tracer's table, so that it does not fill up.
     pub(super) fn forget(&mut self, tracer: &Tracer) -> Result<(), TracerError> {
         for key in self.closed.drain(..) {
             tracer.forget_closed(&key)?;
@@ -160,30 +169,30 @@ impl Sums {
         Ok(())
     }
 
-    /// What the subflows of a flow ran, as the kernel calls it; none if it is no such flow.
+    /// The kernel-visible names of the algorithms that the subflows of a flow ran; `None` if the flow is not aggregated.
     pub(super) fn algorithms(&self, flow: u32) -> Option<Vec<String>> {
-        self.wanted.get(&flow)?;
-        let subflows = self.sums.range((flow, 0)..=(flow, u32::MAX));
+        self.expected.get(&flow)?;
+        let subflows = self.subflows.range((flow, 0)..=(flow, u32::MAX));
         Some(subflows.map(|(_, sum)| sum.algorithm.clone()).collect())
     }
 
-    /// Algorithms that ran instead of what should: (flow, subflow, what ran, what should have).
-    pub(super) fn wrong(&self) -> impl Iterator<Item = (u32, u32, &str, &str)> {
-        self.wrong.iter().map(|(flow, subflow, name)| {
-            let wanted = self.wanted.get(flow).map_or("", String::as_str);
-            (*flow, *subflow, name.as_str(), wanted)
+    /// Algorithms that ran although others should have: (flow, subflow, found, expected).
+    pub(super) fn unexpected(&self) -> impl Iterator<Item = (u32, u32, &str, &str)> {
+        self.unexpected.iter().map(|(flow, subflow, name)| {
+            let expected = self.expected.get(flow).map_or("", String::as_str);
+            (*flow, *subflow, name.as_str(), expected)
         })
     }
 }
 
-/// What is no sum has no meaning over many connections and is 0, as in the simulator.
-fn row(t_ns: u64, sample: &SubflowSample, total: &Total, open: &[&Record]) -> SubflowRow {
+/// Columns that are not sums have no meaning over many connections and are 0, as in the simulator.
+fn row(t_ns: u64, sample: &SubflowSample, total: &Totals, open: &[&Record]) -> SubflowRow {
     let counters = &total.counters;
     SubflowRow {
         t_ns,
         flow: sample.flow,
         subflow: sample.subflow,
-        // Open, or closed.
+        // 2: open, 0: closed.
         state: if open.is_empty() { 0 } else { 2 },
         cwnd_pkts: open.iter().map(|one| one.cwnd_pkts).sum(),
         ssthresh_pkts: NO_THRESHOLD,

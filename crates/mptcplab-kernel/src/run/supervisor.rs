@@ -1,14 +1,14 @@
-//! One run: loads what needs privilege, starts the lab, reads tracer and lab until the end, and says what the trace
-//! is worth.
+//! The privileged half of a run: loads the algorithms and the tracer, starts the lab, reads tracer and lab until the run
+//! ends, and decides whether the trace is valid.
 
 use super::algorithms::Algorithms;
-use super::child::{Heard, Lab};
-use super::host::Host;
+use super::host::HostRecord;
+use super::lab_process::{LabProcess, Received};
 use super::rows::Rows;
-use super::{Arguments, record};
+use super::{Arguments, run_record};
 use crate::failure::Failure;
-use crate::lab::wire::{Account, FromLab, Order, ToLab, TroubleKind};
 use crate::plan::{self, FlowPlan, Plan};
+use crate::protocol::{FromLab, ProblemKind, RunReport, RunRequest, ToLab};
 use mptcplab_bpf::tracer::{Tracer, TracerConfig};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::{Run, Sweep};
@@ -20,22 +20,23 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks into the tracer's ring.
+/// Interval at which the tracer's ring is read.
 const TICK: Duration = Duration::from_millis(15);
-/// From the order to the lab's readiness, and from the run's planned end to its account.
+/// Time that the lab has to set everything up.
 const SETUP: Duration = Duration::from_secs(60);
+/// Time that the lab has for its report after the planned end of the run.
 const WIND_UP: Duration = Duration::from_secs(30);
-/// Between "go" and the run's zero: the lab starts its threads.
+/// Time between the message to start and time 0 of the run, in which the lab starts its threads.
 const LEAD_NS: u64 = 300_000_000;
-/// Rows that make a piece worth encoding.
+/// Rows that are collected before they are encoded.
 const PIECE_ROWS: usize = 8192;
-/// Sockets that the tracer may have to remember: both ends of every subflow, with room for handshakes.
+/// Sockets that the tracer must be able to track per subflow: both ends, with room for handshakes.
 const SOCKETS_PER_SUBFLOW: u32 = 8;
-/// The same for a subflow of one of many transfers, with room for those that closed since the last look into the ring.
+/// The same per subflow of a transfer, with room for those that closed since the ring was last read.
 const SOCKETS_PER_TRANSFER: u32 = 3;
 
-/// What all runs of a sweep share.
-pub(super) struct Director<'a> {
+/// What is the same for all runs of a sweep.
+pub(super) struct Supervisor<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) sweep: &'a Sweep,
     pub(super) signals: &'a SignalFd,
@@ -43,16 +44,16 @@ pub(super) struct Director<'a> {
 }
 
 /// How a run ended.
-pub(super) enum Ended {
-    /// There is a trace, whatever it is worth.
+pub(super) enum Outcome {
+    /// There is a trace, with its status and the reason for it.
     Recorded(Box<EncodedRun>, Status, String),
     /// Ctrl-C.
     Interrupted,
 }
 
-/// A run that is going on. Fields are dropped in this order: the algorithms after their sockets.
-struct Going<'a> {
-    lab: Lab,
+/// A run in progress. Fields are dropped in this order, so that the algorithms are unloaded after their sockets closed.
+struct ActiveRun<'a> {
+    lab: LabProcess,
     tracer: Tracer,
     algorithms: Algorithms,
     run: &'a Run,
@@ -61,18 +62,18 @@ struct Going<'a> {
     encoder: RunEncoder<'a>,
 }
 
-/// What ended it.
-enum Cause {
-    Account(Box<Account>),
+/// How the lab's part of a run ended.
+enum RunEnd {
+    Reported(Box<RunReport>),
     Interrupted,
-    /// The lab is gone or silent.
-    Broken(String),
+    /// The lab died or did not answer; with the reason.
+    LabFailed(String),
 }
 
-impl Director<'_> {
-    /// Makes a run. `tick` hears how far it is.
-    pub(super) fn run(&self, run: &Run, tick: &mut dyn FnMut(u64)) -> Result<Ended, Failure> {
-        let mut host = Host::begin();
+impl Supervisor<'_> {
+    /// Makes a run. `tick` is called with the time that the run has reached.
+    pub(super) fn run(&self, run: &Run, tick: &mut dyn FnMut(u64)) -> Result<Outcome, Failure> {
+        let mut host = HostRecord::begin();
         let plan = Plan::new(run);
         let algorithms = Algorithms::load(&plan.algorithms)?;
         let config = TracerConfig {
@@ -81,20 +82,20 @@ impl Director<'_> {
             ..TracerConfig::default()
         };
         let mut tracer = Tracer::start(&config)?;
-        let mut lab = Lab::start()?;
-        lab.send(&ToLab::Run(Box::new(self.order(run, &algorithms))))?;
+        let mut lab = LabProcess::start()?;
+        lab.send(&ToLab::Run(Box::new(self.request(run, &algorithms))))?;
         let Some(cookies) = self.ready(&mut lab)? else {
-            return Ok(Ended::Interrupted);
+            return Ok(Outcome::Interrupted);
         };
         for &cookie in &cookies {
             tracer.watch(cookie)?;
         }
-        lab.prioritise();
+        lab.grant_real_time();
         let zero_ns = Clock::monotonic_ns() + LEAD_NS;
         lab.send(&ToLab::Go { zero_ns })?;
         let rows = Rows::new(&plan, &algorithms.names, &cookies, (zero_ns, run.per_ack));
-        let encoder = self.encoder.start(record(self.sweep, run, &[], [0; 2]));
-        let mut going = Going {
+        let encoder = self.encoder.start(run_record(self.sweep, run, &[], [0; 2]));
+        let mut active = ActiveRun {
             lab,
             tracer,
             algorithms,
@@ -103,13 +104,13 @@ impl Director<'_> {
             rows,
             encoder,
         };
-        let cause = going.follow(self.signals, zero_ns, tick)?;
+        let end = active.follow(self.signals, zero_ns, tick)?;
         host.end();
-        going.close(self, cause, host)
+        active.close(self, end, host)
     }
 
-    fn order(&self, run: &Run, algorithms: &Algorithms) -> Order {
-        Order {
+    fn request(&self, run: &Run, algorithms: &Algorithms) -> RunRequest {
+        RunRequest {
             scenario: self.arguments.scenario.clone(),
             overrides: self.arguments.overrides.clone(),
             run: run.id,
@@ -119,47 +120,49 @@ impl Director<'_> {
         }
     }
 
-    /// Waits for the lab to set everything up: the cookies of its namespaces, or none after Ctrl-C.
-    fn ready(&self, lab: &mut Lab) -> Result<Option<Vec<u64>>, Failure> {
+    /// Waits until the lab has set everything up. Returns the cookies of its namespaces, or `None` after Ctrl-C.
+    fn ready(&self, lab: &mut LabProcess) -> Result<Option<Vec<u64>>, Failure> {
         let deadline = Instant::now() + SETUP;
         while Instant::now() < deadline {
-            match lab.hear()? {
-                Heard::Message(FromLab::Ready { cookies }) => return Ok(Some(cookies)),
-                Heard::Message(FromLab::Failed { message, hint }) => {
+            match lab.recv()? {
+                Received::Message(FromLab::Ready { cookies }) => return Ok(Some(cookies)),
+                Received::Message(FromLab::Failed { message, hint }) => {
                     return Err(Failure {
                         hint,
                         ..Failure::new(message)
                     });
                 }
-                Heard::Message(_) => {
-                    return Err(Failure::new("the lab said something before it was ready"));
+                Received::Message(_) => {
+                    return Err(Failure::new(
+                        "the lab sent an unexpected message before it was ready",
+                    ));
                 }
-                Heard::Gone => {
+                Received::Closed => {
                     return Err(Failure::new(format!(
-                        "the lab died while it was set up: {}",
-                        how(lab)
+                        "the lab died during its set-up: {}",
+                        exit_reason(lab)
                     )));
                 }
-                Heard::Silence if wait(lab, self.signals)? => return Ok(None),
-                Heard::Silence => {}
+                Received::Nothing if wait(lab, self.signals)? => return Ok(None),
+                Received::Nothing => {}
             }
         }
         Err(Failure::new(format!(
             "the lab was not ready within {} s",
             SETUP.as_secs()
         ))
-        .hint("the machine is too busy, or a kernel interface hangs; try again on a quiet machine"))
+        .hint("the machine is too busy, or a kernel interface does not answer; try again when the machine is idle"))
     }
 }
 
-/// Sockets that the tracer may have to remember.
+/// Number of sockets that the tracer must be able to track.
 fn sockets(plan: &Plan) -> u32 {
     let of_flow = |flow: &FlowPlan| {
         let subflows = u32::try_from(flow.subflows.len()).unwrap_or(u32::MAX);
         SOCKETS_PER_SUBFLOW.saturating_mul(subflows).max(
             SOCKETS_PER_TRANSFER
                 .saturating_mul(subflows)
-                .saturating_mul(flow.at_once),
+                .saturating_mul(flow.max_connections),
         )
     };
     plan.flows
@@ -169,8 +172,8 @@ fn sockets(plan: &Plan) -> u32 {
         .max(1024)
 }
 
-/// Waits for the lab or a signal, a tick at most; true after a signal.
-fn wait(lab: &Lab, signals: &SignalFd) -> Result<bool, Failure> {
+/// Waits for a message from the lab or a signal, for a tick at most. Returns true after a signal.
+fn wait(lab: &LabProcess, signals: &SignalFd) -> Result<bool, Failure> {
     let mut fds = [
         PollFd::new(lab.as_fd(), PollFlags::POLLIN),
         PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -186,29 +189,29 @@ fn wait(lab: &Lab, signals: &SignalFd) -> Result<bool, Failure> {
     Ok(signal.is_some())
 }
 
-/// How the lab ended.
-fn how(lab: &mut Lab) -> String {
-    lab.end().map_or_else(
+/// Kills the lab and describes how it ended.
+fn exit_reason(lab: &mut LabProcess) -> String {
+    lab.kill().map_or_else(
         || "for an unknown reason".to_owned(),
         |status| status.to_string(),
     )
 }
 
-impl Going<'_> {
-    /// Until the lab's account, or whatever else ends it; bounded in any case.
+impl ActiveRun<'_> {
+    /// Collects rows until the lab reports the end of the run, something else ends it, or the time is over.
     fn follow(
         &mut self,
         signals: &SignalFd,
         zero_ns: u64,
         tick: &mut dyn FnMut(u64),
-    ) -> Result<Cause, Failure> {
+    ) -> Result<RunEnd, Failure> {
         let deadline =
             Instant::now() + Duration::from_nanos(self.run.duration_ns + LEAD_NS) + WIND_UP;
         loop {
             self.drain()?;
-            match self.lab.hear()? {
-                Heard::Message(FromLab::Event(event)) => self.rows.event(&event),
-                Heard::Message(FromLab::Sample(sample)) => {
+            match self.lab.recv()? {
+                Received::Message(FromLab::Event(event)) => self.rows.event(&event),
+                Received::Message(FromLab::Sample(sample)) => {
                     let t_ns = sample.t_ns;
                     self.rows.sample(*sample, &self.tracer)?;
                     if self.rows.tables.len() >= PIECE_ROWS {
@@ -216,32 +219,32 @@ impl Going<'_> {
                     }
                     tick(t_ns);
                 }
-                Heard::Message(FromLab::Done(account)) => return Ok(Cause::Account(account)),
-                Heard::Message(FromLab::Failed { message, hint }) => {
+                Received::Message(FromLab::Done(report)) => return Ok(RunEnd::Reported(report)),
+                Received::Message(FromLab::Failed { message, hint }) => {
                     return Err(Failure {
                         hint,
                         ..Failure::new(message)
                     });
                 }
-                Heard::Message(FromLab::Ready { .. }) => {
-                    return Err(Failure::new("the lab was ready twice"));
+                Received::Message(FromLab::Ready { .. }) => {
+                    return Err(Failure::new("the lab reported twice that it was ready"));
                 }
-                Heard::Gone => {
+                Received::Closed => {
                     let at = Clock::monotonic_ns().saturating_sub(zero_ns);
-                    let how = how(&mut self.lab);
-                    return Ok(Cause::Broken(format!(
-                        "the lab died after {:.1} s: {how}",
+                    let reason = exit_reason(&mut self.lab);
+                    return Ok(RunEnd::LabFailed(format!(
+                        "the lab died after {:.1} s: {reason}",
                         at as f64 / 1e9
                     )));
                 }
-                Heard::Silence if Instant::now() > deadline => {
+                Received::Nothing if Instant::now() > deadline => {
                     let most = WIND_UP.as_secs();
-                    return Ok(Cause::Broken(format!(
+                    return Ok(RunEnd::LabFailed(format!(
                         "the lab had not ended {most} s after the end of the run"
                     )));
                 }
-                Heard::Silence if wait(&self.lab, signals)? => return Ok(Cause::Interrupted),
-                Heard::Silence => {}
+                Received::Nothing if wait(&self.lab, signals)? => return Ok(RunEnd::Interrupted),
+                Received::Nothing => {}
             }
         }
     }
@@ -249,7 +252,7 @@ impl Going<'_> {
     fn drain(&mut self) -> Result<(), Failure> {
         let rows = &mut self.rows;
         self.tracer.poll(&mut |record| rows.record(record));
-        Ok(rows.sums.forget(&self.tracer)?)
+        Ok(rows.aggregates.forget(&self.tracer)?)
     }
 
     fn encode(&mut self) -> Result<(), Failure> {
@@ -258,31 +261,31 @@ impl Going<'_> {
         Ok(())
     }
 
-    /// The run's row, and the last rows of the others.
+    /// Writes the last rows of all tables, and the row of the run.
     fn close(
         mut self,
-        director: &Director<'_>,
-        cause: Cause,
-        mut host: Host,
-    ) -> Result<Ended, Failure> {
-        let account = match cause {
-            Cause::Interrupted => {
-                self.lab.end();
-                return Ok(Ended::Interrupted);
+        supervisor: &Supervisor<'_>,
+        end: RunEnd,
+        mut host: HostRecord,
+    ) -> Result<Outcome, Failure> {
+        let report = match end {
+            RunEnd::Interrupted => {
+                self.lab.kill();
+                return Ok(Outcome::Interrupted);
             }
-            Cause::Account(account) => {
+            RunEnd::Reported(report) => {
                 self.lab.wait();
-                Some(account)
+                Some(report)
             }
-            Cause::Broken(reason) => {
-                self.lab.end();
-                host.broken = Some(reason);
+            RunEnd::LabFailed(reason) => {
+                self.lab.kill();
+                host.lab_failure = Some(reason);
                 None
             }
         };
         self.drain()?;
-        if let Some(account) = &account {
-            for row in &account.transfers {
+        if let Some(report) = &report {
+            for row in &report.transfers {
                 self.rows.transfer(row);
             }
         }
@@ -290,60 +293,62 @@ impl Going<'_> {
         self.encode()?;
         host.tracer(&self.tracer, &self.rows)?;
         let mut reasons: Vec<(Status, String)> = host
-            .broken
+            .lab_failure
             .clone()
             .map(|reason| (Status::Partial, reason))
             .into_iter()
             .collect();
-        if let Some(account) = &account {
+        if let Some(report) = &report {
             reasons.extend(
-                account
-                    .troubles
+                report
+                    .problems
                     .iter()
-                    .map(|trouble| (worth(trouble.kind), trouble.reason.clone())),
+                    .map(|problem| (status_of(problem.kind), problem.reason.clone())),
             );
         }
         let unplaced = self.algorithms.unplaced();
         if unplaced > 0 {
             reasons.push((
                 Status::Invalid,
-                format!(
-                    "{unplaced} subflows found no room in their algorithm's table and ran uncoupled"
-                ),
+                format!("{unplaced} subflows found their algorithm's table full and ran uncoupled"),
             ));
         }
-        let kept = self.algorithms.backups_wanted();
-        if kept > 0 {
+        let backups = self.algorithms.backups_wanted();
+        if backups > 0 {
             reasons.push((
                 Status::Invalid,
                 format!(
-                    "an algorithm wanted a subflow to become a backup {kept} times, which eBPF cannot do; \
-                     with cmpbbr(benefit=off) it does not want to"
+                    "an algorithm tried {backups} times to make a subflow a backup, which eBPF cannot do; \
+                     cmpbbr(benefit=off) does not try"
                 ),
             ));
         }
         reasons.extend(
-            self.wrong_algorithms()
+            self.unexpected_algorithms()
                 .map(|reason| (Status::Invalid, reason)),
         );
-        reasons.extend(self.rows.skipped().map(|reason| (Status::Invalid, reason)));
+        reasons.extend(
+            self.rows
+                .skipped_program()
+                .map(|reason| (Status::Invalid, reason)),
+        );
         reasons.extend(host.untracked().map(|reason| (Status::Invalid, reason)));
-        let ran = account
+        let ran = report
             .as_ref()
-            .map(|account| self.scenario_names(&account.algorithms))
+            .map(|report| self.scenario_names(&report.algorithms))
             .unwrap_or_default();
-        let hops = account
+        let hops = report
             .as_ref()
             .and_then(|a| a.emulator.as_ref())
             .map_or(0, |e| e.links.iter().map(|l| l.released_pkts).sum());
-        let mut row = record(director.sweep, self.run, &ran, [self.rows.records, hops]);
+        let mut row = run_record(supervisor.sweep, self.run, &ran, [self.rows.records, hops]);
         (row.status, row.status_reason) = verdict(reasons);
         row.host = host
             .to_json(
                 &self.plan,
                 &self.algorithms,
-                account.as_deref(),
-                director.arguments.traffic,
+                report.as_deref(),
+                supervisor.arguments.traffic,
             )
             .to_string();
         let (status, reason) = (row.status, row.status_reason.clone());
@@ -355,45 +360,48 @@ impl Going<'_> {
             ..
         } = self;
         drop((lab, tracer, algorithms));
-        Ok(Ended::Recorded(
+        Ok(Outcome::Recorded(
             Box::new(encoder.finish(row)?),
             status,
             reason,
         ))
     }
 
-    /// What every subflow ran: as the lab saw it or, of flows of many transfers, the tracer.
+    /// The algorithm that each subflow ran, as the lab or, for aggregated flows, the tracer found it.
     fn scenario_names(&self, running: &[Vec<String>]) -> Vec<Vec<String>> {
         let plans = &self.plan.algorithms;
         let name = |kernel: &String| self.algorithms.scenario_name(plans, kernel);
         let flow = |(flow, seen): (u32, &Vec<String>)| {
-            let traced = self.rows.sums.algorithms(flow);
+            let traced = self.rows.aggregates.algorithms(flow);
             traced.as_ref().unwrap_or(seen).iter().map(name).collect()
         };
         (0..).zip(running).map(flow).collect()
     }
 
-    /// Transfers that ran another algorithm than they should.
-    fn wrong_algorithms(&self) -> impl Iterator<Item = String> {
-        self.rows.sums.wrong().map(|(flow, subflow, ran, wanted)| {
-            let flow = &self.run.flows[flow as usize];
-            let subflow = &flow.subflows()[subflow as usize].name;
-            format!(
-                "flow {}: subflow {subflow} of a transfer runs {ran} instead of {wanted}",
-                flow.name
-            )
-        })
+    /// Describes the transfers that ran another algorithm than the scenario's.
+    fn unexpected_algorithms(&self) -> impl Iterator<Item = String> {
+        self.rows
+            .aggregates
+            .unexpected()
+            .map(|(flow, subflow, ran, expected)| {
+                let flow = &self.run.flows[flow as usize];
+                let subflow = &flow.subflows()[subflow as usize].name;
+                format!(
+                    "flow {}: subflow {subflow} of a transfer runs {ran} instead of {expected}",
+                    flow.name
+                )
+            })
     }
 }
 
-fn worth(kind: TroubleKind) -> Status {
+fn status_of(kind: ProblemKind) -> Status {
     match kind {
-        TroubleKind::EndsEarly => Status::Partial,
-        TroubleKind::Spoils => Status::Invalid,
+        ProblemKind::EndsRun => Status::Partial,
+        ProblemKind::InvalidatesRun => Status::Invalid,
     }
 }
 
-/// Partial as soon as something ended the run early, or else invalid if anything spoilt it; with all reasons.
+/// The status of a run with all reasons: invalid if anything invalidates it, or else partial if it ended early.
 fn verdict(reasons: Vec<(Status, String)>) -> (Status, String) {
     let has = |wanted| reasons.iter().any(|(status, _)| *status == wanted);
     let status = match () {

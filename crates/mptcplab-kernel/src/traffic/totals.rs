@@ -1,22 +1,22 @@
-//! What the kernel tells of a connection at its two ends: TCP_INFO and MPTCP_INFO.
+//! A flow's columns from the kernel's TCP_INFO and MPTCP_INFO at the two ends of its connections.
 //!
-//! What it does not tell, and what becomes of it (null in the trace where nothing can be said):
-//! - `ooo_bytes` is what the emulator delivered less what the receiver has in order. The two also differ by data that
-//!   arrived twice, so it is null from the first such packet or reinjection on.
-//! - `duplicate_pkts` counts the DSACK blocks that the senders received; null from the first reinjection on, whose
-//!   duplicates nobody counts.
-//! - `blocked_ns` of MPTCP is null: subflows count only the time in which data waited in their own queue.
-//! - `reinjected_pkts` is the bytes that the connection sent again divided by the size of a segment, rounded up; null
-//!   before Linux 6.5, where also `sent_bytes` of MPTCP includes reinjections.
+//! Where the kernel does not report a value, it is derived, or null in the trace if that is impossible:
+//! - `ooo_bytes` is the payload that the emulator delivered minus what the receiver has in order. These also differ by
+//!   data that arrived twice, so the column is null from the first duplicate or reinjection on.
+//! - `duplicate_pkts` counts the DSACK blocks that the senders received. It is null from the first reinjection on, because
+//!   the kernel does not count the duplicates that reinjections cause.
+//! - `blocked_ns` is null for MPTCP: subflows count only the time in which data waited in their own queue.
+//! - `reinjected_pkts` is the bytes that the connection reinjected divided by the size of a segment, rounded up. It is null
+//!   before Linux 6.5, where `sent_bytes` of MPTCP includes reinjections.
 //! - `rcv_window_bytes` is null before Linux 6.2.
 
-use crate::lab::wire::FlowSample;
+use crate::protocol::FlowSample;
 use mptcplab_net::TcpInfo;
 use mptcplab_net::mptcp::{self, MptcpInfo, Subflow};
 use mptcplab_scenario::TcpFlow;
 use std::net::{SocketAddr, TcpStream};
 
-/// One end of a connection; a plain TCP connection is its own only subflow.
+/// The kernel's information about one end of a connection. A plain TCP connection has itself as its only subflow.
 #[derive(Debug)]
 pub(crate) struct End {
     mptcp: Option<MptcpInfo>,
@@ -24,7 +24,7 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// Nothing once the connection broke, which the thread that uses it reports.
+    /// Reads it from the kernel. `None` if the connection broke, which the thread that uses it reports.
     pub(crate) fn of(stream: Option<&TcpStream>, is_mptcp: bool) -> Option<Self> {
         let stream = stream?;
         if is_mptcp {
@@ -51,7 +51,7 @@ impl End {
         })
     }
 
-    /// Whether everything that was written is acknowledged, by an MPTCP connection as data.
+    /// Whether everything that was written is acknowledged, in MPTCP at the data level.
     pub(crate) fn is_all_acknowledged(&self) -> bool {
         match &self.mptcp {
             Some(info) => info.snd_una == info.write_seq,
@@ -63,8 +63,7 @@ impl End {
         self.subflows.iter().map(|one| get(&one.tcp)).sum()
     }
 
-    /// What the kernel has handed over in order, or would if the application read; without MPTCP's count what the
-    /// subflows did.
+    /// Bytes that the kernel has received in order, read or not. Where MPTCP has no counter, the sum of the subflows'.
     pub(crate) fn in_order_bytes(&self) -> u64 {
         self.mptcp
             .as_ref()
@@ -72,7 +71,7 @@ impl End {
             .unwrap_or_else(|| self.sum(|tcp| tcp.bytes_received))
     }
 
-    /// Segments that the connection sent again; plain TCP never does.
+    /// Segments that the connection reinjected; always 0 for plain TCP.
     pub(crate) fn reinjected_pkts(&self, mss_bytes: u32) -> Option<u64> {
         let bytes = match &self.mptcp {
             Some(info) => info.bytes_retrans?,
@@ -82,9 +81,9 @@ impl End {
     }
 }
 
-/// What both ends tell together, of one connection or in sum over many; `None` where the kernel does not tell.
+/// The counters of both ends of one connection, or sums over several; `None` for what the kernel does not report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct FlowTotals {
     sent_bytes: u64,
     in_order_bytes: Option<u64>,
     reinjected_pkts: Option<u64>,
@@ -93,9 +92,9 @@ pub(crate) struct Told {
     blocked_ns: Option<u64>,
 }
 
-impl Told {
-    /// The sum over no connection.
-    pub(crate) fn nothing(tcp: &TcpFlow) -> Self {
+impl FlowTotals {
+    /// The sum over no connections.
+    pub(crate) fn zero(tcp: &TcpFlow) -> Self {
         Self {
             sent_bytes: 0,
             in_order_bytes: Some(0),
@@ -108,7 +107,7 @@ impl Told {
 
     pub(crate) fn of(tcp: &TcpFlow, [sender, receiver]: [&End; 2]) -> Self {
         let first_time = sender.sum(|tcp| tcp.bytes_sent.saturating_sub(tcp.bytes_retrans));
-        let told_twice = sender.sum(|tcp| tcp.dsack_dups.into());
+        let dsacks = sender.sum(|tcp| tcp.dsack_dups.into());
         let in_order = match &receiver.mptcp {
             Some(info) => info.bytes_received,
             None => Some(receiver.in_order_bytes()),
@@ -123,7 +122,7 @@ impl Told {
                 .unwrap_or(first_time),
             in_order_bytes: in_order,
             reinjected_pkts: reinjected,
-            duplicate_pkts: (reinjected == Some(0)).then_some(told_twice),
+            duplicate_pkts: (reinjected == Some(0)).then_some(dsacks),
             rcv_window_bytes: windows
                 .filter_map(|one| one.tcp.rcv_wnd_bytes)
                 .max()
@@ -133,8 +132,8 @@ impl Told {
         }
     }
 
-    /// With another connection's.
-    pub(crate) fn and(self, other: Self) -> Self {
+    /// The sum with the totals of another connection.
+    pub(crate) fn plus(self, other: Self) -> Self {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Self {
             sent_bytes: self.sent_bytes + other.sent_bytes,
@@ -146,21 +145,21 @@ impl Told {
         }
     }
 
-    /// What stays of it when the connection is closed: counters do, a window does not.
-    pub(crate) fn closed(self) -> Self {
+    /// What remains after the connection is closed: the counters, but no window.
+    pub(crate) fn after_close(self) -> Self {
         Self {
             rcv_window_bytes: self.rcv_window_bytes.map(|_| 0),
             ..self
         }
     }
 
-    /// Puts it into a flow's row. `arrived_bytes` is the payload that the emulator delivered so far.
-    pub(crate) fn put(&self, row: &mut FlowSample, arrived_bytes: u64) {
+    /// Fills in a flow's row. `arrived_bytes` is the payload that the emulator has delivered.
+    pub(crate) fn write_to(&self, row: &mut FlowSample, arrived_bytes: u64) {
         row.sent_bytes = self.sent_bytes;
         row.reinjected_pkts = self.reinjected_pkts;
         row.duplicate_pkts = self.duplicate_pkts;
         row.ooo_bytes = match (self.duplicate_pkts, self.in_order_bytes) {
-            // What is read a moment later may be a packet ahead.
+            // The receiver was read a moment later and may be a packet ahead.
             (Some(0), Some(in_order)) => Some(arrived_bytes.saturating_sub(in_order)),
             _ => None,
         };

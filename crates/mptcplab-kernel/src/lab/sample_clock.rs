@@ -1,5 +1,5 @@
-//! When samples are due: every interval, and always at the start, at the end of the warm-up, where a flow stops,
-//! and at the end, which are the edges of what is measured.
+//! When samples are due: at regular intervals, and always at the start, at the end of the warm-up, when a flow stops, and at
+//! the end of the run. These last four are the edges of the measured intervals.
 
 use mptcplab_scenario::Run;
 
@@ -8,17 +8,17 @@ use mptcplab_scenario::Run;
 pub(super) struct SampleClock {
     interval_ns: Option<u64>,
     regular_ns: u64,
-    /// Still to come, latest first.
+    /// Edges still to come, latest first.
     edges: Vec<u64>,
-    /// Regular samples left out because an earlier one took longer than an interval.
+    /// Regular samples that were skipped because an earlier one took longer than an interval.
     pub(super) skipped: u64,
 }
 
-/// One sample that is due.
+/// A sample that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Due {
+pub(super) struct DueSample {
     pub(super) at_ns: u64,
-    /// Whether it is an edge of what is measured.
+    /// Whether it is at an edge of a measured interval.
     pub(super) is_edge: bool,
 }
 
@@ -41,17 +41,17 @@ impl SampleClock {
         }
     }
 
-    /// The next one; none after the last edge, which is the end.
-    pub(super) fn next(&self) -> Option<Due> {
+    /// The next sample; `None` after the last edge, which is the end of the run.
+    pub(super) fn next(&self) -> Option<DueSample> {
         let edge = *self.edges.last()?;
         let regular = self.interval_ns.map_or(u64::MAX, |_| self.regular_ns);
-        Some(Due {
+        Some(DueSample {
             at_ns: edge.min(regular),
             is_edge: edge <= regular,
         })
     }
 
-    /// The sample that was due has been taken; it is `now_ns`.
+    /// Advances to the next sample after one has been taken; the time is `now_ns`.
     pub(super) fn advance(&mut self, now_ns: u64) {
         let Some(due) = self.next() else { return };
         if due.is_edge {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(
             (clock.next(), clock.skipped),
             (
-                Some(Due {
+                Some(DueSample {
                     at_ns: 40,
                     is_edge: false
                 }),

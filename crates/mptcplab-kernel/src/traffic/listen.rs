@@ -1,20 +1,21 @@
-//! Where flows end, made before the run begins.
+//! Opens the ports where flows end, before the run begins.
 
-use super::Means;
+use super::iperf::Iperf3;
+use super::stream::socket_transport;
 use crate::plan::FlowPlan;
-use mptcplab_net::socket::{self, Options, Transport as Speaks};
+use mptcplab_net::socket::{self, Options};
 use mptcplab_net::{Namespace, NetError};
 use mptcplab_scenario::{Flow, TcpFlow, Traffic, Transport};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
 
-/// What a flow's receiver waits on.
+/// The socket on which a flow's receiver waits.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Tcp(TcpListener),
     Udp(UdpSocket),
-    /// iperf3 opens it itself.
-    Iperf(Means),
+    /// iperf3 opens its socket itself.
+    Iperf(Iperf3),
 }
 
 /// Opens a flow's port in the namespace where it ends.
@@ -22,7 +23,7 @@ pub(crate) fn listen(
     flow: &Flow,
     plan: &FlowPlan,
     to: &Namespace,
-    iperf: Option<Means>,
+    iperf: Option<Iperf3>,
 ) -> Result<Listener, NetError> {
     let is_bulk = matches!(
         &flow.transport,
@@ -31,27 +32,23 @@ pub(crate) fn listen(
             ..
         })
     );
-    if let Some(means) = iperf.filter(|_| is_bulk) {
-        return Ok(Listener::Iperf(means));
+    if let Some(iperf3) = iperf.filter(|_| is_bulk) {
+        return Ok(Listener::Iperf(iperf3));
     }
     match &flow.transport {
         Transport::Tcp(tcp) => {
-            let speaks = if tcp.mptcp {
-                Speaks::Mptcp
-            } else {
-                Speaks::Tcp
-            };
-            // Any address: further subflows come to others than the first.
+            // Any address: further subflows are opened to other addresses than the first.
             let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, plan.port);
             let options = Options {
                 reset_on_close: true,
                 ..Options::default()
             };
-            let listener = to.run(|| socket::listen(speaks, address, &options))??;
+            let listener =
+                to.run(|| socket::listen(socket_transport(tcp), address, &options))??;
             nonblocking(listener.set_nonblocking(true), plan.port)?;
             Ok(Listener::Tcp(listener))
         }
-        Transport::Sctp(_) => unreachable!("refused before"),
+        Transport::Sctp(_) => unreachable!("refused by refuse.rs"),
         Transport::Udp(_) => {
             let address = SocketAddrV4::new(plan.subflows[0].destination, plan.port);
             let bound = to.run(|| UdpSocket::bind(address))?;

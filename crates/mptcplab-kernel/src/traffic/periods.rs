@@ -1,10 +1,10 @@
-//! When an application sends: from its start to its stop, with or without silent periods.
+//! The periods in which an application sends, from its start to its stop.
 
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;
 
-/// The periods in which a flow is active, drawn in order from the flow's own stream, as the simulator does.
+/// The active periods of a flow. Random lengths are drawn from the flow's stream in the same order as in the simulator.
 #[derive(Debug)]
 pub(crate) struct Periods {
     spans: Option<(Span, Span)>,
@@ -14,7 +14,7 @@ pub(crate) struct Periods {
 }
 
 impl Periods {
-    /// From `start_ns` to `stop_ns`, always active without spans.
+    /// `spans` are the lengths of active and idle periods; without them the flow is active all the time.
     pub(crate) fn new(spans: Option<(Span, Span)>, rng: Rng, start_ns: u64, stop_ns: u64) -> Self {
         Self {
             spans,
@@ -26,7 +26,7 @@ impl Periods {
 }
 
 impl Iterator for Periods {
-    /// Begin and end of an active period.
+    /// Start and end of an active period.
     type Item = (u64, u64);
 
     fn next(&mut self) -> Option<(u64, u64)> {
