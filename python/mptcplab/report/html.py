@@ -1,4 +1,4 @@
-"""The report's page: everything in one file, no request to anywhere (a content security policy enforces it)."""
+"""The page of a report: its tables, figures, data and scripts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 import numpy as np
 import polars as pl
 
 from mptcplab.capabilities import ENGINES
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
-from mptcplab.plots.styles import css_palette
 from mptcplab.plots.svg import inline
-from mptcplab.report import tables, topology_svg
+from mptcplab.report import page, tables, topology_svg
 from mptcplab.report.figures import goodput_figure, time_figure
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.series import PANELS, PlotData, RunPlots
@@ -35,19 +33,15 @@ _GAP = 65535
 
 def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData) -> str:
     """The HTML text of the report."""
-    package = files("mptcplab.report")
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    template = environment.from_string(package.joinpath("page.html").read_text(encoding="utf-8"))
     first = results.runs.row(0, named=True)
     topology = results.topologies[first["run"]]
     headline = tables.headline(results, summary)
     drawable = topology_svg.can_draw(topology)
     data = page_data(goodput, plots)
-    return template.render(
-        style=style_sheet(),
-        script=package.joinpath("page.js").read_text(encoding="utf-8"),
+    return page.render(
+        __package__,
+        "report.html",
+        script=page.template_text(__package__, "report.js"),
         plotly=_plotly_script(),
         data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
         title=first["title"] or first["scenario"],
@@ -73,12 +67,6 @@ def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: P
         algorithms=algorithms_run(results),
         toml=first["scenario_toml"],
     )
-
-
-def style_sheet(more: str = "") -> str:
-    """The style sheet of reports, and what a page adds to it."""
-    text = files("mptcplab.report").joinpath("page.css").read_text(encoding="utf-8") + more
-    return text.replace("/*light*/", css_palette(dark=False)).replace("/*dark*/", css_palette(dark=True))
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:

@@ -7,12 +7,8 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import jinja2
 
 from mptcplab.errors import MptcplabError, OutputError, with_hint
-from mptcplab.report.html import style_sheet
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -42,15 +38,3 @@ def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([head, *rows])
     return text.getvalue()
-
-
-def html(package: str, name: str, style: str = "", **context: Any) -> str:
-    """An HTML page from a template of a package, which extends `base.html`; `style` follows the common style sheet."""
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package), jinja2.PackageLoader("mptcplab.study")]),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return environment.get_template(name).render(style=style_sheet(style), **context)

@@ -13,12 +13,13 @@ import polars as pl
 from mptcplab import _core
 from mptcplab.output import write_text
 from mptcplab.plots.figure import save
+from mptcplab.report import page
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals import GOALS, Goal, NetworkResult, Study
 from mptcplab.studies.goals.figures import heat_map
 from mptcplab.studies.goals.judge import GoalFinding
 from mptcplab.studies.goals.scenarios import BASE_RTT_MS, RATE_1_MBPS, RATE_2_MBPS, Setting, scenario
-from mptcplab.study.page import html, writing_page
+from mptcplab.study.page import writing_page
 from mptcplab.study.statistics import RESAMPLES
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE
@@ -165,7 +166,7 @@ def _picture(study: Study, goal: Goal) -> str:
 def render(study: Study, command: str | None) -> str:
     """The HTML text of the page; the heat maps must have been written."""
     kinds = {result.network.kind: result.network for result in reversed(study.results)}
-    return html(
+    return page.render(
         __package__,
         PAGE,
         style=_STYLE,

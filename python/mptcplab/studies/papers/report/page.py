@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
 from mptcplab.plots.svg import inline
-from mptcplab.report import topology_svg
+from mptcplab.report import page, topology_svg
 from mptcplab.studies.papers.catalog import Experiment, FigureSpec
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.planner import QUICK_SECONDS
@@ -20,7 +19,6 @@ from mptcplab.studies.papers.report.draw import draw
 from mptcplab.studies.papers.report.reader import Reader, order
 from mptcplab.studies.papers.report.verdicts import claim_counts
 from mptcplab.studies.papers.reproduce import Reproduction
-from mptcplab.study import page
 from mptcplab.study.statistics import RESAMPLES
 from mptcplab.study.verdict import Verdict
 
@@ -76,9 +74,9 @@ def _quick(reproduction: Reproduction) -> str:
 
 
 def _render(name: str, **context: Any) -> str:
-    style = files("mptcplab.studies.papers.report").joinpath("templates", "papers.css").read_text(encoding="utf-8")
+    style = page.template_text(__package__, "papers.css")
     helpers = {"expected": expected, "side": side, "share": share, "sign": sign, "many_facts": _MANY_FACTS}
-    return page.html(__package__, name, style, verdicts=tuple(Verdict), **helpers, **context)
+    return page.render(__package__, name, style, verdicts=tuple(Verdict), **helpers, **context)
 
 
 def expected(judged: JudgedClaim) -> str:
