@@ -2,28 +2,28 @@
 /*
  * ADW-BALIA: adaptive decrease window for BALIA
  *
- * Idea: subflows that share a bottleneck see the same queue, so their RTTs range over
- *   spans of one size. While the spans are alike, a loss costs what it costs BALIA;
- *   the further apart they are, the likelier the bottlenecks are disjoint, where
- *   BALIA's decrease of half to three quarters gives away too much, and the less is cut.
+ * Idea: subflows that share a bottleneck see the same queue, so their RTTs vary over
+ *   spans of the same size. While the spans are alike, the decrease is BALIA's; the more
+ *   they differ, the more likely the bottlenecks are disjoint, where BALIA's decrease by
+ *   half to three quarters gives away too much, and the less is cut.
  * Equations: increase as BALIA. Congestion event on r: span_r = RTTmax - RTTmin since
  *   its last loss, m = mean of the set's spans, A = (3/8) A + (5/8) m (first A = m), hi
  *   and lo the set's largest and smallest span.
  *   Level 0 if A >= 0.9 hi and A <= 1.1 lo: ssthresh_r = w_r - (w_r/2) min(alpha_r, 3/2);
  *   level 1 if A >= 0.8 hi and A <= 1.2 lo: w_r - (w_r/2) 0.75; else level 2:
  *   w_r - (w_r/2) 0.5. At least 1.
- * States: slow start, congestion avoidance, both per subflow; the level is decided anew
- *   at every loss.
+ * States: slow start, congestion avoidance, both per subflow; every loss decides on the
+ *   level again.
  * Parameters' source: section 3.2 of the paper; its figure 5 is missing in the text.
  * Deviations: partly a reconstruction, since the flowchart could not be read. The bounds
  *   "within 10 % of the highest and lowest" and "twice the range" are read as the tests
  *   above, on spans rather than on RTTs; a compensation takes the place of BALIA's factor
  *   min(alpha, 3/2); the flowchart's max() is the window's floor. A is one value of the
- *   connection, held by the subflow that had the last loss: when that one closes, A is
- *   what it was at the last loss of another. A path without a loss counts with the span
- *   so far, one without a sample with 0. A is rounded down to 1/32 us.
- * On one path: Reno; span and A are kept.
- * Good at: private paths with random loss, of which it gets more than BALIA
+ *   connection, which the subflow with the last loss stores: when that subflow closes, A
+ *   is what it was at the last loss of another. A path without a loss counts with its
+ *   span so far, one without a sample with 0. A is rounded down to 1/32 us.
+ * On one path: Reno; span and A are still updated.
+ * Good at: private paths with random loss, where it gets more than BALIA
  *   (scenarios/random-loss-link.toml).
  * Bad at: fairness where a few flows keep the queue small: its spans differ by chance,
  *   and it takes a third more than a TCP (scenarios/shared-bottleneck-fairness.toml).
@@ -74,7 +74,7 @@ CC_FIELDS(adw_balia,
 	  CC_FIELD(adw_balia, shared.average.value, "average", .den = 32000000, .unit = "s"),
 	  CC_FIELD(adw_balia, shared.average.change, "changes", .unit = "losses"));
 
-/* The spans of the coupling set; of the acting subflow alone where nothing is coupled. */
+/* The spans of the coupling set, or of the acting subflow if it is alone. */
 struct adw_spans {
 	u64 sum_us;
 	u32 n;
@@ -131,7 +131,7 @@ static u32 adw_span_us(const struct sock *sk, const struct cc_set *set, u32 k)
 								: shared.span_us);
 }
 
-/* A loss completes the span of its subflow, which starts anew. */
+/* A loss completes the span of its subflow, and a new one begins. */
 static void adw_complete_span(struct adw_shared *shared)
 {
 	if (shared->rtt_max_us == ADW_NONE)
@@ -172,7 +172,7 @@ static u32 adw_averaged_q5(struct cc_conn_value average, u32 mean_q5, u32 weight
 			   ADW_ONE);
 }
 
-/* Takes the spans into A. */
+/* Updates A with the spans. */
 static u32 adw_update_average_q5(struct sock *sk, const struct adw_spans *spans)
 {
 	struct cc_conn_value average = cc_conn_value(sk, ADW_AVERAGE_WORD);

@@ -37,14 +37,14 @@ CC_PARAMS(balia,
 #define BALIA_RATE_SHIFTS 8u		/* 2^25 << 40 is above any rate */
 #define BALIA_SEGMENT_MAX (1u << 16)
 
-/* What that kernel makes of the rates, bytes/s. */
+/* The rates as that kernel rounds them, bytes/s. */
 struct balia_rates {
 	u64 own;
 	u64 max; /* at least 1 */
 	u64 sum;
 };
 
-/* w <= 2^20, mss <= 2^16, 10^6 < 2^20: the product is < 2^56. All segments are as large as ours. */
+/* w <= 2^20, mss <= 2^16, 10^6 < 2^20: the product is < 2^56. Siblings are taken to have our MSS. */
 static u64 balia_rate(const struct sock *sk, const struct cc_set *set, u32 k)
 {
 	u64 bytes = cc_mul(set->w[k], cc_min(tcp_sk(sk)->mss_cache, BALIA_SEGMENT_MAX));
@@ -93,7 +93,7 @@ static u64 balia_dialect_inc_q40(struct sock *sk)
 	return cc_min(balia_inc_of_rates_q40(own, sum, set.w[set.self]), cc_reno_inc_q40(sk));
 }
 
-/* alpha is 1, or from 2 on 3/2 after the cap; also for an own rate that was shifted to 0. */
+/* alpha is 1, or 3/2 from 2 on, after the cap; this also covers an own rate shifted to 0. */
 static u32 balia_dialect_decreased(const struct sock *sk, const struct cc_set *set)
 {
 	struct balia_rates rates = balia_rates(sk, set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * BALIA's increase and decrease (draft-walid-mptcp-congestion-control-04), for
- * every file that uses one of them.
+ * BALIA's increase and decrease (draft-walid-mptcp-congestion-control-04), for every
+ * algorithm that uses one of them.
  */
 #ifndef MPTCPLAB_BALIA_H
 #define MPTCPLAB_BALIA_H

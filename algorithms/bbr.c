@@ -2,27 +2,28 @@
 /*
  * BBR: bottleneck bandwidth and round-trip propagation time (version 1)
  *
- * Idea: measure what the path can do and send that, instead of filling the queue until
- *   packets are lost. BtlBw is the largest delivery rate of late, RTprop the smallest
+ * Idea: measure what the path can carry and send that, instead of filling the queue
+ *   until packets are lost. BtlBw is the largest recent delivery rate, RTprop the smallest
  *   round-trip time; pacing at BtlBw with about one BDP in flight keeps the link busy and
  *   the queue short. The two cannot be measured at once, so states alternate.
  * Equations: BtlBw = max of delivered/interval over 10 rounds; RTprop = min RTT over 10 s;
  *   pacing rate = g BtlBw; window = G BtlBw RTprop + 3 bursts, at least 4. STARTUP: g = G =
  *   2/ln 2. DRAIN: g = ln 2/2. PROBE_BW: G = 2, g = 5/4, 3/4, 1, 1, 1, 1, 1, 1 in turn, a phase
  *   per RTprop. PROBE_RTT: G = 1, window 4. A loss only limits the first round of recovery
- *   to what is delivered; a timeout begins again from one packet, up to the same window.
+ *   to what is delivered; after a timeout the window grows from one packet to the same
+ *   window again.
  * States: STARTUP until three rounds brought less than 25 % more bandwidth, DRAIN until one
  *   BDP is in flight, PROBE_BW from then on; PROBE_RTT for 200 ms and a round when RTprop is
  *   10 s old.
  * Parameters' source: draft-cardwell-iccrg-bbr-congestion-control-00; policers: Linux.
  * Deviations: an RTT equal to RTprop does not renew it (Linux since 2021; the draft's
  *   "less or equal" would never probe on a path whose queue BBR keeps empty). Samples taken
- *   in PROBE_RTT are told by a mark of the algorithm's own, as Linux does not let eBPF mark
- *   the socket everywhere. The first phase of PROBE_BW comes from a hash of clock, slot and
+ *   in PROBE_RTT are recognised by a mark of the algorithm's own, since not every Linux
+ *   lets eBPF mark the socket. The first phase of PROBE_BW comes from a hash of clock, slot and
  *   sequence number instead of a random number, so that every build takes the same one.
  *   Linux' allowance for aggregated ACKs and its look at the departure times of packets
- *   that wait in a qdisc are left out: later than the publication.
- * On one path: it is uncoupled; a subflow is a BBR flow.
+ *   that wait in a qdisc are left out: both are newer than the publication.
+ * On one path: itself (it knows nothing of other subflows).
  * Good at: paths that lose packets at random, which it fills all the same
  *   (scenarios/random-loss-link.toml).
  * Bad at: fairness: it leaves a Reno flow at the same bottleneck next to nothing

@@ -4,7 +4,7 @@
  *
  * Idea: BBR on every subflow, and subflows that share a bottleneck share its bandwidth.
  *   Behind one bottleneck all of them measure about the same, so those that do divide what
- *   they measured by their number. A subflow that brings nothing leaves.
+ *   they measured by their number. A subflow that adds nothing becomes a backup.
  * Equations: c = number of subflows (r included) with |bw_k - bw_r| <= 20 % of bw_r, counted
  *   once per gain cycle. N = c if c > 1 and the count before it was > 1; the count before if
  *   c = 1 and that was > 1; else 1. In PROBE_BW's phases 2..7 pacing and window follow
@@ -14,14 +14,14 @@
  * States: BBR's.
  * Parameters' source: the authors' implementation and the abstract of the paper.
  * Deviations: counted once, by the first ACK after phase 3 began (the authors' module counts
- *   at every ACK of phase 3, so that "twice in a row" always holds). The weakest subflow becomes a backup
- *   instead of being closed; eBPF can only report that it should (parameter `benefit`).
- *   BBR's own deviations hold.
+ *   at every ACK of phase 3, so that "twice in a row" always holds). The weakest subflow
+ *   becomes a backup instead of being closed; eBPF can only report that it should (parameter
+ *   `benefit`). BBR's deviations apply.
  * On one path: BBR, sample by sample.
  * Good at: paths that lose packets at random, which it fills all the same
  *   (scenarios/random-loss-link.toml).
- * Bad at: fairness: beside a Reno flow its subflows together take a third more than
- *   that (scenarios/shared-bottleneck-fairness.toml).
+ * Bad at: fairness: beside a Reno flow, its subflows together take a third more than
+ *   that flow (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Mahmud, Lubna, Song, Cho 2020, IEEE Access 8
  */
 #include "bbr.h"
@@ -32,9 +32,9 @@ CC_PARAMS(cmpbbr,
 	  CC_PARAM(gain_lost, .initial = 40, .max = 100,
 		   .help = "percent below the best path's bandwidth that the sum may fall (authors: 40)"),
 	  CC_PARAM(strikes, .initial = 5, .min = 1, .max = 100,
-		   .help = "times in a row that several paths bring nothing before one leaves (authors: 5)"),
+		   .help = "times in a row that several paths add nothing before one leaves (authors: 5)"),
 	  CC_PARAM(benefit, .initial = 1, .max = 1, .names = "off|on",
-		   .help = "whether a subflow that brings nothing becomes a backup"));
+		   .help = "whether a subflow that adds nothing becomes a backup"));
 
 #define CMPBBR_COUNT_PHASE 3u	/* phase of the gain cycle in which subflows are counted */
 #define CMPBBR_FULL_PHASES 2u	/* phases that use the whole bandwidth: probing and draining */
@@ -42,9 +42,9 @@ CC_PARAMS(cmpbbr,
 struct cmpbbr {
 	struct bbr bbr;
 	u8 sharing; /* N */
-	u8 last;    /* the count before */
-	u8 strikes; /* times in a row that several paths brought nothing */
-	u8 due;	    /* the phase has begun in which subflows are counted */
+	u8 last;    /* the previous count */
+	u8 strikes; /* times in a row that several paths added nothing */
+	u8 due;	    /* 1: the phase has begun in which subflows are counted */
 };
 CC_STATE(cmpbbr);
 CC_SHARED(cmpbbr, bbr.bw);
@@ -61,20 +61,20 @@ CC_FIELDS(cmpbbr,
 	  CC_FIELD(cmpbbr, last, "last", .unit = "subflows"),
 	  CC_FIELD(cmpbbr, strikes, "count", .unit = "1"));
 
-/* What the bandwidths of the connection's subflows say; those that measured none do not count. */
+/* Statistics over the subflows that have measured a bandwidth. */
 struct cmpbbr_paths {
-	u64 active;    /* subflows that measured something */
-	u64 similar;   /* of these, with about the acting one's bandwidth */
+	u64 active;    /* their number */
+	u64 similar;   /* those with about the acting subflow's bandwidth */
 	u64 best;      /* Q24: largest bandwidth */
-	u64 lowest;    /* Q24: smallest << 3 | whose slot */
+	u64 lowest;    /* Q24: smallest bandwidth << 3 | its slot */
 	u64 delivered; /* Q24: sum of the delivery rates, <= 2^35 */
 };
 
 #define CMPBBR_NONE (~0ull >> 1)	/* larger than any bandwidth << 3 */
 
 /*
- * 1 or 0. Looking at a subflow takes no branch at all: older verifiers follow every branch
- * of every subflow, and the whole model after it.
+ * 1 or 0. The statistics are computed without branches, since older verifiers would follow
+ * every branch of every subflow, and the whole model after it.
  */
 static u64 cmpbbr_is_negative(u64 x)
 {
@@ -107,7 +107,7 @@ static void cmpbbr_count_path(struct cmpbbr_paths *paths, u64 bw, u64 rate, u32 
 	paths->delivered += cc_mul(some, rate);
 }
 
-static void cmpbbr_look(struct sock *sk, struct cmpbbr_paths *paths)
+static void cmpbbr_collect(struct sock *sk, struct cmpbbr_paths *paths)
 {
 	u32 percent = cmpbbr_params(sk)->similar;
 	u64 own = bbr_max_bw(bbr_state(sk));
@@ -126,7 +126,7 @@ static void cmpbbr_look(struct sock *sk, struct cmpbbr_paths *paths)
 	}
 }
 
-/* N: two counts in a row are believed, one miss is forgiven. */
+/* N: two counts in a row are needed, and one miss is forgiven. */
 static u32 cmpbbr_sharing(u32 count, u32 last)
 {
 	if (last <= 1 || !count)
@@ -135,7 +135,7 @@ static u32 cmpbbr_sharing(u32 count, u32 last)
 }
 
 /* best (1 - lost) > sum of what is delivered, both < 2^42. */
-static bool cmpbbr_brings_nothing(const struct cmpbbr_paths *paths, u32 lost_percent)
+static bool cmpbbr_adds_nothing(const struct cmpbbr_paths *paths, u32 lost_percent)
 {
 	return paths->active >= 2 && paths->best != paths->lowest >> 3 &&
 	       cc_mul(paths->best, 100 - lost_percent) > cc_mul(paths->delivered, 100);
@@ -146,7 +146,7 @@ static void cmpbbr_check_benefit(struct sock *sk, const struct cmpbbr_paths *pat
 	struct cmpbbr *state = cmpbbr_state(sk);
 	u32 limit = cmpbbr_params(sk)->strikes;
 
-	if (state->sharing >= 2 || !cmpbbr_brings_nothing(paths, cmpbbr_params(sk)->gain_lost)) {
+	if (state->sharing >= 2 || !cmpbbr_adds_nothing(paths, cmpbbr_params(sk)->gain_lost)) {
 		state->strikes = 0;
 		return;
 	}
@@ -161,13 +161,13 @@ static void cmpbbr_count(struct sock *sk)
 	struct cmpbbr *state = cmpbbr_state(sk);
 	struct cmpbbr_paths paths;
 
-	cmpbbr_look(sk, &paths);
+	cmpbbr_collect(sk, &paths);
 	state->sharing = (u8)cmpbbr_sharing((u32)paths.similar, state->last);
 	state->last = (u8)cc_max(paths.similar, 1ull);
 	cmpbbr_check_benefit(sk, &paths);
 }
 
-/* The bandwidth to use: this subflow's part, but all of it while probing. */
+/* The bandwidth to use: all of it while probing, else the share of this subflow. */
 static u32 cmpbbr_bw(struct sock *sk)
 {
 	const struct cmpbbr *state = cmpbbr_state(sk);
@@ -195,7 +195,7 @@ static void cmpbbr_cong_control(struct sock *sk, u32 ack, int flag, const struct
 	struct cmpbbr *state = cmpbbr_state(sk);
 	bool before = cmpbbr_counts_now(&state->bbr);
 
-	/* Before the model's many branches: the verifier follows the loop once for each way to it. */
+	/* Before the model with its many branches, as the verifier follows the loop for each of them. */
 	if (state->due)
 		cmpbbr_count(sk);
 	bbr_update_model(sk, rs);

@@ -16,7 +16,7 @@
  * Parameters' source: C = 0.4 and b = 0.7 from RFC 9438 section 4.6; HyStart's
  *   thresholds as in Linux.
  * Deviations: HyStart is the original one (Ha and Rhee 2011) as in Linux: it ends
- *   slow start, where RFC 9406 would slow it down. Its ACK train does not allow for
+ *   slow start instead of slowing it down as RFC 9406 does. Its ACK train does not allow for
  *   bursts of segmentation offload. The decrease uses cwnd, as Linux.
  * On one path: itself.
  * Good at: long fast private paths, which it fills sooner than Reno
@@ -53,7 +53,7 @@ CC_PARAMS(cubic,
 struct cubic {
 	u64 epoch_us;	    /* start of the congestion avoidance epoch */
 	u64 last_ack_us;    /* last ACK seen in congestion avoidance */
-	u64 w_est_q40;	    /* what Reno would have */
+	u64 w_est_q40;	    /* the window of Reno */
 	u64 round_start_us; /* HyStart: start of the round */
 	u64 train_us;	    /* HyStart: last ACK of the train */
 	u32 w_max_q10;	    /* packets */
@@ -117,7 +117,7 @@ static u32 cubic_time_q14(u64 us)
 	return (u32)(cc_mul(cc_min(us, CUBIC_MAX_ELAPSED_US), 1u << 14) / 1000000);
 }
 
-/* Reno's increase that is fair with a decrease of b: 3 (1 - b)/(1 + b) in Q16. */
+/* The increase that is as aggressive as Reno with a decrease of b: 3 (1 - b)/(1 + b), in Q16. */
 static u64 cubic_reno_alpha_q16(u32 beta_q16)
 {
 	return cc_div(cc_mul(3 * (CUBIC_ONE_Q16 - beta_q16), CUBIC_ONE_Q16),
@@ -157,7 +157,7 @@ static void cubic_begin_epoch(struct sock *sk, u64 w_q10)
 	state->reduced = 0;
 }
 
-/* Time that the application wasted does not move the curve. */
+/* Time in which the application sent nothing does not move the curve. */
 static void cubic_skip_time(struct cubic *state, u64 now_us, u64 idle_us)
 {
 	if (state->in_epoch)
@@ -208,7 +208,7 @@ static void hystart_begin_round(struct sock *sk)
 	state->samples = 0;
 }
 
-/* ACKs closely spaced for half a round trip (a whole one if the sender is paced): the pipe is full. */
+/* Closely spaced ACKs for half a round trip (a whole one if paced): the pipe is full. */
 static bool hystart_long_train(struct sock *sk)
 {
 	struct cubic *state = cubic_state(sk);
@@ -221,7 +221,7 @@ static bool hystart_long_train(struct sock *sk)
 	return now_us - state->round_start_us > limit_us;
 }
 
-/* The round's smallest RTT has grown by an eighth, at least 4 and at most 16 ms. */
+/* The smallest RTT of a round has grown by an eighth, at least 4 ms and at most 16 ms. */
 static bool hystart_longer_delay(struct cubic *state, u32 rtt_us)
 {
 	u32 margin_us = cc_clamp(state->min_rtt_us / 8, HYSTART_DELAY_MIN_US, HYSTART_DELAY_MAX_US);

@@ -2,10 +2,10 @@
 /*
  * delayvar: LIA that holds its window while the delay varies
  *
- * Idea: a subflow whose RTT has risen well above its least one does not grow, and a
- *   loss on a subflow whose RTT has not is taken for less than congestion. The window
- *   part of a scheduling approach; its choice of subflows is the scheduler of the
- *   same name.
+ * Idea: a subflow whose RTT has risen well above its minimum does not grow, and a loss
+ *   on a subflow whose RTT has not risen is not taken for full congestion. This is the
+ *   window part of a scheduling approach; its choice of subflows is the scheduler of
+ *   the same name.
  * Equations: mu = (rtt - rtt_min)/rtt_min of the latest RTT sample; stable means mu <=
  *   threshold (algorithm 1, "alphaThresh"). Congestion avoidance: no growth unless
  *   stable; stable, eq. 3.2 and 3.3 with the denominator squared, which is LIA.
@@ -13,13 +13,13 @@
  * States: slow start as usual; congestion avoidance, stable or unstable.
  * Parameters' source: the paper leaves the threshold open; 0.5 is a choice.
  * Deviations: mu, the threshold and the adaptive fast retransmit are undefined in the
- *   paper; this is one complete reading. A timeout uses the same b, since the hook does
- *   not know which of both it is called for; the window restarts at 1 as Reno's.
- *   rtt_min is the least sample of the subflow's life: after a move to a longer path
- *   it stays unstable, and does not grow.
+ *   paper; this is one complete reading. A timeout uses the same b, since the hook cannot
+ *   tell the two apart; the window restarts at 1, as in Reno. rtt_min is the smallest
+ *   sample of the subflow's life, so a subflow that moves to a longer path stays
+ *   unstable and does not grow.
  * On one path: Reno while stable; it stops growing when the queue holds threshold x
  *   the propagation delay.
- * Good at: paths with random loss and little queue, of which it gets more than LIA
+ * Good at: paths with random loss and a short queue, where it gets more than LIA
  *   (scenarios/random-loss-link.toml).
  * Bad at: long queues: it stops growing as soon as the delay varies, and gets less than
  *   a TCP beside one (scenarios/shared-bottleneck-fairness.toml).
@@ -27,7 +27,7 @@
  */
 #include "lia.h"
 
-#define DELAYVAR_ONE 1000u /* threshold 1.0 */
+#define DELAYVAR_ONE 1000u /* 1.0 of the threshold */
 
 CC_PARAMS(delayvar,
 	  CC_PARAM(threshold, .initial = 0.5, .max = 100, .scale = DELAYVAR_ONE,
@@ -37,7 +37,7 @@ CC_PARAMS(delayvar,
 
 struct delayvar {
 	u32 rtt_us; /* latest sample, 0: none yet */
-	u32 min_us; /* least sample */
+	u32 min_us; /* smallest sample */
 };
 CC_STATE(delayvar);
 CC_COUPLED(delayvar);
@@ -75,11 +75,6 @@ static void delayvar_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		cc_grow_per_packet(sk, acked, (s64)delayvar_inc_q40(sk));
 }
 
-static void delayvar_init(struct sock *sk)
-{
-	*delayvar_state(sk) = (struct delayvar){};
-}
-
 static void delayvar_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct delayvar *state = delayvar_state(sk);
@@ -98,7 +93,6 @@ static u32 delayvar_ssthresh(struct sock *sk)
 }
 
 CC_REGISTER(delayvar,
-	    .init = delayvar_init,
 	    .ssthresh = delayvar_ssthresh,
 	    .cong_avoid = delayvar_cong_avoid,
 	    .pkts_acked = delayvar_pkts_acked,

@@ -11,14 +11,14 @@
  *   w_prev = the reduced window. At first beta_prev = 0.5 and w_prev = 1.
  * States: slow start, congestion avoidance, both per subflow.
  * Parameters' source: algorithm 2 of the D-OLIA paper, which attributes it to D-LIA.
- * Deviations: a reconstruction: the D-LIA paper was not at hand but for its abstract,
- *   and the rule is what the D-OLIA paper says of it. That paper's text takes w_prev
+ * Deviations: a reconstruction: only the abstract of the D-LIA paper was available, so
+ *   the rule is what the D-OLIA paper says about it. That paper's text takes w_prev
  *   before the reduction (gamma = "text"), with which a steady sawtooth has gamma = 1
  *   and ends at beta_max; its algorithm 2, the default, takes it after. A timeout counts
  *   as a loss. An undone reduction restores the window, not beta_prev and w_prev.
- * On one path: Reno, for a single subflow must not be more aggressive than TCP; only
- *   w_prev is kept.
- * Good at: private paths with random loss, of which it gets more than LIA
+ * On one path: Reno, since a single subflow must not be more aggressive than TCP;
+ *   w_prev is still recorded.
+ * Good at: private paths with random loss, where it gets more than LIA
  *   (scenarios/random-loss-link.toml).
  * Bad at: fairness: at a bottleneck where losses come often it takes more than one TCP
  *   (scenarios/shared-bottleneck-fairness.toml).

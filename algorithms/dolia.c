@@ -6,17 +6,17 @@
  *   the RTT is high means congestion and halves the window; one while it is low is
  *   taken for chance, and costs what D-LIA's factor says.
  * Equations: increase as OLIA. Every RTT sample updates RTTmin and RTTmax; after more
- *   than two samples and a period, RTTmid = (RTTmin + RTTmax)/2 and both start anew
+ *   than two samples and a period, RTTmid = (RTTmin + RTTmax)/2 and both restart
  *   at this sample. Congestion event: ssthresh_r = max(w_r/2, 1) if RTT > RTTmid and
  *   RTT > RTT at the last loss; else beta as in D-LIA (gamma = min(w_prev/w_r, 1),
  *   beta = 0.25 gamma + 0.75 beta_prev within its limits) and max(beta w_r, 1).
  *   Either way w_prev = the reduced window; beta_prev changes with beta only.
- * States: slow start, congestion avoidance, both per subflow; a path is congested or
- *   not, which only its losses ask.
+ * States: slow start, congestion avoidance, both per subflow; whether a path is
+ *   congested is decided at each of its losses.
  * Parameters' source: algorithms 1 and 2 of the paper; period 0.5 s.
  * Deviations: units are not printed (RTTmin starts at 9999, RTT at the last loss at 1)
  *   and read as milliseconds. The text wants more than three ACKs, algorithm 1 more
- *   than two: the algorithm is followed. Algorithm 2 prints no test of the state; the
+ *   than two: this file follows the algorithm. Algorithm 2 prints no test of the state; the
  *   text has it. RTT is the last raw sample, the smoothed one before the first. The
  *   text takes w_prev before the reduction (gamma = "text"), algorithm 2 after it.
  *   Windows are compared in whole packets, and paths by l/tau^2, as in OLIA. An undone
@@ -43,7 +43,7 @@ CC_PARAMS(dolia,
 struct dolia {
 	struct olia_interval interval; /* shared */
 	struct dynamic last;
-	u64 updated_us; /* the middle may be set anew after this time */
+	u64 updated_us; /* the middle may be updated after this time */
 	u32 samples;	/* of this period */
 	u32 rtt_us;	/* last sample, 0: none */
 	u32 rtt_min_us; /* of this period */
@@ -86,7 +86,7 @@ static void dolia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 		cc_grow_per_packet(sk, acked, dolia_inc_q40(sk));
 }
 
-/* Algorithm 1: the range of RTTs, and its middle once per period. rtt < 2^31, so no sum overflows. */
+/* Algorithm 1: the range of RTTs, and its middle once per period. RTTs are < 2^31: no overflow. */
 static void dolia_probe(struct dolia *state, u32 rtt_us, u64 now_us, u64 period_us)
 {
 	state->rtt_us = rtt_us;
@@ -112,7 +112,7 @@ static void dolia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	olia_count(&state->interval, sample->pkts_acked);
 }
 
-/* Takes note of the RTT at this loss; whether it says that the path is congested. */
+/* Whether the RTT at this loss says that the path is congested; records that RTT. */
 static bool dolia_is_congested(struct sock *sk)
 {
 	struct dolia *state = dolia_state(sk);

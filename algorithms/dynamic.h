@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The decrease that D-LIA and D-OLIA share: the factor that is kept after a loss
- * follows how much of the window of the last loss had been won back. Not when it
- * applies, in which the two differ.
+ * The decrease of D-LIA and D-OLIA: how much of the window is left after a loss depends
+ * on how much of the window before the last loss had been regained. When the decrease
+ * applies is not here, since the two differ in that.
  */
 #ifndef MPTCPLAB_DYNAMIC_H
 #define MPTCPLAB_DYNAMIC_H
@@ -59,7 +59,7 @@ CC_INLINE u64 dynamic_most_q30(u32 max)
 	return cc_div(cc_shl((u64)max, 30), DYNAMIC_ONE);
 }
 
-/* gamma = min(w_prev/w, 1) in Q30: below 1 w_prev < w < 2^37 in Q16, and its quotient keeps 26 bits. */
+/* gamma = min(w_prev/w, 1) in Q30. Below 1, w_prev < w < 2^37 in Q16; the quotient has 26 bits. */
 CC_INLINE u64 dynamic_gamma_q30(u64 before_q16, u64 w_q16)
 {
 	if (before_q16 >= w_q16)
@@ -75,7 +75,7 @@ CC_INLINE u32 dynamic_beta_q30(const struct dynamic *last, u64 w_q16, struct dyn
 	return (u32)cc_clamp(beta_q30, dynamic_least_q30(limits.min), dynamic_most_q30(limits.max));
 }
 
-/* Remembers the window of this loss for the next. The floor never raises a window. */
+/* Records the window of this loss for the next one. The floor never raises the window. */
 CC_INLINE u32 dynamic_reduce(struct sock *sk, struct dynamic *last, u64 reduced_q16, u32 gamma)
 {
 	u64 w_q16 = cc_window_q16(sk);
@@ -92,7 +92,7 @@ CC_INLINE u32 dynamic_halved(struct sock *sk, struct dynamic *last, u32 gamma)
 	return dynamic_reduce(sk, last, cc_max(half_q16, (u64)DYNAMIC_FLOOR << 16), gamma);
 }
 
-/* On one path: Reno's half, which keeps no fraction. */
+/* On one path: Reno's half, without a fraction. */
 CC_INLINE u32 dynamic_alone(struct sock *sk, struct dynamic *last, u32 gamma)
 {
 	u32 half = cc_halved(sk, CC_RENO_FLOOR);

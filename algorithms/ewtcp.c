@@ -16,15 +16,15 @@
  * On one path: Reno.
  * Good at: a fair share of a bottleneck, with weight fair
  *   (scenarios/fidelity/shared-bottleneck.toml).
- * Bad at: unequal private paths, of which it then gets a little less than uncoupled
- *   Reno (scenarios/dolia-scenario-1.toml); it moves nothing to the better one.
+ * Bad at: unequal private paths, where it then gets a little less than uncoupled Reno
+ *   (scenarios/dolia-scenario-1.toml); it moves nothing to the better one.
  * Reference: Honda et al., PFLDNeT 2009; Wischik et al., NSDI 2011
  */
 #include "cc.h"
 
 #define EWTCP_SQRT 0
 #define EWTCP_FAIR 1
-/* Above the two names, the weight itself in Q16. */
+/* Raw values above the two names are the weight itself, in Q16. */
 CC_PARAMS(ewtcp,
 	  CC_PARAM(weight, .initial = EWTCP_SQRT, .max = 1, .scale = CC_ONE_Q16, .names = "sqrt|fair",
 		   .help = "weight a of each subflow: 1/sqrt(n) as printed, 1/n^2, or a number for any n"));
@@ -37,7 +37,7 @@ static const u64 ewtcp_sqrt_weight_q40[CC_MAX_SUBFLOWS] = {
 	491716548352,  448873742385, 415576332960, 388736063997,
 };
 
-/* A given weight is at most 1, 2^16 in Q16. */
+/* A weight that is given as a number is at most 1, 2^16 in Q16. */
 static u64 ewtcp_weight_q40(u32 n, u32 weight)
 {
 	if (weight == EWTCP_SQRT)

@@ -2,10 +2,10 @@
 /*
  * group-LIA: linked increases inside a bottleneck
  *
- * Idea: only subflows that share a bottleneck have to share one TCP's part of it. What
- *   the RTTs of a subflow look like over half a minute (how lopsided, how variable, how
- *   often they swing, how many packets are lost) tells those whose queue is one queue,
- *   and LIA couples these and no others. Subflows at bottlenecks of their own are TCPs.
+ * Idea: only subflows that share a bottleneck have to share one TCP's part of it. The
+ *   RTTs of a subflow over half a minute (how skewed, how variable, how often they swing,
+ *   how many packets are lost) show which subflows share a queue, and LIA couples these
+ *   and no others. A subflow at a bottleneck of its own is a TCP.
  * Equations: congestion avoidance as LIA (RFC 6356 eq. 1 and 2) with sums and maximum
  *   over the group of r; congestion event ssthresh_r = max(w_r/2, 2). Every T = 350 ms,
  *   over the last M = 30 and N = 50 intervals: mean_delay = E_M(E_T); skew_est = sum of
@@ -19,12 +19,12 @@
  *   bottleneck, or fewer than 2M intervals seen), alone in one, or in one with others.
  * Parameters' source: RFC 8382 and the last draft before it, of which p_l is.
  * Deviations: delays are RTTs, since one-way delays would need the receiver's
- *   timestamps: queues on the way back count, too. A subflow has no room for rings of M
+ *   timestamps, so queues on the way back also count. A subflow has no room for rings of M
  *   and N intervals: sums forget one part in M (pkt_loss: in N) per interval instead of
  *   dropping the oldest, and mean_delay is an average of that weight; the crossings of N
  *   intervals are kept one by one. Each subflow has intervals of its own and groups
  *   itself when one ends, so two are coupled as soon as both say so. An interval without
- *   a sample counts for nothing.
+ *   a sample does not count.
  * On one path: Reno.
  * Good at: private paths, each of which it uses as a TCP would
  *   (scenarios/dolia-scenario-1.toml).
@@ -73,16 +73,16 @@ struct group_summary {
 
 struct group_lia {
 	struct group_summary summary;
-	/* The interval that goes on. */
+	/* The current interval. */
 	u64 rtt_sum_us;
 	u64 deviation_sum_us;
 	u32 samples;
 	u32 low; /* 2 for each sample below mean_delay, 1 for each that equals it */
 	u32 start_us;
 	u32 mean_us; /* of the interval before, 0: none */
-	u32 lost;    /* packets of the connection's life when it began */
+	u32 lost;    /* tp->lost when the interval began */
 	u32 delivered;
-	/* Past intervals, forgotten one part in M or N at a time; Q8. */
+	/* Sums over past intervals, Q8, which decay by one part in M or N per interval. */
 	u32 low_sum;
 	u32 samples_sum;
 	u32 lost_sum;
@@ -104,8 +104,8 @@ CC_FIELDS(group_lia,
 /* ---- increase ---- */
 
 /*
- * The set without the windows of other groups: they add nothing to a sum, and are nobody's best.
- * False when the acting subflow is in no group, or alone in one.
+ * Zeroes the windows of other groups, which then add nothing to a sum and are never the best
+ * path. False when the acting subflow is in no group, or alone in one.
  */
 static bool group_restrict(struct sock *sk, struct cc_set *set)
 {
@@ -144,8 +144,8 @@ static void group_lia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 
 /* ---- statistics ---- */
 
-/* A sum over about `memory` intervals: sum <= memory 2^27, which is below 2^32 for 30 of twice 2^18. */
-static u32 group_forget(u32 sum_q8, u32 memory, u32 count)
+/* A sum over about `memory` intervals: sum <= memory 2^27 < 2^32, for 30 intervals of 2^19. */
+static u32 group_decay(u32 sum_q8, u32 memory, u32 count)
 {
 	return sum_q8 - sum_q8 / memory + (count << 8);
 }
@@ -173,7 +173,7 @@ static void group_sample(struct group_lia *state, u32 rtt_us)
 		rtt_q4 < state->summary.mean_delay_q4 ? 2 : rtt_q4 == state->summary.mean_delay_q4;
 }
 
-/* Whether this interval's mean has crossed mean_delay by more than p_v var_est since it last did. */
+/* Whether the mean has crossed mean_delay by more than p_v var_est since the last crossing. */
 static bool group_crosses(struct group_lia *state, u32 mean_us)
 {
 	u64 mean_q4 = (u64)mean_us << 4;
@@ -196,10 +196,10 @@ static void group_take_delays(struct group_lia *state)
 	u32 weight = cc_min((u32)state->intervals + 1, GROUP_M);
 	bool crosses = group_crosses(state, mean_us);
 
-	state->low_sum = group_forget(state->low_sum, GROUP_M, state->low);
-	state->samples_sum = group_forget(state->samples_sum, GROUP_M, state->samples);
+	state->low_sum = group_decay(state->low_sum, GROUP_M, state->low);
+	state->samples_sum = group_decay(state->samples_sum, GROUP_M, state->samples);
 	state->summary.skew1 = group_part(state->low_sum, state->samples_sum);
-	/* var_est of the past counts with its samples: 2^30 times 2^32, and 2^44 in Q12. */
+	/* The past var_est is weighted with its samples: 2^30 times 2^32, and 2^44 in Q12. */
 	state->summary.var_q4 = (u32)cc_div(cc_add(cc_mul(state->summary.var_q4, before),
 						   cc_shl(state->deviation_sum_us, 12)),
 					    state->samples_sum);
@@ -220,8 +220,8 @@ static void group_take_losses(const struct sock *sk, struct group_lia *state)
 	u32 lost = cc_min(tp->lost - state->lost, GROUP_COUNT_MAX / 2);
 	u32 delivered = cc_min(tp->delivered - state->delivered, GROUP_COUNT_MAX / 2);
 
-	state->lost_sum = group_forget(state->lost_sum, GROUP_N, lost);
-	state->sent_sum = group_forget(state->sent_sum, GROUP_N, lost + delivered);
+	state->lost_sum = group_decay(state->lost_sum, GROUP_N, lost);
+	state->sent_sum = group_decay(state->sent_sum, GROUP_N, lost + delivered);
 	state->summary.loss = group_part(state->lost_sum, state->sent_sum);
 }
 
@@ -239,8 +239,8 @@ static void group_decide_bottleneck(struct sock *sk)
 }
 
 /*
- * What follows has no branches, since the verifier would follow each of them both ways, for
- * every member, pass and key: truth is 0 or 1 in a word that the compiler knows nothing of.
+ * The code from here on has no branches, since the verifier would follow both ways of each,
+ * for every member, pass and key: a condition is 0 or 1 in a hidden word.
  */
 
 /* a < b, both below 2^63. */
@@ -264,7 +264,7 @@ struct group_members {
 	u32 at_bottleneck CC_ALIGNED; /* bit k: member k is */
 };
 
-/* A key by which members are separated, and when two neighbours are not. */
+/* A key that separates members into groups, and when two neighbours stay together. */
 struct group_rule {
 	u32 *values; /* of the members */
 	u64 gap;     /* closer than this */
@@ -298,7 +298,7 @@ struct group_chain {
 	u32 chain CC_ALIGNED;
 };
 
-/* Takes in one member if it is near what the chain spans: its ends are the nearest. */
+/* Adds one member if it is near what the chain spans: the nearest are its ends. */
 static long group_extend(u32 step, void *context)
 {
 	struct group_chain *c = context;
@@ -316,7 +316,7 @@ static long group_extend(u32 step, void *context)
 	return 0;
 }
 
-/* Each pass over the members but the last takes one in, so as many passes are enough. */
+/* Each pass over the members except the last adds one, so as many passes are enough. */
 static u32 group_split(const struct group_members *set, u32 members, struct group_rule rule)
 {
 	struct group_chain c = { .rule = rule, .members = members };
@@ -327,7 +327,7 @@ static u32 group_split(const struct group_members *set, u32 members, struct grou
 	return c.chain;
 }
 
-/* Indices that are chosen at run time, so that the verifier need not tell the arrays apart. */
+/* The indices are hidden, so that the verifier need not follow the arrays' members one by one. */
 static void group_read(const struct sock *sk, const struct cc_set *set, struct group_members *all)
 {
 	*all = (struct group_members){ .self = cc_index(set->self) };

@@ -2,10 +2,11 @@
 /*
  * LIA-subset: linked increases over every set of paths
  *
- * Idea: LIA's limit for the whole connection, also for every set of its paths: no
- *   set of subflows is faster than one TCP on the best path among them, so that the
- *   connection harms nobody at a bottleneck that only some of its paths share.
- * Equations: congestion avoidance, per acknowledged packet, w_r += the least of
+ * Idea: LIA limits the whole connection; this rule limits every set of its paths in
+ *   the same way. No set of subflows is faster than one TCP on the best path among
+ *   them, so the connection harms nobody at a bottleneck that only some of its paths
+ *   share.
+ * Equations: congestion avoidance, per acknowledged packet, w_r += the minimum of
  *   max_S(w_k/tau_k^2)/(sum_S w_k/tau_k)^2 over all sets S of subflows that contain
  *   r; S = {r} gives 1/w_r. Congestion event ssthresh_r = max(w_r/2, 2).
  * States: slow start, congestion avoidance, both per subflow.
@@ -13,12 +14,12 @@
  * Deviations: the thesis prints the minimum over all sets; those without r say
  *   nothing about r, so S contains r as in the NSDI'11 paper. Not all 2^n sets are
  *   visited: with s the best path of S, every path that is no better than s only
- *   adds to the denominator, so the least is among the sets {k: k no better than s}
- *   for the s that are no worse than r.
+ *   adds to the denominator, so the minimum is among the sets {k: k no better than s}
+ *   for those s that are no worse than r.
  * On one path: Reno. With two it is LIA.
  * Good at: taking no more than one TCP at a shared bottleneck
  *   (scenarios/shared-bottleneck-fairness.toml).
- * Bad at: private paths with random loss, of which it gets half of what uncoupled Reno
+ * Bad at: private paths with random loss, where it gets half of what uncoupled Reno
  *   gets (scenarios/random-loss-link.toml).
  * Reference: Wischik et al., NSDI 2011, section 2.5 and appendix
  */

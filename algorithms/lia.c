@@ -21,7 +21,7 @@
  * On one path: Reno.
  * Good at: taking no more than one TCP at a shared bottleneck
  *   (scenarios/shared-bottleneck-fairness.toml).
- * Bad at: private paths with random loss, of which it gets half of what uncoupled Reno
+ * Bad at: private paths with random loss, where it gets half of what uncoupled Reno
  *   gets (scenarios/random-loss-link.toml).
  * Reference: RFC 6356, https://www.rfc-editor.org/rfc/rfc6356
  */
@@ -35,7 +35,7 @@ CC_PARAMS(lia,
 
 #define LIA_ALPHA_ONE (1u << 12)
 
-/* w/tau^2 as that kernel has it since its RTTs are in eighths of us: (8 t)^2 <= 2^58. */
+/* w/tau^2 as in that kernel, whose RTTs are in eighths of us: (8 t)^2 <= 2^58. */
 static u64 lia_quality(u32 w, u32 t)
 {
 	u64 eighths = 8 * (u64)t;
@@ -63,7 +63,7 @@ static u64 lia_acks(const struct cc_set *set)
 	return cc_max(cc_div(LIA_ALPHA_ONE, cc_max(alpha, 1ull)), (u64)set->w[set->self]);
 }
 
-/* Rounded up, so that so many ACKs make a whole packet. */
+/* Rounded up, so that this number of ACKs makes a whole packet. */
 static u64 lia_dialect_inc_q40(struct sock *sk)
 {
 	struct cc_set set;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * LIA's increase (RFC 6356 eq. 1 and 2), for every file that grows by it. Not its
- * decrease, in which those files differ.
+ * LIA's increase (RFC 6356 eq. 1 and 2), for every algorithm that uses it. They differ
+ * in the decrease, which is not here.
  */
 #ifndef MPTCPLAB_LIA_H
 #define MPTCPLAB_LIA_H
 
 #include "cc.h"
 
-/* max(w_k/tau_k^2)/(sum w_k/tau_k)^2 as w_b/S^2: the step of all, before the cap of each. */
+/* max(w_k/tau_k^2)/(sum w_k/tau_k)^2 as w_b/S^2: the same for all subflows, before the cap. */
 CC_INLINE u64 lia_step_q40(const struct cc_set *set)
 {
 	u32 best = cc_best_path(set);

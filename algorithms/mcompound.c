@@ -12,9 +12,9 @@
  *   event: c' = min(c, max(c/2, 1)), d = max(w/2 - c', 0). Timeout: c = 1, d = 0.
  * States: slow start (c only, d = 0), congestion avoidance, both per subflow.
  * Parameters' source: gamma 30, alpha 0.125, k 0.75, beta 0.5, zeta 1 of Compound TCP.
- * Deviations: a reconstruction: the paper was not at hand but for its abstract ("extends
- *   Compound TCP"), so the loss window's coupling and the delay window's share are a
- *   reading. d grows by w^k; Compound TCP's draft prints d^k, with which d could never
+ * Deviations: a reconstruction: only the abstract of the paper was available ("extends
+ *   Compound TCP"), so the loss window's coupling and the delay window's share are
+ *   assumptions. d grows by w^k; Compound TCP's draft prints d^k, with which d could never
  *   leave 0. gamma is constant; its tuning within [5, 30] is left out. The socket's
  *   cwnd and ssthresh are those of w, so that recovery goes to c' + d and not to c'; when
  *   the queue takes d back, ssthresh follows w down, so that slow start does not fill it
@@ -99,7 +99,7 @@ static u64 mcompound_share_q27(const struct sock *sk)
 
 /* ---- the two windows ---- */
 
-/* d, which somebody who has cut the window may have cut into: c is at least a packet. */
+/* d, at most the window less a packet: the engine may have cut the window since, and c is at least 1. */
 static u64 mcompound_delay_q16(struct sock *sk)
 {
 	u64 most_q16 = cc_window_q16(sk) - CC_ONE_Q16;
@@ -107,7 +107,7 @@ static u64 mcompound_delay_q16(struct sock *sk)
 	return cc_min(mcompound_state(sk)->delay_window_q16, most_q16);
 }
 
-/* A path without a queue: as much as the path's share of Compound TCP's gain. */
+/* A path without a queue: d grows by the path's share of Compound TCP's gain. */
 static void mcompound_fill(struct sock *sk, const struct cc_round *round)
 {
 	u64 more_q16 = cc_mul(mcompound_share_q27(sk), mcompound_gain_q16(round->w_q16)) >> 27;
@@ -116,12 +116,12 @@ static void mcompound_fill(struct sock *sk, const struct cc_round *round)
 	if (!cc_is_cwnd_limited(sk))
 		return;
 	cc_set_window_q16(sk, before_q16 + more_q16);
-	/* As much as the clamp let through. */
+	/* As much as the clamp allowed. */
 	more_q16 = cc_max(cc_window_q16(sk), before_q16) - before_q16;
 	mcompound_state(sk)->delay_window_q16 = mcompound_delay_q16(sk) + more_q16;
 }
 
-/* A path with a queue takes back what it holds, as far as it is the delay window's. */
+/* A path with a queue: d shrinks by the packets that are queued. */
 static void mcompound_drain(struct sock *sk, const struct cc_round *round, u64 queued_q16)
 {
 	u64 delay_q16 = mcompound_delay_q16(sk);
@@ -152,7 +152,7 @@ static void mcompound_end_round(struct sock *sk)
 
 /* ---- hooks ---- */
 
-static void mcompound_forget(struct sock *sk)
+static void mcompound_reset(struct sock *sk)
 {
 	struct mcompound *state = mcompound_state(sk);
 
@@ -162,7 +162,7 @@ static void mcompound_forget(struct sock *sk)
 
 static void mcompound_init(struct sock *sk)
 {
-	mcompound_forget(sk);
+	mcompound_reset(sk);
 	mcompound_state(sk)->gamma = mcompound_params(sk)->gamma;
 }
 
@@ -184,7 +184,7 @@ static void mcompound_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	cc_round_begin(sk, &mcompound_state(sk)->rounds);
 }
 
-/* The window after the loss is c' + d; its fraction is kept for when the engine sets it. */
+/* The window after the loss is c' + d, whose fraction counts when the engine sets it. */
 static u32 mcompound_ssthresh(struct sock *sk)
 {
 	struct mcompound *state = mcompound_state(sk);
@@ -226,7 +226,7 @@ static void mcompound_set_state(struct sock *sk, u8 new_state)
 static void mcompound_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART)
-		mcompound_forget(sk);
+		mcompound_reset(sk);
 }
 
 static u32 mcompound_undo_cwnd(struct sock *sk)

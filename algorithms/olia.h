@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * OLIA's increase and the packets between losses that it ranks paths by
- * (draft-khalili-mptcp-congestion-control-05 section 3), for every file that grows
- * by it. Its state's first word is a struct olia_interval, which siblings read.
+ * OLIA's increase, and the packets between losses by which it ranks paths
+ * (draft-khalili-mptcp-congestion-control-05 section 3), for every algorithm that uses
+ * them. Such an algorithm shares a struct olia_interval with its siblings (CC_SHARED).
  */
 #ifndef MPTCPLAB_OLIA_H
 #define MPTCPLAB_OLIA_H
@@ -13,7 +13,7 @@
 #define OLIA_FLOOR 1u		/* packets, with several subflows (draft section 3) */
 #define OLIA_COUNT_MAX 0xffffffffu
 
-/* The subflow's first shared word. */
+/* What siblings read. */
 struct olia_interval {
 	u32 l1; /* packets acknowledged between the last two losses */
 	u32 l2; /* packets acknowledged since the last loss */
@@ -30,7 +30,7 @@ CC_INLINE void olia_count_loss(struct olia_interval *interval)
 	interval->l2 = 0;
 }
 
-/* Sizes of the sets, and where the acting subflow is. */
+/* Sizes of the sets, and whether the acting subflow is in them. */
 struct olia_sets {
 	u32 n_max;	     /* |M| */
 	u32 n_collected;     /* |C| */
@@ -108,7 +108,7 @@ CC_INLINE s64 olia_coupled_inc_q40(struct sock *sk, const struct cc_set *set, u3
 	return (s64)first + olia_alpha_over_w_q40(&sets, set->n, w);
 }
 
-/* The same; 1/w_r on one path. */
+/* The same, and 1/w_r on one path. */
 CC_INLINE s64 olia_increase_q40(struct sock *sk, u32 metric)
 {
 	struct cc_set set;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What delay-based algorithms share: rounds of one window with their RTT samples, and the
- * packets that a window keeps queued. It decides nothing.
- *
- * diff = w (rtt - base)/rtt (Brakmo and Peterson 1995, section 3.2), the packets queued.
+ * For delay-based algorithms: rounds of one window with their RTT samples, and the packets
+ * that a window keeps queued, diff = w (rtt - base)/rtt (Brakmo and Peterson 1995, section
+ * 3.2). The decisions are the algorithms'.
  */
 #ifndef MPTCPLAB_ROUNDS_H
 #define MPTCPLAB_ROUNDS_H
@@ -13,7 +12,7 @@
 #define CC_NO_RTT 0xffffffffu
 #define CC_ROUND_SAMPLES 3u /* RTT samples that make a round count */
 
-/* The round that is going on; it ends when all that was sent before it is acknowledged. */
+/* The current round; it ends when all packets sent before it are acknowledged. */
 struct cc_rounds {
 	u64 rtt_sum_us; /* samples of this round */
 	u32 rtt_count;
@@ -28,7 +27,7 @@ CC_INLINE void cc_round_begin(const struct sock *sk, struct cc_rounds *rounds)
 	rounds->rtt_count = 0;
 }
 
-/* Also forgets the base RTT, which is to be seen anew. */
+/* Also resets the base RTT, to measure it again. */
 CC_INLINE void cc_round_restart(const struct sock *sk, struct cc_rounds *rounds)
 {
 	rounds->base_us = CC_NO_RTT;
@@ -47,14 +46,14 @@ CC_INLINE void cc_round_sample(struct cc_rounds *rounds, const struct ack_sample
 	rounds->rtt_count++;
 }
 
-/* What a finished round measured. */
+/* The measurements of a finished round. */
 struct cc_round {
 	u64 w_q16;   /* window with its fraction, < 2^37 */
 	u32 rtt_us;  /* mean, base..2^26 */
 	u32 base_us; /* 1..2^26 */
 };
 
-/* False when the round had too few samples to say anything. */
+/* False when the round had too few samples. */
 CC_INLINE bool cc_round_measured(const struct sock *sk, const struct cc_rounds *rounds,
 				 struct cc_round *round)
 {

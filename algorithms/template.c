@@ -2,16 +2,16 @@
 /*
  * Template: additive increase, multiplicative decrease with free constants
  *
- * Idea: the smallest complete algorithm, to be copied. It adds a constant number
- *   of packets per round trip and multiplies the window by a constant at each
- *   congestion event; its defaults make it Reno.
+ * Idea: the smallest complete algorithm, as an example to copy. It adds a constant
+ *   number of packets per round trip and multiplies the window by a constant at each
+ *   congestion event; with its defaults it is Reno.
  * Equations: congestion avoidance w += a/w per acknowledged packet; congestion
  *   event ssthresh = max(b w, 2).
  * States: slow start (w < ssthresh), congestion avoidance.
  * Parameters' source: a = 1 and b = 1/2 are Reno's (RFC 5681).
  * Deviations: none.
  * On one path: itself (it knows nothing of other subflows).
- * Good at: being read: it fills private paths as Reno does
+ * Good at: private paths, which it fills as Reno does
  *   (scenarios/dolia-scenario-1.toml).
  * Bad at: fairness: its subflows are uncoupled
  *   (scenarios/shared-bottleneck-fairness.toml).

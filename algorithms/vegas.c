@@ -43,7 +43,7 @@ CC_PARAMS(vegas,
 
 struct vegas {
 	struct cc_rounds rounds;
-	u8 rests; /* slow start does not grow in this round */
+	u8 rests; /* 1: slow start does not grow in this round */
 };
 CC_STATE(vegas);
 CC_UNCOUPLED(vegas);
@@ -70,7 +70,7 @@ static void vegas_slow_start(struct sock *sk, u32 acked)
 		cc_slow_start(sk, acked);
 }
 
-/* A round of Reno: as much as its ACKs together. */
+/* A round of Reno: the growth of all its ACKs together. */
 static void vegas_reno_round(struct sock *sk, u32 acked)
 {
 	if (cc_in_slow_start(sk))
@@ -136,7 +136,7 @@ static void vegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	}
 }
 
-/* What was sent before the sender's state changed says nothing about the window after. */
+/* Packets sent before the state changed say nothing about the window after it. */
 static void vegas_set_state(struct sock *sk, u8 new_state)
 {
 	if (new_state == TCP_CA_Loss)

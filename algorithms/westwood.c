@@ -13,10 +13,10 @@
  * States: slow start (w < ssthresh), congestion avoidance.
  * Parameters' source: Grieco and Mascolo 2004, section 2; the filter's 7/8 as in Linux.
  * Deviations: an RTT is the smoothed one, and may be shorter than the 50 ms that Linux
- *   waits at least. The smallest RTT is kept for ever (Linux: until a timeout). The
+ *   waits at least. The smallest RTT never expires (Linux: at a timeout). The
  *   first ACK only starts the clock, so that the handshake does not count as a round.
  * On one path: itself.
- * Good at: paths with random loss, of which it gets more than Reno
+ * Good at: paths with random loss, where it gets more than Reno
  *   (scenarios/random-loss-link.toml).
  * Bad at: fairness: subflows are uncoupled and take a share each, or more
  *   (scenarios/shared-bottleneck-fairness.toml).

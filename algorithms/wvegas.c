@@ -15,16 +15,16 @@
  * States: slow start, congestion avoidance; a round with at most two RTT samples
  *   behaves as Reno's.
  * Parameters' source: draft-xu-mptcp-congestion-control-05, section 4.
- * Deviations: diff and alpha keep their fractions; dialect mptcp-0.95 rounds both down,
- *   which leaves a packet between growing and shrinking, and drains at 0 = 2 x 0.
- *   Leaving slow start also cuts the window (kernel; the draft only sets ssthresh).
- *   A drain needs a positive queueing delay.
+ * Deviations: diff and alpha have fractions; dialect mptcp-0.95 rounds both down, which
+ *   leaves a gap of one packet between growing and shrinking. Leaving slow start also
+ *   cuts the window (kernel; the draft only sets ssthresh). A drain needs a positive
+ *   queueing delay; in the dialect it does not.
  * On one path: Vegas with alpha = beta = total_alpha, not Reno.
  * Good at: short queues: the RTT stays near that of the empty path
  *   (scenarios/dolia-scenario-1.toml).
  * Bad at: filling paths: it drains them so often that two private ones stay two thirds
  *   empty (scenarios/disjoint-paths-aggregate.toml), and beside a Reno flow it gets a
- *   sixth of what that gets (scenarios/fidelity/shared-bottleneck.toml).
+ *   sixth of what that flow gets (scenarios/fidelity/shared-bottleneck.toml).
  * Reference: Cao, Xu, Fu 2012, doi:10.1109/ICNP.2012.6459978; draft-xu-mptcp-congestion-control-05
  */
 #include "dialect.h"
@@ -113,8 +113,8 @@ static void wvegas_update_alpha(struct sock *sk, const struct cc_round *round)
 }
 
 /*
- * ssthresh with its fraction, as long as nobody else has set it: windows move by one packet
- * per round, so a part of a packet decides whether slow start is over.
+ * ssthresh with its fraction, unless the engine has set it since: windows change by one
+ * packet per round, so a fraction decides whether slow start is over.
  */
 static u64 wvegas_threshold_q16(struct sock *sk)
 {
@@ -124,8 +124,8 @@ static u64 wvegas_threshold_q16(struct sock *sk)
 	return ((u64)ssthresh << 16) + (state->threshold == ssthresh ? state->threshold_q16 : 0);
 }
 
-/* Returns the whole packets, at least the floor, and remembers the rest. */
-static u32 wvegas_keep_threshold(struct sock *sk, u64 threshold_q16)
+/* Returns the whole packets, at least the floor, and records the fraction. */
+static u32 wvegas_set_threshold(struct sock *sk, u64 threshold_q16)
 {
 	struct wvegas *state = wvegas_state(sk);
 
@@ -145,7 +145,7 @@ static void wvegas_leave_slow_start(struct sock *sk, u64 w_q16)
 {
 	u64 below_q16 = cc_min(wvegas_threshold_q16(sk), w_q16 - CC_ONE_Q16);
 
-	tcp_sk(sk)->snd_ssthresh = wvegas_keep_threshold(sk, below_q16);
+	tcp_sk(sk)->snd_ssthresh = wvegas_set_threshold(sk, below_q16);
 }
 
 static void wvegas_set_window(struct sock *sk, u64 w_q16)
@@ -168,7 +168,7 @@ static bool wvegas_slow_start_exit(struct sock *sk, const struct cc_round *round
 	return true;
 }
 
-/* Empties the path's queue when the queueing delay has doubled, to see the base RTT again. */
+/* Drains the queue when the queueing delay has doubled, to measure the base RTT again. */
 static u64 wvegas_drained_q16(struct sock *sk, const struct cc_round *round, u64 w_q16)
 {
 	struct wvegas *state = wvegas_state(sk);
@@ -215,7 +215,7 @@ static void wvegas_slow_start(struct sock *sk, u32 acked)
 
 static void wvegas_end_round(struct sock *sk, u32 acked)
 {
-	/* Filled, as the compiler may keep it across the branch where it is not, which the verifier refuses. */
+	/* Initialised, or the verifier may find a read of it on a path where it was not set. */
 	struct cc_round round = { 0 };
 
 	if (!cc_round_measured(sk, &wvegas_state(sk)->rounds, &round)) {
@@ -231,7 +231,7 @@ static void wvegas_end_round(struct sock *sk, u32 acked)
 		wvegas_slow_start(sk, acked);
 }
 
-static void wvegas_forget_rates(struct sock *sk)
+static void wvegas_reset_rates(struct sock *sk)
 {
 	struct wvegas *state = wvegas_state(sk);
 
@@ -241,15 +241,15 @@ static void wvegas_forget_rates(struct sock *sk)
 	state->alpha_q16 = wvegas_params(sk)->min_alpha << 16;
 }
 
-static void wvegas_forget_all(struct sock *sk)
+static void wvegas_reset(struct sock *sk)
 {
-	wvegas_forget_rates(sk);
+	wvegas_reset_rates(sk);
 	cc_round_restart(sk, &wvegas_state(sk)->rounds);
 }
 
 static void wvegas_init(struct sock *sk)
 {
-	wvegas_forget_all(sk);
+	wvegas_reset(sk);
 }
 
 static void wvegas_pkts_acked(struct sock *sk, const struct ack_sample *sample)
@@ -269,14 +269,14 @@ static void wvegas_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 	cc_round_begin(sk, rounds);
 }
 
-/* Half the window; its fraction is kept for when the engine sets this window. */
+/* Half the window, whose fraction counts when the engine sets this window. */
 static u32 wvegas_ssthresh(struct sock *sk)
 {
 	u64 half_q16 = cc_window_q16(sk) / 2;
 
-	wvegas_forget_rates(sk);
+	wvegas_reset_rates(sk);
 	cc_ssthresh_of_q16(sk, half_q16);
-	return wvegas_keep_threshold(sk, half_q16);
+	return wvegas_set_threshold(sk, half_q16);
 }
 
 static void wvegas_set_state(struct sock *sk, u8 new_state)
@@ -290,7 +290,7 @@ static void wvegas_set_state(struct sock *sk, u8 new_state)
 static void wvegas_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (event == CA_EVENT_CWND_RESTART)
-		wvegas_forget_all(sk);
+		wvegas_reset(sk);
 }
 
 CC_REGISTER(wvegas,
