@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Makes a kernel congestion control of an algorithm file, which the build names
- * in CC_ALGORITHM: one program per operation of tcp_congestion_ops, around the
- * file's hook; a subflow's place in its connection's table; what siblings see.
+ * Turns an algorithm file, which the build names in CC_ALGORITHM, into a congestion
+ * control of the kernel: one program per operation of tcp_congestion_ops, which calls
+ * the file's hook; a slot for each subflow in the table of its connection; publishing
+ * what siblings see.
  *
- * Sockets without MPTCP have no table, so a coupled algorithm is on its own
- * there and does what its file says for one path. No kernel list is walked.
+ * Sockets without MPTCP have no table, so there a coupled algorithm does what its file
+ * says for one path. No list of the kernel is walked.
  */
 #include CC_ALGORITHM
 #pragma clang attribute pop
@@ -14,9 +15,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCP_CONG_NON_RESTRICTED 1
 #define PROBES 32			/* entries tried for a connection */
-#define SILENT_US 1000000ull		/* a subflow is silent after this long, and... */
-#define SILENT_RTTS 4			/* ...after so many smoothed RTTs */
-#define LOOK_AROUND_US 250000ull	/* time between two looks for silent siblings */
+#define SILENT_US 1000000ull		/* a subflow is silent after this time, */
+#define SILENT_RTTS 4			/* and after so many smoothed RTTs */
+#define SILENT_CHECK_US 250000ull	/* time between two checks for silent siblings */
 
 /* Sockets that found no room in the table and run uncoupled. */
 u64 cc_unplaced;
@@ -43,7 +44,7 @@ static __always_inline u32 lowest_free(u32 used)
 	return slot;
 }
 
-/* Takes a slot if the entry is the connection's, or free and wanted. CC_MAX_SUBFLOWS: not this one. */
+/* Takes a slot if the entry is the connection's, or if it is free and free_ones says so. Else CC_MAX_SUBFLOWS. */
 static __always_inline u32 take_slot(struct cc_entry *entry, u64 key, bool free_ones)
 {
 	u32 slot = CC_MAX_SUBFLOWS;
@@ -68,7 +69,7 @@ static __always_inline void clear_slot(struct cc_slot *slot, bool usable)
 {
 	u32 i;
 
-	/* Without an RTT it is in nobody's set before its first ACK. */
+	/* Without an RTT it is in no coupling set before its first ACK. */
 	slot->window_rtt = 0;
 	slot->ssthresh = 0;
 	slot->min_rtt_us = 0;
@@ -101,7 +102,7 @@ static long try_entry(u32 probe, struct search *search)
 	return 1;
 }
 
-/* The connection's entry first; a free one only if it has none. 0: no room. */
+/* The connection's entry, or a free one if it has none. 0: no room. */
 static __always_inline u32 find_place(u64 key)
 {
 	struct search search = { .key = key, .hash = (key * 0x9e3779b97f4a7c15ull) >> 32 };
@@ -133,8 +134,8 @@ static __always_inline void leave_place(struct sock *sk)
 /* ---- what siblings see ---- */
 
 /*
- * A subflow that carries nothing (an idle backup, a dead path) calls no hook and cannot
- * leave the set by itself; it is back with its next ACK.
+ * A subflow that carries nothing (an idle backup, a dead path) calls no hook, so its
+ * siblings remove it from the set; it returns with its next ACK.
  */
 static __always_inline void drop_silent(struct cc_entry *entry, u32 own, u64 now_us)
 {
@@ -168,7 +169,7 @@ static __always_inline void publish(struct sock *sk, u32 state)
 	for (i = 0; i < cc_shared_words; i++)
 		slot->words[i] = cc_priv(sk)->state[i];
 	entry->last_us[own] = now_us;
-	if (now_us - entry->checked_us[own] > LOOK_AROUND_US) {
+	if (now_us - entry->checked_us[own] > SILENT_CHECK_US) {
 		entry->checked_us[own] = now_us;
 		drop_silent(entry, own, now_us);
 	}
@@ -295,7 +296,7 @@ static __always_inline void record_end(struct sock *sk, u64 result)
 #define RECORD_BEGIN(sk, op, a, b, c) record_begin(sk, op, a, b, c)
 #define RECORD_RATE(sk, rs) record_rate(sk, rs)
 #define RECORD_END(sk, result) record_end(sk, result)
-/* Recorded calls read the copy in the table, so uncoupled algorithms have one, too. */
+/* Recorded calls read the copy in the table, so uncoupled algorithms also have one. */
 #define HAS_TABLE true
 #else
 #define RECORD_BEGIN(sk, op, a, b, c) ((void)0)
@@ -418,7 +419,7 @@ void cc_set_state(unsigned long long *ctx)
 	RECORD_END(sk, 0);
 }
 
-static __always_inline void happened(struct sock *sk, u32 event)
+static __always_inline void cwnd_event(struct sock *sk, u32 event)
 {
 	if (!cc_hooks.cwnd_event)
 		return;
@@ -431,14 +432,14 @@ static __always_inline void happened(struct sock *sk, u32 event)
 SEC("struct_ops")
 void cc_cwnd_event(unsigned long long *ctx)
 {
-	happened((struct sock *)ctx[0], ctx[1]);
+	cwnd_event((struct sock *)ctx[0], ctx[1]);
 }
 
 /* Newer kernels have an operation of its own for the most frequent event. */
 SEC("struct_ops")
 void cc_tx_start(unsigned long long *ctx)
 {
-	happened((struct sock *)ctx[0], CA_EVENT_TX_START);
+	cwnd_event((struct sock *)ctx[0], CA_EVENT_TX_START);
 }
 
 SEC("struct_ops")

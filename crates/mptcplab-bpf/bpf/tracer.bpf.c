@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The tracer: looks at the TCP sockets of watched network namespaces whenever a segment arrives, something is
- * retransmitted, or a state changes; keeps cumulative counters per socket, and puts records into a ring buffer.
+ * The tracer: observes the TCP sockets of watched network namespaces whenever a segment arrives, something is
+ * retransmitted, or a state changes; it updates cumulative counters per socket and writes records to a ring buffer.
  *
  * tcp_probe fires before the segment is processed and the other tracepoints fire inside that processing, all under the
- * socket's lock. So between two looks at an established socket lies at most one ACK, and what the ACK did follows
+ * socket's lock. So between two observations of an established socket there is at most one ACK, and its effect follows
  * exactly from the difference:
  *
  * - RTT sample: the kernel smooths srtt' = srtt + (m - srtt / 8) in units of 1/8 us, so m = srtt' - srtt + srtt / 8
  *   to the microsecond. A sample that equals srtt shows as a change of mdev, which decays by a quarter then.
  * - Progress: snd_una moved, at the time of the last tcp_probe.
  * - Undo: undo_marker went to zero while prior_ssthresh is set. Everything else that clears the marker clears both.
- *   Where the same ACK at once begins the next episode, which sets the marker again: see undone_before_entry().
+ *   An ACK that also begins the next episode sets the marker again: see undone_before_entry().
  * - Tail loss probe: tlp_high_seq is new.
  *
- * What it does not do: tcp_probe is silent outside ESTABLISHED. Of an end that closed its direction before its data
- * was acknowledged, RTT samples and times of progress are not seen from then on (TRC_UNSEEN_ACKS). IPv4 only.
+ * Limits: tcp_probe is silent outside ESTABLISHED, so of an end that closed its direction before its data was
+ * acknowledged, later RTT samples and times of progress are not seen (TRC_UNSEEN_ACKS). IPv4 only.
  */
 #include "tracer_kernel.h"
 #include "tracer.h"
@@ -34,7 +34,7 @@ const volatile bool retransmit_has_error = false;
 
 struct trc_totals totals;
 
-/* Looking for the MPTCP connection of a subflow stops after this many looks, because it costs four probe reads. */
+/* Observations in which the MPTCP connection of a subflow is looked up; each costs four probe reads. */
 #define MAX_LOOKUPS 32
 
 struct {
@@ -51,7 +51,7 @@ struct {
 	__type(value, struct trc_socket);
 } sockets SEC(".maps");
 
-/* When the SYN was sent; the local port is not known then, so the key is the socket's address. */
+/* When the SYN was sent. The local port is not known at that time, so the key is the socket's address. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1024);
@@ -71,14 +71,14 @@ static __always_inline bool is_after(__u32 a, __u32 b)
 	return (__s32)(a - b) > 0;
 }
 
-/* Whether the socket is TCP in a watched namespace. This is all that sockets of others pay. */
+/* Whether the socket is TCP in a watched namespace. Other sockets cost no more than this. */
 static __always_inline bool is_watched(const struct sock *sk, __u64 *cookie)
 {
 	*cookie = sk->__sk_common.skc_net.net->net_cookie;
 	return bpf_map_lookup_elem(&namespaces, cookie) && sk->sk_protocol == KERNEL_IPPROTO_TCP;
 }
 
-/* An IPv4 connection, also one that an IPv6 socket accepted. */
+/* An IPv4 connection, including one that an IPv6 socket accepted. */
 static __always_inline bool is_ipv4(const struct sock *sk)
 {
 	const struct sock_common *c = &sk->__sk_common;
@@ -108,25 +108,25 @@ static __always_inline __u8 ca_state_of(const struct tcp_sock *tp)
 	return BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 }
 
-static __always_inline void take_rtt(struct trc_socket *s, __u32 rtt_us)
+static __always_inline void count_rtt(struct trc_socket *s, __u32 rtt_us)
 {
 	s->sample.rtt_us = rtt_us;
 	s->sample.counters.rtt_sum_us += rtt_us;
 	s->sample.counters.rtt_count++;
 }
 
-/* A sample since the last look? Exact while every ACK is seen; see the head of this file. */
-static __always_inline __u32 look_for_rtt(struct trc_socket *s, const struct tcp_sock *tp)
+/* The RTT sample since the last observation, or 0. Exact while every ACK is seen; see the head of this file. */
+static __always_inline __u32 rtt_sample(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_memory *m = &s->memory;
 	__u32 srtt = tp->srtt_us, mdev = tp->mdev_us;
 	bool changed = srtt != m->srtt || mdev != m->mdev;
-	/* A deviation below 4 does not decay: then only progress tells. */
+	/* A deviation below 4 does not decay; then only progress shows a sample. */
 	bool silent = srtt && mdev < 4 && tp->snd_una != m->una;
 	__u32 flag = 0;
 
 	if (m->live && (changed || silent)) {
-		take_rtt(s, m->srtt ? srtt - m->srtt + (m->srtt >> 3) : srtt >> 3);
+		count_rtt(s, m->srtt ? srtt - m->srtt + (m->srtt >> 3) : srtt >> 3);
 		flag = TRC_NEW_RTT;
 	}
 	m->srtt = srtt;
@@ -134,8 +134,8 @@ static __always_inline __u32 look_for_rtt(struct trc_socket *s, const struct tcp
 	return flag;
 }
 
-/* What decides about an undo. */
-static __always_inline void remember_undo(struct trc_memory *m, const struct tcp_sock *tp)
+/* The state that decides whether there was an undo. */
+static __always_inline void save_undo_state(struct trc_memory *m, const struct tcp_sock *tp)
 {
 	m->undo_marker = tp->undo_marker;
 	m->undo_retrans = tp->undo_retrans;
@@ -171,7 +171,7 @@ static __always_inline __u32 enter_loss(struct trc_socket *s, const struct tcp_s
 	return TRC_RTO;
 }
 
-/* A reduction that began in CWR goes on in recovery; it is not counted again. */
+/* A reduction that began in CWR continues in recovery and is not counted again. */
 static __always_inline __u32 enter_recovery(struct trc_socket *s, __u8 from)
 {
 	if (from == CA_CWR || from == CA_RECOVERY)
@@ -182,7 +182,7 @@ static __always_inline __u32 enter_recovery(struct trc_socket *s, __u8 from)
 
 /*
  * The socket is in a state that no tracepoint announced. Seen on 6.18 for some timers on a very busy machine, where
- * no program is called at all and no miss is counted. What began is counted now, late; the wait is then a little long.
+ * no program is called at all and no miss is counted. The episode is counted late, so its wait is a little too long.
  */
 static __always_inline __u32 catch_up(struct trc_socket *s, const struct tcp_sock *tp)
 {
@@ -197,12 +197,12 @@ static __always_inline __u32 catch_up(struct trc_socket *s, const struct tcp_soc
 	return state == CA_LOSS ? enter_loss(s, tp, bpf_ktime_get_ns()) : 0;
 }
 
-/* Everything that follows from comparing the socket with the last look at it. */
-static __always_inline __u32 look(struct trc_socket *s, const struct tcp_sock *tp)
+/* Everything that follows from comparing the socket with the last observation of it. */
+static __always_inline __u32 observe(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_memory *m = &s->memory;
 	__u32 una = tp->snd_una, undo = tp->undo_marker, tlp = tp->tlp_high_seq;
-	__u32 flags = catch_up(s, tp) | look_for_rtt(s, tp);
+	__u32 flags = catch_up(s, tp) | rtt_sample(s, tp);
 
 	if (una != m->una) {
 		m->progress_ns = m->live ? m->ack_ns : tp->delivered_mstamp * 1000;
@@ -214,7 +214,7 @@ static __always_inline __u32 look(struct trc_socket *s, const struct tcp_sock *t
 		s->sample.counters.undo_count++;
 		flags |= TRC_UNDO;
 	}
-	remember_undo(m, tp);
+	save_undo_state(m, tp);
 	if (tlp && tlp != m->tlp_high_seq) {
 		s->sample.counters.tlp_count++;
 		flags |= TRC_TLP_SENT;
@@ -223,7 +223,7 @@ static __always_inline __u32 look(struct trc_socket *s, const struct tcp_sock *t
 	return flags;
 }
 
-/* Which algorithm the socket really runs; read again when it changes. */
+/* The algorithm that the socket really runs; read again when it changes. */
 static __always_inline void read_algorithm(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
@@ -234,7 +234,7 @@ static __always_inline void read_algorithm(struct trc_socket *s, const struct tc
 	bpf_probe_read_kernel(s->sample.cc, sizeof(s->sample.cc), &ops->name);
 }
 
-/* Which MPTCP connection the socket is a subflow of. It may not be known yet when the subflow is established. */
+/* The MPTCP connection of the subflow, which may not be known yet when the subflow is established. */
 static __always_inline void read_connection(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	const struct mptcp_subflow_context *subflow;
@@ -295,7 +295,7 @@ static __always_inline void read_gauges(struct trc_sample *r, const struct tcp_s
 	r->bytes_acked = tp->bytes_acked;
 }
 
-/* Bring the record up to date; `flags` is what happened just now, beside what stays true of the socket. */
+/* Updates the record; `flags` are the events of this moment, to which the lasting flags of the socket are added. */
 static __always_inline void update(struct trc_socket *s, const struct tcp_sock *tp, __u64 now,
 				   __u8 kind, __u32 flags)
 {
@@ -312,14 +312,14 @@ static __always_inline void update(struct trc_socket *s, const struct tcp_sock *
 	s->sample.flags = lasting | flags | (tp->is_mptcp ? TRC_MPTCP : 0);
 }
 
-/* No wake-up: user space comes by itself every 10 to 20 ms, which is ten times cheaper. */
+/* No wake-up: user space polls every 10 to 20 ms, which is ten times cheaper. */
 static __always_inline void emit(struct trc_socket *s)
 {
 	if (bpf_ringbuf_output(&records, &s->sample, sizeof(s->sample), BPF_RB_NO_WAKEUP))
 		__sync_fetch_and_add(&totals.lost_records, 1);
 }
 
-/* Begin to follow a socket. Counters start at what the handshake left. */
+/* Begins to follow a socket. Counters start with their values after the handshake. */
 static __always_inline struct trc_socket *follow(const struct trc_key *key,
 						 const struct tcp_sock *tp, __u64 now)
 {
@@ -340,13 +340,13 @@ static __always_inline struct trc_socket *follow(const struct trc_key *key,
 	s->memory.srtt = tp->srtt_us;
 	s->memory.mdev = tp->mdev_us;
 	s->memory.ca_state = ca_state_of(tp);
-	remember_undo(&s->memory, tp);
+	save_undo_state(&s->memory, tp);
 	s->memory.tlp_high_seq = tp->tlp_high_seq;
 	s->memory.live = 1;
 	return s;
 }
 
-/* ECN-Echo of the segment under way. */
+/* ECN-Echo of the segment that is being processed. */
 static __always_inline bool has_echo(const struct sk_buff *skb)
 {
 	const char *cb = skb->cb;
@@ -366,7 +366,7 @@ int BPF_PROG(trc_ack, struct sock *sk, const struct sk_buff *skb)
 	if (!is_watched(sk, &key.cookie))
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);
-	/* Who never sent data only acknowledges: nothing to trace. */
+	/* An end that never sent data only acknowledges, so there is nothing to trace. */
 	if (!tp || !tp->data_segs_out)
 		return 0;
 	make_key(&key, tp, key.cookie);
@@ -380,7 +380,7 @@ int BPF_PROG(trc_ack, struct sock *sk, const struct sk_buff *skb)
 			return 0;
 		s->sample.flags = TRC_PARTIAL;
 	}
-	flags = look(s, tp);
+	flags = observe(s, tp);
 	s->memory.ack_ns = now;
 	s->memory.echo = has_echo(skb);
 	s->sample.counters.acks += tp->packets_out != 0;
@@ -417,7 +417,7 @@ int trc_retransmit(unsigned long long *ctx)
 	s = followed(sk, &tp);
 	if (!s)
 		return 0;
-	flags = look(s, tp);
+	flags = observe(s, tp);
 	/* Only the tail loss probe retransmits before recovery; the kernel sets tlp_high_seq right afterwards. */
 	if (tp->inet_conn.icsk_pending == PENDING_LOSS_PROBE && ca_state_of(tp) < CA_RECOVERY &&
 	    !tp->tlp_high_seq) {
@@ -430,8 +430,8 @@ int trc_retransmit(unsigned long long *ctx)
 	return 0;
 }
 
-/* Why the window is reduced at once, without recovery: a tail loss probe that repaired a loss, an echo, or a full queue
- * of this host. `probe` is tlp_high_seq before this ACK.
+/* Why the window is reduced without recovery: a tail loss probe that repaired a loss, an ECN echo, or a full queue of
+ * this host. `probe` is tlp_high_seq before this ACK.
  */
 static __always_inline __u32 enter_cwr(struct trc_socket *s, const struct tcp_sock *tp, __u32 probe)
 {
@@ -456,7 +456,7 @@ static __always_inline __u32 leave(const struct tcp_sock *tp, __u8 from, __u32 f
 }
 
 /* The window after the reduction that ends here: the kernel sets it after this tracepoint. */
-static __always_inline __u32 settled(const struct tcp_sock *tp, __u8 from)
+static __always_inline __u32 reduced_window(const struct tcp_sock *tp, __u8 from)
 {
 	bool reduced =
 		from == CA_RECOVERY && tp->undo_marker && tp->snd_ssthresh < INFINITE_SSTHRESH;
@@ -482,7 +482,7 @@ int BPF_PROG(trc_ca_state, struct sock *sk, const __u8 state)
 	from = ca_state_of(tp);
 	probe = s->memory.tlp_high_seq;
 	undone = state >= CA_RECOVERY && from < CA_CWR && undone_before_entry(s, tp);
-	flags = look(s, tp);
+	flags = observe(s, tp);
 	if (undone) {
 		s->sample.counters.undo_count++;
 		flags |= TRC_UNDO;
@@ -500,12 +500,12 @@ int BPF_PROG(trc_ca_state, struct sock *sk, const __u8 state)
 	s->sample.from = from;
 	s->memory.ca_state = state;
 	if (flags & TRC_RECOVERY_ENDED)
-		s->sample.settled_cwnd = settled(tp, from);
+		s->sample.settled_cwnd = reduced_window(tp, from);
 	emit(s);
 	return 0;
 }
 
-/* How long the handshake took that this end began; forgotten whether or not it succeeded. */
+/* Duration of the handshake that this end began; removed whether or not it succeeded. */
 static __always_inline __u64 end_handshake(const struct sock *sk, __u64 now)
 {
 	__u64 address = (__u64)sk;
@@ -527,7 +527,7 @@ establish(const struct sock *sk, const struct tcp_sock *tp, const struct trc_key
 	if (!s)
 		return 0;
 	if (tp->srtt_us)
-		take_rtt(s, tp->srtt_us >> 3);
+		count_rtt(s, tp->srtt_us >> 3);
 	return s;
 }
 
@@ -565,7 +565,7 @@ int BPF_PROG(trc_tcp_state, const struct sock *sk, const int from, const int sta
 	} else {
 		s = bpf_map_lookup_elem(&sockets, &key);
 		if (s)
-			flags = look(s, tp);
+			flags = observe(s, tp);
 	}
 	if (!s)
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the tracer's programs hand to user space: the record of the ring buffer, which is also the first part of the
- * value of the map of sockets. src/tracer/sample.rs declares the same layout in Rust and the loader compares the sizes.
+ * The data that the tracer's programs share with user space: the record of the ring buffer, which is also the first part
+ * of a value in the map of sockets. src/tracer/sample.rs declares the same layout in Rust, and the loader compares the
+ * sizes.
  */
 #ifndef MPTCPLAB_TRACER_H
 #define MPTCPLAB_TRACER_H
@@ -16,7 +17,7 @@ enum trc_kind {
 	TRC_TCP_STATE = 3,
 };
 
-/* What the record says happened; several may be set. */
+/* The events of a record; several may be set. */
 enum trc_flag {
 	TRC_NEW_RTT = 1 << 0,
 	TRC_LOSS_EVENT = 1 << 1,
@@ -110,7 +111,7 @@ struct trc_sample {
 	char cc[16];
 };
 
-/* What the kernel side remembers between two looks at a socket. */
+/* State that the programs need from one observation of a socket to the next. */
 struct trc_memory {
 	__u64 ack_ns;
 	__u64 progress_ns;
@@ -123,11 +124,11 @@ struct trc_memory {
 	__u32 prior_ssthresh;
 	__u32 dsack_dups;
 	__u32 tlp_high_seq;
-	/* Every ACK is seen: the socket has been established at every look so far. */
+	/* Every ACK is seen: the socket has been established at every observation so far. */
 	__u8 live;
-	/* The ACK under way carried ECN-Echo. */
+	/* The ACK that is being processed carried ECN-Echo. */
 	__u8 echo;
-	/* How often the MPTCP connection was looked for. */
+	/* How often the MPTCP connection was looked up. */
 	__u8 lookups;
 	/* The congestion state that the last tracepoint entered. */
 	__u8 ca_state;

@@ -3,7 +3,7 @@
  * The few kernel structures that the tracer reads, with only the fields that it reads. Every access is relocated at
  * load time (CO-RE), by name, so neither the order nor the offsets below mean anything: one object serves all kernels.
  * A field that some kernel lacks is guarded by bpf_core_field_exists() where it is used. The width of a bit-field is
- * the kernel's business too: bit-fields are read with BPF_CORE_READ_BITFIELD only.
+ * the kernel's choice as well: bit-fields are read with BPF_CORE_READ_BITFIELD only.
  */
 #ifndef MPTCPLAB_TRACER_KERNEL_H
 #define MPTCPLAB_TRACER_KERNEL_H
