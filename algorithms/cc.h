@@ -35,7 +35,7 @@ _Noreturn void mptcplab_cc_assert_failed(const char *expr, const char *file, int
 #define cc_div(a, b) ((u64)(a) / (u64)(b))
 #endif
 
-/* macro(list) for each of up to nine lists in parentheses; nine, so that one too many is noticed. */
+/* macro(list) for each of up to nine lists in parentheses: one more than CC_MAX_PARAMS. */
 #define CC_FOR_EACH_1_(macro, list) macro list
 #define CC_FOR_EACH_2_(macro, list, ...) macro list CC_FOR_EACH_1_(macro, __VA_ARGS__)
 #define CC_FOR_EACH_3_(macro, list, ...) macro list CC_FOR_EACH_2_(macro, __VA_ARGS__)
@@ -107,14 +107,14 @@ _Noreturn void mptcplab_cc_assert_failed(const char *expr, const char *file, int
  * The value is the member times `num` over `den`, both 1 unless given.
  */
 
-/* Exactly one of these three says whether an algorithm knows its siblings. */
+/* An algorithm has exactly one of these three. It sees nothing of its siblings: */
 #define CC_UNCOUPLED(alg) enum { alg##_is_coupled = 0, alg##_shared_words = 0 }
 
-/* It does, and knows of each its window, its RTT and what else is in struct cc_set. */
+/* It sees the coupling set, struct cc_set. */
 #define CC_COUPLED(alg) enum { alg##_is_coupled = 1, alg##_shared_words = 0 }
 
 /*
- * It does, and knows the first member of their states, too, a multiple of eight bytes:
+ * It also sees the first member of its siblings' state, a multiple of eight bytes:
  * alg_shared(sk, set, k) returns that of member k of the set.
  */
 #define CC_SHARED(alg, member)                                                          \
@@ -356,7 +356,7 @@ CC_INLINE void cc_set_window_q16(struct sock *sk, u64 w_q16)
 	cc_set_window(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
 }
 
-/* The whole packets of a threshold, whose fraction the window gets when the engine sets it to these. */
+/* The whole packets of a threshold. Its fraction counts when the engine sets the window to it. */
 CC_INLINE u32 cc_ssthresh_of_q16(struct sock *sk, u64 w_q16)
 {
 	cc_set_credit(sk, (u32)(w_q16 >> 16), (w_q16 & (CC_ONE_Q16 - 1)) << 24);
@@ -555,7 +555,7 @@ CC_INLINE u64 cc_shared_word(const struct sock *sk, const struct cc_set *set, u3
 	return slot == cc_own_slot(sk) ? cc_own_word(sk, i) : cc_slot_word(set->conn, slot, i);
 }
 
-/* What member k shares, whose type is `type`: for headers; a file has alg_shared() from CC_SHARED. */
+/* What member k shares, as `type`. For headers; a file uses alg_shared(), which CC_SHARED declares. */
 #define cc_shared(type, sk, set, k)                                                     \
 	({                                                                              \
 		union {                                                                 \

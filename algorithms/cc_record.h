@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One call of a hook in the kernel, as record mode logs it: what the hook could
- * see, and what it left behind. mptcplab_cc::replay reads it (same layout).
+ * One call of a hook in the kernel, as record mode logs it: all that the hook could read,
+ * and all that it may have changed. crates/mptcplab-cc/src/replay.rs has the same layout.
  */
 #ifndef MPTCPLAB_CC_RECORD_H
 #define MPTCPLAB_CC_RECORD_H
 
-/* Hooks by number, as mptcplab_cc::replay::Op. */
+/* Hooks by number, in the order of mptcplab_cc::replay::Op. */
 enum cc_op {
 	CC_INIT,
 	CC_RELEASE,
