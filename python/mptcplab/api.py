@@ -38,6 +38,7 @@ __all__ = [
     "reproduce",
     "run",
     "schedulers",
+    "schema",
     "vectors",
 ]
 
@@ -180,3 +181,8 @@ def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]
     """How algorithms are loaded, as options of the program."""
     options = [word for name, value in (params or {}).items() for word in ("--param", f"{name}={value}")]
     return options if profile is None else [*options, "--profile", profile]
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files."""
+    return json.loads(_core.schema_json())

@@ -1,0 +1,109 @@
+"""The commands in their order, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from mptcplab import terminal
+from mptcplab.cli import generate, kernel, lists, run, studies
+from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
+
+app = typer.Typer(
+    name="mptcplab",
+    help="A laboratory for Multipath TCP congestion control.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from mptcplab import _core
+
+        print(f"mptcplab {_core.version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+for _command in (
+    run.run,
+    run.report,
+    run.check,
+    lists.algorithms,
+    lists.schedulers,
+    lists.vectors,
+    studies.reproduce,
+    studies.fidelity,
+    studies.goals,
+    studies.agree,
+    kernel.doctor,
+    generate.schema,
+    generate.walk,
+    generate.docs,
+):
+    app.command()(_command)
+app.add_typer(kernel.cc)
+
+
+def main() -> None:
+    """Entry point: run the command and turn whatever happens into a message and an exit code."""
+    code = _guarded()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _reader_left()
+    sys.exit(code)
+
+
+def _guarded() -> int:
+    from mptcplab.errors import MptcplabError
+
+    try:
+        # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
+        code = app(standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Out of standalone mode the parser exits by itself for one reason only: a broken pipe.
+        return _reader_left()
+    except MptcplabError as error:
+        return _failed(str(error))
+    except Exception as error:
+        # Usage errors of the command line parser say what is wrong; anything else is a bug.
+        describe = getattr(error, "format_message", None)
+        if describe is not None:
+            return _failed(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
+        return _failed(
+            f"internal error: {type(error).__name__}: {error}\n\n"
+            "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
+        )
+    if code == INTERRUPTED:
+        terminal.error("interrupted")
+    return code
+
+
+def _failed(message: str) -> int:
+    if os.environ.get("MPTCPLAB_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    terminal.error(message)
+    return ERROR
+
+
+def _reader_left() -> int:
+    """The reader of our output has seen enough; that is no error, and Python must not complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

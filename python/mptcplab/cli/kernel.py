@@ -1,0 +1,144 @@
+"""Commands that the kernel engine's program carries out: `doctor` and the group `cc`.
+
+The program replaces this process, so that its output, its signals and its exit code are those of the command.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mptcplab.cli import options
+
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="[NAME.]KEY=VALUE",
+        help="A parameter, such as weight=fair; with its algorithm's name where several are loaded. Repeatable.",
+        show_default=False,
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms "
+        "by ACKs, linux-pre4: all by ACKs (linux-acked).",
+        show_default=False,
+    ),
+]
+Connections = Annotated[
+    int | None,
+    typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).", show_default=False),
+]
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them.")]
+OptionalNames = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.", show_default=False)
+]
+
+cc = typer.Typer(
+    name="cc",
+    help="Load, list and unload algorithms in this machine's kernel, for any application.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+def doctor(
+    pid: Annotated[
+        int | None,
+        typer.Option("--pid", min=1, metavar="N", help="Also check all MPTCP connections of this process."),
+    ] = None,
+    connection: Annotated[
+        str | None,
+        typer.Option(
+            "--connection", metavar="SRC:PORT-DST:PORT", help="Also check the connection with these addresses."
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option("--rate", metavar="RATE", help='Rate that the buffers should carry, such as "100 Mbit/s".'),
+    ] = None,
+    rtt: Annotated[
+        str | None, typer.Option("--rtt", metavar="TIME", help='Round-trip time to carry it at, such as "50 ms".')
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Check what this machine can do, what stands in the way, and how to mend it.
+
+    For a live connection it also lists the subflows, what each really runs, and why an expected one is missing. Exit
+    code 1 if something is missing that the kernel engine needs.
+    """
+    from mptcplab import api
+
+    _become("doctor", *api.doctor_options(pid, connection, rate, rtt), as_json=as_json)
+
+
+@cc.command()
+def load(
+    names: Names,
+    params: Params = None,
+    profile: Profile = None,
+    pin: Annotated[
+        bool, typer.Option("--pin", help="Return at once; the algorithms stay until `cc unload` or the next boot.")
+    ] = False,
+    connections: Connections = None,
+    as_json: options.Json = False,
+) -> None:
+    """Load algorithms into the kernel as lab_<name>; needs root.
+
+    Without --pin the command stays, and Ctrl-C unloads them again.
+    """
+    _become("cc", "load", *names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
+
+
+@cc.command(name="list")
+def list_loaded(as_json: options.Json = False) -> None:
+    """List the algorithms that are loaded: by whom, how, and how many sockets use each."""
+    _become("cc", "list", as_json=as_json)
+
+
+@cc.command()
+def unload(
+    names: OptionalNames = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that mptcplab loaded.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Unload algorithms from the kernel; needs root. Sockets that use one keep it until they close."""
+    _become("cc", "unload", *(names or ()), *_flag("--all", everything), as_json=as_json)
+
+
+@cc.command()
+def persist(
+    names: OptionalNames = None,
+    params: Params = None,
+    profile: Profile = None,
+    connections: Connections = None,
+    show: Annotated[bool, typer.Option("--print", help="Print the unit, and change nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the unit; what is loaded stays.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Load algorithms at every boot, by the systemd unit mptcplab-cc.service; needs root."""
+    flags = [*_flag("--print", show), *_flag("--remove", remove)]
+    _become("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
+
+
+def _loading(params: list[str] | None, profile: str | None, connections: int | None) -> list[str]:
+    """How algorithms are loaded, as options of the program."""
+    words = [word for param in params or () for word in ("--param", param)]
+    words += [] if profile is None else ["--profile", profile]
+    return words + ([] if connections is None else ["--connections", str(connections)])
+
+
+def _flag(name: str, given: bool) -> list[str]:
+    return [name] if given else []
+
+
+def _become(*words: str, as_json: bool) -> None:
+    from mptcplab.engines import kernel
+
+    kernel.become(*words, *_flag("--json", as_json))

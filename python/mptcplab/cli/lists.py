@@ -1,0 +1,110 @@
+"""Commands that list and test what this build has: `algorithms`, `schedulers`, `vectors`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mptcplab import terminal
+from mptcplab.cli import options
+from mptcplab.cli.exit_codes import FAILED
+from mptcplab.cli.printing import print_json
+from mptcplab.cli.studies import compare_schedulers
+
+if TYPE_CHECKING:
+    from mptcplab.text import Table
+
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.", show_default=False)]
+
+
+def algorithms(name: Name = None, as_json: options.Json = False) -> None:
+    """List the congestion control algorithms of this build."""
+    from mptcplab import api, reference
+
+    known = api.algorithms()
+    _list(known, name, "algorithm", reference.algorithm_table, reference.algorithm_text, as_json=as_json)
+
+
+def schedulers(
+    name: Name = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Simulate `scenarios/schedulers` and write the page that compares them.")
+    ] = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where --compare writes the page and its numbers.")
+    ] = Path("docs/schedulers"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --compare: simulate less; this does not give the published page.")
+    ] = False,
+    jobs: options.Jobs = 0,
+    as_json: options.Json = False,
+) -> None:
+    """List the packet schedulers of the simulator.
+
+    With --compare, compare what each scheduler does with what it is meant for; exit code 1 if a statement does not
+    hold.
+    """
+    from mptcplab import api, reference
+    from mptcplab.errors import MptcplabError, with_hint
+
+    if compare and name is not None:
+        raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
+    if compare:
+        compare_schedulers(out, quick=quick, jobs=jobs, as_json=as_json)
+        return
+    known = api.schedulers()
+    _list(known, name, "scheduler", reference.scheduler_table, reference.scheduler_text, as_json=as_json)
+
+
+def vectors(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).", show_default=False)],
+    as_json: options.Json = False,
+) -> None:
+    """Run test vectors against the algorithms of this build.
+
+    Prints passed, failed and the worst error per algorithm; exit code 1 if a vector fails.
+    """
+    from mptcplab import api, reference
+
+    found = api.vectors(file)
+    if as_json:
+        print_json(found)
+    else:
+        terminal.print_table(reference.vector_table(found))
+    if reference.vectors_failed(found):
+        raise typer.Exit(FAILED)
+
+
+def _list(
+    known: list[dict[str, Any]],
+    name: str | None,
+    kind: str,
+    table: Callable[[list[dict[str, Any]]], Table],
+    text: Callable[[dict[str, Any]], str],
+    *,
+    as_json: bool,
+) -> None:
+    """Print all algorithms or schedulers, or everything about one."""
+    entry = None if name is None else _named(known, name, kind)
+    if as_json:
+        print_json(known if entry is None else entry)
+    elif entry is None:
+        terminal.print_table(table(known))
+    else:
+        print(text(entry))
+
+
+def _named(known: list[dict[str, Any]], name: str, kind: str) -> dict[str, Any]:
+    for entry in known:
+        if entry["name"] == name:
+            return entry
+    import difflib
+
+    from mptcplab.errors import MptcplabError, with_hint
+
+    close = difflib.get_close_matches(name, [entry["name"] for entry in known], n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"`mptcplab {kind}s` lists them"
+    raise MptcplabError(with_hint(f"no such {kind}: {name!r}", hint))

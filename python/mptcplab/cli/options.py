@@ -1,0 +1,111 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mptcplab.errors import MptcplabError, with_hint
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)]
+Cc = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cc",
+        metavar="NAMES",
+        help="Algorithms to compare instead of those in the file, separated by commas. Repeatable.",
+        show_default=False,
+    ),
+]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profile",
+        metavar="NAMES",
+        help="How ACKs are sent and counted, such as rfc,linux-legacy: the key `profile` of the scenario format.",
+        show_default=False,
+    ),
+]
+Profile = Annotated[
+    str | None,
+    typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.", show_default=False),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; KEY= removes it. Repeatable.",
+        show_default=False,
+    ),
+]
+Reps = Annotated[
+    int | None,
+    typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.", show_default=False),
+]
+SimReps = Annotated[
+    int | None,
+    typer.Option(
+        "--sim-reps",
+        min=1,
+        metavar="N",
+        help="Repetitions of the simulator beside another engine, if not as many as --reps: a kernel takes real time.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.", show_default=False),
+]
+Duration = Annotated[
+    str | None,
+    typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".', show_default=False),
+]
+Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an earlier result in --out.")]
+
+
+def overrides(
+    cc: list[str] | None,
+    reps: int | None,
+    seed: int | None,
+    profile: list[str] | None,
+    duration: str | None,
+    settings: list[str] | None,
+) -> dict[str, Any]:
+    """The options that change a scenario, as keyword arguments of public functions."""
+    return {
+        "cc": _names(cc),
+        "reps": reps,
+        "seed": seed,
+        "profile": _names(profile),
+        "duration": duration,
+        "settings": _pairs(settings),
+    }
+
+
+def _names(values: list[str] | None) -> list[str] | None:
+    """`a,b` and repeated options mean the same."""
+    if values is None:
+        return None
+    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    if not found:
+        raise MptcplabError(with_hint(f"no name in this list: {','.join(values)!r}", "such as lia,olia"))
+    return found
+
+
+def _pairs(settings: list[str] | None) -> dict[str, str] | None:
+    if settings is None:
+        return None
+    pairs = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            raise MptcplabError(
+                with_hint(f"--set needs KEY=VALUE: {setting!r}", "such as --set 'links.B1.queue=\"1 BDP\"'")
+            )
+        pairs[key.strip()] = value.strip()
+    return pairs

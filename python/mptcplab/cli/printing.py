@@ -1,0 +1,56 @@
+"""How commands print what they found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mptcplab import terminal
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+
+def print_json(data: object) -> None:
+    """JSON on stdout, for programs."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_paths(key: str, paths: list[Path], *, label: str, as_json: bool) -> None:
+    """A line with `label` per file, or a JSON object that has the list under `key`."""
+    if as_json:
+        print_json({key: [str(path) for path in paths]})
+    else:
+        for path in paths:
+            print(f"{label}: {path}")
+
+
+def show_results(results: Results, report: Path | None, *, as_json: bool) -> None:
+    """Print the summary of results; write their report if there is a path for it."""
+    if report is not None:
+        with terminal.working("writing the report"):
+            results.report(report)
+    if as_json:
+        print_json(
+            {
+                "results": str(results.directory),
+                "report": None if report is None else str(report),
+                "runs": results.runs.height,
+                "problems": [run.as_dict() for run in results.excluded_runs],
+                "summary": results.summary().to_dicts(),
+            }
+        )
+        return
+    from mptcplab.report.tables import engine_comparison, headline
+
+    terminal.print_table(headline(results, results.summary()))
+    comparison = engine_comparison(results)
+    if comparison is not None:
+        print()
+        terminal.print_table(comparison)
+    for run in results.excluded_runs:
+        terminal.warning(run.text)
+    terminal.note(f"trace:  {results.directory}")
+    if report is not None:
+        terminal.note(f"report: {report}")

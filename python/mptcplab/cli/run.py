@@ -1,0 +1,121 @@
+"""Commands that run or check one scenario: `run`, `report`, `check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab import terminal
+from mptcplab.cli import options
+from mptcplab.cli.exit_codes import FAILED
+from mptcplab.cli.printing import print_json, show_results
+
+if TYPE_CHECKING:
+    from mptcplab.results import Results
+
+
+def run(
+    scenario: options.Scenario,
+    cc: options.Cc = None,
+    reps: options.Reps = None,
+    seed: options.Seed = None,
+    profile: options.Profiles = None,
+    duration: options.Duration = None,
+    settings: options.Settings = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine",
+            metavar="NAMES",
+            help="Engine to run it on: sim (simulator), kernel (real sockets on this machine; root), fluid "
+            "(differential equations), or several, such as sim,fluid.",
+        ),
+    ] = "sim",
+    traffic: Annotated[
+        str, typer.Option("--traffic", metavar="NAME", help="Program that sends on the kernel: own, or iperf3.")
+    ] = "own",
+    sim_reps: options.SimReps = None,
+    jobs: options.Jobs = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output directory. Default: results/<scenario>, with a number appended if that exists.",
+            show_default=False,
+        ),
+    ] = None,
+    force: options.Force = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run a scenario, print the summary and write a report.
+
+    Exit code 1 if a run does not count, 2 if one ended early: then what was recorded stays, and is marked.
+    """
+    from mptcplab import api, errors, output
+
+    directory = out or output.fresh_directory(scenario)
+    page = None if no_report else directory / "report.html"
+    try:
+        with terminal.progress() as progress:
+            results = api.run(
+                scenario,
+                engine=engine,
+                traffic=traffic,
+                jobs=jobs,
+                out=directory,
+                sim_reps=sim_reps,
+                force=force,
+                progress=progress,
+                **options.overrides(cc, reps, seed, profile, duration, settings),
+            )
+    except errors.UnfinishedError as unfinished:
+        show_results(unfinished.results, page, as_json=as_json)
+        raise
+    _finish(results, page, as_json=as_json)
+
+
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.", show_default=False)
+    ],
+    as_json: options.Json = False,
+) -> None:
+    """Write the report of an earlier run again, and print its summary.
+
+    The trace is only read.
+    """
+    from mptcplab import api
+
+    _finish(api.load(directory), directory / "report.html", as_json=as_json)
+
+
+def check(
+    scenario: options.Scenario,
+    cc: options.Cc = None,
+    reps: options.Reps = None,
+    seed: options.Seed = None,
+    profile: options.Profiles = None,
+    duration: options.Duration = None,
+    settings: options.Settings = None,
+    as_json: options.Json = False,
+) -> None:
+    """Validate a scenario and print how it was understood."""
+    from mptcplab import api
+
+    changes = api.Overrides.of(**options.overrides(cc, reps, seed, profile, duration, settings))
+    found = api.check(scenario, changes)
+    if as_json:
+        print_json(found)
+    else:
+        print(found["text"].rstrip("\n"))
+
+
+def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
+    """Show the results; exit code 1 if one of their runs does not count."""
+    show_results(results, report, as_json=as_json)
+    if results.excluded_runs:
+        raise typer.Exit(FAILED)

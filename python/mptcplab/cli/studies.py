@@ -1,0 +1,308 @@
+"""Commands that run studies: `reproduce`, `fidelity`, `goals`, `agree`, and `schedulers --compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mptcplab import terminal
+from mptcplab.cli import options
+from mptcplab.cli.exit_codes import FAILED
+from mptcplab.cli.printing import print_json
+
+if TYPE_CHECKING:
+    from mptcplab.studies.fidelity import Measured
+
+
+def reproduce(
+    paper: Annotated[
+        str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.", show_default=False)
+    ],
+    engine: Annotated[
+        str,
+        typer.Option("--engine", metavar="NAME", help="Engine to run it on: sim, kernel (root; real time) or fluid."),
+    ] = "sim",
+    experiment: Annotated[
+        str | None,
+        typer.Option("--experiment", metavar="ID", help="Only this experiment, such as ADW-1.", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="A first answer: three repetitions of at most 60 s, none added. Does nothing for the fluid."
+        ),
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Directory of results and report. Default: results/reproduce, with engine and quick appended.",
+            show_default=False,
+        ),
+    ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option("--docs", metavar="DIR", help="Also write a shorter report in Markdown.", show_default=False),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Run all experiments of a paper, judge its claims and write a report.
+
+    Results that are in --out already are not computed again. Exit code 1 if a claim that is expected to hold fails;
+    with --quick that is a warning only, because its runs are few and short.
+    """
+    from mptcplab import api
+    from mptcplab.studies.papers.report.verdicts import as_data, headlines, verdict_table
+
+    # The fluid's results are the same either way.
+    size = ["quick"] if quick and engine != "fluid" else []
+    place = out or Path("results") / "-".join(["reproduce", *([engine] if engine != "sim" else []), *size])
+    unit = "scenario s/s" if engine == "fluid" else "M packet hops/s, about"
+    found = api.reproduce(
+        paper,
+        engine,
+        experiment,
+        quick=quick,
+        out=place,
+        docs=docs,
+        jobs=jobs,
+        announce=lambda what: terminal.step(what, unit=unit),
+    )
+    if as_json:
+        print_json(as_data(found))
+    else:
+        terminal.print_table(verdict_table(found))
+        for line in headlines(found):
+            print(line)
+        terminal.note(f"report: {place / 'index.html'}")
+    for claim in [judged.claim for one in found for judged in one.unexpected]:
+        here = " in this quick reproduction" if quick else ""
+        terminal.warning(f"{claim.id} is expected to hold, and fails{here}: {claim.statement}")
+    if not quick and any(one.unexpected for one in found):
+        raise typer.Exit(FAILED)
+
+
+def fidelity(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Directory of the page, its figures and its numbers.")
+    ] = Path("docs/fidelity"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Simulate less; this does not give the published page.")
+    ] = False,
+    jobs: options.Jobs = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Compare the simulator with theory, and write the page.
+
+    Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
+    """
+    from mptcplab.studies.fidelity import FIDELITY, write_page
+
+    measured = write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
+    _print_verdicts(measured, out / FIDELITY.page, as_json=as_json)
+
+
+def compare_schedulers(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
+    """Simulate `scenarios/schedulers`, write the page and print the verdicts."""
+    from mptcplab.studies.fidelity import SCHEDULERS, write_page
+
+    measured = write_page(out, SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
+    _print_verdicts(measured, out / SCHEDULERS.page, as_json=as_json)
+
+
+def goals(
+    cc: Annotated[
+        str, typer.Argument(metavar="CC", help="An algorithm, as --cc of `run` takes it.", show_default=False)
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer networks, for a shorter time.")] = False,
+    seed: options.Seed = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.", show_default=False),
+    ] = None,
+    jobs: options.Jobs = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Directory of the page and its numbers. Default: results/goals-<CC>, with a number appended if that "
+            "exists.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier page in --out.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Check an algorithm against the three design goals of RFC 6356.
+
+    Simulates two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
+    losses and buffers, and one TCP in their place. Writes a heat map for each goal, and the network where it is missed
+    most as a scenario file. Exit code 0 whatever the verdicts are.
+    """
+    from mptcplab import api
+    from mptcplab.studies.goals.page import as_data, lines
+
+    with terminal.progress() as progress:
+        study = api.goals(cc, out, quick=quick, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress)
+    if as_json:
+        print_json(as_data(study))
+        return
+    for line in lines(study):
+        print(line)
+    terminal.note(f"page: {study.page}")
+
+
+def agree(
+    scenario: Annotated[
+        Path | None,
+        typer.Argument(metavar="SCENARIO", help="Scenario file (TOML); none with --all.", show_default=False),
+    ] = None,
+    engines: Annotated[
+        str | None,
+        typer.Option(
+            "--engines",
+            metavar="NAMES",
+            help="sim,kernel or sim,fluid or sim,kernel,fluid; the first is the reference. Default: sim,kernel where "
+            "the kernel engine can run here, else sim,fluid.",
+            show_default=False,
+        ),
+    ] = None,
+    cc: options.Cc = None,
+    reps: options.Reps = None,
+    seed: options.Seed = None,
+    profile: options.Profiles = None,
+    duration: options.Duration = None,
+    settings: options.Settings = None,
+    sim_reps: options.SimReps = None,
+    jobs: options.Jobs = 0,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Run short versions of the scenarios of all papers on sim,kernel, and write the page about them. "
+            "An interrupted command continues where it stopped.",
+        ),
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --all: still shorter; this does not give the published page.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output directory. Default: results/<scenario>, with a number appended if that exists; with --all "
+            "docs/agreement.",
+            show_default=False,
+        ),
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run a scenario on several engines and compare them with the first; name possible causes of differences.
+
+    A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index by
+    0.03. Exit code 1 if something is outside these bounds, or if a run does not count.
+    """
+    from mptcplab import api, output
+    from mptcplab.studies.agreement import text
+
+    given = {
+        "--engines": engines,
+        "--cc": cc,
+        "--reps": reps,
+        "--seed": seed,
+        "--profile": profile,
+        "--duration": duration,
+        "--set": settings,
+        "--sim-reps": sim_reps,
+        "--force": force or None,
+        "SCENARIO": scenario,
+    }
+    _check_agree_options(everything, quick, [name for name, value in given.items() if value is not None])
+    if everything:
+        _agree_on_all(out or Path("docs/agreement"), quick=quick, jobs=jobs, as_json=as_json)
+        return
+    assert scenario is not None
+    directory = out or output.fresh_directory(scenario)
+    with terminal.progress() as progress:
+        found = api.agree(
+            scenario,
+            engines,
+            jobs=jobs,
+            out=directory,
+            sim_reps=sim_reps,
+            force=force,
+            progress=progress,
+            **options.overrides(cc, reps, seed, profile, duration, settings),
+        )
+    with terminal.working("writing the report"):
+        page = found.results.report(directory / "report.html")
+        text.write(found, directory / "agreement.json")
+    if as_json:
+        print_json(found.as_dict())
+    else:
+        for table in text.tables(found):
+            terminal.print_table(table)
+            print()
+        for line in text.lines(found):
+            print(line)
+    for remark in (found.why, *found.results.remarks):
+        if remark is not None:
+            terminal.note(f"note: {remark}")
+    for run in found.results.excluded_runs:
+        terminal.warning(run.text)
+    terminal.note(f"trace:  {directory}\nreport: {page}")
+    if found.verdict != "holds" or found.results.excluded_runs:
+        raise typer.Exit(FAILED)
+
+
+def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> None:
+    """--all excludes options that say what to run; without it there must be a scenario."""
+    from mptcplab.errors import MptcplabError, with_hint
+
+    if everything and others:
+        raise MptcplabError(
+            with_hint(f"--all chooses what it runs: {others[0]}", "give --quick, --jobs, --out or --json beside it")
+        )
+    if not everything and "SCENARIO" not in others:
+        raise MptcplabError(with_hint("no scenario", "mptcplab agree FILE, or mptcplab agree --all"))
+    if quick and not everything:
+        raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
+
+
+def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
+    """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
+    from mptcplab.studies.agreement import matrix, page
+    from mptcplab.study.store import Store
+
+    page.prepare(out)
+    checkpoint = Store(out / ("unfinished-quick" if quick else "unfinished"))
+    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, checkpoint=checkpoint)
+    written = page.write(found, out)
+    checkpoint.clear()
+    if as_json:
+        print_json({"written": [str(path) for path in written], "verdict": found.verdict})
+    else:
+        for line in found.lines():
+            print(line)
+        terminal.note(f"page: {written[0]}")
+    if found.verdict != "holds":
+        raise typer.Exit(FAILED)
+
+
+def _print_verdicts(measured: list[Measured], page: Path, *, as_json: bool) -> None:
+    """Print the verdicts and the path of the page; exit code 1 if a statement fails."""
+    if as_json:
+        print_json({"page": str(page), "verdicts": {one.statement.name: one.finding.verdict for one in measured}})
+    else:
+        for one in measured:
+            print(f"{one.finding.verdict}: {one.statement.title}")
+        terminal.note(f"page: {page}")
+    if any(one.finding.verdict == "fails" for one in measured):
+        raise typer.Exit(FAILED)
