@@ -1,4 +1,4 @@
-"""Matplotlib figures that look alike. Sizes are in inches and fixed, so that labels never meet."""
+"""Matplotlib figures that look alike. Sizes are in inches, so that text has the same size in all of them."""
 
 from __future__ import annotations
 
@@ -70,6 +70,13 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png",)) -> list[Pa
         partial.replace(path)
         paths.append(path)
     return paths
+
+
+def constrained(width: float, height: float) -> Figure:
+    """An empty figure whose layout Matplotlib decides; sizes are in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def text_width(text: str) -> float:

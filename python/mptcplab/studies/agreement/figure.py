@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mptcplab.plots.figure import save, styled
+from mptcplab.plots.figure import constrained, save, styled
 from mptcplab.plots.styles import SOFT, style
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def write(drawn: Sequence[Point], engines: tuple[str, str], stem: Path) -> list[
 @styled
 def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
     """A marker and colour per paper, the line of equality, and the bands around it."""
-    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    figure = Figure(figsize=(5.6, 5.2), layout="constrained")
+    figure = constrained(5.6, 5.2)
     axes = figure.subplots()
     values = [value for point in drawn for value in (point.one, point.other)]
     edges = np.array([min(values) / 1.4, max(values) * 1.4])
@@ -63,20 +63,9 @@ def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
         axes.plot([p.one for p in mine], [p.other for p in mine], ls="none", label=group, **look)
     one, other = (f"Goodput on {engine} (Mbit/s)" for engine in engines)
     axes.set(xscale="log", yscale="log", xlabel=one, ylabel=other, xlim=edges, ylim=edges, aspect="equal")
-    ticks = _ticks(*edges)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
     axes.legend(loc="upper left")
     return figure
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten between two values.
-
-    >>> _ticks(0.3, 12)
-    [0.5, 1.0, 2.0, 5.0, 10.0]
-    """
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = (float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5))
-    return [tick for tick in ticks if low <= tick <= high]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from mptcplab.plots.figure import BAND, styled
+from mptcplab.plots.figure import BAND, constrained, styled
 from mptcplab.plots.over_time import CWND, Column, Series, over_time
 from mptcplab.plots.styles import INK, SOFT, style
 
@@ -37,16 +37,10 @@ def plain(text: str) -> str:
     return re.sub(r"\((?:\w+=)?(\w+)\)", r" \1", text)
 
 
-def _figure(width: float, height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained")
-
-
 @styled
 def square_root_law(windows: pl.DataFrame, bounds: Band) -> Figure:
     """Mean window against p on logarithmic axes, and the constant C against p; `windows` has profile, p, value."""
-    figure = _figure(8.0, 3.4)
+    figure = constrained(8.0, 3.4)
     left, right = figure.subplots(1, 2)
     p = np.geomspace(windows["p"].min() / 1.5, windows["p"].max() * 1.5, 50)
     left.fill_between(p, bounds[0] / np.sqrt(p), bounds[1] / np.sqrt(p), **BAND)
@@ -85,7 +79,7 @@ def two_equal_flows(results: Results) -> Figure:
 @styled
 def cubic_epochs(epochs: Mapping[str, Epoch], flows: Sequence[str]) -> Figure:
     """Window and reference of one epoch per flow, and below how far they are apart."""
-    figure = _figure(8.4, 4.2)
+    figure = constrained(8.4, 4.2)
     grid = figure.subplots(2, len(flows), sharex="col", squeeze=False, gridspec_kw={"height_ratios": (2.2, 1)})
     for column, flow in enumerate(flows):
         epoch = epochs[flow]
@@ -127,7 +121,7 @@ def shares(cases: Sequence[Case], bands: Sequence[tuple[str, Band]]) -> Figure:
     """Dot plot of the ratios: a row per algorithm, a marker per profile, the bands shaded."""
     names = list(dict.fromkeys(case.labels[0] for case in cases))
     looks = _looks(list(dict.fromkeys(case.labels[1] for case in cases)))
-    figure = _figure(7.6, 0.9 + 0.5 * len(names))
+    figure = constrained(7.6, 0.9 + 0.5 * len(names))
     axes = figure.subplots()
     for label, band in bands:
         axes.axvspan(*band, **BAND)
@@ -152,7 +146,7 @@ def phases(cases: Sequence[Case], special: Mapping[str, Band], usual: Band) -> F
     profiles = list(dict.fromkeys(case.labels[1] for case in cases))
     ways = list(dict.fromkeys(case.labels[2:] for case in cases))
     looks = _looks(profiles)
-    figure = _figure(9.0, 0.9 + 0.45 * len(ways))
+    figure = constrained(9.0, 0.9 + 0.45 * len(ways))
     grid = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for axes, name in zip(grid, names, strict=True):
         axes.axvspan(*special.get(name, usual), **BAND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mptcplab.plots.figure import styled
+from mptcplab.plots.figure import constrained, styled
 from mptcplab.plots.styles import INK, PAPER, SOFT
 from mptcplab.studies.goals import Goal, Study
 from mptcplab.study.verdict import Verdict
@@ -29,14 +29,12 @@ _MARGINS_INCHES = (3.7, 1.75)
 @styled
 def heat_map(study: Study, goal: Goal) -> Figure:
     """The margin of a goal in every network in which it asks for something, with losses and buffers in columns."""
-    from matplotlib.figure import Figure
-
     asked = {result.network: result.finding(goal) for result in study.results}
     rows = list(dict.fromkeys(network.row for network, found in asked.items() if found.margin is not None))
     columns = list(dict.fromkeys((network.loss_percent, network.buffer_bdp) for network in asked))
     width, height = _CELL_INCHES
     size = (_MARGINS_INCHES[0] + width * len(columns), _MARGINS_INCHES[1] + height * max(len(rows), 1))
-    figure = Figure(figsize=size, layout="constrained")
+    figure = constrained(*size)
     axes = figure.subplots()
     for network, found in asked.items():
         if network.row in rows:
