@@ -8,27 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import reduce
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from lark import Token, Tree
 
-from mptcplab.studies.papers.predicate.parse import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Equivalence,
-    Item,
-    Items,
-    Junction,
-    Never,
-    Node,
-    Number,
-    Quantifier,
-    Selector,
-    Text,
-)
 from mptcplab.study.statistics import RESAMPLES, percentile_interval, resamples
 
 if TYPE_CHECKING:
@@ -37,6 +25,7 @@ if TYPE_CHECKING:
 # Gives the values of a selector, one per repetition, with the names of its keys bound.
 Lookup = Callable[[str, Mapping[str, str]], np.ndarray]
 Names = Mapping[str, str]
+Item = float | str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -77,55 +66,65 @@ class Evaluation:
         return float(self.truth[1:].mean())
 
 
-def evaluate(tree: Node, lookup: Lookup, domain: Domain, tolerance: float | None = None) -> Evaluation:
+def evaluate(tree: Tree, lookup: Lookup, domain: Domain, tolerance: float | None = None) -> Evaluation:
     """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given."""
     evaluator = _Evaluator(lookup, domain, tolerance)
-    truth = evaluator.truth(tree, {})
+    truth = evaluator.of(tree, {})
     return Evaluation(np.broadcast_to(np.asarray(truth, dtype=bool), RESAMPLES + 1), tuple(evaluator.facts))
 
 
 @dataclass
 class _Evaluator:
+    """A method per rule of the grammar: it takes the parts of a node, and gives its value or truth."""
+
     lookup: Lookup
     domain: Domain
     tolerance: float | None
     facts: list[Fact] = field(default_factory=list)
 
-    def truth(self, node: Node, names: Names) -> np.ndarray | bool:
-        match node:
-            case Never():
-                return False
-            case Junction(operator, parts):
-                join = np.logical_and if operator == "and" else np.logical_or
-                return _fold(join, [self.truth(part, names) for part in parts])
-            case Quantifier(operator, name, items, body):
-                join = np.logical_and if operator == "all" else np.logical_or
-                return _fold(join, [self.truth(body, {**names, **_bound(name, item)}) for item in items])
-            case Equivalence():
-                return self._equivalent(node, names)
-            case Comparison():
-                return self._compared(node, names)
-        raise TypeError(f"not a statement: {node}")
+    def of(self, node: Tree, names: Names) -> Any:
+        """The value or truth of a node, with the names that quantifiers bind."""
+        return getattr(self, node.data)(node.children, names)
 
-    def _compared(self, node: Comparison, names: Names) -> np.ndarray | bool:
-        values = [self.value(operand, names) for operand in node.operands]
-        result: np.ndarray | bool = True
-        for i, operator in enumerate(node.operators):
+    def disjunction(self, parts: Sequence[Tree], names: Names) -> Any:
+        return reduce(np.logical_or, [self.of(part, names) for part in parts])
+
+    def conjunction(self, parts: Sequence[Tree], names: Names) -> Any:
+        return reduce(np.logical_and, [self.of(part, names) for part in parts])
+
+    def quantifier(self, parts: Sequence[Any], names: Names) -> Any:
+        operator, name, items, body = parts
+        join = np.logical_and if operator == "all" else np.logical_or
+        return reduce(join, [self.of(body, {**names, **_bound(name, item)}) for item in self.of(items, names)])
+
+    def never(self, _: Sequence[Any], __: Names) -> bool:
+        """A contradiction that is verbal."""
+        return False
+
+    def comparison(self, parts: Sequence[Any], names: Names) -> Any:
+        """A chain such as `a < b < c`."""
+        operands, operators = parts[::2], [str(operator) for operator in parts[1::2]]
+        values = [self.of(operand, names) for operand in operands]
+        result: Any = True
+        for i, operator in enumerate(operators):
             held = self._compare(operator, values[i], values[i + 1])
-            self._note(node.texts[i], operator, node.texts[i + 1], values[i], values[i + 1], held, names)
+            self._note(operands[i : i + 2], operator, values[i : i + 2], held, names)
             result = np.logical_and(result, held)
         return result
 
-    def _compare(self, operator: str, left: object, right: object) -> np.ndarray | bool:
+    def operand(self, parts: Sequence[Tree], names: Names) -> Any:
+        return self.of(parts[0], names)
+
+    def _compare(self, operator: str, left: Any, right: Any) -> Any:
         if operator == "in":
-            low, high = right  # type: ignore[misc]
-            return (left >= float(low)) & (left <= float(high))  # type: ignore[operator]
+            low, high = right
+            return (left >= float(low)) & (left <= float(high))
         if operator in ("==", "!="):
             return self._equal(left, right) if operator == "==" else np.logical_not(self._equal(left, right))
         compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[operator]
         return compare(left, right)
 
-    def _equal(self, left: object, right: object) -> np.ndarray | bool:
+    def _equal(self, left: Any, right: Any) -> Any:
         if self.tolerance is not None and not isinstance(right, str | tuple):
             return np.abs(np.asarray(left) / np.asarray(right) - 1) <= self.tolerance
         if isinstance(left, tuple) or isinstance(right, tuple):
@@ -134,10 +133,10 @@ class _Evaluator:
             return np.equal(left, right)
         return np.isclose(left, right, rtol=1e-6)
 
-    def _equivalent(self, node: Equivalence, names: Names) -> np.ndarray | bool:
+    def equivalence(self, parts: Sequence[Tree], names: Names) -> Any:
         """Two one-sided tests at 5 %: decided where the 90 % interval of the ratio is inside, or all outside."""
-        left, right = self.value(node.left, names), self.value(node.right, names)
-        margin = float(np.asarray(self.value(node.margin, names)))
+        left, right, margin = (self.of(part, names) for part in parts)
+        margin = float(np.asarray(margin))
         ratio = np.broadcast_to(np.asarray(left, dtype=float) / np.asarray(right, dtype=float), RESAMPLES + 1)
         low, high = 1 - margin, 1 / (1 - margin)
         begin, end = percentile_interval(ratio, 0.90)
@@ -146,76 +145,91 @@ class _Evaluator:
             held = np.full(RESAMPLES + 1, True)
         elif end < low or begin > high:
             held = np.full(RESAMPLES + 1, False)
-        within = f"equal within {100 * margin:g} % to"
-        self._note(node.texts[0], within, node.texts[1], left, right, held, names)
+        self._note(parts[:2], f"equal within {100 * margin:g} % to", (left, right), held, names)
         return held
 
-    def _note(
-        self, left: str, operator: str, right: str, one: object, other: object, held: object, names: Names
-    ) -> None:
+    def _note(self, operands: Sequence[Tree], operator: str, values: Sequence[Any], held: Any, names: Names) -> None:
+        left, right = (_filled(operand.meta.text, names) for operand in operands)
         holds = bool(np.broadcast_to(np.asarray(held, dtype=bool), RESAMPLES + 1)[0])
-        texts = (_filled(left, names), operator, _filled(right, names))
-        self.facts.append(Fact(*texts, shown(one), shown(other), holds))
+        self.facts.append(Fact(left, operator, right, *map(shown, values), holds))
 
-    def value(self, node: Node, names: Names) -> object:
-        match node:
-            case Number(value):
-                return value
-            case Text(value):
-                return value
-            case Items(values):
-                return values
-            case Arithmetic(operator, left, right):
-                return _OPERATIONS[operator](self.value(left, names), self.value(right, names))
-            case Call():
-                return self._call(node, names)
-            case Selector():
-                return self._over_repetitions("mean", node, names)
-        return self.truth(node, names)
+    def arithmetic(self, parts: Sequence[Any], names: Names) -> Any:
+        left, operator, right = parts
+        return _OPERATIONS[operator](self.of(left, names), self.of(right, names))
 
-    def _call(self, node: Call, names: Names) -> object:
-        name, arguments = node.name, node.arguments
-        if name in _STATISTICS and len(arguments) == 1 and isinstance(arguments[0], Selector):
-            return self._over_repetitions(name, arguments[0], names)
+    def negative(self, parts: Sequence[Tree], names: Names) -> Any:
+        return np.subtract(0.0, self.of(parts[0], names))
+
+    def number(self, parts: Sequence[Token], _: Names) -> float:
+        return float(parts[0])
+
+    def text(self, parts: Sequence[Token], _: Names) -> str:
+        return parts[0][1:-1]
+
+    def items(self, parts: Sequence[Token], _: Names) -> tuple[Item, ...]:
+        return tuple(_item(word.strip()) for word in parts[0][1:-1].split(","))
+
+    def pairs(self, parts: Sequence[Token], names: Names) -> tuple[Item, ...]:
+        return tuple(combinations(map(str, self.items(parts, names)), 2))
+
+    def selector(self, parts: Sequence[Token], names: Names) -> np.ndarray:
+        """A metric of some flow, subflow, link or run: its mean over the repetitions."""
+        return self._over_repetitions("mean", parts[0], names)
+
+    def call(self, parts: Sequence[Any], names: Names) -> Any:
+        name, *arguments = parts
+        over: Sequence[str] = ()
+        if arguments[-1].data == "over":
+            over = [str(item) for item in self.items(arguments.pop().children, names)]
+        if name in _STATISTICS and len(arguments) == 1 and arguments[0].data == "selector":
+            return self._over_repetitions(name, arguments[0].children[0], names)
         if name in ("min", "max"):
-            return _fold(_EXTREMES[name], [self.value(argument, names) for argument in arguments])
+            return reduce(_EXTREMES[name], [self.of(argument, names) for argument in arguments])
         if name in ("abs", "log"):
-            return {"abs": np.abs, "log": np.log}[name](self.value(arguments[0], names))
+            return {"abs": np.abs, "log": np.log}[name](self.of(arguments[0], names))
         if name == "corr_over_cc":
-            columns = [self._per_algorithm(a, node.over or self.domain.algorithms, names) for a in arguments]
-            return _correlation(*columns)
+            return _correlation(*(self._table(a, "*cc", over or self.domain.algorithms, names) for a in arguments))
         if name.endswith("_cc"):
-            return self._over_algorithms(name, arguments[0], node.over, names)
+            table = self._table(arguments[0], "*cc", over, names)
+            if name in ("max_cc", "min_cc"):
+                return table.max(axis=0) if name == "max_cc" else table.min(axis=0)
+            return np.asarray(over)[table.argmax(axis=0) if name == "argmax_cc" else table.argmin(axis=0)]
         return self._over_sweep(name, arguments[0], names)
 
-    def _over_repetitions(self, name: str, selector: Selector, names: Names) -> np.ndarray:
-        keys = {key: _filled(value, names) for key, value in selector.keys.items()}
+    def _over_repetitions(self, name: str, selector: str, names: Names) -> np.ndarray:
+        metric, _, inside = selector[:-1].partition("{")
+        keys: dict[str, str] = {}
+        # A comma inside brackets belongs to a list of flows.
+        for part in re.split(r",(?![^\[]*\])", inside):
+            if part.strip():
+                key, _, value = part.partition("=")
+                keys[key.strip()] = _filled(value.strip(), names)
         for key in ("cc", "sweep"):
             if keys.get(key) == "*":
                 keys[key] = names[f"*{key}"]
-        values = self.lookup(selector.metric, keys)
+        values = self.lookup(metric, keys)
         return _STATISTICS[name](values[resamples(len(values))])
 
-    def _per_algorithm(self, node: Node, algorithms: Sequence[str], names: Names) -> np.ndarray:
-        columns = [self.value(node, {**names, "*cc": cc}) for cc in algorithms]
+    def _table(self, node: Tree, name: str, bindings: Iterable[str], names: Names) -> np.ndarray:
+        """The values of a node with a name bound to one thing after another: a row for each."""
+        columns = [self.of(node, {**names, name: binding}) for binding in bindings]
         return np.stack([np.broadcast_to(np.asarray(column, dtype=float), RESAMPLES + 1) for column in columns])
 
-    def _over_algorithms(self, name: str, node: Node, over: Sequence[str], names: Names) -> np.ndarray:
-        table = self._per_algorithm(node, over, names)
-        if name in ("max_cc", "min_cc"):
-            return table.max(axis=0) if name == "max_cc" else table.min(axis=0)
-        best = table.argmax(axis=0) if name == "argmax_cc" else table.argmin(axis=0)
-        return np.asarray(over)[best]
-
-    def _over_sweep(self, name: str, node: Node, names: Names) -> np.ndarray:
-        columns = [self.value(node, {**names, "*sweep": label}) for label, _ in self.domain.points]
-        table = np.stack([np.broadcast_to(np.asarray(column, dtype=float), RESAMPLES + 1) for column in columns])
+    def _over_sweep(self, name: str, node: Tree, names: Names) -> np.ndarray:
+        table = self._table(node, "*sweep", [label for label, _ in self.domain.points], names)
         x = np.array([x for _, x in self.domain.points])
         if name == "mean_sweep":
             return table.mean(axis=0)
         if name == "spearman_sweep":
             return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), RESAMPLES + 1, axis=1))
         return _correlation(table, np.repeat(x[:, None], RESAMPLES + 1, axis=1)) ** 2
+
+
+def _item(word: str) -> Item:
+    try:
+        return float(word)
+    except ValueError:
+        return word
 
 
 _OPERATIONS: dict[str, Callable[[object, object], object]] = {
@@ -234,13 +248,6 @@ _STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def _fold(join: Callable[[object, object], object], parts: Sequence[object]) -> object:
-    result = parts[0]
-    for part in parts[1:]:
-        result = join(result, part)
-    return result
-
-
 def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Pearson's correlation along the first axis, column by column; 0 where a side does not vary."""
     a, b = one - one.mean(axis=0), other - other.mean(axis=0)
@@ -257,7 +264,7 @@ def _ranks(table: np.ndarray) -> np.ndarray:
 def _bound(name: str, item: Item) -> dict[str, str]:
     if isinstance(item, tuple):
         return {f"{name}.{i}": part for i, part in enumerate(item)}
-    return {name: f"{item:g}" if isinstance(item, float) else item}
+    return {str(name): f"{item:g}" if isinstance(item, float) else item}
 
 
 def _filled(text: str, names: Names) -> str:
