@@ -1,7 +1,7 @@
 //! Services for the fluid engine, which is written in Python: resolved runs, refusals with their place in the file, and
 //! the trace writer that every engine uses.
 
-use crate::build_info;
+use crate::build_facts;
 use crate::errors::EngineError;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_scenario::{Overrides, Run, Sweep, Transport};
@@ -93,10 +93,10 @@ fn failed(error: mptcplab_trace::parquet::TraceError) -> PyErr {
 
 fn record(sweep: &Sweep, run: &Run, libraries: &str, evaluations: u64) -> RunRecord {
     let algorithms: Vec<Vec<String>> = run.flows.iter().map(algorithms).collect();
-    let build = format!("{}, {libraries}", build_info::LINE);
+    let build = format!("{}, {libraries}", build_facts::LINE);
     let engine = EngineInfo {
         name: "fluid",
-        version: build_info::VERSION,
+        version: build_facts::VERSION,
         build: &build,
         scheduler: None,
         subflow_cc: &algorithms,
@@ -124,6 +124,7 @@ fn tables(columns: &BTreeMap<String, BTreeMap<String, Vec<u8>>>) -> PyResult<Tab
             }
         }
     }
+    tables.fill_missing();
     match tables.is_whole() {
         true => Ok(tables),
         false => Err(EngineError::new_err("columns of unequal length")),

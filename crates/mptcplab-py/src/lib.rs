@@ -1,7 +1,7 @@
 //! The Python module `mptcplab._core`. Structured data is passed as JSON text; `python/mptcplab/_core.pyi` documents every
 //! function.
 
-mod build_info;
+mod build_facts;
 mod errors;
 mod fluid;
 mod panics;
@@ -35,13 +35,13 @@ mod _core {
 /// Version of the package.
 #[pyfunction]
 fn version() -> &'static str {
-    build_info::VERSION
+    build_facts::VERSION
 }
 
 /// What the extension was built from.
 #[pyfunction]
 fn build_info() -> std::collections::BTreeMap<&'static str, &'static str> {
-    build_info::FACTS.into_iter().collect()
+    build_facts::FACTS.into_iter().collect()
 }
 
 /// All algorithms with parameters and documentation.

@@ -4,7 +4,7 @@
 //! reports progress and asks whether to go on. A worker does not start a run that is too far ahead of the next one to be
 //! written, so that memory does not grow with the sweep.
 
-use crate::{build_info, panics};
+use crate::{build_facts, panics};
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
 use mptcplab_trace::parquet::{EncodedRun, Encoder, TraceError, TraceWriter};
@@ -245,8 +245,8 @@ impl Workers<'_> {
 fn record(sweep: &Sweep, run: &Run, outcome: &Outcome) -> RunRecord {
     let engine = EngineInfo {
         name: "sim",
-        version: build_info::VERSION,
-        build: build_info::LINE,
+        version: build_facts::VERSION,
+        build: build_facts::LINE,
         scheduler: Some(mptcplab_sim::DEFAULT_SCHEDULER),
         subflow_cc: &outcome.subflow_cc,
         events: outcome.events,

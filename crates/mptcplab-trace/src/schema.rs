@@ -154,6 +154,11 @@ macro_rules! table {
                 true
             }
 
+            /// Fills every empty column that may be null on disk with the value that is null.
+            fn fill_missing(&mut self) {
+                $($(if self.$col.is_empty() { self.$col = vec![$null as $ty; self.t_ns.len()]; })?)*
+            }
+
             fn view(&self) -> TableView<'_> {
                 TableView {
                     name: Self::NAME,
@@ -384,6 +389,15 @@ impl Tables {
             TransferTable::NAME => self.transfer.fill(column, bytes),
             _ => false,
         }
+    }
+
+    /// Makes the columns that may be null, and that nobody filled, null in all rows.
+    pub fn fill_missing(&mut self) {
+        self.flow.fill_missing();
+        self.subflow.fill_missing();
+        self.link.fill_missing();
+        self.event.fill_missing();
+        self.transfer.fill_missing();
     }
 
     /// Whether the columns of each table are equally long.
