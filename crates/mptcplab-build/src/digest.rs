@@ -15,19 +15,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Named contents: files by their path relative to a root, with `/`, and whatever else decides the result.
+/// Named contents: files under their path relative to a root, with `/`, and other inputs of a result.
 ///
-/// Names are unique and sorted, so neither the order of adding nor adding twice is seen.
+/// Names are unique and sorted, so that the digest depends neither on the order of adding nor on repetition.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(BTreeMap<String, Vec<u8>>);
 
 impl Sources {
-    /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what is not a file, such as an option of the compiler.
+    /// Adds an input that is not a file, such as a compiler option.
     pub fn add(&mut self, name: &str, contents: &[u8]) {
         self.0.insert(name.to_owned(), contents.to_owned());
     }
@@ -48,8 +47,8 @@ impl Sources {
 
     /// SHA-256 in 64 lower-case hexadecimal digits over every name and its contents, in the order of [`Self::names`].
     ///
-    /// Before each name and each contents stands its length in bytes as eight bytes, the lowest first: without it, a
-    /// character that moves from the end of one to the start of the next would not be seen.
+    /// Each name and each contents is preceded by its length in bytes, as a little-endian 64-bit number. Otherwise the digest
+    /// would not change if a character moved from the end of one to the beginning of the next.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for (name, contents) in &self.0 {

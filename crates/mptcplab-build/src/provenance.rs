@@ -22,7 +22,7 @@ const SWEEP_FILES: [&str; 4] = [
 
 /// Sets `MPTCPLAB_REVISION`, `_RUSTC`, `_TARGET`, `_PROFILE` and `_ENGINE` for the crate whose build script calls it.
 pub fn emit() {
-    // Asked when it runs: the repository may lie elsewhere than where this program was compiled.
+    // Read at run time, because the repository may have moved since this program was compiled.
     let root = Path::new(&cargo_says("CARGO_MANIFEST_DIR")).join("../..");
     let git = |args: &[&str]| output(Command::new("git").arg("-C").arg(&root).args(args));
     set(
@@ -49,7 +49,7 @@ pub fn emit() {
     for path in SOURCES.iter().chain(&["Cargo.toml"]) {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }
-    // Written by every commit and checkout; absent outside a repository, where nothing is watched.
+    // Every commit and checkout writes this file. Outside a repository it does not exist, and nothing is watched.
     if let Some(log) = git(&[
         "rev-parse",
         "--path-format=absolute",
@@ -62,7 +62,7 @@ pub fn emit() {
     }
 }
 
-/// Everything that decides the numbers of a simulated run beside its scenario, its seed and the algorithm files.
+/// All sources that determine the numbers of a simulated run, apart from its scenario, its seed and the algorithm files.
 fn engine(root: &Path) -> Result<Sources, Error> {
     let mut engine = Sources::new();
     for name in dependencies(root, BINDINGS)? {
@@ -82,7 +82,7 @@ fn cargo_says(key: &str) -> String {
     env::var(key).unwrap_or_default()
 }
 
-/// The last commit that touched the engine's sources, and whether they have changed since.
+/// The last commit that changed the engine's sources, with `-dirty` if there are uncommitted changes.
 fn revision(git: &dyn Fn(&[&str]) -> Option<String>) -> Option<String> {
     let with_sources = |args: &[&str]| git(&[args, &["--"], &SOURCES].concat());
     let commit = with_sources(&["log", "-1", "--format=%h"])?;

@@ -1,14 +1,13 @@
 //! Helpers that the build scripts of several crates need.
 //!
-//! All of them end the build with a message for people when something is missing: a build script has nobody to return an
-//! error to.
+//! On an error they end the build with a message and a hint, because a build script has no caller that could handle it.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
-/// Names another folder of algorithms. It needs its own `cc.h`.
+/// Environment variable that names another directory of algorithms, with a `cc.h` of its own.
 const ALGORITHMS_DIR: &str = "MPTCPLAB_ALGORITHMS_DIR";
 
 /// Ends the build with an error message and a hint.
@@ -32,8 +31,8 @@ pub fn write(path: &Path, text: &str) {
     });
 }
 
-/// The folder of algorithms, which cargo watches from now on: `algorithms/` of the repository, or what
-/// `MPTCPLAB_ALGORITHMS_DIR` names.
+/// The directory of algorithms: `algorithms/` of the repository, or the one that `MPTCPLAB_ALGORITHMS_DIR` names. Cargo
+/// watches it.
 pub fn algorithms_dir() -> PathBuf {
     println!("cargo::rerun-if-env-changed={ALGORITHMS_DIR}");
     let dir = env::var_os(ALGORITHMS_DIR).map_or_else(default_algorithms_dir, PathBuf::from);
@@ -44,11 +43,11 @@ pub fn algorithms_dir() -> PathBuf {
 fn default_algorithms_dir() -> PathBuf {
     let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
     let dir = Path::new(&manifest).join("../../algorithms");
-    // Without the detour, because error messages and the compiler's show it.
+    // Without `..`, because error messages and the compiler's messages show it.
     dir.canonicalize().unwrap_or(dir)
 }
 
-/// The algorithm files of a folder, sorted by name. Every C file is an algorithm, whose name is the file's stem.
+/// The algorithm files of a directory, sorted by name. Each C file is an algorithm, and its stem is the algorithm's name.
 pub fn algorithm_files(dir: &Path) -> Vec<PathBuf> {
     let files = files(
         dir,
@@ -69,7 +68,7 @@ pub fn algorithm_files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The files of a folder whose names end with `suffix`, sorted by what stands before it.
+/// The files of a directory whose names end with `suffix`, sorted by the rest of their names.
 pub fn files(dir: &Path, suffix: &str, hint: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir)
         .unwrap_or_else(|e| fail(&format!("cannot read {}: {e}", dir.display()), hint));

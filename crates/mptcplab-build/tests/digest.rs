@@ -1,4 +1,4 @@
-//! What a digest sees and what it does not.
+//! The changes that a digest notices, and those that it ignores.
 
 use mptcplab_build::{Error, Sources, dependencies};
 use std::fs;
@@ -92,7 +92,7 @@ fn a_c_file_counts_with_the_headers_it_reaches_and_no_others() {
             "#include <stdint.h>\n  #  include \"cc.h\" // bridge\n",
         ),
         ("state.h", "#include \"model.h\"\n"),
-        // Under a condition, and in a circle.
+        // Under a condition, and in an include cycle.
         (
             "cc.h",
             "#ifdef OTHER\n#include\"deep.h\"\n#endif\n#include \"model.h\"\n",
@@ -109,7 +109,7 @@ fn a_c_file_counts_with_the_headers_it_reaches_and_no_others() {
     let other = c_sources(&files, "other.c").unwrap();
     assert_eq!(names(&other), ["other.c", "unused.h"]);
 
-    // An edit touches exactly the files that reach it.
+    // An edit changes exactly the digests of the files that include it.
     let edited = |name: &str| {
         let mut files = files;
         let file = files.iter_mut().find(|(n, _)| *n == name).unwrap();
@@ -146,7 +146,7 @@ fn an_include_that_cannot_be_followed_is_an_error_with_its_line() {
     );
 }
 
-/// A workspace where `top` is made of `mid` and, through it, `low`.
+/// A workspace where `top` depends on `mid` and, through it, on `low`.
 const WORKSPACE: [(&str, &str); 12] = [
     (
         "crates/mptcplab-top/Cargo.toml",

@@ -1,4 +1,4 @@
-//! Prints what a scenario file means, or what is wrong with it: `cargo run -p mptcplab-scenario --example check FILE`.
+//! Prints the meaning of a scenario file, or its errors: `cargo run -p mptcplab-scenario --example check FILE`.
 
 use mptcplab_scenario::{Overrides, describe, load};
 

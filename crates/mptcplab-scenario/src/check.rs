@@ -1,4 +1,5 @@
-//! First pass: every key is known, every value is of its kind, and lists of scalars are the sweep's axes.
+//! Compares a document with the declared format: every key is known and every value has its type. Lists where one value
+//! is expected are the sweep's axes.
 
 use crate::document::{Entry, Item, Kind, Table, Value, example};
 use crate::error::{Diagnostic, join, nearest, shorten, suggest};
@@ -7,7 +8,7 @@ use crate::names::{NAME_HINT, check_name};
 use crate::registry::{algorithm, scheduler};
 use std::borrow::Cow;
 
-/// A key with several values.
+/// A sweep axis: a key with several values.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     pub(crate) path: String,
@@ -16,30 +17,30 @@ pub(crate) struct Axis {
 
 /// Checks the document against the declarations; returns the axes in file order.
 pub(crate) fn check(root: &Value) -> Result<Vec<Axis>, Vec<Diagnostic>> {
-    let mut v = Validator {
+    let mut checker = Checker {
         errors: Vec::new(),
         axes: Vec::new(),
         inside_axis: false,
     };
-    v.table(&Table::root(root));
-    match v.errors.is_empty() {
-        true => Ok(v.axes),
-        false => Err(v.errors),
+    checker.table(&Table::root(root));
+    match checker.errors.is_empty() {
+        true => Ok(checker.axes),
+        false => Err(checker.errors),
     }
 }
 
-/// Beyond this many mistakes the rest is not looked at.
+/// After this many errors the rest of the file is not checked.
 const MAX_ERRORS: usize = 100;
-/// Longer axes are refused.
+/// Largest number of values of an axis.
 const MAX_AXIS: usize = 1000;
 
-struct Validator {
+struct Checker {
     errors: Vec<Diagnostic>,
     axes: Vec<Axis>,
     inside_axis: bool,
 }
 
-impl Validator {
+impl Checker {
     fn table(&mut self, table: &Table<'_>) {
         let mut misspelt = Vec::new();
         for entry in table.entries {
@@ -131,8 +132,8 @@ impl Validator {
                 Ok(items) => items.iter().for_each(|item| self.in_table(spec, item)),
                 Err(_) => self.errors.push(mismatch(ty, item)),
             },
-            Type::Algorithm => self.choice(item, |item| algorithm::resolve(item).err()),
-            Type::Scheduler => self.choice(item, |item| scheduler::resolve(item).err()),
+            Type::Algorithm => self.registered(item, |item| algorithm::resolve(item).err()),
+            Type::Scheduler => self.registered(item, |item| scheduler::resolve(item).err()),
             Type::OneOf(types) => self.one_of(types, ty, item),
             _ => self.errors.extend(scalar(ty, item).err()),
         }
@@ -172,10 +173,10 @@ impl Validator {
         }
     }
 
-    /// `wrong` asks the registry about a choice without axes.
-    fn choice(&mut self, item: &Item<'_>, wrong: fn(&Item<'_>) -> Option<Diagnostic>) {
+    /// An algorithm or a scheduler. `wrong` asks the registry about a value without axes.
+    fn registered(&mut self, item: &Item<'_>, wrong: fn(&Item<'_>) -> Option<Diagnostic>) {
         if let Some(entries) = item.value.as_table() {
-            // A parameter may be an axis; the registry is asked about each value on its own.
+            // A parameter may be an axis; the registry checks each of its values separately.
             for entry in entries.iter().filter(|e| e.key != "name") {
                 if let Some(values) = entry.value.as_list() {
                     let parameter = Item::new(&item.path, entry);
@@ -194,7 +195,7 @@ impl Validator {
         values: &[Value],
         wrong: fn(&Item<'_>) -> Option<Diagnostic>,
     ) {
-        // Any scalar passes here: the substitution below checks the value against the algorithm's declaration.
+        // Any scalar passes here; the substitution below checks each value against the algorithm's declaration.
         let before = self.errors.len();
         self.axis(&Type::OneOf(&[]), parameter, values);
         if self.errors.len() > before {
@@ -206,7 +207,7 @@ impl Validator {
             if let Some(slot) = substituted.value.to_mut().child_mut(key) {
                 *slot = value.clone();
             }
-            self.choice(&substituted, wrong);
+            self.registered(&substituted, wrong);
         }
     }
 
@@ -462,18 +463,18 @@ mod tests {
         for spec in specs {
             let table = Table::empty(spec, String::new(), Origin::Nowhere);
             for field in spec.fields().filter(|f| matches!(f.need, Need::Default(_))) {
-                let mut v = Validator {
+                let mut checker = Checker {
                     errors: Vec::new(),
                     axes: Vec::new(),
                     inside_axis: false,
                 };
-                v.field(field, &table.item(field.key).expect("a default"));
+                checker.field(field, &table.item(field.key).expect("a default"));
                 assert!(
-                    v.errors.is_empty(),
+                    checker.errors.is_empty(),
                     "{}.{}: {:?}",
                     spec.what,
                     field.key,
-                    v.errors
+                    checker.errors
                 );
                 defaults += 1;
             }

@@ -1,33 +1,28 @@
-//! What is said when a scenario is wrong: where, which key, which value, and what would be right.
+//! Errors of scenarios: the place, the key, the value, and what would be right.
 
 use std::fmt;
 
-/// Where a value was written.
+/// The place where a value was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// In the file; both count from 1.
-    File {
-        /// Line.
-        line: u32,
-        /// Column, in characters.
-        column: u32,
-    },
+    /// In the file. Lines, and columns in characters, are counted from 1.
+    File { line: u32, column: u32 },
     /// In an override ([`crate::Overrides`]).
     CommandLine,
-    /// Nowhere: a default, or the file as a whole.
+    /// A default, or the file as a whole.
     Nowhere,
 }
 
-/// One mistake.
+/// One error of a scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// File as the user named it.
+    /// The file as the user named it.
     pub file: String,
-    /// Place of the offending value or key.
+    /// Place of the wrong value or key.
     pub origin: Origin,
     /// Key path, e.g. `links.B1.rate`; empty for the file as a whole.
     pub key: String,
-    /// What is wrong, with the value.
+    /// What is wrong, including the value.
     pub message: String,
     /// What would be right.
     pub hint: Option<String>,
@@ -73,13 +68,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Why a scenario was refused: at least one [`Diagnostic`], in file order.
+/// The errors of a scenario: at least one [`Diagnostic`], in file order.
 ///
-/// `Display` gives the text after `error: `, so that a caller prints `error: {error}`; further diagnostics carry
-/// their own `error: `.
+/// `Display` writes the text after `error: `, so that a caller prints `error: {error}`. Diagnostics after the first have an
+/// `error: ` of their own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
-    /// The mistakes, first in the file first.
+    /// The errors in file order.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -97,7 +92,7 @@ impl Error {
     }
 }
 
-/// More than this many mistakes are counted, not printed.
+/// Only this many errors are printed; the rest is counted.
 const SHOWN: usize = 10;
 
 impl fmt::Display for Error {
@@ -115,7 +110,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The candidate that was probably meant, if one is near.
+/// The candidate that was probably meant, if one is similar enough.
 pub(crate) fn nearest<'a>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -134,7 +129,7 @@ pub(crate) fn nearest<'a>(
         .map(|(_, c)| c)
 }
 
-/// `did you mean "lia"?`, or the list of what is there.
+/// `did you mean "lia"?`, or the list of candidates after `what`.
 pub(crate) fn suggest<'a>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -154,7 +149,7 @@ pub(crate) fn suggest<'a>(
     }
 }
 
-/// Long or multi-line text cut down for a message.
+/// Long text shortened for a message, on one line.
 pub(crate) fn shorten(text: &str) -> String {
     let mut out: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {

@@ -1,9 +1,17 @@
-//! Scenario files: strict TOML in, resolved runs out.
+//! Scenario files: parses strict TOML and resolves it to runs.
 //!
-//! A file is read in two passes. The first holds it against the declarations in `spec` (which also make the JSON
-//! Schema and the documentation): every key known, every value of its kind, lists of scalars taken as sweep axes. The
-//! second resolves each combination of axis values against the network: paths join, queues become packets or bytes.
-//! Every mistake is an [`Error`] that names file, line, key and value, and what would be right; nothing panics.
+//! The modules are the stages of the way from a file to its runs:
+//!
+//! 1. `document` reads TOML to a tree whose values know their places, and applies overrides.
+//! 2. `check` compares the tree with the declarations in `format`, from which the JSON Schema and the reference page are
+//!    made, too: every key is known, every value has its type, and a list where one value is expected is a sweep axis.
+//! 3. `resolve` turns each combination of axis values into a [`Run`]: links join to paths, queue sizes become packets or
+//!    bytes, defaults are filled in. It uses `units` for numbers, `registry` for algorithms and schedulers, and `files` for
+//!    the files that a scenario names.
+//! 4. `output` shows the result as text and as JSON.
+//!
+//! [`load`] runs all stages. Every mistake becomes an [`Error`] that names file, line, key and value, and says what would
+//! be right. Nothing panics.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -1,4 +1,4 @@
-//! From a file to its runs: every combination of axis values, times repetitions.
+//! All stages from a file to its runs: every combination of axis values, times repetitions.
 
 use crate::check::{Axis, check};
 use crate::document::{Overrides, Value, overrides, parse_document};
@@ -9,17 +9,18 @@ use crate::resolve;
 use crate::run::{Run, Sweep};
 use std::path::Path;
 
-/// Larger files are refused.
+/// Largest scenario file.
 const MAX_TEXT_BYTES: usize = 1 << 20;
-/// More runs than this are refused.
+/// Largest number of runs of a sweep.
 const MAX_RUNS: u64 = 100_000;
-/// Runs times nodes, links, changes, flows and subflows; beyond it a resolved sweep takes more than about 1 GB of memory.
+/// Largest product of runs and their nodes, links, changes, flows and subflows. A resolved sweep of this size takes about
+/// 1 GB of memory.
 const MAX_OBJECTS: u64 = 1_000_000;
 
-/// Reads a scenario file and the trace files that it names (relative to it), and expands its sweep.
+/// Reads a scenario file and the files that it names, and expands its sweep.
 ///
 /// # Errors
-/// Whatever is wrong with the file, each mistake with its place and what would be right.
+/// Every error of the file, with its place and what would be right.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Sweep, Error> {
     let name = path.display().to_string();
     let refuse = |message: String, hint: &str| {
@@ -43,11 +44,11 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Sweep, Error> {
     parse(&text, &name, path.parent(), overrides)
 }
 
-/// Expands the text of a scenario. `file_name` is used in messages and for the scenario's default name; trace files
-/// are read from `base_dir`, and refused without it.
+/// Expands the text of a scenario. `file_name` is used in messages and for the scenario's default name. Files that the
+/// scenario names are read from `base_dir`, and refused if there is none.
 ///
 /// # Errors
-/// As [`load`]. Never panics, whatever the text.
+/// As [`load`]. No text makes it panic.
 pub fn parse(
     text: &str,
     file_name: &str,
@@ -120,7 +121,7 @@ fn expand(root: &Value, axes: &[Axis], files: &mut Files<'_>) -> Result<Vec<Run>
                 files.rep = rep;
                 run = resolve_combination(root, axes, combination, files)?.0;
             }
-            // Both fit: there are at most MAX_RUNS runs.
+            // Invariant: both fit, because there are at most MAX_RUNS runs.
             run.id = u32::try_from(runs.len()).unwrap_or(u32::MAX);
             run.rep = u32::try_from(rep).unwrap_or(u32::MAX);
             runs.push(run.clone());
@@ -129,7 +130,7 @@ fn expand(root: &Value, axes: &[Axis], files: &mut Files<'_>) -> Result<Vec<Run>
     Ok(runs)
 }
 
-/// Resolves one combination; also says how many things it consists of.
+/// The run of one combination of axis values, and the number of objects that it consists of.
 fn resolve_combination(
     root: &Value,
     axes: &[Axis],
@@ -141,7 +142,7 @@ fn resolve_combination(
     let mut chosen = Vec::with_capacity(axes.len());
     for axis in axes.iter().rev() {
         let size = axis.values.len() as u64;
-        // An index below the axis' length.
+        // The index is below the length of the axis.
         let value = &axis.values[(rest % size) as usize];
         rest /= size;
         set(&mut document, &axis.path, value);
@@ -161,14 +162,14 @@ fn set(document: &mut Value, path: &str, value: &Value) {
     for part in path.split('.') {
         match here.child_mut(part) {
             Some(child) => here = child,
-            // The axis was found at this path, and names have no dots.
+            // Unreachable: the axis was found at this path, and names have no dots.
             None => return,
         }
     }
     *here = value.clone();
 }
 
-/// The file's name without folders and `.toml`, as a valid name.
+/// The stem of the file's name as a valid scenario name.
 fn stem(file_name: &str) -> String {
     let stem = Path::new(file_name)
         .file_stem()

@@ -3,7 +3,7 @@
 pub(crate) const NAME_HINT: &str =
     "1 to 64 letters, digits, - and _, beginning with a letter or digit";
 
-/// Names go into files, key paths and plots.
+/// Checks a name. Names are used in file names, key paths and plots.
 pub(crate) fn check_name(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("it is empty");

@@ -1,4 +1,4 @@
-//! Scenarios that are wrong, each with the exact error that it gets: `bad/NAME.toml` and `bad/NAME.txt`.
+//! Faulty scenarios with their exact error messages: `bad/NAME.toml` and `bad/NAME.txt`.
 
 use mptcplab_scenario::{Overrides, load, parse};
 use std::path::{Path, PathBuf};

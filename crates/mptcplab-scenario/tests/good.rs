@@ -1,4 +1,4 @@
-//! The scenarios that come with mptcplab.
+//! The scenarios in `scenarios/`.
 
 use mptcplab_model::link::{Loss, QueueLimit};
 use mptcplab_scenario::{Overrides, Transport, load};

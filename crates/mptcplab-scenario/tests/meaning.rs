@@ -1,4 +1,4 @@
-//! What scenarios mean: defaults, inheritance, sweeps, resolved numbers.
+//! The meaning of scenarios: defaults, inheritance, sweeps, resolved numbers.
 
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
@@ -20,7 +20,7 @@ fn sweep(text: &str) -> Sweep {
     sweep_with(text, &Overrides::default())
 }
 
-/// One run of a link `a` (S to D, 12 Mbit/s, 7 ms) with more keys, and a flow `f` with its keys.
+/// The run of a link `a` (S to D, 12 Mbit/s, 7 ms) with additional keys, and of a flow `f` with its keys.
 fn one(link: &str, flow: &str) -> Run {
     let text = format!(
         "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"12 Mbit/s\"\ndelay = \"7 ms\"\n{link}\n\
@@ -347,10 +347,10 @@ fn each_direction_may_hold_up_packets() {
     assert_eq!(json["links"][0]["reorder"]["probability"], 0.02);
     assert_eq!(json["links"][1]["reorder"]["max_extra_delay_ns"], 3 * MS);
     assert!(json["links"][2]["reorder"].is_null());
-    // Not taken over by the way back, as loss is not.
+    // The reverse direction inherits neither reordering nor loss.
     let run = one(fixed, PLAIN);
     assert_eq!(run.links[1].config.reorder, None);
-    // A sweep may begin without any.
+    // An axis may begin without reordering.
     let swept = "reorder = { probability = [\"0 %\", \"7 %\"], delay = \"4 ms\" }";
     let text = format!(
         "duration = \"40 s\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"9 Mbit/s\"\ndelay = \"7 ms\"\n{swept}\n[flows.f]\n{PLAIN}\n"
@@ -443,7 +443,7 @@ fn an_sctp_association_has_destinations_and_settings_of_its_own() {
     let Transport::Sctp(sctp) = &run.flows[0].transport else {
         panic!("not SCTP");
     };
-    // [tcp] is of no concern to it.
+    // [tcp] does not apply to SCTP.
     assert_eq!(
         (sctp.mss_bytes, sctp.rcv_buffer),
         (1452, RcvBuffer::Unlimited)
@@ -652,7 +652,7 @@ fn an_override_without_a_value_takes_the_key_out() {
     let run = without(&["links.a.loss", "flows.g.cc"]);
     assert_eq!(run.links[0].config.loss, Loss::None);
     assert_eq!(tcp(&run.flows[1]).cc.name, "lia");
-    // What comes later sees what was taken out before.
+    // Overrides are applied in order, so a later one sees that the key was removed.
     let overrides = Overrides {
         set: vec![
             ("flows.f.path".into(), String::new()),

@@ -1,9 +1,9 @@
-//! Damaged scenarios never panic: they are refused with a place and a hint, or they mean something.
+//! Damaged scenarios never cause a panic: they are refused with a place and a hint, or they are valid.
 
 use mptcplab_scenario::{Overrides, describe, parse, run_json, sweep_json};
 use std::path::Path;
 
-/// SplitMix64: the same damage in every run.
+/// SplitMix64 with a fixed seed, so that every test run does the same damage.
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// What damage puts in: pieces of the format, extreme numbers, odd characters.
+/// Texts that damage inserts: pieces of the format, extreme numbers, unusual characters.
 const PIECES: &[&str] = &[
     "0",
     "1",
@@ -206,7 +206,7 @@ fn damaged_scenarios_are_refused_or_understood() {
         }
         understood += u32::from(hold(&text, &Overrides::default()));
     }
-    // Were nothing understood, or everything, the damage would test nothing.
+    // If no text were valid, or all of them, the damage would test nothing.
     assert!((250..9_750).contains(&understood), "{understood}");
 }
 

@@ -1,11 +1,11 @@
-//! Which subflows a path manager opens, and when a subflow changes its priority.
+//! The subflows that a path manager opens, and changes of priority.
 
 use mptcplab_scenario::{Overrides, PriorityChange, Run, Sweep, Transport, describe, parse};
 
 const S: u64 = 1_000_000_000;
 
 /// A server with two uplinks, a core of two nodes that three links join, and a phone with two interfaces. `shortcut`
-/// has no way back; `detour` is a link longer than what it avoids.
+/// has no reverse direction; `detour` is a link longer than what it avoids.
 fn sweep(flow: &str) -> Sweep {
     let mut text = "duration = \"40 s\"\ncc = \"lia\"\n".to_string();
     let links = [
@@ -30,7 +30,7 @@ fn sweep(flow: &str) -> Sweep {
     parse(&text, "x.toml", None, &Overrides::default()).unwrap_or_else(|e| panic!("error: {e}"))
 }
 
-/// The paths of the subflows, and whether it is MPTCP.
+/// The paths of the subflows, and whether the flow uses MPTCP.
 fn paths(run: &Run) -> (Vec<String>, bool) {
     let Transport::Tcp(tcp) = &run.flows[0].transport else {
         panic!("UDP")

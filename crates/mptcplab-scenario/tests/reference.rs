@@ -1,4 +1,4 @@
-//! The reference page and the JSON Schema say what the parser does.
+//! The reference page and the JSON Schema agree with the parser.
 
 use mptcplab_scenario::{Overrides, json_schema, parse, reference_page};
 use serde_json::Value;
@@ -17,11 +17,11 @@ fn the_example_of_the_reference_page_is_a_scenario() {
 fn every_link_of_the_reference_page_has_its_heading() {
     let page = reference_page();
     let anchor = |heading: &str| -> String {
-        let kept = heading.to_lowercase();
-        let kept = kept
+        let lowercase = heading.to_lowercase();
+        let anchor = lowercase
             .chars()
             .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
-        kept.collect::<String>().replace(' ', "-")
+        anchor.collect::<String>().replace(' ', "-")
     };
     let headings: Vec<String> = page
         .lines()
@@ -59,7 +59,7 @@ fn the_schema_knows_every_key_of_the_shipped_scenarios() {
     }
 }
 
-/// Descends as far as tables have one schema.
+/// Descends into tables that have exactly one schema.
 fn known(value: &toml::Value, schema: &Value, at: &str) {
     let Some(table) = value.as_table() else {
         return;

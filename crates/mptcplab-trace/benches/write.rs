@@ -1,7 +1,7 @@
 //! Time and size of writing a sweep's traces: `cargo bench -p mptcplab-trace --features parquet`.
 //!
-//! The tables have the size of the demo's (300 s at 10 ms, two subflows, eight directed links) and numbers
-//! that move like a simulation's, so that encodings are judged on what they will meet.
+//! The tables have the size of the demo's (300 s at 10 ms, two subflows, eight directed links), and their numbers change
+//! like those of a simulation, so that encodings are measured on realistic data.
 
 use mptcplab_trace::parquet::TraceWriter;
 use mptcplab_trace::{FlowRow, LinkRow, RunRecord, SubflowRow, Tables};

@@ -1,13 +1,13 @@
-//! A C file and the headers that it can include.
+//! Digests of C files with the headers that they can include.
 
 use super::{Error, Sources, read_text};
 use std::path::Path;
 
 impl Sources {
-    /// Adds `dir/name` and, transitively, every header that it or a header names in `#include "..."`, from `dir`.
+    /// Adds `dir/name` and, transitively, every header in `dir` that is included with `#include "..."`.
     ///
-    /// The preprocessor is not asked: a header counts under any `#if`, because one file has several builds. Headers in
-    /// `<...>` belong to the system and do not count.
+    /// No preprocessor is run: a header counts under any `#if`, because one file has several builds. Headers in `<...>`
+    /// belong to the system and do not count.
     ///
     /// # Errors
     /// [`Error::Include`] for a header that is not in `dir` and for one whose name is a macro; [`Error::Read`] and
@@ -26,7 +26,7 @@ impl Sources {
     }
 }
 
-/// The headers that a file itself names.
+/// The headers that a file includes directly.
 fn headers(dir: &Path, file: &str, text: &str) -> Result<Vec<String>, Error> {
     let mut found = Vec::new();
     for (index, operand) in (1..).zip(text.lines()).filter_map(operand) {
@@ -54,7 +54,7 @@ fn headers(dir: &Path, file: &str, text: &str) -> Result<Vec<String>, Error> {
     Ok(found)
 }
 
-/// What stands behind `#include` in a numbered line.
+/// The operand of `#include` in a numbered line.
 fn operand((number, line): (usize, &str)) -> Option<(usize, &str)> {
     let directive = line.trim_start().strip_prefix('#')?.trim_start();
     Some((number, directive.strip_prefix("include")?.trim()))

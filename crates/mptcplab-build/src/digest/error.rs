@@ -3,39 +3,27 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why the sources of a result could not be listed or read.
+/// The error of sources that cannot be listed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or directory that is part of the sources.
     #[error("cannot read {path}: {source}")]
-    Read {
-        /// File or directory.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file that had to be parsed.
     #[error("not UTF-8: {path}")]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// An `#include` that cannot be followed.
     #[error("{file}:{line}: cannot follow #include {operand}: {why}")]
     Include {
-        /// Name of the C file.
         file: String,
-        /// Line, from 1.
+        /// From 1.
         line: usize,
-        /// As written.
+        /// As written in the file.
         operand: String,
         /// The reason, and the correct form.
         why: &'static str,
     },
-    /// A directory of a crate with a name that is not UTF-8, which has no name in the digest.
+    /// A file name that is not UTF-8 and therefore has no name in the digest.
     #[error("not UTF-8: file name {path}")]
-    Name {
-        /// The path.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
 }

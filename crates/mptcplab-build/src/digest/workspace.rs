@@ -1,32 +1,32 @@
-//! The crates of this workspace: what each is compiled from, and of which others it is made.
+//! The sources and the dependencies of the crates of this workspace.
 
 use super::{Error, Sources, read_text};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Crates of the workspace are named after it, and lie in `crates/` under their names.
+/// The crates of the workspace have this prefix in their names, which are also their directories in `crates/`.
 const PREFIX: &str = "mptcplab-";
 const CRATES: &str = "crates";
 
-/// What a compiler reads of a crate, beside its manifest.
+/// Extensions of the files that compilers read.
 const EXTENSIONS: [&str; 3] = ["rs", "c", "h"];
 
-/// Programs of their own beside the library, which cannot change what it does.
-const APART: [&str; 3] = ["benches", "examples", "tests"];
+/// Directories of separate programs, which do not affect the library.
+const SEPARATE: [&str; 3] = ["benches", "examples", "tests"];
 
 impl Sources {
     /// Adds `Cargo.toml` and all Rust and C sources of a crate in `root/crates`, but not its `tests/`, `benches/` and
     /// `examples/`.
     ///
     /// # Errors
-    /// [`Error::Read`] for what cannot be read, [`Error::Name`] for a file name that is not UTF-8.
+    /// [`Error::Read`] for a file that cannot be read, [`Error::Name`] for a file name that is not UTF-8.
     pub fn add_crate(&mut self, root: &Path, name: &str) -> Result<(), Error> {
         let dir = format!("{CRATES}/{name}");
         self.add_file(root, &format!("{dir}/Cargo.toml"))?;
         for (entry, is_dir) in entries(root, &dir)? {
-            let apart = is_dir && APART.contains(&entry.as_str());
-            if !apart {
+            let separate = is_dir && SEPARATE.contains(&entry.as_str());
+            if !separate {
                 self.add_tree(root, &format!("{dir}/{entry}"), is_dir)?;
             }
         }
@@ -45,9 +45,9 @@ impl Sources {
     }
 }
 
-/// The crates of the workspace that a crate is made of, directly or through others, without itself.
+/// The crates of the workspace that a crate depends on, directly or indirectly.
 ///
-/// Read from the section `[dependencies]` of each manifest, one dependency per line.
+/// They are read from the section `[dependencies]` of each manifest, one dependency per line.
 ///
 /// # Errors
 /// [`Error::Read`] and [`Error::NotText`] for a manifest that cannot be read.

@@ -1,39 +1,39 @@
-//! What a caller changes in a scenario without editing the file.
+//! Changes that a caller makes to a scenario without editing the file.
 
 use super::value::{Entry, Kind, Value, parse_override};
 use crate::error::{Diagnostic, Origin, join, suggest};
 use crate::format::{SCENARIO, TableSpec, Type};
 
-/// Changes to a scenario. Each is checked like the file itself; errors say "command line".
+/// Changes to a scenario. Each is checked like the file itself; errors name "command line" as the place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// `cc` of the scenario; several make an axis. `name(parameter=value)` sets parameters.
+    /// `cc` of the scenario; several values are a sweep axis. `name(parameter=value)` sets parameters.
     pub cc: Option<Vec<String>>,
     /// `repetitions`.
     pub reps: Option<u32>,
     /// `seed`.
     pub seed: Option<u64>,
-    /// `profile`; several make an axis.
+    /// `profile`; several values are a sweep axis.
     pub profile: Option<Vec<String>>,
-    /// `duration`, with its unit.
+    /// `duration` with its unit.
     pub duration: Option<String>,
-    /// Any key by its path, and its value: TOML, or text without quotes (`links.B1.queue`, `1 BDP`). No value at all
-    /// takes the key out of the file.
+    /// Key paths and values, which are TOML or text without quotes (`links.B1.queue`, `1 BDP`). An empty value removes the
+    /// key.
     pub set: Vec<(String, String)>,
 }
 
 impl Overrides {
-    /// From a JSON object of what is changed and nothing else: `{"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}`.
+    /// Parses a JSON object of the changes: `{"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}`.
     ///
     /// # Errors
-    /// What is wrong with the text, for people.
+    /// A message that names the error and the text.
     pub fn from_json(json: &str) -> Result<Self, String> {
         serde_json::from_str(json).map_err(|error| format!("overrides: {error}: {json}"))
     }
 }
 
-/// Applies the overrides; a key that is not there yet is added to its table.
+/// Applies the overrides. A key that the file does not have is added to its table.
 pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagnostic> {
     if let Some(names) = &overrides.cc {
         put(root, "cc", words(names))?;
@@ -56,7 +56,7 @@ pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagn
     }
     for (path, value) in &overrides.set {
         if value.trim().is_empty() {
-            take_out(root, path.trim())?;
+            remove(root, path.trim())?;
         } else {
             put(root, path, parse_override(value))?;
         }
@@ -65,7 +65,7 @@ pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagn
 }
 
 /// Removes a key of the file.
-fn take_out(root: &mut Value, path: &str) -> Result<(), Diagnostic> {
+fn remove(root: &mut Value, path: &str) -> Result<(), Diagnostic> {
     let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
     let table = parent
         .split('.')
@@ -85,7 +85,7 @@ fn take_out(root: &mut Value, path: &str) -> Result<(), Diagnostic> {
     .hint("KEY=VALUE sets a key, KEY= takes one out"))
 }
 
-/// One word as it is, several as an axis.
+/// One word is a value; several are a sweep axis.
 fn words(words: &[String]) -> Value {
     match words {
         [word] => Value::text(word.trim(), Origin::CommandLine),
@@ -134,7 +134,7 @@ fn put(root: &mut Value, path: &str, value: Value) -> Result<(), Diagnostic> {
     Ok(())
 }
 
-/// What a key leads to; inside a map of names, the table of one of them.
+/// The declaration of the table under a key; for a map of names, the declaration of its tables.
 fn child_spec(spec: &'static TableSpec, key: &str) -> Option<&'static TableSpec> {
     match &spec.field(key)?.ty {
         Type::Table(spec) | Type::Tables(spec) => Some(spec),
@@ -146,7 +146,7 @@ fn child_spec(spec: &'static TableSpec, key: &str) -> Option<&'static TableSpec>
     }
 }
 
-/// A new entry for a declared key; names of links and flows have to exist.
+/// A new entry for a declared key. Links and flows cannot be added.
 fn missing_child(
     here: &Value,
     part: &str,

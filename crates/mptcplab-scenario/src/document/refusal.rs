@@ -1,11 +1,11 @@
-//! Where a setting was written, for an engine that cannot honour it.
+//! Errors for settings that an engine does not support.
 
 use super::overrides::{self, Overrides};
 use super::value::{Value, parse_document};
 use crate::error::{Diagnostic, Origin};
 
-/// A refusal that names the place in the file. Of `keys`, the first that the file or an override sets is named, the
-/// first of all if none is.
+/// An error that names the place of an unsupported setting. It names the first of `keys` that the file or an override
+/// sets, or the first key if none is set.
 #[must_use]
 pub fn refusal(
     (file, text, changed): (&str, &str, &Overrides),
@@ -32,7 +32,7 @@ fn document(text: &str, changed: &Overrides) -> Option<Value> {
     Some(root)
 }
 
-/// Place of the value at a key path; of the key itself for a table, whose value has no place of its own.
+/// The place of the value at a key path. A table has no place of its own, so for tables it is that of the key.
 fn origin(root: &Value, key: &str) -> Option<Origin> {
     let mut here = root;
     let mut place = Origin::Nowhere;

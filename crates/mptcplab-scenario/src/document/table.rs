@@ -1,4 +1,4 @@
-//! Typed access to a table of the document. Defaults come from the declarations in `spec`.
+//! Typed access to the tables of a document. Defaults come from the format's declarations.
 
 use super::value::{Entry, Kind, Value};
 use crate::error::{Diagnostic, Origin, join};
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 pub(crate) type Res<T> = Result<T, Diagnostic>;
 
-/// A table with its declaration and its place.
+/// A table with its declaration and place.
 #[derive(Debug, Clone)]
 pub(crate) struct Table<'a> {
     pub(crate) spec: &'static TableSpec,
@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The value as written in the file.
+    /// The value as written.
     pub(crate) fn get(&self, key: &str) -> Option<Item<'a>> {
         debug_assert!(self.spec.field(key).is_some(), "{key} is not declared");
         let entry = self.entries.iter().find(|e| e.key == key)?;
@@ -153,7 +153,7 @@ impl<'a> Item<'a> {
         self.dimension(&units::ARRIVALS)
     }
 
-    /// A span that may be exponential.
+    /// A span that may be exponential, too.
     pub(crate) fn period(&self) -> Res<Span> {
         units::period(self.text()?).map_err(|e| self.unit_error(e))
     }
@@ -170,7 +170,7 @@ impl<'a> Item<'a> {
         self.dimension(&units::SIZE)
     }
 
-    /// A size that fits the 32 bits of a packet field.
+    /// A size in bytes within a range.
     pub(crate) fn size_in(&self, range: std::ops::RangeInclusive<u32>) -> Res<u32> {
         let bytes = self.size()?;
         u32::try_from(bytes)
@@ -218,7 +218,7 @@ impl<'a> Item<'a> {
         self.value.as_text() == Some(word)
     }
 
-    /// As the table that its declaration says.
+    /// The value as a table with this declaration.
     pub(crate) fn table(&'a self, spec: &'static TableSpec) -> Res<Table<'a>> {
         match self.value.as_table() {
             Some(entries) => Ok(Table {
@@ -241,7 +241,7 @@ impl<'a> Item<'a> {
         entries.map(|entry| (entry.key.as_str(), Item::new(&self.path, entry)))
     }
 
-    /// The elements of a natural list.
+    /// The elements of a list.
     pub(crate) fn list(&self) -> Res<Vec<Item<'_>>> {
         let items = self.value.as_list();
         let items = items.ok_or_else(|| self.wrong("is not a list"))?;
@@ -273,7 +273,7 @@ fn default_value(field: &Field) -> Option<Value> {
     })
 }
 
-/// How a value of a type is written, for hints.
+/// An example of a type, for hints.
 pub(crate) fn example(ty: &Type) -> String {
     match ty {
         Type::Text => "\"text\"".into(),

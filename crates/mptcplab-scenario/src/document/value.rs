@@ -4,18 +4,18 @@ use crate::error::{Diagnostic, Origin, shorten};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its place.
+/// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Value {
     pub(crate) kind: Kind,
     pub(crate) origin: Origin,
 }
 
-/// What a value is. Dates are kept as text only to be refused by name.
+/// A TOML value. Dates are represented only so that messages can name them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Text(String),
-    /// Value if it fits, and the digits as written.
+    /// The value if it fits, and the digits as written.
     Int(Option<i64>, String),
     Float(f64, String),
     Bool(bool),
@@ -74,7 +74,7 @@ impl Value {
         }
     }
 
-    /// As a person would recognise it: `"10 Mbps"`, `5`, `a table`.
+    /// The value as messages show it: `"10 Mbps"`, `5`, `a table`.
     pub(crate) fn quoted(&self) -> String {
         match &self.kind {
             Kind::Text(text) => format!("\"{}\"", shorten(text)),
@@ -84,7 +84,7 @@ impl Value {
         }
     }
 
-    /// As an axis value: the text without quotes.
+    /// The value as an axis label: text without quotes.
     pub(crate) fn label(&self) -> String {
         match &self.kind {
             Kind::Text(text) => text.clone(),
@@ -111,7 +111,7 @@ impl Value {
     }
 }
 
-/// Parses a file.
+/// Parses the text of a file.
 pub(crate) fn parse_document(text: &str) -> Result<Value, Vec<Diagnostic>> {
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -120,7 +120,7 @@ pub(crate) fn parse_document(text: &str) -> Result<Value, Vec<Diagnostic>> {
             lines.origin(at)
         }));
     }
-    // Recovery after a broken line invents follow-up errors, so only the first is told.
+    // After a broken line the parser reports spurious errors, so only the first one is shown.
     Err(errors
         .iter()
         .take(1)
@@ -128,7 +128,7 @@ pub(crate) fn parse_document(text: &str) -> Result<Value, Vec<Diagnostic>> {
         .collect())
 }
 
-/// Parses the value of an override: TOML where it is TOML, else text.
+/// Parses the value of an override: TOML if possible, otherwise text.
 pub(crate) fn parse_override(text: &str) -> Value {
     match DeValue::parse(text.trim()) {
         Ok(value) if !matches!(value.get_ref(), DeValue::Datetime(_)) => {
@@ -202,7 +202,7 @@ fn convert_table(table: &DeTable<'_>, origin: Origin, place: &dyn Fn(usize) -> O
     }
 }
 
-/// Byte offsets to lines and columns.
+/// Converts byte offsets to lines and columns.
 struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
@@ -233,7 +233,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Characters before a value; bytes in absurdly long lines, where counting each time would be quadratic.
+/// Number of characters before a value. In very long lines bytes are counted instead, because counting characters for each
+/// value would take quadratic time.
 fn columns(line: &str) -> usize {
     match line.len() {
         0..1000 => line.chars().count(),

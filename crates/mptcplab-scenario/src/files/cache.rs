@@ -1,4 +1,4 @@
-//! Files that a scenario names: where they are, and each read once for a whole sweep.
+//! Finds and reads the files that a scenario names, each once for a whole sweep.
 
 use super::{mahimahi, schedule};
 use crate::document::{Item, Res};
@@ -7,17 +7,17 @@ use mptcplab_model::link::{Change, DeliveryTrace};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Larger files are refused.
+/// Largest file.
 const MAX_FILE_BYTES: u64 = 256 << 20;
-/// What stands for the number of the repetition in a file's name.
+/// Placeholder of the repetition's number in file names.
 const REP: &str = "{rep}";
 
-/// The files beside a scenario.
+/// The files of a scenario, with the ones read so far.
 pub(crate) struct Files<'a> {
     base_dir: Option<&'a Path>,
-    /// The repetition whose files are meant, from 0.
+    /// The repetition whose files are read, from 0.
     pub(crate) rep: u64,
-    /// Whether a file's name depended on it.
+    /// Whether the name of a file depended on `rep`.
     pub(crate) differ_by_rep: bool,
     traces: BTreeMap<String, DeliveryTrace>,
     schedules: BTreeMap<String, Vec<Change>>,
@@ -48,7 +48,7 @@ impl<'a> Files<'a> {
         Ok(trace)
     }
 
-    /// A table of changes.
+    /// A table of link changes.
     pub(crate) fn schedule(&mut self, item: &Item<'_>) -> Res<Vec<Change>> {
         let name = self.name(item)?;
         if let Some(changes) = self.schedules.get(&name) {

@@ -1,18 +1,19 @@
-//! Mahimahi packet-delivery traces: one time in milliseconds per line, each letting one MTU leave.
+//! Packet-delivery traces of Mahimahi (Netravali et al., USENIX ATC 2015): each line is a time in milliseconds at which
+//! one MTU may leave.
 
 use crate::error::shorten;
 use mptcplab_model::link::DeliveryTrace;
 
-/// Bytes per opportunity, as mm-link counts.
+/// Bytes per delivery opportunity: `PACKET_SIZE` in Mahimahi's `link_queue.hh`.
 pub(crate) const MTU_BYTES: u64 = 1504;
-/// Times beyond this (30 days) would overflow nothing but make no sense.
+/// Largest time: 30 days.
 const MAX_MS: u64 = 30 * 24 * 3_600_000;
 
-/// What the file has to look like.
+/// Description of the format.
 pub(crate) const HINT: &str =
     "each line is a time in whole milliseconds, none before the line above, the last above 0";
 
-/// The trace, or the line (from 1) that is wrong and why.
+/// Parses a trace. An error has the number of the line, from 1, and the reason.
 pub(crate) fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, String)> {
     let mut opportunities = Vec::new();
     let mut last_ms = 0;
@@ -44,7 +45,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<DeliveryTrace, (usize, Str
     }
 }
 
-/// Bits that a full use of the trace lets leave, per second of its period.
+/// Mean rate of a trace if every opportunity is used.
 pub(crate) fn mean_rate_bps(trace: &DeliveryTrace) -> u64 {
     let bits = trace.opportunities_ns.len() as u128 * u128::from(MTU_BYTES) * 8;
     let rate = bits * 1_000_000_000 / u128::from(trace.period_ns.max(1));

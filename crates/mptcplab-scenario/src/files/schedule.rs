@@ -1,17 +1,16 @@
-//! Changes of a link over time in a file: CSV with a heading, whole numbers only, so that the file means the same
-//! everywhere.
+//! Files of link changes: CSV with a heading. All numbers are whole, so that every reader gets the same values.
 
 use crate::error::shorten;
 use mptcplab_model::link::{Change, Loss};
 
-/// What the file has to look like.
+/// Description of the format.
 pub(crate) const HINT: &str = "lines of whole numbers under a heading such as at_ms,rate_bps,loss_ppm, in time order; \
      columns: at_ms, rate_bps, delay_us, loss_ppm, up (0 or 1); an empty field leaves a property as it is; # begins a comment";
-/// Times beyond this (30 days) make no sense.
+/// Largest time: 30 days.
 const MAX_MS: u64 = 30 * 24 * 3_600_000;
-/// Delays beyond an hour are a mistake in the unit.
+/// Largest delay: an hour. A larger one is probably in another unit.
 const MAX_DELAY_US: u64 = 3_600_000_000;
-/// Rates beyond this are a mistake, as in a scenario.
+/// Largest rate: 1 Pbit/s. A larger one is probably in another unit.
 const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
 /// A column of the file.
@@ -34,7 +33,7 @@ impl Column {
     ];
 }
 
-/// The changes, or the line (from 1) that is wrong and why.
+/// Parses the changes. An error has the number of the line, from 1, and the reason.
 pub(crate) fn parse(text: &str) -> Result<Vec<Change>, (usize, String)> {
     let mut lines = text
         .lines()
@@ -132,7 +131,7 @@ fn change(columns: &[(&'static str, Column, u64)], line: &str) -> Result<Change,
 fn loss(ppm: u64) -> Loss {
     match ppm {
         0 => Loss::None,
-        // At most a million: exact.
+        // Exact, because `ppm` is at most a million.
         ppm => Loss::Bernoulli {
             p: ppm as f64 / 1e6,
         },

@@ -1,14 +1,14 @@
-//! The vocabulary of the format's declarations: tables, keys, their types and defaults.
+//! The types of declarations: tables and keys, with their value types and defaults.
 
 use crate::units::{self, Quantity};
 
 /// A table of the format.
 #[derive(Debug)]
 pub(crate) struct TableSpec {
-    /// For headings and messages: "link".
+    /// The kind of thing that it describes, for headings and messages: "link".
     pub(crate) what: &'static str,
     pub(crate) doc: &'static str,
-    /// Keys in groups that several tables may share.
+    /// Groups of keys. Several tables may share a group.
     pub(crate) groups: &'static [&'static [Field]],
 }
 
@@ -33,21 +33,21 @@ pub(crate) struct Field {
     pub(crate) doc: &'static str,
 }
 
-/// What happens without the key.
+/// Whether a key has to be present, and what holds without it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Need {
     Required,
-    /// Says what holds then.
+    /// A description of what holds without it.
     Optional(&'static str),
-    /// The value that holds then, as it would be written.
+    /// The default, as it would be written.
     Default(&'static str),
 }
 
-/// What a value may be.
+/// The type of a value.
 #[derive(Debug)]
 pub(crate) enum Type {
     Text,
-    /// Name of a scenario, node, link, flow or subflow.
+    /// The name of a scenario, node, link, flow or subflow.
     Name,
     Bool,
     Int {
@@ -62,7 +62,7 @@ pub(crate) enum Type {
         most: f64,
     },
     Quantity(Quantity),
-    /// One of these words; each with its meaning.
+    /// One of these words, each given with its meaning.
     Choice(&'static [(&'static str, &'static str)]),
     /// A list of names.
     Names,
@@ -77,7 +77,7 @@ pub(crate) enum Type {
     Map(&'static TableSpec),
     /// An algorithm: its name, or a table of `name` and parameters.
     Algorithm,
-    /// A packet scheduler, written the same way.
+    /// A packet scheduler, written in the same way.
     Scheduler,
     OneOf(&'static [Self]),
 }
@@ -122,5 +122,5 @@ pub(super) const fn fixed(key: &'static str, ty: Type, need: Need, doc: &'static
     }
 }
 
-/// Copies of a link or flow made by `count`.
+/// Largest number of copies of a link or flow.
 pub(super) const MAX_COPIES: u64 = 10_000;

@@ -1,4 +1,4 @@
-//! Flows: paths, traffic, congestion control, TCP and UDP settings.
+//! Declarations of flows: paths, traffic, congestion control, settings of TCP and UDP.
 
 use super::declaration::{
     ARRIVALS, DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERIOD, RATE, SIZE, SPAN,
@@ -9,14 +9,14 @@ use crate::units::{self, Quantity};
 /// `[tcp]`.
 pub(crate) static TCP: TableSpec = TableSpec {
     what: "TCP settings",
-    doc: "Settings of all TCP and MPTCP flows; a flow may set each of them itself.",
+    doc: "Common settings of TCP and MPTCP flows; a flow may override each of them.",
     groups: &[TCP_FIELDS],
 };
 
 /// `[flows.NAME]`.
 pub(crate) static FLOW: TableSpec = TableSpec {
     what: "flow",
-    doc: "One TCP connection, one MPTCP connection, one SCTP association or one UDP stream. Its way is given by exactly one of `path`, `paths` and `subflows`, or found by a `path_manager`.",
+    doc: "A TCP connection, an MPTCP connection, an SCTP association or a UDP stream. Exactly one of `path`, `paths` and `subflows` gives its paths, unless a `path_manager` finds them.",
     groups: &[
         &[
             field(
@@ -26,42 +26,42 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     ("mptcp", "one or more subflows"),
                     (
                         "cmt-sctp",
-                        "one SCTP association that sends over all its paths at once, each to a destination of its own; it brings its own congestion control and scheduling (simulator only)",
+                        "an SCTP association that sends on all its paths at once, each to a destination of its own, with its own congestion control and scheduling (only in the simulator)",
                     ),
                     ("udp", "a stream without feedback"),
                 ]),
                 Need::Optional("mptcp with several subflows or a `path_manager`, otherwise tcp"),
-                "Protocol.",
+                "Transport protocol.",
             ),
             fixed(
                 "from",
                 Type::Name,
-                Need::Optional("where the paths begin"),
-                "Node that sends: checked against the paths; where a `path_manager` finds them they begin here.",
+                Need::Optional("the node where the paths begin"),
+                "Sending node. Given paths must begin here, and so do the paths that a `path_manager` finds.",
             ),
             fixed(
                 "to",
                 Type::Name,
-                Need::Optional("where the paths end"),
-                "Node that receives: checked against the paths; where a `path_manager` finds them they end here.",
+                Need::Optional("the node where the paths end"),
+                "Receiving node. Given paths must end here, and so do the paths that a `path_manager` finds.",
             ),
             fixed(
                 "path",
                 Type::Names,
                 Need::Optional("see `paths`, `subflows`"),
-                "The links of the only path, e.g. `[\"B1\", \"e1\"]`. `X~` is link X backwards. `X-{}` is the copy of X with this flow's number, counted round.",
+                "The links of the only path, e.g. `[\"B1\", \"e1\"]`. `X~` is the reverse direction of link X. `X-{}` is the copy of X with this flow's number, modulo the number of copies.",
             ),
             fixed(
                 "paths",
                 Type::Paths,
                 Need::Optional("see `path`, `subflows`"),
-                "One path per subflow, in opening order (SCTP: one per destination).",
+                "One path per subflow in opening order; with SCTP, one path per destination.",
             ),
             fixed(
                 "subflows",
                 Type::Tables(&SUBFLOW),
                 Need::Optional("see `path`, `paths`"),
-                "Subflows with more than a path, in opening order.",
+                "Subflows with further settings, in opening order.",
             ),
             field(
                 "path_manager",
@@ -73,16 +73,16 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     ),
                     ("default", "one subflow, on the first path"),
                 ]),
-                Need::Optional("a subflow on each path that is listed"),
-                "Which subflows an MPTCP connection opens (not with `subflows`, which says so itself). The paths are those of `path` or `paths`; without \
-                 them one from `from` to `to` for each pair of their interfaces (a link that begins at `from`, a link that ends at `to`): the one of \
-                 the fewest links, then of the lowest delay, then named first; only over links with a way back.",
+                Need::Optional("a subflow on each path that is given"),
+                "Which subflows an MPTCP connection opens; not together with `subflows`. The paths are those of `path` or `paths`. Without these keys, \
+                 there is a path for each pair of interfaces, that is, of a link that begins at `from` and a link that ends at `to`: the path with the \
+                 fewest links, then with the lowest delay, then the one named first in the file. Only links with a reverse direction are used.",
             ),
             field(
                 "subflows_per_path",
                 Type::Int { min: 1, max: 8 },
                 Need::Optional("1; 2 with `path_manager = \"ndiffports\"`"),
-                "Subflows on each path, all paths in turn (not with `subflows`).",
+                "Number of subflows on each path, opened on all paths in turn; not together with `subflows`.",
             ),
             fixed(
                 "count",
@@ -91,29 +91,34 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     max: MAX_COPIES,
                 },
                 Need::Optional("one flow, without a number"),
-                "Makes the flows `NAME-1` ... `NAME-n` of the same kind.",
+                "Number of flows of the same kind, named `NAME-1` ... `NAME-n`.",
             ),
-            field("start", SPAN, Need::Default("0 s"), "When the flow starts."),
+            field(
+                "start",
+                SPAN,
+                Need::Default("0 s"),
+                "Time at which the flow starts.",
+            ),
             field(
                 "stop",
                 LONG_DURATION,
                 Need::Optional("the end of the run"),
-                "When the application stops sending.",
+                "Time at which the application stops sending.",
             ),
             field(
                 "traffic",
                 Type::OneOf(&[
                     Type::Choice(&[
-                        ("bulk", "always has data (UDP: always sends)"),
+                        ("bulk", "unlimited data (UDP: sends all the time)"),
                         (
                             "video",
-                            "`{ video = {} }`, adaptive video as it is by default",
+                            "`{ video = {} }`, adaptive video with its defaults",
                         ),
                     ]),
                     Type::Table(&TRAFFIC),
                 ]),
                 Need::Default("bulk"),
-                "What the application does.",
+                "Traffic of the application.",
             ),
         ],
         &[
@@ -121,13 +126,13 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                 "cc",
                 Type::Algorithm,
                 Need::Optional("`cc` of the scenario"),
-                "Congestion control: a name, or a table of name and parameters such as `{ name = \"ewtcp\", weight = \"fair\" }`, also written `\"ewtcp(weight=fair)\"`. `kernel:NAME` is the kernel's own algorithm of that name (kernel engine only).",
+                "Congestion control: a name, or a table with a name and parameters such as `{ name = \"ewtcp\", weight = \"fair\" }`, also written `\"ewtcp(weight=fair)\"`. `kernel:NAME` is the kernel's own algorithm of that name (only with the kernel engine).",
             ),
             field(
                 "scheduler",
                 Type::Scheduler,
                 Need::Optional("`scheduler` of the scenario"),
-                "Packet scheduler (MPTCP only): a name, or a table of name and parameters such as `{ name = \"minrtt\", penalise = false }`, also written `\"minrtt(penalise=false)\"`.",
+                "Packet scheduler (MPTCP only): a name, or a table with a name and parameters such as `{ name = \"minrtt\", penalise = false }`, also written `\"minrtt(penalise=false)\"`.",
             ),
         ],
         TCP_FIELDS,
@@ -135,19 +140,19 @@ pub(crate) static FLOW: TableSpec = TableSpec {
     ],
 };
 
-/// Keys of TCP and MPTCP flows that `[tcp]` may set for all.
+/// Keys of TCP and MPTCP flows that `[tcp]` may set for all flows.
 pub(crate) const TCP_FIELDS: &[Field] = &[
     field(
         "rcv_buffer",
         Type::OneOf(BUFFER_TYPES),
         Need::Default("unlimited"),
-        "Receive buffer, shared by all subflows (SCTP: set by the flow, not by `[tcp]`): fixed, or `{ auto = \"6 MB\" }`, which grows with the rate as Linux tunes it.",
+        "Receive buffer, shared by all subflows: a fixed size, or `{ auto = \"6 MB\" }`, which grows with the rate as in Linux. SCTP flows set it themselves; `[tcp]` does not apply to them.",
     ),
     field(
         "mss",
         SIZE,
         Need::Optional("1448 bytes with TCP, 1428 bytes with MPTCP, 1452 bytes with SCTP"),
-        "Payload of a full segment (SCTP: of a DATA chunk, one per packet; set by the flow, not by `[tcp]`).",
+        "Payload of a full segment; with SCTP, of a DATA chunk, one per packet. SCTP flows set it themselves; `[tcp]` does not apply to them.",
     ),
     field(
         "initial_cwnd",
@@ -161,7 +166,7 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
             PACKETS,
             Type::Choice(&[(
                 "infinite",
-                "slow start ends with the first loss, or where the algorithm says",
+                "slow start ends with the first loss, or when the algorithm ends it",
             )]),
         ]),
         Need::Default("infinite"),
@@ -169,89 +174,90 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
     ),
     field(
         "cwnd_clamp",
-        Type::OneOf(&[PACKETS, Type::Choice(&[("none", "no bound")])]),
+        Type::OneOf(&[PACKETS, Type::Choice(&[("none", "no upper bound")])]),
         Need::Default("none"),
-        "Largest window.",
+        "Upper bound of the window.",
     ),
     field(
         "ecn",
         Type::Bool,
         Need::Default("false"),
-        "Negotiate ECN (RFC 3168).",
+        "Whether ECN is negotiated (RFC 3168).",
     ),
     field(
         "recovery",
         Type::Choice(&[
             (
                 "sack",
-                "as Linux: SACK, RACK, tail loss probes, proportional rate reduction, undo",
+                "as in Linux: SACK, RACK, tail loss probes, proportional rate reduction, undo",
             ),
             (
                 "tahoe",
-                "three duplicate ACKs, then as after a timeout: window 1 and slow start",
+                "after three duplicate ACKs as after a timeout: slow start from a window of 1",
             ),
             (
                 "reno",
-                "fast retransmit and fast recovery, which the first new ACK ends (RFC 5681)",
+                "fast retransmit, and fast recovery until the first new ACK (RFC 5681)",
             ),
             (
                 "newreno",
-                "fast recovery until all that was in flight is acknowledged (RFC 6582)",
+                "fast recovery until everything that was in flight is acknowledged (RFC 6582)",
             ),
         ]),
         Need::Default("sack"),
-        "How losses are found and repaired. All but `sack` are the textbooks': no SACK, no probes, no undo (simulator only).",
+        "How losses are detected and repaired. All values but `sack` are the classic recoveries without SACK, probes and undo (only in the simulator).",
     ),
     field(
         "pacing",
         Type::Bool,
         Need::Default("false"),
-        "Pace at Linux' default gains even if the algorithm does not ask for it.",
+        "Whether packets are paced with Linux' default gains even if the algorithm does not ask for pacing.",
     ),
     field(
         "slow_start_after_idle",
         Type::Bool,
         Need::Default("true"),
-        "Reduce the window after an idle period of one RTO (RFC 2861).",
+        "Whether the window is reduced after an idle period of one RTO (RFC 2861).",
     ),
     field(
         "reinject",
         Type::Bool,
         Need::Default("true"),
-        "Send the data of a subflow that timed out again on another one (MPTCP only).",
+        "Whether the data of a subflow that timed out is sent again on another subflow (MPTCP only).",
     ),
     field(
         "stale_after",
         Type::Int { min: 1, max: 255 },
         Need::Optional(
-            "1 in the simulator, 4 with the scheduler `linger`; the kernel engine leaves the kernel's own number, 4",
+            "1 in the simulator, or 4 with the scheduler `linger`; the kernel engine keeps the kernel's default, 4",
         ),
-        "Timeouts in a row, without progress, after which a subflow carries nothing new while another one works, until it is acknowledged again \
-         (MPTCP only; Linux' `net.mptcp.stale_loss_cnt`). At that point all its data go over the others; each timeout before it sends only its \
-         oldest segment there. With `linger` as in Linux: looks of the connection's own timer, one more than this, at which nothing \
-         new was heard of it; then all that the connection has outstanding is sent again, and before it the oldest 32 KiB on a \
-         subflow that is idle.",
+        "Number of timeouts in a row without progress after which a subflow is stale (MPTCP only; Linux' `net.mptcp.stale_loss_cnt`). A stale \
+         subflow gets no new data while another one works, until it receives an ACK again. When it becomes stale, all its data is sent again on \
+         the others; each timeout before that only sends its oldest segment there. With `linger`, as in Linux, the number counts expiries of the \
+         connection's own timer without an ACK on the subflow: after one more than this number, everything that the connection has \
+         outstanding is sent again, and before that the oldest 32 KiB on an idle subflow.",
     ),
     field(
         "tso",
         Type::Bool,
-        Need::Optional("`false` in the simulator; a kernel does as it does"),
-        "Segments leave in groups as in Linux (TSO sizing and deferral), each still a packet of its own; the last of a group carries PSH, and \
-         the receiver acknowledges it as soon as the application has read everything, as Linux does since 6.6. With MPTCP only with the \
-         scheduler `linger`. The kernel engine refuses `false`.",
+        Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
+        "Whether segments leave in bursts as in Linux (TSO sizing and deferral), each as a packet of its own. The last segment of a burst has the \
+         flag PSH, and the receiver acknowledges it as soon as the application has read everything, as Linux does since 6.6. MPTCP needs the \
+         scheduler `linger` for it. The kernel engine refuses `false`.",
     ),
     field(
         "comp_sack",
         Type::Bool,
-        Need::Optional("`false` in the simulator; a kernel does as it does"),
-        "After three segments beyond a gap, which are acknowledged at once, the receiver's ACKs wait for a twentieth of the path's round-trip \
-         time, at most a millisecond, and one tells of all that came meanwhile, as in Linux since 4.18. The kernel engine refuses `false`.",
+        Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
+        "Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are acknowledged at once; after \
+         them an ACK waits for a twentieth of the path's round-trip time, at most a millisecond, and acknowledges everything that arrived \
+         meanwhile. The kernel engine refuses `false`.",
     ),
     field(
         "send_jitter",
         DURATION,
         Need::Default("0 s"),
-        "Upper bound of a random delay before each packet sent, order kept; breaks phase locking if it is about the time a packet takes on the bottleneck, or more.",
+        "Upper bound of a random delay before each packet is sent; the order is kept. It avoids phase locking if it is at least about the time that a packet takes on the bottleneck.",
     ),
 ];
 
@@ -261,7 +267,7 @@ pub(crate) const UDP_FIELDS: &[Field] = &[
         "rate",
         RATE,
         Need::Optional("required with UDP"),
-        "Rate of a UDP stream on the wire, headers included.",
+        "Rate of a UDP stream on the wire, including headers.",
     ),
     field(
         "packet",
@@ -283,7 +289,7 @@ const BUFFER_TYPES: &[Type] = &[
 /// `rcv_buffer = { auto = ... }`.
 static AUTO_BUFFER: TableSpec = TableSpec {
     what: "automatic receive buffer",
-    doc: "A buffer that starts at 128 KiB and grows with the measured rate.",
+    doc: "A receive buffer that starts at 128 KiB and grows with the measured rate.",
     groups: &[&[field(
         "auto",
         SIZE,
@@ -295,27 +301,27 @@ static AUTO_BUFFER: TableSpec = TableSpec {
 /// `traffic = { ... }`.
 pub(crate) static TRAFFIC: TableSpec = TableSpec {
     what: "traffic",
-    doc: "One of: `size`, one transfer; `size` and `arrivals`, transfers at random times; `size` and `gap`, one transfer \
-          after the other; `on` and `off`; `video`. Each of several transfers opens a connection of its own, with all \
-          subflows of the flow. Sizes, times and gaps are drawn from the flow's own random stream.",
+    doc: "One of these combinations of keys: `size`, for one transfer; `size` and `arrivals`, for transfers at random times; \
+          `size` and `gap`, for one transfer after the other; `on` and `off`; `video`. With several transfers each opens a \
+          connection of its own with all subflows of the flow. Sizes, times and gaps are drawn from the flow's own random stream.",
     groups: &[&[
         field(
             "size",
             Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]),
             Need::Optional("no end"),
-            "Application bytes, then the connection closes (not UDP).",
+            "Application bytes, after which the connection closes (not UDP).",
         ),
         field(
             "arrivals",
             Type::OneOf(&[ARRIVALS, Type::Table(&ARRIVAL_LEVELS)]),
             Need::Optional("one transfer"),
-            "A transfer of `size` begins at each arrival of a Poisson process of this rate, from the flow's start to its stop.",
+            "A transfer of `size` begins at each arrival of a Poisson process with this rate, from the flow's start to its stop.",
         ),
         field(
             "gap",
             PERIOD,
             Need::Optional("one transfer"),
-            "A further transfer of `size` begins so long after the one before was complete.",
+            "Time from the end of a transfer of `size` to the beginning of the next.",
         ),
         field(
             "repeat",
@@ -324,13 +330,13 @@ pub(crate) static TRAFFIC: TableSpec = TableSpec {
                 max: 1_000_000,
             },
             Need::Optional("until the flow stops"),
-            "Number of transfers with `gap`.",
+            "Number of transfers, with `gap`.",
         ),
         field(
             "on",
             PERIOD,
             Need::Optional("-"),
-            "Length of an active period; the first begins at the start.",
+            "Length of an active period; the first one begins at the flow's start.",
         ),
         field(
             "off",
@@ -342,15 +348,15 @@ pub(crate) static TRAFFIC: TableSpec = TableSpec {
             "video",
             Type::Table(&VIDEO),
             Need::Optional("-"),
-            "Video in chunks, asked for one by one, whose encoding follows the measured throughput (not UDP).",
+            "Video in chunks, which are requested one by one and whose encoding follows the measured throughput (not UDP).",
         ),
     ]],
 };
 
 /// `size = { law = ... }`.
 pub(crate) static SIZE_LAW: TableSpec = TableSpec {
-    what: "law of sizes",
-    doc: "Random sizes, e.g. `{ law = \"pareto\", mean = \"200 kB\", shape = 1.5 }`; with `arrivals` or `gap`.",
+    what: "distribution of sizes",
+    doc: "Random sizes, e.g. `{ law = \"pareto\", mean = \"200 kB\", shape = 1.5 }`, together with `arrivals` or `gap`.",
     groups: &[&[
         fixed(
             "law",
@@ -362,13 +368,13 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
                 ),
             ]),
             Need::Required,
-            "Which one.",
+            "The probability distribution.",
         ),
         field(
             "mean",
             SIZE,
             Need::Required,
-            "Mean size, before the cut at `most`.",
+            "Mean size before truncation at `most`.",
         ),
         field(
             "shape",
@@ -377,13 +383,13 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
                 most: 10.0,
             },
             Need::Default("1.5"),
-            "Exponent of the Pareto law's tail; up to 2 the variance is infinite.",
+            "Exponent of the tail of the Pareto distribution; up to 2 the variance is infinite.",
         ),
         field(
             "most",
             SIZE,
             Need::Default("1 GB"),
-            "Larger sizes are cut to this, which lowers the mean a little: by less than 1 % at the defaults and a mean of 200 kB.",
+            "Largest size. Larger ones are set to this value, which lowers the mean a little: by less than 1 % with the defaults and a mean of 200 kB.",
         ),
     ]],
 };
@@ -391,12 +397,12 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
 /// `arrivals = { levels = [...] }`.
 pub(crate) static ARRIVAL_LEVELS: TableSpec = TableSpec {
     what: "alternating load",
-    doc: "A Poisson process whose rate goes through levels, over and over, from the flow's start on.",
+    doc: "A Poisson process whose rate cycles through levels from the flow's start on.",
     groups: &[&[fixed(
         "levels",
         Type::Tables(&LEVEL),
         Need::Required,
-        "The levels in their order.",
+        "The levels in order.",
     )]],
 };
 
@@ -406,29 +412,34 @@ pub(crate) static LEVEL: TableSpec = TableSpec {
     doc: "A level of an alternating load, e.g. `{ rate = \"60 / s\", lasts = \"60 s\" }`.",
     groups: &[&[
         fixed("rate", ARRIVALS, Need::Required, "Rate of arrivals."),
-        fixed("lasts", LONG_DURATION, Need::Required, "How long it lasts."),
+        fixed(
+            "lasts",
+            LONG_DURATION,
+            Need::Required,
+            "Duration of the level.",
+        ),
     ]],
 };
 
 /// `traffic = { video = { ... } }`.
 pub(crate) static VIDEO: TableSpec = TableSpec {
     what: "video",
-    doc: "The next chunk is asked for when the last one is there and the buffer has room for it; the request takes the \
-          way back to the sender. Its encoding is the best one whose rate is at most `safety` times the estimated \
-          throughput, or the lowest. The video plays from the first complete chunk on, and stands still while the \
+    doc: "Adaptive video. The client requests the next chunk when the last one is complete and the buffer has space for it; the \
+          request travels to the sender on the reverse path. The encoding is the best one whose rate is at most `safety` times \
+          the estimated throughput, or else the lowest. Playback begins with the first complete chunk and stalls while the \
           buffer is empty.",
     groups: &[&[
         fixed(
             "ladder",
             Type::Quantities(Quantity::Plain(&units::RATE)),
             Need::Optional("100, 250, 500 kbit/s, 1, 2.5, 4.5 Mbit/s"),
-            "Rates at which every chunk is encoded.",
+            "Rates at which each chunk is encoded.",
         ),
         field(
             "max_rate",
             RATE,
             Need::Default("2.5 Mbit/s"),
-            "Rates of the ladder above this are left out: what the screen can show (2.5 Mbit/s: a phone, 720p).",
+            "Largest rate of the ladder that is used, because the screen shows no better encoding (2.5 Mbit/s: a phone, 720p).",
         ),
         field(
             "chunk",
@@ -440,19 +451,19 @@ pub(crate) static VIDEO: TableSpec = TableSpec {
             "buffer",
             DURATION,
             Need::Default("30 s"),
-            "Playing time that the buffer holds; at least one chunk.",
+            "Capacity of the buffer in playing time; at least one chunk.",
         ),
         field(
             "safety",
             Type::Fraction,
             Need::Default("0.8"),
-            "Share of the estimated throughput that the encoding may need.",
+            "Share of the estimated throughput that an encoding may need.",
         ),
         field(
             "weight",
             Type::Fraction,
             Need::Default("0.3"),
-            "Weight of the newest chunk's throughput in the estimate, a moving average.",
+            "Weight of the newest chunk's throughput in the estimate, which is an exponentially weighted moving average.",
         ),
         field(
             "first_estimate",
@@ -463,17 +474,17 @@ pub(crate) static VIDEO: TableSpec = TableSpec {
     ]],
 };
 
-/// The ladder of a video that has none of its own, in bit/s (spec/scenarios.md App. B).
+/// The default ladder of a video, in bit/s.
 pub(crate) const VIDEO_LADDER_BPS: [u64; 6] =
     [100_000, 250_000, 500_000, 1_000_000, 2_500_000, 4_500_000];
 
-/// Keys of TCP and MPTCP flows that SCTP flows have, too.
+/// Keys of TCP and MPTCP flows that SCTP flows also have.
 pub(crate) const SCTP_KEYS: [&str; 2] = ["rcv_buffer", "mss"];
 
 /// A subflow of an MPTCP flow, or a destination of an SCTP association.
 pub(crate) static SUBFLOW: TableSpec = TableSpec {
     what: "subflow",
-    doc: "One subflow; the first one opens the connection at the flow's start, the others join when it is established.",
+    doc: "A subflow. The first one opens the connection at the flow's start; the others join when it is established.",
     groups: &[&[
         fixed(
             "name",
@@ -490,31 +501,31 @@ pub(crate) static SUBFLOW: TableSpec = TableSpec {
         fixed(
             "reverse",
             Type::Names,
-            Need::Optional("the same links backwards"),
-            "Links of the ACKs, from the receiver to the sender.",
+            Need::Optional("the same links in reverse"),
+            "Links that the ACKs take from the receiver to the sender.",
         ),
         field(
             "start",
             LONG_DURATION,
-            Need::Optional("as soon as it can"),
-            "Earliest time at which it opens; not for the first one.",
+            Need::Optional("as soon as the connection is established"),
+            "Earliest time at which the subflow opens; not for the first one.",
         ),
         field(
             "stop",
             LONG_DURATION,
-            Need::Optional("stays"),
-            "When it is removed; its data in flight go over the others.",
+            Need::Optional("it is not removed"),
+            "Time at which the subflow is removed; its data in flight is sent again on the others.",
         ),
         field(
             "backup",
             Type::Bool,
             Need::Default("false"),
-            "Used only while no other subflow is usable.",
+            "Whether the subflow is used only while no other one is usable.",
         ),
         fixed(
             "priority",
             Type::Tables(&PRIORITY),
-            Need::Optional("stays what `backup` says"),
+            Need::Optional("the priority is always that of `backup`"),
             "Changes of the priority (MP_PRIO) in time order, e.g. `[{ at = \"5 s\", backup = true }]`.",
         ),
     ]],
@@ -523,15 +534,20 @@ pub(crate) static SUBFLOW: TableSpec = TableSpec {
 /// An entry of a subflow's `priority`.
 pub(crate) static PRIORITY: TableSpec = TableSpec {
     what: "change of priority",
-    doc: "The subflow becomes a backup or a regular one, as both ends agree on with MP_PRIO (RFC 8684 section 3.3.8). The option itself costs \
-          nothing: the sender of the data changes its own mind.",
+    doc: "The subflow becomes a backup or a regular one, which the ends tell each other with MP_PRIO (RFC 8684 section 3.3.8). The option itself is \
+          not simulated: the sender of the data changes the priority.",
     groups: &[&[
-        field("at", LONG_DURATION, Need::Required, "When."),
+        field(
+            "at",
+            LONG_DURATION,
+            Need::Required,
+            "Time of the change since the start of the run.",
+        ),
         field(
             "backup",
             Type::Bool,
             Need::Required,
-            "`true`: a backup from then on; `false`: a regular subflow.",
+            "`true` for a backup, `false` for a regular subflow.",
         ),
     ]],
 };

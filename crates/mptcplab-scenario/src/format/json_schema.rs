@@ -1,12 +1,12 @@
-//! JSON Schema of scenario files, for editors. Made from the declarations that the parser uses; what needs the whole
-//! file (paths that join, names that exist) is left to the parser.
+//! The JSON Schema of scenario files, for editors, generated from the declarations. Only the parser checks what depends on
+//! the whole file, such as whether links join to paths.
 
 use super::declaration::{Field, Need, TableSpec, Type};
 use super::scenario::SCENARIO;
 use crate::units::Quantity;
 use serde_json::{Map, Value, json};
 
-/// The schema (draft 2020-12).
+/// The JSON Schema (draft 2020-12) of scenario files.
 pub fn json_schema() -> Value {
     let mut schema = table(&SCENARIO);
     if let Value::Object(root) = &mut schema {
@@ -57,7 +57,7 @@ fn field(field: &'static Field) -> Value {
 
 fn default(ty: &Type, text: &str) -> Value {
     match ty {
-        // Declared defaults of these kinds are TOML literals, which are JSON too.
+        // Declared defaults of these types are TOML literals that are also valid JSON.
         Type::Bool | Type::Int { .. } | Type::Fraction | Type::Number { .. } => {
             serde_json::from_str(text).unwrap_or(Value::Null)
         }
@@ -102,7 +102,7 @@ fn quantity(quantity: Quantity) -> Value {
     json!({ "type": "string", "pattern": format!("^{}$", quantity.pattern()), "examples": [quantity.examples()] })
 }
 
-/// Names of things; `{}` stands for a copy's number where a count allows it.
+/// A name. `{}` stands for the number of a copy where there is a `count`.
 fn name() -> Value {
     json!({ "type": "string", "pattern": "^[A-Za-z0-9]([A-Za-z0-9_-]|\\{\\})*$", "maxLength": 64 })
 }
@@ -111,20 +111,20 @@ fn names() -> Value {
     json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
 }
 
-/// An algorithm of this build, or a name of the kernel's own.
+/// An algorithm of this build, or one of the kernel's own.
 fn algorithm() -> Value {
     let all = mptcplab_cc::algorithms();
     let kernels = json!({ "type": "string", "pattern": "^kernel:[a-z0-9_-]{1,15}$" });
-    choice(all.iter().map(|a| (a.name(), a.params())), Some(kernels))
+    named(all.iter().map(|a| (a.name(), a.params())), Some(kernels))
 }
 
 fn scheduler() -> Value {
     let all = mptcplab_model::sched::declarations();
-    choice(all.iter().map(|d| (d.name, d.params.as_slice())), None)
+    named(all.iter().map(|d| (d.name, d.params.as_slice())), None)
 }
 
-/// A known name, a name with parameters in brackets, `more`, or a table that has the named one's own parameters.
-fn choice<'a>(
+/// A known name, a name with parameters in brackets, a table with the name and its parameters, or `more`.
+fn named<'a>(
     all: impl Iterator<Item = (&'a str, &'a [mptcplab_cc::ParamSpec])> + Clone,
     more: Option<Value>,
 ) -> Value {
@@ -151,7 +151,7 @@ fn parameter(spec: &mptcplab_cc::ParamSpec) -> Value {
     let number = json!({ "type": ["number", "string"] });
     let one = match (names.as_slice(), spec.has_numbers()) {
         ([], _) => number,
-        // Truth values may be written as such.
+        // Booleans may be written as such.
         (["false", "true"], false) => json!({ "enum": [false, true, "false", "true"] }),
         (names, false) => json!({ "enum": names }),
         (names, true) => json!({ "anyOf": [{ "enum": names }, number] }),

@@ -1,4 +1,4 @@
-//! Links: both directions, loss, queue management, changes.
+//! Declarations of links: both directions, loss, queue management, changes.
 
 use super::declaration::{
     DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERCENT, RATE, SIZE, SPAN,
@@ -9,9 +9,9 @@ use crate::units::Quantity;
 /// `[links.NAME]`.
 pub(crate) static LINK: TableSpec = TableSpec {
     what: "link",
-    doc: "A link `X` from one node to another, and back as `X~` unless `reverse = false`. A packet that arrives is \
-          lost at random, dropped if the queue is full, waits, is serialised and propagates; it overtakes another only \
-          with `reorder` or flow queueing.",
+    doc: "A link `X` from one node to another and, unless `reverse = false`, the reverse direction `X~`. An arriving packet may be \
+          lost at random or dropped by a full queue; otherwise it waits, is serialised and propagates. Packets overtake each \
+          other only with `reorder` or flow queueing.",
     groups: &[
         &[
             fixed(
@@ -24,7 +24,7 @@ pub(crate) static LINK: TableSpec = TableSpec {
                 "to",
                 Type::Name,
                 Need::Required,
-                "Node at which it ends; `{}` as in `from`.",
+                "Node at which the link ends; `{}` as in `from`.",
             ),
             fixed(
                 "count",
@@ -33,7 +33,7 @@ pub(crate) static LINK: TableSpec = TableSpec {
                     max: MAX_COPIES,
                 },
                 Need::Optional("one link, without a number"),
-                "Makes the links `NAME-1` ... `NAME-n` of the same kind.",
+                "Number of links of the same kind, named `NAME-1` ... `NAME-n`.",
             ),
             field(
                 "rate",
@@ -54,13 +54,13 @@ pub(crate) static LINK: TableSpec = TableSpec {
                 "loss_both",
                 Type::Bool,
                 Need::Default("false"),
-                "Whether packets are lost at random on the way back, too, as often and with the same changes, each direction by a coin of its own. ACKs are lost then.",
+                "Whether the reverse direction has the same random loss, with the same changes but independent random numbers. ACKs are then lost, too.",
             ),
             fixed(
                 "reverse",
                 Type::OneOf(&[Type::Table(&REVERSE), Type::Bool]),
-                Need::Optional("same rate and delay, 1000 packets, no loss"),
-                "The direction from `to` to `from`, named `X~`; `false`: there is none.",
+                Need::Optional("same rate and delay, a queue of 1000 packets, no loss"),
+                "The direction from `to` to `from`, named `X~`; `false` for none.",
             ),
         ],
     ],
@@ -69,8 +69,8 @@ pub(crate) static LINK: TableSpec = TableSpec {
 /// `reverse` of a link.
 pub(crate) static REVERSE: TableSpec = TableSpec {
     what: "reverse direction",
-    doc: "The way back over a link. What is not given: rate, delay, overhead and the forward schedule's changes of \
-          rate, delay and up/down are those of the way there; the rest has the usual defaults (no random loss).",
+    doc: "The reverse direction of a link. Rate, delay, overhead and scheduled changes of rate, delay and `up` are those of \
+          the forward direction unless they are set here; all other keys have the defaults below, so there is no random loss.",
     groups: &[
         &[
             field(
@@ -90,7 +90,7 @@ pub(crate) static REVERSE: TableSpec = TableSpec {
     ],
 };
 
-/// What both directions of a link have.
+/// Keys of both directions of a link.
 const DIRECTION_FIELDS: &[Field] = &[
     field(
         "queue",
@@ -99,9 +99,9 @@ const DIRECTION_FIELDS: &[Field] = &[
             Type::Choice(&[("unlimited", "never drops")]),
         ]),
         Need::Default("1000 packets"),
-        "Room for waiting packets (the one in service does not count), in packets, bytes, drain time at the link's rate, or bandwidth-delay \
-         products. 1 BDP = ceil(rate x base RTT / (8 x (1500 + overhead))) packets, with the largest base RTT (sum of propagation delays, \
-         there and back) of the TCP paths that cross this direction.",
+        "Space for waiting packets, not counting the packet in service, in packets, bytes, drain time at the link's rate, or bandwidth-delay \
+         products. 1 BDP = ceil(rate x base RTT / (8 x (1500 + overhead))) packets, where the base RTT is the largest sum of propagation \
+         delays in both directions among the TCP paths that cross this direction.",
     ),
     field(
         "loss",
@@ -112,15 +112,15 @@ const DIRECTION_FIELDS: &[Field] = &[
     field(
         "reorder",
         Type::Table(&REORDER),
-        Need::Optional("packets keep their order"),
-        "Holds up some packets on the wire, so that later ones overtake them, e.g. `{ probability = \"1 %\", delay = \"5 ms\" }`.",
+        Need::Optional("packets stay in order"),
+        "Delays some packets on the wire, so that later packets overtake them, e.g. `{ probability = \"1 %\", delay = \"5 ms\" }`.",
     ),
     field(
         "overhead",
         SIZE,
         Need::Optional(
-            "14 bytes (Ethernet), with a `trace` 4 bytes (the TUN header of mm-link: a 1500-byte packet needs exactly one opportunity); \
-             the reverse direction takes over what the forward one has instead of its default",
+            "14 bytes (Ethernet); with a `trace` 4 bytes (the TUN header of mm-link, so that a 1500-byte packet needs exactly one opportunity); \
+             the reverse direction inherits a value that is set for the forward one",
         ),
         "Layer-2 bytes added to every packet.",
     ),
@@ -128,7 +128,7 @@ const DIRECTION_FIELDS: &[Field] = &[
         "aqm",
         Type::OneOf(AQM_TYPES),
         Need::Default("drop-tail"),
-        "Who decides which packets are dropped or marked; a table sets its parameters.",
+        "Queue management, which decides which packets are dropped or marked; a table sets its parameters.",
     ),
     field(
         "ecn",
@@ -140,51 +140,51 @@ const DIRECTION_FIELDS: &[Field] = &[
         "schedule",
         Type::Tables(&CHANGE),
         Need::Optional("nothing changes"),
-        "Changes in time order, e.g. `[{ at = \"10 s\", rate = \"5 Mbit/s\" }, { at = \"20 s\", up = false }]`.",
+        "Changes of the link in time order, e.g. `[{ at = \"10 s\", rate = \"5 Mbit/s\" }, { at = \"20 s\", up = false }]`.",
     ),
     field(
         "schedule_file",
         Type::Text,
         Need::Optional("nothing changes"),
-        "The changes in a file, relative to the scenario: CSV whose heading names `at_ms` and any of `rate_bps`, `delay_us`, `loss_ppm` and `up` \
-         (0 or 1), then one line of whole numbers per change, in time order; an empty field leaves a property as it is, `#` begins a comment. \
-         `{rep}` in the name is the number of the repetition, from 0. `mptcplab walk` writes such files.",
+        "Path of a file with the changes, relative to the scenario: CSV whose heading names `at_ms` and any of `rate_bps`, `delay_us`, \
+         `loss_ppm` and `up` (0 or 1), followed by one line of whole numbers per change, in time order. An empty field leaves a property \
+         unchanged, and `#` begins a comment. `{rep}` in the name is the number of the repetition, from 0. `mptcplab walk` writes such files.",
     ),
     field(
         "trace",
         Type::Text,
         Need::Optional("a constant rate"),
-        "File of packet-delivery opportunities, relative to the scenario. Replaces `rate`. Mahimahi format: one time in ms per line, none before \
-         the line above, each letting 1504 bytes leave, overhead included; it repeats after the last time, which is above 0. `{rep}` in the name is the number of the \
-         repetition, from 0.",
+        "Path of a file with packet-delivery opportunities, relative to the scenario; it replaces `rate`. In the Mahimahi format each line is a \
+         time in ms, not before the time in the line above, at which 1504 bytes may leave, overhead included. The trace repeats after the \
+         last time, which is above 0. `{rep}` in the name is the number of the repetition, from 0.",
     ),
 ];
 
-/// Layer-2 bytes of an Ethernet frame as netem counts it on a veth (spec/scenarios.md 0.1).
+/// Bytes of an Ethernet header, which netem counts on a veth device.
 pub(crate) const DEFAULT_OVERHEAD_BYTES: u32 = 14;
 
-/// What mm-link counts in addition to the IP packet: the header of a TUN device (`PACKET_SIZE` 1504 in its
-/// `link_queue.hh`; Netravali et al. 2015).
+/// Bytes that mm-link counts in addition to the IP packet: the header of a TUN device (`PACKET_SIZE` is 1504 in Mahimahi's
+/// `link_queue.hh`; Netravali et al., USENIX ATC 2015).
 pub(crate) const TRACE_OVERHEAD_BYTES: u32 = 4;
 
 /// `reorder = { ... }`.
 pub(crate) static REORDER: TableSpec = TableSpec {
     what: "reordering",
-    doc: "Reordering on the wire. Each packet is chosen independently when it is fully serialised; a chosen one propagates for longer and is \
-          overtaken by those behind it, while the others keep their times and their order.",
+    doc: "Reordering on the wire. Each packet is chosen independently when it is fully serialised. A chosen packet propagates longer and is \
+          overtaken by packets behind it; the others keep their times and their order.",
     groups: &[&[
         field(
             "probability",
             PERCENT,
             Need::Required,
-            "Share of the packets that are held up.",
+            "Share of the packets that are delayed.",
         ),
         field(
             "delay",
             SPAN,
             Need::Required,
-            "How much longer they propagate: a fixed time, or a new one for each packet as in `\"uniform(0 ms, 5 ms)\"` (jitter, with \
-             `probability = \"100 %\"`). At most 1 h.",
+            "Additional propagation delay: a fixed time, or a random time for each packet as in `\"uniform(0 ms, 5 ms)\"`, which is jitter with \
+             `probability = \"100 %\"`. At most 1 h.",
         ),
     ]],
 };
@@ -192,7 +192,7 @@ pub(crate) static REORDER: TableSpec = TableSpec {
 /// `loss = { gilbert_elliott = ... }`.
 static LOSS: TableSpec = TableSpec {
     what: "loss model",
-    doc: "Random loss with a memory.",
+    doc: "Random loss with memory.",
     groups: &[&[fixed(
         "gilbert_elliott",
         Type::Table(&GILBERT_ELLIOTT),
@@ -206,40 +206,43 @@ const LOSS_TYPES: &[Type] = &[PERCENT, Type::Table(&LOSS)];
 /// Gilbert-Elliott parameters.
 pub(crate) static GILBERT_ELLIOTT: TableSpec = TableSpec {
     what: "Gilbert-Elliott model",
-    doc: "Two-state Markov loss (Gilbert 1960, Elliott 1963); the state may change with every packet, before its loss is drawn.",
+    doc: "Two-state Markov loss (Gilbert 1960, Elliott 1963). The state may change with every packet, before its loss is drawn.",
     groups: &[&[
         field(
             "p",
             PERCENT,
             Need::Required,
-            "Probability of a step from the good to the bad state.",
+            "Probability of a transition from the good to the bad state.",
         ),
         field(
             "r",
             PERCENT,
             Need::Required,
-            "Probability of a step from the bad to the good state.",
+            "Probability of a transition from the bad to the good state.",
         ),
         field(
             "loss_good",
             PERCENT,
             Need::Default("0 %"),
-            "Loss in the good state.",
+            "Loss probability in the good state.",
         ),
         field(
             "loss_bad",
             PERCENT,
             Need::Default("100 %"),
-            "Loss in the bad state.",
+            "Loss probability in the bad state.",
         ),
     ]],
 };
 
 const AQM_NAMES: Type = Type::Choice(&[
-    ("drop-tail", "FIFO that drops arrivals when full"),
+    (
+        "drop-tail",
+        "a FIFO that drops arriving packets when it is full",
+    ),
     (
         "red",
-        "random early detection (Floyd & Jacobson 1993), gentle",
+        "random early detection (Floyd and Jacobson 1993), gentle variant",
     ),
     ("codel", "CoDel (RFC 8289)"),
     ("fq-codel", "FQ-CoDel (RFC 8290)"),
@@ -253,19 +256,19 @@ pub(crate) const RED_FIELDS: &[Field] = &[
         "min",
         PACKETS,
         Need::Default("5 packets"),
-        "RED: average queue below which nothing is dropped.",
+        "RED: average queue below which no packet is dropped.",
     ),
     field(
         "max",
         PACKETS,
         Need::Default("15 packets"),
-        "RED: average queue at which the probability is `max_p`; it rises to 100 % at twice this.",
+        "RED: average queue at which the drop probability is `max_p`; at twice this length it is 100 %.",
     ),
     field(
         "max_p",
         PERCENT,
         Need::Default("10 %"),
-        "RED: probability at `max`.",
+        "RED: drop probability at `max`.",
     ),
     field(
         "weight",
@@ -287,7 +290,7 @@ pub(crate) const CODEL_FIELDS: &[Field] = &[
         "interval",
         DURATION,
         Need::Default("100 ms"),
-        "CoDel and FQ-CoDel: window of the minimum.",
+        "CoDel and FQ-CoDel: time window of the minimum delay.",
     ),
 ];
 
@@ -306,16 +309,21 @@ pub(crate) const FQ_FIELDS: &[Field] = &[
         "quantum",
         SIZE,
         Need::Default("1514 bytes"),
-        "FQ-CoDel: bytes per round of the deficit round robin.",
+        "FQ-CoDel: bytes per round of deficit round robin.",
     ),
 ];
 
 /// `aqm = { name = ..., ... }`.
 pub(crate) static AQM: TableSpec = TableSpec {
     what: "queue management",
-    doc: "A queue management with parameters, e.g. `{ name = \"codel\", target = \"10 ms\" }`.",
+    doc: "Queue management with parameters, e.g. `{ name = \"codel\", target = \"10 ms\" }`.",
     groups: &[
-        &[fixed("name", AQM_NAMES, Need::Required, "Which one.")],
+        &[fixed(
+            "name",
+            AQM_NAMES,
+            Need::Required,
+            "Name of the queue management.",
+        )],
         RED_FIELDS,
         CODEL_FIELDS,
         FQ_FIELDS,
@@ -325,37 +333,37 @@ pub(crate) static AQM: TableSpec = TableSpec {
 /// An entry of a link's schedule.
 pub(crate) static CHANGE: TableSpec = TableSpec {
     what: "change",
-    doc: "A change of a link; it takes effect at once, also inside a packet. At least one property besides `at`.",
+    doc: "A change of a link, which takes effect immediately, even while a packet is being serialised. It has at least one key besides `at`.",
     groups: &[&[
         field(
             "at",
             LONG_DURATION,
             Need::Required,
-            "When, in simulated time.",
+            "Time of the change since the start of the run.",
         ),
         field(
             "rate",
             RATE,
-            Need::Optional("stays"),
-            "New rate; `\"0 bit/s\"` freezes the queue.",
+            Need::Optional("unchanged"),
+            "New rate; `\"0 bit/s\"` stops the queue.",
         ),
         field(
             "delay",
             DURATION,
-            Need::Optional("stays"),
+            Need::Optional("unchanged"),
             "New one-way delay.",
         ),
         field(
             "loss",
             Type::OneOf(LOSS_TYPES),
-            Need::Optional("stays"),
+            Need::Optional("unchanged"),
             "New random loss.",
         ),
         field(
             "up",
             Type::Bool,
-            Need::Optional("stays"),
-            "`false`: the link goes down, what arrives is lost and nothing leaves; `true`: it comes back.",
+            Need::Optional("unchanged"),
+            "`false`: the link goes down; arriving packets are lost and nothing leaves. `true`: it comes up again.",
         ),
     ]],
 };

@@ -1,4 +1,4 @@
-//! The reference page of the scenario format, made from the declarations that the parser uses.
+//! The reference page of the scenario format, generated from the declarations.
 
 use super::declaration::{Field, Need, TableSpec, Type};
 use super::scenario::SCENARIO;
@@ -6,7 +6,7 @@ use crate::error::join;
 use crate::units::{self, Quantity};
 use std::fmt::Write;
 
-/// The whole page, in Markdown.
+/// The reference page in Markdown.
 pub fn reference_page() -> String {
     let mut out = String::from(INTRODUCTION);
     out.push_str(&unit_table());
@@ -22,15 +22,15 @@ const INTRODUCTION: &str = "\
 
 <!-- Generated from crates/mptcplab-scenario by `mptcplab docs`. Don't edit. -->
 
-A scenario is a TOML file: a network, the flows on it, and how long and how often to run. It is read strictly: an
-unknown key, a wrong unit or a path that does not connect is an error that names file, line, key and value, and what
-would be right. `mptcplab check FILE` prints what was understood.
+A scenario is a TOML file that describes a network, the flows on it, and the duration and the number of runs. The parser
+is strict: an unknown key, a wrong unit or a path whose links do not join is an error. The message names file, line, key
+and value, and says what would be right. `mptcplab check FILE` prints the meaning of a file.
 
 ```toml
 duration = \"60 s\"
 warmup = \"5 s\"
 repetitions = 10
-cc = [\"lia\", \"olia\"]            # a list is a sweep axis: every run is made with each
+cc = [\"lia\", \"olia\"]            # a list is a sweep axis: there are runs with each value
 
 [links.wifi]
 from = \"server\"
@@ -47,35 +47,37 @@ rate = \"10 Mbit/s\"
 delay = \"25 ms\"
 
 [flows.download]
-paths = [[\"wifi\"], [\"lte\"]]     # one list of links per subflow; X~ is link X backwards
+paths = [[\"wifi\"], [\"lte\"]]     # one list of links per subflow; X~ is the reverse of X
 ```
 
-Links go one way; each has a way back named `X~` with the same rate and delay, a queue of 1000 packets and no random
-loss, which `reverse` changes. ACKs travel the path of their data backwards unless a subflow says otherwise.
+Links are directed. Each link `X` has a reverse direction `X~` with the same rate and delay, a queue of 1000 packets and
+no random loss; the key `reverse` changes that. ACKs take the reverse of the path of their data, unless a subflow has
+another `reverse` path.
 
 ";
 
 const SWEEPS: &str = "\
 ## Sweeps
 
-A list where one value is expected makes a sweep axis, named by its key path (`cc`, `links.wifi.queue`,
-`flows.download.cc.weight`). The runs are all combinations of all axes, times `repetitions`: the first axis of the file
-changes slowest, repetitions fastest. Repetition i of every combination sees the same random numbers, link by link and
-flow by flow. Lists that are lists by nature (`nodes`, `path`, `paths`, `subflows`, `schedule`, `levels`,
-`ladder`) are no axes.
+A list where one value is expected is a sweep axis, named by its key path (`cc`, `links.wifi.queue`,
+`flows.download.cc.weight`). The runs are all combinations of the values of all axes, times `repetitions`. The first axis
+of the file changes slowest, repetitions change fastest. Repetition i of every combination sees the same random numbers on
+each link and in each flow. Keys whose value is always a list (`nodes`, `path`, `paths`, `subflows`, `schedule`, `levels`,
+`ladder`) are not axes.
 
 ## Many links and flows of one kind
 
-`count = 100` in `[links.neck]` makes the links `neck-1` ... `neck-100`; `{}` in `from` and `to` is the number, so that
-`from = \"s-{}\"` gives each its own node. `count` in a flow makes `NAME-1` ... `NAME-n`; `\"neck-{}\"` in a path is the
-copy of `neck` with the flow's number, counted round: with 100 links and 1000 flows, ten share each.
+`count = 100` in `[links.neck]` makes the links `neck-1` ... `neck-100`. `{}` in `from` and `to` is the number of the copy,
+so that `from = \"s-{}\"` gives each link its own node. `count` in a flow makes the flows `NAME-1` ... `NAME-n`. `\"neck-{}\"`
+in a path is the copy of `neck` with the flow's number, modulo the number of copies: with 100 links and 1000 flows, ten
+flows share each link.
 
 ";
 
 fn unit_table() -> String {
     let mut out = String::from(
-        "## Numbers with units\n\nEvery quantity is text with its unit; a bare number is an error. Case matters: `Mbit/s` is \
-         10^6 bit/s, `MB/s` 10^6 byte/s, `MiB` 2^20 byte.\n\n| kind | units | example |\n|---|---|---|\n",
+        "## Numbers with units\n\nEvery quantity is text with a unit; a number without a unit is an error. Units are case-sensitive: `Mbit/s` is \
+         10^6 bit/s, `MB/s` is 10^6 byte/s, `MiB` is 2^20 byte.\n\n| kind | units | example |\n|---|---|---|\n",
     );
     for dimension in [
         &units::RATE,
@@ -110,7 +112,7 @@ fn unit_table() -> String {
     out
 }
 
-/// Quoted examples as code.
+/// Formats quoted examples as code.
 fn code(examples: &str) -> String {
     let mut inside = false;
     let marked = examples.chars().map(|c| {
@@ -135,7 +137,7 @@ fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) 
     if !spec.doc.is_empty() {
         let _ = writeln!(out, "{}\n", spec.doc);
     }
-    out.push_str("| key | value | without it | meaning |\n|---|---|---|---|\n");
+    out.push_str("| key | value | default | meaning |\n|---|---|---|---|\n");
     for field in spec.fields() {
         let axis = if field.sweep { "" } else { " *" };
         let _ = writeln!(
@@ -147,10 +149,10 @@ fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) 
             words(field)
         );
     }
-    out.push_str("\n`*`: no sweep axis itself; a list of values for any other key is one.\n\n");
+    out.push_str("\n`*`: cannot be a sweep axis. A list of values for any other key is one.\n\n");
 }
 
-/// The sections of the tables that a table leads to, each once.
+/// The sections of all tables under a table, each once.
 fn nested(out: &mut String, spec: &'static TableSpec, path: &str, seen: &mut Vec<&'static str>) {
     for field in spec.fields() {
         for (inner, suffix) in tables(&field.ty) {
@@ -165,7 +167,7 @@ fn nested(out: &mut String, spec: &'static TableSpec, path: &str, seen: &mut Vec
     }
 }
 
-/// A table may stand in several places, so its heading has no path.
+/// The heading of a table. It has no path, because a table may occur in several places.
 fn heading(spec: &TableSpec) -> String {
     let mut name = spec.what.to_string();
     if let Some(first) = name.get_mut(..1) {
@@ -225,14 +227,14 @@ fn kind(ty: &'static Type, path: &str) -> String {
     }
 }
 
-/// As renderers of Markdown make it.
+/// The anchor of a heading, as Markdown renderers generate it.
 fn anchor(heading: &str) -> String {
-    let kept = heading
+    let anchor = heading
         .to_lowercase()
         .chars()
         .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
         .collect::<String>();
-    kept.replace(' ', "-")
+    anchor.replace(' ', "-")
 }
 
 fn without(field: &Field) -> String {
@@ -248,7 +250,7 @@ fn without(field: &Field) -> String {
     }
 }
 
-/// The key's meaning, with the meaning of each word that it may be.
+/// The meaning of a key and of each word that it may have as its value.
 fn words(field: &'static Field) -> String {
     fn choices(ty: &'static Type) -> Vec<String> {
         match ty {

@@ -1,4 +1,4 @@
-//! The top level of a scenario.
+//! Declaration of the top level of a scenario.
 
 use super::declaration::{DURATION, LONG_DURATION, Need, TableSpec, Type, field, fixed};
 use super::flow::{FLOW, TCP};
@@ -9,7 +9,7 @@ const MAX_REPETITIONS: u64 = 100_000;
 const PROFILES: Type = Type::Choice(&[
     (
         "rfc",
-        "one ACK per segment, growth per acknowledged segment (papers' formulas, ns-2)",
+        "one ACK per segment, growth per acknowledged segment (as in papers' formulas and ns-2)",
     ),
     (
         "linux-acked",
@@ -34,26 +34,26 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
             "name",
             Type::Name,
             Need::Optional("the file's name without `.toml`"),
-            "Name of the scenario and of its result folder.",
+            "Name of the scenario and of its results directory.",
         ),
         fixed(
             "title",
             Type::Text,
             Need::Optional("the name"),
-            "One line for people.",
+            "A description of one line.",
         ),
         fixed(
             "source",
             Type::Text,
             Need::Optional("empty"),
-            "Where the scenario comes from: paper, section, issue.",
+            "Source of the scenario, such as a paper and a section.",
         ),
         field("duration", LONG_DURATION, Need::Required, "Simulated time."),
         field(
             "warmup",
             LONG_DURATION,
             Need::Default("0 s"),
-            "Time at the start that metrics leave out.",
+            "Time at the start of the run that metrics ignore.",
         ),
         fixed(
             "repetitions",
@@ -62,7 +62,7 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
                 max: MAX_REPETITIONS,
             },
             Need::Default("1"),
-            "Runs of every combination of axis values, each with its own random numbers. Repetition i of every combination sees the same ones.",
+            "Number of runs of each combination of axis values, each with its own random numbers. Repetition i of every combination sees the same random numbers.",
         ),
         fixed(
             "seed",
@@ -71,7 +71,7 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
                 max: i64::MAX as u64,
             },
             Need::Default("1"),
-            "Where all random numbers come from.",
+            "Seed of all random numbers.",
         ),
         fixed(
             "sample",
@@ -79,7 +79,7 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
                 DURATION,
                 Type::Choice(&[(
                     "off",
-                    "no samples between the start, the end of the warm-up and the end",
+                    "only at the start, at the end of the warm-up and at the end",
                 )]),
             ]),
             Need::Default("10 ms"),
@@ -100,40 +100,40 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
         field(
             "cc",
             Type::Algorithm,
-            Need::Optional("every flow names its own"),
-            "Congestion control of all flows without a `cc` of their own. `kernel:NAME` is the kernel's own algorithm of that name (kernel engine only).",
+            Need::Optional("each flow has its own"),
+            "Congestion control of all flows without a `cc` of their own. `kernel:NAME` is the kernel's own algorithm of that name (only with the kernel engine).",
         ),
         field(
             "scheduler",
             Type::Scheduler,
             Need::Optional(
-                "the engine's own: minrtt in the simulator, linger on the kernel engine",
+                "the default of the engine: minrtt in the simulator, linger in the kernel engine",
             ),
-            "Packet scheduler of all MPTCP flows without a `scheduler` of their own. The kernel engine has only the kernel's own, linger.",
+            "Packet scheduler of all MPTCP flows without a `scheduler` of their own. The kernel engine only supports linger, the kernel's own scheduler.",
         ),
         fixed(
             "nodes",
             Type::Names,
-            Need::Optional("the nodes that links name"),
-            "Names of the nodes. Where given, a link between others is an error.",
+            Need::Optional("all nodes that links name"),
+            "Names of the nodes. If the key is present, a link that names another node is an error.",
         ),
         fixed(
             "tcp",
             Type::Table(&TCP),
             Need::Optional("no common settings"),
-            "Settings of all TCP and MPTCP flows that don't set them themselves.",
+            "Common settings of TCP and MPTCP flows; a flow may override each of them.",
         ),
         fixed(
             "links",
             Type::Map(&LINK),
             Need::Required,
-            "The links by name, each a table `[links.NAME]`.",
+            "The links, each a table `[links.NAME]`.",
         ),
         fixed(
             "flows",
             Type::Map(&FLOW),
             Need::Required,
-            "The flows by name, each a table `[flows.NAME]`.",
+            "The flows, each a table `[flows.NAME]`.",
         ),
     ]],
 };

@@ -1,4 +1,5 @@
-//! The resolved scenario as JSON, for the record and for programs. Links and nodes go by name, units by suffix.
+//! A resolved sweep as JSON, for traces and for programs. Links and nodes are given by name, and units are suffixes of the
+//! keys.
 
 use super::text::aqm_name;
 use crate::run::{
@@ -9,14 +10,14 @@ use crate::run::{
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit};
 use serde_json::{Map, Value, json};
 
-/// Everything about a sweep: its axes, and each combination of their values resolved.
+/// A sweep: its axes, and the resolved scenario for each combination of their values.
 pub fn sweep_json(sweep: &Sweep) -> Value {
     let axes = sweep
         .axes
         .iter()
         .map(|(key, values)| json!({ "key": key, "values": values }));
     let mut combinations: Vec<Value> = Vec::new();
-    // The runs of a combination are next to one another.
+    // The runs of a combination are adjacent.
     for runs in sweep.runs.chunk_by(|a, b| a.axes == b.axes) {
         let ids: Vec<u32> = runs.iter().map(|run| run.id).collect();
         combinations.push(
@@ -33,8 +34,8 @@ pub fn sweep_json(sweep: &Sweep) -> Value {
     })
 }
 
-/// Everything about a run. `scheduler` is the engine's own, which connections have that name none; without an engine
-/// theirs is null.
+/// A resolved run. `scheduler` is the engine's default for connections that name none; without an engine, their scheduler
+/// is null.
 pub fn run_json(run: &Run, scheduler: Option<SchedulerKind>) -> Value {
     let mut all = Map::new();
     all.insert("run".into(), json!(run.id));
@@ -151,7 +152,7 @@ fn loss(loss: &Loss) -> Value {
     }
 }
 
-/// Only what changes; `loss: null` means no loss from now on.
+/// Only the properties that change; `loss: null` means no loss from now on.
 fn change(change: &Change) -> Value {
     let mut out = Map::new();
     out.insert("at_ns".into(), json!(change.at_ns));
@@ -222,7 +223,7 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     })
 }
 
-/// Its congestion control has a name, so that every connection has one.
+/// The congestion control has a name here, so that it has one for every connection.
 fn sctp(run: &Run, sctp: &SctpFlow) -> Value {
     let subflows = sctp.destinations.iter().map(|s| subflow(run, s));
     json!({

@@ -1,4 +1,4 @@
-//! What was understood, as text for people and as JSON.
+//! Resolved sweeps and runs as text and as JSON.
 
 mod json;
 mod text;

@@ -1,4 +1,4 @@
-//! What was understood, for people.
+//! A resolved sweep as text.
 
 use crate::run::{
     Arrivals, Flow, Level, Link, LossRecovery, RcvBuffer, Run, SctpFlow, SizeLaw, Span, StartTime,
@@ -8,11 +8,11 @@ use crate::units::display::{percent, rate, size, time};
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
 use std::fmt::Write;
 
-/// Longer tables are cut; `--json` has everything.
+/// Largest number of rows of a table; `--json` shows everything.
 const ROWS: usize = 60;
 
-/// The scenario as it was understood: axes and number of runs, nodes, links with resolved numbers, flows with paths
-/// and base RTTs. Where a number depends on an axis, that of the first run is shown.
+/// The meaning of a scenario: axes and number of runs, nodes, links with resolved numbers, flows with paths and base RTTs.
+/// Numbers that depend on an axis are those of the first run.
 pub fn describe(sweep: &Sweep) -> String {
     let mut out = format!("{}: {}\n", sweep.name, sweep.title);
     if !sweep.source.is_empty() {
@@ -82,7 +82,7 @@ fn cut(words: &[String], what: &str) -> Vec<String> {
     shown
 }
 
-/// Rows with their columns aligned; the first row is the heading.
+/// Rows with aligned columns; the first row is the heading.
 fn table(rows: &[Vec<String>], what: &str) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let shown = &rows[..rows.len().min(ROWS + 1)];
@@ -137,7 +137,7 @@ fn links(run: &Run) -> Vec<Vec<String>> {
     rows
 }
 
-/// ceil(rate x base RTT / (8 x full frame)) (spec/scenarios.md 0.1).
+/// ceil(rate x base RTT / (8 x full frame)) (docs/reference/scenario-format.md, `queue`).
 fn bdp_packets(config: &LinkConfig, base_rtt_ns: u64) -> u128 {
     let frame_bits = 8 * (1500 + u128::from(config.overhead_bytes));
     (u128::from(config.rate_bps) * u128::from(base_rtt_ns)).div_ceil(frame_bits * 1_000_000_000)
@@ -161,7 +161,7 @@ fn loss(loss: &Loss) -> String {
             loss_good,
             loss_bad,
         } => {
-            // Share of time in the bad state; p = r = 0 stays in the good one.
+            // The share of time in the bad state. With p = r = 0 the state stays good.
             let bad = if p > 0.0 { p / (p + r) } else { 0.0 };
             let mean = loss_bad * bad + loss_good * (1.0 - bad);
             format!("{} in bursts", percent((mean * 1e6).round() / 1e6))

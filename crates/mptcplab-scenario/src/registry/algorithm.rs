@@ -1,4 +1,4 @@
-//! Congestion controls in a scenario: a name, `name(parameter=value)`, or a table of name and parameters.
+//! Congestion controls, checked against the registered algorithms.
 
 use super::parameters::{self, Form};
 use crate::document::{Item, Res, Value};
@@ -6,7 +6,7 @@ use crate::error::{Diagnostic, join, shorten, suggest};
 use crate::run::{CcConfig, KERNEL_CC};
 use mptcplab_cc::Algorithm;
 
-/// Linux' TCP_CA_NAME_MAX less the final zero.
+/// Linux' `TCP_CA_NAME_MAX` without the terminating zero.
 const MAX_KERNEL_NAME: usize = 15;
 
 const FORM: Form = Form {
@@ -17,7 +17,7 @@ const FORM: Form = Form {
     table: "{ name = \"ewtcp\", weight = \"fair\" }",
 };
 
-/// The choice, checked against the algorithm's declaration.
+/// The congestion control that a value names.
 pub(crate) fn resolve(item: &Item<'_>) -> Res<CcConfig> {
     let written = parameters::read(item, &FORM)?;
     check(
@@ -52,7 +52,7 @@ fn check(
     })
 }
 
-/// `kernel:cubic`: which ones there are, only the kernel knows that will run it.
+/// One of the kernel's own algorithms, such as `kernel:cubic`. Only the kernel that will run it knows whether it exists.
 fn kernel_algorithm(
     item: &Item<'_>,
     (name, written): (&str, &Value),

@@ -1,30 +1,30 @@
-//! A choice with parameters in a scenario: a name, `name(parameter=value)`, or a table of name and parameters.
+//! Names with parameters: `name`, `name(parameter=value)`, or a table with the name and the parameters.
 
 use crate::document::{Item, Kind, Res, Value};
 use crate::error::{Diagnostic, join, shorten, suggest};
 use mptcplab_cc::ParamSpec;
 
-/// What is chosen, in the words of messages.
+/// Wording of messages.
 pub(crate) struct Form {
-    /// With its article.
+    /// The kind with its article: "an algorithm".
     pub(crate) one: &'static str,
-    /// Why a table needs a name.
+    /// The reason why a table needs a name.
     pub(crate) which: &'static str,
-    /// The three ways to write it.
+    /// Examples of the three notations.
     pub(crate) name: &'static str,
     pub(crate) call: &'static str,
     pub(crate) table: &'static str,
 }
 
-/// A choice as it was written.
+/// A name with parameters as it was written.
 pub(crate) struct Written {
     pub(crate) name: String,
-    /// Where the name stands.
+    /// The value that has the name, for its place.
     pub(crate) name_value: Value,
     pub(crate) parameters: Vec<(String, Value)>,
 }
 
-/// Takes the three ways of writing apart.
+/// Parses all three notations.
 pub(crate) fn read(item: &Item<'_>, form: &Form) -> Res<Written> {
     let foreign = |value: &Value| {
         let message = format!("{} is not {}", value.quoted(), form.one);
@@ -84,7 +84,7 @@ fn split_call(text: &str, item: &Item<'_>, form: &Form) -> Res<(String, Vec<(Str
     Ok((name.trim().to_string(), parameters))
 }
 
-/// The raw values of the parameters of `name`, which declares `specs`.
+/// Raw values of the written parameters, checked against `specs`, the parameters that `name` declares.
 pub(crate) fn check(
     item: &Item<'_>,
     name: &str,

@@ -1,4 +1,4 @@
-//! Packet schedulers in a scenario.
+//! Packet schedulers, checked against their declarations.
 
 use super::parameters::{self, Form};
 use crate::document::{Item, Res};
@@ -13,7 +13,7 @@ const FORM: Form = Form {
     table: "{ name = \"minrtt\", penalise = false }",
 };
 
-/// The choice, checked against the scheduler's declaration.
+/// The scheduler that a value names.
 pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
     let written = parameters::read(item, &FORM)?;
     let Some(declaration) = mptcplab_model::sched::find(&written.name) else {

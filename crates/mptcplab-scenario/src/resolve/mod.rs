@@ -1,4 +1,4 @@
-//! One combination of axis values to a run, with every default filled in and every number checked against the network.
+//! Resolves one combination of axis values to a run: fills in every default and checks every number against the network.
 
 mod flow;
 mod network;
@@ -46,12 +46,12 @@ pub(crate) fn run(root: &Value, files: &mut Files<'_>) -> Res<Run> {
     })
 }
 
-/// How many runs each combination of axis values gets.
+/// Number of runs of each combination of axis values.
 pub(crate) fn repetitions(root: &Value) -> Res<u64> {
     Table::root(root).item("repetitions")?.int()
 }
 
-/// Samples closer than this would be more numerous than packets.
+/// Shortest sampling interval. At a shorter one there would be more samples than packets.
 const MIN_SAMPLE_NS: u64 = 10_000;
 
 fn sample(item: &Item<'_>) -> Res<Option<u64>> {

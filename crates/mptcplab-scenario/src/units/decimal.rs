@@ -1,9 +1,9 @@
-//! Decimal numbers as people write them, kept exact.
+//! Exact decimal numbers.
 
 /// Digits with an optional fraction, without sign or exponent.
 pub(super) const NUMBER_PATTERN: &str = r"[0-9]{1,15}(\.[0-9]{1,12})?";
 
-/// A decimal fraction `digits / 10^scale`, exact.
+/// The decimal fraction `digits / 10^scale`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub(super) digits: u128,
@@ -28,7 +28,7 @@ impl Decimal {
         })
     }
 
-    /// `self * factor` if it is a whole number.
+    /// `self * factor`, if the product is a whole number.
     pub(super) fn times(self, factor: u64) -> Option<u128> {
         let product = self.digits.checked_mul(u128::from(factor))?;
         let divisor = 10u128.pow(self.scale);
@@ -36,7 +36,7 @@ impl Decimal {
     }
 }
 
-/// `"10 Mbit/s"` to `("10", "Mbit/s")`; `None` where no digit comes first.
+/// Splits `"10 Mbit/s"` into `("10", "Mbit/s")`; `None` if the text does not begin with a digit.
 pub(super) fn split(text: &str) -> Option<(&str, &str)> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

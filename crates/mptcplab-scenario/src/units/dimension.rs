@@ -6,14 +6,14 @@
 use super::decimal::{Decimal, NUMBER_PATTERN, split};
 use crate::error::shorten;
 
-/// Why a text is not the quantity it should be.
+/// The error of a text that is not the expected quantity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnitError {
     pub(crate) message: String,
     pub(crate) hint: String,
 }
 
-/// A kind of quantity: its units with their size in the base unit, and how people misspell them.
+/// A kind of quantity: its units with their size in the base unit, and common misspellings.
 #[derive(Debug)]
 pub(crate) struct Dimension {
     /// With its article: "a rate".
@@ -21,11 +21,11 @@ pub(crate) struct Dimension {
     pub(crate) example: &'static str,
     units: &'static [(&'static str, u64)],
     misspelt: &'static [(&'static str, &'static str)],
-    /// Unit of the integer that comes out.
+    /// The unit of the parsed integer.
     pub(super) base: &'static str,
     min: u64,
     max: u64,
-    /// The limits as people write them.
+    /// The limits, for messages.
     range: &'static str,
 }
 
@@ -70,10 +70,10 @@ pub(crate) static RATE: Dimension = Dimension {
     range: "at most 400 Gbit/s",
 };
 
-/// Times of links and packets, in nanoseconds.
+/// Short times, in nanoseconds.
 pub(crate) static DURATION: Dimension = time("14 ms");
 
-/// The same for what lasts as long as a run.
+/// Times in the order of a run, in nanoseconds. Only the example differs.
 pub(crate) static LONG_DURATION: Dimension = time("60 s");
 
 const fn time(example: &'static str) -> Dimension {
@@ -158,7 +158,7 @@ pub(crate) static PACKETS: Dimension = Dimension {
     range: "1 to 100000000 packets",
 };
 
-/// Rates of a random process, in arrivals in 1000 minutes: whole for any decimal rate per second or minute.
+/// Rates of a random process, in arrivals per 1000 minutes, so that decimal rates per second or minute become integers.
 pub(crate) static ARRIVALS: Dimension = Dimension {
     what: "a rate of arrivals",
     example: "10 / s",
@@ -180,12 +180,18 @@ pub(crate) static ARRIVALS: Dimension = Dimension {
     range: "at most 100000 / s",
 };
 
-/// A rate as scenarios write it (`100 Mbit/s`), in bit/s. The error is one sentence, with what to write instead.
+/// Parses a rate as in scenarios (`100 Mbit/s`) to bit/s.
+///
+/// # Errors
+/// One sentence that says what to write instead.
 pub fn rate_bps(text: &str) -> Result<u64, String> {
     RATE.parse(text).map_err(UnitError::sentence)
 }
 
-/// A duration as scenarios write it (`50 ms`), in nanoseconds. The error is one sentence, with what to write instead.
+/// Parses a duration as in scenarios (`50 ms`) to nanoseconds.
+///
+/// # Errors
+/// One sentence that says what to write instead.
 pub fn duration_ns(text: &str) -> Result<u64, String> {
     DURATION.parse(text).map_err(UnitError::sentence)
 }
@@ -197,7 +203,7 @@ impl UnitError {
 }
 
 impl Dimension {
-    /// The value in the base unit.
+    /// Parses a text to the value in the base unit.
     pub(crate) fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let (number, unit) = split(text).ok_or_else(|| self.not(text, self.example.to_string()))?;
         let (decimal, factor) = match self.units.iter().find(|(name, _)| *name == unit) {
@@ -224,12 +230,12 @@ impl Dimension {
         format!("{NUMBER_PATTERN} ?({})", units.join("|"))
     }
 
-    /// Every unit, for the documentation.
     pub(crate) fn units(&self) -> impl Iterator<Item = &'static str> {
         self.units.iter().map(|(name, _)| *name)
     }
 
-    /// What to write for a bare number. A fraction was probably meant in another unit than the example's.
+    /// What to write instead of a bare number. A fraction was probably meant in another unit than the example's, so the
+    /// example itself is returned for it.
     pub(crate) fn with_unit(&self, number: &str) -> String {
         match split(self.example) {
             Some((_, unit)) if number.bytes().all(|b| b.is_ascii_digit()) => {
@@ -246,7 +252,7 @@ impl Dimension {
         }
     }
 
-    /// The text with its unit spelt right, or an example.
+    /// The text with the right spelling of the unit, or an example.
     pub(super) fn respell(&self, number: &str, unit: &str) -> String {
         if Decimal::parse(number).is_none() {
             return self.example.to_string();

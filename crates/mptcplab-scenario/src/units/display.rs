@@ -36,13 +36,13 @@ pub(crate) fn size(bytes: u64) -> String {
     with_unit(bytes, SIZES)
 }
 
-/// A probability in percent, with the digits that tell it from its neighbours.
+/// A probability in percent, with up to nine decimals.
 pub(crate) fn percent(p: f64) -> String {
     let text = format!("{:.9}", p * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Exact, in the largest unit that needs at most three decimals.
+/// The exact value in the largest unit that needs at most three decimals.
 fn with_unit(value: u64, units: &[(&str, u64)]) -> String {
     for &(name, factor) in units {
         let thousandths = u128::from(value) * 1000;
@@ -56,7 +56,7 @@ fn with_unit(value: u64, units: &[(&str, u64)]) -> String {
         }
     }
     match units.last() {
-        // Zero, or finer than a thousandth of every unit that it reaches.
+        // Not a multiple of a thousandth of any unit that is not larger than the value.
         Some((name, _)) if value > 0 => format!("{value} {name}"),
         Some(_) => format!("0 {}", units.get(1).map_or("", |(name, _)| name)),
         None => value.to_string(),

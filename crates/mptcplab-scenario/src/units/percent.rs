@@ -5,10 +5,9 @@ use super::dimension::UnitError;
 use super::display;
 use crate::error::shorten;
 
-/// A probability, written in percent.
 pub(crate) const PERCENT_EXAMPLE: &str = "0.1 %";
 
-/// `"0.1 %"` to the `f64` nearest to 0.001.
+/// Parses `"0.1 %"` to the `f64` nearest to 0.001.
 pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
     let not = |write: String| UnitError {
         message: format!("\"{}\" is not a percentage", shorten(text)),
@@ -24,7 +23,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
             },
         ));
     }
-    // The exponent is part of the literal, so that the division by 100 is rounded once.
+    // The exponent is part of the literal, so that the result is rounded only once.
     let p: f64 = format!("{number}e-2")
         .parse()
         .map_err(|_| not(PERCENT_EXAMPLE.into()))?;
@@ -37,7 +36,7 @@ pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
     }
 }
 
-/// What to write for a bare number: up to 1 it is a probability, above it percent.
+/// What to write instead of a bare number. Numbers up to 1 are taken as probabilities, larger ones as percentages.
 pub(crate) fn percent_for_bare_number(number: &str) -> String {
     match number.parse::<f64>() {
         Ok(p) if (0.0..=1.0).contains(&p) => display::percent(p),

@@ -1,4 +1,4 @@
-//! The kinds of quantities that a key of the scenario format may have.
+//! The kinds of quantities in the scenario format.
 
 use super::dimension::{Dimension, UnitError};
 use super::percent::{PERCENT_EXAMPLE, percent, percent_for_bare_number, percent_pattern};
@@ -7,14 +7,14 @@ use super::span::{
     EXPONENTIAL_EXAMPLE, UNIFORM_EXAMPLE, period, period_pattern, span, span_pattern,
 };
 
-/// Text with a unit.
+/// A kind of number with a unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Quantity {
     Plain(&'static Dimension),
     Percent,
     Queue,
     Span,
-    /// A span that may be exponential.
+    /// A span that may be exponential, too.
     Period,
 }
 
@@ -42,7 +42,7 @@ impl Quantity {
         }
     }
 
-    /// What to write for a number without its unit.
+    /// What to write instead of a number without a unit.
     pub(crate) fn for_bare_number(self, number: &str) -> String {
         match self {
             Self::Plain(d) => format!("\"{}\"", d.with_unit(number)),

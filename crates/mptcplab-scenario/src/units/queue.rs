@@ -5,22 +5,22 @@ use super::dimension::{DURATION, Dimension, PACKETS, SIZE, UnitError};
 use crate::error::shorten;
 use mptcplab_model::link::QueueLimit;
 
-/// Room of a queue before it is resolved against its link.
+/// The size of a queue before it is resolved for its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueSize {
     Fixed(QueueLimit),
-    /// Time to drain at the link's rate.
+    /// The time to drain at the link's rate.
     Nanoseconds(u64),
     /// `digits / 10^scale` bandwidth-delay products.
     Bdp(BdpFactor),
 }
 
-/// How many bandwidth-delay products.
+/// A number of bandwidth-delay products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BdpFactor(Decimal);
 
 impl BdpFactor {
-    /// ceil(factor x rate x time / (8 x frame)) in packets (spec/scenarios.md 0.1), at least 1.
+    /// ceil(factor x rate x RTT / (8 x frame)) packets, at least 1 (docs/reference/scenario-format.md, `queue`).
     pub(crate) fn packets(self, rate_bps: u64, base_rtt_ns: u64, frame_bytes: u64) -> Option<u128> {
         let bits_times_ns = u128::from(rate_bps).checked_mul(u128::from(base_rtt_ns))?;
         let over = bits_times_ns.checked_mul(self.0.digits)?;
@@ -31,10 +31,9 @@ impl BdpFactor {
     }
 }
 
-/// How queue sizes are written.
 pub(crate) const QUEUE_EXAMPLES: &str = "\"100 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\"";
 
-/// A queue size in packets, bytes, time or bandwidth-delay products.
+/// Parses a queue size.
 pub(crate) fn queue(text: &str) -> Result<QueueSize, UnitError> {
     let not = |hint: String| UnitError {
         message: format!("\"{}\" is not a queue size", shorten(text)),

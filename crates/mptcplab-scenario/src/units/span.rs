@@ -4,10 +4,9 @@ use super::dimension::{DURATION, UnitError};
 use crate::error::shorten;
 use mptcplab_model::traffic::Span;
 
-/// How a random span is written.
 pub(crate) const UNIFORM_EXAMPLE: &str = "uniform(0 s, 1 s)";
 
-/// `"1 s"` or `"uniform(0 s, 1 s)"`: the two ends in nanoseconds, equal for a fixed span.
+/// Parses `"1 s"` or `"uniform(0 s, 1 s)"` to the two ends in nanoseconds, which are equal for a fixed span.
 pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
     let Some(inside) = text.strip_prefix("uniform") else {
         return DURATION.parse(text).map(|ns| (ns, ns));
@@ -32,10 +31,9 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
     }
 }
 
-/// How an exponential span is written.
 pub(crate) const EXPONENTIAL_EXAMPLE: &str = "exponential(100 ms)";
 
-/// A span that may also be exponential, by its mean.
+/// Parses a span that may be exponential, too, as in `"exponential(100 ms)"`.
 pub(crate) fn period(text: &str) -> Result<Span, UnitError> {
     let Some(inside) = text.strip_prefix("exponential") else {
         return span(text).map(|(lo_ns, hi_ns)| match lo_ns == hi_ns {

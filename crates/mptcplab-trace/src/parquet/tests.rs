@@ -1,4 +1,4 @@
-//! The tables on disk, read back; and the directory's way from nothing to complete.
+//! Tables that are written and read back, and the life of a trace directory.
 
 use super::{FILES, TraceError, TraceWriter, record_batches, schemas};
 use crate::{
@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Two flows whose subflows share a name but not its position.
+/// Two flows with subflows of the same name at different positions.
 fn record(run: u32) -> RunRecord {
     RunRecord {
         run,
@@ -87,7 +87,7 @@ fn tables(run: u32) -> Tables {
             });
         }
     }
-    // Flows stand together on disk.
+    // The rows of a flow are adjacent on disk.
     for (flow, media_bps, completion_ns) in [(1, 6_000, NOT_MEASURED), (0, 0, 71)] {
         tables.transfer.push(TransferRow {
             t_ns: 3,
@@ -150,7 +150,7 @@ fn u32s(batch: &RecordBatch, column: &str) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// Every value of a column, whatever its type and however it is cut into batches.
+/// Every value of a column of any type, over all batches.
 fn text(batches: &[RecordBatch], column: &str) -> Vec<String> {
     let value = |batch: &RecordBatch| -> Vec<String> {
         let array = batch.column_by_name(column).expect("the column");
@@ -242,7 +242,7 @@ fn indices_become_names_and_codes_words() {
     assert_eq!(u64s(&transfer, "resent_pkts"), [Some(0), None]);
 }
 
-/// Tables come in time order and are written subflow by subflow; every column moves along.
+/// Tables are filled in time order and written subflow by subflow; all columns are reordered alike.
 #[test]
 fn samples_of_one_subflow_stand_together_in_time_order() {
     let [_, _, batch, ..] = record_batches(&record(1), &tables(1)).expect("valid tables");
@@ -281,17 +281,17 @@ fn values_that_mean_none_become_null() {
     assert_eq!(u32s(&batch, "rtt_us"), [None, Some(15_011)]);
     assert_eq!(u32s(&batch, "min_rtt_us"), [None, Some(13_011)]);
     assert_eq!(u64s(&batch, "pacing_bps"), [None, Some(11_000_000)]);
-    // What an engine has no notion of is null.
+    // Quantities that an engine does not have are null.
     assert_eq!(u32s(&batch, "rto_us"), [None, Some(200_011)]);
     assert_eq!(u64s(&batch, "rto_count"), [None, Some(517)]);
-    // A counter that is zero is a fact, not an absence.
+    // A counter of zero is a measurement, so it is not null.
     assert_eq!(u64s(&batch, "rto_wait_ns"), [Some(0), Some(583)]);
 }
 
 #[test]
 fn an_index_without_a_name_is_an_error_with_its_place() {
     let mut broken = tables(0);
-    // Flow 1 ("tcp") has one subflow only.
+    // Flow 1 ("tcp") has only one subflow.
     broken.subflow.push(subflow(7, 1, 1));
     let error =
         record_batches(&record(4), &broken).expect_err("subflow 1 of flow 1 does not exist");

@@ -1,4 +1,4 @@
-//! What the flows of a scenario share: the network, the run and the common settings.
+//! Data and checks that all kinds of flows share.
 
 use crate::document::{Entry, Item, Res, Table};
 use crate::error::{Diagnostic, join};
@@ -7,18 +7,18 @@ use crate::resolve::network::Network;
 use crate::units::display;
 use std::cell::Cell;
 
-/// What flows need from the rest of the scenario.
+/// The parts of a scenario that its flows depend on.
 pub(super) struct Context<'a> {
     pub(super) top: &'a Table<'a>,
     pub(super) network: &'a Network,
     pub(super) duration_ns: u64,
     pub(super) common: &'a [Entry],
-    /// Whether the scenario's `cc` and `scheduler` decided anything.
+    /// Whether a flow uses the scenario's `cc` and `scheduler`.
     pub(super) used_cc: Cell<bool>,
     pub(super) used_scheduler: Cell<bool>,
 }
 
-/// A flow's table with the scenario's common settings behind it.
+/// The settings of a flow, with the scenario's common settings as defaults.
 pub(super) struct Settings<'a> {
     pub(super) flow: Table<'a>,
     pub(super) common: &'a [Entry],
@@ -58,7 +58,7 @@ pub(super) fn stop_ns(item: &Item<'_>, start_ns: u64, what: &str) -> Res<u64> {
     }
 }
 
-/// Refuses keys of another transport.
+/// Refuses keys of another transport protocol.
 pub(super) fn refuse_fields(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
     match table
         .entries

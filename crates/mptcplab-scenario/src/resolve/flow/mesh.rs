@@ -1,13 +1,13 @@
-//! The paths that a full-mesh path manager finds: one for each pair of interfaces of the two ends.
+//! The paths of a full-mesh path manager: one for each pair of interfaces of the two ends.
 //!
-//! An interface of the sender is a link that begins at it, one of the receiver a link that ends there. Between them the
-//! packets go where routing takes them: over the fewest links, then over those of the lowest delay, then over those that
-//! the file names first. A link without a way back is never part of such a path.
+//! An interface of the sender is a link that begins at it, and an interface of the receiver is a link that ends at it.
+//! Between them, routing takes the path with the fewest links; among those the one with the lowest delay; and among those
+//! the one whose links come first in the file. Links without a reverse direction are not used.
 
 use crate::resolve::network::Network;
 use std::collections::BTreeMap;
 
-/// The paths from one node to another by pair of interfaces, in the order of the file: first by the sender's.
+/// The paths from one node to another, one for each pair of interfaces, ordered by the sender's interface in the file.
 pub(super) fn paths(network: &Network, from: usize, to: usize) -> Vec<Vec<usize>> {
     let outgoing = outgoing(network, from);
     let firsts = outgoing.get(&from).into_iter().flatten();
@@ -16,7 +16,7 @@ pub(super) fn paths(network: &Network, from: usize, to: usize) -> Vec<Vec<usize>
         .collect()
 }
 
-/// The links that packets may take, by the node where they begin. Nothing leads back to `from`.
+/// The usable links by the node where they begin. No link leads back to `from`.
 fn outgoing(network: &Network, from: usize) -> BTreeMap<usize, Vec<usize>> {
     let mut outgoing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, link) in network.links.iter().enumerate() {
@@ -31,7 +31,7 @@ fn outgoing(network: &Network, from: usize) -> BTreeMap<usize, Vec<usize>> {
     outgoing
 }
 
-/// The paths whose first link this is, one for each last link.
+/// The paths that begin with the link `first`, one for each last link.
 fn paths_over(
     network: &Network,
     outgoing: &BTreeMap<usize, Vec<usize>>,
@@ -59,7 +59,7 @@ fn paths_over(
         .collect()
 }
 
-/// By node, if packets that left over `first` can get there without passing `to`: the delay so far and the last link.
+/// The delay so far and the last link, for each node that packets can reach over `first` without passing `to`.
 fn arrivals(
     network: &Network,
     outgoing: &BTreeMap<usize, Vec<usize>>,

@@ -19,10 +19,10 @@ use context::{Context, stop_ns};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-/// More flows than this are refused.
+/// Largest number of flows.
 const MAX_FLOWS: usize = 10_000;
 
-/// All flows in file order, copies expanded.
+/// All flows in file order, with copies expanded.
 pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res<Vec<Flow>> {
     let tcp = top
         .entries
@@ -68,7 +68,7 @@ pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res
     Ok(flows)
 }
 
-/// A common setting that no flow takes would be swept or overridden without any effect.
+/// Refuses a common setting that no flow uses, because sweeping or overriding it would have no effect.
 fn refuse_unused(context: &Context<'_>, key: &str, who: &str, any: bool) -> Res<()> {
     let Some(item) = context.top.get(key) else {
         return Ok(());

@@ -1,13 +1,13 @@
-//! Paths: lists of link names to lists of links that join.
+//! Paths: from lists of link names to lists of links that join.
 
 use crate::document::{Item, Res};
 use crate::error::{Diagnostic, suggest};
 use crate::resolve::network::Network;
 
-/// More links in one path are refused.
+/// Largest number of links in a path.
 const MAX_HOPS: usize = 60;
 
-/// The links of a path, checked to join and to visit no node twice. `copy` is the number of the flow's copy.
+/// The links of a path, which join and visit no node twice. `copy` is the number of the flow's copy.
 pub(super) fn resolve(network: &Network, item: &Item<'_>, copy: Option<u64>) -> Res<Vec<usize>> {
     let names = item.list()?;
     if names.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn resolve(network: &Network, item: &Item<'_>, copy: Option<u64>) -> 
     Ok(path)
 }
 
-/// Errors stand at the link's name, with the key of the whole path.
+/// An error at the place of a link's name, with the key of the whole path.
 fn error_at(name: &Item<'_>, path: &Item<'_>, message: String) -> Diagnostic {
     Diagnostic::new(name.value.origin, &path.path, message)
 }
@@ -78,7 +78,7 @@ fn find(network: &Network, name: &Item<'_>, path: &Item<'_>, copy: Option<u64>) 
     Err(error_at(name, path, message).maybe_hint(suggest(&full, forward, "links")))
 }
 
-/// `X-{}` with the number of the flow's copy, counted round over the copies of X.
+/// `X-{}` with the number of the flow's copy, modulo the number of copies of X.
 fn numbered(
     network: &Network,
     written: &str,
@@ -150,14 +150,14 @@ fn check_joined(
     Err(error_at(name, path, message).hint(hint))
 }
 
-/// Where a path begins and ends. A resolved path has at least one link.
+/// First and last node of a path. A resolved path has at least one link.
 pub(super) fn ends(network: &Network, path: &[usize]) -> (usize, usize) {
     let from = path.first().map_or(0, |&l| network.links[l].from);
     let to = path.last().map_or(0, |&l| network.links[l].to);
     (from, to)
 }
 
-/// The same links the other way round.
+/// The same links in the reverse direction.
 pub(super) fn backwards(network: &Network, path: &[usize], item: &Item<'_>) -> Res<Vec<usize>> {
     let back = |&link: &usize| {
         let name = &network.links[link].name;

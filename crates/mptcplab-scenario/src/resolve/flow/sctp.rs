@@ -9,7 +9,7 @@ use crate::error::{Diagnostic, join};
 use crate::format::{SCTP_KEYS, SUBFLOW, TCP_FIELDS, UDP_FIELDS};
 use crate::run::{RcvBuffer, SctpFlow, Traffic};
 
-/// MTU 1500 less IP (20), SCTP common header (12) and DATA chunk header (16).
+/// MTU 1500 without IP header (20), SCTP common header (12) and DATA chunk header (16; RFC 9260 section 3).
 const SCTP_MSS_BYTES: u32 = 1452;
 
 pub(super) fn resolve(
@@ -54,7 +54,7 @@ pub(super) fn resolve(
     })
 }
 
-/// Refuses what TCP and MPTCP flows have and SCTP flows have not.
+/// Refuses settings of TCP and MPTCP flows that SCTP flows do not have.
 fn refuse_tcp_settings(table: &Table<'_>) -> Res<()> {
     let tcp_only = |key: &str| TCP_FIELDS.iter().any(|f| f.key == key) && !SCTP_KEYS.contains(&key);
     for entry in table.entries {

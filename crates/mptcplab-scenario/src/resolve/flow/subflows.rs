@@ -1,4 +1,4 @@
-//! The subflows of a connection and the destinations of an association, however the paths are written.
+//! Subflows of connections and destinations of associations: listed in the scenario, or opened by a path manager.
 
 use super::context::{Context, stop_ns};
 use super::{mesh, path};
@@ -7,10 +7,10 @@ use crate::error::{Diagnostic, suggest};
 use crate::format::{PRIORITY, SUBFLOW};
 use crate::run::{PriorityChange, Subflow};
 
-/// More subflows of one connection are refused.
+/// Largest number of subflows of a connection.
 const MAX_SUBFLOWS: usize = 8;
 
-/// The subflows, however the paths are written.
+/// The subflows of a flow, from `path`, `paths`, `subflows` or `path_manager`.
 pub(super) fn subflows(
     context: &Context<'_>,
     table: &Table<'_>,
@@ -46,7 +46,7 @@ pub(super) fn subflows(
     }
 }
 
-/// Refuses as many subflows as no connection has; `way` is what asks for them.
+/// Refuses too many subflows; `way` is the value that asks for them.
 fn check_subflow_count(way: &Item<'_>, subflows: usize) -> Res<()> {
     match subflows {
         1..=MAX_SUBFLOWS => Ok(()),
@@ -114,7 +114,7 @@ fn written_paths(
     Ok(paths)
 }
 
-/// The paths between `from` and `to` by pair of interfaces.
+/// The paths between `from` and `to`, one for each pair of interfaces.
 fn discovered_paths(context: &Context<'_>, table: &Table<'_>) -> Res<Vec<Vec<usize>>> {
     let (from_item, from) = end(context, table, "from")?;
     let (_, to) = end(context, table, "to")?;
@@ -129,7 +129,7 @@ fn discovered_paths(context: &Context<'_>, table: &Table<'_>) -> Res<Vec<Vec<usi
     Ok(paths)
 }
 
-/// The node that a flow names as one of its ends.
+/// The node that `key` names as an end of the flow.
 fn end<'a>(context: &Context<'_>, table: &Table<'a>, key: &str) -> Res<(Item<'a>, usize)> {
     let Some(item) = table.get(key) else {
         return Err(table
@@ -140,7 +140,7 @@ fn end<'a>(context: &Context<'_>, table: &Table<'a>, key: &str) -> Res<(Item<'a>
     Ok((item, node))
 }
 
-/// The subflows that the flow's path manager opens on these paths; `way` is where they come from.
+/// The subflows that the flow's path manager opens on `paths`; `way` is the value that gives the paths.
 fn path_manager_subflows(
     context: &Context<'_>,
     table: &Table<'_>,
@@ -172,10 +172,10 @@ fn path_manager_subflows(
         (_, None) if is("ndiffports") => 2,
         (_, None) => 1,
     };
-    // At most 8 of each, by their types.
+    // Each factor is at most 8 by its declared type, or bounded by the number of paths.
     let count = most * usize::try_from(per_path).unwrap_or(usize::MAX);
     check_subflow_count(each.as_ref().unwrap_or(way), count)?;
-    // Exactly as many: collecting results would make room for four, in each of thousands of flows.
+    // Allocates exactly `count`: collecting would allocate room for four, in each of thousands of flows.
     let mut subflows = Vec::with_capacity(count);
     for i in 0..count {
         subflows.push(subflow_on(context, way, i, &paths[i % most])?);
@@ -278,7 +278,7 @@ fn priorities(item: &Item<'_>) -> Res<Vec<PriorityChange>> {
     Ok(changes)
 }
 
-/// Holds a path against `from` and `to` where given.
+/// Compares the ends of a path with `from` and `to`, if the flow has them.
 pub(super) fn check_ends(
     context: &Context<'_>,
     table: &Table<'_>,

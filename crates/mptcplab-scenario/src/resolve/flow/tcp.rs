@@ -10,7 +10,8 @@ use crate::format::UDP_FIELDS;
 use crate::registry;
 use crate::run::{CcConfig, LossRecovery, Scheduler, Subflow, TcpFlow, TcpOptions, Traffic};
 
-/// Payload of a full segment: MTU 1500 less IP, TCP and timestamps (52), and the DSS option (20) (spec/scenarios.md 0.1).
+/// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
+/// MPTCP, a DSS option (20; RFC 8684 section 3.3).
 const TCP_MSS_BYTES: u32 = 1448;
 
 const MPTCP_MSS_BYTES: u32 = 1428;
@@ -69,7 +70,7 @@ pub(super) fn resolve(
     Ok(flow)
 }
 
-/// The textbooks' recoveries set the window themselves, and so does an algorithm that controls its rate.
+/// Refuses Tahoe, Reno and NewReno recovery with an algorithm that controls its own rate, because both set the window.
 fn check_recovery(settings: &Settings<'_>, flow: &TcpFlow) -> Res<()> {
     let rate_based =
         mptcplab_cc::find(&flow.cc.name).is_some_and(mptcplab_cc::Algorithm::has_cong_control);
@@ -126,7 +127,7 @@ fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Optio
     registry::scheduler::resolve(&item).map(Some)
 }
 
-/// Lowest rate on the first path when the run begins, in bit/s.
+/// The lowest rate on the first path at the beginning of the run.
 fn nominal_bps(context: &Context<'_>, subflows: &[Subflow]) -> u64 {
     let links = subflows.first().map_or(&[][..], |first| &first.path);
     let rates = links
@@ -135,7 +136,7 @@ fn nominal_bps(context: &Context<'_>, subflows: &[Subflow]) -> u64 {
     rates.min().unwrap_or(0)
 }
 
-/// Every transfer opens all subflows when it begins: they have no times of their own.
+/// Refuses start and stop times of subflows: every transfer opens all its subflows when it begins.
 fn refuse_subflow_times(table: &Table<'_>, subflows: &[Subflow]) -> Res<()> {
     let timed =
         |s: &&Subflow| s.start_ns.is_some() || s.stop_ns.is_some() || !s.priorities.is_empty();

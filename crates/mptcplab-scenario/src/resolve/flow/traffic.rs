@@ -1,16 +1,16 @@
-//! What an application does: the table `traffic`.
+//! The traffic of an application: the table `traffic`.
 
 use crate::document::{Item, Res, Table};
 use crate::error::Diagnostic;
 use crate::format::{ARRIVAL_LEVELS, LEVEL, SIZE_LAW, TRAFFIC, VIDEO, VIDEO_LADDER_BPS};
 use crate::run::{Arrivals, Level, SizeLaw, Span, Traffic, Transfers, Video};
 
-/// Share of the nominal rate that a video expects before it has measured any (spec/scenarios.md App. B).
+/// Share of the nominal rate that a video expects before its first measurement, 4/10 (an assumption of this lab).
 const FIRST_ESTIMATE: (u64, u64) = (4, 10);
-/// Shortest period and level: what alternates faster would do so for ever at one instant.
+/// Shortest period and level. Without a bound, periods of length zero would alternate forever at one instant.
 const LEAST_NS: u64 = 1_000_000;
 
-/// `nominal_bps` is what a video may expect of its path.
+/// The traffic of a flow. `nominal_bps` is the rate of its path, from which a video makes its first estimate.
 pub(super) fn of(item: &Item<'_>, nominal_bps: u64) -> Res<Traffic> {
     if item.is("video") {
         let table = Table::empty(&VIDEO, item.path.clone(), item.key_origin);
@@ -165,7 +165,7 @@ fn video(table: &Table<'_>, nominal_bps: u64) -> Res<Video> {
     })
 }
 
-/// Rates up to the highest that is wanted, lowest first.
+/// The encoding rates up to `max_rate`, in increasing order.
 fn ladder(table: &Table<'_>) -> Res<Vec<u64>> {
     let mut ladder = match table.get("ladder") {
         Some(item) => item
@@ -199,7 +199,6 @@ fn period(item: &Item<'_>) -> Res<Span> {
         Span::Exponential { mean_ns } => mean_ns,
     };
     match longest_ns {
-        // Periods of no length would alternate for ever at one instant.
         ns if ns < LEAST_NS => Err(item
             .wrong("is too short a period")
             .hint("at least \"1 ms\"")),

@@ -1,11 +1,11 @@
-//! What TCP and SCTP have in common: the receive buffer and the number of segments.
+//! Settings that TCP and SCTP have in common.
 
 use super::context::Context;
 use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, join};
 use crate::run::{RcvBuffer, Subflow};
 
-/// Segments are counted in 32 bits, compared with a sign.
+/// Segments are counted in 32 bits and compared by signed difference.
 const MAX_SEGMENTS: u128 = 1 << 31;
 
 pub(super) fn check_segment_count(

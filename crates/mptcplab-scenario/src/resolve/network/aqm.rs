@@ -44,7 +44,7 @@ pub(super) fn aqm(item: &Item<'_>) -> Res<Aqm> {
     }
 }
 
-/// Refuses the parameters of another queue management.
+/// Refuses parameters of other queue managements.
 fn refuse_other_parameters(table: &Table<'_>, name: &str, groups: &[&[Field]]) -> Res<()> {
     let own: Vec<&str> = groups
         .iter()

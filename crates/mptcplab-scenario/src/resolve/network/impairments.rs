@@ -5,7 +5,7 @@ use crate::error::join;
 use crate::format::{GILBERT_ELLIOTT, REORDER};
 use mptcplab_model::link::{Loss, Reorder};
 
-/// Propagation delays beyond an hour are a mistake in the unit.
+/// Largest propagation delay: an hour. A larger one is probably in another unit.
 const MAX_DELAY_NS: u64 = 3_600_000_000_000;
 
 pub(super) fn delay_ns(item: &Item<'_>) -> Res<u64> {
@@ -41,7 +41,7 @@ pub(super) fn loss(item: &Item<'_>) -> Res<Loss> {
     })
 }
 
-/// `None` where the probability is 0: a link that never holds up a packet is one without reordering.
+/// `None` if the probability is 0, because such a link reorders nothing.
 pub(super) fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
     let table = item.table(&REORDER)?;
     let probability = table.item("probability")?.percent()?;

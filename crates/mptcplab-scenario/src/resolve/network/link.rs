@@ -10,7 +10,7 @@ use crate::files::{Files, mean_rate_bps};
 use crate::format::{DEFAULT_OVERHEAD_BYTES, REVERSE, TRACE_OVERHEAD_BYTES};
 use mptcplab_model::link::{Aqm, DeliveryTrace, LinkConfig, QueueLimit};
 
-/// A direction's configuration, and its queue as written.
+/// The configuration of one direction, and its queue as written.
 pub(super) type Direction = (LinkConfig, DraftQueue);
 
 /// The direction from `from` to `to`.
@@ -50,7 +50,7 @@ pub(super) fn backward(
     }
 }
 
-/// One direction; `forward` is what a reverse direction takes over, with `loss_both` also its random loss.
+/// One direction. A reverse direction inherits from `forward`; with `loss_both` it also inherits the random loss.
 fn direction(
     table: &Table<'_>,
     forward: Option<&LinkConfig>,

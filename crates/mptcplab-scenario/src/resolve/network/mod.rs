@@ -1,4 +1,4 @@
-//! The nodes and the directed links of a network; queue sizes stay as written until the paths are known.
+//! The nodes and directed links of a scenario. Queue sizes are resolved later, because they may depend on the paths.
 
 mod aqm;
 mod impairments;
@@ -16,13 +16,13 @@ use link::{Direction, backward, forward};
 use queue::DraftQueue;
 use std::collections::BTreeMap;
 
-/// More directed links than this are refused.
+/// Largest number of directed links.
 const MAX_LINKS: usize = 20_000;
 
-/// Scheduled changes of all links together; a recorded rate belongs into a trace.
+/// Largest number of scheduled changes of all links together; for a recorded rate there are traces.
 const MAX_CHANGES: usize = 200_000;
 
-/// Nodes and links, with the queues still as written.
+/// Nodes and links.
 pub(crate) struct Network {
     pub(crate) nodes: Vec<String>,
     pub(crate) links: Vec<Link>,
@@ -32,11 +32,11 @@ pub(crate) struct Network {
     /// Number of copies of the links that have a `count`.
     pub(crate) copies: BTreeMap<String, u64>,
     node_index: BTreeMap<String, usize>,
-    /// Scheduled changes so far.
+    /// Number of scheduled changes so far.
     changes: usize,
 }
 
-/// Builds the graph.
+/// Builds the network of a scenario.
 pub(crate) fn network(top: &Table<'_>, files: &mut Files<'_>) -> Res<Network> {
     let mut network = Network {
         nodes: Vec::new(),
@@ -74,7 +74,7 @@ pub(crate) fn network(top: &Table<'_>, files: &mut Files<'_>) -> Res<Network> {
     Ok(network)
 }
 
-/// Takes over `nodes`; says whether it was given.
+/// Adds the nodes of the key `nodes`; false if the scenario does not have the key.
 fn listed_nodes(top: &Table<'_>, network: &mut Network) -> Res<bool> {
     let Some(nodes) = top.get("nodes") else {
         return Ok(false);
@@ -97,12 +97,12 @@ fn listed_nodes(top: &Table<'_>, network: &mut Network) -> Res<bool> {
 }
 
 impl Network {
-    /// Turns queues given as time or BDP into packets or bytes.
+    /// Converts queue sizes given as time or BDP to packets or bytes.
     pub(super) fn resolve_queues(&mut self, flows: &[Flow]) -> Res<()> {
         queue::resolve(&mut self.links, &self.queues, flows)
     }
 
-    /// The node named by `key`, made where nodes are not listed.
+    /// The node that `key` names. It is added if the scenario does not list the nodes.
     fn end(&mut self, table: &Table<'_>, key: &str, copy: Option<u64>, listed: bool) -> Res<usize> {
         let item = table.item(key)?;
         let written = item.text()?;

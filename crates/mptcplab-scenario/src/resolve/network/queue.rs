@@ -8,15 +8,15 @@ use crate::run::{Flow, Link, largest_base_rtts_ns};
 use crate::units::QueueSize;
 use mptcplab_model::link::QueueLimit;
 
-/// A full packet without its layer-2 overhead.
+/// A full packet without layer-2 overhead.
 const FULL_PACKET_BYTES: u64 = 1500;
 
-/// A queue that may still depend on the paths over its link.
+/// A queue whose size may still depend on the paths over its link.
 #[derive(Clone)]
 pub(super) struct DraftQueue {
     /// `None`: unlimited.
     size: Option<QueueSize>,
-    /// Where it was written, its key and its text, for errors.
+    /// Place, key and text of the value, for errors.
     origin: Origin,
     key: String,
     written: String,
@@ -36,7 +36,7 @@ impl DraftQueue {
     }
 }
 
-/// Turns queues given as time or BDP into packets or bytes.
+/// Converts queue sizes given as time or BDP to packets or bytes.
 pub(super) fn resolve(links: &mut [Link], drafts: &[DraftQueue], flows: &[Flow]) -> Res<()> {
     let base_rtts = largest_base_rtts_ns(links, flows);
     for ((link, draft), base_rtt_ns) in links.iter_mut().zip(drafts).zip(base_rtts) {

@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::format::CHANGE;
 use mptcplab_model::link::{Change, LinkConfig};
 
-/// The changes that a direction has itself, in the scenario or in a file.
+/// The changes of a direction in the scenario or in a file; `None` if it has none of its own.
 pub(super) fn own_schedule(
     table: &Table<'_>,
     follows_trace: bool,
@@ -71,8 +71,8 @@ fn changes_nothing(change: &Change) -> bool {
         && change.up.is_none()
 }
 
-/// The forward direction's changes as far as they hold for both: a property that the reverse sets itself stays, and
-/// random loss is on the forward direction only (spec/scenarios.md 0.2), unless the link has `loss_both`.
+/// The changes of the forward direction that also apply to the reverse one. Properties that the reverse direction sets
+/// itself do not change, and neither does random loss unless the link has `loss_both`.
 pub(super) fn inherited_schedule(
     reverse: &Table<'_>,
     forward: &LinkConfig,
