@@ -16,6 +16,7 @@ from conftest import ROOT
 
 import mptcplab
 from mptcplab.errors import MptcplabError
+from mptcplab.markdown import anchor
 from mptcplab.studies import fidelity
 from mptcplab.studies.fidelity import cubic, page
 from mptcplab.studies.fidelity.statement import Case, Measured, Measurement, Statement
@@ -48,7 +49,7 @@ def test_the_page_shows_what_the_tables_say(quick: tuple[Path, dict]) -> None:
     values = list(csv.DictReader((out / page.VALUES).open()))
     for plan in fidelity.STATEMENTS:
         assert f"\n## {plan.title}\n" in text
-        assert f"(#{page.anchor(plan.title)})" in text
+        assert f"(#{anchor(plan.title)})" in text
         assert f"mptcplab run scenarios/fidelity/{plan.scenario}" in text
         mine = [case for case in cases if case["statement"] == plan.name]
         assert mine, plan.name
