@@ -6,13 +6,14 @@ the payload rate is a mean over bins of a second (longer where the run is long).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Panel, Series
+from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels, subflow_styles
 from mptcplab.trace.samples import Samples, read
 
@@ -28,6 +29,8 @@ MAX_SERIES = 12
 # Values in all embedded series together: keeps the page below a few megabytes.
 _BUDGET = 900_000
 MAX_RATE_BINS = 400
+# The run, the names of a flow and subflow or of a link, and times (in seconds) with values.
+_Line = tuple[int, tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
@@ -57,11 +60,7 @@ def plot_data(results: Trace) -> PlotData:
     bins = int(np.clip(_BUDGET / (2 * max(entities, 1)), MIN_BINS, MAX_BINS))
     if max(_subflows(t) for t in topologies.values()) > MAX_SERIES:
         notes.append(f"plots show the first {MAX_SERIES} subflows of each run")
-    builder = _SeriesBuilder(results, topologies, bins)
-    found: dict[int, list[Series]] = {run: [] for run in chosen}
-    for part in (builder.subflows(), builder.queue()):
-        for run, series in part:
-            found[run].append(series)
+    found = _SeriesBuilder(results, topologies, bins).all()
     # A run that does not count is drawn, but never under the name of those that do.
     states = {problem.run: f", {problem.status}" for problem in results.excluded_runs}
     named = results.configs.select("run", "rep", "config").rows()
@@ -103,37 +102,33 @@ class _SeriesBuilder:
         self.bins = bins
         # Runs of a sweep may differ in length; each has the same number of bins.
         self.widths = {run: max(1, -(-topology.duration_ns // bins)) for run, topology in topologies.items()}
-        self.names = {run: (subflow_styles(t), subflow_labels(t), link_styles(t)) for run, t in topologies.items()}
+        self.looks = {run: _looks(topology) for run, topology in topologies.items()}
 
-    def queue(self) -> list[tuple[int, Series]]:
-        """Queues of the links that ever queue; the rest would be lines at zero."""
+    def all(self) -> dict[int, list[Series]]:
+        """The series of every run, panel by panel."""
+        columns = ("cwnd_pkts", "rtt_us", "rx_payload_bytes")
+        subflows = read(self.results, "subflow", columns, list(self.topologies))
         carrying = sorted({link.name for t in self.topologies.values() for link in t.data_links})
-        samples = read(self.results, "link", ("queue_pkts",), list(self.topologies), carrying)
-        found = []
-        for run, link, values in self._extremes(samples, "queue_pkts").iter_rows():
-            style = self.names[run][2].get(link)
-            if style is not None and max(values["high"]):
-                found.append((run, self._series(QUEUE, run, link, style, values, 1.0)))
-        return _first_per_run(found)
+        links = read(self.results, "link", ("queue_pkts",), list(self.topologies), carrying)
+        # Links that never queue would be lines at zero.
+        queues = ((run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0)
+        panels = (
+            (CWND, self._extremes(subflows, "cwnd_pkts")),
+            (RTT, self._extremes(subflows, "rtt_us", 1e-3)),
+            (PAYLOAD, self._payload_rates(subflows)),
+            (QUEUE, queues),
+        )
+        found: dict[int, list[Series]] = {run: [] for run in self.topologies}
+        for panel, lines in panels:
+            drawn: dict[int, list[Series]] = {run: [] for run in self.topologies}
+            for run, name, line in lines:
+                if name in self.looks[run]:
+                    drawn[run].append(Series(panel, *self.looks[run][name], *line))
+            for run, series in drawn.items():
+                found[run] += sorted(series, key=lambda one: one.style.index)[:MAX_SERIES]
+        return found
 
-    def subflows(self) -> list[tuple[int, Series]]:
-        """Window, RTT and payload rate of every subflow."""
-        samples = read(self.results, "subflow", ("cwnd_pkts", "rtt_us", "rx_payload_bytes"), list(self.topologies))
-        found = []
-        for panel, column, scale in ((CWND, "cwnd_pkts", 1.0), (RTT, "rtt_us", 1e-3)):
-            part = []
-            for run, flow, subflow, values in self._extremes(samples, column).iter_rows():
-                style, label = self._style_and_label(run, flow, subflow)
-                if style is not None:
-                    part.append((run, self._series(panel, run, label, style, values, scale)))
-            found += _first_per_run(part)
-        return found + self._payload(samples)
-
-    def _style_and_label(self, run: int, flow: str, subflow: str) -> tuple[Style | None, str]:
-        styles, labels, _ = self.names[run]
-        return styles.get((flow, subflow)), labels.get((flow, subflow), subflow)
-
-    def _payload(self, samples: Samples) -> list[tuple[int, Series]]:
+    def _payload_rates(self, samples: Samples) -> Iterator[_Line]:
         longest = max(t.duration_ns for t in self.topologies.values())
         width = NS * max(1, -(-longest // (NS * MAX_RATE_BINS)))
         at, entity = pl.col("t_ns") // width, pl.col("entity")
@@ -141,20 +136,14 @@ class _SeriesBuilder:
         grown = pl.col("rx_payload_bytes").cast(pl.Float64).diff().shift(-1)
         starts = samples.with_rows(samples.rows.filter(first))
         frame = starts.per_entity(at=at, mbps=grown * 8e3 / pl.col("t_ns").diff().shift(-1))
-        found = []
-        for run, flow, subflow, at_bins, mbps in frame.iter_rows():
-            style, label = self._style_and_label(run, flow, subflow)
-            if style is None:
-                continue
+        for run, *name, at_bins, mbps in frame.iter_rows():
             # Rates lie between two starts, so the last start has none.
             values = np.full(max(at_bins), np.nan)
             values[at_bins[:-1]] = mbps[:-1]
-            times_s = width / NS * (0.5 + np.arange(values.size))
-            found.append((run, Series(PAYLOAD, label, style, times_s, values)))
-        return _first_per_run(found)
+            yield run, tuple(name), (width / NS * (0.5 + np.arange(values.size)), values)
 
-    def _extremes(self, samples: Samples, column: str) -> pl.DataFrame:
-        """Per entity a structure of lists: bin, smallest and largest value, and which came first."""
+    def _extremes(self, samples: Samples, column: str, scale: float = 1.0) -> Iterator[_Line]:
+        """Per entity the smallest and largest value of every time bin, in the order in which they occurred."""
         widths = pl.DataFrame(
             {"run": list(self.widths), "width": list(self.widths.values())},
             schema={"run": pl.UInt32, "width": pl.Int64},
@@ -182,29 +171,16 @@ class _SeriesBuilder:
         )
         lists = bins.group_by("entity", maintain_order=True).agg("at", "low", "high", "low_first")
         named = samples.entities.drop("owner").join(lists, on="entity", maintain_order="left").drop("entity")
-        fields = ("at", "low", "high", "low_first")
-        return named.drop_nulls("at").select(pl.exclude(*fields), values=pl.struct(*fields))
-
-    def _series(
-        self, panel: Panel, run: int, label: str, style: Style, extremes: dict[str, list[float]], scale: float
-    ) -> Series:
-        """Two values per bin, in the order in which they occurred."""
-        at = np.minimum(np.array(extremes["at"], dtype=np.int64), self.bins - 1)
-        low, high = np.array(extremes["low"]) * scale, np.array(extremes["high"]) * scale
-        rising = np.array(extremes["low_first"])
-        values = np.full(2 * self.bins, np.nan)
-        values[2 * at] = np.where(rising, low, high)
-        values[2 * at + 1] = np.where(rising, high, low)
-        times_s = self.widths[run] / NS / 2 * (0.5 + np.arange(values.size))
-        return Series(panel, label, style, times_s, values)
+        for run, *name, at, low, high, low_first in named.drop_nulls("at").iter_rows():
+            place = 2 * np.minimum(np.array(at, dtype=np.int64), self.bins - 1)
+            values = np.full(2 * self.bins, np.nan)
+            values[place] = np.where(low_first, low, high) * scale
+            values[place + 1] = np.where(low_first, high, low) * scale
+            yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
 
 
-def _first_per_run(found: list[tuple[int, Series]]) -> list[tuple[int, Series]]:
-    """At most MAX_SERIES series per run, in style order (which is file order)."""
-    counts: dict[int, int] = {}
-    chosen = []
-    for run, series in sorted(found, key=lambda item: (item[0], item[1].style.index)):
-        counts[run] = counts.get(run, 0) + 1
-        if counts[run] <= MAX_SERIES:
-            chosen.append((run, series))
-    return chosen
+def _looks(topology: Topology) -> dict[tuple[str, ...], tuple[str, Style]]:
+    """Label and style of every subflow, by the names of its flow and its own, and of every link."""
+    labels = subflow_labels(topology)
+    subflows = {name: (labels[name], style) for name, style in subflow_styles(topology).items()}
+    return subflows | {(name,): (name, style) for name, style in link_styles(topology).items()}
