@@ -53,8 +53,8 @@ CC_PARAMS(adw_balia,
 /* What siblings compare. */
 struct adw_shared {
 	u32 rtt_min_us; /* since the last loss, or ADW_NONE */
-	u32 rtt_max_us;
-	u32 span_us; /* between the last two losses, or ADW_NONE */
+	u32 rtt_max_us; /* likewise */
+	u32 span_us;	/* between the last two losses, or ADW_NONE */
 	u32 reserved;
 	struct cc_conn_value average; /* A, us in Q5 */
 };
@@ -76,10 +76,10 @@ CC_FIELDS(adw_balia,
 
 /* The spans of the coupling set, or of the acting subflow if it is alone. */
 struct adw_spans {
-	u64 sum_us;
-	u32 n;
-	u32 high_us;
-	u32 low_us;
+	u64 sum_us;  /* of all spans */
+	u32 n;	     /* their number */
+	u32 high_us; /* largest */
+	u32 low_us;  /* smallest */
 };
 
 static void adw_restart_span(struct adw_shared *shared)

@@ -33,18 +33,18 @@ CC_PARAMS(balia,
 /* ---- dialect mptcp-0.95 ---- */
 
 #define BALIA_RATE_MAX (1u << 25)	/* bytes/s */
-#define BALIA_RATE_SHIFT 5
+#define BALIA_RATE_SHIFT 5		/* bits by which that kernel scales rates down */
 #define BALIA_RATE_SHIFTS 8u		/* 2^25 << 40 is above any rate */
-#define BALIA_SEGMENT_MAX (1u << 16)
+#define BALIA_SEGMENT_MAX (1u << 16)	/* bytes; arithmetic range */
 
 /* The rates as that kernel rounds them, bytes/s. */
 struct balia_rates {
-	u64 own;
+	u64 own; /* of the acting subflow */
 	u64 max; /* at least 1 */
-	u64 sum;
+	u64 sum; /* over the set */
 };
 
-/* w <= 2^20, mss <= 2^16, 10^6 < 2^20: the product is < 2^56. Siblings are taken to have our MSS. */
+/* w <= 2^20, mss <= 2^16, 10^6 < 2^20: the product is < 2^56. Siblings count with our MSS. */
 static u64 balia_rate(const struct sock *sk, const struct cc_set *set, u32 k)
 {
 	u64 bytes = cc_mul(set->w[k], cc_min(tcp_sk(sk)->mss_cache, BALIA_SEGMENT_MAX));

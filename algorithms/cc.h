@@ -61,8 +61,8 @@ _Noreturn void mptcplab_cc_assert_failed(const char *expr, const char *file, int
 #define CC_RTT_MAX_US (1u << 26)	/* us; arithmetic range */
 #define CC_ACKED_MAX (1u << 16)		/* packets per ACK; arithmetic range */
 #define CC_ONE_Q40 (1ull << 40)		/* one packet of credit */
-#define CC_ONE_Q16 (1u << 16)
-#define CC_INFINITE_SSTHRESH 0x7fffffffu
+#define CC_ONE_Q16 (1u << 16)		/* 1.0 of most parameters */
+#define CC_INFINITE_SSTHRESH 0x7fffffffu /* snd_ssthresh before the first loss, as in Linux */
 
 /* ---- declarations of an algorithm ---- */
 
@@ -555,7 +555,7 @@ CC_INLINE u64 cc_shared_word(const struct sock *sk, const struct cc_set *set, u3
 	return slot == cc_own_slot(sk) ? cc_own_word(sk, i) : cc_slot_word(set->conn, slot, i);
 }
 
-/* What member k shares, as `type`. For headers; a file uses alg_shared(), which CC_SHARED declares. */
+/* What member k shares, as `type`: for headers. A file uses alg_shared() of CC_SHARED. */
 #define cc_shared(type, sk, set, k)                                                     \
 	({                                                                              \
 		union {                                                                 \

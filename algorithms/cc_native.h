@@ -48,7 +48,7 @@ struct sock {
 
 /* ---- registration ---- */
 
-#define CC_MAX_FIELDS 12
+#define CC_MAX_FIELDS 12 /* members of a state in CC_FIELDS */
 
 /* A parameter; its raw value, which the algorithm reads, is the declared value times `scale`. */
 struct cc_param {

@@ -18,9 +18,9 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
-#define CC_MAX_SUBFLOWS 8
-#define CC_MAX_PARAMS 8
-#define CC_SHARED_WORDS 4
+#define CC_MAX_SUBFLOWS 8 /* of a connection */
+#define CC_MAX_PARAMS 8	  /* of an algorithm */
+#define CC_SHARED_WORDS 4 /* of a state that siblings see */
 /* icsk_ca_priv has 13 words, of which the eBPF build needs three for itself. */
 #define CC_STATE_WORDS 10
 

@@ -43,12 +43,12 @@ CC_PARAMS(cubic,
 
 #define CUBIC_SPAN_Q14 ((1u << 21) - 1)		/* 128 s: the curve is flat beyond, arithmetic only */
 #define CUBIC_MAX_ELAPSED_US (256 * 1000000ull)
-#define CUBIC_ONE_Q16 65536u
+#define CUBIC_ONE_Q16 65536u			/* 1.0 of beta and alpha */
 #define HYSTART_MIN_SAMPLES 8u			/* RTT samples before the delay test */
-#define HYSTART_DELAY_MIN_US 4000u
-#define HYSTART_DELAY_MAX_US 16000u
+#define HYSTART_DELAY_MIN_US 4000u		/* least delay that ends slow start (Linux) */
+#define HYSTART_DELAY_MAX_US 16000u		/* largest delay that is needed to end it (Linux) */
 #define HYSTART_SETTLE_US 1000000u		/* no delay samples this soon after a reduction */
-#define CUBIC_NO_RTT 0xffffffffu
+#define CUBIC_NO_RTT 0xffffffffu		/* before the first sample */
 
 struct cubic {
 	u64 epoch_us;	    /* start of the congestion avoidance epoch */
@@ -62,10 +62,10 @@ struct cubic {
 	u32 round_end;	    /* HyStart: the round ends when this is acknowledged */
 	u32 round_rtt_us;   /* HyStart: smallest RTT of this round */
 	u32 min_rtt_us;	    /* HyStart: smallest RTT seen */
-	u8 in_epoch;
-	u8 reduced; /* the epoch follows a fast recovery */
-	u8 samples; /* HyStart: RTT samples of this round */
-	u8 found;   /* HyStart: slow start was ended */
+	u8 in_epoch;	    /* 1: epoch_us, w_max_q10 and k_q14 describe a curve */
+	u8 reduced;	    /* the epoch follows a fast recovery */
+	u8 samples;	    /* HyStart: RTT samples of this round */
+	u8 found;	    /* HyStart: slow start was ended */
 };
 CC_STATE(cubic);
 CC_UNCOUPLED(cubic);

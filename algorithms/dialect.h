@@ -9,7 +9,7 @@
 
 #include "cc.h"
 
-#define CC_DIALECT_SPEC 0
+#define CC_DIALECT_SPEC 0 /* the source's rule */
 /* One of the CC_PARAMS. */
 #define CC_DIALECT \
 	CC_PARAM(dialect, .initial = CC_DIALECT_SPEC, .max = 1, .names = "spec|mptcp-0.95", \

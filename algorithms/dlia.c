@@ -30,7 +30,7 @@
 CC_PARAMS(dlia, DYNAMIC_PARAMS);
 
 struct dlia {
-	struct dynamic last;
+	struct dynamic last; /* factor and window of the last loss */
 };
 CC_STATE(dlia);
 CC_COUPLED(dlia);

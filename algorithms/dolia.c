@@ -42,14 +42,14 @@ CC_PARAMS(dolia,
 
 struct dolia {
 	struct olia_interval interval; /* shared */
-	struct dynamic last;
-	u64 updated_us; /* the middle may be updated after this time */
-	u32 samples;	/* of this period */
-	u32 rtt_us;	/* last sample, 0: none */
-	u32 rtt_min_us; /* of this period */
-	u32 rtt_max_us;
-	u32 rtt_mid_us;	 /* middle of the last period's range */
-	u32 rtt_last_us; /* RTT at the last loss */
+	struct dynamic last;	       /* factor and window of the last loss */
+	u64 updated_us;		       /* the middle may be updated after this time */
+	u32 samples;		       /* of this period */
+	u32 rtt_us;		       /* last sample, 0: none */
+	u32 rtt_min_us;		       /* of this period */
+	u32 rtt_max_us;		       /* of this period */
+	u32 rtt_mid_us;		       /* middle of the last period's range */
+	u32 rtt_last_us;	       /* RTT at the last loss */
 };
 CC_STATE(dolia);
 CC_SHARED(dolia, interval);

@@ -22,8 +22,8 @@
  */
 #include "cc.h"
 
-#define EWTCP_SQRT 0
-#define EWTCP_FAIR 1
+#define EWTCP_SQRT 0	/* weight 1/sqrt(n) */
+#define EWTCP_FAIR 1	/* weight 1/n^2 */
 /* Raw values above the two names are the weight itself, in Q16. */
 CC_PARAMS(ewtcp,
 	  CC_PARAM(weight, .initial = EWTCP_SQRT, .max = 1, .scale = CC_ONE_Q16, .names = "sqrt|fair",

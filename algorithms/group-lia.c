@@ -58,7 +58,7 @@ CC_PARAMS(group_lia,
 #define GROUP_P_V 7u		/* tenths of var_est that make a crossing significant (RFC 8382: p_v) */
 #define GROUP_SETTLED (2 * GROUP_M) /* intervals before anything is decided */
 #define GROUP_COUNT_MAX (1u << 18)  /* samples, packets per interval: sums fit their 32 bits */
-#define GROUP_NONE 0xffu
+#define GROUP_NONE 0xffu	/* in no group */
 
 /* What siblings see: statistics in 10^-4, computed at the end of each interval. */
 struct group_summary {
@@ -74,19 +74,19 @@ struct group_summary {
 struct group_lia {
 	struct group_summary summary;
 	/* The current interval. */
-	u64 rtt_sum_us;
-	u64 deviation_sum_us;
-	u32 samples;
-	u32 low; /* 2 for each sample below mean_delay, 1 for each that equals it */
-	u32 start_us;
-	u32 mean_us; /* of the interval before, 0: none */
-	u32 lost;    /* tp->lost when the interval began */
-	u32 delivered;
+	u64 rtt_sum_us;	      /* of the samples */
+	u64 deviation_sum_us; /* |sample - mean_us| */
+	u32 samples;	      /* RTT samples */
+	u32 low;	      /* 2 for each sample below mean_delay, 1 for each that equals it */
+	u32 start_us;	      /* when it began */
+	u32 mean_us;	      /* of the interval before, 0: none */
+	u32 lost;	      /* tp->lost when the interval began */
+	u32 delivered;	      /* tp->delivered when it began */
 	/* Sums over past intervals, Q8, which decay by one part in M or N per interval. */
-	u32 low_sum;
-	u32 samples_sum;
-	u32 lost_sum;
-	u32 sent_sum;
+	u32 low_sum;		 /* of low */
+	u32 samples_sum;	 /* of samples */
+	u32 lost_sum;		 /* packets lost */
+	u32 sent_sum;		 /* packets lost or delivered */
 	u64 crossings : GROUP_N; /* bit i: significant i intervals ago */
 	u64 side : 2;		 /* of mean_delay at the last crossing */
 	u64 intervals : 12;	 /* up to GROUP_SETTLED */

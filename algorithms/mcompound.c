@@ -40,7 +40,7 @@ struct mcompound {
 	u64 delay_window_q16; /* d, at most the window */
 	u64 prior_window_q16; /* d before the last reduction */
 	u32 loss_threshold;   /* packets, of c alone: for a timeout */
-	u32 gamma;
+	u32 gamma;	      /* packets, the parameter */
 };
 CC_STATE(mcompound);
 CC_COUPLED(mcompound);
@@ -99,7 +99,7 @@ static u64 mcompound_share_q27(const struct sock *sk)
 
 /* ---- the two windows ---- */
 
-/* d, at most the window less a packet: the engine may have cut the window since, and c is at least 1. */
+/* d, which leaves c at least a packet of a window that the engine may have cut since. */
 static u64 mcompound_delay_q16(struct sock *sk)
 {
 	u64 most_q16 = cc_window_q16(sk) - CC_ONE_Q16;

@@ -46,7 +46,7 @@ CC_FIELDS(olia, CC_FIELD(olia, interval.l1, "l1", .unit = "packets"),
 
 /* ---- dialect mptcp-0.95 ---- */
 
-#define OLIA_PACKET_Q10 1023
+#define OLIA_PACKET_Q10 1023	/* growth that makes a packet, in 1/1024 */
 #define OLIA_ROUNDING_Q40 2	/* what two truncated divisions may lack of a whole 1/1024 */
 
 /* |inc| <= 1.5 packets and acked <= 2^16, so the sum is < 2^28. */

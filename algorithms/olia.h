@@ -11,7 +11,7 @@
 
 #define OLIA_RATE 0		/* quality of a path: l/rtt^2 */
 #define OLIA_FLOOR 1u		/* packets, with several subflows (draft section 3) */
-#define OLIA_COUNT_MAX 0xffffffffu
+#define OLIA_COUNT_MAX 0xffffffffu	/* packets; counting stops here */
 
 /* What siblings read. */
 struct olia_interval {

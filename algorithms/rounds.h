@@ -9,7 +9,7 @@
 
 #include "cc.h"
 
-#define CC_NO_RTT 0xffffffffu
+#define CC_NO_RTT 0xffffffffu /* before the first sample */
 #define CC_ROUND_SAMPLES 3u /* RTT samples that make a round count */
 
 /* The current round; it ends when all packets sent before it are acknowledged. */

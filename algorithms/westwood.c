@@ -29,8 +29,8 @@ struct westwood {
 	u64 bw_ns_q40;	     /* filtered once, packets/us; 0: no sample yet */
 	u64 bw_q40;	     /* filtered twice, packets/us */
 	u32 begin_delivered; /* packets, when the interval began */
-	u32 min_rtt_us;
-	u8 begun;
+	u32 min_rtt_us;	     /* smallest RTT so far */
+	u8 begun;	     /* 1: an interval is being measured */
 };
 CC_STATE(westwood);
 CC_UNCOUPLED(westwood);
