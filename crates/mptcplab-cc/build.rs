@@ -119,6 +119,21 @@ fn parse_header(path: &Path, text: &str) -> Header {
 /// The object that the registry refers to must exist: a shared library links without it and cannot be loaded.
 fn check_registration(path: &Path, text: &str) {
     let wanted = stem(path).replace('-', "_");
+    let coupling =
+        ["CC_UNCOUPLED", "CC_COUPLED", "CC_SHARED"].map(|kind| format!("{kind}({wanted}"));
+    if !coupling
+        .iter()
+        .any(|declaration| text.contains(declaration))
+    {
+        fail(
+            &format!(
+                "{}: none of {}",
+                path.display(),
+                coupling.map(|c| c + "...)").join(", ")
+            ),
+            "say whether the algorithm sees its siblings, as algorithms/template-coupled.c does",
+        );
+    }
     let found: Vec<&str> = text
         .split("CC_REGISTER(")
         .skip(1)
