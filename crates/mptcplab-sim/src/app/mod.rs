@@ -10,7 +10,7 @@ use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::record::since;
 use crate::stream::DSN_MAX;
-use crate::tcp::sender::Phase;
+use crate::tcp::state::Phase;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic::span;
 use mptcplab_scenario::Span;

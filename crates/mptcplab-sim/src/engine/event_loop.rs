@@ -325,10 +325,10 @@ impl<'a> Engine<'a> {
         let subflow = &mut conn.subflows[k];
         let sender = &mut subflow.sender;
         let timer = match kind {
-            TimerKind::Lifecycle => &mut sender.lifecycle,
-            TimerKind::Retransmit => &mut sender.timer,
-            TimerKind::Pace => &mut sender.pace_timer,
-            TimerKind::Jitter => &mut sender.jitter_timer,
+            TimerKind::Lifecycle => &mut sender.lifecycle.timer,
+            TimerKind::Retransmit => &mut sender.rtx.timer,
+            TimerKind::Pace => &mut sender.pacing.timer,
+            TimerKind::Jitter => &mut sender.jitter.timer,
             _ => &mut subflow.receiver.timer,
         };
         if !cx.timers.fires(timer, at, kind, index) {

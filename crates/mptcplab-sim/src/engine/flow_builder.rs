@@ -81,8 +81,8 @@ impl<'a> FlowBuilder<'a> {
             Rng::new(run.seed, run.rep, "subflow", &name),
         );
         sender.entry = entry;
-        sender.open_ns = subflow.start_ns.unwrap_or(0);
-        sender.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
+        sender.lifecycle.open_ns = subflow.start_ns.unwrap_or(0);
+        sender.lifecycle.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
         sender.overhead_bytes = last_overhead_bytes(run, flow, subflow)?;
         let receiver = Receiver::new(id, receiver_config(run, t, subflow, back));
         Ok(tcp::Subflow { sender, receiver })
@@ -195,7 +195,7 @@ fn sender_config(t: &TcpFlow) -> SenderConfig {
         recovery: t.options.recovery,
         pacing: t.options.pacing,
         slow_start_after_idle: t.options.slow_start_after_idle,
-        jitter_ns: t.options.send_jitter_ns,
+        send_jitter_ns: t.options.send_jitter_ns,
         tso: t.options.tso.unwrap_or(false),
     }
 }

@@ -2,7 +2,8 @@
 
 use super::event_loop::Engine;
 use super::sample_clock::SampleClock;
-use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::sender::Sender;
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_trace::{FlowRow, LinkRow, SubflowRow};
 
@@ -91,7 +92,7 @@ impl Engine<'_> {
             rtt_us: sender.rtt.latest_us,
             min_rtt_us: if tp.srtt_us == 0 { 0 } else { tp.min_rtt_us },
             rto_us: (sender.rtt.rto_ns / 1000) as u32,
-            pacing_bps: if sender.paced {
+            pacing_bps: if sender.pacing.enabled {
                 tp.sk_pacing_rate * 8
             } else {
                 0

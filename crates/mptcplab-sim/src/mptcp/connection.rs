@@ -7,7 +7,7 @@ use crate::net::packet::{Kind, Packet};
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::handshake;
 use crate::tcp::receiver::AckPolicy;
-use crate::tcp::sender::Phase;
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_trace::EventKind;
 
@@ -156,8 +156,8 @@ impl Connection {
             self.tx.make_backups(cx, &mut self.subflows, demoted);
         }
         let sender = &mut self.subflows[k].sender;
-        if sender.failed && sender.retransmits == 0 {
-            sender.failed = false;
+        if sender.mptcp.failed && sender.rtx.retransmits == 0 {
+            sender.mptcp.failed = false;
             sender.log(cx, EventKind::SubflowRecovered, 0_u64);
             self.tx.update_backups(&mut self.subflows);
         }
@@ -225,7 +225,7 @@ impl Connection {
     /// A subflow opens or is removed.
     pub(crate) fn on_lifecycle(&mut self, cx: &mut World, k: usize) {
         let sender = &mut self.subflows[k].sender;
-        if cx.now >= sender.remove_ns {
+        if cx.now >= sender.lifecycle.remove_ns {
             let never_opened = sender.phase != Phase::Established && self.tx.opener == k;
             self.tx
                 .reinject_from(&mut self.subflows, k, Trouble::Removed);
@@ -273,7 +273,7 @@ impl Connection {
     /// Pacing allows a subflow to send again.
     pub(crate) fn on_pace(&mut self, cx: &mut World, k: usize) {
         let sender = &mut self.subflows[k].sender;
-        sender.paced_out = false;
+        sender.pacing.blocked = false;
         sender.retransmit_lost(cx);
         self.push(cx, k);
     }

@@ -3,9 +3,10 @@
 //! With upstream's scheduler a connection fills its send buffer while a slow subflow works on the chunk that it was given, and
 //! the others have nothing to send. Counted with the windows they had they would hold back the one that everything waits for.
 
-use super::sender::ConnectionSender;
-use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::sender::Sender;
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
+use mptcplab_cc::Conn as CcTable;
 use mptcplab_model::sched::MAX_SUBFLOWS;
 
 /// A subflow is silent after this long, and after so many smoothed round-trip times: the glue's `SILENT_US` and `SILENT_RTTS`.
@@ -19,6 +20,30 @@ const LOOK_AROUND_NS: u64 = 250_000_000;
 pub(crate) struct Looks([u64; MAX_SUBFLOWS]);
 
 impl Looks {
+    /// If something new of subflow `own` was acknowledged now, it belongs to the set, and it looks for siblings that do not.
+    #[inline(never)]
+    pub(super) fn look_around(
+        &mut self,
+        subflows: &mut [Subflow],
+        cc: &mut CcTable,
+        own: usize,
+        now: u64,
+    ) {
+        let sender = &mut subflows[own].sender;
+        if sender.phase != Phase::Established || sender.rtx.progress_ns != now {
+            return;
+        }
+        sender.sock.set_usable(cc, true);
+        if !self.is_due(own, now) {
+            return;
+        }
+        for (k, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
+            if k != own && sender.phase == Phase::Established && is_silent(sender, now) {
+                sender.sock.set_usable(cc, false);
+            }
+        }
+    }
+
     fn is_due(&mut self, subflow: usize, now: u64) -> bool {
         let due = now - self.0[subflow] > LOOK_AROUND_NS;
         if due {
@@ -28,28 +53,8 @@ impl Looks {
     }
 }
 
-impl ConnectionSender {
-    /// If something new of subflow `own` was acknowledged now, it belongs to the set, and it looks for siblings that do not.
-    #[inline(never)]
-    pub(super) fn look_around(&mut self, subflows: &mut [Subflow], own: usize, now: u64) {
-        let sender = &mut subflows[own].sender;
-        if sender.phase != Phase::Established || sender.progress_ns != now {
-            return;
-        }
-        sender.sock.set_usable(&mut self.cc, true);
-        if !self.looks.as_mut().is_some_and(|l| l.is_due(own, now)) {
-            return;
-        }
-        for (k, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
-            if k != own && sender.phase == Phase::Established && is_silent(sender, now) {
-                sender.sock.set_usable(&mut self.cc, false);
-            }
-        }
-    }
-}
-
 /// A timeout calls a hook in the kernel, too: what it sends again counts as a sign of life.
 fn is_silent(sender: &Sender, now: u64) -> bool {
-    let heard_ns = sender.progress_ns.max(sender.last_sent_ns);
+    let heard_ns = sender.rtx.progress_ns.max(sender.last_sent_ns);
     now > heard_ns + SILENT_NS + SILENT_RTTS * sender.srtt_ns()
 }

@@ -6,18 +6,16 @@
 //! acknowledged is sent again on the others.
 //! (Facts: Linux 6.18, `mptcp_retransmit_timer`, `mptcp_subflow_get_retrans`, `net.mptcp.stale_loss_cnt`.)
 
-use super::sender::ConnectionSender;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
-use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{MAX_SUBFLOWS, Path};
-use mptcplab_trace::EventKind;
 
 /// Where no subflow's timer runs: Linux' least retransmission timeout.
 const LEAST_INTERVAL_NS: u64 = 200_000_000;
 /// Application data are kept, and sent again, in pieces of so much: Linux' page fragments of order 3.
-const CHUNK_BYTES: u32 = 32_768;
+pub(super) const CHUNK_BYTES: u32 = 32_768;
 /// Linux' default of `net.mptcp.stale_loss_cnt`.
 const STALE_AFTER: u32 = 4;
 
@@ -55,7 +53,7 @@ impl Resend {
     pub(super) fn measure(&mut self, subflows: &[Subflow], now: u64) {
         let left = |(Subflow { sender, .. }, silence): (&Subflow, &Silence)| {
             let runs = sender.is_usable() && silence.looks == 0;
-            let deadline = Some(sender.timer.deadline).filter(|&at| runs && at != NEVER);
+            let deadline = Some(sender.rtx.timer.deadline).filter(|&at| runs && at != NEVER);
             deadline.map(|at| at.saturating_sub(now))
         };
         let longest = subflows.iter().zip(&self.silences).filter_map(left).max();
@@ -80,7 +78,7 @@ impl Resend {
 
     /// Count the looks at which nothing new was heard of the subflows with data outstanding, one after the other.
     /// Returns the first one that has been silent for too long.
-    fn listen(&mut self, subflows: &[Subflow]) -> Option<usize> {
+    pub(super) fn listen(&mut self, subflows: &[Subflow]) -> Option<usize> {
         let mut stale = None;
         for i in (0..subflows.len()).filter(|&i| has_queue(&subflows[i])) {
             self.silences[i].look(subflows[i].sender.sock.tp.delivered);
@@ -92,7 +90,7 @@ impl Resend {
     }
 
     /// The subflow to send on again: one with empty queues; a backup only where nothing moves anywhere.
-    fn pick(&self, subflows: &[Subflow]) -> Option<usize> {
+    pub(super) fn pick(&self, subflows: &[Subflow]) -> Option<usize> {
         let idle = |backup: bool| {
             let takes =
                 move |s: &Subflow| s.is_usable() && s.is_backup() == backup && !has_queue(s);
@@ -131,40 +129,5 @@ impl Silence {
 /// Whether a subflow has anything that is not acknowledged, sent or not.
 fn has_queue(Subflow { sender, .. }: &Subflow) -> bool {
     sender.phase == Phase::Established
-        && (sender.sock.tp.packets_out > 0 || !sender.assigned.is_empty())
-}
-
-impl ConnectionSender {
-    /// The connection's timer has fired. The caller pushes afterwards.
-    pub(super) fn resend(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
-        let Some(resend) = &mut self.resend else {
-            return;
-        };
-        let stale = resend.listen(subflows);
-        let idle = resend.pick(subflows);
-        if let Some(i) = idle {
-            self.resend_head(cx, &mut subflows[i].sender);
-        }
-        if let Some(i) = stale {
-            self.give_up(cx, &mut subflows[i].sender, i);
-            self.update_backups(subflows);
-        }
-    }
-
-    /// Send what is left of the oldest chunk.
-    fn resend_head(&mut self, cx: &mut World, sender: &mut Sender) {
-        let chunk = (CHUNK_BYTES / u32::from(self.mss)).max(1);
-        let end = (self.una / chunk + 1) * chunk;
-        for dsn in self.una..end.min(self.next) {
-            self.give_copy(cx, sender, dsn);
-        }
-    }
-
-    /// Subflow `own` is stale: the others send all that is not acknowledged, theirs included. What it holds itself stays
-    /// there and is sent once it works again.
-    fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
-        sender.failed = true;
-        sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
-        self.reinject = (self.una..self.next).map(|dsn| (dsn, own as u32)).collect();
-    }
+        && (sender.sock.tp.packets_out > 0 || !sender.mptcp.assigned.is_empty())
 }

@@ -4,13 +4,14 @@
 //! they belong to the [`Connection`](super::connection::Connection), and are counted from 0 here.
 
 use super::idle_subflows::Looks;
-use super::retransmit::Resend;
+use super::retransmit::{CHUNK_BYTES, Resend};
 use super::scheduler::{Demand, Pick, Scheduler, What, only_backups};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::WINDOW_UNLIMITED;
 use crate::stream::DSN_MAX;
-use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::sender::Sender;
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_cc::{CaState, Conn as CcTable};
 use mptcplab_model::sched::{Path, minrtt};
@@ -230,7 +231,7 @@ impl ConnectionSender {
             self.send_next(cx, sender);
             inflight += 1;
         }
-        let full = inflight >= sender.sock.tp.snd_cwnd || sender.group.deferred;
+        let full = inflight >= sender.sock.tp.snd_cwnd || sender.tso.deferred;
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc);
         }
@@ -241,11 +242,11 @@ impl ConnectionSender {
     }
 
     fn push_scheduled(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
-        if self.looks.is_some() {
-            self.look_around(subflows, acked, cx.now);
+        if let Some(looks) = &mut self.looks {
+            looks.look_around(subflows, &mut self.cc, acked, cx.now);
         }
         for Subflow { sender, .. } in subflows.iter_mut() {
-            if !sender.assigned.is_empty() {
+            if !sender.mptcp.assigned.is_empty() {
                 self.send_assigned(cx, sender);
             }
         }
@@ -294,9 +295,9 @@ impl ConnectionSender {
         let mut room = false;
         for subflow in subflows.iter_mut() {
             let sender = &subflow.sender;
-            let idle = sender.phase == Phase::Established && sender.assigned.is_empty();
+            let idle = sender.phase == Phase::Established && sender.mptcp.assigned.is_empty();
             if idle && sender.has_room() {
-                room |= sender.backup == backups && subflow.is_available();
+                room |= sender.mptcp.backup == backups && subflow.is_available();
                 subflow.sender.note_app_limited();
             }
         }
@@ -306,14 +307,14 @@ impl ConnectionSender {
     /// Give the next `burst` segments to a subflow and send what its window allows.
     #[inline]
     fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
-        let alone = burst == 1 && sender.assigned.is_empty() && !sender.config.tso;
+        let alone = burst == 1 && sender.mptcp.assigned.is_empty() && !sender.config.tso;
         if alone && sender.has_room() && !sender.is_paced_out(cx) {
             self.send_next(cx, sender);
             return;
         }
         for _ in 0..burst.min(self.sendable()) {
             let (dsn, _) = self.take_new();
-            sender.assigned.push_back(dsn);
+            sender.mptcp.assigned.push_back(dsn);
         }
         self.send_assigned(cx, sender);
     }
@@ -321,8 +322,8 @@ impl ConnectionSender {
     /// Give a subflow a segment that another one already has.
     pub(super) fn give_copy(&mut self, cx: &mut World, sender: &mut Sender, dsn: u32) {
         self.reinjected += 1;
-        sender.out_of_order = true;
-        sender.assigned.push_back(dsn);
+        sender.mptcp.out_of_order = true;
+        sender.mptcp.assigned.push_back(dsn);
         self.send_assigned(cx, sender);
     }
 
@@ -351,10 +352,12 @@ impl ConnectionSender {
 
     /// A subflow that has entered fast recovery lets others send what it repairs, too.
     fn copy_losses(&mut self, sender: &mut Sender, own: usize) {
-        if sender.state() != CaState::Recovery || sender.copied_losses == sender.count.loss_events {
+        if sender.state() != CaState::Recovery
+            || sender.mptcp.copied_losses == sender.count.loss_events
+        {
             return;
         }
-        sender.copied_losses = sender.count.loss_events;
+        sender.mptcp.copied_losses = sender.count.loss_events;
         let lost = sender.hand_over_lost(self.una);
         self.reinject
             .extend(lost.into_iter().map(|dsn| (dsn, own as u32)));
@@ -364,13 +367,15 @@ impl ConnectionSender {
     /// Send what the scheduler gave to a subflow, as far as its window allows.
     #[inline]
     fn send_assigned(&mut self, cx: &mut World, sender: &mut Sender) {
-        while !sender.assigned.is_empty() && sender.phase == Phase::Established && sender.has_room()
+        while !sender.mptcp.assigned.is_empty()
+            && sender.phase == Phase::Established
+            && sender.has_room()
         {
-            let waiting = sender.assigned.len() as u32;
+            let waiting = sender.mptcp.assigned.len() as u32;
             if sender.is_paced_out(cx) || !sender.may_leave(cx.now, waiting) {
                 return;
             }
-            let Some(dsn) = sender.assigned.pop_front() else {
+            let Some(dsn) = sender.mptcp.assigned.pop_front() else {
                 return;
             };
             let payload = self.payload(dsn);
@@ -402,7 +407,7 @@ impl ConnectionSender {
             if let Some(repair) = &mut self.scheduler.repair {
                 repair.note_sent(dsn, i);
             }
-            sender.out_of_order = true;
+            sender.mptcp.out_of_order = true;
             sender.send_new(cx, &mut self.cc, dsn, payload);
         }
     }
@@ -424,7 +429,7 @@ impl ConnectionSender {
         if trouble != Trouble::Doubtful {
             // What was assigned but never sent may go anywhere, also to where it was.
             self.reinject
-                .extend(sender.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
+                .extend(sender.mptcp.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
         }
         self.reinject.make_contiguous().sort_unstable();
     }
@@ -434,7 +439,7 @@ impl ConnectionSender {
         if sender.recovery.tlp_high_seq.is_some() {
             return false;
         }
-        if let Some(dsn) = sender.assigned.pop_front() {
+        if let Some(dsn) = sender.mptcp.assigned.pop_front() {
             let payload = self.payload(dsn);
             sender.send_new(cx, &mut self.cc, dsn, payload);
             return true;
@@ -473,10 +478,10 @@ impl ConnectionSender {
     /// stays with it. The caller pushes afterwards.
     fn set_backup(&mut self, cx: &mut World, subflows: &mut [Subflow], k: usize, backup: bool) {
         let sender = &mut subflows[k].sender;
-        if sender.backup == backup || sender.phase == Phase::Removed {
+        if sender.mptcp.backup == backup || sender.phase == Phase::Removed {
             return;
         }
-        sender.backup = backup;
+        sender.mptcp.backup = backup;
         sender.log(cx, EventKind::PriorityChanged, backup);
         self.update_backups(subflows);
     }
@@ -511,7 +516,7 @@ impl ConnectionSender {
         let in_use = only_backups(subflows);
         for Subflow { sender, .. } in subflows.iter_mut() {
             if sender.phase == Phase::Established {
-                let carries = in_use || !sender.backup;
+                let carries = in_use || !sender.mptcp.backup;
                 sender.sock.set_usable(&mut self.cc, carries);
             }
         }
@@ -539,16 +544,49 @@ impl ConnectionSender {
         if !others || sender.recovery.state != CaState::Loss {
             return;
         }
-        if sender.retransmits < self.stale_after {
+        if sender.rtx.retransmits < self.stale_after {
             self.reinject_from(subflows, k, Trouble::Doubtful);
             return;
         }
-        if !sender.failed {
-            sender.failed = true;
-            sender.log(cx, EventKind::SubflowFailed, sender.retransmits);
+        if !sender.mptcp.failed {
+            sender.mptcp.failed = true;
+            sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
         }
         self.reinject_from(subflows, k, Trouble::Failed);
         self.update_backups(subflows);
+    }
+
+    /// The connection's timer has fired. The caller pushes afterwards.
+    pub(super) fn resend(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        let Some(resend) = &mut self.resend else {
+            return;
+        };
+        let stale = resend.listen(subflows);
+        let idle = resend.pick(subflows);
+        if let Some(i) = idle {
+            self.resend_head(cx, &mut subflows[i].sender);
+        }
+        if let Some(i) = stale {
+            self.give_up(cx, &mut subflows[i].sender, i);
+            self.update_backups(subflows);
+        }
+    }
+
+    /// Send what is left of the oldest chunk.
+    fn resend_head(&mut self, cx: &mut World, sender: &mut Sender) {
+        let chunk = (CHUNK_BYTES / u32::from(self.mss)).max(1);
+        let end = (self.una / chunk + 1) * chunk;
+        for dsn in self.una..end.min(self.next) {
+            self.give_copy(cx, sender, dsn);
+        }
+    }
+
+    /// Subflow `own` is stale: the others send all that is not acknowledged, theirs included. What it holds itself stays
+    /// there and is sent once it works again.
+    fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
+        sender.mptcp.failed = true;
+        sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
+        self.reinject = (self.una..self.next).map(|dsn| (dsn, own as u32)).collect();
     }
 }
 

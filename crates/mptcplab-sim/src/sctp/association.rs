@@ -1,11 +1,11 @@
 //! State of an association and of its destinations, and who handles which event.
 
 use super::choose::{Candidate, retransmission_destination};
+use super::chunk::{DATA_HEADER_BYTES, kind};
 use super::outstanding::{Outstanding, Progress};
 use super::receiver::Receiver;
 use super::rto::Rto;
 use super::window::Window;
-use super::{DATA_HEADER_BYTES, chunk};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::Packet;
@@ -191,11 +191,30 @@ impl Association {
         packet: &Packet,
     ) -> bool {
         match packet.wnd() {
-            chunk::DATA => self.on_data(cx, destination, packet),
-            chunk::SACK => return self.on_sack(cx, packet),
+            kind::DATA => self.on_data(cx, destination, packet),
+            kind::SACK => return self.on_sack(cx, packet),
             _ => self.on_handshake(cx, packet),
         }
         false
+    }
+
+    /// A DATA chunk arrived.
+    fn on_data(&mut self, cx: &mut World, path: usize, packet: &Packet) {
+        let was_complete = self.rx.data.completed;
+        if self.rx.take(cx, self.flow, path, packet) {
+            self.send_sack(cx);
+        } else {
+            self.rx.delay_sack(cx);
+        }
+        if self.rx.data.completed && !was_complete {
+            self.record_transfer(cx);
+        }
+    }
+
+    /// Acknowledge what is there, over the path of the latest packet.
+    pub(crate) fn send_sack(&mut self, cx: &mut World) {
+        let id = self.destinations[self.rx.latest].id;
+        self.rx.send_sack(cx, id);
     }
 
     /// The application starts or stops.

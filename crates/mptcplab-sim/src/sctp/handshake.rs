@@ -4,7 +4,7 @@
 //! as confirmed then.
 
 use super::association::{Association, Phase};
-use super::chunk;
+use super::chunk::kind;
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
@@ -32,8 +32,8 @@ impl Association {
     /// Send what the phase is waiting for an answer to.
     fn request(&mut self, cx: &mut World) {
         let (kind, bytes) = match self.phase {
-            Phase::InitSent => (chunk::INIT, self.init_bytes()),
-            Phase::CookieSent => (chunk::COOKIE_ECHO, COOKIE_BYTES),
+            Phase::InitSent => (kind::INIT, self.init_bytes()),
+            Phase::CookieSent => (kind::COOKIE_ECHO, COOKIE_BYTES),
             Phase::Closed | Phase::Established => return,
         };
         let first = &mut self.destinations[0];
@@ -58,9 +58,9 @@ impl Association {
     /// One of the four packets arrived, at either end.
     pub(super) fn on_handshake(&mut self, cx: &mut World, packet: &Packet) {
         match packet.wnd() {
-            chunk::INIT => self.answer(cx, chunk::INIT_ACK, self.init_bytes() + COOKIE_BYTES),
-            chunk::COOKIE_ECHO => self.answer(cx, chunk::COOKIE_ACK, EMPTY_CHUNK_BYTES),
-            chunk::INIT_ACK if self.phase == Phase::InitSent => {
+            kind::INIT => self.answer(cx, kind::INIT_ACK, self.init_bytes() + COOKIE_BYTES),
+            kind::COOKIE_ECHO => self.answer(cx, kind::COOKIE_ACK, EMPTY_CHUNK_BYTES),
+            kind::INIT_ACK if self.phase == Phase::InitSent => {
                 // A repeated INIT has no time of its own (Karn).
                 if self.handshake_tries == 0 {
                     self.destinations[0].rto.sample(cx.now - self.handshake_ns);
@@ -69,7 +69,7 @@ impl Association {
                 self.phase = Phase::CookieSent;
                 self.request(cx);
             }
-            chunk::COOKIE_ACK if self.phase == Phase::CookieSent => self.establish(cx),
+            kind::COOKIE_ACK if self.phase == Phase::CookieSent => self.establish(cx),
             // An answer that came twice.
             _ => {}
         }

@@ -7,6 +7,7 @@
 
 mod association;
 mod choose;
+mod chunk;
 mod handshake;
 mod missing;
 mod outstanding;
@@ -20,16 +21,3 @@ pub(crate) use association::{Association, AssociationConfig, DestinationConfig};
 
 /// What every subflow row's algorithm is called in the trace: SCTP has its own.
 pub(crate) const ALGORITHM: &str = mptcplab_scenario::CMT_SCTP;
-
-/// IP (20), SCTP common header (12) and DATA chunk header (16).
-pub(crate) const DATA_HEADER_BYTES: u16 = 48;
-
-/// The chunk of a packet, in its window field, which SCTP has no other use for. Data and requests travel forward.
-mod chunk {
-    pub(super) const DATA: u16 = 0;
-    pub(super) const SACK: u16 = 1;
-    pub(super) const INIT: u16 = 2;
-    pub(super) const INIT_ACK: u16 = 3;
-    pub(super) const COOKIE_ECHO: u16 = 4;
-    pub(super) const COOKIE_ACK: u16 = 5;
-}

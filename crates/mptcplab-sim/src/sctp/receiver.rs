@@ -3,8 +3,7 @@
 //! SACKs are delayed also while data are missing, and say how many packets arrived since the last one (DAC). They return
 //! over the path of the packet that made them due; one that the timer sends, over that of the latest packet.
 
-use super::association::Association;
-use super::{DATA_HEADER_BYTES, chunk};
+use super::chunk::{DATA_HEADER_BYTES, kind};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
@@ -33,14 +32,14 @@ pub(super) struct Arrived {
 
 pub(super) struct Receiver {
     index: u32,
-    data: ConnectionReceiver,
+    pub(super) data: ConnectionReceiver,
     /// Bytes for data that wait for others; `None` is without limit.
     buffer: Option<u64>,
     /// Gap blocks that fit into a packet.
     max_blocks: usize,
     /// Packets since the last SACK, and the path of the latest.
     pending: u32,
-    latest: usize,
+    pub(super) latest: usize,
     pub(super) timer: Timer,
     pub(super) arrived: Vec<Arrived>,
     blocks: Vec<(u32, u32)>,
@@ -86,7 +85,7 @@ impl Receiver {
     }
 
     /// Take in a packet; returns whether a SACK is due now.
-    fn take(&mut self, cx: &mut World, flow: u32, path: usize, packet: &Packet) -> bool {
+    pub(super) fn take(&mut self, cx: &mut World, flow: u32, path: usize, packet: &Packet) -> bool {
         let arrived = &mut self.arrived[path];
         arrived.packets += 1;
         arrived.ip_bytes += u64::from(packet.len());
@@ -109,7 +108,7 @@ impl Receiver {
     }
 
     /// The SACK of the present state, on its way.
-    fn send_sack(&mut self, cx: &mut World, id: u32) {
+    pub(super) fn send_sack(&mut self, cx: &mut World, id: u32) {
         self.blocks.clear();
         self.data.blocks(&mut self.blocks);
         self.blocks.truncate(self.max_blocks);
@@ -125,7 +124,7 @@ impl Receiver {
             dsn: window,
             ts: self.pending,
             sack: handle,
-            wnd: chunk::SACK,
+            wnd: kind::SACK,
         };
         let bytes = SACK_BYTES + BLOCK_BYTES * self.blocks.len() as u16;
         cx.net
@@ -134,32 +133,11 @@ impl Receiver {
         self.timer.deadline = NEVER;
     }
 
-    fn delay_sack(&mut self, cx: &mut World) {
+    pub(super) fn delay_sack(&mut self, cx: &mut World) {
         if self.timer.deadline == NEVER {
             let at = cx.now + SACK_DELAY_NS;
             cx.timers
                 .set(&mut self.timer, at, TimerKind::DelayedSack, self.index);
         }
-    }
-}
-
-impl Association {
-    /// A DATA chunk arrived.
-    pub(super) fn on_data(&mut self, cx: &mut World, path: usize, packet: &Packet) {
-        let was_complete = self.rx.data.completed;
-        if self.rx.take(cx, self.flow, path, packet) {
-            self.send_sack(cx);
-        } else {
-            self.rx.delay_sack(cx);
-        }
-        if self.rx.data.completed && !was_complete {
-            self.record_transfer(cx);
-        }
-    }
-
-    /// Acknowledge what is there, over the path of the latest packet.
-    pub(crate) fn send_sack(&mut self, cx: &mut World) {
-        let id = self.destinations[self.rx.latest].id;
-        self.rx.send_sack(cx, id);
     }
 }

@@ -1,10 +1,10 @@
 //! The sending end: what a SACK or a timeout changes, and what is sent then (RFC 9260 sections 6.1 to 6.3, 7.2).
 
 use super::association::{Association, Phase};
+use super::chunk::{DATA_HEADER_BYTES, kind};
 use super::missing::{SackFacts, reports};
 use super::outstanding::Progress;
 use super::receiver::WINDOW_UNLIMITED;
-use super::{DATA_HEADER_BYTES, chunk};
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
@@ -262,7 +262,7 @@ impl Association {
         destination.last_sent_ns = cx.now;
         let header = Header {
             seq: tsn,
-            wnd: chunk::DATA,
+            wnd: kind::DATA,
             ..Header::default()
         };
         let bytes = payload + DATA_HEADER_BYTES;

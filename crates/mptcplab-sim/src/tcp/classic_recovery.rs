@@ -10,32 +10,17 @@
 //!
 //! Not here: probes, F-RTO and undo, which are Linux'; limited transmit (RFC 3042).
 
+use super::scoreboard::AckSummary;
+use super::segments::flag;
+use super::sender::Sender;
 use crate::net::World;
 use crate::net::packet::Packet;
-use crate::tcp::scoreboard::AckNews;
-use crate::tcp::segments::flag;
-use crate::tcp::sender::Sender;
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
 /// Duplicate ACKs that mean a loss (RFC 5681 section 3.2).
 const DUP_THRESHOLD: u32 = 3;
-
-/// What the textbooks' sender remembers beside `recovery.rs`.
-#[derive(Debug, Default)]
-pub(crate) struct Textbook {
-    /// Duplicates of the newest ACK.
-    duplicates: u32,
-    /// Segments that duplicates said were delivered and that no ACK covers yet.
-    delivered: u32,
-    /// `snd_nxt` at the last fast retransmit or timeout: NewReno's `recover`.
-    recover: Option<u32>,
-    /// NewReno has met a partial ACK in this recovery.
-    met_partial: bool,
-    /// Next segment to send again while `lost_out` is not 0.
-    next: u32,
-}
 
 impl Sender {
     /// An ACK that is not the simple case: a duplicate, a mark, or a recovery goes on.
@@ -58,11 +43,11 @@ impl Sender {
     fn new_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
-        let mut news = AckNews::default();
+        let mut news = AckSummary::default();
         self.clean_acked(packet.seq(), self.fack(), &mut news);
         self.skip_acked();
         self.uncount_delivered(news.newly);
-        self.textbook.duplicates = 0;
+        self.classic.duplicates = 0;
         self.sample_rtt(
             cx.now,
             packet.ts(),
@@ -140,7 +125,7 @@ impl Sender {
     fn partial_ack(&mut self, cx: &mut World, newly: u32) {
         self.send_head_again(cx);
         self.sock.tp.snd_cwnd = self.sock.tp.snd_cwnd.saturating_sub(newly) + 1;
-        if !std::mem::replace(&mut self.textbook.met_partial, true) {
+        if !std::mem::replace(&mut self.classic.met_partial, true) {
             self.rearm_timer(cx);
         }
     }
@@ -150,10 +135,10 @@ impl Sender {
             self.reduce_on_mark(cx, cc);
         }
         self.count_delivered(cc);
-        self.textbook.duplicates += 1;
+        self.classic.duplicates += 1;
         match self.recovery.state {
             CaState::Recovery => self.sock.tp.snd_cwnd += 1,
-            _ if self.textbook.duplicates == DUP_THRESHOLD && self.may_retransmit() => {
+            _ if self.classic.duplicates == DUP_THRESHOLD && self.may_retransmit() => {
                 self.fast_retransmit(cx, cc);
             }
             CaState::Open => self.set_state(cc, CaState::Disorder),
@@ -166,7 +151,7 @@ impl Sender {
     fn may_retransmit(&self) -> bool {
         self.config.recovery != LossRecovery::NewReno
             || self
-                .textbook
+                .classic
                 .recover
                 .is_none_or(|recover| self.sock.tp.snd_una > recover)
     }
@@ -179,8 +164,8 @@ impl Sender {
             self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
         }
         self.recovery.high_seq = self.sock.tp.snd_nxt;
-        self.textbook.recover = Some(self.sock.tp.snd_nxt);
-        self.textbook.met_partial = false;
+        self.classic.recover = Some(self.sock.tp.snd_nxt);
+        self.classic.met_partial = false;
         if self.config.recovery == LossRecovery::Tahoe {
             self.go_back(cx, cc);
         } else {
@@ -193,7 +178,7 @@ impl Sender {
 
     /// Retransmission timeout (RFC 5681 section 3.1); the caller sets the timer.
     pub(crate) fn textbook_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
-        if self.retransmits == 0 {
+        if self.rtx.retransmits == 0 {
             let tp = &mut self.sock.tp;
             // An inflated window says nothing about the path: what counts is what is in flight.
             if self.recovery.state == CaState::Recovery {
@@ -204,9 +189,9 @@ impl Sender {
             self.announce_cwr = self.config.ecn;
         }
         self.recovery.high_seq = self.sock.tp.snd_nxt;
-        self.textbook.recover = Some(self.sock.tp.snd_nxt);
-        self.textbook.duplicates = 0;
-        self.textbook.delivered = 0;
+        self.classic.recover = Some(self.sock.tp.snd_nxt);
+        self.classic.duplicates = 0;
+        self.classic.delivered = 0;
         self.go_back(cx, cc);
         self.send_again(cx);
         self.sock.publish(cc);
@@ -219,16 +204,16 @@ impl Sender {
         tp.snd_cwnd = 1;
         tp.snd_cwnd_cnt = 0;
         tp.lost_out = tp.packets_out;
-        self.textbook.next = tp.snd_una;
-        self.cwnd_stamp_ns = cx.now;
+        self.classic.next = tp.snd_una;
+        self.usage.stamp_ns = cx.now;
         self.set_state(cc, CaState::Loss);
     }
 
     /// Go on sending again what was in flight, as far as the window allows.
     pub(crate) fn send_again(&mut self, cx: &mut World) {
         while self.sock.tp.lost_out > 0 && self.has_room() && !self.is_paced_out(cx) {
-            let seq = self.textbook.next;
-            self.textbook.next += 1;
+            let seq = self.classic.next;
+            self.classic.next += 1;
             self.sock.tp.lost_out -= 1;
             self.resend(cx, seq);
         }
@@ -237,8 +222,8 @@ impl Sender {
     /// Fast retransmission of the oldest segment, which going back then need not repeat.
     fn send_head_again(&mut self, cx: &mut World) {
         let head = self.sock.tp.snd_una;
-        if self.sock.tp.lost_out > 0 && self.textbook.next == head {
-            self.textbook.next += 1;
+        if self.sock.tp.lost_out > 0 && self.classic.next == head {
+            self.classic.next += 1;
             self.sock.tp.lost_out -= 1;
         }
         self.resend(cx, head);
@@ -252,17 +237,17 @@ impl Sender {
 
     /// What is acknowledged need not be sent again.
     fn skip_acked(&mut self) {
-        let (una, next) = (self.sock.tp.snd_una, self.textbook.next);
+        let (una, next) = (self.sock.tp.snd_una, self.classic.next);
         if self.sock.tp.lost_out > 0 && una > next {
             self.sock.tp.lost_out = self.sock.tp.lost_out.saturating_sub(una - next);
-            self.textbook.next = una;
+            self.classic.next = una;
         }
     }
 
     /// A duplicate ACK says that some segment arrived (Linux `tcp_add_reno_sack`).
     fn count_delivered(&mut self, cc: &mut CcTable) {
-        if self.textbook.delivered + 1 < self.sock.tp.packets_out {
-            self.textbook.delivered += 1;
+        if self.classic.delivered + 1 < self.sock.tp.packets_out {
+            self.classic.delivered += 1;
             self.sock.tp.delivered = self.sock.tp.delivered.wrapping_add(1);
             let inflight = self.inflight();
             self.report_acked(cc, 1, None, inflight);
@@ -272,10 +257,10 @@ impl Sender {
     /// An ACK covers one hole and, as far as they go, segments that were counted when duplicates came for them
     /// (Linux `tcp_remove_reno_sacks`).
     fn uncount_delivered(&mut self, newly: u32) {
-        let counted = self.textbook.delivered.min(newly - 1);
+        let counted = self.classic.delivered.min(newly - 1);
         let out = self.sock.tp.packets_out;
         self.sock.tp.delivered = self.sock.tp.delivered.wrapping_sub(counted);
-        self.textbook.delivered = (self.textbook.delivered - counted).min(out.saturating_sub(1));
+        self.classic.delivered = (self.classic.delivered - counted).min(out.saturating_sub(1));
     }
 
     /// Answer a congestion mark at once, without proportional rate reduction.

@@ -2,11 +2,12 @@
 //!
 //! A joined subflow may carry data only after the fourth packet, one more round trip.
 
+use super::rtt::RTO_INITIAL_NS;
+use super::sender::Sender;
+use super::state::Phase;
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick, ticks_since};
-use crate::tcp::rtt::RTO_INITIAL_NS;
-use crate::tcp::sender::{Phase, Sender};
 use mptcplab_cc::Conn as CcTable;
 use mptcplab_trace::EventKind;
 
@@ -22,20 +23,20 @@ const JOIN_BYTES: (u16, u16, u16) = (12, 16, 24);
 impl Sender {
     /// The subflow may open, or as soon as the scenario says.
     pub(crate) fn schedule_opening(&mut self, cx: &mut World) {
-        let at = self.open_ns.max(cx.now);
+        let at = self.lifecycle.open_ns.max(cx.now);
         cx.timers
-            .set(&mut self.lifecycle, at, TimerKind::Lifecycle, self.id);
+            .set(&mut self.lifecycle.timer, at, TimerKind::Lifecycle, self.id);
     }
 
     /// Send the SYN, and remember when the subflow is to be removed.
     pub(crate) fn open(&mut self, cx: &mut World, joins: bool) {
         self.phase = Phase::SynSent;
-        self.handshake_ns = cx.now;
-        self.progress_ns = cx.now;
-        self.backoff = 0;
+        self.lifecycle.handshake_ns = cx.now;
+        self.rtx.progress_ns = cx.now;
+        self.rtx.backoff = 0;
         self.send_syn(cx, joins);
-        if self.remove_ns != NEVER {
-            let (timer, at) = (&mut self.lifecycle, self.remove_ns);
+        if self.lifecycle.remove_ns != NEVER {
+            let (timer, at) = (&mut self.lifecycle.timer, self.lifecycle.remove_ns);
             cx.timers.set(timer, at, TimerKind::Lifecycle, self.id);
         }
     }
@@ -46,7 +47,7 @@ impl Sender {
             (true, false) => CAPABLE_BYTES.0,
             (true, true) => JOIN_BYTES.0,
         };
-        let wait = RTO_INITIAL_NS << self.backoff.min(6);
+        let wait = RTO_INITIAL_NS << self.rtx.backoff.min(6);
         self.send_control(cx, Kind::Syn, SYN_BYTES + options, wait);
     }
 
@@ -59,12 +60,12 @@ impl Sender {
         self.put_on_path(cx, packet);
         let due = cx.now + wait;
         cx.timers
-            .set(&mut self.timer, due, TimerKind::Retransmit, self.id);
+            .set(&mut self.rtx.timer, due, TimerKind::Retransmit, self.id);
     }
 
     /// No answer to the handshake: try again.
     pub(crate) fn retry_handshake(&mut self, cx: &mut World, joins: bool) {
-        self.backoff += 1;
+        self.rtx.backoff += 1;
         match self.phase {
             Phase::SynSent => self.send_syn(cx, joins),
             Phase::JoinSent => self.send_join_ack(cx),
@@ -84,14 +85,14 @@ impl Sender {
         if self.phase != Phase::SynSent {
             return false;
         }
-        let rtt_ns = if self.backoff == 0 {
-            cx.now - self.handshake_ns
+        let rtt_ns = if self.rtx.backoff == 0 {
+            cx.now - self.lifecycle.handshake_ns
         } else {
             ticks_since(cx.now, packet.ts())
         };
         self.sock.tp.tcp_mstamp = cx.now / 1000;
         self.rtt.sample(&mut self.sock.tp, rtt_ns);
-        self.backoff = 0;
+        self.rtx.backoff = 0;
         if joins {
             self.phase = Phase::JoinSent;
             self.send_join_ack(cx);
@@ -103,16 +104,20 @@ impl Sender {
     /// The handshake is complete: the algorithm starts.
     pub(crate) fn establish(&mut self, cx: &mut World, cc: &mut CcTable, slot: u32) {
         self.phase = Phase::Established;
-        self.backoff = 0;
-        self.timer.deadline = NEVER;
-        self.progress_ns = cx.now;
-        self.cwnd_stamp_ns = cx.now;
+        self.rtx.backoff = 0;
+        self.rtx.timer.deadline = NEVER;
+        self.rtx.progress_ns = cx.now;
+        self.usage.stamp_ns = cx.now;
         self.last_sent_ns = cx.now;
         self.sock.tp.tcp_mstamp = cx.now / 1000;
         self.sock.init(cc, slot);
-        self.paced = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
+        self.pacing.enabled = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
         self.update_pacing_rate();
-        self.log(cx, EventKind::SubflowAdded, cx.now - self.handshake_ns);
+        self.log(
+            cx,
+            EventKind::SubflowAdded,
+            cx.now - self.lifecycle.handshake_ns,
+        );
     }
 
     /// Remove the subflow. Its data in flight have been handed to the others.
@@ -121,8 +126,8 @@ impl Sender {
             self.sock.release(cc);
         }
         self.phase = Phase::Removed;
-        self.timer.deadline = NEVER;
-        self.pace_timer.deadline = NEVER;
+        self.rtx.timer.deadline = NEVER;
+        self.pacing.timer.deadline = NEVER;
         self.log(cx, EventKind::SubflowRemoved, 0_u64);
     }
 }

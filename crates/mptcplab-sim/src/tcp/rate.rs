@@ -2,11 +2,8 @@
 //!
 //! Only subflows whose algorithm controls its own rate have a [`RateSampler`]; the others pay for none of it.
 
-use crate::net::packet::Packet;
-use crate::tcp::scoreboard::AckNews;
-use crate::tcp::segments::{Ring, flag};
-use crate::tcp::sender::Sender;
-use mptcplab_cc::{Conn as CcTable, RateSample, TcpSock};
+use super::segments::Ring;
+use mptcplab_cc::{RateSample, TcpSock};
 
 /// What was known when a segment was sent (the latest transmission counts).
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,56 +123,6 @@ impl RateSampler {
             sample.interval_us = interval_us as i64;
         }
         sample
-    }
-}
-
-impl Sender {
-    /// Linux `tcp_cong_control` of an algorithm that controls its own rate: in every state, instead of growth and of
-    /// proportional rate reduction. `prior_in_flight` and `losses` are packets before, and lost by, this ACK.
-    pub(crate) fn control_rate(
-        &mut self,
-        cc: &mut CcTable,
-        packet: &Packet,
-        news: &AckNews,
-        prior_in_flight: u32,
-        delivered: u32,
-        losses: u32,
-    ) {
-        let now_us = self.sock.tp.tcp_mstamp;
-        let lone_runt = news.newly == 1
-            && !(news.data_sacked || news.dsack || packet.echo())
-            && self.is_runt(packet.seq() - 1);
-        let facts = AckFacts {
-            delivered,
-            losses,
-            prior_in_flight,
-            rtt_us: news.latest_sent_ns().map(|sent| now_us - sent / 1000),
-            lone_runt,
-        };
-        let Some(rates) = &mut self.rates else { return };
-        let sample = rates.sample(&self.sock.tp, facts);
-        self.sock.cong_control(cc, packet.seq(), 0, &sample);
-    }
-
-    fn is_runt(&self, seq: u32) -> bool {
-        let full = u32::from(self.config.data_header) + self.sock.tp.mss_cache;
-        u32::from(self.segments.get(seq).len) < full
-    }
-
-    /// The rate sampler's part of sending segment `seq`, `idle` if nothing was in flight before it.
-    #[inline]
-    pub(crate) fn note_sent(&mut self, now_ns: u64, seq: u32, idle: bool) {
-        if let Some(rates) = &mut self.rates {
-            rates.on_sent(&self.sock.tp, now_ns / 1000, seq, idle);
-        }
-    }
-
-    /// The rate sampler's part of the delivery of segment `seq`, of which `flags` are the scoreboard's.
-    #[inline]
-    pub(crate) fn note_delivered(&mut self, seq: u32, sent_ns: u64, flags: u8) {
-        if let Some(rates) = &mut self.rates {
-            rates.on_delivered(seq, sent_ns / 1000, flags & flag::EVER != 0);
-        }
     }
 }
 

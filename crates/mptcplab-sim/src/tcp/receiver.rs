@@ -1,10 +1,10 @@
 //! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
 
+use super::sack_compression::{Gap, wait_ns};
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::{MAX_BLOCKS, SackBlocks, World};
 use crate::stream::reassembly::{Arrival, Reassembly};
-use crate::tcp::sack_compression::{Gap, wait_ns};
 
 /// Shortest and longest delay of an ACK, Linux' `TCP_DELACK_MIN` (also `TCP_ATO_MIN`) and `TCP_DELACK_MAX`.
 const DELACK_MIN_NS: u64 = 40_000_000;

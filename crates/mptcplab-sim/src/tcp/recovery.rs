@@ -1,87 +1,16 @@
 //! Congestion states and recovery: fast recovery with PRR, loss recovery with F-RTO, undo, ECN
 //! (RFC 5681, RFC 6937, RFC 5682, RFC 4015, RFC 3168), in the order of Linux' `tcp_ack`.
 
-use crate::net::packet::{Packet, tick, ticks_since};
+use super::rate::AckFacts;
+use super::scoreboard::AckSummary;
+use super::segments::flag;
+use super::sender::{INFINITE_SSTHRESH, Sender};
+use super::state::Pending;
+use crate::net::packet::{Packet, ticks_since};
 use crate::net::{SackBlocks, World};
-use crate::tcp::scoreboard::AckNews;
-use crate::tcp::sender::{INFINITE_SSTHRESH, Pending, Sender};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
-
-/// Recovery state of one sender.
-#[derive(Debug)]
-pub(crate) struct Recovery {
-    pub(crate) state: CaState,
-    /// `snd_nxt` when the current episode began.
-    pub(crate) high_seq: u32,
-    /// `snd_una` when the window was reduced, while that may still be undone.
-    pub(crate) undo_marker: Option<u32>,
-    /// Retransmissions not yet shown to be needless by D-SACKs; `None` before the first one.
-    pub(crate) undo_retrans: Option<u32>,
-    pub(crate) prior_ssthresh: u32,
-    /// Timestamp clock of the first retransmission of the episode.
-    retrans_stamp: Option<u32>,
-    /// Tail loss probes belong to this kind of recovery.
-    probes: bool,
-    prr_delivered: u32,
-    pub(crate) prr_out: u32,
-    /// F-RTO is probing whether the timeout was spurious.
-    pub(crate) frto: bool,
-    /// Step 2b of F-RTO: new data goes before retransmissions; the connection tries, then clears this.
-    pub(crate) frto_hold: bool,
-    pub(crate) tlp_high_seq: Option<u32>,
-    pub(crate) tlp_retrans: bool,
-    /// The probe timer fired; the connection is to send the probe.
-    pub(crate) probe_due: bool,
-    /// Some segment in flight was retransmitted, or SACKed, or lost: ACKs need the full treatment.
-    pub(crate) scoreboard_in_use: bool,
-}
-
-impl Recovery {
-    pub(crate) fn new(kind: LossRecovery) -> Self {
-        Self {
-            state: CaState::Open,
-            high_seq: 0,
-            undo_marker: None,
-            undo_retrans: None,
-            prior_ssthresh: 0,
-            retrans_stamp: None,
-            probes: kind == LossRecovery::Sack,
-            prr_delivered: 0,
-            prr_out: 0,
-            frto: false,
-            frto_hold: false,
-            tlp_high_seq: None,
-            tlp_retrans: false,
-            probe_due: false,
-            scoreboard_in_use: false,
-        }
-    }
-
-    /// Nothing is going on that an in-order ACK would have to look at.
-    #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
-        !self.scoreboard_in_use
-    }
-
-    #[inline]
-    pub(crate) fn in_reduction(&self) -> bool {
-        matches!(self.state, CaState::Cwr | CaState::Recovery)
-    }
-
-    /// Whether a tail loss probe may be scheduled in this state.
-    #[inline]
-    pub(crate) fn may_probe(&self) -> bool {
-        self.probes && matches!(self.state, CaState::Open | CaState::Cwr)
-    }
-
-    pub(crate) fn note_retransmission(&mut self, now: u64) {
-        self.retrans_stamp.get_or_insert(tick(now));
-        *self.undo_retrans.get_or_insert(0) += 1;
-        self.scoreboard_in_use = true;
-    }
-}
 
 impl Sender {
     /// An ACK while something is out of order, lost, retransmitted, probed or marked.
@@ -90,7 +19,7 @@ impl Sender {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let prior_lost = self.count.lost;
-        let mut news = AckNews::default();
+        let mut news = AckSummary::default();
         self.recovery.scoreboard_in_use = true;
         let sack = if packet.sack() == 0 {
             SackBlocks::default()
@@ -139,7 +68,7 @@ impl Sender {
 
     /// Whether what was SACKed was sent before the oldest segment was (last): only then does it say that the path
     /// works since; otherwise SACKs could put off the timeout for ever (Linux `tcp_clean_rtx_queue`).
-    fn sacked_before_head(&self, news: &AckNews) -> bool {
+    fn sacked_before_head(&self, news: &AckSummary) -> bool {
         self.sock.tp.packets_out > 0
             && news
                 .sack_sent_ns
@@ -171,7 +100,7 @@ impl Sender {
         &mut self,
         now: u64,
         echo: u32,
-        news: &AckNews,
+        news: &AckSummary,
         cc: &mut CcTable,
         prior_inflight: u32,
         prior_delivered: u32,
@@ -198,7 +127,7 @@ impl Sender {
         }
     }
 
-    fn is_dubious(&self, news: &AckNews, echo: bool) -> bool {
+    fn is_dubious(&self, news: &AckSummary, echo: bool) -> bool {
         news.newly == 0
             || news.data_sacked
             || echo
@@ -207,7 +136,7 @@ impl Sender {
     }
 
     /// Outcome of a tail loss probe (RFC 8985 section 7.4).
-    fn process_tlp(&mut self, ack: u32, news: &AckNews, cx: &mut World, cc: &mut CcTable) {
+    fn process_tlp(&mut self, ack: u32, news: &AckSummary, cx: &mut World, cc: &mut CcTable) {
         let Some(high) = self.recovery.tlp_high_seq else {
             return;
         };
@@ -237,7 +166,7 @@ impl Sender {
         &mut self,
         cx: &mut World,
         cc: &mut CcTable,
-        news: &AckNews,
+        news: &AckSummary,
         packet: &Packet,
     ) -> Option<u64> {
         if packet.echo() {
@@ -300,10 +229,10 @@ impl Sender {
 
     /// Let RACK look for losses. Returns how long until it may find another one, and whether a retransmission was lost.
     fn identify_loss(&mut self, now: u64) -> (Option<u64>, bool) {
-        if !self.board.rack.advanced || self.sock.tp.packets_out == 0 {
+        if !self.scoreboard.rack.advanced || self.sock.tp.packets_out == 0 {
             return (None, false);
         }
-        self.board.rack.advanced = false;
+        self.scoreboard.rack.advanced = false;
         let in_flight_again = self.sock.tp.retrans_out;
         let wait = self.detect_loss(now);
         (wait, self.sock.tp.retrans_out < in_flight_again)
@@ -422,7 +351,7 @@ impl Sender {
     }
 
     /// Loss recovery after a timeout, with F-RTO (RFC 5682 section 3.1).
-    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, news: &AckNews, echo: u32) {
+    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, news: &AckSummary, echo: u32) {
         let una = self.sock.tp.snd_una;
         let recovered = una >= self.recovery.high_seq;
         if news.newly > 0 && self.undo_loss(cx, cc, echo, false) {
@@ -482,7 +411,7 @@ impl Sender {
         if !late_original {
             return false;
         }
-        self.board.reordering_seen = true;
+        self.scoreboard.reordering_seen = true;
         // With copies still in flight their fate decides; until then hold the state.
         if self.sock.tp.retrans_out > 0 {
             return true;
@@ -514,17 +443,17 @@ impl Sender {
         self.recovery.retrans_stamp = None;
         self.set_state(cc, CaState::Open);
         // The connection sees from this that the subflow is back.
-        self.retransmits = 0;
+        self.rtx.retransmits = 0;
         true
     }
 
     /// Nothing is lost after all.
     fn unmark_lost(&mut self) {
         for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
-            self.segments.get_mut(seq).flags &= !crate::tcp::segments::flag::LOST;
+            self.segments.get_mut(seq).flags &= !flag::LOST;
         }
         self.sock.tp.lost_out = 0;
-        self.board.lost.clear();
+        self.scoreboard.lost.clear();
         self.examine_again();
     }
 
@@ -539,8 +468,40 @@ impl Sender {
             self.log(cx, EventKind::Undo, self.sock.tp.snd_cwnd);
         }
         self.recovery.undo_marker = None;
-        self.board.rack.advanced = true;
-        self.cwnd_stamp_ns = cx.now;
+        self.scoreboard.rack.advanced = true;
+        self.usage.stamp_ns = cx.now;
+    }
+
+    /// Linux `tcp_cong_control` of an algorithm that controls its own rate: in every state, instead of growth and of
+    /// proportional rate reduction. `prior_in_flight` and `losses` are packets before, and lost by, this ACK.
+    pub(crate) fn control_rate(
+        &mut self,
+        cc: &mut CcTable,
+        packet: &Packet,
+        news: &AckSummary,
+        prior_in_flight: u32,
+        delivered: u32,
+        losses: u32,
+    ) {
+        let now_us = self.sock.tp.tcp_mstamp;
+        let lone_runt = news.newly == 1
+            && !(news.data_sacked || news.dsack || packet.echo())
+            && self.is_runt(packet.seq() - 1);
+        let facts = AckFacts {
+            delivered,
+            losses,
+            prior_in_flight,
+            rtt_us: news.latest_sent_ns().map(|sent| now_us - sent / 1000),
+            lone_runt,
+        };
+        let Some(rates) = &mut self.rates else { return };
+        let sample = rates.sample(&self.sock.tp, facts);
+        self.sock.cong_control(cc, packet.seq(), 0, &sample);
+    }
+
+    fn is_runt(&self, seq: u32) -> bool {
+        let full = u32::from(self.config.data_header) + self.sock.tp.mss_cache;
+        u32::from(self.segments.get(seq).len) < full
     }
 
     /// Linux `tcp_cong_control`: proportional rate reduction, or growth.
@@ -550,7 +511,7 @@ impl Sender {
         delivered: u32,
         newly_lost: bool,
         ack: u32,
-        news: &AckNews,
+        news: &AckSummary,
     ) {
         if self.recovery.in_reduction() {
             self.reduce_window(delivered, newly_lost, news);
@@ -560,8 +521,8 @@ impl Sender {
         self.update_pacing_rate();
     }
 
-    fn may_raise_window(&self, news: &AckNews) -> bool {
-        if self.board.reordering > 3 {
+    fn may_raise_window(&self, news: &AckSummary) -> bool {
+        if self.scoreboard.reordering > 3 {
             news.newly > 0 || news.data_sacked
         } else {
             news.newly > 0
@@ -569,7 +530,7 @@ impl Sender {
     }
 
     /// PRR (RFC 6937) as Linux runs it.
-    fn reduce_window(&mut self, delivered: u32, newly_lost: bool, news: &AckNews) {
+    fn reduce_window(&mut self, delivered: u32, newly_lost: bool, news: &AckSummary) {
         if delivered == 0 || self.sock.tp.prior_cwnd == 0 || self.rates.is_some() {
             return;
         }
@@ -595,7 +556,7 @@ impl Sender {
 
     /// Retransmit lost segments while the window has room.
     pub(crate) fn retransmit_lost(&mut self, cx: &mut World) {
-        if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.board.lost.is_empty() {
+        if self.sock.tp.lost_out <= self.sock.tp.retrans_out && self.scoreboard.lost.is_empty() {
             return;
         }
         if self.config.recovery != LossRecovery::Sack {
@@ -610,7 +571,7 @@ impl Sender {
             head_again |= seq == self.sock.tp.snd_una;
             self.retransmit(cx, seq);
         }
-        if head_again && self.pending == Pending::Rto {
+        if head_again && self.rtx.pending == Pending::Rto {
             self.rearm_rto(cx);
         }
     }
@@ -623,10 +584,10 @@ impl Sender {
         if self.inflight() != before {
             if self.recovery.state != CaState::Recovery && self.recovery.state != CaState::Loss {
                 self.enter_recovery(cx, cc, false);
-                let news = AckNews::default();
+                let news = AckSummary::default();
                 self.reduce_window(1, self.count.lost > prior_lost, &news);
             }
-            self.pending = Pending::Rto;
+            self.rtx.pending = Pending::Rto;
             self.retransmit_lost(cx);
         }
         match wait {

@@ -1,10 +1,11 @@
 //! The retransmission timer: timeout, tail loss probe and reordering timer (RFC 6298, RFC 8985).
 
+use super::rtt::{RTO_MAX_NS, RTO_MIN_US};
+use super::segments::flag;
+use super::sender::Sender;
+use super::state::Pending;
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
-use crate::tcp::rtt::{RTO_MAX_NS, RTO_MIN_US};
-use crate::tcp::segments::flag;
-use crate::tcp::sender::{Pending, Sender};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
@@ -17,10 +18,10 @@ impl Sender {
     #[inline]
     pub(crate) fn rto_backed_off(&self) -> u64 {
         // Nearly always; the estimator has bounded it.
-        if self.backoff == 0 {
+        if self.rtx.backoff == 0 {
             return self.rtt.rto_ns;
         }
-        (self.rtt.rto_ns << self.backoff.min(16)).min(RTO_MAX_NS)
+        (self.rtt.rto_ns << self.rtx.backoff.min(16)).min(RTO_MAX_NS)
     }
 
     /// Set the timer after progress or a first transmission: a tail loss probe if allowed, else the timeout.
@@ -28,7 +29,7 @@ impl Sender {
     pub(crate) fn rearm_timer(&mut self, cx: &mut World) {
         let tp = &self.sock.tp;
         if tp.packets_out == 0 {
-            self.timer.deadline = NEVER;
+            self.rtx.timer.deadline = NEVER;
             return;
         }
         let timeout = cx.now + self.rto_backed_off();
@@ -45,7 +46,7 @@ impl Sender {
     /// `tcp_write_xmit`), the timeout from the oldest.
     #[inline(never)]
     pub(crate) fn rearm_after_send(&mut self, cx: &mut World) {
-        if self.sock.tp.packets_out == 1 || self.timer.deadline == NEVER {
+        if self.sock.tp.packets_out == 1 || self.rtx.timer.deadline == NEVER {
             self.rearm_timer(cx);
         } else if self.probes() {
             let wait = cx.now + self.probe_wait();
@@ -85,10 +86,10 @@ impl Sender {
     /// The one place that sets the timer: what for, and when.
     #[inline]
     fn arm(&mut self, cx: &mut World, pending: Pending, at: u64) {
-        self.pending = pending;
-        self.armed_ns = cx.now;
+        self.rtx.pending = pending;
+        self.rtx.armed_ns = cx.now;
         cx.timers
-            .set(&mut self.timer, at, TimerKind::Retransmit, self.id);
+            .set(&mut self.rtx.timer, at, TimerKind::Retransmit, self.id);
     }
 
     /// Look again when RACK may find the next loss, `wait` from now, but no later than the timeout.
@@ -100,7 +101,7 @@ impl Sender {
     /// Set the plain timeout.
     pub(crate) fn rearm_rto(&mut self, cx: &mut World) {
         if self.sock.tp.packets_out == 0 {
-            self.timer.deadline = NEVER;
+            self.rtx.timer.deadline = NEVER;
             return;
         }
         self.arm(cx, Pending::Rto, cx.now + self.rto_backed_off());
@@ -112,7 +113,7 @@ impl Sender {
         if self.sock.tp.packets_out == 0 {
             return false;
         }
-        match self.pending {
+        match self.rtx.pending {
             Pending::Reordering => {
                 self.reordering_timeout(cx, cc);
                 false
@@ -152,14 +153,14 @@ impl Sender {
     /// Retransmission timeout (RFC 6298 section 5, Linux `tcp_enter_loss`).
     fn timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.count.rto_count += 1;
-        self.count.rto_wait_ns += cx.now - self.progress_ns;
-        self.log(cx, EventKind::RtoFired, self.backoff);
+        self.count.rto_wait_ns += cx.now - self.rtx.progress_ns;
+        self.log(cx, EventKind::RtoFired, self.rtx.backoff);
         match self.config.recovery {
             LossRecovery::Sack => self.lose_all(cx, cc),
             _ => self.textbook_timeout(cx, cc),
         }
-        self.retransmits += 1;
-        self.backoff = (self.backoff + 1).min(16);
+        self.rtx.retransmits += 1;
+        self.rtx.backoff = (self.rtx.backoff + 1).min(16);
         self.rearm_rto(cx);
     }
 
@@ -178,7 +179,7 @@ impl Sender {
         let r = &self.recovery;
         if r.state as u8 <= CaState::Disorder as u8
             || r.high_seq <= self.sock.tp.snd_una
-            || (r.state == CaState::Loss && self.retransmits == 0)
+            || (r.state == CaState::Loss && self.rtx.retransmits == 0)
         {
             self.recovery.prior_ssthresh = self.current_ssthresh();
             self.sock.tp.prior_cwnd = self.sock.tp.snd_cwnd;
@@ -188,9 +189,9 @@ impl Sender {
         }
         self.sock.tp.snd_cwnd = self.inflight() + 1;
         self.sock.tp.snd_cwnd_cnt = 0;
-        self.cwnd_stamp_ns = cx.now;
+        self.usage.stamp_ns = cx.now;
         self.announce_cwr = self.config.ecn;
-        self.recovery.frto = new_recovery || self.retransmits > 0;
+        self.recovery.frto = new_recovery || self.rtx.retransmits > 0;
         self.set_state(cc, CaState::Loss);
         self.recovery.high_seq = self.sock.tp.snd_nxt;
         self.recovery.tlp_high_seq = None;
@@ -201,7 +202,7 @@ impl Sender {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         for seq in una..nxt {
             let sent = self.segments.get(seq).sent_ns;
-            if seq == una || sent + self.board.rack.rtt_ns <= now {
+            if seq == una || sent + self.scoreboard.rack.rtt_ns <= now {
                 self.mark_lost(seq);
             }
         }

@@ -3,48 +3,25 @@
 //! Behaviour follows Linux where Linux differs from the textbooks. Loss detection and recovery are in
 //! `recovery.rs`, the SACK scoreboard in `scoreboard.rs`, timers in `retransmit.rs`.
 
+use super::rate::RateSampler;
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::segments::{Segment, Segments, flag};
+use super::state::{
+    ClassicRecovery, CwndUsage, Lifecycle, MptcpState, Pacing, Phase, Recovery,
+    RetransmissionTimer, SendJitter, TsoGroup,
+};
 use crate::net::World;
-use crate::net::event::{NEVER, Timer, TimerKind};
+use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick};
-use crate::tcp::classic_recovery::Textbook;
-use crate::tcp::rate::RateSampler;
-use crate::tcp::recovery::Recovery;
-use crate::tcp::rtt::RttEstimator;
-use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::segments::{Segment, Segments, flag};
-use crate::tcp::tso::Group;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::slowed_down;
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
-use std::collections::VecDeque;
 
 /// Infinite slow start threshold, as in Linux.
 pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// Life of a subflow as its sender sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Not opened yet.
-    Closed,
-    /// SYN sent.
-    SynSent,
-    /// Joined, waiting for the fourth packet of the handshake.
-    JoinSent,
-    /// Carries data.
-    Established,
-    /// Removed; late ACKs are ignored.
-    Removed,
-}
-
-/// What the retransmission timer is set for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pending {
-    Rto,
-    TailLossProbe,
-    Reordering,
-}
 
 /// Constants of a sender, from the scenario.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +36,8 @@ pub(crate) struct SenderConfig {
     pub(crate) recovery: LossRecovery,
     pub(crate) pacing: bool,
     pub(crate) slow_start_after_idle: bool,
-    pub(crate) jitter_ns: u64,
+    /// Most that a packet is held back at random.
+    pub(crate) send_jitter_ns: u64,
     /// Segments leave in groups (tso.rs).
     pub(crate) tso: bool,
 }
@@ -92,70 +70,41 @@ impl SenderCounters {
     }
 }
 
+/// The sender of one TCP, or of one subflow.
 pub(crate) struct Sender {
-    /// The congestion control's view of the subflow; `sock.tp` is this sender's own state.
+    /// The congestion control's view of the subflow. `sock.tp` is this sender's own state: its sequence numbers, windows
+    /// and packet counts have the names of Linux' `struct tcp_sock`.
     pub(crate) sock: Sock,
-    pub(crate) segments: Segments,
-    /// For algorithms that control their own rate.
-    pub(crate) rates: Option<Box<RateSampler>>,
-    pub(crate) rtt: RttEstimator,
-    pub(crate) board: Scoreboard,
-    pub(crate) recovery: Recovery,
-    pub(crate) textbook: Textbook,
-    pub(crate) timer: Timer,
-    pub(crate) pending: Pending,
-    /// When it was set last.
-    pub(crate) armed_ns: u64,
-    /// Index of the subflow in this part of the topology.
+    pub(crate) config: SenderConfig,
+    /// Index of the subflow's route, and of all its timers.
     pub(crate) id: u32,
     /// First link of the path.
     pub(crate) entry: u32,
-    pub(crate) phase: Phase,
-    pub(crate) backup: bool,
-    /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
-    pub(crate) failed: bool,
-    wants_pkts_acked: bool,
-    wants_cwnd_event: bool,
-    pub(crate) config: SenderConfig,
-    /// Exponent of the timeout's backoff.
-    pub(crate) backoff: u32,
-    /// Timeouts since the last progress.
-    pub(crate) retransmits: u32,
-    /// When the last ACK advanced.
-    pub(crate) progress_ns: u64,
-    /// `snd_nxt` at the last change of the cwnd-limited verdict.
-    usage_round: u32,
-    /// Largest flight while application-limited.
-    cwnd_used: u32,
-    /// When cwnd was last seen in full use.
-    pub(crate) cwnd_stamp_ns: u64,
-    pub(crate) last_sent_ns: u64,
-    pub(crate) group: Group,
-    /// The next data packet tells the receiver that the window was reduced.
-    pub(crate) announce_cwr: bool,
-    pub(crate) pace_timer: Timer,
-    pace_next_ns: u64,
-    /// The scenario or the algorithm asks for pacing; known once the algorithm has started.
-    pub(crate) paced: bool,
-    /// Waiting for the pacing timer.
-    pub(crate) paced_out: bool,
-    pub(crate) jitter_timer: Timer,
-    held: VecDeque<(u64, Packet)>,
-    rng: Rng,
-    /// Data waiting on this subflow (schedulers that assign ahead of the window).
-    pub(crate) assigned: VecDeque<u32>,
-    /// Data were sent here that were older than what had been sent before.
-    pub(crate) out_of_order: bool,
-    /// Loss events whose lost segments were handed to other subflows, too.
-    pub(crate) copied_losses: u64,
-    pub(crate) lifecycle: Timer,
-    /// Earliest time to open (subflows but the first) and time of removal.
-    pub(crate) open_ns: u64,
-    pub(crate) remove_ns: u64,
     /// Layer-2 bytes per packet on the last link, for the wire throughput.
     pub(crate) overhead_bytes: u32,
-    /// When the current handshake began.
-    pub(crate) handshake_ns: u64,
+    pub(crate) phase: Phase,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) mptcp: MptcpState,
+    pub(crate) segments: Segments,
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) recovery: Recovery,
+    /// For Tahoe, Reno and NewReno.
+    pub(crate) classic: ClassicRecovery,
+    pub(crate) rtt: RttEstimator,
+    /// For algorithms that control their own rate.
+    pub(crate) rates: Option<Box<RateSampler>>,
+    pub(crate) rtx: RetransmissionTimer,
+    pub(crate) usage: CwndUsage,
+    pub(crate) tso: TsoGroup,
+    pub(crate) pacing: Pacing,
+    pub(crate) jitter: SendJitter,
+    /// The algorithm has the hook `pkts_acked`.
+    wants_pkts_acked: bool,
+    /// The algorithm has the hook `cwnd_event`.
+    wants_cwnd_event: bool,
+    /// The next data packet tells the receiver that the window was reduced.
+    pub(crate) announce_cwr: bool,
+    pub(crate) last_sent_ns: u64,
     pub(crate) count: SenderCounters,
 }
 
@@ -171,45 +120,26 @@ impl Sender {
             wants_pkts_acked: algorithm.has_pkts_acked(),
             wants_cwnd_event: algorithm.has_cwnd_event(),
             sock,
-            segments: Segments::new(),
-            rates,
-            rtt: RttEstimator::new(),
-            board: Scoreboard::new(),
-            recovery,
-            textbook: Textbook::default(),
-            timer: Timer::OFF,
-            pending: Pending::Rto,
-            armed_ns: NEVER,
+            config,
             id,
             entry: u32::MAX,
-            phase: Phase::Closed,
-            backup,
-            failed: false,
-            config,
-            backoff: 0,
-            retransmits: 0,
-            progress_ns: 0,
-            usage_round: 0,
-            cwnd_used: 0,
-            cwnd_stamp_ns: 0,
-            last_sent_ns: 0,
-            group: Group::default(),
-            announce_cwr: false,
-            pace_timer: Timer::OFF,
-            pace_next_ns: 0,
-            paced: false,
-            paced_out: false,
-            jitter_timer: Timer::OFF,
-            held: VecDeque::new(),
-            rng,
-            assigned: VecDeque::new(),
-            out_of_order: false,
-            copied_losses: 0,
-            lifecycle: Timer::OFF,
-            open_ns: 0,
-            remove_ns: NEVER,
             overhead_bytes: 0,
-            handshake_ns: 0,
+            phase: Phase::Closed,
+            lifecycle: Lifecycle::default(),
+            mptcp: MptcpState::new(backup),
+            segments: Segments::new(),
+            scoreboard: Scoreboard::new(),
+            recovery,
+            classic: ClassicRecovery::default(),
+            rtt: RttEstimator::new(),
+            rates,
+            rtx: RetransmissionTimer::default(),
+            usage: CwndUsage::default(),
+            tso: TsoGroup::default(),
+            pacing: Pacing::default(),
+            jitter: SendJitter::new(rng),
+            announce_cwr: false,
+            last_sent_ns: 0,
             count: SenderCounters::default(),
         }
     }
@@ -235,7 +165,7 @@ impl Sender {
     /// Whether new data may be given to this subflow at all.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
-        self.phase == Phase::Established && !self.failed
+        self.phase == Phase::Established && !self.mptcp.failed
     }
 
     #[inline]
@@ -254,7 +184,7 @@ impl Sender {
             debug_assert!(!self.recovery.frto_hold && self.rates.is_none());
             self.ack_in_order(cx, cc, ack, ack - una);
             // One that was set aside for its silence need not have timed out.
-            return !self.failed;
+            return !self.mptcp.failed;
         }
         if ack >= una && self.config.recovery == LossRecovery::Sack {
             self.ack_with_recovery(cx, cc, packet);
@@ -282,7 +212,8 @@ impl Sender {
         self.count.acked += u64::from(newly);
         self.rtt.sample(tp, cx.now - first_sent);
         self.age_app_limited();
-        self.board.rack_advance_in_order(last_sent, ack, cx.now);
+        self.scoreboard
+            .rack_advance_in_order(last_sent, ack, cx.now);
         self.note_progress(cx.now);
         self.rearm_timer(cx);
         if self.wants_pkts_acked {
@@ -306,9 +237,9 @@ impl Sender {
 
     #[inline]
     pub(crate) fn note_progress(&mut self, now: u64) {
-        self.progress_ns = now;
-        self.backoff = 0;
-        self.retransmits = 0;
+        self.rtx.progress_ns = now;
+        self.rtx.backoff = 0;
+        self.rtx.retransmits = 0;
     }
 
     /// Tell the algorithm about acknowledged packets, if it wants to know.
@@ -335,7 +266,7 @@ impl Sender {
     /// Linux' default pacing rate: 200 % of cwnd per srtt in slow start, 120 % later.
     #[inline]
     pub(crate) fn update_pacing_rate(&mut self) {
-        if self.paced {
+        if self.pacing.enabled {
             self.compute_pacing_rate();
         }
     }
@@ -369,16 +300,16 @@ impl Sender {
     /// Whether pacing forbids to send now; arms the release timer if so.
     #[inline]
     pub(crate) fn is_paced_out(&mut self, cx: &mut World) -> bool {
-        if !self.paced || self.sock.tp.sk_pacing_rate == 0 {
+        if !self.pacing.enabled || self.sock.tp.sk_pacing_rate == 0 {
             return false;
         }
-        if cx.now >= self.pace_next_ns {
+        if cx.now >= self.pacing.next_ns {
             return false;
         }
-        self.paced_out = true;
+        self.pacing.blocked = true;
         cx.timers.set(
-            &mut self.pace_timer,
-            self.pace_next_ns,
+            &mut self.pacing.timer,
+            self.pacing.next_ns,
             TimerKind::Pace,
             self.id,
         );
@@ -387,7 +318,7 @@ impl Sender {
 
     fn note_paced(&mut self, now: u64, len: u16) {
         let rate = self.sock.tp.sk_pacing_rate;
-        if self.paced && rate > 0 {
+        if self.pacing.enabled && rate > 0 {
             // An algorithm's own rate is one of payload, as Linux' pacing counts.
             let header = if self.rates.is_some() {
                 self.config.data_header
@@ -395,7 +326,7 @@ impl Sender {
                 0
             };
             let bytes = u64::from(len - header);
-            self.pace_next_ns = now.max(self.pace_next_ns) + bytes * 1_000_000_000 / rate;
+            self.pacing.next_ns = now.max(self.pacing.next_ns) + bytes * 1_000_000_000 / rate;
         }
     }
 
@@ -426,7 +357,7 @@ impl Sender {
         let pushes = self.takes_from_group();
         self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
         // The wait for a single segment is another one than for two.
-        if self.sock.tp.packets_out <= 2 || self.armed_ns != cx.now {
+        if self.sock.tp.packets_out <= 2 || self.rtx.armed_ns != cx.now {
             self.rearm_after_send(cx);
         }
     }
@@ -472,8 +403,8 @@ impl Sender {
         }
         self.sock.tp.snd_cwnd = cwnd.max(restart);
         self.sock.publish(cc);
-        self.cwnd_stamp_ns = now;
-        self.cwnd_used = 0;
+        self.usage.stamp_ns = now;
+        self.usage.used_pkts = 0;
     }
 
     /// The threshold to remember when the window shrinks for lack of use, and what an undo restores: at least 3/4 of the
@@ -519,7 +450,7 @@ impl Sender {
 
     #[inline]
     pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
-        if self.config.jitter_ns == 0 {
+        if self.config.send_jitter_ns == 0 {
             cx.net.send_on(self.entry as usize, cx.now, packet);
         } else {
             self.hold(cx, packet);
@@ -529,30 +460,30 @@ impl Sender {
     /// Delay a packet by a random time, keeping order, to break phase effects.
     #[inline(never)]
     fn hold(&mut self, cx: &mut World, packet: Packet) {
-        let earliest = self.held.back().map_or(cx.now, |h| h.0.max(cx.now));
-        let release = earliest.max(cx.now + self.rng.below(self.config.jitter_ns + 1));
-        self.held.push_back((release, packet));
-        let first = self.held[0].0;
+        let earliest = self.jitter.held.back().map_or(cx.now, |h| h.0.max(cx.now));
+        let release = earliest.max(cx.now + self.jitter.rng.below(self.config.send_jitter_ns + 1));
+        self.jitter.held.push_back((release, packet));
+        let first = self.jitter.held[0].0;
         cx.timers
-            .set(&mut self.jitter_timer, first, TimerKind::Jitter, self.id);
+            .set(&mut self.jitter.timer, first, TimerKind::Jitter, self.id);
     }
 
     /// After the end: no timer fires and nothing held back is sent.
     pub(crate) fn fall_silent(&mut self) {
-        self.lifecycle.deadline = NEVER;
-        self.jitter_timer.deadline = NEVER;
-        self.held.clear();
+        self.lifecycle.timer.deadline = NEVER;
+        self.jitter.timer.deadline = NEVER;
+        self.jitter.held.clear();
     }
 
     /// Release the packets whose jitter is over.
     pub(crate) fn release_held(&mut self, cx: &mut World) {
-        while let Some(&(release, packet)) = self.held.front() {
+        while let Some(&(release, packet)) = self.jitter.held.front() {
             if release > cx.now {
                 cx.timers
-                    .set(&mut self.jitter_timer, release, TimerKind::Jitter, self.id);
+                    .set(&mut self.jitter.timer, release, TimerKind::Jitter, self.id);
                 return;
             }
-            self.held.pop_front();
+            self.jitter.held.pop_front();
             cx.net.send(cx.now, packet);
         }
     }
@@ -561,7 +492,7 @@ impl Sender {
     #[inline]
     pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
         if self.phase == Phase::Established
-            && (self.last_sent_ns == now || !self.has_room() || self.group.deferred)
+            && (self.last_sent_ns == now || !self.has_room() || self.tso.deferred)
         {
             self.validate_cwnd(now, cc);
         }
@@ -570,44 +501,44 @@ impl Sender {
     /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
     #[inline]
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
-        let limited = !self.has_room() || self.group.deferred;
+        let limited = !self.has_room() || self.tso.deferred;
         let tp = &mut self.sock.tp;
         let was = tp.is_cwnd_limited;
-        if tp.snd_una >= self.usage_round
+        if tp.snd_una >= self.usage.round_end
             || limited
             || (!was && tp.packets_out > tp.max_packets_out)
         {
             tp.is_cwnd_limited = limited;
             tp.max_packets_out = tp.packets_out;
-            self.usage_round = tp.snd_nxt;
+            self.usage.round_end = tp.snd_nxt;
         }
         let slow_start = tp.snd_cwnd < tp.snd_ssthresh;
         if tp.is_cwnd_limited || (slow_start && tp.snd_cwnd < 2 * tp.max_packets_out) {
-            self.cwnd_used = 0;
-            self.cwnd_stamp_ns = now;
+            self.usage.used_pkts = 0;
+            self.usage.stamp_ns = now;
         } else {
             self.not_limited(now, cc);
         }
     }
 
     fn not_limited(&mut self, now: u64, cc: &mut CcTable) {
-        self.cwnd_used = self.cwnd_used.max(self.sock.tp.packets_out);
+        self.usage.used_pkts = self.usage.used_pkts.max(self.sock.tp.packets_out);
         if !self.config.slow_start_after_idle
-            || now - self.cwnd_stamp_ns < self.rtt.rto_ns
+            || now - self.usage.stamp_ns < self.rtt.rto_ns
             || self.recovery.state != CaState::Open
             || self.rates.is_some()
         {
             return;
         }
         // RFC 2861: half-way down to what was used.
-        let used = self.cwnd_used.max(self.config.initial_cwnd);
+        let used = self.usage.used_pkts.max(self.config.initial_cwnd);
         if used < self.sock.tp.snd_cwnd {
             self.sock.tp.snd_ssthresh = self.current_ssthresh();
             self.sock.tp.snd_cwnd = (self.sock.tp.snd_cwnd + used) >> 1;
             self.sock.publish(cc);
         }
-        self.cwnd_used = 0;
-        self.cwnd_stamp_ns = now;
+        self.usage.used_pkts = 0;
+        self.usage.stamp_ns = now;
     }
 
     /// The oldest data sequence numbers still in flight here that are not below `una`, at most so many; marks them as
@@ -644,7 +575,7 @@ impl Sender {
     /// Whether a data sequence number is in flight here.
     pub(crate) fn carries(&self, dsn: u32) -> bool {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
-        if self.out_of_order {
+        if self.mptcp.out_of_order {
             return (una..nxt).any(|seq| self.segments.get(seq).dsn == dsn);
         }
         let (mut low, mut high) = (una, nxt);
@@ -681,6 +612,22 @@ impl Sender {
         let tp = &mut self.sock.tp;
         if tp.app_limited != 0 && tp.delivered > tp.app_limited {
             tp.app_limited = 0;
+        }
+    }
+
+    /// The rate sampler's part of sending segment `seq`, `idle` if nothing was in flight before it.
+    #[inline]
+    pub(crate) fn note_sent(&mut self, now_ns: u64, seq: u32, idle: bool) {
+        if let Some(rates) = &mut self.rates {
+            rates.on_sent(&self.sock.tp, now_ns / 1000, seq, idle);
+        }
+    }
+
+    /// The rate sampler's part of the delivery of segment `seq`, of which `flags` are the scoreboard's.
+    #[inline]
+    pub(crate) fn note_delivered(&mut self, seq: u32, sent_ns: u64, flags: u8) {
+        if let Some(rates) = &mut self.rates {
+            rates.on_delivered(seq, sent_ns / 1000, flags & flag::EVER != 0);
         }
     }
 }

@@ -5,7 +5,8 @@
 //! (`tcp_tso_should_defer`). The last segment of a buffer carries PSH, also without offloads, and a receiver since Linux 6.6
 //! acknowledges such a segment as soon as the application has read everything, instead of waiting for a second one.
 
-use crate::tcp::sender::Sender;
+use super::sender::Sender;
+use super::state::TsoGroup;
 use mptcplab_cc::CaState;
 
 /// Linux' `tcp_min_tso_segs`.
@@ -23,18 +24,6 @@ const NEAR_NS: u64 = 1_000_000;
 /// Room for so large a part of the window is not worth waiting: Linux' `tcp_tso_win_divisor`.
 const WINDOW_PART: u32 = 3;
 
-/// The group that leaves now.
-#[derive(Debug, Default)]
-pub(crate) struct Group {
-    /// Segments that are still to leave, and when the group began.
-    left: u32,
-    begun_ns: u64,
-    /// It has more than one segment.
-    pushes: bool,
-    /// The next one waits for an ACK.
-    pub(crate) deferred: bool,
-}
-
 impl Sender {
     /// Whether the first of `available` segments may leave, for which the window has room.
     #[inline]
@@ -44,18 +33,18 @@ impl Sender {
 
     #[inline(never)]
     fn joins_group(&mut self, now: u64, available: u32) -> bool {
-        if self.group.left > 0 && self.group.begun_ns == now {
+        if self.tso.left > 0 && self.tso.begun_ns == now {
             return true;
         }
         let most = self.group_segments();
         let cwnd = self.sock.tp.snd_cwnd;
         let room = cwnd - self.inflight();
-        self.group.deferred = room < most && available > room && self.waits(now, room);
-        if self.group.deferred {
+        self.tso.deferred = room < most && available > room && self.waits(now, room);
+        if self.tso.deferred {
             return false;
         }
         let left = most.min(room).min((cwnd / 2).max(1)).min(available);
-        self.group = Group {
+        self.tso = TsoGroup {
             left,
             begun_ns: now,
             pushes: left > 1,
@@ -67,11 +56,11 @@ impl Sender {
     /// A new segment leaves. Returns whether it carries PSH.
     #[inline]
     pub(crate) fn takes_from_group(&mut self) -> bool {
-        if !self.config.tso || self.group.left == 0 {
+        if !self.config.tso || self.tso.left == 0 {
             return false;
         }
-        self.group.left -= 1;
-        self.group.left == 0 && self.group.pushes
+        self.tso.left -= 1;
+        self.tso.left == 0 && self.tso.pushes
     }
 
     /// Largest group, in segments.

@@ -5,7 +5,8 @@
 //! fast one once the buffer is full.
 
 use super::{Demand, MAX_SUBFLOWS, MIN_BUFFER_PKTS, Pick, Schedule, What};
-use crate::tcp::sender::{Phase, Sender};
+use crate::tcp::sender::Sender;
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_model::sched::{Queue, linger};
 
@@ -92,12 +93,12 @@ impl Queue for Socket<'_> {
     }
 
     fn is_backup(&self) -> bool {
-        self.sender.backup
+        self.sender.mptcp.backup
     }
 
     fn queued_bytes(&self) -> u64 {
         let packets =
-            u64::from(self.sender.sock.tp.packets_out) + self.sender.assigned.len() as u64;
+            u64::from(self.sender.sock.tp.packets_out) + self.sender.mptcp.assigned.len() as u64;
         packets * u64::from(self.mss)
     }
 

@@ -11,7 +11,7 @@ impl Path for Subflow {
     }
     #[inline]
     fn is_backup(&self) -> bool {
-        self.sender.backup
+        self.sender.mptcp.backup
     }
     #[inline]
     fn in_loss(&self) -> bool {
@@ -23,7 +23,7 @@ impl Path for Subflow {
     }
     #[inline]
     fn waits_for_pacing(&self) -> bool {
-        self.sender.paced_out
+        self.sender.pacing.blocked
     }
     #[inline]
     fn cwnd(&self) -> u32 {
@@ -35,7 +35,7 @@ impl Path for Subflow {
     }
     #[inline]
     fn queued(&self) -> u32 {
-        self.sender.assigned.len() as u32
+        self.sender.mptcp.assigned.len() as u32
     }
     #[inline]
     fn ssthresh(&self) -> u32 {

@@ -1,0 +1,388 @@
+//! What a SACK changes, and RACK's loss detection (RFC 2018, RFC 2883, RFC 8985).
+//!
+//! Work per ACK is proportional to what the ACK says that is new, never to the window.
+
+use super::scoreboard::AckSummary;
+use super::segments::flag;
+use super::sender::Sender;
+use crate::net::{SackBlocks, World};
+use mptcplab_cc::CaState;
+use std::cmp::Reverse;
+
+/// Bound of the adapted threshold, Linux' `tcp_max_reordering`.
+const MAX_REORDERING: u32 = 300;
+/// Recoveries for which a widened reordering window persists (RFC 8985 section 6.2).
+const REO_PERSIST: u8 = 16;
+
+/// Total order of transmissions: by time, then by sequence (RFC 8985 section 6.2).
+#[inline]
+fn sent_after(a: (u64, u32), b: (u64, u32)) -> bool {
+    a > b
+}
+
+impl Sender {
+    /// Mark what the SACK blocks of an ACK say is new.
+    pub(crate) fn process_sacks(&mut self, sack: &SackBlocks, ack: u32, news: &mut AckSummary) {
+        let una = self.sock.tp.snd_una;
+        let mut sack = *sack;
+        let mut blocks = &mut sack.blocks[..usize::from(sack.len)];
+        if sack.dsack {
+            news.dsack = true;
+            self.note_dsack(blocks[0]);
+            blocks = &mut blocks[1..];
+        }
+        // The latest comes first, and would make those below it look overtaken (Linux sorts them, too).
+        blocks.sort_unstable();
+        let known = self.scoreboard.known;
+        let mut fresh = SackBlocks::default();
+        for &mut (start, end) in blocks {
+            let (start, end) = (start.max(una).max(ack), end.min(self.sock.tp.snd_nxt));
+            if start >= end {
+                continue;
+            }
+            fresh.push((start, end));
+            // Like Linux' recv_sack_cache: skip what a block of the previous ACK already covered.
+            match known.as_slice().iter().find(|k| k.0 < end && start < k.1) {
+                Some(&(ks, ke)) => {
+                    self.sack_range(start, ks.max(start), news);
+                    self.sack_range(ke.min(end), end, news);
+                }
+                None => self.sack_range(start, end, news),
+            }
+        }
+        self.scoreboard.known = fresh;
+    }
+
+    fn sack_range(&mut self, start: u32, end: u32, news: &mut AckSummary) {
+        for seq in start..end {
+            self.sack_one(seq, news);
+        }
+    }
+
+    fn sack_one(&mut self, seq: u32, news: &mut AckSummary) {
+        let segment = *self.segments.get(seq);
+        if segment.flags & flag::SACKED != 0 {
+            return;
+        }
+        let mut flags = segment.flags;
+        let tp = &mut self.sock.tp;
+        if flags & flag::RETRANS != 0 {
+            // If it was not thought lost, the copy in flight still counts until it is acknowledged.
+            if flags & flag::LOST != 0 {
+                flags &= !(flag::LOST | flag::RETRANS);
+                tp.lost_out -= 1;
+                tp.retrans_out -= 1;
+            }
+        } else {
+            if flags & flag::EVER == 0 {
+                if seq < self.scoreboard.fack {
+                    news.lowest = Some(news.lowest.map_or(seq, |l| l.min(seq)));
+                }
+                if seq < self.recovery.high_seq {
+                    news.original_arrived = true;
+                }
+                news.sack_sent_ns.get_or_insert(segment.sent_ns);
+                news.last_sack_sent_ns = Some(segment.sent_ns);
+            }
+            if flags & flag::LOST != 0 {
+                flags &= !flag::LOST;
+                tp.lost_out -= 1;
+            }
+        }
+        tp.sacked_out += 1;
+        tp.delivered += 1;
+        self.count.acked += 1;
+        news.data_sacked = true;
+        self.segments.get_mut(seq).flags = flags | flag::SACKED;
+        self.scoreboard.fack = self.scoreboard.fack.max(seq + 1);
+        self.rack_advance(segment.flags, seq + 1, segment.sent_ns);
+        self.note_delivered(seq, segment.sent_ns, segment.flags);
+    }
+
+    /// A duplicate arrived: one retransmission was for nothing, and the reordering window was too small.
+    fn note_dsack(&mut self, block: (u32, u32)) {
+        let r = &mut self.recovery;
+        if let (Some(marker), Some(pending)) = (r.undo_marker, r.undo_retrans.as_mut()) {
+            if block.0 >= marker && *pending > 0 {
+                *pending -= 1;
+            }
+        }
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        let rack = &mut self.scoreboard.rack;
+        if rack.dsack_round.is_none_or(|end| una >= end) {
+            rack.dsack_round = Some(nxt);
+            rack.reo_steps = rack.reo_steps.saturating_add(1);
+            rack.reo_persist = REO_PERSIST;
+        }
+    }
+
+    /// A recovery ended without a new D-SACK; after some of them the window narrows again.
+    pub(crate) fn age_reordering_window(&mut self) {
+        let rack = &mut self.scoreboard.rack;
+        if rack.reo_persist > 0 {
+            rack.reo_persist -= 1;
+        } else {
+            rack.reo_steps = 1;
+        }
+    }
+
+    /// End of what is known to have arrived: a segment below it that arrives by its first transmission was overtaken.
+    pub(crate) fn fack(&self) -> u32 {
+        if self.sock.tp.sacked_out > 0 {
+            self.scoreboard.fack
+        } else {
+            self.sock.tp.snd_una
+        }
+    }
+
+    /// Remove everything below the cumulative ACK from the scoreboard. `prior_fack`: [`Self::fack`] before this ACK, whose
+    /// SACK blocks lie beyond what it acknowledges without proving that anything was overtaken.
+    pub(crate) fn clean_acked(&mut self, ack: u32, prior_fack: u32, news: &mut AckSummary) {
+        let una = self.sock.tp.snd_una;
+        if ack == una {
+            return;
+        }
+        for seq in una..ack {
+            self.clean_one(seq, news);
+        }
+        news.newly = ack - una;
+        self.sock.tp.snd_una = ack;
+        self.scoreboard.fack = self.scoreboard.fack.max(ack);
+        self.scoreboard.next_original = self.scoreboard.next_original.max(ack);
+        if let Some(lowest) = news.lowest.filter(|l| *l < prior_fack) {
+            self.note_reordering(lowest, prior_fack);
+        }
+        if self.sock.tp.packets_out == 0 {
+            self.scoreboard.retransmitted.clear();
+            self.scoreboard.lost.clear();
+        }
+    }
+
+    fn clean_one(&mut self, seq: u32, news: &mut AckSummary) {
+        let segment = *self.segments.get(seq);
+        let flags = segment.flags;
+        let tp = &mut self.sock.tp;
+        tp.packets_out -= 1;
+        if flags & flag::RETRANS != 0 {
+            tp.retrans_out -= 1;
+        }
+        if flags & flag::LOST != 0 {
+            tp.lost_out -= 1;
+        }
+        if flags & flag::SACKED != 0 {
+            tp.sacked_out -= 1;
+        } else {
+            tp.delivered += 1;
+            self.count.acked += 1;
+        }
+        if flags & flag::EVER != 0 {
+            news.retrans_acked = true;
+        } else if flags & flag::SACKED == 0 {
+            news.first_sent_ns.get_or_insert(segment.sent_ns);
+            news.last_sent_ns = Some(segment.sent_ns);
+            news.lowest = Some(news.lowest.map_or(seq, |l| l.min(seq)));
+            if seq < self.recovery.high_seq {
+                news.original_arrived = true;
+            }
+        }
+        if flags & flag::SACKED == 0 {
+            self.rack_advance(flags, seq + 1, segment.sent_ns);
+            self.note_delivered(seq, segment.sent_ns, flags);
+        }
+    }
+
+    fn note_reordering(&mut self, lowest: u32, fack: u32) {
+        self.scoreboard.reordering_seen = true;
+        self.scoreboard.reordering = self
+            .scoreboard
+            .reordering
+            .max((fack - lowest).min(MAX_REORDERING));
+    }
+
+    /// Reordering shown by SACKs alone.
+    pub(crate) fn check_sack_reordering(&mut self, news: &AckSummary) {
+        if let Some(lowest) = news
+            .lowest
+            .filter(|l| news.data_sacked && *l < self.scoreboard.fack)
+        {
+            // A hole filled by its original transmission, after later ones.
+            if lowest >= self.sock.tp.snd_una {
+                self.note_reordering(lowest, self.scoreboard.fack);
+            }
+        }
+    }
+
+    fn rack_advance(&mut self, flags: u8, end_seq: u32, sent_ns: u64) {
+        let rtt_ns = (self.sock.tp.tcp_mstamp * 1000).saturating_sub(sent_ns);
+        if flags & flag::EVER != 0 && rtt_ns < u64::from(self.sock.tp.min_rtt_us) * 1000 {
+            // The ACK is for the original: it came back too fast for the retransmission.
+            return;
+        }
+        let rack = &mut self.scoreboard.rack;
+        rack.advanced = true;
+        rack.rtt_ns = rtt_ns;
+        if sent_after((sent_ns, end_seq), (rack.sent_ns, rack.end_seq)) {
+            rack.sent_ns = sent_ns;
+            rack.end_seq = end_seq;
+        }
+    }
+
+    /// How long a segment may be late before it counts as lost.
+    pub(crate) fn reordering_window(&self) -> u64 {
+        let tp = &self.sock.tp;
+        if !self.scoreboard.reordering_seen
+            && (self.recovery.state as u8 >= CaState::Recovery as u8
+                || tp.sacked_out >= self.scoreboard.reordering)
+        {
+            return 0;
+        }
+        let quarters = u64::from(tp.min_rtt_us.min(u32::MAX >> 1))
+            * u64::from(self.scoreboard.rack.reo_steps)
+            / 4;
+        quarters.min(u64::from(tp.srtt_us >> 3)) * 1000
+    }
+
+    /// RFC 8985 section 6.2 step 5: mark lost what was sent long enough before something that arrived.
+    /// Returns the time until the next segment would be lost.
+    pub(crate) fn detect_loss(&mut self, now: u64) -> Option<u64> {
+        let window = self.reordering_window();
+        let originals = self.detect_lost_originals(now, window);
+        let again = self.detect_lost_retransmissions(now, window);
+        match (originals, again) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn detect_lost_originals(&mut self, now: u64, window: u64) -> Option<u64> {
+        let rack = self.scoreboard.rack;
+        let mut seq = self.scoreboard.next_original.max(self.sock.tp.snd_una);
+        let mut wait = None;
+        while seq < self.sock.tp.snd_nxt {
+            let segment = self.segments.get(seq);
+            if segment.flags & (flag::SACKED | flag::LOST | flag::EVER) == 0 {
+                if !sent_after((rack.sent_ns, rack.end_seq), (segment.sent_ns, seq + 1)) {
+                    break;
+                }
+                let due = segment.sent_ns + rack.rtt_ns + window;
+                if due > now {
+                    wait = Some(due - now);
+                    break;
+                }
+                self.mark_lost(seq);
+            }
+            seq += 1;
+        }
+        self.scoreboard.next_original = seq;
+        wait
+    }
+
+    fn detect_lost_retransmissions(&mut self, now: u64, window: u64) -> Option<u64> {
+        let rack = self.scoreboard.rack;
+        while let Some(&(sent_ns, seq)) = self.scoreboard.retransmitted.front() {
+            let live = seq >= self.sock.tp.snd_una && {
+                let s = self.segments.get(seq);
+                // In flight: a copy, or the last transmission after an undo took the loss mark away.
+                s.sent_ns == sent_ns
+                    && s.flags & flag::SACKED == 0
+                    && s.flags & (flag::RETRANS | flag::LOST) != flag::LOST
+            };
+            if live {
+                if !sent_after((rack.sent_ns, rack.end_seq), (sent_ns, seq + 1)) {
+                    return None;
+                }
+                let due = sent_ns + rack.rtt_ns + window;
+                if due > now {
+                    return Some(due - now);
+                }
+                self.mark_lost(seq);
+            }
+            self.scoreboard.retransmitted.pop_front();
+        }
+        None
+    }
+
+    /// Loss marks were taken away: what is in flight may turn out lost after all, so RACK looks at all of it again.
+    pub(crate) fn examine_again(&mut self) {
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        self.scoreboard.next_original = una;
+        let segments = &self.segments;
+        let mut again: Vec<(u64, u32)> = (una..nxt)
+            .filter(|&seq| {
+                let flags = segments.get(seq).flags;
+                flags & flag::EVER != 0 && flags & flag::SACKED == 0
+            })
+            .map(|seq| (segments.get(seq).sent_ns, seq))
+            .collect();
+        again.sort_unstable();
+        self.scoreboard.retransmitted = again.into();
+    }
+
+    /// Mark one segment lost (again).
+    pub(crate) fn mark_lost(&mut self, seq: u32) {
+        let flags = self.segments.get(seq).flags;
+        let tp = &mut self.sock.tp;
+        if flags & flag::SACKED != 0 || flags & (flag::LOST | flag::RETRANS) == flag::LOST {
+            return;
+        }
+        let mut new = flags | flag::LOST;
+        if flags & flag::RETRANS != 0 {
+            new &= !flag::RETRANS;
+            tp.retrans_out -= 1;
+        }
+        if flags & flag::LOST == 0 {
+            tp.lost_out += 1;
+        }
+        tp.lost += 1;
+        self.count.lost += 1;
+        self.segments.get_mut(seq).flags = new;
+        self.scoreboard.lost.push(Reverse(seq));
+    }
+
+    /// The lowest segment that is lost and not retransmitted.
+    pub(crate) fn next_lost(&mut self) -> Option<u32> {
+        while let Some(&Reverse(seq)) = self.scoreboard.lost.peek() {
+            let is_lost = seq >= self.sock.tp.snd_una
+                && self.segments.get(seq).flags & (flag::LOST | flag::RETRANS | flag::SACKED)
+                    == flag::LOST;
+            if is_lost {
+                return Some(seq);
+            }
+            self.scoreboard.lost.pop();
+        }
+        None
+    }
+
+    /// Retransmit a segment now.
+    pub(crate) fn retransmit(&mut self, cx: &mut World, seq: u32) {
+        self.sock.tp.retrans_out += 1;
+        self.recovery.note_retransmission(cx.now);
+        if self.recovery.in_reduction() {
+            self.recovery.prr_out += 1;
+        }
+        self.send_copy(cx, seq, flag::RETRANS | flag::EVER);
+    }
+
+    /// Send a segment again as a tail loss probe: its copy is not in flight, and counts for an undo only while no ACK
+    /// has answered it (Linux calls `__tcp_retransmit_skb` for it).
+    pub(crate) fn probe_with(&mut self, cx: &mut World, seq: u32) {
+        self.send_copy(cx, seq, flag::EVER);
+    }
+
+    fn send_copy(&mut self, cx: &mut World, seq: u32, flags: u8) {
+        self.scoreboard.retransmitted.push_back((cx.now, seq));
+        self.transmit_again(cx, seq, flags);
+    }
+
+    /// Put a segment on the path again and flag it.
+    pub(crate) fn transmit_again(&mut self, cx: &mut World, seq: u32, flags: u8) {
+        let segment = self.segments.get_mut(seq);
+        segment.sent_ns = cx.now;
+        segment.flags |= flags;
+        let (dsn, len) = (segment.dsn, segment.len);
+        self.count.retransmitted += 1;
+        self.note_sent(cx.now, seq, false);
+        // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
+        self.transmit(cx, seq, dsn, len, (false, false));
+    }
+}
