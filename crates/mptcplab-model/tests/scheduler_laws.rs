@@ -1,8 +1,14 @@
-//! Law 14 of the specification over random subflows: what holds for every scheduler, and for each by itself.
+//! What holds for every scheduler, and for each by itself, over random subflows.
 
+use mptcplab_model::sched::blest::{SrttRange, Window, blest};
+use mptcplab_model::sched::delayvar::delayvar;
+use mptcplab_model::sched::ecf::ecf;
+use mptcplab_model::sched::linger::{Queue, linger};
+use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
+use mptcplab_model::sched::redundant::redundant;
+use mptcplab_model::sched::roundrobin::roundrobin;
 use mptcplab_model::sched::{
-    INFINITE_SSTHRESH, Path, Queue, SrttRange, Window, blest, delayvar, ecf, linger, may_resend,
-    minrtt, minrtt_again, must_slow_down, only_backups, redundant, roundrobin, slowed_down,
+    INFINITE_SSTHRESH, Path, may_retransmit, must_penalise, only_backups, penalised_window,
 };
 use proptest::prelude::*;
 
@@ -61,6 +67,18 @@ impl Path for Sub {
     }
     fn min_rtt_us8(&self) -> u32 {
         self.min_rtt_us8
+    }
+    fn is_established(&self) -> bool {
+        self.usable
+    }
+    fn unacked_pkts(&self) -> u32 {
+        self.inflight + self.queued
+    }
+    fn pacing_bytes_per_s(&self) -> u64 {
+        Queue::pacing_bytes_per_s(self)
+    }
+    fn carries(&self, _dsn: u32) -> bool {
+        false
     }
 }
 
@@ -269,12 +287,12 @@ proptest! {
     fn repair_hurts_slower_subflows_only(subs in subs(), mask: u8, fast in 0usize..8) {
         let fast = fast % subs.len();
         let holders = (0..subs.len()).filter(|i| mask & (1 << i) != 0);
-        if may_resend(&subs, fast, holders.clone()) {
+        if may_retransmit(&subs, fast, holders.clone()) {
             prop_assert!(!holders.clone().any(|h| h == fast) && holders.clone().count() > 0);
         }
-        for h in holders.filter(|&h| must_slow_down(&subs, fast, h)) {
+        for h in holders.filter(|&h| must_penalise(&subs, fast, h)) {
             prop_assert!(subs[h].srtt_us8 > subs[fast].srtt_us8);
-            let (cwnd, ssthresh) = slowed_down(subs[h].cwnd, subs[h].ssthresh);
+            let (cwnd, ssthresh) = penalised_window(subs[h].cwnd, subs[h].ssthresh);
             prop_assert!(cwnd >= 1 && cwnd <= subs[h].cwnd && ssthresh >= 2 && ssthresh <= subs[h].ssthresh);
         }
     }

@@ -3,7 +3,7 @@
 
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
 use mptcplab_cc::{Algorithm, OLDEST_KERNEL, ParamSpec};
-use mptcplab_model::sched::Declaration;
+use mptcplab_model::sched::{Declaration, SchedulerConfig};
 use mptcplab_trace::parquet::{FILES, schemas};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ fn scheduler(scheduler: &Declaration) -> Value {
     json!({
         "name": scheduler.name,
         "title": scheduler.title,
-        "default": scheduler.kind == mptcplab_sim::DEFAULT_SCHEDULER,
+        "default": scheduler.name == SchedulerConfig::new(mptcplab_sim::DEFAULT_SCHEDULER).name(),
         "sections": sections(&scheduler.sections),
         "params": scheduler.params.iter().map(param).collect::<Value>(),
     })

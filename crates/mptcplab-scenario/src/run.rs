@@ -237,7 +237,7 @@ impl fmt::Display for CcConfig {
     }
 }
 
-pub use mptcplab_model::sched::{Choice as Scheduler, Kind as SchedulerKind};
+pub use mptcplab_model::sched::{Kind as SchedulerKind, SchedulerConfig as Scheduler};
 
 /// One subflow.
 #[derive(Debug, Clone)]

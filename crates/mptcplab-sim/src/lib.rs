@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod control;
 mod engine;
 mod mptcp;
 mod net;
@@ -10,14 +11,13 @@ mod sctp;
 mod stream;
 mod tcp;
 
+pub use control::{Control, SimError};
 use engine::sample_clock::SampleClock;
+pub use mptcp::DEFAULT_SCHEDULER;
+
+use control::Caller;
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// The scheduler of connections that name none.
-pub const DEFAULT_SCHEDULER: mptcplab_scenario::SchedulerKind =
-    mptcplab_scenario::SchedulerKind::MinRtt;
 
 /// What a run leaves besides its samples.
 #[derive(Debug, Clone, Default)]
@@ -30,26 +30,6 @@ pub struct Outcome {
     pub events: u64,
     /// Packets (data, ACK, UDP) that crossed a link, times links crossed.
     pub packet_hops: u64,
-}
-
-/// Shared with the caller's thread while a run is going on.
-#[derive(Debug, Default)]
-pub struct Control {
-    /// Set to stop the run early; [`simulate`] then returns [`SimError::Cancelled`].
-    pub cancel: AtomicBool,
-    /// Simulated nanoseconds done so far, over all runs that share this control.
-    pub simulated_ns: AtomicU64,
-}
-
-/// Why a run could not be finished.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The caller asked to stop.
-    #[error("cancelled")]
-    Cancelled,
-    /// The scenario asks for something that this engine cannot do.
-    #[error("{0}")]
-    Unsupported(String),
 }
 
 /// Simulate one run and keep all its samples in memory.
@@ -90,44 +70,6 @@ pub fn simulate_streaming(
             sink: Some(sink),
         },
     )
-}
-
-/// What the engine tells and asks its caller while it runs.
-struct Caller<'a> {
-    control: &'a Control,
-    /// Parts of the topology: each contributes its share of the simulated time.
-    share: u64,
-    sink: Option<&'a mut dyn FnMut(&mut Tables) -> bool>,
-}
-
-/// Rows that make a piece worth handing over, and still fit the cache.
-const SINK_ROWS: usize = 8192;
-
-impl Caller<'_> {
-    /// Count simulated time and look whether to stop.
-    fn report(&self, simulated_ns: u64) -> Result<(), SimError> {
-        self.control
-            .simulated_ns
-            .fetch_add(simulated_ns / self.share, Ordering::Relaxed);
-        if self.control.cancel.load(Ordering::Relaxed) {
-            return Err(SimError::Cancelled);
-        }
-        Ok(())
-    }
-
-    /// Hand over the rows if there are enough.
-    fn offer(&mut self, tables: &mut Tables) -> Result<(), SimError> {
-        let full = tables.len() >= SINK_ROWS;
-        let go_on = match self.sink.as_mut().filter(|_| full) {
-            Some(sink) => sink(tables),
-            None => true,
-        };
-        if go_on {
-            Ok(())
-        } else {
-            Err(SimError::Cancelled)
-        }
-    }
 }
 
 fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<Outcome, SimError> {

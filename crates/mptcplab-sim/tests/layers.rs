@@ -15,6 +15,11 @@ fn imports() -> BTreeMap<String, BTreeSet<String>> {
     for folder in ORDER {
         for entry in fs::read_dir(src.join(folder)).unwrap() {
             let path = entry.unwrap().path();
+            assert!(
+                path.is_file(),
+                "{} lies deeper than one folder",
+                path.display()
+            );
             let module = path.file_stem().unwrap().to_str().unwrap().to_owned();
             let text = fs::read_to_string(&path).unwrap();
             let (code, _tests) = text.split_once("#[cfg(test)]").unwrap_or((&text, ""));

@@ -1,8 +1,11 @@
-//! BLEST: leave a slow subflow alone if the shared window would block the fast one meanwhile (algorithms.md 7.5, choice
-//! C20: the kernel's form of Ferlin et al. 2016).
+//! BLEST: leave a slow subflow alone if the shared window would block the fast one meanwhile (Ferlin et al., IFIP Networking
+//! 2016, in the form of `mptcp_blest` of the multipath-tcp.org kernels).
 
-use crate::sched::minrtt::minrtt;
-use crate::sched::path::{INFINITE_SSTHRESH, Path, fastest};
+use super::declare::{Declaration, SchedulerConfig, number};
+use super::minrtt::minrtt;
+use super::path::{INFINITE_SSTHRESH, Path, fastest};
+use super::rbuf_opt::{self, RbufOpt};
+use super::schedule::{Assignment, DSN_MAX, MAX_SUBFLOWS, Schedule, SendQueue};
 
 /// Rounds of doubling that are counted in slow start at most.
 const MAX_DOUBLINGS: u128 = 16;
@@ -69,6 +72,131 @@ impl Lambda {
             self.milli.saturating_sub(Self::STEP_DOWN_MILLI)
         };
         self.milli = moved.clamp(self.min_milli, self.max_milli);
+    }
+
+    
+    /// As a new connection begins.
+    pub fn new(config: &SchedulerConfig) -> Self {
+        Self {
+            milli: config.raw("lambda"),
+            min_milli: config.raw("min_lambda"),
+            max_milli: config.raw("max_lambda"),
+        }
+    }
+}
+
+/// What the scheduler has measured of the subflows, and its factor.
+pub struct Blest {
+    ranges: [SrttRange; MAX_SUBFLOWS],
+    lambda: Lambda,
+    adapted_ns: u64,
+    /// The blocking segment was sent again since then.
+    retransmitted: bool,
+}
+
+impl Blest {
+    /// Once per least RTT of the subflow that is about to be used instead of the fastest one.
+    fn adapt(&mut self, slow: usize, now_ns: u64) {
+        let round_ns = u64::from(self.ranges[slow].min_us8 >> 3) * 1000;
+        if now_ns - self.adapted_ns >= round_ns {
+            self.lambda.adapt(std::mem::take(&mut self.retransmitted));
+            self.adapted_ns = now_ns;
+        }
+    }
+}
+
+impl Schedule for Blest {
+    fn declaration() -> Declaration {
+        let mut params = rbuf_opt::params(false);
+        params.push(number(
+            "lambda",
+            (1200, 0, 10_000),
+            1000,
+            "Initial factor on what the fast subflow is expected to send.",
+        ));
+        params.push(number(
+            "min_lambda",
+            (1000, 0, 10_000),
+            1000,
+            "Lower bound of the factor as it adapts.",
+        ));
+        params.push(number(
+            "max_lambda",
+            (1300, 0, 10_000),
+            1000,
+            "Upper bound of the factor as it adapts; at least min_lambda.",
+        ));
+        Declaration {
+            name: "blest",
+            title: "leaves a slow subflow alone if it would block the window of the fast one",
+            sections: vec![
+                (
+                    "Idea",
+                    "Before a slower subflow gets a segment, estimate what the fastest one will send until that segment is \
+                     acknowledged. If it would not fit the shared window beside what the slow subflow holds, wait.",
+                ),
+                (
+                    "Rules",
+                    "T = time that s holds the segment: max(srtt_s, interpolation of its least and largest srtt by \
+                     (inflight+1)/cwnd); k = floor(T/rtt_f) + 1 rounds; packets of f: cwnd (2^k - 1) in initial slow start, \
+                     else (max(cwnd, ssthresh+1) + (k-1)/2) k. Wait if packets mss lambda > window - segment - (inflight_s + \
+                     queued_s) mss. lambda moves by +0.04 after an opportunistic retransmission and by -0.01 otherwise, at \
+                     most once per least srtt of s.",
+                ),
+                (
+                    "Deviations",
+                    "The kernel's form, in exact integers. An idle backup never counts as the fastest subflow: it would be \
+                     waited for in vain.",
+                ),
+                (
+                    "Reference",
+                    "Ferlin et al., BLEST: Blocking Estimation-Based MPTCP Scheduler for Heterogeneous Networks, IFIP \
+                     Networking 2016; mptcp_blest of the multipath-tcp.org kernels (retransmits, does not penalise).",
+                ),
+            ],
+            params,
+            ordered: Some(("min_lambda", "max_lambda")),
+        }
+    }
+
+    fn new(config: &SchedulerConfig) -> Self {
+        Self {
+            ranges: [SrttRange::NONE; MAX_SUBFLOWS],
+            lambda: Lambda::new(config),
+            adapted_ns: 0,
+            retransmitted: false,
+        }
+    }
+
+    fn pick<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> Option<Assignment> {
+        for (range, subflow) in self.ranges.iter_mut().zip(subflows) {
+            if subflow.srtt_us8() > 0 {
+                *range = range.with(subflow.srtt_us8());
+            }
+        }
+        let slow = minrtt(subflows)?;
+        if fastest(subflows) != Some(slow) {
+            self.adapt(slow, queue.now_ns);
+        }
+        let mss = u32::from(queue.mss);
+        let window = Window {
+            bytes: match queue.window_end {
+                DSN_MAX => u64::MAX,
+                end => u64::from(end - queue.una) * u64::from(mss),
+            },
+            mss,
+            segment: mss,
+        };
+        blest(subflows, &self.ranges, &window, self.lambda.milli).map(Assignment::one)
+    }
+
+    fn rbuf_opt(config: &SchedulerConfig) -> Option<RbufOpt> {
+        RbufOpt::new(config)
+    }
+
+    /// The fast subflow needs more of the window than was expected.
+    fn note_rbuf_retransmission(&mut self) {
+        self.retransmitted = true;
     }
 }
 

@@ -1,8 +1,88 @@
-//! The delay-variation scheduler of Kushwah and Kumar 2024 (algorithms.md 7.8, choice C22: our complete reading).
+//! The delay-variation scheduler of Kushwah and Kumar (SCPE 2024), in the reading that its declaration gives.
 
-use crate::sched::Few;
-use crate::sched::path::Path;
+use super::declare::{Declaration, SchedulerConfig, number, switch};
+use super::path::{Path, only_backups};
+use super::schedule::{Assignment, Schedule, SendQueue, SubflowList};
 use std::cmp::Reverse;
+
+/// The parameters.
+pub struct DelayVar {
+    threshold_milli: u32,
+    copy_losses: bool,
+}
+
+impl Schedule for DelayVar {
+    fn declaration() -> Declaration {
+        Declaration {
+            name: "delayvar",
+            title: "subflows with a steady delay first",
+            sections: vec![
+                (
+                    "Idea",
+                    "A subflow is stable while its RTT is within a threshold of its least one. Stable subflows come first, \
+                     within a class the one with the largest cwnd/RTT; an unstable one is not used where a stable one \
+                     would get the backlog through earlier. A lost segment is also sent on the first available subflow.",
+                ),
+                (
+                    "Rules",
+                    "mu = (rtt - rtt_min)/rtt_min, stable: mu <= threshold. Wait if rtt_s ceil(backlog/cwnd_s) + rtt_s/2 < \
+                     rtt_u/2 for a stable s and an unstable pick u.",
+                ),
+                (
+                    "Deviations",
+                    "The paper leaves mu, the threshold and its adaptive fast retransmit undefined; this is the complete \
+                     reading of the specification. The paper's window rule is the congestion control `delayvar`; take both \
+                     to run the paper: cc = \"delayvar\", scheduler = \"delayvar\". The backlog is bounded as ECF's.",
+                ),
+                (
+                    "Reference",
+                    "Kushwah and Kumar, A new path scheduling approach for MPTCP, SCPE 2024.",
+                ),
+            ],
+            params: vec![
+                number(
+                    "threshold",
+                    (500, 0, 100_000),
+                    1000,
+                    "Largest variation (rtt - rtt_min)/rtt_min of a stable subflow.",
+                ),
+                switch(
+                    "copy_losses",
+                    true,
+                    "Send a segment that fast retransmit repairs also on the first available subflow.",
+                ),
+            ],
+            ordered: None,
+        }
+    }
+
+    fn new(config: &SchedulerConfig) -> Self {
+        Self {
+            threshold_milli: config.raw("threshold"),
+            copy_losses: config.is_set("copy_losses"),
+        }
+    }
+
+    fn pick<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> Option<Assignment> {
+        let backlog = queue.buffered(subflows);
+        delayvar(subflows, self.threshold_milli, backlog).map(Assignment::one)
+    }
+
+    /// The first subflow of the order that has room.
+    fn pick_for_reinjection<P: Path>(
+        &self,
+        subflows: &[P],
+        admit: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let order = delayvar_order(subflows, self.threshold_milli);
+        let mut candidates = order.iter().copied();
+        candidates.find(|&i| admit(i) && subflows[i].is_available())
+    }
+
+    fn copies_losses(&self) -> bool {
+        self.copy_losses
+    }
+}
 
 /// Whether the RTT is close to its minimum: mu = (rtt - rtt_min)/rtt_min is at most the threshold.
 ///
@@ -18,8 +98,8 @@ pub fn is_stable<P: Path>(path: &P, threshold_milli: u32) -> bool {
 
 /// Usable subflows, stable ones first, within a class by capacity cwnd/RTT, largest first; RTT is the minimum of a stable
 /// and the latest of an unstable one.
-pub fn delayvar_order<P: Path>(paths: &[P], threshold_milli: u32) -> Few<usize> {
-    let mut order = Few::new();
+pub fn delayvar_order<P: Path>(paths: &[P], threshold_milli: u32) -> SubflowList<usize> {
+    let mut order = SubflowList::new();
     for i in (0..paths.len()).filter(|&i| paths[i].is_usable()) {
         order.push(i);
     }
@@ -52,7 +132,7 @@ fn typical_rtt<P: Path>(path: &P, stable: bool) -> u64 {
 /// The first available subflow of the order, or `None` to wait: where that one is unstable and a stable one would get
 /// `backlog` segments through earlier. Backups take part only if no regular subflow is usable.
 pub fn delayvar<P: Path>(paths: &[P], threshold_milli: u32, backlog: u32) -> Option<usize> {
-    let backups = crate::sched::only_backups(paths);
+    let backups = only_backups(paths);
     let order = delayvar_order(paths, threshold_milli);
     let in_class = || {
         order

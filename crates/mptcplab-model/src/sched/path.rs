@@ -1,4 +1,4 @@
-//! What a scheduler can see of a subflow (algorithms.md section 7).
+//! A subflow as schedulers see it.
 
 /// Slow start threshold of a subflow that has not left its first slow start, as in Linux.
 pub const INFINITE_SSTHRESH: u32 = mptcplab_cc::INFINITE_SSTHRESH;
@@ -23,7 +23,7 @@ pub trait Path {
     fn queued(&self) -> u32;
     /// Slow start threshold, or [`INFINITE_SSTHRESH`].
     fn ssthresh(&self) -> u32;
-    /// Smoothed RTT.
+    /// Smoothed RTT; 0 before the first sample.
     fn srtt_us8(&self) -> u32;
     /// Mean deviation of the RTT (RFC 6298 RTTVAR, without a floor).
     fn rttvar_us8(&self) -> u32;
@@ -31,6 +31,20 @@ pub trait Path {
     fn rtt_us8(&self) -> u32;
     /// Lowest RTT.
     fn min_rtt_us8(&self) -> u32;
+    /// The handshake is complete and the subflow has not been removed; it may have failed all the same.
+    fn is_established(&self) -> bool;
+    /// Packets given to the subflow and not acknowledged, sent or not.
+    fn unacked_pkts(&self) -> u32;
+    /// The socket's pacing rate in bytes/s; 0 before the first RTT sample.
+    fn pacing_bytes_per_s(&self) -> u64;
+    /// Whether a data sequence number is in flight on the subflow.
+    fn carries(&self, dsn: u32) -> bool;
+
+    /// Smoothed RTT in whole microseconds, as nanoseconds.
+    #[inline]
+    fn srtt_ns(&self) -> u64 {
+        u64::from(self.srtt_us8() >> 3) * 1000
+    }
 
     /// Packets that the congestion window still admits.
     #[inline]
@@ -63,4 +77,19 @@ pub fn fastest<P: Path>(paths: &[P]) -> Option<usize> {
     (0..paths.len())
         .filter(in_use)
         .min_by_key(|&i| (paths[i].srtt_us8(), i))
+}
+
+/// The available subflow with the lowest smoothed RTT among those that `admit` lets through.
+#[inline]
+pub fn lowest_rtt<P: Path>(paths: &[P], admit: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut best = None;
+    for (i, path) in paths.iter().enumerate() {
+        if admit(i) && path.is_available() {
+            let srtt = path.srtt_us8();
+            if best.is_none_or(|(_, lowest)| srtt < lowest) {
+                best = Some((i, srtt));
+            }
+        }
+    }
+    best.map(|b| b.0)
 }

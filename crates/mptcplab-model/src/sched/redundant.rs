@@ -1,7 +1,70 @@
-//! The same data on every regular subflow, each at its own pace (algorithms.md 7.3).
+//! The same data on every regular subflow, each at its own pace, as `mptcp_redundant` of the multipath-tcp.org kernels.
 
-use crate::sched::Few;
-use crate::sched::path::{Path, only_backups};
+use super::declare::{Declaration, SchedulerConfig};
+use super::path::{Path, only_backups};
+use super::schedule::{Assignment, MAX_SUBFLOWS, Schedule, Segments, SendQueue, SubflowList};
+
+/// How far each subflow has come.
+#[derive(Default)]
+pub struct Redundant {
+    /// First segment that each subflow has not sent.
+    next: [u32; MAX_SUBFLOWS],
+    /// What is left of a pass over the subflows: each sends one segment, which takes no room from another.
+    pass: Option<SubflowList<(usize, u32)>>,
+    taken: usize,
+}
+
+impl Schedule for Redundant {
+    const SENDS_COPIES: bool = true;
+
+    fn declaration() -> Declaration {
+        Declaration {
+            name: "redundant",
+            title: "the same data on every subflow: latency for capacity",
+            sections: vec![
+                (
+                    "Idea",
+                    "Every regular subflow sends, at its own pace, the oldest segment that is not acknowledged at connection \
+                     level and that it has not sent yet. The first copy to arrive counts, so a loss or a slow path costs \
+                     nothing as long as another subflow delivers.",
+                ),
+                (
+                    "Deviations",
+                    "Backups do not replicate: where only they are usable, one of them sends. A subflow repairs its own \
+                     losses, also of data that another one has delivered meanwhile, as TCP must.",
+                ),
+                (
+                    "Reference",
+                    "mptcp_redundant of the multipath-tcp.org kernels (0.94 and later); Frömmgen et al., ICC 2016.",
+                ),
+            ],
+            params: Vec::new(),
+            ordered: None,
+        }
+    }
+
+    fn new(_config: &SchedulerConfig) -> Self {
+        Self::default()
+    }
+
+    fn pick<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> Option<Assignment> {
+        let tail = queue.written.min(queue.window_end);
+        let is_over = self.pass.is_none_or(|pass| self.taken >= pass.len());
+        if is_over {
+            let head = queue.una;
+            self.pass = Some(redundant(subflows, &mut self.next, head, tail));
+            self.taken = 0;
+        }
+        let &(subflow, dsn) = self.pass.as_ref()?.get(self.taken)?;
+        self.taken += 1;
+        let segments = if dsn < queue.next {
+            Segments::Copy(dsn)
+        } else {
+            Segments::New(1)
+        };
+        Some(Assignment { subflow, segments })
+    }
+}
 
 /// One pass: every available subflow sends the oldest segment of `head..tail` that it has not sent yet, in order of RTT.
 /// `next` has the first segment that each has not sent; it is moved. Returns (subflow, segment).
@@ -12,8 +75,8 @@ pub fn redundant<P: Path>(
     next: &mut [u32],
     head: u32,
     tail: u32,
-) -> Few<(usize, u32)> {
-    let mut sends = Few::new();
+) -> SubflowList<(usize, u32)> {
+    let mut sends = SubflowList::new();
     for &i in by_rtt(paths).iter() {
         let segment = next[i].max(head);
         if paths[i].is_available() && segment < tail {
@@ -25,15 +88,15 @@ pub fn redundant<P: Path>(
 }
 
 /// The subflows that take part, lowest RTT first.
-fn by_rtt<P: Path>(paths: &[P]) -> Few<usize> {
+fn by_rtt<P: Path>(paths: &[P]) -> SubflowList<usize> {
     let backups = only_backups(paths);
     let usable = (0..paths.len()).filter(|&i| paths[i].is_usable());
     let in_class = usable.filter(|&i| paths[i].is_backup() == backups);
-    let mut order = Few::new();
+    let mut order = SubflowList::new();
     for i in in_class.take(if backups {
         1
     } else {
-        crate::sched::MAX_SUBFLOWS
+        MAX_SUBFLOWS
     }) {
         order.push(i);
     }

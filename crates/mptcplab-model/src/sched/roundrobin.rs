@@ -1,6 +1,69 @@
-//! Round robin (algorithms.md 7.2, choice C19: the lowest index first).
+//! One subflow after the other, as `mptcp_rr` of the multipath-tcp.org kernels; the lowest index begins a round.
 
-use crate::sched::path::{Path, only_backups};
+use super::declare::{Declaration, SchedulerConfig, number, switch};
+use super::path::{Path, only_backups};
+use super::schedule::{Assignment, MAX_SUBFLOWS, Schedule, SendQueue};
+
+/// Whose turn it is.
+pub struct RoundRobin {
+    /// Segments that each subflow sent in this round.
+    quota: [u32; MAX_SUBFLOWS],
+    num_segments: u32,
+    cwnd_limited: bool,
+}
+
+impl Schedule for RoundRobin {
+    fn declaration() -> Declaration {
+        Declaration {
+            name: "roundrobin",
+            title: "one subflow after the other",
+            sections: vec![
+                (
+                    "Idea",
+                    "Every subflow sends num_segments segments, then it is the next one's turn. With cwnd_limited subflows \
+                     without room are passed over; without it the one whose turn it is is waited for, so that all carry \
+                     the same amount and the slowest sets the pace.",
+                ),
+                (
+                    "Deviations",
+                    "The lowest index begins a round; the kernel begins with the last of its list. Backups take part only when \
+                     no regular subflow is usable.",
+                ),
+                (
+                    "Reference",
+                    "mptcp_rr of the multipath-tcp.org kernels, sysctls num_segments and cwnd_limited.",
+                ),
+            ],
+            params: vec![
+                number(
+                    "num_segments",
+                    (1, 1, 255),
+                    1,
+                    "Segments that a subflow sends in a row.",
+                ),
+                switch(
+                    "cwnd_limited",
+                    true,
+                    "Whether to pass over subflows whose window is full instead of waiting for them.",
+                ),
+            ],
+            ordered: None,
+        }
+    }
+
+    fn new(config: &SchedulerConfig) -> Self {
+        Self {
+            quota: [0; MAX_SUBFLOWS],
+            num_segments: config.raw("num_segments"),
+            cwnd_limited: config.is_set("cwnd_limited"),
+        }
+    }
+
+    fn pick<P: Path>(&mut self, subflows: &[P], _queue: &SendQueue) -> Option<Assignment> {
+        let (n, limited) = (self.num_segments, self.cwnd_limited);
+        roundrobin(subflows, &mut self.quota, n, limited).map(Assignment::one)
+    }
+}
 
 /// The subflow whose turn it is. `quota` counts what each sent in this round, `burst` is what each may send in a row.
 /// With `cwnd_limited` full subflows are passed over; without, the one whose turn it is is waited for.

@@ -1,9 +1,15 @@
-//! The scheduler part of a file of test vectors (algorithms.md section 11): the same functions that the engine calls.
+//! The scheduler part of a file of test vectors, run by the functions that the engine calls.
 
-use crate::sched::{
-    Choice, Kind, Lambda, MAX_SUBFLOWS, Path, Queue, SrttRange, Window, blest, delayvar,
-    delayvar_order, ecf, linger, may_resend, minrtt_again, must_slow_down, next_destination,
-    redundant, roundrobin, slowed_down,
+use super::blest::{SrttRange, Window, blest};
+use super::delayvar::{delayvar, delayvar_order};
+use super::ecf::ecf;
+use super::linger::{Queue, linger};
+use super::minrtt::minrtt_again;
+use super::redundant::redundant;
+use super::roundrobin::roundrobin;
+use super::{
+    Kind, MAX_SUBFLOWS, Path, SchedulerConfig, may_retransmit, must_penalise, next_destination,
+    penalised_window,
 };
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Report, VectorError};
 use mptcplab_cc::{AckSample, INFINITE_SSTHRESH, Sock};
@@ -52,14 +58,14 @@ type Decide = fn(&Case) -> Result<Value, String>;
 fn decision(name: &str) -> Option<Decide> {
     Some(match name {
         "minrtt" => run_minrtt,
-        "rbuf-opt" => run_repair,
+        "rbuf-opt" => run_rbuf_opt,
         "rr" => run_roundrobin,
         "redundant" => run_redundant,
         "blest" => run_blest,
         "ecf" => run_ecf,
         "linger" => run_linger,
         "delayvar" => run_delayvar,
-        "cmt-rr" => run_cmtrr,
+        "cmt-rr" => run_cmt_rr,
         _ => return None,
     })
 }
@@ -194,6 +200,18 @@ impl Path for Sub {
     fn min_rtt_us8(&self) -> u32 {
         us8(self.rtt_min.unwrap_or(self.srtt))
     }
+    fn is_established(&self) -> bool {
+        self.usable
+    }
+    fn unacked_pkts(&self) -> u32 {
+        self.inflight + self.queued
+    }
+    fn pacing_bytes_per_s(&self) -> u64 {
+        self.pacing.round() as u64
+    }
+    fn carries(&self, _dsn: u32) -> bool {
+        false
+    }
 }
 
 impl Queue for Sub {
@@ -247,18 +265,18 @@ fn run_minrtt(case: &Case) -> Result<Value, String> {
     Ok(json!({ "pick": pick }))
 }
 
-fn run_repair(case: &Case) -> Result<Value, String> {
+fn run_rbuf_opt(case: &Case) -> Result<Value, String> {
     let fast = case.args.fast.ok_or("no args.fast")?;
     let holders = || case.args.holders.iter().copied();
     let slowed: Vec<usize> = holders()
-        .filter(|&h| must_slow_down(&case.sub, fast, h))
+        .filter(|&h| must_penalise(&case.sub, fast, h))
         .collect();
     let after = slowed.iter().map(|&h| {
-        let (cwnd, ssthresh) = slowed_down(case.sub[h].cwnd, case.sub[h].ssthresh());
+        let (cwnd, ssthresh) = penalised_window(case.sub[h].cwnd, case.sub[h].ssthresh());
         json!([cwnd, (ssthresh != INFINITE_SSTHRESH).then_some(ssthresh)])
     });
     Ok(json!({
-        "reinject": may_resend(&case.sub, fast, holders()),
+        "reinject": may_retransmit(&case.sub, fast, holders()),
         "after": after.collect::<Value>(),
         "penalise": slowed,
     }))
@@ -305,7 +323,7 @@ fn run_blest(case: &Case) -> Result<Value, String> {
     let lambda = case
         .args
         .lam
-        .map_or_else(|| Choice::new(Kind::Blest).raw("lambda"), milli);
+        .map_or_else(|| SchedulerConfig::new(Kind::Blest).raw("lambda"), milli);
     Ok(json!({ "pick": blest(&case.sub, &ranges, &window, lambda) }))
 }
 
@@ -314,12 +332,12 @@ fn run_ecf(case: &Case) -> Result<Value, String> {
     let beta = case
         .args
         .beta
-        .map_or_else(|| Choice::new(Kind::Ecf).raw("beta"), milli);
+        .map_or_else(|| SchedulerConfig::new(Kind::Ecf).raw("beta"), milli);
     let pick = ecf(&case.sub, case.args.k, &mut waiting, beta);
     Ok(json!({ "pick": pick, "waiting": u8::from(waiting) }))
 }
 
-fn run_cmtrr(case: &Case) -> Result<Value, String> {
+fn run_cmt_rr(case: &Case) -> Result<Value, String> {
     let mut next = case.args.nxt;
     let admitted = case.args.rwnd >= u64::from(case.args.seg_len);
     let has_room = |i: usize| case.sub[i].usable && case.sub[i].inflight < case.sub[i].cwnd;
@@ -344,10 +362,10 @@ fn run_linger(case: &Case) -> Result<Value, String> {
 }
 
 fn run_delayvar(case: &Case) -> Result<Value, String> {
-    let threshold = case
-        .args
-        .thr
-        .map_or_else(|| Choice::new(Kind::DelayVar).raw("threshold"), milli);
+    let threshold = case.args.thr.map_or_else(
+        || SchedulerConfig::new(Kind::DelayVar).raw("threshold"),
+        milli,
+    );
     let windows: Result<Vec<u32>, String> = case
         .sub
         .iter()
@@ -431,16 +449,5 @@ fn tolerance(place: &str) -> f64 {
         RATE_TOLERANCE_BYTES_PER_S
     } else {
         0.0
-    }
-}
-
-impl Lambda {
-    /// As a scenario's choice begins.
-    pub fn of(choice: &Choice) -> Self {
-        Self {
-            milli: choice.raw("lambda"),
-            min_milli: choice.raw("min_lambda"),
-            max_milli: choice.raw("max_lambda"),
-        }
     }
 }

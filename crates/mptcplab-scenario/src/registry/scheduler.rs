@@ -35,7 +35,7 @@ pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
     )?;
     let chosen = given
         .iter()
-        .fold(Scheduler::new(declaration.kind), |choice, (name, raw)| {
+        .fold(Scheduler::from(declaration), |choice, (name, raw)| {
             choice.with(name, *raw)
         });
     chosen.check().map_err(|(name, message)| {

@@ -6,10 +6,10 @@ use super::flow_builder::{
 };
 use super::partition::Part;
 use super::transfer_pool::{MAX_AT_ONCE, TransferPool, TransferPoolConfig};
-use crate::SimError;
 use crate::app::udp::{UdpConfig, UdpSource};
 use crate::app::video::VideoServer;
 use crate::app::{App, Kind};
+use crate::control::SimError;
 use crate::net::event::{MAX_SOURCES, NEVER};
 use crate::net::packet::{MAX_HOPS, MAX_SUBFLOWS};
 use crate::net::{Net, Route};

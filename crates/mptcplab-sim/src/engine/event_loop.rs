@@ -5,13 +5,13 @@ use super::sample_clock::SampleClock;
 use super::transfer_pool::TransferPool;
 use crate::app::App;
 use crate::app::udp::UdpSource;
+use crate::control::{Caller, SimError};
 use crate::mptcp::connection::Connection;
 use crate::net::event::{TimerKind, Timers};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::record::Recorder;
 use crate::net::{Net, World};
 use crate::sctp::Association;
-use crate::{Caller, SimError};
 use mptcplab_trace::EventKind;
 
 /// Events between looks at the caller's control block.

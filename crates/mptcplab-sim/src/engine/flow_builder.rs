@@ -1,8 +1,8 @@
 //! From a TCP flow of the scenario to its connections.
 
-use crate::SimError;
+use crate::control::SimError;
+use crate::mptcp::DEFAULT_SCHEDULER;
 use crate::mptcp::connection::Connection;
-use crate::mptcp::scheduler::Scheduler;
 use crate::mptcp::sender::ConnectionConfig;
 use crate::net::event::NEVER;
 use crate::stream::DSN_MAX;
@@ -12,7 +12,7 @@ use crate::tcp::sender::{Sender, SenderConfig};
 use crate::tcp::subflow as tcp;
 use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
-use mptcplab_model::sched::{Choice, Kind};
+use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
 use mptcplab_scenario::{Flow, LossRecovery, Run, SizeLaw, Subflow, TcpFlow, Traffic};
 use std::collections::VecDeque;
 
@@ -98,7 +98,7 @@ impl<'a> FlowBuilder<'a> {
         let t = self.t;
         let scheduler = t
             .scheduler
-            .unwrap_or_else(|| Choice::new(crate::DEFAULT_SCHEDULER));
+            .unwrap_or_else(|| SchedulerConfig::new(DEFAULT_SCHEDULER));
         let config = ConnectionConfig {
             index,
             mptcp: t.mptcp,

@@ -5,8 +5,8 @@
 
 use super::event_loop::{Engine, Owner};
 use super::transfer_pool::{FREE, MAX_AT_ONCE, Slot};
-use crate::SimError;
 use crate::app::{App, Kind};
+use crate::control::SimError;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Packet, tick};
 use crate::tcp::sender::INFINITE_SSTHRESH;

@@ -2,6 +2,9 @@
 
 pub(crate) mod connection;
 mod idle_subflows;
+mod path;
 mod retransmit;
-pub(crate) mod scheduler;
 pub(crate) mod sender;
+
+/// The scheduler of connections that name none.
+pub const DEFAULT_SCHEDULER: mptcplab_model::sched::Kind = mptcplab_model::sched::Kind::MinRtt;

@@ -5,7 +5,6 @@
 
 use super::idle_subflows::Looks;
 use super::retransmit::{CHUNK_BYTES, Resend};
-use super::scheduler::{Demand, Pick, Scheduler, What, only_backups};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::WINDOW_UNLIMITED;
@@ -14,7 +13,10 @@ use crate::tcp::sender::Sender;
 use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_cc::{CaState, Conn as CcTable};
-use mptcplab_model::sched::{Path, minrtt};
+use mptcplab_model::sched::minrtt::minrtt;
+use mptcplab_model::sched::{
+    Assignment, Path, Scheduler, Segments, SendQueue, only_backups, penalised_window,
+};
 use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 
@@ -92,7 +94,7 @@ pub(crate) struct ConnectionConfig {
 impl ConnectionSender {
     /// `window`: the end of the receiver's window before the first segment, and its scale.
     pub(super) fn new(c: ConnectionConfig, subflows: usize, window: (u32, u32)) -> Self {
-        let upstream = c.scheduler.is_upstream() && subflows > 1;
+        let upstream = c.scheduler.is_upstream && subflows > 1;
         let resend = (upstream && c.mptcp && c.reinject).then(|| Resend::new(c.stale_after));
         Self {
             index: c.index,
@@ -171,11 +173,11 @@ impl ConnectionSender {
         self.written.min(self.window_end) - self.next
     }
 
-    /// What there is to send, for the scheduler.
+    /// The send queue as the scheduler sees it.
     #[inline]
-    fn demand(&self, now: u64) -> Demand {
-        Demand {
-            now,
+    fn send_queue(&self, now_ns: u64) -> SendQueue {
+        SendQueue {
+            now_ns,
             una: self.una,
             next: self.next,
             written: self.written,
@@ -256,27 +258,27 @@ impl ConnectionSender {
         if !self.reinject.is_empty() {
             self.push_reinjections(cx, subflows);
         }
-        let mut demand = self.demand(cx.now);
-        demand.written = self.scheduler.buffer_end(subflows, &demand);
-        if let Some(resend) = self.resend.as_mut().filter(|_| demand.is_any()) {
+        let mut queue = self.send_queue(cx.now);
+        queue.written = self.scheduler.buffer_end(subflows, &queue);
+        if let Some(resend) = self.resend.as_mut().filter(|_| queue.has_sendable()) {
             resend.measure(subflows, cx.now);
         }
-        while demand.is_any() || self.scheduler.copies {
-            let Some(pick) = self.scheduler.pick(subflows, &demand) else {
+        while queue.has_sendable() || self.scheduler.sends_copies {
+            let Some(picked) = self.scheduler.pick(subflows, &queue) else {
                 break;
             };
-            let Pick { subflow, what } = pick;
+            let Assignment { subflow, segments } = picked;
             let sender = &mut subflows[subflow].sender;
-            match what {
-                What::Next(burst) => self.give(cx, sender, burst),
-                What::Copy(dsn) => self.give_copy(cx, sender, dsn),
+            match segments {
+                Segments::New(burst) => self.assign(cx, sender, burst),
+                Segments::Copy(dsn) => self.assign_copy(cx, sender, dsn),
             }
-            demand.next = self.next;
+            queue.next = self.next;
         }
         if let Some(resend) = &mut self.resend {
             resend.follow(cx, self.index, self.una, self.next);
         }
-        if self.is_window_blocked() && self.scheduler.repair.is_some() {
+        if self.is_window_blocked() && self.scheduler.rbuf_opt.is_some() {
             self.unblock(cx, subflows);
         }
         for (i, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
@@ -306,7 +308,7 @@ impl ConnectionSender {
 
     /// Give the next `burst` segments to a subflow and send what its window allows.
     #[inline]
-    fn give(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
+    fn assign(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
         let alone = burst == 1 && sender.mptcp.assigned.is_empty() && !sender.config.tso;
         if alone && sender.has_room() && !sender.is_paced_out(cx) {
             self.send_next(cx, sender);
@@ -320,7 +322,7 @@ impl ConnectionSender {
     }
 
     /// Give a subflow a segment that another one already has.
-    pub(super) fn give_copy(&mut self, cx: &mut World, sender: &mut Sender, dsn: u32) {
+    pub(super) fn assign_copy(&mut self, cx: &mut World, sender: &mut Sender, dsn: u32) {
         self.reinjected += 1;
         sender.mptcp.out_of_order = true;
         sender.mptcp.assigned.push_back(dsn);
@@ -331,22 +333,25 @@ impl ConnectionSender {
     #[inline(never)]
     fn unblock(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
         let head = self.una;
-        while let (Some(repair), Some(fast)) = (&mut self.scheduler.repair, minrtt(subflows)) {
-            repair.look_at(subflows, head);
-            let penalised = repair.penalised(subflows, fast, cx.now);
-            let resends = repair.resends(subflows, fast);
+        while let (Some(rbuf_opt), Some(fast)) = (&mut self.scheduler.rbuf_opt, minrtt(subflows)) {
+            rbuf_opt.find_holders(subflows, head);
+            let penalised = rbuf_opt.penalised(subflows, fast, cx.now);
+            let retransmits = rbuf_opt.retransmits(subflows, fast);
             for (h, subflow) in subflows.iter_mut().enumerate() {
                 if penalised & (1 << h) != 0 {
-                    subflow.sender.slow_down(&mut self.cc);
+                    let sock = &mut subflow.sender.sock;
+                    let (cwnd, ssthresh) = (sock.tp.snd_cwnd, sock.tp.snd_ssthresh);
+                    (sock.tp.snd_cwnd, sock.tp.snd_ssthresh) = penalised_window(cwnd, ssthresh);
+                    sock.publish(&mut self.cc);
                 }
             }
             let sender = &mut subflows[fast].sender;
-            if !resends || sender.is_paced_out(cx) {
+            if !retransmits || sender.is_paced_out(cx) {
                 return;
             }
-            repair.note_sent(head, fast);
-            self.scheduler.note_resent();
-            self.give_copy(cx, sender, head);
+            rbuf_opt.note_sent(head, fast);
+            self.scheduler.note_rbuf_retransmission();
+            self.assign_copy(cx, sender, head);
         }
     }
 
@@ -404,8 +409,8 @@ impl ConnectionSender {
             self.reinject.pop_front();
             self.reinjected += u64::from(origin != NO_ORIGIN);
             let payload = self.payload(dsn);
-            if let Some(repair) = &mut self.scheduler.repair {
-                repair.note_sent(dsn, i);
+            if let Some(rbuf_opt) = &mut self.scheduler.rbuf_opt {
+                rbuf_opt.note_sent(dsn, i);
             }
             sender.mptcp.out_of_order = true;
             sender.send_new(cx, &mut self.cc, dsn, payload);
@@ -577,7 +582,7 @@ impl ConnectionSender {
         let chunk = (CHUNK_BYTES / u32::from(self.mss)).max(1);
         let end = (self.una / chunk + 1) * chunk;
         for dsn in self.una..end.min(self.next) {
-            self.give_copy(cx, sender, dsn);
+            self.assign_copy(cx, sender, dsn);
         }
     }
 

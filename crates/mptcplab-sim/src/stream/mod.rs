@@ -4,5 +4,4 @@ pub(crate) mod reassembly;
 pub(crate) mod receiver;
 pub(crate) mod reordering;
 
-/// No data sequence number is ever this large.
-pub(crate) const DSN_MAX: u32 = u32::MAX >> 1;
+pub(crate) use mptcplab_model::sched::DSN_MAX;

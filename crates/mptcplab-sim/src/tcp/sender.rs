@@ -16,7 +16,6 @@ use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick};
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_model::link::rng::Rng;
-use mptcplab_model::sched::slowed_down;
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
@@ -588,13 +587,6 @@ impl Sender {
             }
         }
         low < nxt && self.segments.get(low).dsn == dsn
-    }
-
-    /// Penalised for holding what the connection waits for.
-    pub(crate) fn slow_down(&mut self, cc: &mut CcTable) {
-        let tp = &mut self.sock.tp;
-        (tp.snd_cwnd, tp.snd_ssthresh) = slowed_down(tp.snd_cwnd, tp.snd_ssthresh);
-        self.sock.publish(cc);
     }
 
     /// Neither window nor data: what is in flight says nothing about the path until it is delivered.

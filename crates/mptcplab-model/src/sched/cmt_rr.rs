@@ -1,4 +1,4 @@
-//! CMT-SCTP's sender: the destinations of an association in turn (algorithms.md 7.9).
+//! CMT-SCTP's sender: the destinations of an association in turn (Iyengar, Amer and Stewart, IEEE/ACM ToN 2006).
 
 /// The next destination in cyclic order that has room, if the receiver admits a chunk. `next` is whose turn it is, and
 /// moves on behind the one that was chosen.

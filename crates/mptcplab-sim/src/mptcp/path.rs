@@ -1,5 +1,6 @@
-//! This engine's subflows as schedulers see them.
+//! The simulator's subflows as schedulers see them.
 
+use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_cc::CaState;
 use mptcplab_model::sched::Path;
@@ -60,5 +61,20 @@ impl Path for Subflow {
             return 0;
         }
         self.sender.sock.tp.min_rtt_us.saturating_mul(8)
+    }
+    #[inline]
+    fn is_established(&self) -> bool {
+        self.sender.phase == Phase::Established
+    }
+    #[inline]
+    fn unacked_pkts(&self) -> u32 {
+        self.sender.sock.tp.packets_out + self.queued()
+    }
+    #[inline]
+    fn pacing_bytes_per_s(&self) -> u64 {
+        self.sender.default_pacing_rate()
+    }
+    fn carries(&self, dsn: u32) -> bool {
+        self.sender.carries(dsn)
     }
 }

@@ -1,0 +1,62 @@
+//! How a caller watches and stops a run, and takes its rows while it goes on.
+
+use mptcplab_trace::Tables;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Shared with the caller's thread while a run is going on.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to stop the run early; [`simulate`](crate::simulate) then returns [`SimError::Cancelled`].
+    pub cancel: AtomicBool,
+    /// Simulated nanoseconds done so far, over all runs that share this control.
+    pub simulated_ns: AtomicU64,
+}
+
+/// Why a run could not be finished.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The caller asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The scenario asks for something that this engine cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// What the engine tells and asks its caller while it runs.
+pub(crate) struct Caller<'a> {
+    pub(crate) control: &'a Control,
+    /// Parts of the topology: each contributes its share of the simulated time.
+    pub(crate) share: u64,
+    pub(crate) sink: Option<&'a mut dyn FnMut(&mut Tables) -> bool>,
+}
+
+/// Rows that make a piece worth handing over, and still fit the cache.
+const SINK_ROWS: usize = 8192;
+
+impl Caller<'_> {
+    /// Count simulated time and look whether to stop.
+    pub(crate) fn report(&self, simulated_ns: u64) -> Result<(), SimError> {
+        self.control
+            .simulated_ns
+            .fetch_add(simulated_ns / self.share, Ordering::Relaxed);
+        if self.control.cancel.load(Ordering::Relaxed) {
+            return Err(SimError::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Hand over the rows if there are enough.
+    pub(crate) fn offer(&mut self, tables: &mut Tables) -> Result<(), SimError> {
+        let full = tables.len() >= SINK_ROWS;
+        let go_on = match self.sink.as_mut().filter(|_| full) {
+            Some(sink) => sink(tables),
+            None => true,
+        };
+        if go_on {
+            Ok(())
+        } else {
+            Err(SimError::Cancelled)
+        }
+    }
+}
