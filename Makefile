@@ -41,7 +41,7 @@ lint: dev ## Run formatting checks and lints only
 	@scripts/lint.sh
 
 format: dev ## Format all sources
-	cargo fmt --all
+	cargo fmt --all -- crates/mptcplab-model/src/sched/*.rs
 	$(BIN)/ruff format python tests
 	$(BIN)/ruff check --fix --quiet python tests
 	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] crates/mptcplab-bpf/bpf/*.[ch]

@@ -25,7 +25,8 @@ compile_c() {
 
 without_kernel
 
-check "Formatting of Rust" cargo fmt --all --check
+# rustfmt does not find the modules that the list of schedulers declares.
+check "Formatting of Rust" cargo fmt --all --check -- crates/mptcplab-model/src/sched/*.rs
 check "Formatting of Python" "$BIN/ruff" format --check --quiet python tests
 check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] \
 	crates/mptcplab-bpf/bpf/*.[ch]

@@ -1,4 +1,4 @@
-//! How a caller watches and stops a run, and takes its rows while it goes on.
+//! The caller's side of a run: progress, cancellation, and rows handed over while the run goes on.
 
 use mptcplab_trace::Tables;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub enum SimError {
     Unsupported(String),
 }
 
-/// What the engine tells and asks its caller while it runs.
+/// The caller, as the engine sees it.
 pub(crate) struct Caller<'a> {
     pub(crate) control: &'a Control,
     /// Parts of the topology: each contributes its share of the simulated time.
@@ -35,7 +35,7 @@ pub(crate) struct Caller<'a> {
 const SINK_ROWS: usize = 8192;
 
 impl Caller<'_> {
-    /// Count simulated time and look whether to stop.
+    /// Count simulated time, and check whether to stop.
     pub(crate) fn report(&self, simulated_ns: u64) -> Result<(), SimError> {
         self.control
             .simulated_ns

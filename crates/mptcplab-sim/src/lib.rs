@@ -1,4 +1,17 @@
-//! The packet-level simulator: one resolved run in, trace tables out. No I/O, no clock, no global state.
+//! The packet-level simulator: one resolved run in, trace tables out. It has no I/O, no wall clock and no global state.
+//!
+//! Its folders lie in layers; an import runs downwards only, and a test checks that (`tests/layers.rs`). From the top:
+//!
+//! - `engine`: partition of the topology, assembly, the event loop, sampling, flows of many transfers;
+//! - `app`: applications, each with its connection, and UDP sources;
+//! - `sctp`: CMT-SCTP, an association with a destination per path;
+//! - `mptcp`: connections above their subflows: scheduling, reinjection, retransmission at connection level;
+//! - `tcp`: senders and receivers of subflows;
+//! - `stream`: reassembly and delivery in order;
+//! - `net`: packets, links, routes, timers and the recorder of the trace.
+//!
+//! An engine owns applications, an application its connection, a connection its subflows, a subflow its sender and receiver.
+//! `control.rs`, which all may use, is how a caller stops a run and takes its rows.
 
 #![forbid(unsafe_code)]
 
@@ -19,16 +32,16 @@ use control::Caller;
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
 
-/// What a run leaves besides its samples.
+/// The outcome of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Samples and events.
     pub tables: Tables,
-    /// Algorithm that each subflow really ran: `subflow_cc[flow][subflow]`, empty for UDP.
+    /// Algorithm of every subflow: `subflow_cc[flow][subflow]`, empty for UDP.
     pub subflow_cc: Vec<Vec<String>>,
     /// Events processed by the engine.
     pub events: u64,
-    /// Packets (data, ACK, UDP) that crossed a link, times links crossed.
+    /// Links crossed by packets of any kind.
     pub packet_hops: u64,
 }
 

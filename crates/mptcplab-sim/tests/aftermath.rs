@@ -1,4 +1,4 @@
-//! After something went wrong or nothing happened for a while: the next loss, the next window, the next silence.
+//! State after losses and idle periods: the next loss, the next window, the next idle period.
 
 mod common;
 

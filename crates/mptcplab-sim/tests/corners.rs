@@ -1,4 +1,4 @@
-//! Corner cases that once went wrong.
+//! Corner cases that were wrong once.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Algorithms that measure the path instead of filling it: Vegas' queue and Westwood+'s bandwidth, in the simulator.
+//! Algorithms that estimate the state of the path: the queue of Vegas and the bandwidth of Westwood+.
 
 mod common;
 

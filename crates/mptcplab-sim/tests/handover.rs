@@ -1,4 +1,4 @@
-//! What carries the data when subflows change their priority, time out again and again, or are removed and come anew
+//! Which subflows carry the data when subflows change their priority, time out repeatedly, or are removed and added again
 //! (RFC 8684 sections 3.3.6 to 3.3.8).
 
 mod common;

@@ -1,4 +1,4 @@
-//! What must not matter does not: neighbours, order in the file, sampling; and UDP, which reacts to nothing.
+//! Results do not depend on other parts of the topology, on the order in the file or on sampling; UDP does not react to congestion.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Subflows that start, stop, fail and return, and who gets the packets (RFC 8684, algorithms.md section 7).
+//! Subflows that start, stop, fail and return, and the distribution of packets over them (RFC 8684).
 
 mod common;
 

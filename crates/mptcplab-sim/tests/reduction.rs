@@ -62,7 +62,7 @@ fn one_subflow_of_coupled_bbr_is_bbr() {
 }
 
 #[test]
-fn one_subflow_is_reno_with_a_textbook_recovery_too() {
+fn one_subflow_is_reno_without_sack_as_well() {
     let text = format!("{SCENARIO}[tcp]\nrecovery = \"newreno\"\n");
     let reference = simulate_one(&text, &[("flows.mp.cc", "reno")]);
     assert!(reference.last("mp", 0, |t| &t.loss_events) > 10);

@@ -1,4 +1,4 @@
-//! What each scheduler is for: blocking by the receive window, short transfers over lossy paths, turns, copies, delay.
+//! Each scheduler in the situation that it is made for: a blocked receive window, short transfers over lossy paths, and others.
 
 mod common;
 
@@ -53,7 +53,7 @@ fn blest_and_ecf_beat_minrtt_where_a_slow_path_blocks_the_window() {
 }
 
 #[test]
-fn each_half_of_the_repair_helps_minrtt_and_both_help_more() {
+fn retransmission_and_penalisation_each_help_minrtt_and_both_help_more() {
     let [both, resend, slow_down, none] = [
         "minrtt",
         "minrtt(penalise=false)",
@@ -72,7 +72,7 @@ fn each_half_of_the_repair_helps_minrtt_and_both_help_more() {
 }
 
 #[test]
-fn an_unlimited_window_needs_no_repair() {
+fn an_unlimited_window_needs_no_opportunistic_retransmission() {
     for scheduler in ["minrtt", "blest", "ecf"] {
         let run = simulate_one(UNLIKE, &[("scheduler", scheduler)]);
         assert_eq!(again(&run), 0, "{scheduler}");

@@ -1,4 +1,4 @@
-//! What bounds a window besides congestion: silence, the application, the receiver, the pacing rate.
+//! Bounds of the window other than congestion: idle periods, the application, the receive window, the pacing rate.
 
 mod common;
 

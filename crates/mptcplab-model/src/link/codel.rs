@@ -1,7 +1,7 @@
 //! CoDel (RFC 8289): drops or marks on departure when every packet of an interval waited longer than the target.
 
 use crate::link::Packet;
-use crate::link::fifo::{Fifo, Waiting};
+use crate::link::fifo::{Fifo, QueuedPacket};
 use std::collections::VecDeque;
 
 /// Parameters, equal for all queues of a link.
@@ -24,28 +24,28 @@ impl Params {
     }
 }
 
-/// What happened to packets that the link had accepted.
+/// Drops and marks by an AQM on departure, of packets that the link had accepted.
 #[derive(Debug)]
-pub(crate) struct Tally<P> {
+pub(crate) struct AqmCounters<P> {
     pub(crate) dropped: u64,
     pub(crate) marked: u64,
     /// The dropped packets, oldest first, where the owner wants them back.
-    pub(crate) kept: Option<VecDeque<P>>,
+    pub(crate) dropped_packets: Option<VecDeque<P>>,
 }
 
-impl<P> Tally<P> {
+impl<P> AqmCounters<P> {
     pub(crate) fn new() -> Self {
         Self {
             dropped: 0,
             marked: 0,
-            kept: None,
+            dropped_packets: None,
         }
     }
 
     pub(crate) fn drop(&mut self, packet: P) {
         self.dropped += 1;
-        if let Some(kept) = &mut self.kept {
-            kept.push_back(packet);
+        if let Some(packets) = &mut self.dropped_packets {
+            packets.push_back(packet);
         }
     }
 }
@@ -69,15 +69,15 @@ impl Codel {
         fifo: &mut Fifo<P>,
         now: u64,
         params: &Params,
-        tally: &mut Tally<P>,
-    ) -> Option<Waiting<P>> {
+        aqm_counters: &mut AqmCounters<P>,
+    ) -> Option<QueuedPacket<P>> {
         let (mut head, mut late) = self.next(fifo, now, params);
         if self.dropping {
             self.dropping = late;
             while self.dropping && now >= self.drop_next_ns {
                 self.count = self.count.saturating_add(1);
                 let law_from = self.drop_next_ns;
-                if signal(&mut head, params, tally) {
+                if signal(&mut head, params, aqm_counters) {
                     self.drop_next_ns = params.control_law(law_from, self.count);
                     break;
                 }
@@ -88,7 +88,7 @@ impl Codel {
                 }
             }
         } else if late {
-            if !signal(&mut head, params, tally) {
+            if !signal(&mut head, params, aqm_counters) {
                 (head, _) = self.next(fifo, now, params);
             }
             self.enter_dropping(now, params);
@@ -112,7 +112,7 @@ impl Codel {
         fifo: &mut Fifo<P>,
         now: u64,
         params: &Params,
-    ) -> (Option<Waiting<P>>, bool) {
+    ) -> (Option<QueuedPacket<P>>, bool) {
         let Some(head) = fifo.pop() else {
             self.first_above_ns = 0;
             return (None, false);
@@ -133,16 +133,20 @@ impl Codel {
 }
 
 /// Mark the packet, or take and drop it; whether it was marked.
-fn signal<P: Packet>(head: &mut Option<Waiting<P>>, params: &Params, tally: &mut Tally<P>) -> bool {
+fn signal<P: Packet>(
+    head: &mut Option<QueuedPacket<P>>,
+    params: &Params,
+    aqm_counters: &mut AqmCounters<P>,
+) -> bool {
     match head {
         Some(waiting) if params.ecn && waiting.packet.is_ecn_capable() => {
             waiting.packet.mark_ce();
-            tally.marked += 1;
+            aqm_counters.marked += 1;
             true
         }
         _ => {
             if let Some(waiting) = head.take() {
-                tally.drop(waiting.packet);
+                aqm_counters.drop(waiting.packet);
             }
             false
         }
@@ -166,7 +170,7 @@ mod tests {
     fn fill(fifo: &mut Fifo<crate::link::tests::Parcel>, count: u32, arrived_ns: u64) {
         for id in 0..count {
             let (packet, bytes) = (parcel(id, 100), 100);
-            fifo.push(Waiting {
+            fifo.push(QueuedPacket {
                 packet,
                 bytes,
                 arrived_ns,
@@ -179,13 +183,18 @@ mod tests {
         // Drops at 110, 210, 280, 337, then the delay is low at 340 and high again from 350 on. Returns count and
         // drop_next after the first drop of the second episode at `again`.
         let second_episode = |again| {
-            let (mut codel, mut fifo, mut tally) = (Codel::default(), Fifo::new(), Tally::new());
+            let (mut codel, mut fifo, mut aqm_counters) =
+                (Codel::default(), Fifo::new(), AqmCounters::new());
             fill(&mut fifo, 9, 0);
             let mut dropped = Vec::new();
             for now in [10, 109, 110, 209, 210, 280, 337] {
-                assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
-                dropped.push((now, tally.dropped));
-                if tally.dropped > 3 {
+                assert!(
+                    codel
+                        .dequeue(&mut fifo, now, &SMALL, &mut aqm_counters)
+                        .is_some()
+                );
+                dropped.push((now, aqm_counters.dropped));
+                if aqm_counters.dropped > 3 {
                     break;
                 }
                 fill(&mut fifo, 2, 0);
@@ -204,12 +213,20 @@ mod tests {
             assert_eq!((codel.count, codel.drop_next_ns), (4, 387));
             while fifo.pop().is_some() {}
             fill(&mut fifo, 9, 340);
-            assert!(codel.dequeue(&mut fifo, 340, &SMALL, &mut tally).is_some());
+            assert!(
+                codel
+                    .dequeue(&mut fifo, 340, &SMALL, &mut aqm_counters)
+                    .is_some()
+            );
             assert!(!codel.dropping);
             for now in [again - 100, again] {
-                assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
+                assert!(
+                    codel
+                        .dequeue(&mut fifo, now, &SMALL, &mut aqm_counters)
+                        .is_some()
+                );
             }
-            assert_eq!(tally.dropped, 5);
+            assert_eq!(aqm_counters.dropped, 5);
             (codel.count, codel.drop_next_ns)
         };
         // Three signals were needed after the first: 100 / sqrt(3) = 57.7. Later than 16 intervals it starts again.
@@ -220,13 +237,18 @@ mod tests {
 
     #[test]
     fn one_packet_behind_is_no_standing_queue() {
-        let (mut codel, mut fifo, mut tally) = (Codel::default(), Fifo::new(), Tally::new());
+        let (mut codel, mut fifo, mut aqm_counters) =
+            (Codel::default(), Fifo::new(), AqmCounters::new());
         fill(&mut fifo, 1, 0);
         for now in (0..2000).step_by(50) {
             fill(&mut fifo, 1, 0);
-            assert!(codel.dequeue(&mut fifo, now, &SMALL, &mut tally).is_some());
+            assert!(
+                codel
+                    .dequeue(&mut fifo, now, &SMALL, &mut aqm_counters)
+                    .is_some()
+            );
         }
-        assert_eq!(tally.dropped, 0);
+        assert_eq!(aqm_counters.dropped, 0);
     }
 
     #[test]

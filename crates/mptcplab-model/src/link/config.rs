@@ -1,4 +1,4 @@
-//! What a directed link is made of, as plain data with explicit units.
+//! The configuration of a directed link, as plain data with explicit units.
 //!
 //! The scenario crate fills these in, the simulator and the kernel engine's emulator run them.
 
@@ -13,7 +13,7 @@ pub struct LinkConfig {
     pub overhead_bytes: u32,
     /// Room for waiting packets; the packet in service does not count.
     pub queue: QueueLimit,
-    /// Who decides which packets are dropped or marked.
+    /// Queue management.
     pub aqm: Aqm,
     /// Whether an AQM marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
@@ -39,7 +39,7 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
-    /// Whether so many waiting packets with so many layer-2 bytes are within the limit.
+    /// Whether this many waiting packets with this many layer-2 bytes are within the limit.
     pub(crate) fn holds(self, packets: usize, bytes: u64) -> bool {
         match self {
             Self::Packets(limit) => packets <= limit as usize,
@@ -108,10 +108,10 @@ pub enum Loss {
     },
 }
 
-/// Reordering, as by several lanes of which some are slower: each packet is chosen independently when it is fully
-/// serialised. A chosen one propagates for longer by a time drawn uniformly from `min_extra_delay_ns` to
-/// `max_extra_delay_ns`; equal bounds make it fixed. The others keep their order and their times, and so do queue and
-/// serialisation. (`tc netem reorder` has it the other way round: there the chosen ones skip the delay.)
+/// Reordering, as by parallel lanes of which some are slower: each packet is chosen independently when it is fully
+/// serialised. A chosen packet propagates for longer, by a time drawn uniformly from `min_extra_delay_ns` to
+/// `max_extra_delay_ns`; equal bounds make it fixed. The others keep their order and their times; queue and serialisation
+/// are not affected. (`tc netem reorder` is the other way round: there the chosen packets skip the delay.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reorder {
     /// Probability that a packet is held up, 0 to 1. With 1 and a minimum of 0 this is `tc netem`'s uniform jitter.

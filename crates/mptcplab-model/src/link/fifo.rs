@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A packet that waits for its service.
 #[derive(Debug)]
-pub(crate) struct Waiting<P> {
+pub(crate) struct QueuedPacket<P> {
     pub(crate) packet: P,
     /// Layer-2 length.
     pub(crate) bytes: u32,
@@ -14,7 +14,7 @@ pub(crate) struct Waiting<P> {
 /// First in, first out.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
-    packets: VecDeque<Waiting<P>>,
+    packets: VecDeque<QueuedPacket<P>>,
     bytes: u64,
 }
 
@@ -26,12 +26,12 @@ impl<P> Fifo<P> {
         }
     }
 
-    pub(crate) fn push(&mut self, waiting: Waiting<P>) {
+    pub(crate) fn push(&mut self, waiting: QueuedPacket<P>) {
         self.bytes += u64::from(waiting.bytes);
         self.packets.push_back(waiting);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Waiting<P>> {
+    pub(crate) fn pop(&mut self) -> Option<QueuedPacket<P>> {
         let waiting = self.packets.pop_front()?;
         self.bytes -= u64::from(waiting.bytes);
         Some(waiting)

@@ -1,8 +1,8 @@
 //! FQ-CoDel (RFC 8290): deficit round robin over hashed flow queues, new flows first, CoDel on each.
 
 use crate::link::Packet;
-use crate::link::codel::{Codel, Params, Tally};
-use crate::link::fifo::{Fifo, Waiting};
+use crate::link::codel::{AqmCounters, Codel, Params};
+use crate::link::fifo::{Fifo, QueuedPacket};
 use crate::link::rng::mix;
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// Append to the flow's queue; a queue that was not active becomes a new flow (RFC 8290 section 4.1).
-    pub(crate) fn push(&mut self, waiting: Waiting<P>) -> u32 {
+    pub(crate) fn push(&mut self, waiting: QueuedPacket<P>) -> u32 {
         let index = self.bucket_of(waiting.packet.flow_hash());
         self.packets += 1;
         self.bytes += u64::from(waiting.bytes);
@@ -86,7 +86,11 @@ impl<P: Packet> FqCodel<P> {
     }
 
     /// The next packet to send (RFC 8290 section 4.2).
-    pub(crate) fn pop(&mut self, now: u64, tally: &mut Tally<P>) -> Option<Waiting<P>> {
+    pub(crate) fn pop(
+        &mut self,
+        now: u64,
+        aqm_counters: &mut AqmCounters<P>,
+    ) -> Option<QueuedPacket<P>> {
         loop {
             let from_new = !self.new.is_empty();
             let list = if from_new {
@@ -105,7 +109,7 @@ impl<P: Packet> FqCodel<P> {
             let before = (bucket.fifo.len(), bucket.fifo.bytes());
             let head = bucket
                 .codel
-                .dequeue(&mut bucket.fifo, now, &self.params, tally);
+                .dequeue(&mut bucket.fifo, now, &self.params, aqm_counters);
             self.packets -= before.0 - bucket.fifo.len();
             self.bytes -= before.1 - bucket.fifo.bytes();
             if let Some(waiting) = head {
@@ -164,7 +168,7 @@ mod tests {
             flow,
             ..parcel(0, bytes)
         };
-        queue.push(Waiting {
+        queue.push(QueuedPacket {
             packet,
             bytes,
             arrived_ns: 0,
@@ -173,9 +177,9 @@ mod tests {
 
     /// The flows of the next packets.
     fn pops(queue: &mut FqCodel<Parcel>, count: usize) -> Vec<u32> {
-        let mut tally = Tally::new();
+        let mut aqm_counters = AqmCounters::new();
         (0..count)
-            .map_while(|_| queue.pop(0, &mut tally))
+            .map_while(|_| queue.pop(0, &mut aqm_counters))
             .map(|w| w.packet.flow)
             .collect()
     }

@@ -3,7 +3,7 @@
 //! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
 //! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
 //! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
-//! Whether the queue has room is asked for several packets at a time.
+//! The queue is checked for room for several packets at a time.
 
 use crate::link::loss::LossProcess;
 use crate::link::red::{IDLE_PACKET_BYTES, Red};
@@ -12,15 +12,15 @@ use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
 
-/// One question about room answers for so many packets, where there is that much.
+/// One check for room covers this many packets if there is room for all of them.
 const STRIDE: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
     ring: Ring<P>,
-    /// Packets at positions before this one are accepted without a question: there is room for them in the queue and in
-    /// the ring, whatever has departed, and no coin to throw.
-    ask_at: u64,
+    /// Packets at positions before this one are accepted without a check: the queue and the ring have room for them, whatever
+    /// has departed, and there is no random loss.
+    check_at: u64,
     /// When the last accepted packet is fully serialised.
     free: Instant,
     /// Serialisation time of packets like the last one: nearly all on a link have one size.
@@ -30,17 +30,16 @@ pub(crate) struct Fused<P> {
     accepted_ip_bytes: u64,
     /// The same for the packets before `serving`, and for those taken from the ring.
     served_ip_bytes: u64,
-    /// Position in the ring of the first packet that is not known to be fully serialised; behind the ring's head where
-    /// nobody has asked for long.
+    /// Position in the ring of the first packet that is not known to be fully serialised; it may lag behind the ring's head.
     serving: u64,
     /// `arrived`, `delivered` and `departed_bytes` are known from the positions and are counted only for `stats` and, in
     /// debug builds, to check conservation.
     counters: Counters,
-    /// With fewer packets than this waiting or in service there is room; 0 with RED, for which each arrival is a question.
-    ask_from: u64,
-    /// Packets that a question may answer for: [`STRIDE`], or 1 where each needs its coin.
+    /// With fewer packets than this waiting or in service there is room; 0 with RED, which decides on each arrival.
+    check_from: u64,
+    /// Packets that one check may cover: [`STRIDE`], or 1 with random loss.
     stride: u64,
-    /// A fast one.
+    /// Fast, see [`Rate::is_fast`].
     rate: Rate,
     overhead_bytes: u32,
     loss: LossProcess,
@@ -48,7 +47,7 @@ pub(crate) struct Fused<P> {
     red: Option<Box<Red>>,
 }
 
-/// A packet length and how long it lasts.
+/// A packet length and its serialisation time.
 #[derive(Debug, Clone, Copy)]
 struct Serialisation {
     ip_bytes: u32,
@@ -69,7 +68,7 @@ impl<P: Packet> Fused<P> {
             return None;
         }
         let red = Red::new(config, rng).map(Box::new);
-        let ask_from = match config.queue {
+        let check_from = match config.queue {
             _ if red.is_some() => 0,
             QueueLimit::Packets(limit) => u64::from(limit) + 1,
             QueueLimit::Bytes(_) => 1,
@@ -77,7 +76,7 @@ impl<P: Packet> Fused<P> {
         };
         Some(Self {
             ring: Ring::new(),
-            ask_at: 0,
+            check_at: 0,
             free: Instant::ZERO,
             last: Serialisation {
                 ip_bytes: 0,
@@ -88,7 +87,7 @@ impl<P: Packet> Fused<P> {
             served_ip_bytes: 0,
             serving: 0,
             counters: Counters::default(),
-            ask_from,
+            check_from,
             stride: if config.loss == Loss::None { STRIDE } else { 1 },
             rate,
             overhead_bytes: config.overhead_bytes,
@@ -103,17 +102,17 @@ impl<P: Packet> Fused<P> {
         if cfg!(debug_assertions) {
             self.counters.arrived += 1;
         }
-        if self.ring.tail() < self.ask_at {
+        if self.ring.tail() < self.check_at {
             self.accept(now, packet, next_ns)
         } else {
-            self.ask_and_accept(now, packet, next_ns)
+            self.check_and_accept(now, packet, next_ns)
         }
     }
 
-    /// Out of line, and with a packet of its own: so the usual case moves its packet once.
+    /// Not inlined, and with its own copy of the packet, so that the usual case moves the packet once.
     #[inline(never)]
-    fn ask_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
-        match self.ask(now, &mut packet) {
+    fn check_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+        match self.decide(now, &mut packet) {
             Verdict::Queued => self.accept(now, packet, next_ns),
             lost => lost,
         }
@@ -129,7 +128,7 @@ impl<P: Packet> Fused<P> {
         self.accepted_ip_bytes += u64::from(ip_bytes);
         let deliver_ns = self.free.ns() + self.delay_ns;
         self.ring.push(deliver_ns, packet);
-        // Nothing that was there before is later.
+        // All packets that were there before are due earlier.
         if *next_ns == u64::MAX {
             *next_ns = deliver_ns;
         }
@@ -247,10 +246,9 @@ impl<P: Packet> Fused<P> {
         ip_bytes + self.waiting() as u64 * u64::from(self.overhead_bytes)
     }
 
-    /// The decision on an arrival that is not accepted as a matter of course; RED may mark it. Where it is accepted there
-    /// is room in the ring.
-    fn ask(&mut self, now: u64, packet: &mut P) -> Verdict {
-        if self.loss.loses() {
+    /// The decision on an arrival that needs a check; RED may mark the packet. If it is accepted, the ring has room.
+    fn decide(&mut self, now: u64, packet: &mut P) -> Verdict {
+        if self.loss.is_lost() {
             self.counters.dropped_random += 1;
             return Verdict::LostRandom;
         }
@@ -266,15 +264,15 @@ impl<P: Packet> Fused<P> {
         if self.ring.is_full() {
             self.ring.grow();
         }
-        self.ask_at = (self.ring.tail() + sure).min(self.ring.end());
+        self.check_at = (self.ring.tail() + sure).min(self.ring.end());
         Verdict::Queued
     }
 
-    /// Whether `more` packets that arrived now would be accepted by their number alone: the one that is `ask_from` before
+    /// Whether `more` packets that arrived now would be accepted by their number alone: the one that is `check_from` before
     /// the last of them is fully serialised.
     fn has_room_for(&self, more: u64, now: u64) -> bool {
         let last = self.ring.tail() + more - 1;
-        let Some(before) = last.checked_sub(self.ask_from) else {
+        let Some(before) = last.checked_sub(self.check_from) else {
             return true;
         };
         let is_past = |(deliver_ns, _)| deliver_ns <= now + self.delay_ns;
@@ -302,7 +300,7 @@ impl<P: Packet> Fused<P> {
             0
         };
         let marked = &mut self.counters.marked;
-        red.lets_in((waiting, idle_pkts), room, packet, marked)
+        red.admits((waiting, idle_pkts), room, packet, marked)
     }
 
     #[inline]

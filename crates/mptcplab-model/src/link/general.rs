@@ -1,7 +1,7 @@
 //! The general machine: queue, transmitter and propagation as separate stages that are stepped through in time order.
 
-use crate::link::codel::{Codel, Params, Tally};
-use crate::link::fifo::{Fifo, Waiting};
+use crate::link::codel::{AqmCounters, Codel, Params};
+use crate::link::fifo::{Fifo, QueuedPacket};
 use crate::link::fq_codel::FqCodel;
 use crate::link::loss::LossProcess;
 use crate::link::opportunities::Opportunities;
@@ -24,14 +24,14 @@ pub(crate) struct General<P> {
     changes_applied: usize,
 }
 
-/// What a packet passes before and after the transmitter.
+/// The stages before and after the transmitter.
 #[derive(Debug)]
 struct Stages<P> {
     queue: Queue<P>,
     wire: Wire<P>,
     counters: Counters,
-    /// Drops and marks after acceptance, not among `counters`.
-    tally: Tally<P>,
+    /// Drops and marks after acceptance, which `counters` does not include.
+    aqm_counters: AqmCounters<P>,
 }
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl<P: Packet> General<P> {
                 queue: Queue::new(config, rng),
                 wire: Wire::new(config.delay_ns, config.reorder, rng),
                 counters: Counters::default(),
-                tally: Tally::new(),
+                aqm_counters: AqmCounters::new(),
             },
             transmitter: match &config.trace {
                 Some(trace) => Transmitter::Trace(TraceTransmitter::new(Opportunities::new(trace))),
@@ -70,7 +70,7 @@ impl<P: Packet> General<P> {
         }
     }
 
-    /// Out of line: inlined, it would cost the callers of the fused machine registers.
+    /// Not inlined: it would cost the callers of the fused machine registers.
     #[inline(never)]
     pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
         self.advance(now);
@@ -93,7 +93,7 @@ impl<P: Packet> General<P> {
             .min(self.next_change_ns())
     }
 
-    /// Out of line as `enqueue`.
+    /// Not inlined, as `enqueue`.
     #[inline(never)]
     pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
         self.advance(now);
@@ -115,19 +115,26 @@ impl<P: Packet> General<P> {
         let (packets, bytes) = (stages.queue.len(), stages.queue.bytes());
         let departed_pkts = stages.wire.departed_pkts();
         let mut stats = stages.counters.report(packets, bytes, departed_pkts);
-        stats.dropped_queue_pkts += stages.tally.dropped;
-        stats.marked_pkts += stages.tally.marked;
+        stats.dropped_queue_pkts += stages.aqm_counters.dropped;
+        stats.marked_pkts += stages.aqm_counters.marked;
         stats
     }
 
     /// Keep the packets that are dropped after acceptance.
     pub(crate) fn keep_dropped(&mut self) {
-        self.stages.tally.kept.get_or_insert_default();
+        self.stages
+            .aqm_counters
+            .dropped_packets
+            .get_or_insert_default();
     }
 
-    /// The oldest packet that was kept.
+    /// The oldest of these packets.
     pub(crate) fn take_dropped(&mut self) -> Option<P> {
-        self.stages.tally.kept.as_mut()?.pop_front()
+        self.stages
+            .aqm_counters
+            .dropped_packets
+            .as_mut()?
+            .pop_front()
     }
 
     pub(crate) fn in_transit(&self) -> u64 {
@@ -233,13 +240,13 @@ impl<P: Packet> General<P> {
     }
 
     fn accept(&mut self, now: u64, mut packet: P) -> Verdict {
-        // The coin is drawn on a link that is down too: an outage leaves the coins of later packets as they are.
-        if self.loss.loses() | !self.up {
+        // The loss is drawn on a link that is down as well, so that an outage does not change the draws of later packets.
+        if self.loss.is_lost() | !self.up {
             return Verdict::LostRandom;
         }
         let bytes = packet.ip_bytes() + self.overhead_bytes;
         let room = self.room(bytes);
-        if !self.red_lets_in(now, room, &mut packet) {
+        if !self.red_admits(now, room, &mut packet) {
             return Verdict::LostQueue;
         }
         match &mut self.transmitter {
@@ -248,7 +255,7 @@ impl<P: Packet> General<P> {
             }
             _ => {}
         }
-        let waiting = Waiting {
+        let waiting = QueuedPacket {
             packet,
             bytes,
             arrived_ns: now,
@@ -275,7 +282,7 @@ impl<P: Packet> General<P> {
         };
         while !self.limit.holds(flows.len(), flows.bytes()) {
             match flows.pop_from_fattest(bucket) {
-                Some((packet, false)) => self.stages.tally.drop(packet),
+                Some((packet, false)) => self.stages.aqm_counters.drop(packet),
                 Some((_, true)) => return true,
                 None => return false,
             }
@@ -295,7 +302,7 @@ impl<P: Packet> General<P> {
     }
 
     /// RED's decision, if there is RED; it may mark the packet.
-    fn red_lets_in(&mut self, now: u64, room: bool, packet: &mut P) -> bool {
+    fn red_admits(&mut self, now: u64, room: bool, packet: &mut P) -> bool {
         let Some(red) = &mut self.red else {
             return true;
         };
@@ -305,26 +312,26 @@ impl<P: Packet> General<P> {
         };
         let waiting = self.stages.queue.len();
         let marked = &mut self.stages.counters.marked;
-        red.lets_in((waiting, idle_pkts), room, packet, marked)
+        red.admits((waiting, idle_pkts), room, packet, marked)
     }
 
     fn check(&self) {
         self.stages
             .counters
-            .check(self.in_transit() + self.stages.tally.dropped);
+            .check(self.in_transit() + self.stages.aqm_counters.dropped);
     }
 }
 
 impl<P: Packet> Stages<P> {
     /// The packet that the queue discipline sends next; its wait ends here.
-    fn next(&mut self, now: u64) -> Option<Waiting<P>> {
-        let waiting = self.queue.pop(now, &mut self.tally)?;
+    fn next(&mut self, now: u64) -> Option<QueuedPacket<P>> {
+        let waiting = self.queue.pop(now, &mut self.aqm_counters)?;
         self.counters.waited(now - waiting.arrived_ns);
         Some(waiting)
     }
 
     /// A packet is fully serialised and propagates.
-    fn depart(&mut self, now: u64, waiting: Waiting<P>) {
+    fn depart(&mut self, now: u64, waiting: QueuedPacket<P>) {
         self.counters.departed_bytes += u64::from(waiting.bytes);
         self.wire.depart(now, waiting.packet);
     }
@@ -375,11 +382,11 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    fn pop(&mut self, now: u64, tally: &mut Tally<P>) -> Option<Waiting<P>> {
+    fn pop(&mut self, now: u64, aqm_counters: &mut AqmCounters<P>) -> Option<QueuedPacket<P>> {
         match self {
             Self::Fifo(fifo) => fifo.pop(),
-            Self::Codel(fifo, codel, params) => codel.dequeue(fifo, now, params, tally),
-            Self::FqCodel(flows) => flows.pop(now, tally),
+            Self::Codel(fifo, codel, params) => codel.dequeue(fifo, now, params, aqm_counters),
+            Self::FqCodel(flows) => flows.pop(now, aqm_counters),
         }
     }
 }

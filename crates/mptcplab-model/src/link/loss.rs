@@ -3,8 +3,8 @@
 use crate::link::Loss;
 use crate::link::rng::{Probability, Rng};
 
-/// A loss process with its state and its stream. The draws per packet are fixed, so that the coin of the n-th packet does
-/// not depend on what happened to the others.
+/// A loss process with its state and its stream. The number of draws per packet is fixed, so that the draw of the n-th packet
+/// does not depend on what happened to the others.
 #[derive(Debug, Clone)]
 pub(crate) struct LossProcess {
     kind: Kind,
@@ -60,18 +60,18 @@ impl LossProcess {
 
     /// Whether the packet that arrives now is lost.
     #[inline]
-    pub(crate) fn loses(&mut self) -> bool {
+    pub(crate) fn is_lost(&mut self) -> bool {
         match &mut self.kind {
             Kind::None => false,
             Kind::Bernoulli(p) => self.rng.chance(*p),
-            Kind::GilbertElliott(markov) => markov.loses(&mut self.rng),
+            Kind::GilbertElliott(markov) => markov.is_lost(&mut self.rng),
         }
     }
 }
 
 impl Markov {
     #[inline(never)]
-    fn loses(&mut self, rng: &mut Rng) -> bool {
+    fn is_lost(&mut self, rng: &mut Rng) -> bool {
         self.bad ^= rng.chance(self.leave[usize::from(self.bad)]);
         rng.chance(self.loss[usize::from(self.bad)])
     }
@@ -83,7 +83,7 @@ mod tests {
 
     fn lost(loss: Loss, n: usize) -> Vec<bool> {
         let mut process = LossProcess::new(loss, Rng::new(11, 0, "test", "loss"));
-        (0..n).map(|_| process.loses()).collect()
+        (0..n).map(|_| process.is_lost()).collect()
     }
 
     fn share(lost: &[bool]) -> f64 {
@@ -144,10 +144,10 @@ mod tests {
             loss_bad: 1.0,
         };
         let mut process = LossProcess::new(model(1.0, 0.0), Rng::new(1, 0, "test", "change"));
-        assert!(process.loses());
+        assert!(process.is_lost());
         process.change(model(0.0, 0.0));
-        assert!(process.loses(), "still in the bad state");
+        assert!(process.is_lost(), "still in the bad state");
         process.change(Loss::None);
-        assert!(!process.loses());
+        assert!(!process.is_lost());
     }
 }

@@ -1,12 +1,12 @@
 //! The link model shared by the simulator and the kernel engine's emulator.
 //!
 //! A link is directed. An arriving packet (1) may be lost at random, (2) is dropped when the queue is full or the AQM says
-//! so, (3) waits, (4) is serialised, (5) propagates. Packets keep their order, but for flow queueing and for those that
-//! [`Reorder`] holds up on the wire. There is no I/O, no clock and no floating point here in anything that decides when a
-//! packet moves: time is passed in as integer nanoseconds since the start, and randomness comes from the stream that the
+//! so, (3) waits, (4) is serialised, (5) propagates. Packets keep their order except under flow queueing and where
+//! [`Reorder`] delays them on the wire. There is no I/O and no clock, and nothing that decides when a packet moves uses
+//! floating point: time is passed in as integer nanoseconds since the start, and randomness comes from the stream that the
 //! link owns.
 //!
-//! [`Link`] holds one of two machines that give the same results: `fused` computes the departure of a packet when it
+//! [`Link`] is one of two state machines that give the same results: `fused` computes the departure of a packet when it
 //! arrives (constant rate and delay, decisions on arrival), `general` steps through queue, transmitter and propagation
 //! (AQM on departure, schedules, delivery traces, reordering).
 
@@ -32,7 +32,7 @@ use fused::Fused;
 use general::General;
 use rng::Rng;
 
-/// What a link needs to know about a packet.
+/// A packet, as a link sees it.
 ///
 /// Implemented by the simulator's packet (24 bytes, moved by value) and by the emulator's buffer. `ip_bytes` must not
 /// change while the link holds the packet.
@@ -47,11 +47,11 @@ pub trait Packet {
     fn flow_hash(&self) -> u64;
 }
 
-/// What became of an arriving packet.
+/// The fate of an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// The link has it (an AQM may still drop it later).
+    /// Accepted; an AQM may still drop it later.
     Queued,
     /// Lost at random, or because the link is down.
     LostRandom,
@@ -85,7 +85,7 @@ pub struct LinkStats {
     pub queue_delay_max_ns: u64,
 }
 
-/// Counters that both machines keep as they are.
+/// Counters that both machines maintain.
 #[derive(Debug, Clone, Default)]
 struct Counters {
     arrived: u64,
@@ -103,7 +103,7 @@ impl Counters {
     #[inline]
     fn waited(&mut self, wait_ns: u64) {
         self.queue_delay_sum_ns += wait_ns;
-        // A branch, as it is seldom taken and spares a store.
+        // A branch that is seldom taken is cheaper than a store for every packet.
         if wait_ns > self.queue_delay_max_ns {
             self.longest_wait(wait_ns);
         }
@@ -114,8 +114,8 @@ impl Counters {
         self.queue_delay_max_ns = wait_ns;
     }
 
-    /// Packet conservation: what arrived was delivered, was dropped, or is `elsewhere`: still on the link, or counted in
-    /// another place.
+    /// Packet conservation: every packet that arrived was delivered, was dropped, or is `elsewhere`: still on the link, or
+    /// counted in another place.
     #[inline]
     fn check(&self, elsewhere: u64) {
         debug_assert_eq!(
@@ -142,7 +142,7 @@ impl Counters {
     }
 }
 
-/// One directed link with everything that is on it.
+/// One directed link with all packets on it.
 ///
 /// The owner calls [`enqueue`](Self::enqueue) when a packet arrives and [`poll`](Self::poll) when
 /// [`next_ns`](Self::next_ns) has come. Times passed in must not decrease and stay below [`MAX_TIME_NS`].
@@ -152,7 +152,7 @@ pub struct Link<P> {
     machine: Machine<P>,
 }
 
-// Inline on purpose: the fused machine is touched for every packet, and nearly all links use it.
+// Not boxed: the fused machine is used for every packet of nearly all links.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Machine<P> {
@@ -190,15 +190,15 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Time in ns of the next thing this link must do, a delivery or an internal step; `u64::MAX` when there is none.
+    /// Time in ns of the next event of this link, a delivery or an internal step; `u64::MAX` when there is none.
     /// Any call with `&mut self` may change it.
     #[inline]
     pub fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Do one thing that is due at `now`: a packet that arrives at the far end, or `None` after an internal step or when
-    /// nothing is due. Call it until `next_ns() > now`.
+    /// Handle one event that is due at `now`. Returns the packet that arrives at the far end, or `None` after an internal step
+    /// or when nothing is due. Call it until `next_ns() > now`.
     #[inline]
     pub fn poll(&mut self, now: u64) -> Option<P> {
         match &mut self.machine {
@@ -207,8 +207,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// As [`poll`](Self::poll), but the packet replaces what `out` held, and the answer is whether there was one. Moves a
-    /// small packet once instead of twice, which the simulator notices.
+    /// As [`poll`](Self::poll), but the packet is written to `out`; returns whether there was one. It moves a small packet once
+    /// instead of twice, which makes the simulator measurably faster.
     #[inline]
     pub fn poll_into(&mut self, now: u64, out: &mut P) -> bool {
         match &mut self.machine {
@@ -251,8 +251,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Keep packets that are dropped after [`enqueue`](Self::enqueue) said [`Verdict::Queued`], for an owner that must
-    /// know of them and calls [`take_dropped`](Self::take_dropped); otherwise they are just counted.
+    /// Keep packets that are dropped after [`enqueue`](Self::enqueue) returned [`Verdict::Queued`], for an owner that calls
+    /// [`take_dropped`](Self::take_dropped); otherwise they are only counted.
     pub fn keep_dropped(&mut self) {
         if let Machine::General(general) = &mut self.machine {
             general.keep_dropped();
@@ -268,7 +268,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// How many entries of the schedule have taken effect. They do so inside `enqueue`, `poll` and `stats`, in time order
+    /// Number of entries of the schedule that have taken effect. They do so inside `enqueue`, `poll` and `stats`, in time order
     /// and before whatever else happens at the same nanosecond; `next_ns` includes their times.
     pub fn changes_applied(&self) -> usize {
         match &self.machine {

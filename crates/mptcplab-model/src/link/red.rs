@@ -10,7 +10,7 @@ const ONE_Q63: u128 = 1 << 63;
 /// Length of the packets that an idle link is assumed to have sent meanwhile (ns-2 and Linux examples use 1000).
 pub(crate) const IDLE_PACKET_BYTES: u32 = 1000;
 
-/// What RED says about an arriving packet.
+/// RED's decision on an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
     /// Let it in.
@@ -64,7 +64,7 @@ impl Red {
 
     /// Whether a packet that arrives gets in, where the queue has `room` for it or not; RED may mark it. See
     /// [`arrival`](Self::arrival) for `waiting` and `idle`.
-    pub(crate) fn lets_in<P: Packet>(
+    pub(crate) fn admits<P: Packet>(
         &mut self,
         (waiting, idle): (usize, u64),
         room: bool,
@@ -238,8 +238,8 @@ mod tests {
         // p = 0.1 and gaps are uniform on 1..=9, so 4 packets get in on average between the loss and the next signal. If
         // the loss only counted as a packet let in, it would be about 3.5.
         let mut red = red(10.0, 30.0, 0.2, 1.0);
-        let mut lets_in = |room| {
-            red.lets_in(
+        let mut admits = |room| {
+            red.admits(
                 (20, 0),
                 room,
                 &mut crate::link::tests::parcel(0, 40),
@@ -247,8 +247,8 @@ mod tests {
             )
         };
         let mut run = |_| {
-            assert!(!lets_in(false));
-            (0..20).take_while(|_| lets_in(true)).count()
+            assert!(!admits(false));
+            (0..20).take_while(|_| admits(true)).count()
         };
         let mean = (0..20_000).map(&mut run).sum::<usize>() as f64 / 20_000.0;
         assert!((mean - 4.0).abs() < 0.1, "{mean}");

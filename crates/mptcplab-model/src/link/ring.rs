@@ -1,8 +1,8 @@
 //! A growing ring buffer of packets with due times, for the fused machine.
 //!
-//! Unlike `VecDeque` its capacity is a power of two, positions count up for ever and are masked, an empty slot is
+//! Unlike `VecDeque` its capacity is a power of two, positions count up and are masked, an empty slot is
 //! recognised by its due time, so that the time of the next delivery is one load without a test for an empty ring, and it
-//! grows only when told to, so that its owner can look for room together with other things.
+//! grows only on request, so that its owner can check for room together with other conditions.
 
 use std::num::NonZeroU64;
 

@@ -91,7 +91,7 @@ impl Rate {
         }
     }
 
-    /// When the rest of a transmission ends that goes on at `start`.
+    /// When a transmission ends that continues at `start` with this work left.
     pub(crate) fn finish_work(self, start: Instant, work: Work) -> Instant {
         div_round(work, u128::from(self.bps)).map_or(Instant::NEVER, |duration| {
             start.after(u64::try_from(duration).unwrap_or(u64::MAX))

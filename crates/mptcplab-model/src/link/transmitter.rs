@@ -1,6 +1,6 @@
-//! The part of the general machine that sends: at a rate, or at the opportunities of a trace.
+//! The transmitter of the general machine: at a rate, or at the opportunities of a trace.
 
-use crate::link::fifo::Waiting;
+use crate::link::fifo::QueuedPacket;
 use crate::link::opportunities::{OPPORTUNITY_BYTES, Opportunities};
 use crate::link::service::{Instant, Rate, Work, work};
 
@@ -18,8 +18,8 @@ pub(crate) struct RateTransmitter<P> {
 /// The packet in service.
 #[derive(Debug)]
 struct Service<P> {
-    waiting: Waiting<P>,
-    /// What was left to do at `since`.
+    waiting: QueuedPacket<P>,
+    /// The work that was left at `since`.
     left: Work,
     since: Instant,
     /// When it ends if nothing changes.
@@ -49,7 +49,7 @@ impl<P> RateTransmitter<P> {
     }
 
     /// Begin with a packet, back to back with the last one if it was there in time; the transmitter must be idle.
-    pub(crate) fn start(&mut self, waiting: Waiting<P>) {
+    pub(crate) fn start(&mut self, waiting: QueuedPacket<P>) {
         debug_assert!(self.is_idle(), "one packet at a time");
         let since = self.free.max(Instant::from_ns(waiting.arrived_ns));
         self.serving = Some(Service {
@@ -61,13 +61,13 @@ impl<P> RateTransmitter<P> {
     }
 
     /// The packet in service has ended.
-    pub(crate) fn complete(&mut self) -> Option<Waiting<P>> {
+    pub(crate) fn complete(&mut self) -> Option<QueuedPacket<P>> {
         let service = self.serving.take()?;
         self.free = service.finish;
         Some(service.waiting)
     }
 
-    /// Another rate from `now` on; what was sent of the packet in service stays sent.
+    /// Change the rate from `now` on; the part of the packet in service that was sent remains sent.
     pub(crate) fn set_rate(&mut self, now: u64, bps: u64) {
         self.change(now, |transmitter| transmitter.rate = Rate::new(bps));
     }
@@ -108,7 +108,7 @@ pub(crate) struct TraceTransmitter<P> {
     opportunities: Opportunities,
     up: bool,
     /// The packet that has begun to leave, and how many of its bytes have not.
-    serving: Option<(Waiting<P>, u32)>,
+    serving: Option<(QueuedPacket<P>, u32)>,
 }
 
 impl<P> TraceTransmitter<P> {
@@ -150,8 +150,8 @@ impl<P> TraceTransmitter<P> {
     pub(crate) fn use_opportunity<Q>(
         &mut self,
         queue: &mut Q,
-        next: impl Fn(&mut Q) -> Option<Waiting<P>>,
-        depart: impl Fn(&mut Q, Waiting<P>),
+        next: impl Fn(&mut Q) -> Option<QueuedPacket<P>>,
+        depart: impl Fn(&mut Q, QueuedPacket<P>),
     ) {
         self.opportunities.step();
         let mut budget = OPPORTUNITY_BYTES;

@@ -1,4 +1,4 @@
-//! Propagation: packets on their way to the far end, in order but for those that [`Reorder`] holds up.
+//! Propagation: packets on their way to the far end, in order except for those that [`Reorder`] delays.
 
 use crate::link::Reorder;
 use crate::link::rng::{Probability, Rng};
@@ -11,9 +11,9 @@ pub(crate) struct Wire<P> {
     pub(crate) delay_ns: u64,
     /// Packets that keep their order, with their times of arrival, non-decreasing.
     ordered: VecDeque<(u64, P)>,
-    /// Packets that are held up, by time of arrival and then by order of departure.
+    /// Delayed packets, by time of arrival and then by order of departure.
     late: BTreeMap<(u64, u64), P>,
-    chooser: Option<Chooser>,
+    reorderer: Option<Reorderer>,
     departed_pkts: u64,
 }
 
@@ -24,7 +24,7 @@ impl<P> Wire<P> {
             delay_ns,
             ordered: VecDeque::new(),
             late: BTreeMap::new(),
-            chooser: reorder.map(|reorder| Chooser::new(reorder, rng)),
+            reorderer: reorder.map(|reorder| Reorderer::new(reorder, rng)),
             departed_pkts: 0,
         }
     }
@@ -33,7 +33,7 @@ impl<P> Wire<P> {
     pub(crate) fn depart(&mut self, now: u64, packet: P) {
         let last_ns = self.ordered.back().map_or(0, |(at, _)| *at);
         let arrival_ns = (now + self.delay_ns).max(last_ns);
-        match self.chooser.as_mut().map_or(0, Chooser::extra_delay_ns) {
+        match self.reorderer.as_mut().map_or(0, Reorderer::extra_delay_ns) {
             0 => self.ordered.push_back((arrival_ns, packet)),
             extra_ns => {
                 let key = (arrival_ns.saturating_add(extra_ns), self.departed_pkts);
@@ -48,8 +48,8 @@ impl<P> Wire<P> {
         self.next_ordered_ns().min(self.next_late_ns())
     }
 
-    /// The packet that arrives next, if its time has come. Of two that arrive together one that was held up comes first:
-    /// it left earlier, since it is later than everything that left before it.
+    /// The packet that arrives next, if its time has come. Of two that arrive at the same time a delayed one comes first,
+    /// because it left earlier.
     pub(crate) fn arrive(&mut self, now: u64) -> Option<P> {
         if self.next_ns() > now {
             return None;
@@ -82,19 +82,19 @@ impl<P> Wire<P> {
     }
 }
 
-/// Decides which packets are held up and for how long. Coins and delays have streams of their own, so that the coin of
+/// Decides which packets are delayed and for how long. Choices and delays have separate random streams, so that the choice for
 /// the n-th packet does not depend on the delays.
 #[derive(Debug)]
-struct Chooser {
+struct Reorderer {
     chosen: Probability,
     shortest_ns: u64,
     /// How many delays there are to choose from.
     choices: u64,
-    coins: Rng,
-    delays: Rng,
+    choices_rng: Rng,
+    delays_rng: Rng,
 }
 
-impl Chooser {
+impl Reorderer {
     fn new(reorder: Reorder, rng: &Rng) -> Self {
         Self {
             chosen: Probability::new(reorder.probability),
@@ -102,17 +102,17 @@ impl Chooser {
             choices: (reorder.max_extra_delay_ns)
                 .saturating_sub(reorder.min_extra_delay_ns)
                 .saturating_add(1),
-            coins: rng.fork("reorder"),
-            delays: rng.fork("reorder delay"),
+            choices_rng: rng.fork("reorder"),
+            delays_rng: rng.fork("reorder delay"),
         }
     }
 
     /// 0 for a packet that is not chosen.
     fn extra_delay_ns(&mut self) -> u64 {
-        match self.coins.chance(self.chosen) {
+        match self.choices_rng.chance(self.chosen) {
             true => self
                 .shortest_ns
-                .saturating_add(self.delays.below(self.choices)),
+                .saturating_add(self.delays_rng.below(self.choices)),
             false => 0,
         }
     }

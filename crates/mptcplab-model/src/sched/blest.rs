@@ -3,9 +3,9 @@
 
 use super::declare::{Declaration, SchedulerConfig, number};
 use super::minrtt::minrtt;
-use super::path::{INFINITE_SSTHRESH, Path, fastest};
+use super::path::{INFINITE_SSTHRESH, MAX_SUBFLOWS, Path, fastest};
 use super::rbuf_opt::{self, RbufOpt};
-use super::schedule::{Assignment, DSN_MAX, MAX_SUBFLOWS, Schedule, SendQueue};
+use super::schedule::{Assignment, DSN_MAX, Schedule, SendQueue};
 
 /// Rounds of doubling that are counted in slow start at most.
 const MAX_DOUBLINGS: u128 = 16;
@@ -39,7 +39,7 @@ impl SrttRange {
 /// The connection's send window, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// What may be in flight unacknowledged at connection level.
+    /// Bytes that may be unacknowledged at connection level.
     pub bytes: u64,
     /// Payload of a full segment.
     pub mss: u32,
@@ -74,7 +74,6 @@ impl Lambda {
         self.milli = moved.clamp(self.min_milli, self.max_milli);
     }
 
-    
     /// As a new connection begins.
     pub fn new(config: &SchedulerConfig) -> Self {
         Self {
@@ -85,7 +84,7 @@ impl Lambda {
     }
 }
 
-/// What the scheduler has measured of the subflows, and its factor.
+/// Measurements of the subflows, and the factor.
 pub struct Blest {
     ranges: [SrttRange; MAX_SUBFLOWS],
     lambda: Lambda,

@@ -1,10 +1,10 @@
-//! What there is to say about a scheduler: its name, its parameters and what a person should know of it. The scenario format,
-//! the commands and the reference pages take everything from here.
+//! Declarations of schedulers: name, parameters and documentation. The scenario format, the commands and the reference pages are
+//! generated from them.
 
 use mptcplab_cc::ParamSpec;
 use std::fmt;
 
-/// What there is to say about a scheduler.
+/// Name, parameters and documentation of a scheduler.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Declaration {
     /// Name in scenario files.
@@ -49,7 +49,7 @@ impl SchedulerConfig {
         self.declaration.name
     }
 
-    /// What there is to say about the scheduler.
+    /// The declaration of the scheduler.
     pub fn declaration(&self) -> &'static Declaration {
         self.declaration
     }

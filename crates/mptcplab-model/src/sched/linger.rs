@@ -1,20 +1,18 @@
 //! Upstream Linux' scheduler: the subflow whose queued data would be gone first at its pacing rate (`mptcp_subflow_get_send` in
 //! net/mptcp/protocol.c). It assigns bursts ahead of the congestion window.
 //!
-//! What it may assign is bounded by send buffers, as in Linux: each subflow's grows with its window, and the connection
+//! Assignments are bounded by send buffers, as in Linux: each subflow's grows with its window, and the connection
 //! holds as much unacknowledged data as all of them together. A burst that waits on a slow subflow therefore stops the
 //! fast one once the buffer is full.
 
 use super::declare::{Declaration, SchedulerConfig};
-use super::path::Path;
-use super::schedule::{
-    Assignment, MAX_SUBFLOWS, MIN_BUFFER_PKTS, Schedule, Segments, SendQueue,
-};
+use super::path::{MAX_SUBFLOWS, Path};
+use super::schedule::{Assignment, MIN_BUFFER_PKTS, Schedule, Segments, SendQueue};
 
 /// Largest burst that a subflow gets before the next decision (Linux `MPTCP_SEND_BURST_SIZE`).
 pub const BURST_BYTES: u64 = 65_428;
-/// What Linux adds to a segment when it sizes the buffer: the headers' room and the shared information, rounded up with
-/// the segment to a power of two, and the packet's own structure. 2304 bytes for 1428 in all, as read with `ss -tm` on
+/// Linux adds this to a segment when it sizes the buffer: room for headers and the shared information, rounded up with the
+/// segment to a power of two, and the packet's own structure. 2304 bytes for 1428 in all, as read with `ss -tm` on
 /// Linux 6.18, where every send buffer was a multiple of it.
 const SEGMENT_EXTRA_BYTES: u32 = 576;
 const PACKET_STRUCTURE_BYTES: u32 = 256;
@@ -159,7 +157,7 @@ impl<P: Path> Queue for Socket<'_, P> {
     }
 }
 
-/// What the scheduler sees of a subflow's socket: not its window, but what waits in its send queue.
+/// A subflow's socket as the scheduler sees it: the send queue instead of the window.
 pub trait Queue {
     /// Established, fourth ACK seen, not failed.
     fn is_usable(&self) -> bool;

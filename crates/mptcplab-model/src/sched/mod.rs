@@ -14,9 +14,9 @@ pub mod vectors;
 
 pub use cmt_rr::next_destination;
 pub use declare::{Declaration, MAX_PARAMS, SchedulerConfig};
-pub use path::{INFINITE_SSTHRESH, Path, fastest, lowest_rtt, only_backups};
+pub use path::{INFINITE_SSTHRESH, MAX_SUBFLOWS, Path, fastest, lowest_rtt, only_backups};
 pub use rbuf_opt::{RbufOpt, may_retransmit, must_penalise, penalised_window};
-pub use schedule::{Assignment, DSN_MAX, MAX_SUBFLOWS, Schedule, Segments, SendQueue, SubflowList};
+pub use schedule::{Assignment, DSN_MAX, Schedule, Segments, SendQueue, SubflowList};
 
 use std::sync::OnceLock;
 
@@ -116,7 +116,7 @@ schedulers! {
 /// The scheduler of one connection.
 pub struct Scheduler {
     state: State,
-    /// What to do when the receive window blocks.
+    /// [`Schedule::rbuf_opt`].
     pub rbuf_opt: Option<RbufOpt>,
     /// [`Schedule::SENDS_COPIES`].
     pub sends_copies: bool,
@@ -153,7 +153,7 @@ impl SchedulerConfig {
     pub fn kind(&self) -> Kind {
         let same = |d: &Declaration| d.name == self.name();
         let index = declarations().iter().position(same);
-        // All declarations are in the list: nothing else makes them.
+        // Every declaration comes from the list.
         KINDS[index.unwrap_or_else(|| panic!("{} is not in the list", self.name()))]
     }
 }

@@ -1,5 +1,8 @@
 //! A subflow as schedulers see it.
 
+/// Most subflows of a connection.
+pub const MAX_SUBFLOWS: usize = mptcplab_cc::MAX_SUBFLOWS;
+
 /// Slow start threshold of a subflow that has not left its first slow start, as in Linux.
 pub const INFINITE_SSTHRESH: u32 = mptcplab_cc::INFINITE_SSTHRESH;
 

@@ -4,8 +4,7 @@
 //! (penalisation).
 
 use super::declare::{SchedulerConfig, switch};
-use super::path::Path;
-use super::schedule::MAX_SUBFLOWS;
+use super::path::{MAX_SUBFLOWS, Path};
 use mptcplab_cc::ParamSpec;
 
 /// The least slow start threshold that a penalty leaves.
@@ -40,13 +39,13 @@ pub(super) fn params(penalise: bool) -> Vec<ParamSpec> {
     ]
 }
 
-/// What it remembers of a connection.
+/// State of the optimisation for one connection.
 pub struct RbufOpt {
     opportunistic: bool,
     penalise: bool,
     /// Only the first holder is penalised, as in older kernels.
     first_only: bool,
-    /// When a subflow last had others penalised for its sake.
+    /// When others were last penalised in favour of each subflow.
     penalised_ns: [Option<u64>; MAX_SUBFLOWS],
     /// The segment that everything waits for, and which subflows carry it: bit i for subflow i.
     head: u32,
@@ -91,7 +90,7 @@ impl RbufOpt {
         self.opportunistic && may_retransmit(subflows, fast, self.holding())
     }
 
-    /// Whom to penalise for the sake of `fast`, bit i for subflow i; at most once per its RTT.
+    /// The subflows to penalise in favour of `fast`, bit i for subflow i; at most once per RTT of `fast`.
     pub fn penalised<P: Path>(&mut self, subflows: &[P], fast: usize, now_ns: u64) -> u8 {
         let rtt_ns = subflows[fast].srtt_ns();
         let is_due = self.penalised_ns[fast].is_none_or(|last| now_ns - last >= rtt_ns);

@@ -1,15 +1,15 @@
 //! The same data on every regular subflow, each at its own pace, as `mptcp_redundant` of the multipath-tcp.org kernels.
 
 use super::declare::{Declaration, SchedulerConfig};
-use super::path::{Path, only_backups};
-use super::schedule::{Assignment, MAX_SUBFLOWS, Schedule, Segments, SendQueue, SubflowList};
+use super::path::{MAX_SUBFLOWS, Path, only_backups};
+use super::schedule::{Assignment, Schedule, Segments, SendQueue, SubflowList};
 
 /// How far each subflow has come.
 #[derive(Default)]
 pub struct Redundant {
     /// First segment that each subflow has not sent.
     next: [u32; MAX_SUBFLOWS],
-    /// What is left of a pass over the subflows: each sends one segment, which takes no room from another.
+    /// The current pass over the subflows, in which each sends one segment.
     pass: Option<SubflowList<(usize, u32)>>,
     taken: usize,
 }
@@ -93,11 +93,7 @@ fn by_rtt<P: Path>(paths: &[P]) -> SubflowList<usize> {
     let usable = (0..paths.len()).filter(|&i| paths[i].is_usable());
     let in_class = usable.filter(|&i| paths[i].is_backup() == backups);
     let mut order = SubflowList::new();
-    for i in in_class.take(if backups {
-        1
-    } else {
-        MAX_SUBFLOWS
-    }) {
+    for i in in_class.take(if backups { 1 } else { MAX_SUBFLOWS }) {
         order.push(i);
     }
     let n = order.len;

@@ -1,10 +1,10 @@
 //! One subflow after the other, as `mptcp_rr` of the multipath-tcp.org kernels; the lowest index begins a round.
 
 use super::declare::{Declaration, SchedulerConfig, number, switch};
-use super::path::{Path, only_backups};
-use super::schedule::{Assignment, MAX_SUBFLOWS, Schedule, SendQueue};
+use super::path::{MAX_SUBFLOWS, Path, only_backups};
+use super::schedule::{Assignment, Schedule, SendQueue};
 
-/// Whose turn it is.
+/// State of the current round, and the parameters.
 pub struct RoundRobin {
     /// Segments that each subflow sent in this round.
     quota: [u32; MAX_SUBFLOWS],

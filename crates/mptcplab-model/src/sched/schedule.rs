@@ -1,11 +1,8 @@
-//! What a scheduler sees and decides, and what it may do beyond its decision.
+//! The interface of a scheduler: the send queue that it sees, its decision, and what else it may define.
 
 use super::declare::{Declaration, SchedulerConfig};
-use super::path::{Path, lowest_rtt};
+use super::path::{MAX_SUBFLOWS, Path, lowest_rtt};
 use super::rbuf_opt::RbufOpt;
-
-/// Most subflows of a connection.
-pub const MAX_SUBFLOWS: usize = mptcplab_cc::MAX_SUBFLOWS;
 
 /// No data sequence number is ever this large. As the end of a window it means that there is no limit.
 pub const DSN_MAX: u32 = u32::MAX >> 1;
@@ -44,7 +41,7 @@ pub trait Schedule: Sized {
         lowest_rtt(subflows, admit)
     }
 
-    /// What to do when the receive window blocks.
+    /// The receive-buffer optimisation, if the scheduler has it.
     fn rbuf_opt(_config: &SchedulerConfig) -> Option<RbufOpt> {
         None
     }

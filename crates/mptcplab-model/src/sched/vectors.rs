@@ -33,7 +33,7 @@ pub fn run_file(path: &std::path::Path) -> Result<Report, VectorError> {
 /// Runs the vectors of one scheduler; `None` if there is none of this name.
 ///
 /// # Errors
-/// What is wrong with which vector.
+/// A description of the error, with the vector.
 pub fn run(name: &str, raw: &[Value]) -> Option<Result<AlgorithmReport, String>> {
     let decide = decision(name)?;
     Some(run_all(name, raw, decide))

@@ -68,7 +68,7 @@ pub struct Video {
     pub ladder_bps: Vec<u64>,
     /// Playing time of a chunk.
     pub chunk_ns: u64,
-    /// The next chunk is asked for when the buffer has room for it.
+    /// The next chunk is requested when the buffer has room for it.
     pub buffer_ns: u64,
     /// Share of the estimated throughput that the encoding may need.
     pub safety: f64,

@@ -1,7 +1,7 @@
 //! Random times and sizes from a flow's stream.
 //!
-//! Logarithm and exponential function are our own, made of additions, multiplications and divisions only: those of
-//! the system's library may differ in the last bit from one machine to the next.
+//! Logarithm and exponential function are implemented here with additions, multiplications and divisions only, because those of
+//! the system library may differ in the last bit between machines.
 
 use super::config::{SizeLaw, Span, StartTime};
 use crate::link::rng::Rng;

@@ -1,7 +1,7 @@
-//! What applications do, the same for every engine: random times and sizes, the law of transfers, a video's player.
+//! Traffic, the same for every engine: random times and sizes, transfers and their arrivals, the player of an adaptive video.
 //!
-//! Pure functions of times and of the flow's random stream: no clock, no sockets, no packets. Two engines that draw
-//! from the same stream in the same order make the same traffic.
+//! Everything is a function of times and of the flow's random stream, without clock, sockets or packets. Two engines that draw
+//! from the same stream in the same order generate the same traffic.
 
 mod config;
 mod draw;

@@ -1,4 +1,4 @@
-//! When transfers begin and how large they are.
+//! Transfers: when they begin and how large they are.
 
 use super::config::{Arrivals, Level, Transfers};
 use crate::link::rng::Rng;

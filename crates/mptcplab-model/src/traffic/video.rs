@@ -1,9 +1,9 @@
-//! The player of an adaptive video: which chunk it asks for, and when; its buffer; when it stands still
-//! (spec/scenarios.md App. B, `dash(B)`).
+//! The player of an adaptive video: which chunk it requests and when, its buffer, and when it stalls. Its parameters are described
+//! in docs/reference/scenario-format.md (`dash`).
 
 use super::config::Video;
 
-/// A chunk to ask for.
+/// A chunk of the video.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
     /// Number, from 0.
@@ -14,32 +14,32 @@ pub struct Chunk {
     pub bytes: u64,
 }
 
-/// What a chunk that is complete means to who watches.
+/// The effect of a complete chunk on playback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watched {
-    /// How long the video has stood still, waiting for this chunk; 0 for the first, before which nothing played.
+    /// How long playback has stalled, waiting for this chunk; 0 for the first, before which nothing played.
     pub stall_ns: u64,
-    /// When the next chunk is to be asked for.
+    /// When the next chunk is to be requested.
     pub next_ns: u64,
 }
 
-/// A player; it sees time only as arguments, which never go back.
+/// A player. Time is an argument and never decreases.
 #[derive(Debug, Clone)]
 pub struct Player {
     video: Video,
     estimate_bps: f64,
-    /// Whether the estimate was measured.
+    /// Whether the estimate comes from a measurement.
     is_measured: bool,
     next: u32,
     /// Playing time in the buffer at `at_ns`.
     buffer_ns: u64,
     at_ns: u64,
-    /// The chunk on its way and when it was asked for.
+    /// The requested chunk and when it was requested.
     asked: Option<(Chunk, u64)>,
 }
 
 impl Player {
-    /// A player that has nothing yet.
+    /// A player with an empty buffer.
     pub fn new(video: Video) -> Self {
         Self {
             estimate_bps: video.first_estimate_bps as f64,
@@ -52,7 +52,7 @@ impl Player {
         }
     }
 
-    /// Ask for the next chunk now.
+    /// Request the next chunk now.
     pub fn ask(&mut self, now_ns: u64) -> Chunk {
         let media_bps = self.encoding_bps();
         // Below 2^39 bit/s times 2^47 ns.
@@ -67,7 +67,7 @@ impl Player {
         chunk
     }
 
-    /// The chunk that was asked for is complete.
+    /// The requested chunk is complete.
     pub fn complete(&mut self, now_ns: u64) -> Watched {
         if let Some((chunk, asked_ns)) = self.asked.take() {
             self.measure(chunk.bytes, now_ns - asked_ns);
@@ -87,7 +87,7 @@ impl Player {
         }
     }
 
-    /// The best encoding for the estimated throughput.
+    /// The highest encoding rate that the estimated throughput allows.
     fn encoding_bps(&self) -> u64 {
         let affordable = self.video.safety * self.estimate_bps;
         let ladder = &self.video.ladder_bps;

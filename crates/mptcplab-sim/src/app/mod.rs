@@ -1,6 +1,5 @@
-//! The applications that send: bulk, fixed size, on and off, one of many transfers, video; and UDP sources.
-//!
-//! An application owns the connection that it writes to.
+//! Applications: bulk data, a transfer of fixed size, on-off traffic, one of many transfers, video; and UDP sources. An
+//! application owns the connection that it writes to.
 
 pub(crate) mod udp;
 pub(crate) mod video;
@@ -23,11 +22,11 @@ pub(crate) struct App {
     pub(crate) kind: Kind,
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
-    /// Start, stop, and what the kind does in between.
+    /// Start, stop, and events of the kind in between.
     pub(crate) timer: Timer,
 }
 
-/// What an application sends.
+/// Kinds of applications.
 pub(crate) enum Kind {
     /// Always has data.
     Bulk,
@@ -104,7 +103,7 @@ impl App {
                 let law = if *active { *on } else { *off };
                 next = next.min(cx.now + span(law, rng).max(1));
             }
-            // Their pool writes for them.
+            // The pool of transfers writes.
             Kind::Transfer { .. } => {}
             Kind::Video(video) => {
                 if next != NEVER {

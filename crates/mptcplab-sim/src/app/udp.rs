@@ -1,4 +1,4 @@
-//! Constant-rate UDP, with optional silent periods and no feedback.
+//! Constant-rate UDP, with optional idle periods and no feedback.
 
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
@@ -30,7 +30,7 @@ pub(crate) struct UdpSource {
     pub(crate) received: u64,
 }
 
-/// What a source is made from.
+/// Configuration of a source.
 pub(crate) struct UdpConfig {
     pub(crate) flow: u32,
     pub(crate) id: u32,

@@ -15,7 +15,7 @@ pub(crate) struct VideoServer {
     delays_ns: (u64, u64),
     /// When the player sends its next request.
     ask_ns: u64,
-    /// The chunk on its way, when it was asked for, and what had been sent again by then.
+    /// The chunk on its way, when it was requested, and how many segments had been sent again by then.
     asked: Option<(Chunk, u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! From a resolved run to the engines of its parts.
+//! Builds the engine of a part from the resolved run.
 
 use super::event_loop::{Engine, Owner};
 use super::flow_builder::{
@@ -72,19 +72,20 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
             Transport::Sctp(_) | Transport::Udp(_) => None,
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let many = |builder: &&FlowBuilder<'_>| matches!(builder.t.traffic, Traffic::Transfers(_));
-    for builder in tcp.iter().filter(|m| !many(m)) {
+    let has_transfers =
+        |builder: &&FlowBuilder<'_>| matches!(builder.tcp.traffic, Traffic::Transfers(_));
+    for builder in tcp.iter().filter(|m| !has_transfers(m)) {
         add_connection(&mut engine, *builder, &paths)?;
     }
     engine.fixed_conns = engine.apps.len();
     engine.fixed_routes = engine.owners.len();
-    for builder in tcp.iter().filter(many) {
-        if let Traffic::Transfers(law) = &builder.t.traffic {
+    for builder in tcp.iter().filter(has_transfers) {
+        if let Traffic::Transfers(law) = &builder.tcp.traffic {
             add_pool(&mut engine, *builder, law, &paths)?;
         }
     }
-    engine.first_other = engine.world.net.routes();
-    let slots = engine.first_other - engine.fixed_routes;
+    engine.first_non_tcp = engine.world.net.routes();
+    let slots = engine.first_non_tcp - engine.fixed_routes;
     engine.world.rec.add_quiet_senders(slots);
     for &f in &part.flows {
         if let Transport::Sctp(s) = &run.flows[f].transport {
@@ -116,8 +117,8 @@ fn add_connection(
     builder: FlowBuilder<'_>,
     paths: &Paths<'_>,
 ) -> Result<(), SimError> {
-    let (run, t) = (builder.run, builder.t);
-    let flow = &run.flows[builder.f];
+    let (run, t) = (builder.run, builder.tcp);
+    let flow = &run.flows[builder.index];
     let mut rng = Rng::new(run.seed, run.rep, "flow", &flow.name);
     let start_ns = start(flow.start, &mut rng);
     let conn = engine.apps.len() as u32;
@@ -125,7 +126,7 @@ fn add_connection(
     for (k, subflow) in t.subflows.iter().enumerate() {
         let id = add_route(engine, flow, subflow, paths)?;
         subflows.push(builder.subflow(id, k, engine.world.net.entry(id), None)?);
-        engine.world.rec.add_sender(builder.f as u32, k as u32);
+        engine.world.rec.add_sender(builder.index as u32, k as u32);
         engine.owners.push(Owner {
             conn,
             subflow: k as u32,
@@ -167,13 +168,13 @@ fn add_pool<'a>(
     law: &Transfers,
     paths: &Paths<'_>,
 ) -> Result<(), SimError> {
-    let flow = &builder.run.flows[builder.f];
-    // What would fail later fails now.
-    make_sock(builder.run, flow, builder.t)?;
+    let flow = &builder.run.flows[builder.index];
+    // Report an error of the algorithm now and not at the first transfer.
+    make_sock(builder.run, flow, builder.tcp)?;
     let mut rng = Rng::new(builder.run.seed, builder.run.rep, "flow", &flow.name);
     let start_ns = start(flow.start, &mut rng);
     let mut routes = Vec::new();
-    for subflow in &builder.t.subflows {
+    for subflow in &builder.tcp.subflows {
         routes.push(make_route(engine, flow, subflow, paths)?);
     }
     engine.world.net.reserve_routes(routes.len() * MAX_AT_ONCE);

@@ -1,5 +1,5 @@
-//! The event loop of one part of a topology: takes the next event, and hands it to the connection, association or source
-//! that it is for.
+//! The event loop of one part of a topology: it takes the next event and passes it to the connection, the SCTP association or
+//! the UDP source that it belongs to.
 
 use super::sample_clock::SampleClock;
 use super::transfer_pool::TransferPool;
@@ -17,7 +17,7 @@ use mptcplab_trace::EventKind;
 /// Events between looks at the caller's control block.
 const CONTROL_EVERY: u64 = 1 << 16;
 
-/// Whose subflow a route belongs to: indices of the connection, and of the subflow in it.
+/// The subflow that a route belongs to: index of the connection, and of the subflow within it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Owner {
     pub(crate) conn: u32,
@@ -28,30 +28,30 @@ pub(crate) struct Engine<'a> {
     pub(crate) world: World,
     /// The applications and their connections; the index is the connection's.
     pub(crate) apps: Vec<App>,
-    /// Of every route of a TCP subflow.
+    /// For every route of a TCP subflow.
     pub(crate) owners: Vec<Owner>,
     pub(crate) sctp: Vec<Association>,
     /// Association and destination of the routes that follow those of TCP.
     pub(crate) destinations: Vec<(u32, u32)>,
     pub(crate) udp: Vec<UdpSource>,
     /// Index of the first route that is not TCP's.
-    pub(crate) first_other: usize,
+    pub(crate) first_non_tcp: usize,
     pub(crate) pools: Vec<TransferPool<'a>>,
     /// Connections and routes from these on are slots of pools.
     pub(crate) fixed_conns: usize,
     pub(crate) fixed_routes: usize,
-    /// Of every slot's routes: older packets, by the timestamp's tick, are those of another transfer.
-    pub(crate) born: Vec<u32>,
+    /// For every route of a slot, the timestamp tick at which its transfer began: older packets belong to an earlier one.
+    pub(crate) slot_ticks: Vec<u32>,
     /// Why the run cannot go on.
     pub(crate) failure: Option<SimError>,
     /// Global index of every link, and how many of its schedule's changes were logged.
     pub(crate) link_ids: Vec<(u32, usize)>,
     pub(crate) has_schedules: bool,
     pub(crate) per_ack: bool,
-    /// Links have schedules, or connections come and go: two things that most runs do without and one question answers.
-    watches_links: bool,
+    /// Links have schedules, or connections come and go: most runs have neither, and one flag covers both.
+    checks_links: bool,
     /// Every ACK has a row, or connections come and go.
-    watches_acks: bool,
+    checks_acks: bool,
     pub(crate) events: u64,
 }
 
@@ -69,17 +69,17 @@ impl<'a> Engine<'a> {
             sctp: Vec::new(),
             destinations: Vec::new(),
             udp: Vec::new(),
-            first_other: 0,
+            first_non_tcp: 0,
             pools: Vec::new(),
             fixed_conns: 0,
             fixed_routes: 0,
-            born: Vec::new(),
+            slot_ticks: Vec::new(),
             failure: None,
             link_ids: Vec::new(),
             has_schedules: false,
             per_ack: false,
-            watches_links: false,
-            watches_acks: false,
+            checks_links: false,
+            checks_acks: false,
             events: 0,
         }
     }
@@ -87,8 +87,8 @@ impl<'a> Engine<'a> {
     /// Arm the timers that start everything.
     pub(crate) fn start(&mut self) {
         let has_slots = !self.pools.is_empty();
-        self.watches_links = self.has_schedules || has_slots;
-        self.watches_acks = self.per_ack || has_slots;
+        self.checks_links = self.has_schedules || has_slots;
+        self.checks_acks = self.per_ack || has_slots;
         for app in &mut self.apps {
             app.start(&mut self.world);
         }
@@ -159,18 +159,18 @@ impl<'a> Engine<'a> {
     fn on_link(&mut self, link: usize) {
         let mut packet = Packet::new(Kind::Data, 0, 0, Header::default());
         let mut arrived = self.world.net.step(self.world.now, link, &mut packet);
-        if self.watches_links {
-            arrived = self.watch_link(link, arrived, &packet);
+        if self.checks_links {
+            arrived = self.after_link_event(link, arrived, &packet);
         }
         if arrived {
             self.deliver(&packet);
         }
     }
 
-    /// Log what a link's schedule did, and let go of packets whose connection is over. Returns whether one is to be
+    /// Log changes by a link's schedule, and drop a packet whose connection has ended. Returns whether the packet is to be
     /// delivered.
     #[inline(never)]
-    fn watch_link(&mut self, link: usize, arrived: bool, packet: &Packet) -> bool {
+    fn after_link_event(&mut self, link: usize, arrived: bool, packet: &Packet) -> bool {
         if self.has_schedules {
             self.log_changes(link);
         }
@@ -214,7 +214,7 @@ impl<'a> Engine<'a> {
 
     /// Routes are numbered in this order: TCP subflows, slots for more of them, SCTP destinations, UDP streams.
     fn deliver_without_tcp(&mut self, packet: &Packet) {
-        let route = packet.subflow() - self.first_other;
+        let route = packet.subflow() - self.first_non_tcp;
         let Some(&(a, d)) = self.destinations.get(route) else {
             self.udp[route - self.destinations.len()].received += 1;
             return;
@@ -226,7 +226,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whose route this is, and the connection.
+    /// The owner of a route and its connection.
     #[inline]
     fn owner(&mut self, route: usize) -> (Owner, &mut Connection, &mut World) {
         let owner = self.owners[route];
@@ -246,14 +246,14 @@ impl<'a> Engine<'a> {
     fn on_ack(&mut self, packet: &Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         let counts = conn.on_ack(cx, owner.subflow as usize, packet);
-        if counts && self.watches_acks {
-            self.watch_ack(owner);
+        if counts && self.checks_acks {
+            self.after_ack(owner);
         }
     }
 
     /// A row per ACK, and the end of transfers.
     #[inline(never)]
-    fn watch_ack(&mut self, owner: Owner) {
+    fn after_ack(&mut self, owner: Owner) {
         let (c, k) = (owner.conn as usize, owner.subflow as usize);
         if c >= self.fixed_conns {
             if self.apps[c].conn.tx.is_delivered() {
@@ -293,9 +293,9 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle
             | TimerKind::Retransmit
             | TimerKind::Pace
-            | TimerKind::Jitter
+            | TimerKind::SendJitter
             | TimerKind::DelayedAck => self.on_subflow_timer(at, kind, index),
-            TimerKind::App | TimerKind::Priority | TimerKind::Resend | TimerKind::Read => {
+            TimerKind::App | TimerKind::Priority | TimerKind::DataRtx | TimerKind::Read => {
                 self.on_connection_timer(at, kind, index);
             }
             TimerKind::Association | TimerKind::Destination | TimerKind::DelayedSack => {
@@ -328,7 +328,7 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle => &mut sender.lifecycle.timer,
             TimerKind::Retransmit => &mut sender.rtx.timer,
             TimerKind::Pace => &mut sender.pacing.timer,
-            TimerKind::Jitter => &mut sender.jitter.timer,
+            TimerKind::SendJitter => &mut sender.jitter.timer,
             _ => &mut subflow.receiver.timer,
         };
         if !cx.timers.fires(timer, at, kind, index) {
@@ -338,7 +338,7 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle => conn.on_lifecycle(cx, k),
             TimerKind::Retransmit => conn.on_retransmit(cx, k),
             TimerKind::Pace => conn.on_pace(cx, k),
-            TimerKind::Jitter => subflow.sender.release_held(cx),
+            TimerKind::SendJitter => subflow.sender.release_jittered(cx),
             _ => conn.on_delayed_ack(cx, k),
         }
     }
@@ -349,7 +349,11 @@ impl<'a> Engine<'a> {
         let timer = match kind {
             TimerKind::App => Some(&mut app.timer),
             TimerKind::Priority => Some(&mut conn.tx.priority_timer),
-            TimerKind::Resend => conn.tx.resend.as_mut().map(|resend| &mut resend.timer),
+            TimerKind::DataRtx => conn
+                .tx
+                .data_rtx
+                .as_mut()
+                .map(|data_rtx| &mut data_rtx.timer),
             _ => Some(&mut conn.read_timer),
         };
         if !timer.is_some_and(|timer| cx.timers.fires(timer, at, kind, index)) {
@@ -358,7 +362,7 @@ impl<'a> Engine<'a> {
         match kind {
             TimerKind::App => app.on_timer(cx),
             TimerKind::Priority => conn.on_priority(cx),
-            TimerKind::Resend => conn.on_resend(cx),
+            TimerKind::DataRtx => conn.on_data_rtx(cx),
             _ => conn.on_read(cx),
         }
     }
@@ -366,7 +370,7 @@ impl<'a> Engine<'a> {
     fn on_sctp_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
         let i = index as usize;
         let (a, d) = match kind {
-            TimerKind::Destination => self.destinations[i - self.first_other],
+            TimerKind::Destination => self.destinations[i - self.first_non_tcp],
             _ => (index, 0),
         };
         let (association, cx) = (&mut self.sctp[a as usize], &mut self.world);

@@ -1,4 +1,4 @@
-//! From a TCP flow of the scenario to its connections.
+//! Builds the connections of a TCP flow of the scenario.
 
 use crate::control::SimError;
 use crate::mptcp::DEFAULT_SCHEDULER;
@@ -9,7 +9,7 @@ use crate::stream::DSN_MAX;
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
 use crate::tcp::sender::{Sender, SenderConfig};
-use crate::tcp::subflow as tcp;
+use crate::tcp::subflow;
 use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
@@ -29,33 +29,38 @@ const SACK_BLOCKS: (u8, u8) = (3, 2);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlowBuilder<'a> {
     pub(super) run: &'a Run,
-    pub(super) f: usize,
-    pub(super) t: &'a TcpFlow,
+    pub(super) index: usize,
+    pub(super) tcp: &'a TcpFlow,
     mss: u16,
 }
 
 impl<'a> FlowBuilder<'a> {
-    pub(super) fn new(run: &'a Run, f: usize, t: &'a TcpFlow) -> Result<Self, SimError> {
-        let flow = &run.flows[f];
-        let mss = segment_bytes(flow, t.mss_bytes, &t.traffic)?;
-        let upstream = t.scheduler.is_some_and(|s| s.kind() == Kind::Linger);
-        if t.mptcp && t.options.tso == Some(true) && !upstream {
+    pub(super) fn new(run: &'a Run, index: usize, tcp: &'a TcpFlow) -> Result<Self, SimError> {
+        let flow = &run.flows[index];
+        let mss = segment_bytes(flow, tcp.mss_bytes, &tcp.traffic)?;
+        let upstream = tcp.scheduler.is_some_and(|s| s.kind() == Kind::Linger);
+        if tcp.mptcp && tcp.options.tso == Some(true) && !upstream {
             return Err(SimError::Unsupported(format!(
                 "flows.{}: tso: with MPTCP only with the scheduler linger",
                 flow.name
             )));
         }
-        Ok(Self { run, f, t, mss })
+        Ok(Self {
+            run,
+            index,
+            tcp,
+            mss,
+        })
     }
 
     /// Index of the flow.
     pub(crate) fn flow(&self) -> usize {
-        self.f
+        self.index
     }
 
     /// Name of the flow's algorithm.
     pub(crate) fn algorithm(&self) -> &'a str {
-        &self.t.cc.name
+        &self.tcp.cc.name
     }
 
     /// Subflow `k` with the index of its route. `entries`: the first links of its path and of the way back. Every transfer
@@ -66,9 +71,9 @@ impl<'a> FlowBuilder<'a> {
         k: usize,
         [entry, back]: [u32; 2],
         transfer: Option<u32>,
-    ) -> Result<tcp::Subflow, SimError> {
-        let (run, t) = (self.run, self.t);
-        let (flow, subflow) = (&run.flows[self.f], &t.subflows[k]);
+    ) -> Result<subflow::Subflow, SimError> {
+        let (run, t) = (self.run, self.tcp);
+        let (flow, subflow) = (&run.flows[self.index], &t.subflows[k]);
         let name = match transfer {
             None => format!("{}/{}", flow.name, subflow.name),
             Some(index) => format!("{}/{}/{index}", flow.name, subflow.name),
@@ -85,17 +90,17 @@ impl<'a> FlowBuilder<'a> {
         sender.lifecycle.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
         sender.overhead_bytes = last_overhead_bytes(run, flow, subflow)?;
         let receiver = Receiver::new(id, receiver_config(run, t, subflow, back));
-        Ok(tcp::Subflow { sender, receiver })
+        Ok(subflow::Subflow { sender, receiver })
     }
 
     /// The connection of this index. `announces`: its first byte is an event of its own.
     pub(super) fn connection(
         &self,
         index: u32,
-        subflows: Vec<tcp::Subflow>,
+        subflows: Vec<subflow::Subflow>,
         announces: bool,
     ) -> Connection {
-        let t = self.t;
+        let t = self.tcp;
         let scheduler = t
             .scheduler
             .unwrap_or_else(|| SchedulerConfig::new(DEFAULT_SCHEDULER));
@@ -110,7 +115,7 @@ impl<'a> FlowBuilder<'a> {
         };
         let rx = ConnectionReceiver::new(t.rcv_buffer, self.mss, announces);
         let answers_push = t.options.tso.unwrap_or(false);
-        Connection::new(self.f as u32, config, rx, subflows, answers_push)
+        Connection::new(self.index as u32, config, rx, subflows, answers_push)
     }
 
     /// More transfers are under way than there is room for.
@@ -118,7 +123,7 @@ impl<'a> FlowBuilder<'a> {
         SimError::Unsupported(format!(
             "flows.{}: more than {most} transfers are under way after {:.3} s: they begin faster than the links let them \
              end\n\nhint: lower arrivals or size, or raise the rates of the links",
-            self.run.flows[self.f].name,
+            self.run.flows[self.index].name,
             now_ns as f64 / 1e9
         ))
     }

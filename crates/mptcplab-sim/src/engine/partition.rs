@@ -1,5 +1,5 @@
-//! Parts of a topology that share no link are independent: they are simulated one after the other, which keeps
-//! the state of each in the cache.
+//! Partition of a run into parts that share no link. They are independent and are simulated one after the other, so that
+//! the state of each fits the cache.
 
 use mptcplab_scenario::{Run, Transport};
 
@@ -25,20 +25,20 @@ fn links_of(run: &Run, flow: usize) -> Vec<usize> {
 
 /// Split a run. Links that no flow uses come last, in a part without flows.
 pub(crate) fn parts(run: &Run) -> Vec<Part> {
-    let mut leader: Vec<usize> = (0..run.links.len()).collect();
+    let mut root: Vec<usize> = (0..run.links.len()).collect();
     let mut used = vec![false; run.links.len()];
     for flow in 0..run.flows.len() {
         let links = links_of(run, flow);
         for &link in &links {
             used[link] = true;
-            let (a, b) = (find(&mut leader, links[0]), find(&mut leader, link));
-            leader[a.max(b)] = a.min(b);
+            let (a, b) = (find(&mut root, links[0]), find(&mut root, link));
+            root[a.max(b)] = a.min(b);
         }
     }
     let mut parts: Vec<Part> = Vec::new();
     let mut part_of = vec![usize::MAX; run.links.len()];
     for link in (0..run.links.len()).filter(|l| used[*l]) {
-        let top = find(&mut leader, link);
+        let top = find(&mut root, link);
         if part_of[top] == usize::MAX {
             part_of[top] = parts.len();
             parts.push(Part::default());
@@ -47,7 +47,7 @@ pub(crate) fn parts(run: &Run) -> Vec<Part> {
     }
     for flow in 0..run.flows.len() {
         if let Some(&link) = links_of(run, flow).first() {
-            parts[part_of[find(&mut leader, link)]].flows.push(flow);
+            parts[part_of[find(&mut root, link)]].flows.push(flow);
         }
     }
     let unused: Vec<usize> = (0..run.links.len()).filter(|l| !used[*l]).collect();
@@ -60,10 +60,10 @@ pub(crate) fn parts(run: &Run) -> Vec<Part> {
     parts
 }
 
-fn find(leader: &mut [usize], mut link: usize) -> usize {
-    while leader[link] != link {
-        leader[link] = leader[leader[link]];
-        link = leader[link];
+fn find(root: &mut [usize], mut link: usize) -> usize {
+    while root[link] != link {
+        root[link] = root[root[link]];
+        link = root[link];
     }
     link
 }

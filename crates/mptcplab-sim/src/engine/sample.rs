@@ -1,4 +1,4 @@
-//! What goes into the rows of a sample.
+//! Samples: the rows of flows, subflows and links.
 
 use super::event_loop::Engine;
 use super::sample_clock::SampleClock;
@@ -34,7 +34,7 @@ impl Engine<'_> {
             .iter_mut()
             .map(|a| &mut a.conn)
         {
-            let (ooo_delay_max_ns, reorder_depth_max_pkts) = conn.rx.waiting.take_largest();
+            let (ooo_delay_max_ns, reorder_depth_max_pkts) = conn.rx.reordering.take_largest();
             self.world.rec.tables.flow.push(FlowRow {
                 t_ns,
                 flow: conn.flow,
@@ -45,10 +45,10 @@ impl Engine<'_> {
                 reinjected_pkts: conn.tx.reinjected,
                 duplicate_pkts: conn.rx.duplicates,
                 blocked_ns: conn.tx.blocked_ns(t_ns),
-                ooo_pkts: conn.rx.waiting.pkts,
-                ooo_delay_sum_ns: conn.rx.waiting.delay_ns,
+                ooo_pkts: conn.rx.reordering.pkts,
+                ooo_delay_sum_ns: conn.rx.reordering.delay_ns,
                 ooo_delay_max_ns,
-                reorder_depth_sum_pkts: conn.rx.waiting.depth_pkts,
+                reorder_depth_sum_pkts: conn.rx.reordering.depth_pkts,
                 reorder_depth_max_pkts,
             });
         }

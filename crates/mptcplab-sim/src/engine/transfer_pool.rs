@@ -1,4 +1,4 @@
-//! The state of a flow of many transfers: when the next one begins, which slots are free, and the sums over the ended ones.
+//! The state of a flow of many transfers: the next one to begin, the free slots, and the sums over those that have ended.
 
 use super::flow_builder::FlowBuilder;
 use crate::mptcp::connection::Connection;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 /// Transfers of one flow that may be under way at once.
 pub(crate) const MAX_AT_ONCE: usize = 4096;
-/// A slot that nobody uses: every packet is older.
+/// The tick of a free slot: every packet is older.
 pub(super) const FREE: u32 = u32::MAX;
 
 /// Indices that one transfer after the other uses.
@@ -38,7 +38,7 @@ pub(crate) struct TransferPool<'a> {
     pub(super) slots: Vec<Slot>,
     /// Those that are free, and the tick since when.
     pub(super) free: VecDeque<(Slot, u32)>,
-    /// What the transfers that are over have come to.
+    /// Sums over the transfers that have ended.
     pub(super) flow: FlowSum,
     pub(super) subflows: Vec<SubflowSum>,
 }
@@ -66,7 +66,7 @@ impl FlowSum {
         self.reinjected += conn.tx.reinjected;
         self.duplicates += conn.rx.duplicates;
         self.blocked_ns += conn.tx.blocked_ns(now);
-        let waiting = &mut conn.rx.waiting;
+        let waiting = &mut conn.rx.reordering;
         self.ooo_pkts += waiting.pkts;
         self.ooo_delay_ns += waiting.delay_ns;
         self.depth_pkts += waiting.depth_pkts;
@@ -99,7 +99,7 @@ impl SubflowSum {
     }
 }
 
-/// What a pool is made from.
+/// Configuration of a pool.
 pub(crate) struct TransferPoolConfig<'a> {
     pub(crate) builder: FlowBuilder<'a>,
     /// The way of each subflow.

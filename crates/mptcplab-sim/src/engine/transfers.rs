@@ -1,7 +1,7 @@
-//! Flows of many transfers: every transfer is a connection of its own, in a slot that is used again.
+//! Flows of many transfers. Every transfer is a connection of its own, in a slot that is reused.
 //!
-//! A slot is an index of a connection with the routes of its subflows. When all data are acknowledged it is free; a packet
-//! of an earlier transfer that is still on its way shows by its timestamp, and is dropped where it arrives.
+//! A slot is the index of a connection with the routes of its subflows. It becomes free when all data are acknowledged. A packet
+//! of an earlier transfer that is still on its way is recognised by its timestamp and dropped on arrival.
 
 use super::event_loop::{Engine, Owner};
 use super::transfer_pool::{FREE, MAX_AT_ONCE, Slot};
@@ -16,7 +16,7 @@ use mptcplab_model::traffic::Transfer;
 use mptcplab_trace::{EventKind, FlowRow, SubflowRow};
 
 impl Engine<'_> {
-    /// The pool's time has come: its start, a transfer, or its stop.
+    /// The pool's timer fired: start, next transfer or stop.
     #[inline(never)]
     pub(crate) fn on_pool(&mut self, p: usize) {
         let now = self.world.now;
@@ -65,7 +65,7 @@ impl Engine<'_> {
             }
         };
         for Subflow { sender, .. } in &app.conn.subflows {
-            self.born[sender.id as usize - self.fixed_routes] = tick(now);
+            self.slot_ticks[sender.id as usize - self.fixed_routes] = tick(now);
         }
         let c = slot.conn as usize;
         if c == self.apps.len() {
@@ -116,7 +116,7 @@ impl Engine<'_> {
         pool.slots.push(slot);
         for (k, &route) in pool.routes.iter().enumerate() {
             self.world.net.set_route(self.owners.len(), route);
-            self.born.push(FREE);
+            self.slot_ticks.push(FREE);
             self.owners.push(Owner {
                 conn: slot.conn,
                 subflow: k as u32,
@@ -130,7 +130,9 @@ impl Engine<'_> {
     pub(crate) fn is_stale(&self, packet: &Packet) -> bool {
         let slot = packet.subflow().wrapping_sub(self.fixed_routes);
         // UDP streams have the indices after the room for slots.
-        self.born.get(slot).is_some_and(|&born| packet.ts() < born)
+        self.slot_ticks
+            .get(slot)
+            .is_some_and(|&slot_ticks| packet.ts() < slot_ticks)
     }
 
     /// The sender of a transfer knows that all is delivered: the slot is free.
@@ -145,7 +147,7 @@ impl Engine<'_> {
         app.conn.close(&mut self.world);
         for (sum, subflow) in pool.subflows.iter_mut().zip(&app.conn.subflows) {
             sum.add(subflow);
-            self.born[subflow.sender.id as usize - self.fixed_routes] = FREE;
+            self.slot_ticks[subflow.sender.id as usize - self.fixed_routes] = FREE;
         }
         pool.flow.add(&mut app.conn, now);
         let slot = Slot {
@@ -171,7 +173,7 @@ impl Engine<'_> {
     pub(super) fn is_free(&self, c: usize) -> bool {
         let route = self.apps[c].conn.subflows[0].sender.id as usize;
         let slot = route.wrapping_sub(self.fixed_routes);
-        self.born.get(slot) == Some(&FREE)
+        self.slot_ticks.get(slot) == Some(&FREE)
     }
 
     /// One row per flow of transfers and per subflow: sums over all of them, those under way included.

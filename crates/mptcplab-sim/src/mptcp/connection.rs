@@ -1,6 +1,6 @@
-//! A TCP or MPTCP connection: it owns its subflows, and hands every event to the half that it concerns.
+//! A TCP or MPTCP connection with its subflows. It passes every event on to its sending half, its receiving half or a subflow.
 
-use super::sender::{ConnectionConfig, ConnectionSender, Trouble};
+use super::sender::{Cause, ConnectionConfig, ConnectionSender};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Kind, Packet};
@@ -11,9 +11,9 @@ use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_trace::EventKind;
 
-/// Until a thread that waits for data runs: the emulator's own threads took 12 us at the median and 80 us at the 99th percentile
-/// on an idle machine with Linux 6.18, and a thread without their priority takes longer. With none, twice and four times of it
-/// the shares on `shared-bottleneck-fairness` were the same within their intervals.
+/// Time until a thread that waits for data runs. The emulator's threads took 12 us at the median and 80 us at the 99th percentile
+/// on an idle machine with Linux 6.18; a thread without their priority takes longer. Without this delay, and with two and four
+/// times of it, the shares in scenarios/shared-bottleneck-fairness.toml were equal within their confidence intervals.
 const WAKE_UP_NS: u64 = 50_000;
 
 pub(crate) struct Connection {
@@ -22,13 +22,13 @@ pub(crate) struct Connection {
     pub(crate) subflows: Vec<Subflow>,
     pub(crate) tx: ConnectionSender,
     pub(crate) rx: ConnectionReceiver,
-    /// What PSH asks for is acknowledged when the application reads.
+    /// A segment with PSH is acknowledged when the application reads.
     answers_push: bool,
     pub(crate) read_timer: Timer,
 }
 
 impl Connection {
-    /// `answers_push`: as receivers since Linux 6.6, which matters where senders set PSH.
+    /// `answers_push`: acknowledge segments with PSH as Linux does since 6.6; only senders with `tso` set the flag.
     pub(crate) fn new(
         flow: u32,
         config: ConnectionConfig,
@@ -79,13 +79,13 @@ impl Connection {
         if rx.tunes() {
             rx.tune(cx.now, sender.sock.tp.srtt_us);
         }
-        if policy == AckPolicy::Now {
+        if policy == AckPolicy::Immediate {
             let ack = receiver.make_ack(cx, rx.next(), rx.advertised());
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
-        } else if policy == AckPolicy::Later {
+        } else if policy == AckPolicy::Delayed {
             receiver.delay_ack(cx);
         } else {
-            receiver.hold_ack(cx);
+            receiver.arm_compressed_ack(cx);
         }
         if self.answers_push {
             self.read_soon(cx);
@@ -93,8 +93,8 @@ impl Connection {
         is_complete
     }
 
-    /// Data came that the application can read to the end, and PSH asks for an ACK then: it is woken up, unless it is on
-    /// its way.
+    /// If the application can read everything that has arrived, and a segment with PSH waits for its ACK, wake the application
+    /// up, unless that is under way.
     #[inline(never)]
     fn read_soon(&mut self, cx: &mut World) {
         let is_pushed = self.subflows.iter().any(|s| s.receiver.is_pushed());
@@ -105,7 +105,7 @@ impl Connection {
         }
     }
 
-    /// The application reads: what PSH asks for on any subflow is acknowledged if that was everything (`tcp_cleanup_rbuf`,
+    /// The application reads. If nothing is left, segments with PSH are acknowledged on all subflows (`tcp_cleanup_rbuf`,
     /// `mptcp_cleanup_rbuf`).
     #[inline(never)]
     pub(crate) fn on_read(&mut self, cx: &mut World) {
@@ -125,13 +125,13 @@ impl Connection {
         cx.net.send(cx.now, ack);
     }
 
-    /// No second segment came in time.
+    /// The delayed ACK's timer fired.
     pub(crate) fn on_delayed_ack(&mut self, cx: &mut World, k: usize) {
         self.subflows[k].receiver.miss_second();
         self.send_ack(cx, k);
     }
 
-    /// An ACK arrived. Returns whether it counts: its subflow is established.
+    /// An ACK arrived. Returns whether its subflow is established, so that the ACK counts.
     #[inline]
     pub(crate) fn on_ack(&mut self, cx: &mut World, k: usize, packet: &Packet) -> bool {
         let sender = &mut self.subflows[k].sender;
@@ -148,7 +148,7 @@ impl Connection {
         true
     }
 
-    /// After an ACK that was not routine: the subflow may be another for the connection than before.
+    /// After an ACK that left the fast path: it may have changed what the connection knows of the subflow.
     #[inline(never)]
     fn push_after_recovery(&mut self, cx: &mut World, k: usize) {
         let demoted = self.subflows[k].sender.sock.take_backups_wanted();
@@ -227,8 +227,7 @@ impl Connection {
         let sender = &mut self.subflows[k].sender;
         if cx.now >= sender.lifecycle.remove_ns {
             let never_opened = sender.phase != Phase::Established && self.tx.opener == k;
-            self.tx
-                .reinject_from(&mut self.subflows, k, Trouble::Removed);
+            self.tx.reinject_from(&mut self.subflows, k, Cause::Removed);
             self.subflows[k].sender.remove(cx, &mut self.tx.cc);
             self.tx.update_backups(&mut self.subflows);
             if never_opened {
@@ -286,8 +285,8 @@ impl Connection {
     }
 
     /// The connection's own retransmission timer fired.
-    pub(crate) fn on_resend(&mut self, cx: &mut World) {
-        self.tx.resend(cx, &mut self.subflows);
+    pub(crate) fn on_data_rtx(&mut self, cx: &mut World) {
+        self.tx.retransmit_data(cx, &mut self.subflows);
         self.push(cx, self.tx.opener);
     }
 
@@ -295,7 +294,7 @@ impl Connection {
     pub(crate) fn close(&mut self, cx: &mut World) {
         for Subflow { sender, receiver } in &mut self.subflows {
             sender.remove(cx, &mut self.tx.cc);
-            sender.fall_silent();
+            sender.stop_sending();
             receiver.timer.deadline = NEVER;
         }
         self.read_timer.deadline = NEVER;

@@ -1,7 +1,7 @@
-//! Subflows that say nothing leave the coupling set, as the kernel's glue has it (crates/mptcplab-bpf/bpf/glue.c, `drop_silent`).
+//! Idle subflows leave the coupling set, as in the kernel (`drop_silent` in crates/mptcplab-bpf/bpf/glue.c).
 //!
-//! With upstream's scheduler a connection fills its send buffer while a slow subflow works on the chunk that it was given, and
-//! the others have nothing to send. Counted with the windows they had they would hold back the one that everything waits for.
+//! With upstream's scheduler a connection fills its send buffer while a slow subflow works on the burst that it was given, and
+//! the others have nothing to send. If their windows still counted, they would slow down the subflow that all wait for.
 
 use crate::tcp::sender::Sender;
 use crate::tcp::state::Phase;
@@ -9,20 +9,20 @@ use crate::tcp::subflow::Subflow;
 use mptcplab_cc::Conn as CcTable;
 use mptcplab_model::sched::MAX_SUBFLOWS;
 
-/// A subflow is silent after this long, and after so many smoothed round-trip times: the glue's `SILENT_US` and `SILENT_RTTS`.
-const SILENT_NS: u64 = 1_000_000_000;
-const SILENT_RTTS: u64 = 4;
-/// Time between two looks of one subflow at its siblings: the glue's `LOOK_AROUND_US`.
-const LOOK_AROUND_NS: u64 = 250_000_000;
+/// A subflow is idle after this long, and after so many smoothed round-trip times: `SILENT_US` and `SILENT_RTTS` in glue.c.
+const IDLE_NS: u64 = 1_000_000_000;
+const IDLE_RTTS: u64 = 4;
+/// How often a subflow checks its siblings: `LOOK_AROUND_US` in glue.c.
+const CHECK_INTERVAL_NS: u64 = 250_000_000;
 
-/// When each subflow last looked at its siblings.
+/// When each subflow last checked its siblings.
 #[derive(Default)]
-pub(crate) struct Looks([u64; MAX_SUBFLOWS]);
+pub(crate) struct IdleSubflows([u64; MAX_SUBFLOWS]);
 
-impl Looks {
-    /// If something new of subflow `own` was acknowledged now, it belongs to the set, and it looks for siblings that do not.
+impl IdleSubflows {
+    /// If an ACK of subflow `own` has just advanced, it belongs to the set, and it takes idle siblings out of it.
     #[inline(never)]
-    pub(super) fn look_around(
+    pub(super) fn update_coupling_set(
         &mut self,
         subflows: &mut [Subflow],
         cc: &mut CcTable,
@@ -38,14 +38,14 @@ impl Looks {
             return;
         }
         for (k, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
-            if k != own && sender.phase == Phase::Established && is_silent(sender, now) {
+            if k != own && sender.phase == Phase::Established && is_idle(sender, now) {
                 sender.sock.set_usable(cc, false);
             }
         }
     }
 
     fn is_due(&mut self, subflow: usize, now: u64) -> bool {
-        let due = now - self.0[subflow] > LOOK_AROUND_NS;
+        let due = now - self.0[subflow] > CHECK_INTERVAL_NS;
         if due {
             self.0[subflow] = now;
         }
@@ -53,8 +53,8 @@ impl Looks {
     }
 }
 
-/// A timeout calls a hook in the kernel, too: what it sends again counts as a sign of life.
-fn is_silent(sender: &Sender, now: u64) -> bool {
+/// A retransmission counts as activity, because a timeout calls a hook of the algorithm in the kernel as well.
+fn is_idle(sender: &Sender, now: u64) -> bool {
     let heard_ns = sender.rtx.progress_ns.max(sender.last_sent_ns);
-    now > heard_ns + SILENT_NS + SILENT_RTTS * sender.srtt_ns()
+    now > heard_ns + IDLE_NS + IDLE_RTTS * sender.srtt_ns()
 }

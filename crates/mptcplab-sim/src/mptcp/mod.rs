@@ -1,9 +1,9 @@
 //! A TCP or MPTCP connection above its subflows: data sequence space, scheduling, reinjection and retransmission.
 
 pub(crate) mod connection;
+mod data_rtx;
 mod idle_subflows;
 mod path;
-mod retransmit;
 pub(crate) mod sender;
 
 /// The scheduler of connections that name none.

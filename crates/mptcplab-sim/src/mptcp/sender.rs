@@ -3,8 +3,8 @@
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers. Subflows are arguments:
 //! they belong to the [`Connection`](super::connection::Connection), and are counted from 0 here.
 
-use super::idle_subflows::Looks;
-use super::retransmit::{CHUNK_BYTES, Resend};
+use super::data_rtx::{CHUNK_BYTES, DataRtx};
+use super::idle_subflows::IdleSubflows;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::WINDOW_UNLIMITED;
@@ -23,18 +23,18 @@ use std::collections::VecDeque;
 /// Origin of data in the reinjection queue that no subflow has sent.
 const NO_ORIGIN: u32 = u32::MAX;
 
-/// Timeouts in a row after which a subflow is set aside where the scenario does not say: the out-of-tree kernel's
-/// "potentially failed" comes with the first (algorithms.md section 7).
+/// Consecutive timeouts after which a subflow counts as failed if the scenario does not say: the multipath-tcp.org kernels
+/// mark it potentially failed (`pf`) at the first.
 const STALE_AFTER: u32 = 1;
 
-/// Why a subflow's data go over others.
+/// Why a subflow's data are sent on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It timed out, but may work again: only its oldest segment.
-    Doubtful,
-    /// It has timed out often enough to be set aside.
+pub(super) enum Cause {
+    /// It timed out but has not failed yet: only its oldest segment is sent elsewhere.
+    Timeout,
+    /// It has timed out often enough to count as failed.
     Failed,
-    /// The scenario removes it.
+    /// The scenario has removed it.
     Removed,
 }
 
@@ -64,17 +64,17 @@ pub(crate) struct ConnectionSender {
     /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
     pub(super) reinject: VecDeque<(u32, u32)>,
     reinject_enabled: bool,
-    /// Timeouts in a row that make a subflow failed, unless the connection has a timer of its own.
+    /// Consecutive timeouts after which a subflow counts as failed, unless the connection has a timer of its own.
     stale_after: u32,
-    pub(crate) resend: Option<Box<Resend>>,
-    /// With upstream's scheduler: silent subflows leave the coupling set.
-    pub(super) looks: Option<Box<Looks>>,
+    pub(crate) data_rtx: Option<Box<DataRtx>>,
+    /// With upstream's scheduler: idle subflows leave the coupling set.
+    idle_subflows: Option<Box<IdleSubflows>>,
     /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
     priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) priority_timer: Timer,
     pub(crate) reinjected: u64,
     pub(crate) sent_bytes: u64,
-    /// The window forbids to send although data and cwnd are there, since then.
+    /// Since when only the receive window has prevented sending; [`NEVER`] if it does not.
     blocked_since: u64,
     blocked_ns: u64,
 }
@@ -95,7 +95,7 @@ impl ConnectionSender {
     /// `window`: the end of the receiver's window before the first segment, and its scale.
     pub(super) fn new(c: ConnectionConfig, subflows: usize, window: (u32, u32)) -> Self {
         let upstream = c.scheduler.is_upstream && subflows > 1;
-        let resend = (upstream && c.mptcp && c.reinject).then(|| Resend::new(c.stale_after));
+        let data_rtx = (upstream && c.mptcp && c.reinject).then(|| DataRtx::new(c.stale_after));
         Self {
             index: c.index,
             mptcp: c.mptcp,
@@ -112,8 +112,8 @@ impl ConnectionSender {
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
-            resend: resend.map(Box::new),
-            looks: upstream.then(Box::default),
+            data_rtx: data_rtx.map(Box::new),
+            idle_subflows: upstream.then(Box::default),
             priorities: c.priorities,
             priority_timer: Timer::OFF,
             reinjected: 0,
@@ -224,11 +224,11 @@ impl ConnectionSender {
         }
         let before = sender.sock.tp.snd_nxt;
         let mut inflight = sender.inflight();
-        // The window is read anew: the first packet after a pause may shrink it.
+        // cwnd is read in every turn, because the first packet after a pause may reduce it.
         while inflight < sender.sock.tp.snd_cwnd
             && self.has_sendable()
             && !sender.is_paced_out(cx)
-            && sender.may_leave(cx.now, self.sendable())
+            && sender.may_send(cx.now, self.sendable())
         {
             self.send_next(cx, sender);
             inflight += 1;
@@ -244,8 +244,8 @@ impl ConnectionSender {
     }
 
     fn push_scheduled(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
-        if let Some(looks) = &mut self.looks {
-            looks.look_around(subflows, &mut self.cc, acked, cx.now);
+        if let Some(idle) = &mut self.idle_subflows {
+            idle.update_coupling_set(subflows, &mut self.cc, acked, cx.now);
         }
         for Subflow { sender, .. } in subflows.iter_mut() {
             if !sender.mptcp.assigned.is_empty() {
@@ -260,8 +260,8 @@ impl ConnectionSender {
         }
         let mut queue = self.send_queue(cx.now);
         queue.written = self.scheduler.buffer_end(subflows, &queue);
-        if let Some(resend) = self.resend.as_mut().filter(|_| queue.has_sendable()) {
-            resend.measure(subflows, cx.now);
+        if let Some(data_rtx) = self.data_rtx.as_mut().filter(|_| queue.has_sendable()) {
+            data_rtx.set_interval(subflows, cx.now);
         }
         while queue.has_sendable() || self.scheduler.sends_copies {
             let Some(picked) = self.scheduler.pick(subflows, &queue) else {
@@ -275,8 +275,8 @@ impl ConnectionSender {
             }
             queue.next = self.next;
         }
-        if let Some(resend) = &mut self.resend {
-            resend.follow(cx, self.index, self.una, self.next);
+        if let Some(data_rtx) = &mut self.data_rtx {
+            data_rtx.rearm(cx, self.index, self.una, self.next);
         }
         if self.is_window_blocked() && self.scheduler.rbuf_opt.is_some() {
             self.unblock(cx, subflows);
@@ -329,7 +329,8 @@ impl ConnectionSender {
         self.send_assigned(cx, sender);
     }
 
-    /// The window blocks: the fastest subflow with room sends what everything waits for, and those that hold it slow down.
+    /// The receive window blocks: the fastest subflow with room sends the segment that everything waits for, and the subflows
+    /// that hold it are slowed down.
     #[inline(never)]
     fn unblock(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
         let head = self.una;
@@ -355,7 +356,7 @@ impl ConnectionSender {
         }
     }
 
-    /// A subflow that has entered fast recovery lets others send what it repairs, too.
+    /// The segments that a subflow has lost on entering fast recovery are sent on other subflows as well.
     fn copy_losses(&mut self, sender: &mut Sender, own: usize) {
         if sender.state() != CaState::Recovery
             || sender.mptcp.copied_losses == sender.count.loss_events
@@ -377,7 +378,7 @@ impl ConnectionSender {
             && sender.has_room()
         {
             let waiting = sender.mptcp.assigned.len() as u32;
-            if sender.is_paced_out(cx) || !sender.may_leave(cx.now, waiting) {
+            if sender.is_paced_out(cx) || !sender.may_send(cx.now, waiting) {
                 return;
             }
             let Some(dsn) = sender.mptcp.assigned.pop_front() else {
@@ -388,7 +389,7 @@ impl ConnectionSender {
         }
     }
 
-    /// Data of failed subflows go first, each on a subflow other than the one that failed with them.
+    /// Data of failed subflows are sent first, each segment on a subflow other than the one that failed.
     #[inline(never)]
     fn push_reinjections(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
         while let Some(&(dsn, origin)) = self.reinject.front() {
@@ -418,28 +419,29 @@ impl ConnectionSender {
     }
 
     /// Subflow `own` timed out or was removed: its data are to be sent again elsewhere.
-    pub(super) fn reinject_from(&mut self, subflows: &mut [Subflow], own: usize, trouble: Trouble) {
-        let asked = self.reinject_enabled || trouble == Trouble::Removed;
+    pub(super) fn reinject_from(&mut self, subflows: &mut [Subflow], own: usize, cause: Cause) {
+        let asked = self.reinject_enabled || cause == Cause::Removed;
         if subflows.len() == 1 || !asked {
             return;
         }
         let sender = &mut subflows[own].sender;
-        let most = match trouble {
-            Trouble::Doubtful => 1,
-            Trouble::Failed | Trouble::Removed => usize::MAX,
+        let most = match cause {
+            Cause::Timeout => 1,
+            Cause::Failed | Cause::Removed => usize::MAX,
         };
         let sent = sender.hand_over_sent(self.una, most);
         self.reinject
             .extend(sent.into_iter().map(|dsn| (dsn, own as u32)));
-        if trouble != Trouble::Doubtful {
-            // What was assigned but never sent may go anywhere, also to where it was.
+        if cause != Cause::Timeout {
+            // Segments that were assigned but not sent may go to any subflow, this one included.
             self.reinject
                 .extend(sender.mptcp.assigned.drain(..).map(|dsn| (dsn, NO_ORIGIN)));
         }
         self.reinject.make_contiguous().sort_unstable();
     }
 
-    /// Send a tail loss probe with new data if there is any: TCP's, or what a subflow was given already. Returns whether it did.
+    /// Send a tail loss probe with new data, if there are any: those of plain TCP, or segments already assigned to the subflow.
+    /// Returns whether there were.
     pub(super) fn push_probe(&mut self, cx: &mut World, sender: &mut Sender) -> bool {
         if sender.recovery.tlp_high_seq.is_some() {
             return false;
@@ -514,9 +516,8 @@ impl ConnectionSender {
         }
     }
 
-    /// Backups that nothing is sent on are not in the coupling set (algorithms.md 1.1, "may carry data"): with the least
-    /// window of 1 they would hold back the subflows that work. Called when a subflow comes, goes, fails, recovers or
-    /// changes its priority.
+    /// Backups that carry no data are not in the coupling set: with their small windows they would slow down the subflows that
+    /// work. Called when a subflow is added, is removed, fails, recovers or changes its priority.
     pub(super) fn update_backups(&mut self, subflows: &mut [Subflow]) {
         let in_use = only_backups(subflows);
         for Subflow { sender, .. } in subflows.iter_mut() {
@@ -527,8 +528,8 @@ impl ConnectionSender {
         }
     }
 
-    /// The algorithm wants the subflows in these slots to become backups (bit k is slot k). One that is not a backup
-    /// always stays.
+    /// The algorithm wants the subflows in these slots to become backups (bit k is slot k). At least one regular subflow
+    /// always remains.
     #[inline(never)]
     pub(super) fn make_backups(&mut self, cx: &mut World, subflows: &mut [Subflow], slots: u8) {
         for k in 0..subflows.len() {
@@ -539,9 +540,9 @@ impl ConnectionSender {
         }
     }
 
-    /// Subflow `k` timed out: if another one can take over, mark it as failed once it has done so often enough.
+    /// Subflow `k` timed out. If another one can take over, it counts as failed once it has timed out often enough.
     pub(super) fn note_timeout(&mut self, cx: &mut World, subflows: &mut [Subflow], k: usize) {
-        if self.resend.is_some() {
+        if self.data_rtx.is_some() {
             return;
         }
         let others = any_other(subflows, k, Path::is_usable);
@@ -550,26 +551,26 @@ impl ConnectionSender {
             return;
         }
         if sender.rtx.retransmits < self.stale_after {
-            self.reinject_from(subflows, k, Trouble::Doubtful);
+            self.reinject_from(subflows, k, Cause::Timeout);
             return;
         }
         if !sender.mptcp.failed {
             sender.mptcp.failed = true;
             sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
         }
-        self.reinject_from(subflows, k, Trouble::Failed);
+        self.reinject_from(subflows, k, Cause::Failed);
         self.update_backups(subflows);
     }
 
     /// The connection's timer has fired. The caller pushes afterwards.
-    pub(super) fn resend(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
-        let Some(resend) = &mut self.resend else {
+    pub(super) fn retransmit_data(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+        let Some(data_rtx) = &mut self.data_rtx else {
             return;
         };
-        let stale = resend.listen(subflows);
-        let idle = resend.pick(subflows);
+        let stale = data_rtx.find_stale(subflows);
+        let idle = data_rtx.pick_idle(subflows);
         if let Some(i) = idle {
-            self.resend_head(cx, &mut subflows[i].sender);
+            self.retransmit_head(cx, &mut subflows[i].sender);
         }
         if let Some(i) = stale {
             self.give_up(cx, &mut subflows[i].sender, i);
@@ -578,7 +579,7 @@ impl ConnectionSender {
     }
 
     /// Send what is left of the oldest chunk.
-    fn resend_head(&mut self, cx: &mut World, sender: &mut Sender) {
+    fn retransmit_head(&mut self, cx: &mut World, sender: &mut Sender) {
         let chunk = (CHUNK_BYTES / u32::from(self.mss)).max(1);
         let end = (self.una / chunk + 1) * chunk;
         for dsn in self.una..end.min(self.next) {
@@ -586,8 +587,8 @@ impl ConnectionSender {
         }
     }
 
-    /// Subflow `own` is stale: the others send all that is not acknowledged, theirs included. What it holds itself stays
-    /// there and is sent once it works again.
+    /// Subflow `own` is stale: the others send all data that are not acknowledged. Its own segments stay queued on it and are
+    /// sent once it works again.
     fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
         sender.mptcp.failed = true;
         sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);

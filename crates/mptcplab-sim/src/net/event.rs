@@ -14,12 +14,12 @@ pub(crate) const NEVER: u64 = u64::MAX;
 const SOURCE_BITS: u32 = 17;
 /// Most sources of a [`WinnerTree`].
 pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
-/// What [`WinnerTree::first`] says when nothing is pending: 39 hours, longer than any run.
+/// [`WinnerTree::first`] returns this when nothing is pending: 39 hours, longer than any run.
 pub(crate) const HORIZON: u64 = u64::MAX >> SOURCE_BITS;
 
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
 ///
-/// A tree of pairwise winners below four nodes that are compared anew when asked: with up to four busy links,
+/// A tree of pairwise winners below four top nodes, which `first` compares on each call: with up to four busy links,
 /// which is most topologies, a change is one store.
 #[derive(Debug)]
 pub(crate) struct WinnerTree {
@@ -66,7 +66,7 @@ impl WinnerTree {
     }
 }
 
-/// Who a timer belongs to. The discriminant orders timers of the same instant.
+/// The purpose of a timer. The discriminant orders timers of the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(crate) enum TimerKind {
@@ -79,7 +79,7 @@ pub(crate) enum TimerKind {
     /// Pacing release (index: subflow).
     Pace,
     /// Release of a packet held back by send jitter (index: subflow).
-    Jitter,
+    SendJitter,
     /// Delayed ACK of a receiver (index: subflow).
     DelayedAck,
     /// Next datagram or on/off change of a UDP source (index: UDP source).
@@ -94,8 +94,8 @@ pub(crate) enum TimerKind {
     Priority,
     /// Next of a flow's transfers (index: pool).
     Transfer,
-    /// Retransmission timer of a connection (index: connection).
-    Resend,
+    /// Retransmission at connection level (index: connection).
+    DataRtx,
     /// The application at the receiver reads (index: connection).
     Read,
 }
@@ -120,7 +120,7 @@ impl Timer {
 #[derive(Debug)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<(u64, TimerKind, u32)>>,
-    /// Time of the top entry: asked for at every event.
+    /// Time of the top entry, cached because every event reads it.
     first: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Links and routes: everything a packet meets between its hosts.
+//! Links and routes: the way of a packet from host to host.
 
 use super::event::WinnerTree;
 use super::options::{GapTable, SackTable};
@@ -17,7 +17,7 @@ pub(crate) struct Net {
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// Every packet that leaves this link has arrived: no path goes on from it.
+    /// Links at which every path that contains them ends.
     terminal: Vec<bool>,
     late_drops: bool,
     /// Link indices of all routes, one after the other.
@@ -83,13 +83,13 @@ impl Net {
         }
     }
 
-    /// Keep this many indices for subflows to come; the next route comes after them.
+    /// Reserve this many indices for later subflows; the next route follows them.
     pub(crate) fn reserve_routes(&mut self, routes: usize) {
         let wanted = self.routes.len() + routes;
         self.routes.resize(wanted, Route::default());
     }
 
-    /// How many indices routes have.
+    /// Number of indices, reserved ones included.
     pub(crate) fn routes(&self) -> usize {
         self.routes.len()
     }
@@ -187,7 +187,7 @@ impl Net {
         }
     }
 
-    /// Forget what lies beside a packet that was lost.
+    /// Release the options of a packet that was lost.
     pub(crate) fn release(&mut self, packet: &Packet) {
         match packet.kind() {
             Kind::OtherBack => self.gaps.release(packet.sack()),
@@ -234,7 +234,7 @@ impl Net {
         stats
     }
 
-    /// What hosts sent has arrived, was dropped, or is on a link.
+    /// Check that every packet that hosts sent has arrived, was dropped, or is on a link.
     pub(crate) fn check_conservation(&mut self, now: u64) {
         let mut accounted = self.arrived;
         for link in &mut self.links {

@@ -1,4 +1,4 @@
-//! The simulated network: packets, links and routes, the clock with its timers, and the trace that everything is recorded in.
+//! The simulated network: packets, links, routes, the clock with its timers, and the recorder of the trace.
 
 pub(crate) mod event;
 mod links;

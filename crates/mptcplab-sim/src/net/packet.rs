@@ -1,11 +1,11 @@
 //! The simulated packet: 24 bytes, passed by value, so that a link's ring holds 32 bytes per packet.
 //!
-//! Sequence numbers count segments, not bytes: every segment is one packet and, but for the last one of a
+//! Sequence numbers count segments, not bytes: every segment is one packet and, except for the last one of a
 //! transfer, full. Headers are accounted in `len`.
 
 use mptcplab_model::link::Packet as LinkPacket;
 
-/// What a packet is for.
+/// Type of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -56,7 +56,7 @@ pub(crate) struct Packet {
     rest: u64,
 }
 
-/// What the transport puts into a packet.
+/// The fields that the transport sets.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Header {
     /// Data: segment number. ACK: next segment expected.

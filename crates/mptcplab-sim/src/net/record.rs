@@ -1,4 +1,4 @@
-//! Where samples and events go: the trace tables, in terms of the whole run's indices.
+//! The recorder of samples and events: the trace's tables, with the indices of the whole run.
 
 use super::event::NEVER;
 use mptcplab_trace::{EventKind, EventRow, NOT_MEASURED, Tables};
@@ -9,7 +9,7 @@ pub(crate) struct Recorder {
     pub(crate) tables: Tables,
     /// (flow, subflow) of every sender.
     names: Vec<(u32, u32)>,
-    /// Senders of short transfers, whose events would fill the trace: it has their sums.
+    /// Senders of short transfers. Their events would fill the trace, which has sums over them instead.
     quiet: Range<usize>,
 }
 
@@ -22,7 +22,7 @@ impl Recorder {
         }
     }
 
-    /// The next senders, so many, are those of short transfers: they have no events and no rows of their own.
+    /// The next `senders` ones are those of short transfers, without events and rows of their own.
     pub(crate) fn add_quiet_senders(&mut self, senders: usize) {
         let first = self.names.len();
         self.names.resize(first + senders, (u32::MAX, u32::MAX));

@@ -1,10 +1,10 @@
-//! State of an association and of its destinations, and who handles which event.
+//! An association with its destinations: their state, and what handles which event.
 
-use super::choose::{Candidate, retransmission_destination};
 use super::chunk::{DATA_HEADER_BYTES, kind};
 use super::outstanding::{Outstanding, Progress};
 use super::receiver::Receiver;
 use super::rto::Rto;
+use super::rtx_destination::{Candidate, retransmission_destination};
 use super::window::Window;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
@@ -65,7 +65,7 @@ pub(crate) struct Association {
     pub(super) phase: Phase,
     pub(super) destinations: Vec<Destination>,
     pub(super) outstanding: Outstanding,
-    /// Whose turn it is to carry new data.
+    /// The destination whose turn it is to carry new data.
     pub(super) turn: usize,
     /// The receiver's window at the latest SACK; `None` is without limit.
     pub(super) peer_window: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) struct Association {
     pub(super) handshake_tries: u32,
     pub(super) sent_bytes: u64,
     /// Chunks sent again over another path than before.
-    pub(super) moved: u64,
+    pub(super) moved_pkts: u64,
     pub(super) blocked_since: u64,
     pub(super) blocked_ns: u64,
     pub(super) rx: Receiver,
@@ -93,7 +93,7 @@ pub(crate) struct Association {
     pub(super) progress: Vec<Progress>,
 }
 
-/// What an association is made from.
+/// Configuration of an association.
 pub(crate) struct AssociationConfig {
     pub(crate) flow: u32,
     pub(crate) index: u32,
@@ -105,7 +105,7 @@ pub(crate) struct AssociationConfig {
     pub(crate) destinations: Vec<DestinationConfig>,
 }
 
-/// What a destination is made from.
+/// Configuration of a destination.
 pub(crate) struct DestinationConfig {
     pub(crate) id: u32,
     pub(crate) overhead_bytes: u32,
@@ -147,7 +147,7 @@ impl Association {
             handshake_ns: 0,
             handshake_tries: 0,
             sent_bytes: 0,
-            moved: 0,
+            moved_pkts: 0,
             blocked_since: NEVER,
             blocked_ns: 0,
             rx,
@@ -201,7 +201,7 @@ impl Association {
     /// A DATA chunk arrived.
     fn on_data(&mut self, cx: &mut World, path: usize, packet: &Packet) {
         let was_complete = self.rx.data.completed;
-        if self.rx.take(cx, self.flow, path, packet) {
+        if self.rx.receive(cx, self.flow, path, packet) {
             self.send_sack(cx);
         } else {
             self.rx.delay_sack(cx);

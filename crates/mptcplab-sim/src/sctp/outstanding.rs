@@ -1,4 +1,4 @@
-//! What was sent and is not acknowledged: one TSN space over all destinations.
+//! Outstanding chunks, sent and not acknowledged, in one TSN space over all destinations.
 //!
 //! Every destination has its packets in the order of sending, those sent once and those sent again apart. The oldest of
 //! each is what Iyengar, Amer and Stewart (2006, section 3.2) call pseudo-cumack and rtx-pseudo-cumack: where one of them
@@ -6,7 +6,7 @@
 //!
 //! Windows and timers are elsewhere.
 
-use super::missing::{MISSING_REPORTS, NewlyAcked};
+use super::missing_reports::{MISSING_REPORTS, NewlyAcked};
 use std::collections::{BTreeSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +25,14 @@ struct Chunk {
     sent_ns: u64,
     destination: u8,
     /// It was sent more than once.
-    again: bool,
+    is_retransmission: bool,
     /// It was fast retransmitted: only a timeout sends it once more (RFC 9260 section 7.2.4).
-    fast: bool,
+    fast_retransmitted: bool,
     missing: u8,
     payload: u16,
 }
 
-/// A transmission, by its number and TSN. It is of no interest any more once its chunk was acknowledged or sent again.
+/// A transmission, by its number and TSN. It is obsolete once its chunk was acknowledged or sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sent {
     order: u64,
@@ -42,14 +42,14 @@ struct Sent {
 /// The packets of one destination, oldest first.
 #[derive(Debug, Default)]
 struct Queues {
-    once: VecDeque<Sent>,
-    again: VecDeque<Sent>,
+    original: VecDeque<Sent>,
+    retransmitted: VecDeque<Sent>,
     /// Payload and number of those that are still in flight.
     payload: u64,
     packets: u32,
 }
 
-/// What a SACK brought for one destination.
+/// The news of a SACK for one destination.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress {
     /// Packets and payload newly acknowledged.
@@ -70,7 +70,7 @@ pub(crate) struct Transmission {
     pub(crate) tsn: u32,
     pub(crate) payload: u16,
     /// Where it was sent before.
-    pub(crate) before: usize,
+    pub(crate) previous: usize,
 }
 
 pub(crate) struct Outstanding {
@@ -130,7 +130,7 @@ impl Outstanding {
         Some(Transmission {
             tsn,
             payload: chunk.payload,
-            before: usize::from(chunk.destination),
+            previous: usize::from(chunk.destination),
         })
     }
 
@@ -144,19 +144,19 @@ impl Outstanding {
             order,
             sent_ns: now,
             destination: destination as u8,
-            again: false,
-            fast: false,
+            is_retransmission: false,
+            fast_retransmitted: false,
             missing: 0,
             payload,
         });
         self.unacked += u64::from(payload);
-        let queues = self.depart(destination, payload);
-        queues.once.push_back(Sent { order, tsn });
+        let queues = self.add_to_flight(destination, payload);
+        queues.original.push_back(Sent { order, tsn });
         tsn
     }
 
     /// A marked chunk is sent again. Returns whether it is now the lowest TSN in flight to its destination.
-    pub(crate) fn send_again(&mut self, tsn: u32, destination: usize, now: u64) -> bool {
+    pub(crate) fn retransmit(&mut self, tsn: u32, destination: usize, now: u64) -> bool {
         self.marked.remove(&tsn);
         let lowest = self.lowest(destination).is_none_or(|first| tsn < first);
         self.orders += 1;
@@ -166,11 +166,11 @@ impl Outstanding {
         chunk.order = order;
         chunk.sent_ns = now;
         chunk.destination = destination as u8;
-        chunk.again = true;
+        chunk.is_retransmission = true;
         chunk.missing = 0;
         let payload = chunk.payload;
-        let queues = self.depart(destination, payload);
-        queues.again.push_back(Sent { order, tsn });
+        let queues = self.add_to_flight(destination, payload);
+        queues.retransmitted.push_back(Sent { order, tsn });
         lowest
     }
 
@@ -183,7 +183,7 @@ impl Outstanding {
     ) {
         progress.clear();
         progress.resize(self.queues.len(), Progress::default());
-        let watched: Vec<[Option<Sent>; 2]> =
+        let oldest_before: Vec<[Option<Sent>; 2]> =
             (0..self.queues.len()).map(|d| self.oldest(d)).collect();
         // A SACK says nothing of what was not sent.
         let end = self.next();
@@ -195,10 +195,10 @@ impl Outstanding {
                 self.acknowledge(tsn, progress);
             }
         }
-        for (progress, watched) in progress.iter_mut().zip(&watched) {
+        for (progress, oldest_before) in progress.iter_mut().zip(&oldest_before) {
             let arrived = |sent: &Sent| self.chunk(sent.tsn).state == State::Acked;
-            progress.advanced = watched.iter().flatten().any(arrived);
-            let lowest = watched.iter().flatten().min_by_key(|sent| sent.tsn);
+            progress.advanced = oldest_before.iter().flatten().any(arrived);
+            let lowest = oldest_before.iter().flatten().min_by_key(|sent| sent.tsn);
             progress.lowest = lowest.is_some_and(arrived);
         }
         while self.first < next.min(end) {
@@ -214,7 +214,7 @@ impl Outstanding {
             State::Marked => {
                 self.marked.remove(&tsn);
             }
-            State::InFlight => self.land(&chunk),
+            State::InFlight => self.remove_from_flight(&chunk),
         }
         self.chunk_mut(tsn).state = State::Acked;
         self.unacked -= u64::from(chunk.payload);
@@ -227,7 +227,7 @@ impl Outstanding {
         });
         seen.oldest = seen.oldest.min(chunk.order);
         seen.newest = seen.newest.max(chunk.order);
-        if !chunk.again && progress.timed.is_none_or(|(order, _)| order < chunk.order) {
+        if !chunk.is_retransmission && progress.timed.is_none_or(|(order, _)| order < chunk.order) {
             progress.timed = Some((chunk.order, chunk.sent_ns));
         }
     }
@@ -243,10 +243,10 @@ impl Outstanding {
         self.oldest(destination);
         let earlier = |sent: &&Sent| sent.order < until;
         let queues = &self.queues[destination];
-        let (once, again) = (queues.once.iter(), queues.again.iter());
-        let suspects: Vec<Sent> = once
+        let (original, retransmitted) = (queues.original.iter(), queues.retransmitted.iter());
+        let suspects: Vec<Sent> = original
             .take_while(earlier)
-            .chain(again.take_while(earlier))
+            .chain(retransmitted.take_while(earlier))
             .copied()
             .collect();
         let mut lost = Vec::new();
@@ -257,8 +257,8 @@ impl Outstanding {
             let chunk = self.chunk_mut(sent.tsn);
             let reports = reports(sent.order).min(u32::from(u8::MAX)) as u8;
             chunk.missing = chunk.missing.saturating_add(reports);
-            if u32::from(chunk.missing) >= MISSING_REPORTS && !chunk.fast {
-                chunk.fast = true;
+            if u32::from(chunk.missing) >= MISSING_REPORTS && !chunk.fast_retransmitted {
+                chunk.fast_retransmitted = true;
                 lost.push(sent.tsn);
             }
         }
@@ -272,9 +272,9 @@ impl Outstanding {
     pub(crate) fn mark_all(&mut self, destination: usize) -> u32 {
         let queues = &mut self.queues[destination];
         let sent: Vec<Sent> = queues
-            .once
+            .original
             .drain(..)
-            .chain(queues.again.drain(..))
+            .chain(queues.retransmitted.drain(..))
             .collect();
         let lost: Vec<Sent> = sent.into_iter().filter(|s| self.is_in_flight(*s)).collect();
         for sent in &lost {
@@ -285,7 +285,7 @@ impl Outstanding {
 
     fn mark(&mut self, tsn: u32) {
         let chunk = *self.chunk(tsn);
-        self.land(&chunk);
+        self.remove_from_flight(&chunk);
         self.chunk_mut(tsn).state = State::Marked;
         self.marked.insert(tsn);
     }
@@ -293,12 +293,15 @@ impl Outstanding {
     /// Oldest packets in flight to a destination: of those sent once and of those sent again.
     fn oldest(&mut self, destination: usize) -> [Option<Sent>; 2] {
         let mut queues = std::mem::take(&mut self.queues[destination]);
-        for queue in [&mut queues.once, &mut queues.again] {
+        for queue in [&mut queues.original, &mut queues.retransmitted] {
             while queue.front().is_some_and(|sent| !self.is_in_flight(*sent)) {
                 queue.pop_front();
             }
         }
-        let oldest = [queues.once.front().copied(), queues.again.front().copied()];
+        let oldest = [
+            queues.original.front().copied(),
+            queues.retransmitted.front().copied(),
+        ];
         self.queues[destination] = queues;
         oldest
     }
@@ -327,14 +330,14 @@ impl Outstanding {
         }
     }
 
-    fn depart(&mut self, destination: usize, payload: u16) -> &mut Queues {
+    fn add_to_flight(&mut self, destination: usize, payload: u16) -> &mut Queues {
         let queues = &mut self.queues[destination];
         queues.packets += 1;
         queues.payload += u64::from(payload);
         queues
     }
 
-    fn land(&mut self, chunk: &Chunk) {
+    fn remove_from_flight(&mut self, chunk: &Chunk) {
         let queues = &mut self.queues[usize::from(chunk.destination)];
         queues.packets -= 1;
         queues.payload -= u64::from(chunk.payload);
@@ -351,7 +354,7 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::missing::{SackFacts, reports};
+    use super::super::missing_reports::{SackInfo, reports};
     use super::*;
 
     const FAST: usize = 0;
@@ -375,12 +378,10 @@ mod tests {
     /// Missing reports of a SACK as SFR counts them; returns the losses by destination.
     fn lost(all: &mut Outstanding, progress: &[Progress], packets: u32) -> Vec<u32> {
         let mixed = progress.iter().filter(|p| p.packets > 0).count() > 1;
-        let facts = SackFacts { mixed, packets };
+        let info = SackInfo { mixed, packets };
         let of = |(d, p): (usize, &Progress)| match p.acked {
             None => 0,
-            Some(acked) => {
-                all.report_missing(d, acked.newest, |order| reports(order, acked, facts))
-            }
+            Some(acked) => all.report_missing(d, acked.newest, |order| reports(order, acked, info)),
         };
         progress.iter().enumerate().map(of).collect()
     }
@@ -425,9 +426,9 @@ mod tests {
             "two packets of the path count twice"
         );
         let again = all.first_marked().expect("TSN 1 is to be sent again");
-        assert_eq!((again.tsn, again.before), (1, SLOW));
+        assert_eq!((again.tsn, again.previous), (1, SLOW));
         // It is not reported missing by what left before it, and fast retransmitted once only.
-        all.send_again(1, FAST, 99);
+        all.retransmit(1, FAST, 99);
         let progress = sack(&mut all, 1, &[(2, 6)]);
         assert_eq!(lost(&mut all, &progress, 2), [0, 0]);
         for tsn in 6..16 {
@@ -471,7 +472,7 @@ mod tests {
         assert_eq!((progress[FAST].packets, progress[SLOW].packets), (1, 1));
         // 0 goes over the fast path now, whose lowest new TSN, 3, is still missing.
         assert_eq!(all.mark_all(SLOW), 1);
-        assert!(all.send_again(0, FAST, 70), "0 is its lowest TSN now");
+        assert!(all.retransmit(0, FAST, 70), "0 is its lowest TSN now");
         let progress = sack(&mut all, 3, &[(4, 5)]);
         assert_eq!(advanced(&progress), [true, false]);
         assert_eq!(

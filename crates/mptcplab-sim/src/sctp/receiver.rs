@@ -22,7 +22,7 @@ const BLOCK_BYTES: u16 = 4;
 /// The window field is 32 bits; its largest value stands for a receive buffer without limit.
 pub(super) const WINDOW_UNLIMITED: u32 = u32::MAX;
 
-/// What arrived over one path.
+/// Counters of arrivals over one path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arrived {
     pub(super) packets: u64,
@@ -81,11 +81,17 @@ impl Receiver {
 
     /// Longest wait and largest depth of what was delivered since this was asked last.
     pub(super) fn take_largest_wait(&mut self) -> (u64, u64) {
-        self.data.waiting.take_largest()
+        self.data.reordering.take_largest()
     }
 
     /// Take in a packet; returns whether a SACK is due now.
-    pub(super) fn take(&mut self, cx: &mut World, flow: u32, path: usize, packet: &Packet) -> bool {
+    pub(super) fn receive(
+        &mut self,
+        cx: &mut World,
+        flow: u32,
+        path: usize,
+        packet: &Packet,
+    ) -> bool {
         let arrived = &mut self.arrived[path];
         arrived.packets += 1;
         arrived.ip_bytes += u64::from(packet.len());
@@ -96,7 +102,7 @@ impl Receiver {
             cx.rec
                 .flow_event(cx.now, EventKind::FlowCompleted, flow, bytes);
         }
-        // What is held counts as full chunks, also the last one of a transfer.
+        // Chunks out of order count as full ones, also the last one of a transfer.
         let bound = |all| self.data.ooo_bytes() < all + u64::from(self.data.mss());
         debug_assert!(
             self.buffer.is_none_or(bound),

@@ -25,13 +25,13 @@ impl Association {
             sent_bytes: self.sent_bytes,
             ooo_bytes: data.ooo_bytes(),
             rcv_window_bytes: self.rx.window().unwrap_or(0),
-            reinjected_pkts: self.moved,
+            reinjected_pkts: self.moved_pkts,
             duplicate_pkts: data.duplicates,
             blocked_ns: self.blocked_ns(cx.now),
-            ooo_pkts: data.waiting.pkts,
-            ooo_delay_sum_ns: data.waiting.delay_ns,
+            ooo_pkts: data.reordering.pkts,
+            ooo_delay_sum_ns: data.reordering.delay_ns,
             ooo_delay_max_ns,
-            reorder_depth_sum_pkts: data.waiting.depth_pkts,
+            reorder_depth_sum_pkts: data.reordering.depth_pkts,
             reorder_depth_max_pkts,
         });
     }

@@ -2,7 +2,7 @@
 
 use super::association::{Association, Phase};
 use super::chunk::{DATA_HEADER_BYTES, kind};
-use super::missing::{SackFacts, reports};
+use super::missing_reports::{SackInfo, reports};
 use super::outstanding::Progress;
 use super::receiver::WINDOW_UNLIMITED;
 use crate::net::World;
@@ -33,12 +33,12 @@ impl Association {
         for (d, progress) in progress.iter().enumerate().filter(|(_, p)| p.packets > 0) {
             self.on_progress(cx, d, progress, full[d]);
         }
-        let urgent = self.find_losses(cx, packet.ts(), &progress);
+        let has_losses = self.find_losses(cx, packet.ts(), &progress);
         for (d, progress) in progress.iter().enumerate() {
             self.update_timer(cx, d, progress.lowest);
         }
         self.progress = progress;
-        if urgent {
+        if has_losses {
             self.retransmit_at_once(cx);
         }
         self.transmit(cx);
@@ -101,11 +101,11 @@ impl Association {
 
     /// Count missing reports and react to losses, each destination on its own. Returns whether there are new ones.
     fn find_losses(&mut self, cx: &mut World, packets: u32, progress: &[Progress]) -> bool {
-        let facts = SackFacts {
+        let info = SackInfo {
             mixed: progress.iter().filter(|p| p.packets > 0).count() > 1,
             packets,
         };
-        let mut urgent = false;
+        let mut has_losses = false;
         for (d, progress) in progress.iter().enumerate() {
             let Some(acked) = progress.acked else {
                 continue;
@@ -118,14 +118,14 @@ impl Association {
             } else {
                 acked.newest
             };
-            let count = |order| reports(order, acked, facts).max(u32::from(all));
+            let count = |order| reports(order, acked, info).max(u32::from(all));
             let lost = self.outstanding.report_missing(d, until, count);
             if lost > 0 {
-                urgent = true;
+                has_losses = true;
                 self.on_losses(cx, d, lost);
             }
         }
-        urgent
+        has_losses
     }
 
     fn on_losses(&mut self, cx: &mut World, d: usize, lost: u32) {
@@ -186,13 +186,13 @@ impl Association {
 
     /// Send the lowest TSN that is to be sent again; returns whether there was one.
     fn retransmit_to(&mut self, cx: &mut World, d: usize) -> bool {
-        let Some(again) = self.outstanding.first_marked() else {
+        let Some(chunk) = self.outstanding.first_marked() else {
             return false;
         };
-        let lowest = self.outstanding.send_again(again.tsn, d, cx.now);
-        self.moved += u64::from(again.before != d);
+        let lowest = self.outstanding.retransmit(chunk.tsn, d, cx.now);
+        self.moved_pkts += u64::from(chunk.previous != d);
         self.destinations[d].count.retransmitted += 1;
-        self.put_on_path(cx, d, again.tsn, again.payload);
+        self.put_on_path(cx, d, chunk.tsn, chunk.payload);
         if lowest {
             self.restart_timer(cx, d);
         }

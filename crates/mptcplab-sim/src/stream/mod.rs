@@ -1,4 +1,4 @@
-//! Data in sequence at the receiver, for TCP, MPTCP and SCTP: reassembly, delivery, and statistics of reordering.
+//! The receiving end of a byte stream, for TCP, MPTCP and SCTP: reassembly, delivery in order, and statistics of reordering.
 
 pub(crate) mod reassembly;
 pub(crate) mod receiver;

@@ -1,11 +1,11 @@
 //! In-order tracking of numbered segments, for a subflow's receiver and for the connection above it.
 
-/// What an arriving segment was.
+/// Class of an arriving segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// It was the next one expected; this many segments (itself included) are now in order.
     InOrder(u32),
-    /// It is kept until the ones before it arrive.
+    /// It waits until the ones before it arrive.
     OutOfOrder,
     /// It had arrived before.
     Duplicate,
@@ -85,7 +85,7 @@ impl Reassembly {
         self.next - start
     }
 
-    /// What is kept out of order, as half-open ranges in rising order, at the end of `out`.
+    /// Append the segments out of order to `out`, as half-open ranges in rising order.
     pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
         let (mut seq, mut left) = (self.next, self.held);
         while left > 0 {

@@ -2,7 +2,7 @@
 
 use super::DSN_MAX;
 use super::reassembly::{Arrival, Reassembly};
-use super::reordering::Waiting;
+use super::reordering::ReorderingStats;
 use crate::net::World;
 use crate::net::event::NEVER;
 use crate::net::packet::WINDOW_UNLIMITED;
@@ -12,7 +12,7 @@ use mptcplab_trace::EventKind;
 /// The receiving side: in-order delivery to the application and the shared window.
 pub(crate) struct ConnectionReceiver {
     order: Reassembly,
-    pub(crate) waiting: Waiting,
+    pub(crate) reordering: ReorderingStats,
     mss: u16,
     buffer: RcvBuffer,
     /// Window in segments beyond the next one expected.
@@ -21,12 +21,12 @@ pub(crate) struct ConnectionReceiver {
     pub(crate) duplicates: u64,
     /// When the first byte of the current transfer arrived; [`NEVER`] before.
     pub(crate) first_byte_ns: u64,
-    /// The connection's first byte is an event of its own.
+    /// Whether the connection's first byte is recorded as an event.
     announces: bool,
     /// First data sequence number after the transfer, and the payload of its last segment.
     complete_at: Option<(u32, u16)>,
     pub(crate) completed: bool,
-    /// Data in order from here on are the first of a transfer, or complete it.
+    /// Data in order up to here are the first of a transfer, or complete it.
     milestone: u32,
     /// Bytes by which the last segments of earlier transfers were short.
     missing_bytes: u64,
@@ -56,7 +56,7 @@ impl ConnectionReceiver {
             .unwrap_or(31);
         Self {
             order: Reassembly::default(),
-            waiting: Waiting::default(),
+            reordering: ReorderingStats::default(),
             mss,
             buffer,
             window,
@@ -73,7 +73,7 @@ impl ConnectionReceiver {
         }
     }
 
-    /// What is kept out of order, as half-open ranges in rising order, at the end of `out`.
+    /// Append the segments out of order to `out`, as half-open ranges in rising order.
     pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
         self.order.blocks(out);
     }
@@ -154,19 +154,19 @@ impl ConnectionReceiver {
     }
 
     /// Take in a segment's data. Returns whether that completes the transfer.
-    // Always: SCTP calls it, too, so that the compiler would not inline it into TCP's short path.
+    // Forced: with SCTP as a second caller the compiler would not inline it into TCP's fast path.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, cx: &mut World, flow: u32, dsn: u32) -> bool {
         match self.order.insert(dsn) {
             Arrival::InOrder(n) => {
                 if n > 1 {
-                    self.waiting.delivered(cx.now, n - 1);
+                    self.reordering.delivered(cx.now, n - 1);
                 }
                 return self.order.next() >= self.milestone && self.pass_milestone(cx, flow);
             }
             Arrival::OutOfOrder => {
                 let (next, depth) = (self.order.next(), self.order.held());
-                self.waiting.arrived(cx.now, dsn, next, depth);
+                self.reordering.arrived(cx.now, dsn, next, depth);
             }
             Arrival::Duplicate => self.duplicates += 1,
         }

@@ -1,11 +1,11 @@
-//! What segments waited for at the receiver because they had overtaken others: for how long, and how many at once.
+//! Statistics of reordering: how long segments wait at the receiver for earlier ones, and how many wait at a time.
 //!
-//! A connection whose data arrive in order never touches this. Counted when a segment is delivered, so that sums and
-//! counts speak of the same segments.
+//! A connection whose data arrive in order never touches this. A segment is counted when it is delivered, so that sums and
+//! counts cover the same segments.
 
 use std::collections::VecDeque;
 
-/// Data sequence numbers of a block: what the arrival of a segment costs is bounded by it, however many wait.
+/// Data sequence numbers per block. It bounds the cost of an arrival, however many segments wait.
 const BLOCK: u32 = 64;
 
 /// A segment that waits.
@@ -19,10 +19,10 @@ struct Segment {
 
 /// Counters, and the waiting segments behind them.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    /// The segments of a block together, in rising order: gaps, of which there may be as many, take no memory.
+pub(crate) struct ReorderingStats {
+    /// Each block has its segments in rising order; gaps take no memory.
     blocks: VecDeque<Vec<Segment>>,
-    /// Number of the first block; no segment that waits lies below.
+    /// Number of the first block; no waiting segment lies below it.
     first: u32,
     pub(crate) pkts: u64,
     pub(crate) delay_ns: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Waiting {
     depth_max_pkts: u32,
 }
 
-impl Waiting {
+impl ReorderingStats {
     /// A segment arrived beyond `next`, the one expected; now `depth` wait.
     #[inline(never)]
     pub(crate) fn arrived(&mut self, now: u64, dsn: u32, next: u32, depth: u32) {
@@ -49,7 +49,7 @@ impl Waiting {
             depth,
         };
         match segments.last() {
-            // What was sent to fill a gap, or came over a slower path.
+            // A retransmission, or a segment from a slower path.
             Some(last) if last.dsn > dsn => {
                 let place = segments.partition_point(|s| s.dsn < dsn);
                 segments.insert(place, segment);
@@ -68,7 +68,7 @@ impl Waiting {
             if left == 0 {
                 return;
             }
-            // Empty, its memory serves the next one behind the last.
+            // Reuse the memory of the empty block at the other end.
             self.blocks.rotate_left(1);
             self.first += 1;
         }
@@ -88,7 +88,7 @@ impl Waiting {
         pkts
     }
 
-    /// Longest wait and largest depth since this was asked last.
+    /// Longest wait and largest depth since the previous call.
     pub(crate) fn take_largest(&mut self) -> (u64, u64) {
         let delay_ns = std::mem::take(&mut self.delay_max_ns);
         (delay_ns, std::mem::take(&mut self.depth_max_pkts).into())
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn every_gap_that_closes_delivers_what_waited_behind_it() {
-        let mut w = Waiting::default();
+        let mut w = ReorderingStats::default();
         // 60 and 61 overtake 59, and 300 overtakes 62.
         w.arrived(1_000, 60, 59, 1);
         w.arrived(1_500, 61, 59, 2);
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn segments_that_arrive_in_any_order_are_delivered_in_order() {
-        let mut w = Waiting::default();
+        let mut w = ReorderingStats::default();
         // 200, 120, 160 and 121 wait for 11; depths are 1 to 4.
         for (i, dsn) in [200, 120, 160, 121].into_iter().enumerate() {
             w.arrived(100 * i as u64, dsn, 11, i as u32 + 1);
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn blocks_know_what_a_list_of_the_segments_knows() {
         let mut rng = Rng::new(7, 0, "test", "waiting");
-        let mut w = Waiting::default();
+        let mut w = ReorderingStats::default();
         let mut list: BTreeMap<u32, (u64, u32)> = BTreeMap::new();
         let (mut next, mut now) = (0, 0);
         let (mut delay_ns, mut depth_pkts, mut longest, mut deepest) = (0, 0, 0, 0);

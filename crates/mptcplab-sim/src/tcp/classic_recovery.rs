@@ -1,14 +1,14 @@
-//! The textbooks' loss recovery: Tahoe, Reno and NewReno, without SACK (Jacobson 1988, RFC 2001, RFC 5681, RFC 6582).
+//! Loss recovery without SACK: Tahoe, Reno and NewReno (Jacobson 1988, RFC 2001, RFC 5681, RFC 6582).
 //!
-//! The sender counts duplicate ACKs, and at the third sends the oldest segment again. Tahoe then slow-starts as after a
-//! timeout. Reno and NewReno inflate the window by a packet per duplicate, which left the network: Reno until the first
-//! new ACK, NewReno until all that was in flight is acknowledged. The algorithm says how far the window falls.
+//! The sender counts duplicate ACKs and sends the oldest segment again at the third. Tahoe then slow-starts as after a timeout.
+//! Reno and NewReno inflate the window by a packet for each duplicate ACK, because a packet has left the network: Reno until
+//! the first new ACK, NewReno until everything that was in flight is acknowledged. The algorithm decides how far the window falls.
 //!
 //! Here, unlike in `recovery.rs`, everything sent and not acknowledged is in flight, so `sacked_out` and `retrans_out`
-//! stay 0. After a timeout, and in Tahoe, the sender goes back to the oldest segment and sends all again as the window
-//! opens; `lost_out` counts what it has not come to. A segment counts as lost when it is sent again.
+//! stay 0. After a timeout, and in Tahoe, the sender goes back to the oldest segment and sends everything again as the window
+//! opens; `lost_out` counts the segments that it has not reached yet. A segment counts as lost when it is sent again.
 //!
-//! Not here: probes, F-RTO and undo, which are Linux'; limited transmit (RFC 3042).
+//! Not implemented here: tail loss probes, F-RTO and undo, as in Linux, and limited transmit (RFC 3042).
 
 use super::scoreboard::AckSummary;
 use super::segments::flag;
@@ -23,9 +23,9 @@ use mptcplab_trace::EventKind;
 const DUP_THRESHOLD: u32 = 3;
 
 impl Sender {
-    /// An ACK that is not the simple case: a duplicate, a mark, or a recovery goes on.
+    /// An ACK off the fast path: a duplicate, one with an ECN echo, or one during recovery.
     #[inline(never)]
-    pub(crate) fn textbook_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
+    pub(crate) fn classic_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         if packet.seq() > self.sock.tp.snd_una {
             self.new_ack(cx, cc, packet);
         } else if self.sock.tp.packets_out > 0 {
@@ -37,21 +37,21 @@ impl Sender {
         self.send_again(cx);
         self.age_app_limited();
         self.sock.publish(cc);
-        self.settle();
+        self.update_fast_path();
     }
 
     fn new_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
-        let mut news = AckSummary::default();
-        self.clean_acked(packet.seq(), self.fack(), &mut news);
+        let mut summary = AckSummary::default();
+        self.clean_acked(packet.seq(), self.fack(), &mut summary);
         self.skip_acked();
-        self.uncount_delivered(news.newly);
+        self.uncount_delivered(summary.newly);
         self.classic.duplicates = 0;
         self.sample_rtt(
             cx.now,
             packet.ts(),
-            &news,
+            &summary,
             cc,
             prior_inflight,
             prior_delivered,
@@ -61,7 +61,7 @@ impl Sender {
             self.reduce_on_mark(cx, cc);
         }
         if self.recovery.state == CaState::Recovery && self.is_partial() {
-            self.partial_ack(cx, news.newly);
+            self.partial_ack(cx, summary.newly);
             return;
         }
         let delivered = self.sock.tp.delivered.wrapping_sub(prior_delivered);
@@ -69,7 +69,7 @@ impl Sender {
         self.rearm_timer(cx);
     }
 
-    /// What a new ACK means for the congestion state, and the window's growth outside of a reduction.
+    /// Update the congestion state on a new ACK, and grow the window unless a reduction is in progress.
     fn settle_state(&mut self, cx: &mut World, cc: &mut CcTable, delivered: u32) {
         let una = self.sock.tp.snd_una;
         match self.recovery.state {
@@ -109,7 +109,7 @@ impl Sender {
         self.reduced_window().min(burst)
     }
 
-    /// The algorithm's threshold; a floor or a bandwidth estimate must not raise the window (algorithms.md 1.6).
+    /// The algorithm's threshold. A least threshold or a bandwidth estimate must not raise the window.
     fn reduced_window(&self) -> u32 {
         let tp = &self.sock.tp;
         tp.snd_ssthresh.min(tp.prior_cwnd).max(1)
@@ -120,7 +120,7 @@ impl Sender {
             && self.sock.tp.snd_una < self.recovery.high_seq
     }
 
-    /// NewReno's partial ACK: the next hole is lost, too. The timer restarts at the first one only, so that a long
+    /// NewReno's partial ACK: the next hole is lost as well. The timer restarts at the first one only, so that a long
     /// recovery ends with a timeout (RFC 6582 section 3.2, step 3).
     fn partial_ack(&mut self, cx: &mut World, newly: u32) {
         self.send_head_again(cx);
@@ -177,7 +177,7 @@ impl Sender {
     }
 
     /// Retransmission timeout (RFC 5681 section 3.1); the caller sets the timer.
-    pub(crate) fn textbook_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
+    pub(crate) fn classic_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         if self.rtx.retransmits == 0 {
             let tp = &mut self.sock.tp;
             // An inflated window says nothing about the path: what counts is what is in flight.
@@ -235,7 +235,7 @@ impl Sender {
         self.transmit_again(cx, seq, flag::EVER);
     }
 
-    /// What is acknowledged need not be sent again.
+    /// Skip acknowledged segments when going back.
     fn skip_acked(&mut self) {
         let (una, next) = (self.sock.tp.snd_una, self.classic.next);
         if self.sock.tp.lost_out > 0 && una > next {

@@ -1,6 +1,6 @@
 //! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
 
-use super::sack_compression::{Gap, wait_ns};
+use super::sack_compression::{SackCompression, wait_ns};
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::{MAX_BLOCKS, SackBlocks, World};
@@ -20,7 +20,7 @@ const RTO_MIN_NS: u64 = 200_000_000;
 pub(crate) struct ReceiverConfig {
     /// Every second segment and a timer, instead of every segment.
     pub(crate) delayed_acks: bool,
-    /// ACKs of segments beyond a gap are put together (compress.rs).
+    /// ACKs of segments beyond a gap are combined, see `sack_compression.rs`.
     pub(crate) comp_sack: bool,
     /// IP bytes of an ACK without SACK blocks.
     pub(crate) ack_bytes: u16,
@@ -45,16 +45,16 @@ pub(crate) struct Receiver {
     /// Timestamp to echo (RFC 7323 section 4.3).
     ts_recent: u32,
     last_ack_sent: u32,
-    /// Kept with delayed ACKs only, but for the second with `comp_sack`, too: segments since the last ACK, segments to
-    /// acknowledge at once, and when the latest data packet came.
+    /// Segments since the last ACK, segments to acknowledge at once, and the arrival of the latest data packet. Maintained with
+    /// delayed ACKs only, the second one also with `comp_sack`.
     unacked: u32,
     quick_acks: u32,
     arrived_ns: u64,
     /// How long an ACK waits at most: it follows the time between segments (Linux' `icsk_ack.ato`).
     ato_ns: u64,
-    /// One of the segments since the last ACK carried PSH; with delayed ACKs only, too.
+    /// One of the segments since the last ACK carried PSH. Maintained with delayed ACKs only.
     pushed: bool,
-    gap: Gap,
+    compression: SackCompression,
     /// Round-trip time that the handshake measured, the path's own before; when the SYN/ACK left whose answer measures it.
     rtt_ns: u64,
     answered_ns: u64,
@@ -69,11 +69,11 @@ pub(crate) struct Receiver {
 /// When an ACK is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AckPolicy {
-    Now,
+    Immediate,
     /// With the next segment, or when the delayed ACK's timer fires.
-    Later,
-    /// With the next one that is due now, or shortly.
-    Held,
+    Delayed,
+    /// Combined with later ones (SACK compression).
+    Compressed,
 }
 
 impl Receiver {
@@ -89,7 +89,7 @@ impl Receiver {
             last_ack_sent: 0,
             unacked: 0,
             pushed: false,
-            gap: Gap::default(),
+            compression: SackCompression::default(),
             quick_acks: QUICK_ACKS,
             arrived_ns: 0,
             ato_ns: DELACK_MIN_NS,
@@ -127,10 +127,10 @@ impl Receiver {
         }
     }
 
-    /// Whether what waits to be told has to leave before this segment, which makes a third block (`tcp_sack_new_ofo_skb`).
+    /// Whether a compressed ACK has to leave before this segment, which starts a third block (`tcp_sack_new_ofo_skb`).
     #[inline]
     pub(crate) fn overflows(&self, seq: u32) -> bool {
-        self.gap.has_held() && self.n_blocks >= 2 && seq > self.order.next() && {
+        self.compression.has_deferred() && self.n_blocks >= 2 && seq > self.order.next() && {
             let extends = |&(start, end): &(u32, u32)| start <= seq + 1 && seq <= end;
             !self.blocks[..2].iter().any(extends)
         }
@@ -142,7 +142,7 @@ impl Receiver {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len());
         self.payload_bytes += u64::from(packet.len() - self.config.data_header);
-        let news = packet.has_ecn_news() && self.note_ecn(packet);
+        let echo_begins = packet.has_ecn_news() && self.note_ecn(packet);
         if packet.seq() <= self.last_ack_sent {
             self.ts_recent = packet.ts();
         }
@@ -154,13 +154,13 @@ impl Receiver {
                 }
                 if had_gap {
                     self.forget_blocks_in_order();
-                    return AckPolicy::Now;
+                    return AckPolicy::Immediate;
                 }
                 if self.config.delayed_acks {
                     self.pushed |= packet.pushes();
-                    self.may_wait(news)
+                    self.delay_policy(echo_begins)
                 } else {
-                    AckPolicy::Now
+                    AckPolicy::Immediate
                 }
             }
             Arrival::OutOfOrder => {
@@ -168,15 +168,15 @@ impl Receiver {
                     self.note_block(packet.seq());
                 }
                 if self.config.comp_sack {
-                    self.may_be_held()
+                    self.compress_ack()
                 } else {
-                    AckPolicy::Now
+                    AckPolicy::Immediate
                 }
             }
             Arrival::Duplicate => {
                 self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
                 self.quick_acks = QUICK_ACKS;
-                AckPolicy::Now
+                AckPolicy::Immediate
             }
         }
     }
@@ -229,29 +229,29 @@ impl Receiver {
 
     /// Whether the ACK of a segment in order waits for a second one.
     #[inline]
-    fn may_wait(&mut self, news: bool) -> AckPolicy {
+    fn delay_policy(&mut self, echo_begins: bool) -> AckPolicy {
         self.unacked += 1;
-        if self.unacked >= 2 || news {
-            return AckPolicy::Now;
+        if self.unacked >= 2 || echo_begins {
+            return AckPolicy::Immediate;
         }
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
-            return AckPolicy::Now;
+            return AckPolicy::Immediate;
         }
-        AckPolicy::Later
+        AckPolicy::Delayed
     }
 
-    /// Whether the ACK of a segment beyond a gap is put together with those of the next ones.
+    /// Whether the ACK of a segment beyond a gap is combined with those of the next segments.
     #[inline(never)]
-    fn may_be_held(&mut self) -> AckPolicy {
+    fn compress_ack(&mut self) -> AckPolicy {
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
-            return AckPolicy::Now;
+            return AckPolicy::Immediate;
         }
-        if self.gap.holds(self.order.next()) {
-            AckPolicy::Held
+        if self.compression.defers(self.order.next()) {
+            AckPolicy::Compressed
         } else {
-            AckPolicy::Now
+            AckPolicy::Immediate
         }
     }
 
@@ -282,10 +282,10 @@ impl Receiver {
         }
     }
 
-    /// Start the timer of ACKs that are put together unless it runs.
+    /// Start the timer of compressed ACKs unless it runs.
     #[inline(never)]
-    pub(crate) fn hold_ack(&mut self, cx: &mut World) {
-        if self.gap.is_first() {
+    pub(crate) fn arm_compressed_ack(&mut self, cx: &mut World) {
+        if self.compression.is_first() {
             let at = cx.now + wait_ns(self.config.base_rtt_ns);
             cx.timers
                 .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
@@ -320,7 +320,7 @@ impl Receiver {
         self.last_ack_sent = next;
         self.unacked = 0;
         self.pushed = false;
-        self.gap.clear();
+        self.compression.clear();
         self.timer.deadline = NEVER;
         ack
     }
@@ -404,7 +404,7 @@ mod tests {
         };
         let policy = receiver.on_data(&Packet::new(Kind::Data, 0, 1500, header), now);
         receiver.unacked = 0;
-        policy == AckPolicy::Now
+        policy == AckPolicy::Immediate
     }
 
     fn quick_ones(receiver: &mut Receiver, from: u32, now: u64) -> usize {
@@ -480,12 +480,12 @@ mod tests {
             };
             Packet::new(Kind::Data, 0, 1500, header)
         };
-        assert_eq!(receiver.on_data(&packet(0, 0), 0), AckPolicy::Later);
+        assert_eq!(receiver.on_data(&packet(0, 0), 0), AckPolicy::Delayed);
         assert!(!receiver.is_pushed());
-        assert_eq!(receiver.on_data(&packet(1, 1), 0), AckPolicy::Now);
+        assert_eq!(receiver.on_data(&packet(1, 1), 0), AckPolicy::Immediate);
         receiver.unacked = 0;
         receiver.pushed = false;
-        assert_eq!(receiver.on_data(&packet(2, 1), 0), AckPolicy::Later);
+        assert_eq!(receiver.on_data(&packet(2, 1), 0), AckPolicy::Delayed);
         assert!(receiver.is_pushed());
     }
 

@@ -1,7 +1,7 @@
 //! Congestion states and recovery: fast recovery with PRR, loss recovery with F-RTO, undo, ECN
 //! (RFC 5681, RFC 6937, RFC 5682, RFC 4015, RFC 3168), in the order of Linux' `tcp_ack`.
 
-use super::rate::AckFacts;
+use super::rate_sample::AckInfo;
 use super::scoreboard::AckSummary;
 use super::segments::flag;
 use super::sender::{INFINITE_SSTHRESH, Sender};
@@ -19,7 +19,7 @@ impl Sender {
         let prior_inflight = self.inflight();
         let prior_delivered = self.sock.tp.delivered;
         let prior_lost = self.count.lost;
-        let mut news = AckSummary::default();
+        let mut summary = AckSummary::default();
         self.recovery.scoreboard_in_use = true;
         let sack = if packet.sack() == 0 {
             SackBlocks::default()
@@ -27,50 +27,50 @@ impl Sender {
             cx.net.sacks.take(packet.sack())
         };
         let prior_fack = self.fack();
-        self.process_sacks(&sack, packet.seq(), &mut news);
-        self.clean_acked(packet.seq(), prior_fack, &mut news);
-        self.check_sack_reordering(&news);
+        self.process_sacks(&sack, packet.seq(), &mut summary);
+        self.clean_acked(packet.seq(), prior_fack, &mut summary);
+        self.check_sack_reordering(&summary);
         self.sample_rtt(
             cx.now,
             packet.ts(),
-            &news,
+            &summary,
             cc,
             prior_inflight,
             prior_delivered,
         );
-        if news.newly > 0 {
+        if summary.newly > 0 {
             self.note_progress(cx.now);
         }
-        self.process_tlp(packet.seq(), &news, cx, cc);
+        self.process_tlp(packet.seq(), &summary, cx, cc);
         let mut reordering_wait = None;
-        if self.is_dubious(&news, packet.echo()) {
-            reordering_wait = self.advance_state(cx, cc, &news, packet);
+        if self.is_dubious(&summary, packet.echo()) {
+            reordering_wait = self.advance_state(cx, cc, &summary, packet);
         }
         if let Some(wait) = reordering_wait.filter(|_| self.sock.tp.packets_out > 0) {
             self.arm_reordering(cx, wait);
-        } else if news.newly > 0 || self.sacked_before_head(&news) {
+        } else if summary.newly > 0 || self.sacked_before_head(&summary) {
             self.rearm_timer(cx);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         let lost = (self.count.lost - prior_lost) as u32;
         if self.rates.is_some() {
-            self.control_rate(cc, packet, &news, prior_inflight, delivered, lost);
+            self.control_rate(cc, packet, &summary, prior_inflight, delivered, lost);
         } else {
-            self.control_window(cc, delivered, lost > 0, packet.seq(), &news);
+            self.control_window(cc, delivered, lost > 0, packet.seq(), &summary);
         }
         if !self.recovery.frto_hold {
             self.retransmit_lost(cx);
         }
         self.age_app_limited();
         self.sock.publish(cc);
-        self.settle();
+        self.update_fast_path();
     }
 
     /// Whether what was SACKed was sent before the oldest segment was (last): only then does it say that the path
     /// works since; otherwise SACKs could put off the timeout for ever (Linux `tcp_clean_rtx_queue`).
-    fn sacked_before_head(&self, news: &AckSummary) -> bool {
+    fn sacked_before_head(&self, summary: &AckSummary) -> bool {
         self.sock.tp.packets_out > 0
-            && news
+            && summary
                 .sack_sent_ns
                 .is_some_and(|sent| sent < self.segments.get(self.sock.tp.snd_una).sent_ns)
     }
@@ -84,10 +84,10 @@ impl Sender {
         }
     }
 
-    /// Back to the short path when nothing is left of the episode. Segments retransmitted once lie below `high_seq`.
-    pub(crate) fn settle(&mut self) {
+    /// Allow the fast path again if nothing is left of the episode. Segments that were retransmitted lie below `high_seq`.
+    pub(crate) fn update_fast_path(&mut self) {
         let (tp, r) = (&self.sock.tp, &mut self.recovery);
-        // Rate samples are taken on the long path only: the short one is for those that need none.
+        // Rate samples are taken off the fast path only.
         r.scoreboard_in_use = self.rates.is_some()
             || r.state != CaState::Open
             || tp.sacked_out + tp.lost_out + tp.retrans_out > 0
@@ -100,52 +100,52 @@ impl Sender {
         &mut self,
         now: u64,
         echo: u32,
-        news: &AckSummary,
+        summary: &AckSummary,
         cc: &mut CcTable,
         prior_inflight: u32,
         prior_delivered: u32,
     ) {
-        let first = if news.retrans_acked {
+        let first = if summary.retrans_acked {
             None
         } else {
-            news.first_sent_ns
+            summary.first_sent_ns
         }
-        .or(news.sack_sent_ns);
+        .or(summary.sack_sent_ns);
         if let Some(sent) = first {
             self.rtt.sample(&mut self.sock.tp, now - sent);
-        } else if news.newly > 0 {
+        } else if summary.newly > 0 {
             // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
             self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo));
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         if delivered > 0 {
-            let rtt = news
+            let rtt = summary
                 .last_sent_ns
-                .or(news.sack_sent_ns)
+                .or(summary.sack_sent_ns)
                 .map(|sent| now - sent);
             self.report_acked(cc, delivered, rtt, prior_inflight);
         }
     }
 
-    fn is_dubious(&self, news: &AckSummary, echo: bool) -> bool {
-        news.newly == 0
-            || news.data_sacked
+    fn is_dubious(&self, summary: &AckSummary, echo: bool) -> bool {
+        summary.newly == 0
+            || summary.data_sacked
             || echo
             || self.recovery.state != CaState::Open
             || self.sock.tp.lost_out > 0
     }
 
     /// Outcome of a tail loss probe (RFC 8985 section 7.4).
-    fn process_tlp(&mut self, ack: u32, news: &AckSummary, cx: &mut World, cc: &mut CcTable) {
+    fn process_tlp(&mut self, ack: u32, summary: &AckSummary, cx: &mut World, cc: &mut CcTable) {
         let Some(high) = self.recovery.tlp_high_seq else {
             return;
         };
         if ack < high {
             return;
         }
-        if !self.recovery.tlp_retrans || news.dsack {
+        if !self.recovery.tlp_retrans || summary.dsack {
             self.recovery.tlp_high_seq = None;
-        } else if ack > high || news.newly > 0 {
+        } else if ack > high || summary.newly > 0 {
             // The probe repaired a loss: one reduction, done at once.
             if ack > high {
                 self.recovery.tlp_high_seq = None;
@@ -156,7 +156,7 @@ impl Sender {
                 self.log(cx, EventKind::LossEvent, self.sock.tp.snd_ssthresh);
                 self.try_keep_open(cc);
             }
-        } else if !news.data_sacked {
+        } else if !summary.data_sacked {
             self.recovery.tlp_high_seq = None;
         }
     }
@@ -166,7 +166,7 @@ impl Sender {
         &mut self,
         cx: &mut World,
         cc: &mut CcTable,
-        news: &AckSummary,
+        summary: &AckSummary,
         packet: &Packet,
     ) -> Option<u64> {
         if packet.echo() {
@@ -195,7 +195,7 @@ impl Sender {
         }
         match self.recovery.state {
             CaState::Recovery => {
-                if news.newly > 0 && self.undo_partial(cx, cc, packet.ts()) {
+                if summary.newly > 0 && self.undo_partial(cx, cc, packet.ts()) {
                     return None;
                 }
                 if self.undo_by_dsack(cx, cc) {
@@ -209,7 +209,7 @@ impl Sender {
                 wait
             }
             CaState::Loss => {
-                self.process_loss(cx, cc, news, packet.ts());
+                self.process_loss(cx, cc, summary, packet.ts());
                 let (wait, lost_again) = self.identify_loss(cx.now);
                 if self.recovery.state != CaState::Loss || lost_again {
                     self.maybe_enter_recovery(cx, cc, packet.echo());
@@ -289,7 +289,7 @@ impl Sender {
         let still_reduced =
             self.recovery.state == CaState::Cwr || self.recovery.undo_marker.is_some();
         if tp.snd_ssthresh < INFINITE_SSTHRESH && still_reduced {
-            // A floor of the algorithm must not raise the window (algorithms.md 1.6).
+            // An algorithm with a least threshold must not raise the window.
             self.sock.tp.snd_cwnd = self
                 .sock
                 .tp
@@ -351,21 +351,21 @@ impl Sender {
     }
 
     /// Loss recovery after a timeout, with F-RTO (RFC 5682 section 3.1).
-    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, news: &AckSummary, echo: u32) {
+    fn process_loss(&mut self, cx: &mut World, cc: &mut CcTable, summary: &AckSummary, echo: u32) {
         let una = self.sock.tp.snd_una;
         let recovered = una >= self.recovery.high_seq;
-        if news.newly > 0 && self.undo_loss(cx, cc, echo, false) {
+        if summary.newly > 0 && self.undo_loss(cx, cc, echo, false) {
             return;
         }
         if self.recovery.frto {
-            if news.original_arrived && self.undo_loss(cx, cc, echo, true) {
+            if summary.original_arrived && self.undo_loss(cx, cc, echo, true) {
                 return;
             }
             if self.sock.tp.snd_nxt > self.recovery.high_seq {
-                if news.data_sacked || news.newly == 0 {
+                if summary.data_sacked || summary.newly == 0 {
                     self.recovery.frto = false;
                 }
-            } else if news.newly > 0 && !recovered {
+            } else if summary.newly > 0 && !recovered {
                 // New data will tell whether the original flight is still arriving.
                 self.recovery.high_seq = self.sock.tp.snd_nxt;
                 self.recovery.frto_hold = true;
@@ -383,8 +383,8 @@ impl Sender {
         }
     }
 
-    /// Whether the reduction was for nothing: all retransmissions were duplicates (RFC 3708), or the ACK
-    /// echoes a timestamp from before the first of them (RFC 4015).
+    /// Whether the reduction was spurious: all retransmissions were duplicates (RFC 3708), or the ACK echoes a timestamp from
+    /// before the first of them (RFC 4015).
     fn may_undo(&self, echo: u32) -> bool {
         let r = &self.recovery;
         r.undo_marker.is_some()
@@ -412,7 +412,7 @@ impl Sender {
             return false;
         }
         self.scoreboard.reordering_seen = true;
-        // With copies still in flight their fate decides; until then hold the state.
+        // Retransmissions are still in flight: wait for their ACKs.
         if self.sock.tp.retrans_out > 0 {
             return true;
         }
@@ -447,7 +447,7 @@ impl Sender {
         true
     }
 
-    /// Nothing is lost after all.
+    /// Take all loss marks away.
     fn unmark_lost(&mut self) {
         for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
             self.segments.get_mut(seq).flags &= !flag::LOST;
@@ -478,28 +478,28 @@ impl Sender {
         &mut self,
         cc: &mut CcTable,
         packet: &Packet,
-        news: &AckSummary,
+        summary: &AckSummary,
         prior_in_flight: u32,
         delivered: u32,
         losses: u32,
     ) {
         let now_us = self.sock.tp.tcp_mstamp;
-        let lone_runt = news.newly == 1
-            && !(news.data_sacked || news.dsack || packet.echo())
-            && self.is_runt(packet.seq() - 1);
-        let facts = AckFacts {
+        let single_short_segment = summary.newly == 1
+            && !(summary.data_sacked || summary.dsack || packet.echo())
+            && self.is_short(packet.seq() - 1);
+        let info = AckInfo {
             delivered,
             losses,
             prior_in_flight,
-            rtt_us: news.latest_sent_ns().map(|sent| now_us - sent / 1000),
-            lone_runt,
+            rtt_us: summary.latest_sent_ns().map(|sent| now_us - sent / 1000),
+            single_short_segment,
         };
         let Some(rates) = &mut self.rates else { return };
-        let sample = rates.sample(&self.sock.tp, facts);
+        let sample = rates.sample(&self.sock.tp, info);
         self.sock.cong_control(cc, packet.seq(), 0, &sample);
     }
 
-    fn is_runt(&self, seq: u32) -> bool {
+    fn is_short(&self, seq: u32) -> bool {
         let full = u32::from(self.config.data_header) + self.sock.tp.mss_cache;
         u32::from(self.segments.get(seq).len) < full
     }
@@ -511,26 +511,26 @@ impl Sender {
         delivered: u32,
         newly_lost: bool,
         ack: u32,
-        news: &AckSummary,
+        summary: &AckSummary,
     ) {
         if self.recovery.in_reduction() {
-            self.reduce_window(delivered, newly_lost, news);
-        } else if self.may_raise_window(news) {
+            self.reduce_window(delivered, newly_lost, summary);
+        } else if self.may_raise_window(summary) {
             self.sock.cong_avoid(cc, ack, delivered);
         }
         self.update_pacing_rate();
     }
 
-    fn may_raise_window(&self, news: &AckSummary) -> bool {
+    fn may_raise_window(&self, summary: &AckSummary) -> bool {
         if self.scoreboard.reordering > 3 {
-            news.newly > 0 || news.data_sacked
+            summary.newly > 0 || summary.data_sacked
         } else {
-            news.newly > 0
+            summary.newly > 0
         }
     }
 
     /// PRR (RFC 6937) as Linux runs it.
-    fn reduce_window(&mut self, delivered: u32, newly_lost: bool, news: &AckSummary) {
+    fn reduce_window(&mut self, delivered: u32, newly_lost: bool, summary: &AckSummary) {
         if delivered == 0 || self.sock.tp.prior_cwnd == 0 || self.rates.is_some() {
             return;
         }
@@ -544,7 +544,7 @@ impl Sender {
             (target.div_ceil(u64::from(self.sock.tp.prior_cwnd)) as u32).saturating_sub(r.prr_out)
         } else {
             let mut n = r.prr_delivered.saturating_sub(r.prr_out).max(delivered);
-            if news.newly > 0 && !newly_lost {
+            if summary.newly > 0 && !newly_lost {
                 n += 1;
             }
             n.min(ssthresh - inflight)
@@ -584,8 +584,8 @@ impl Sender {
         if self.inflight() != before {
             if self.recovery.state != CaState::Recovery && self.recovery.state != CaState::Loss {
                 self.enter_recovery(cx, cc, false);
-                let news = AckSummary::default();
-                self.reduce_window(1, self.count.lost > prior_lost, &news);
+                let summary = AckSummary::default();
+                self.reduce_window(1, self.count.lost > prior_lost, &summary);
             }
             self.rtx.pending = Pending::Rto;
             self.retransmit_lost(cx);
@@ -594,6 +594,6 @@ impl Sender {
             Some(wait) if self.sock.tp.packets_out > 0 => self.arm_reordering(cx, wait),
             _ => self.rearm_rto(cx),
         }
-        self.settle();
+        self.update_fast_path();
     }
 }

@@ -1,6 +1,6 @@
-//! What a SACK changes, and RACK's loss detection (RFC 2018, RFC 2883, RFC 8985).
+//! SACK processing and RACK loss detection (RFC 2018, RFC 2883, RFC 8985).
 //!
-//! Work per ACK is proportional to what the ACK says that is new, never to the window.
+//! The work per ACK is proportional to what the ACK newly reports, not to the window.
 
 use super::scoreboard::AckSummary;
 use super::segments::flag;
@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 /// Bound of the adapted threshold, Linux' `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
 /// Recoveries for which a widened reordering window persists (RFC 8985 section 6.2).
-const REO_PERSIST: u8 = 16;
+const REO_WND_PERSIST: u8 = 16;
 
 /// Total order of transmissions: by time, then by sequence (RFC 8985 section 6.2).
 #[inline]
@@ -22,16 +22,16 @@ fn sent_after(a: (u64, u32), b: (u64, u32)) -> bool {
 
 impl Sender {
     /// Mark what the SACK blocks of an ACK say is new.
-    pub(crate) fn process_sacks(&mut self, sack: &SackBlocks, ack: u32, news: &mut AckSummary) {
+    pub(crate) fn process_sacks(&mut self, sack: &SackBlocks, ack: u32, summary: &mut AckSummary) {
         let una = self.sock.tp.snd_una;
         let mut sack = *sack;
         let mut blocks = &mut sack.blocks[..usize::from(sack.len)];
         if sack.dsack {
-            news.dsack = true;
+            summary.dsack = true;
             self.note_dsack(blocks[0]);
             blocks = &mut blocks[1..];
         }
-        // The latest comes first, and would make those below it look overtaken (Linux sorts them, too).
+        // The latest block comes first and would make lower ones look reordered; Linux sorts them as well.
         blocks.sort_unstable();
         let known = self.scoreboard.known;
         let mut fresh = SackBlocks::default();
@@ -44,22 +44,22 @@ impl Sender {
             // Like Linux' recv_sack_cache: skip what a block of the previous ACK already covered.
             match known.as_slice().iter().find(|k| k.0 < end && start < k.1) {
                 Some(&(ks, ke)) => {
-                    self.sack_range(start, ks.max(start), news);
-                    self.sack_range(ke.min(end), end, news);
+                    self.sack_range(start, ks.max(start), summary);
+                    self.sack_range(ke.min(end), end, summary);
                 }
-                None => self.sack_range(start, end, news),
+                None => self.sack_range(start, end, summary),
             }
         }
         self.scoreboard.known = fresh;
     }
 
-    fn sack_range(&mut self, start: u32, end: u32, news: &mut AckSummary) {
+    fn sack_range(&mut self, start: u32, end: u32, summary: &mut AckSummary) {
         for seq in start..end {
-            self.sack_one(seq, news);
+            self.sack_one(seq, summary);
         }
     }
 
-    fn sack_one(&mut self, seq: u32, news: &mut AckSummary) {
+    fn sack_one(&mut self, seq: u32, summary: &mut AckSummary) {
         let segment = *self.segments.get(seq);
         if segment.flags & flag::SACKED != 0 {
             return;
@@ -76,13 +76,13 @@ impl Sender {
         } else {
             if flags & flag::EVER == 0 {
                 if seq < self.scoreboard.fack {
-                    news.lowest = Some(news.lowest.map_or(seq, |l| l.min(seq)));
+                    summary.lowest = Some(summary.lowest.map_or(seq, |l| l.min(seq)));
                 }
                 if seq < self.recovery.high_seq {
-                    news.original_arrived = true;
+                    summary.original_arrived = true;
                 }
-                news.sack_sent_ns.get_or_insert(segment.sent_ns);
-                news.last_sack_sent_ns = Some(segment.sent_ns);
+                summary.sack_sent_ns.get_or_insert(segment.sent_ns);
+                summary.last_sack_sent_ns = Some(segment.sent_ns);
             }
             if flags & flag::LOST != 0 {
                 flags &= !flag::LOST;
@@ -92,14 +92,14 @@ impl Sender {
         tp.sacked_out += 1;
         tp.delivered += 1;
         self.count.acked += 1;
-        news.data_sacked = true;
+        summary.data_sacked = true;
         self.segments.get_mut(seq).flags = flags | flag::SACKED;
         self.scoreboard.fack = self.scoreboard.fack.max(seq + 1);
         self.rack_advance(segment.flags, seq + 1, segment.sent_ns);
         self.note_delivered(seq, segment.sent_ns, segment.flags);
     }
 
-    /// A duplicate arrived: one retransmission was for nothing, and the reordering window was too small.
+    /// A D-SACK: one retransmission was spurious, and the reordering window was too small.
     fn note_dsack(&mut self, block: (u32, u32)) {
         let r = &mut self.recovery;
         if let (Some(marker), Some(pending)) = (r.undo_marker, r.undo_retrans.as_mut()) {
@@ -111,22 +111,22 @@ impl Sender {
         let rack = &mut self.scoreboard.rack;
         if rack.dsack_round.is_none_or(|end| una >= end) {
             rack.dsack_round = Some(nxt);
-            rack.reo_steps = rack.reo_steps.saturating_add(1);
-            rack.reo_persist = REO_PERSIST;
+            rack.reo_wnd_mult = rack.reo_wnd_mult.saturating_add(1);
+            rack.reo_wnd_persist = REO_WND_PERSIST;
         }
     }
 
     /// A recovery ended without a new D-SACK; after some of them the window narrows again.
     pub(crate) fn age_reordering_window(&mut self) {
         let rack = &mut self.scoreboard.rack;
-        if rack.reo_persist > 0 {
-            rack.reo_persist -= 1;
+        if rack.reo_wnd_persist > 0 {
+            rack.reo_wnd_persist -= 1;
         } else {
-            rack.reo_steps = 1;
+            rack.reo_wnd_mult = 1;
         }
     }
 
-    /// End of what is known to have arrived: a segment below it that arrives by its first transmission was overtaken.
+    /// One above the highest segment known to have arrived: an original segment that arrives below it was reordered.
     pub(crate) fn fack(&self) -> u32 {
         if self.sock.tp.sacked_out > 0 {
             self.scoreboard.fack
@@ -135,21 +135,21 @@ impl Sender {
         }
     }
 
-    /// Remove everything below the cumulative ACK from the scoreboard. `prior_fack`: [`Self::fack`] before this ACK, whose
-    /// SACK blocks lie beyond what it acknowledges without proving that anything was overtaken.
-    pub(crate) fn clean_acked(&mut self, ack: u32, prior_fack: u32, news: &mut AckSummary) {
+    /// Remove everything below the cumulative ACK from the scoreboard. `prior_fack`: [`Self::fack`] before this ACK. Its own SACK
+    /// blocks lie above the cumulative ACK and do not show reordering.
+    pub(crate) fn clean_acked(&mut self, ack: u32, prior_fack: u32, summary: &mut AckSummary) {
         let una = self.sock.tp.snd_una;
         if ack == una {
             return;
         }
         for seq in una..ack {
-            self.clean_one(seq, news);
+            self.clean_one(seq, summary);
         }
-        news.newly = ack - una;
+        summary.newly = ack - una;
         self.sock.tp.snd_una = ack;
         self.scoreboard.fack = self.scoreboard.fack.max(ack);
         self.scoreboard.next_original = self.scoreboard.next_original.max(ack);
-        if let Some(lowest) = news.lowest.filter(|l| *l < prior_fack) {
+        if let Some(lowest) = summary.lowest.filter(|l| *l < prior_fack) {
             self.note_reordering(lowest, prior_fack);
         }
         if self.sock.tp.packets_out == 0 {
@@ -158,7 +158,7 @@ impl Sender {
         }
     }
 
-    fn clean_one(&mut self, seq: u32, news: &mut AckSummary) {
+    fn clean_one(&mut self, seq: u32, summary: &mut AckSummary) {
         let segment = *self.segments.get(seq);
         let flags = segment.flags;
         let tp = &mut self.sock.tp;
@@ -176,13 +176,13 @@ impl Sender {
             self.count.acked += 1;
         }
         if flags & flag::EVER != 0 {
-            news.retrans_acked = true;
+            summary.retrans_acked = true;
         } else if flags & flag::SACKED == 0 {
-            news.first_sent_ns.get_or_insert(segment.sent_ns);
-            news.last_sent_ns = Some(segment.sent_ns);
-            news.lowest = Some(news.lowest.map_or(seq, |l| l.min(seq)));
+            summary.first_sent_ns.get_or_insert(segment.sent_ns);
+            summary.last_sent_ns = Some(segment.sent_ns);
+            summary.lowest = Some(summary.lowest.map_or(seq, |l| l.min(seq)));
             if seq < self.recovery.high_seq {
-                news.original_arrived = true;
+                summary.original_arrived = true;
             }
         }
         if flags & flag::SACKED == 0 {
@@ -200,10 +200,10 @@ impl Sender {
     }
 
     /// Reordering shown by SACKs alone.
-    pub(crate) fn check_sack_reordering(&mut self, news: &AckSummary) {
-        if let Some(lowest) = news
+    pub(crate) fn check_sack_reordering(&mut self, summary: &AckSummary) {
+        if let Some(lowest) = summary
             .lowest
-            .filter(|l| news.data_sacked && *l < self.scoreboard.fack)
+            .filter(|l| summary.data_sacked && *l < self.scoreboard.fack)
         {
             // A hole filled by its original transmission, after later ones.
             if lowest >= self.sock.tp.snd_una {
@@ -227,7 +227,7 @@ impl Sender {
         }
     }
 
-    /// How long a segment may be late before it counts as lost.
+    /// RACK's reordering window, in ns.
     pub(crate) fn reordering_window(&self) -> u64 {
         let tp = &self.sock.tp;
         if !self.scoreboard.reordering_seen
@@ -237,7 +237,7 @@ impl Sender {
             return 0;
         }
         let quarters = u64::from(tp.min_rtt_us.min(u32::MAX >> 1))
-            * u64::from(self.scoreboard.rack.reo_steps)
+            * u64::from(self.scoreboard.rack.reo_wnd_mult)
             / 4;
         quarters.min(u64::from(tp.srtt_us >> 3)) * 1000
     }
@@ -302,7 +302,7 @@ impl Sender {
         None
     }
 
-    /// Loss marks were taken away: what is in flight may turn out lost after all, so RACK looks at all of it again.
+    /// After loss marks were taken away, RACK examines all segments in flight again.
     pub(crate) fn examine_again(&mut self) {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         self.scoreboard.next_original = una;
@@ -363,8 +363,8 @@ impl Sender {
         self.send_copy(cx, seq, flag::RETRANS | flag::EVER);
     }
 
-    /// Send a segment again as a tail loss probe: its copy is not in flight, and counts for an undo only while no ACK
-    /// has answered it (Linux calls `__tcp_retransmit_skb` for it).
+    /// Send a segment again as a tail loss probe. The copy does not count as in flight, and prevents an undo only until an ACK
+    /// answers it (Linux calls `__tcp_retransmit_skb` for it).
     pub(crate) fn probe_with(&mut self, cx: &mut World, seq: u32) {
         self.send_copy(cx, seq, flag::EVER);
     }

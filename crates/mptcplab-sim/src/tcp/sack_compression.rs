@@ -1,13 +1,13 @@
-//! ACKs put together while segments are missing, as Linux' receiver does since 4.18 (`tcp_comp_sack` in `__tcp_ack_snd_check`).
+//! SACK compression: while segments are missing, ACKs are combined, as in Linux since 4.18 (`__tcp_ack_snd_check`).
 //!
-//! The first three segments beyond a gap are acknowledged at once, so that fast retransmit is as quick as ever. After them an ACK
-//! waits for a twentieth of the round-trip time, at most a millisecond, and then tells of all that came meanwhile. What fills
-//! a part of the gap begins anew.
+//! The first three segments beyond a gap are acknowledged at once, so that fast retransmit is not delayed. After them an ACK
+//! waits for a twentieth of the round-trip time, at most a millisecond, and then reports everything that has arrived. A
+//! segment that fills a part of the gap starts the count anew.
 
 /// Segments beyond a gap that are acknowledged at once: Linux' `TCP_FASTRETRANS_THRESH`.
 const AT_ONCE: u32 = 3;
-/// Most ACKs that are put together: Linux' `tcp_comp_sack_nr`.
-const MOST_HELD: u32 = 44;
+/// Most ACKs that are combined: Linux' `tcp_comp_sack_nr`.
+const MOST_DEFERRED: u32 = 44;
 /// The wait is this part of the round-trip time,
 const PART: u64 = 20;
 /// at most Linux' `tcp_comp_sack_delay_ns`,
@@ -15,49 +15,49 @@ const LONGEST_NS: u64 = 1_000_000;
 /// and its timer is as lax as `tcp_comp_sack_slack_ns`.
 const SLACK_NS: u64 = 100_000;
 
-/// What a receiver remembers of its ACKs since the gap began.
+/// The ACKs since the current gap began.
 #[derive(Debug, Default)]
-pub(crate) struct Gap {
+pub(crate) struct SackCompression {
     /// The first segment that is missing, and how many ACKs said so at once.
     missing: u32,
-    told: u32,
+    acked_at_once: u32,
     /// ACKs that wait.
-    held: u32,
+    deferred: u32,
 }
 
-impl Gap {
+impl SackCompression {
     /// Whether the ACK of a segment beyond the gap, which begins with segment `missing`, waits.
-    pub(crate) fn holds(&mut self, missing: u32) -> bool {
-        if self.held >= MOST_HELD {
+    pub(crate) fn defers(&mut self, missing: u32) -> bool {
+        if self.deferred >= MOST_DEFERRED {
             return false;
         }
         if self.missing != missing {
             self.missing = missing;
-            self.told = 0;
+            self.acked_at_once = 0;
         }
-        if self.told < AT_ONCE {
-            self.told += 1;
+        if self.acked_at_once < AT_ONCE {
+            self.acked_at_once += 1;
             return false;
         }
-        self.held += 1;
+        self.deferred += 1;
         true
     }
 
     /// Whether an ACK waits.
     #[inline]
-    pub(crate) fn has_held(&self) -> bool {
-        self.held > 0
+    pub(crate) fn has_deferred(&self) -> bool {
+        self.deferred > 0
     }
 
     /// One ACK waits: its timer starts.
     pub(crate) fn is_first(&self) -> bool {
-        self.held == 1
+        self.deferred == 1
     }
 
-    /// An ACK left, which told of everything.
+    /// An ACK left; it reports everything.
     #[inline]
     pub(crate) fn clear(&mut self) {
-        self.held = 0;
+        self.deferred = 0;
     }
 }
 
@@ -72,20 +72,25 @@ mod tests {
 
     #[test]
     fn three_acks_of_each_gap_leave_at_once() {
-        let mut gap = Gap::default();
-        let held: Vec<bool> = [7, 7, 7, 7, 7, 9, 9, 9, 9].map(|m| gap.holds(m)).into();
+        let mut compression = SackCompression::default();
+        let deferred: Vec<bool> = [7, 7, 7, 7, 7, 9, 9, 9, 9]
+            .map(|m| compression.defers(m))
+            .into();
         let (wait, sent) = (true, false);
-        assert_eq!(held, [sent, sent, sent, wait, wait, sent, sent, sent, wait]);
+        assert_eq!(
+            deferred,
+            [sent, sent, sent, wait, wait, sent, sent, sent, wait]
+        );
     }
 
     #[test]
     fn forty_four_are_put_together_and_no_more() {
-        let mut gap = Gap::default();
-        let held = (0..50).filter(|_| gap.holds(3)).count();
-        assert_eq!(held, 44);
-        gap.clear();
-        assert!(gap.holds(3) && gap.is_first());
-        assert!(gap.holds(3) && !gap.is_first());
+        let mut compression = SackCompression::default();
+        let deferred = (0..50).filter(|_| compression.defers(3)).count();
+        assert_eq!(deferred, 44);
+        compression.clear();
+        assert!(compression.defers(3) && compression.is_first());
+        assert!(compression.defers(3) && !compression.is_first());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the sender knows of the segments in flight: which arrived, which are lost, and what one ACK told of them.
+//! The sender's scoreboard: which segments in flight have arrived, which are lost, and what one ACK reported.
 
 use crate::net::SackBlocks;
 use std::cmp::Reverse;
@@ -15,8 +15,8 @@ pub(crate) struct Rack {
     /// Advanced since loss was last looked for.
     pub(crate) advanced: bool,
     /// Reordering window in quarters of the minimum RTT.
-    pub(crate) reo_steps: u8,
-    pub(super) reo_persist: u8,
+    pub(crate) reo_wnd_mult: u8,
+    pub(super) reo_wnd_persist: u8,
     /// At most one widening per round: it ends when this is acknowledged.
     pub(super) dsack_round: Option<u32>,
 }
@@ -32,13 +32,13 @@ pub(crate) struct Scoreboard {
     pub(super) next_original: u32,
     /// Retransmissions in the order sent: (segment, time).
     pub(super) retransmitted: VecDeque<(u64, u32)>,
-    /// Segments marked lost and not retransmitted since; entries may be stale.
+    /// Segments marked lost and not retransmitted since then; entries may be stale.
     pub(crate) lost: BinaryHeap<Reverse<u32>>,
-    /// Blocks of the previous ACK: what they cover was processed.
+    /// Blocks of the previous ACK, which have been processed.
     pub(super) known: SackBlocks,
 }
 
-/// What an ACK brought, in the terms of Linux' `FLAG_*`.
+/// What one ACK reported, as Linux' `FLAG_*` and `struct tcp_sacktag_state`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AckSummary {
     /// `snd_una` advanced by this many segments.
@@ -70,7 +70,7 @@ impl Scoreboard {
     pub(crate) fn new() -> Self {
         Self {
             rack: Rack {
-                reo_steps: 1,
+                reo_wnd_mult: 1,
                 ..Rack::default()
             },
             reordering: DUP_THRESHOLD,

@@ -1,9 +1,8 @@
-//! One subflow's sender: what it keeps, how it sends, and the common case of an ACK in order.
+//! The sender of one TCP or subflow: how it sends, and the fast path of an ACK in order.
 //!
-//! Behaviour follows Linux where Linux differs from the textbooks. Loss detection and recovery are in
-//! `recovery.rs`, the SACK scoreboard in `scoreboard.rs`, timers in `retransmit.rs`.
+//! Where Linux differs from the RFCs, this follows Linux.
 
-use super::rate::RateSampler;
+use super::rate_sample::RateSampler;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::segments::{Segment, Segments, flag};
@@ -26,22 +25,22 @@ pub(crate) const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SenderConfig {
     pub(crate) mptcp: bool,
-    /// IP, TCP, timestamp and DSS bytes of a data packet.
+    /// Bytes of the IP header, TCP header, timestamps and DSS option of a data packet.
     pub(crate) data_header: u16,
-    /// The same of a pure ACK, which a SYN's retransmission and others build on.
+    /// The same for a pure ACK; packets of the handshake add their options to it.
     pub(crate) ack_header: u16,
     pub(crate) initial_cwnd: u32,
     pub(crate) ecn: bool,
     pub(crate) recovery: LossRecovery,
     pub(crate) pacing: bool,
     pub(crate) slow_start_after_idle: bool,
-    /// Most that a packet is held back at random.
+    /// Largest random delay of a packet before it is sent.
     pub(crate) send_jitter_ns: u64,
-    /// Segments leave in groups (tso.rs).
+    /// Segments leave in groups, see `tso.rs`.
     pub(crate) tso: bool,
 }
 
-/// Cumulative counters, as the trace wants them.
+/// Cumulative counters of the trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SenderCounters {
     pub(crate) sent: u64,
@@ -172,31 +171,31 @@ impl Sender {
         self.recovery.state
     }
 
-    /// Handle an ACK. New data is sent by the connection afterwards. Returns whether it was routine: nothing that the
-    /// connection would have to look at can have changed.
+    /// Handle an ACK; the connection sends new data afterwards. Returns whether the ACK took the fast path and changed nothing
+    /// that the connection has to check.
     #[inline]
     pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) -> bool {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
         let (una, ack) = (tp.snd_una, packet.seq());
-        if packet.sack() == 0 && ack > una && self.recovery.is_quiet() && !packet.echo() {
+        if packet.sack() == 0 && ack > una && self.recovery.allows_fast_path() && !packet.echo() {
             debug_assert!(!self.recovery.frto_hold && self.rates.is_none());
             self.ack_in_order(cx, cc, ack, ack - una);
-            // One that was set aside for its silence need not have timed out.
+            // A subflow may have failed as stale, without a timeout.
             return !self.mptcp.failed;
         }
         if ack >= una && self.config.recovery == LossRecovery::Sack {
             self.ack_with_recovery(cx, cc, packet);
         } else if ack >= una {
-            self.textbook_ack(cx, cc, packet);
+            self.classic_ack(cx, cc, packet);
         } else if packet.sack() != 0 {
-            // Older than what is known: paths keep order, so it says nothing new.
+            // Older than the latest ACK: it brings nothing new.
             cx.net.sacks.release(packet.sack());
         }
         false
     }
 
-    /// Nothing lost, nothing out of order, nothing retransmitted: the path of nearly every ACK.
+    /// The fast path: nothing lost, nothing out of order, nothing retransmitted.
     #[inline]
     fn ack_in_order(&mut self, cx: &mut World, cc: &mut CcTable, ack: u32, newly: u32) {
         let una = self.sock.tp.snd_una;
@@ -225,7 +224,7 @@ impl Sender {
         self.update_pacing_rate();
     }
 
-    /// The algorithm moved its threshold on an ACK: if that ended slow start, say so (HyStart, Vegas).
+    /// The algorithm changed ssthresh on an ACK. If that ended slow start (HyStart, Vegas), record it.
     #[inline(never)]
     fn note_threshold(&self, cx: &mut World, before: u32) {
         let tp = &self.sock.tp;
@@ -241,7 +240,7 @@ impl Sender {
         self.rtx.retransmits = 0;
     }
 
-    /// Tell the algorithm about acknowledged packets, if it wants to know.
+    /// Call the algorithm's hook `pkts_acked`, if it has one.
     pub(crate) fn report_acked(
         &mut self,
         cc: &mut CcTable,
@@ -350,12 +349,12 @@ impl Sender {
                 flags: 0,
             },
         );
-        if !self.recovery.is_quiet() {
+        if !self.recovery.allows_fast_path() {
             self.note_new(cx.now, seq);
         }
-        let pushes = self.takes_from_group();
+        let pushes = self.consume_from_group();
         self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
-        // The wait for a single segment is another one than for two.
+        // The probe waits longer for a single segment than for two.
         if self.sock.tp.packets_out <= 2 || self.rtx.armed_ns != cx.now {
             self.rearm_after_send(cx);
         }
@@ -406,8 +405,8 @@ impl Sender {
         self.usage.used_pkts = 0;
     }
 
-    /// The threshold to remember when the window shrinks for lack of use, and what an undo restores: at least 3/4 of the
-    /// window (Linux `tcp_current_ssthresh`).
+    /// The threshold to restore after an idle period and after an undo: at least 3/4 of the window (Linux
+    /// `tcp_current_ssthresh`).
     pub(crate) fn current_ssthresh(&self) -> u32 {
         let tp = &self.sock.tp;
         if self.recovery.in_reduction() {
@@ -463,23 +462,31 @@ impl Sender {
         let release = earliest.max(cx.now + self.jitter.rng.below(self.config.send_jitter_ns + 1));
         self.jitter.held.push_back((release, packet));
         let first = self.jitter.held[0].0;
-        cx.timers
-            .set(&mut self.jitter.timer, first, TimerKind::Jitter, self.id);
+        cx.timers.set(
+            &mut self.jitter.timer,
+            first,
+            TimerKind::SendJitter,
+            self.id,
+        );
     }
 
-    /// After the end: no timer fires and nothing held back is sent.
-    pub(crate) fn fall_silent(&mut self) {
+    /// The subflow has ended: stop its timers and drop the packets that jitter has held back.
+    pub(crate) fn stop_sending(&mut self) {
         self.lifecycle.timer.deadline = NEVER;
         self.jitter.timer.deadline = NEVER;
         self.jitter.held.clear();
     }
 
     /// Release the packets whose jitter is over.
-    pub(crate) fn release_held(&mut self, cx: &mut World) {
+    pub(crate) fn release_jittered(&mut self, cx: &mut World) {
         while let Some(&(release, packet)) = self.jitter.held.front() {
             if release > cx.now {
-                cx.timers
-                    .set(&mut self.jitter.timer, release, TimerKind::Jitter, self.id);
+                cx.timers.set(
+                    &mut self.jitter.timer,
+                    release,
+                    TimerKind::SendJitter,
+                    self.id,
+                );
                 return;
             }
             self.jitter.held.pop_front();
@@ -487,7 +494,7 @@ impl Sender {
         }
     }
 
-    /// After the connection sent what it could, on this subflow or after an ACK of it.
+    /// Called after the connection has sent on this subflow, or after an ACK on it.
     #[inline]
     pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
         if self.phase == Phase::Established
@@ -497,7 +504,7 @@ impl Sender {
         }
     }
 
-    /// After an attempt to send: was it the window that stopped it? (Linux `tcp_cwnd_validate`)
+    /// After an attempt to send, note whether the window limits the sender (Linux `tcp_cwnd_validate`).
     #[inline]
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
         let limited = !self.has_room() || self.tso.deferred;
@@ -540,8 +547,8 @@ impl Sender {
         self.usage.stamp_ns = now;
     }
 
-    /// The oldest data sequence numbers still in flight here that are not below `una`, at most so many; marks them as
-    /// handed over.
+    /// The oldest data sequence numbers in flight here that are not below `una`, at most `most`. They are marked as
+    /// reinjected.
     pub(crate) fn hand_over_sent(&mut self, una: u32, most: usize) -> Vec<u32> {
         let mut out = Vec::new();
         for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
@@ -557,7 +564,7 @@ impl Sender {
         out
     }
 
-    /// Data sequence numbers that are considered lost here and are not below `una`; marks them as handed over.
+    /// Data sequence numbers that are marked lost here and are not below `una`. They are marked as reinjected.
     pub(crate) fn hand_over_lost(&mut self, una: u32) -> Vec<u32> {
         let mut out = Vec::new();
         for seq in self.sock.tp.snd_una..self.sock.tp.snd_nxt {
@@ -589,7 +596,8 @@ impl Sender {
         low < nxt && self.segments.get(low).dsn == dsn
     }
 
-    /// Neither window nor data: what is in flight says nothing about the path until it is delivered.
+    /// There is nothing to send although the window has room: rate samples are application-limited until the packets in
+    /// flight are delivered.
     pub(crate) fn note_app_limited(&mut self) {
         let inflight = self.inflight();
         let tp = &mut self.sock.tp;
@@ -607,7 +615,7 @@ impl Sender {
         }
     }
 
-    /// The rate sampler's part of sending segment `seq`, `idle` if nothing was in flight before it.
+    /// Tell the rate sampler that segment `seq` is sent; `idle` if nothing was in flight before it.
     #[inline]
     pub(crate) fn note_sent(&mut self, now_ns: u64, seq: u32, idle: bool) {
         if let Some(rates) = &mut self.rates {
@@ -615,7 +623,7 @@ impl Sender {
         }
     }
 
-    /// The rate sampler's part of the delivery of segment `seq`, of which `flags` are the scoreboard's.
+    /// Tell the rate sampler that segment `seq` with these scoreboard flags was delivered.
     #[inline]
     pub(crate) fn note_delivered(&mut self, seq: u32, sent_ns: u64, flags: u8) {
         if let Some(rates) = &mut self.rates {

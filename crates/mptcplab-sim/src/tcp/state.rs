@@ -1,4 +1,4 @@
-//! The groups that a sender's state consists of. What changes them is in the files named after what they do.
+//! The groups of a sender's state. Other files of this folder have the functions that change them.
 
 use crate::net::event::{NEVER, Timer};
 use crate::net::packet::{Packet, tick};
@@ -45,7 +45,7 @@ impl Default for Lifecycle {
     }
 }
 
-/// What the connection remembers of this subflow.
+/// The MPTCP part of a subflow's state.
 #[derive(Debug)]
 pub(crate) struct MptcpState {
     pub(crate) backup: bool,
@@ -55,7 +55,7 @@ pub(crate) struct MptcpState {
     pub(crate) assigned: VecDeque<u32>,
     /// Data were sent here that were older than what had been sent before.
     pub(crate) out_of_order: bool,
-    /// Loss events whose lost segments were handed to other subflows, too.
+    /// Loss events whose lost segments were also given to other subflows.
     pub(crate) copied_losses: u64,
 }
 
@@ -71,7 +71,7 @@ impl MptcpState {
     }
 }
 
-/// What the retransmission timer is set for.
+/// The purpose for which the retransmission timer is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pending {
     Rto,
@@ -118,7 +118,7 @@ pub(crate) struct CwndUsage {
     pub(super) stamp_ns: u64,
 }
 
-/// When pacing lets the next packet go.
+/// Pacing: when the next packet may be sent.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     /// The scenario or the algorithm asks for pacing; known once the algorithm has started.
@@ -184,7 +184,7 @@ pub(crate) struct Recovery {
     pub(crate) prior_ssthresh: u32,
     /// Timestamp clock of the first retransmission of the episode.
     pub(super) retrans_stamp: Option<u32>,
-    /// Tail loss probes belong to this kind of recovery.
+    /// Whether this kind of recovery has tail loss probes.
     pub(super) probes: bool,
     pub(super) prr_delivered: u32,
     pub(crate) prr_out: u32,
@@ -196,7 +196,7 @@ pub(crate) struct Recovery {
     pub(crate) tlp_retrans: bool,
     /// The probe timer fired; the connection is to send the probe.
     pub(crate) probe_due: bool,
-    /// Some segment in flight was retransmitted, or SACKed, or lost: ACKs need the full treatment.
+    /// Some segment in flight was retransmitted, SACKed or lost: ACKs may not take the fast path.
     pub(crate) scoreboard_in_use: bool,
 }
 
@@ -221,9 +221,9 @@ impl Recovery {
         }
     }
 
-    /// Nothing is going on that an in-order ACK would have to look at.
+    /// Whether an in-order ACK may take the fast path.
     #[inline]
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn allows_fast_path(&self) -> bool {
         !self.scoreboard_in_use
     }
 
@@ -245,7 +245,7 @@ impl Recovery {
     }
 }
 
-/// What the textbooks' sender remembers beside `recovery.rs`.
+/// State of Tahoe, Reno and NewReno, in addition to [`Recovery`].
 #[derive(Debug, Default)]
 pub(crate) struct ClassicRecovery {
     /// Duplicates of the newest ACK.

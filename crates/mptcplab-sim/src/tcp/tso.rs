@@ -1,9 +1,9 @@
-//! Segments in groups, as Linux sends them: how large a group is, when it waits, and the PSH flag on its last segment.
+//! Groups of segments, as Linux sends them: the size of a group, when it waits, and the PSH flag on its last segment.
 //!
-//! Linux makes one buffer of the segments that may leave together, at least two and up to a millisecond of the pacing rate
-//! (`tcp_tso_autosize`). Where the window has room for less, it waits for the next ACK if that is near
-//! (`tcp_tso_should_defer`). The last segment of a buffer carries PSH, also without offloads, and a receiver since Linux 6.6
-//! acknowledges such a segment as soon as the application has read everything, instead of waiting for a second one.
+//! Linux puts the segments that may leave together into one buffer, at least two and up to a millisecond of the pacing rate
+//! (`tcp_tso_autosize`). If the window has room for fewer, it waits for the next ACK if that is near (`tcp_tso_should_defer`).
+//! The last segment of a buffer carries PSH, also without offloads. Since Linux 6.6 a receiver acknowledges such a segment as
+//! soon as the application has read everything, instead of waiting for a second segment.
 
 use super::sender::Sender;
 use super::state::TsoGroup;
@@ -27,12 +27,12 @@ const WINDOW_PART: u32 = 3;
 impl Sender {
     /// Whether the first of `available` segments may leave, for which the window has room.
     #[inline]
-    pub(crate) fn may_leave(&mut self, now: u64, available: u32) -> bool {
-        !self.config.tso || self.joins_group(now, available)
+    pub(crate) fn may_send(&mut self, now: u64, available: u32) -> bool {
+        !self.config.tso || self.fits_group(now, available)
     }
 
     #[inline(never)]
-    fn joins_group(&mut self, now: u64, available: u32) -> bool {
+    fn fits_group(&mut self, now: u64, available: u32) -> bool {
         if self.tso.left > 0 && self.tso.begun_ns == now {
             return true;
         }
@@ -55,7 +55,7 @@ impl Sender {
 
     /// A new segment leaves. Returns whether it carries PSH.
     #[inline]
-    pub(crate) fn takes_from_group(&mut self) -> bool {
+    pub(crate) fn consume_from_group(&mut self) -> bool {
         if !self.config.tso || self.tso.left == 0 {
             return false;
         }

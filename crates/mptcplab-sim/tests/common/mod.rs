@@ -73,7 +73,7 @@ pub(crate) fn simulate_one(text: &str, set: &[(&str, &str)]) -> Measured {
     simulate_all(text, set).swap_remove(0)
 }
 
-/// A run and what came of it.
+/// A run and its outcome.
 pub(crate) struct Measured {
     pub(crate) run: mptcplab_scenario::Run,
     pub(crate) outcome: Outcome,

@@ -5,22 +5,22 @@
 //! Delayed ACKs (section 3.3, DAC): SACKs are delayed also while packets are missing, and say how many packets arrived
 //! since the last one, which stands for as many reports where all of them came over the packet's own path.
 //!
-//! "Later" is told from the order of sending, not from TSNs: both are the same for data sent once, and a
+//! "Later" refers to the order of sending, not to TSNs: both are the same for data sent once, and a
 //! retransmission with a low TSN is not reported missing by packets that left before it.
 
 /// Reports that make a loss (RFC 9260 section 7.2.4).
 pub(crate) const MISSING_REPORTS: u32 = 3;
 
-/// What one SACK newly acknowledged of one destination: places in the order of sending.
+/// Range of the transmissions to one destination that a SACK newly acknowledged, as places in the order of sending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NewlyAcked {
     pub(crate) oldest: u64,
     pub(crate) newest: u64,
 }
 
-/// What all missing reports of one SACK depend on.
+/// Properties of a SACK that its missing reports depend on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SackFacts {
+pub(crate) struct SackInfo {
     /// It newly acknowledges packets of more than one destination.
     pub(crate) mixed: bool,
     /// Packets that arrived since the SACK before it, as it says itself.
@@ -28,7 +28,7 @@ pub(crate) struct SackFacts {
 }
 
 /// Reports against a packet sent as number `order` to the destination of which the SACK newly acknowledges `acked`.
-pub(crate) fn reports(order: u64, acked: NewlyAcked, sack: SackFacts) -> u32 {
+pub(crate) fn reports(order: u64, acked: NewlyAcked, sack: SackInfo) -> u32 {
     if acked.newest <= order {
         return 0;
     }
@@ -43,7 +43,7 @@ pub(crate) fn reports(order: u64, acked: NewlyAcked, sack: SackFacts) -> u32 {
 mod tests {
     use super::*;
 
-    const ONE_PATH: SackFacts = SackFacts {
+    const ONE_PATH: SackInfo = SackInfo {
         mixed: false,
         packets: 2,
     };
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_sack_for_several_paths_counts_once() {
-        let mixed = SackFacts {
+        let mixed = SackInfo {
             mixed: true,
             packets: 2,
         };

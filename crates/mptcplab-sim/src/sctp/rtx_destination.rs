@@ -1,7 +1,7 @@
-//! Where retransmissions go: to the destination with the largest ssthresh (RTX-SSTHRESH: Iyengar, Amer, Stewart 2006,
-//! section 4.3; draft-tuexen-tsvwg-sctp-multipath). New data go in turn, which is a scheduler of `mptcplab_model::sched`.
+//! The destination of a retransmission is the one with the largest ssthresh (RTX-SSTHRESH: Iyengar, Amer, Stewart 2006,
+//! section 4.3; draft-tuexen-tsvwg-sctp-multipath). New data are sent to all destinations in turn (`next_destination` in mptcplab-model).
 
-/// What a destination looks like to a retransmission.
+/// A destination, as the choice for a retransmission sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Candidate {
     /// Timeouts since data sent there were last acknowledged.

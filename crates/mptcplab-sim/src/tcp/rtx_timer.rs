@@ -83,7 +83,7 @@ impl Sender {
         self.segments.get(self.sock.tp.snd_una).sent_ns + self.rto_backed_off()
     }
 
-    /// The one place that sets the timer: what for, and when.
+    /// Set the timer.
     #[inline]
     fn arm(&mut self, cx: &mut World, pending: Pending, at: u64) {
         self.rtx.pending = pending;
@@ -92,7 +92,7 @@ impl Sender {
             .set(&mut self.rtx.timer, at, TimerKind::Retransmit, self.id);
     }
 
-    /// Look again when RACK may find the next loss, `wait` from now, but no later than the timeout.
+    /// Set the reordering timer for when RACK may find the next loss, `wait` from now, but no later than the timeout.
     pub(crate) fn arm_reordering(&mut self, cx: &mut World, wait: u64) {
         let wait = (wait + TIMER_SLACK_NS).min(self.rto_backed_off());
         self.arm(cx, Pending::Reordering, cx.now + wait);
@@ -157,14 +157,14 @@ impl Sender {
         self.log(cx, EventKind::RtoFired, self.rtx.backoff);
         match self.config.recovery {
             LossRecovery::Sack => self.lose_all(cx, cc),
-            _ => self.textbook_timeout(cx, cc),
+            _ => self.classic_timeout(cx, cc),
         }
         self.rtx.retransmits += 1;
         self.rtx.backoff = (self.rtx.backoff + 1).min(16);
         self.rearm_rto(cx);
     }
 
-    /// Loss recovery begins: everything in flight is lost but for what was sent last, and the oldest segment goes again.
+    /// Loss recovery begins: everything in flight except what was sent last counts as lost, and the oldest segment is sent again.
     fn lose_all(&mut self, cx: &mut World, cc: &mut CcTable) {
         self.enter_loss(cx, cc);
         let head = self.sock.tp.snd_una;
@@ -197,7 +197,7 @@ impl Sender {
         self.recovery.tlp_high_seq = None;
     }
 
-    /// Everything not acknowledged is lost, but for what was sent too recently to tell (RFC 8985 section 6.3).
+    /// Mark everything lost that is not acknowledged, except what was sent too recently (RFC 8985 section 6.3).
     fn mark_lost_on_timeout(&mut self, now: u64) {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         for seq in una..nxt {

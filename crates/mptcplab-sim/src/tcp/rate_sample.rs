@@ -1,11 +1,11 @@
 //! Delivery-rate samples, as Linux' `tcp_rate.c` takes them (draft-cheng-iccrg-delivery-rate-estimation-00).
 //!
-//! Only subflows whose algorithm controls its own rate have a [`RateSampler`]; the others pay for none of it.
+//! Only subflows whose algorithm controls its own rate have a [`RateSampler`].
 
 use super::segments::Ring;
 use mptcplab_cc::{RateSample, TcpSock};
 
-/// What was known when a segment was sent (the latest transmission counts).
+/// State at the time when a segment was sent; the latest transmission counts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     /// Time of the delivery before it, µs.
@@ -26,12 +26,12 @@ pub(crate) struct RateSampler {
     /// When the packet was sent that was delivered then, µs.
     first_us: u64,
     /// The sample of the ACK that is being processed.
-    newest: Option<Newest>,
+    latest: Option<LatestDelivered>,
 }
 
 /// The latest sent packet that an ACK delivers: the sample's interval ends with it.
 #[derive(Debug, Clone, Copy)]
-struct Newest {
+struct LatestDelivered {
     sent: Sent,
     at: (u64, u32),
     is_retrans: bool,
@@ -39,15 +39,15 @@ struct Newest {
     snd_interval_us: u64,
 }
 
-/// What the sampler does not know itself of an ACK.
+/// Facts of an ACK that the sender passes to the sampler.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AckFacts {
+pub(crate) struct AckInfo {
     pub(crate) delivered: u32,
     pub(crate) losses: u32,
     pub(crate) prior_in_flight: u32,
     pub(crate) rtt_us: Option<u64>,
     /// It acknowledges a single segment, which is not a full one.
-    pub(crate) lone_runt: bool,
+    pub(crate) single_short_segment: bool,
 }
 
 impl RateSampler {
@@ -56,7 +56,7 @@ impl RateSampler {
             sent: Ring::new(),
             delivered_us: 0,
             first_us: 0,
-            newest: None,
+            latest: None,
         }
     }
 
@@ -79,9 +79,9 @@ impl RateSampler {
     pub(crate) fn on_delivered(&mut self, seq: u32, sent_us: u64, is_retrans: bool) {
         let sent = *self.sent.get(seq);
         let at = (sent_us, seq);
-        if self.newest.is_none_or(|newest| at > newest.at) {
+        if self.latest.is_none_or(|latest| at > latest.at) {
             self.first_us = sent_us;
-            self.newest = Some(Newest {
+            self.latest = Some(LatestDelivered {
                 sent,
                 at,
                 is_retrans,
@@ -91,7 +91,7 @@ impl RateSampler {
     }
 
     /// The sample of an ACK, after all that it delivered.
-    pub(crate) fn sample(&mut self, tp: &TcpSock, ack: AckFacts) -> RateSample {
+    pub(crate) fn sample(&mut self, tp: &TcpSock, ack: AckInfo) -> RateSample {
         if ack.delivered > 0 {
             self.delivered_us = tp.tcp_mstamp;
         }
@@ -104,20 +104,20 @@ impl RateSampler {
             prior_in_flight: ack.prior_in_flight,
             ..RateSample::default()
         };
-        let Some(newest) = self.newest.take() else {
+        let Some(latest) = self.latest.take() else {
             return sample;
         };
-        let rcv_interval_us = tp.tcp_mstamp - newest.sent.delivered_us;
-        let interval_us = newest.snd_interval_us.max(rcv_interval_us);
-        sample.prior_mstamp = newest.sent.delivered_us;
-        sample.prior_delivered = newest.sent.delivered;
-        sample.is_app_limited = newest.sent.app_limited;
-        sample.is_retrans = newest.is_retrans;
-        sample.delivered = tp.delivered.wrapping_sub(newest.sent.delivered) as i32;
-        sample.snd_interval_us = newest.snd_interval_us as u32;
+        let rcv_interval_us = tp.tcp_mstamp - latest.sent.delivered_us;
+        let interval_us = latest.snd_interval_us.max(rcv_interval_us);
+        sample.prior_mstamp = latest.sent.delivered_us;
+        sample.prior_delivered = latest.sent.delivered;
+        sample.is_app_limited = latest.sent.app_limited;
+        sample.is_retrans = latest.is_retrans;
+        sample.delivered = tp.delivered.wrapping_sub(latest.sent.delivered) as i32;
+        sample.snd_interval_us = latest.snd_interval_us as u32;
         sample.rcv_interval_us = rcv_interval_us as u32;
         // The receiver had nothing else to acknowledge for a whole round trip: it probably waited for more.
-        sample.is_ack_delayed = ack.lone_runt && sample.delivered == 1;
+        sample.is_ack_delayed = ack.single_short_segment && sample.delivered == 1;
         // Shorter than a round trip: the ACK of a copy that was not needed, or compressed ACKs.
         if interval_us >= u64::from(tp.min_rtt_us) {
             sample.interval_us = interval_us as i64;
@@ -130,13 +130,13 @@ impl RateSampler {
 mod tests {
     use super::*;
 
-    fn ack(delivered: u32) -> AckFacts {
-        AckFacts {
+    fn ack(delivered: u32) -> AckInfo {
+        AckInfo {
             delivered,
             losses: 0,
             prior_in_flight: 7,
             rtt_us: Some(10_000),
-            lone_runt: false,
+            single_short_segment: false,
         }
     }
 
