@@ -324,10 +324,10 @@ def test_spans_lie_at_their_middle_with_the_papers_values(made: Reproduction) ->
     assert (mp.published, tcp.published_of) == ((), "lia")
 
 
-def test_a_course_shows_the_subflows_of_the_flows_that_are_named(made: Reproduction) -> None:
+def test_a_figure_over_time_shows_the_subflows_of_the_flows_that_are_named(made: Reproduction) -> None:
     chart = figure(made, "TWO", 3).chart
 
-    assert isinstance(chart, charts.Course)
+    assert isinstance(chart, charts.OverTime)
     assert [(column.title, [line.label for line in column.of(CWND)]) for column in chart.columns] == [
         (cc, ["mp sf1", "mp sf2"]) for cc in RATES
     ]
@@ -344,13 +344,13 @@ def test_a_subflow_looks_the_same_under_an_algorithm_that_has_fewer(made: Reprod
 
     chart = charts.figure(Reader(changed, experiment), spec, order(changed)).chart
 
-    assert isinstance(chart, charts.Course)
+    assert isinstance(chart, charts.OverTime)
     both, single = ([(line.label, line.style) for line in column.of(CWND)] for column in chart.columns)
     assert [label for label, _ in single] == ["mp sf2", "tcp"]
     assert single == both[1:]
 
 
-def test_all_panels_of_a_course_have_the_same_time_even_before_the_first_rtt(made: Reproduction) -> None:
+def test_all_panels_over_time_have_the_same_time_even_before_the_first_rtt(made: Reproduction) -> None:
     late = time_series("lia").with_columns(srtt=pl.when(pl.col("t_s") < 25).then(None).otherwise("srtt"))
     made.store.put("TWO-lia-0", record("lia"), values=values("lia", {"": 1.0}), time_series=late)
     chart = figure(made, "TWO", 3).chart

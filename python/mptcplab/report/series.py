@@ -111,7 +111,9 @@ class _SeriesBuilder:
         carrying = sorted({link.name for t in self.topologies.values() for link in t.data_links})
         links = read(self.results, "link", ("queue_pkts",), list(self.topologies), carrying)
         # Links that never queue would be lines at zero.
-        queues = ((run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0)
+        queues = (
+            (run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0
+        )
         panels = (
             (CWND, self._extremes(subflows, "cwnd_pkts")),
             (RTT, self._extremes(subflows, "rtt_us", 1e-3)),

@@ -1,4 +1,4 @@
-"""From a figure of a paper to the numbers that it shows. Nothing is drawn here."""
+"""The numbers behind each figure of a paper; `draw.py` turns them into a drawing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Grouped:
-    """Boxes or bars in groups; the marks have labels of their own, or a legend tells the algorithms."""
+    """Boxes or bars in groups. Each mark has a label of its own, unless a legend names the algorithms."""
 
     kind: str
     axis: str
@@ -110,22 +110,22 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Course:
+class OverTime:
     """One repetition over time: a column per algorithm."""
 
     columns: tuple[Column, ...]
 
     def rows(self) -> list[Row]:
-        """A course has no table."""
+        """There is no table of values over time."""
         return []
 
 
-Chart = Grouped | Lines | Course
+Chart = Grouped | Lines | OverTime
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart with its title and caption, and why something is missing in it; no chart if nothing is left."""
+    """A chart with its title and caption, and notes on what is missing; no chart if nothing was measured."""
 
     experiment: str
     spec: FigureSpec
@@ -141,7 +141,7 @@ def figure(reader: Reader, spec: FigureSpec, places: Mapping[str, int]) -> Figur
 
 
 def combined(readers: Sequence[tuple[Reader, FigureSpec]], places: Mapping[str, int]) -> Figure:
-    """One figure over several experiments, of the first flow that each shows."""
+    """One figure over several experiments, with the first flow that each of them shows."""
     spec = readers[0][1]
     makers = [_Maker(reader, one, places) for reader, one in readers]
     chart = _joined_lines(makers) if spec.kind == "sweep" else _joined_groups(makers)
@@ -189,7 +189,7 @@ class _Maker:
         makers: dict[str, Callable[[], Chart | None]] = {
             "box": self._groups,
             "bars": self._groups,
-            "time": self._course,
+            "time": self._over_time,
             "sweep": self._sweep,
             "spans": self._spans,
         }
@@ -214,7 +214,7 @@ class _Maker:
         return "window, RTT and throughput over time" if self.spec.kind == "time" else metric_label(self.spec.metric)[0]
 
     def _at(self) -> str:
-        """Which point of a sweep is shown, if only one is."""
+        """The point of a sweep that is shown, if there is only one."""
         sweep = self.reader.own.sweep
         if sweep is None or self.spec.kind == "sweep":
             return ""
@@ -233,7 +233,7 @@ class _Maker:
         flows = flows_of(self.spec)
         groups = [(cc, tuple(self.mark(cc, flow) for flow in flows)) for cc in self.algorithms]
         if len(flows) == 1:
-            # One name under every bar would say nothing: the title has it.
+            # The title names the only flow.
             groups = [(cc, tuple(replace(mark, label="") for mark in marks)) for cc, marks in groups]
         return _grouped(self.spec, groups, legend=False)
 
@@ -245,7 +245,7 @@ class _Maker:
         return Mark(flow_label(flow), cc, self.places[cc], values, parts, published)
 
     def _parts(self, cc: str, flow: str | None) -> tuple[tuple[str, float], ...]:
-        """Means of the subflows of a flow that has several; of a set of flows, those whose names they share."""
+        """Means of the subflows of a flow that has several; for a set of flows, of the names that all of them share."""
         if flow is None or "/" in flow or self.spec.metric not in _STACKABLE:
             return ()
         cell_flows = self.reader.reproduction.planner.spec(self.reader.cell(cc)).topology.connections
@@ -264,7 +264,7 @@ class _Maker:
         return tuple(found)
 
     def points(self) -> tuple[list[float], list[Quantity]]:
-        """Where the sweep's points lie, and what is asked for there."""
+        """The x of every point of the sweep, and the quantity to read there."""
         sweep = self.reader.own.sweep
         points = sweep.points if sweep else ()
         return [point.x for point in points], [Quantity("", None, point.label) for point in points]
@@ -273,13 +273,13 @@ class _Maker:
         """The lines of a flow over points or spans."""
         lines = []
         for cc in self.algorithms:
-            kept = []
+            measured = []
             for x, one in zip(xs, where, strict=True):
                 values = self.read(Quantity(cc, flow, one.point, one.span))
                 if values is not None:
-                    kept.append((x, values))
-            if kept:
-                lines.append(Line(cc, self.places[cc], tuple(x for x, _ in kept), tuple(v for _, v in kept)))
+                    measured.append((x, values))
+            if measured:
+                lines.append(Line(cc, self.places[cc], tuple(x for x, _ in measured), tuple(v for _, v in measured)))
         printed = {q: value for q, value in self.reader.published(self.spec).items() if q.flow == flow}
         spots = {(one.point, one.span): x for x, one in zip(xs, where, strict=True)}
         marks = tuple((spots[q.point, q.span], value) for q, value in printed.items() if (q.point, q.span) in spots)
@@ -291,31 +291,31 @@ class _Maker:
         return self.over_sweep(panels)
 
     def over_sweep(self, panels: Iterable[Panel]) -> Lines | None:
-        kept = tuple(panel for panel in panels if panel.lines)
+        measured = tuple(panel for panel in panels if panel.lines)
         sweep = self.reader.own.sweep
-        if not kept or sweep is None:
+        if not measured or sweep is None:
             return None
         ticks = tuple((point.x, f"{point.x:g}") for point in sweep.points)
         scale = x_scale([point.x for point in sweep.points])
         names = {point.x: point.label for point in sweep.points}
-        return Lines(kept, sweep.axis, axis_label(self.spec.metric), ticks, scale, _reference(self.spec), names)
+        return Lines(measured, sweep.axis, axis_label(self.spec.metric), ticks, scale, _reference(self.spec), names)
 
     def _spans(self) -> Chart | None:
         spans = self.reader.experiment.spans
         middle = [(begin + end) / 2 for begin, end in spans.values()]
         where = [Quantity("", None, "", span) for span in spans]
         panels = tuple(self.panel(flow, middle, where) for flow in flows_of(self.spec))
-        kept = tuple(panel for panel in panels if panel.lines)
-        if not kept:
+        measured = tuple(panel for panel in panels if panel.lines)
+        if not measured:
             return None
         edges = sorted({edge for span in spans.values() for edge in span})
         ticks = tuple((edge, f"{edge:g}") for edge in edges)
         names = {x: f"{begin:g} to {end:g} s" for x, (begin, end) in zip(middle, spans.values(), strict=True)}
-        return Lines(kept, "Time (s)", axis_label(self.spec.metric), ticks, "linear", _reference(self.spec), names)
+        return Lines(measured, "Time (s)", axis_label(self.spec.metric), ticks, "linear", _reference(self.spec), names)
 
-    def _course(self) -> Chart | None:
+    def _over_time(self) -> Chart | None:
         columns = []
-        # Those of the experiment: with fewer subflows, an algorithm must not give their looks to others.
+        # Styles are those of the experiment, so that an algorithm with fewer subflows does not change them.
         styles, labels = subflow_styles(self.reader.topology), subflow_labels(self.reader.topology)
         shown = [key for key in styles if not self.spec.flows or key[0] in self.spec.flows]
         for cc in self.algorithms:
@@ -333,13 +333,13 @@ class _Maker:
             if series:
                 begin, end = min(s.times_s[0] for s in series), max(s.times_s[-1] for s in series)
                 columns.append(Column(cc, tuple(series), begin, end, _UNSETTLED * end))
-        return Course(tuple(columns)) if columns else None
+        return OverTime(tuple(columns)) if columns else None
 
 
 def _grouped(spec: FigureSpec, groups: Sequence[tuple[str, tuple[Mark, ...]]], *, legend: bool) -> Grouped | None:
-    """The groups in which something is left; None if that is none."""
-    kept = tuple((label, marks) for label, marks in groups if any(mark.values is not None for mark in marks))
-    return Grouped(spec.kind, axis_label(spec.metric), kept, _reference(spec), legend) if kept else None
+    """The groups that have a value; None if there is no such group."""
+    measured = tuple((label, marks) for label, marks in groups if any(mark.values is not None for mark in marks))
+    return Grouped(spec.kind, axis_label(spec.metric), measured, _reference(spec), legend) if measured else None
 
 
 def _reference(spec: FigureSpec) -> float | None:
@@ -347,7 +347,7 @@ def _reference(spec: FigureSpec) -> float | None:
 
 
 def x_scale(xs: Sequence[float]) -> str:
-    """How an axis shows these points: as logarithms if they span more than a decade and lie more evenly there.
+    """The scale of an axis: logarithmic if its points span more than a decade and are spaced more evenly then.
 
     >>> x_scale([1000, 100, 12]), x_scale([1000, 750, 500, 250, 100]), x_scale([0, 0.01, 0.05, 0.1, 0.5])
     ('log', 'linear', 'symlog')

@@ -26,7 +26,7 @@ from mptcplab.plots.figure import (
 )
 from mptcplab.plots.over_time import over_time
 from mptcplab.plots.styles import INK, SOFT, style
-from mptcplab.studies.papers.report.charts import PANELS, Chart, Course, Grouped, Line, Lines, Mark, Panel
+from mptcplab.studies.papers.report.charts import PANELS, Chart, Grouped, Line, Lines, Mark, OverTime, Panel
 from mptcplab.study.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _PAPER_MARK = REFERENCE_MARK | {"markeredgecolor": INK}
 @styled
 def draw(chart: Chart) -> Figure:
     """The figure of a chart."""
-    if isinstance(chart, Course):
+    if isinstance(chart, OverTime):
         return over_time(chart.columns, PANELS, most_columns=_MOST_COLUMNS)
     return _lines(chart) if isinstance(chart, Lines) else _Groups(chart).draw()
 
@@ -63,7 +63,7 @@ def wrapped(label: str, most: int = 10) -> str:
 
 
 class _Groups:
-    """Boxes or bars: groups side by side, in as many rows as the page needs; x is in inches."""
+    """Boxes or bars in groups side by side, in as many rows as the page needs; x is in inches."""
 
     _GAP, _HEIGHT, _TOP = 0.2, 2.2, 0.12
 
