@@ -1,4 +1,4 @@
-"""Cells of a study, the runs that each of them stands for, and the digest that its result is stored by."""
+"""Cells of a study, their runs, and the digests under which their results are stored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What an engine runs for a cell, and what is measured of it.
+    """The runs of a cell on an engine, and the quantities that are measured.
 
     `metrics` are those of the whole window. Of every one of the `spans` (name, begin and end in s) a few metrics are
     measured as well. With `time_series` the samples of the first repetition are stored too.
@@ -48,7 +48,7 @@ class RunSpec:
     time_series: bool = False
 
     def overrides(self, *cc: str) -> Overrides:
-        """What one run of the engine changes in the scenario; `cc` instead of the spec's own algorithm."""
+        """The changes of the scenario for one call of the engine; `cc` instead of the spec's own algorithm."""
         return Overrides(
             cc=cc or ((self.cc,) if self.cc is not None else ()),
             reps=self.repetitions,
@@ -131,7 +131,7 @@ def algorithm_digests() -> dict[str, str]:
 
 @cache
 def engine_digest(engine: str) -> str:
-    """What an engine's numbers depend on besides scenario and algorithm."""
+    """The digest of all that an engine's numbers depend on besides scenario and algorithm."""
     own = _core.build_info()["engine"]
     if engine == "sim":
         return own

@@ -34,7 +34,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What became of the cells: digests by cell, why an engine refused some (by digest), and how many results ran."""
+    """The outcome of some cells: digests by cell, the reasons of refusals by digest, and the numbers of results."""
 
     digests: dict[Cell, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Outcome:
 
 @dataclass
 class Executor:
-    """Makes results of cells on one engine and stores them; `spec` says what runs for a cell."""
+    """Makes results of cells on one engine and stores them; `spec` maps a cell to its runs."""
 
     spec: Callable[[Cell], RunSpec]
     engine: str

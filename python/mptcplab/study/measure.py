@@ -1,4 +1,4 @@
-"""What is stored of the runs of a cell: metrics per repetition, time series of one repetition, and what ran."""
+"""The measurements of a cell that are stored: metrics per repetition, time series of one repetition, and a record."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def time_series(results: Results, run: int) -> pl.DataFrame:
 
 
 def record(results: Results, runs: Sequence[int]) -> dict[str, Any]:
-    """What ran: engine, version, build, seed, the algorithm of every subflow as read back, and problems."""
+    """A record of what ran: engine, version, build, seed, the algorithm of every subflow as read back, and problems."""
     first = results.runs.filter(pl.col("run").is_in(list(runs))).row(0, named=True)
     columns = ("engine", "engine_version", "build", "profile", "seed", "scenario")
     return {

@@ -1,4 +1,4 @@
-"""How a study reports what it is doing and how far it is."""
+"""Reports of what a study is doing, and of its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure a number is: resampled repetitions, intervals of means, and bounds.
+"""The uncertainty of numbers: resampled repetitions, intervals of means, and bounds.
 
 There is one matrix of resampled indices per number of repetitions, the same for every quantity: what is computed from
 two quantities of the same repetitions stays paired.

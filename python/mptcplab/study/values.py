@@ -101,17 +101,3 @@ class StoreSource:
         if digest in self.outcome.refused:
             raise NotTestableError(self.outcome.refused[digest])
         return digest
-
-
-@dataclass
-class CountingSource:
-    """A source that counts the repetitions behind what was asked of another."""
-
-    source: Source
-    repetitions: int = 0
-
-    def values(self, cell: Cell) -> CellValues | None:
-        """The other source's values."""
-        found = self.source.values(cell)
-        self.repetitions = max(self.repetitions, found.repetitions if found else 0)
-        return found

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Verdict(StrEnum):
-    """What the measurements say about a statement."""
+    """The verdict of the measurements on a statement."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
     @property
     def mark(self) -> str:
-        """A shape for each verdict, so that none is told by its colour alone."""
+        """A symbol for each verdict, so that colour alone never carries it."""
         return {"holds": "✓", "fails": "✕", "open": "?"}.get(self, "\N{EN DASH}")
 
     @classmethod
@@ -56,6 +56,6 @@ class Finding:
 
 
 def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """How many statements got which verdict, in the order of the vocabulary."""
+    """The number of statements with each verdict, in the order of the vocabulary."""
     found = Counter(verdicts)
     return {verdict.value: found[verdict] for verdict in Verdict}

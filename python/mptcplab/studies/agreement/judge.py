@@ -119,7 +119,7 @@ class Agreement:
         return [(base, engine, rows) for (base, engine), rows in groups]
 
     def causes_of(self, base: str, engine: str) -> list[Cause]:
-        """What the traces of one configuration show that may explain a difference."""
+        """The possible causes of differences in one configuration."""
         return [cause for cause in self.causes if (cause.base, cause.engine) == (base, engine)]
 
     def as_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ Who = tuple[str, str]
 def per_event(growth: pl.DataFrame, least: int) -> dict[Who, float]:
     """Packets lost per reaction, (flow, subflow) by (flow, subflow), over all runs; left out below `least` reactions.
 
-    `growth` is `Window.subflow_delta`. A timeout is a reaction, too: it marks a whole window lost.
+    `growth` is `Window.subflow_delta`. A timeout is also a reaction: it marks a whole window lost.
     """
     events = pl.col("loss_events").sum() + pl.col("rto_count").fill_null(0).sum()
     sums = growth.group_by("flow", "subflow").agg(lost=pl.col("lost_pkts").sum(), events=events)

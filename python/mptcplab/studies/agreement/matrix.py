@@ -42,7 +42,7 @@ _DECIDING = (
 
 @dataclass(frozen=True)
 class Size:
-    """How short: seconds behind the start of the last flow, of which a quarter is warm-up; repetitions; algorithms.
+    """The size of a short version: seconds after the last flow starts (a quarter is warm-up), repetitions, algorithms.
 
     `simulated` repetitions are the simulator's beside a kernel. A scenario whose last flow starts later than
     `patience_s` is left out.
@@ -112,11 +112,13 @@ class Entry(Finding):
         if self.verdict == Verdict.NOT_TESTABLE:
             return f"{self.verdict}: {self.reason}"
         bad = sum(row.verdict == Verdict.FAILS for row in self.evidence)
-        return f"{self.verdict}: " + (f"{bad} of {len(self.evidence)} outside" if bad else f"all {len(self.evidence)}")
+        return f"{self.verdict}: " + (
+            f"{bad} of {len(self.evidence)} outside" if bad else f"all {len(self.evidence)} within"
+        )
 
     @property
     def distances(self) -> list[float]:
-        """How far the goodputs lie apart, in percent."""
+        """The distances between the goodputs of both engines, in percent."""
         return [abs(row.difference) for row in self.flows if row.difference is not None]
 
     @property
@@ -164,7 +166,7 @@ class Matrix:
         return [f"{entry.name}: {entry.summary}" for entry in self.entries]
 
     def to_json(self) -> str:
-        """Everything that the page is made of."""
+        """All numbers of the page."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
@@ -200,7 +202,7 @@ def measure(
 
 @dataclass(frozen=True)
 class _Runner:
-    """How all scenarios are run."""
+    """Runs all scenarios."""
 
     size: Size
     engines: tuple[str, str]
@@ -357,7 +359,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
 
 
 def _is_one_network(path: Path, changes: Overrides) -> bool:
-    """Whether all repetitions have the same links: if each has its own, only pairs tell of the engines."""
+    """Whether all repetitions have the same links: if not, only pairs of repetitions can be compared."""
     networks = [run["links"] for run in resolved_runs(path, changes)]
     return all(network == networks[0] for network in networks)
 

@@ -215,7 +215,7 @@ def drop_tail_phase(results: Results) -> Measurement:
 
 
 def _phase_remarks(cases: list[Case]) -> tuple[str, ...]:
-    """What the phase does, in words made from the numbers."""
+    """The effect of the phase in words, with the measured numbers."""
     index = {case.labels: case for case in cases}
     frozen = [case for case in cases if case.identical]
     changes = [

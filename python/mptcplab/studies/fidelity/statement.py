@@ -80,7 +80,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured: heads of the label columns, cases, remarks in words, a figure where it helps."""
+    """The measurement of a statement: heads of the label columns, cases, remarks, and a figure where it helps."""
 
     heads: tuple[str, ...]
     cases: tuple[Case, ...]

@@ -83,7 +83,7 @@ class Study:
         return self.directory / "goals.html"
 
     def counts(self, goal: Goal) -> dict[str, int]:
-        """How many networks had each verdict."""
+        """The number of networks with each verdict."""
         return counts(result.finding(goal).verdict for result in self.results)
 
     def worst(self, goal: Goal) -> NetworkResult | None:

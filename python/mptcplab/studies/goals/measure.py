@@ -1,4 +1,4 @@
-"""The runs that measure every network, and what they are reduced to: one number per repetition of each quantity."""
+"""The runs that measure every network, reduced to one number per repetition of each quantity."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Planner:
-    """Says what runs for a cell; the scenario files are in `directory`."""
+    """Maps cells to runs; the scenario files are in `directory`."""
 
     grid: Grid
     setting: Setting
@@ -70,7 +70,7 @@ class Planner:
         return [Cell(network.text, label) for label in labels]
 
     def spec(self, cell: Cell) -> RunSpec:
-        """What the simulator runs for a cell."""
+        """The runs of a cell."""
         network, file = self._networks[cell.experiment]
         changes = Overrides(cc=(cell.label,))
         if cell.label.startswith(_ONE_TCP):

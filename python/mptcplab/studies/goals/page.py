@@ -157,8 +157,8 @@ def interval(found: GoalFinding) -> str:
     return f"{margin} (95 %: {low} to {high})".replace("-", "\N{MINUS SIGN}")
 
 
-def _picture(study: Study, goal: Goal) -> str:
-    """The heat map of a goal, as written before."""
+def _heat_map_url(study: Study, goal: Goal) -> str:
+    """The heat map of a goal, as it was written, inside a URL."""
     png = (study.directory / FIGURES / f"goal-{goal.number}.png").read_bytes()
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
@@ -175,7 +175,7 @@ def render(study: Study, command: str | None) -> str:
         study=study,
         goals=GOALS,
         verdicts=tuple(Verdict),
-        picture=_picture,
+        heat_map=_heat_map_url,
         interval=interval,
         nothing=NOT_APPLICABLE,
         networks_file=NETWORKS,

@@ -26,7 +26,7 @@ _START = "uniform(0 s, 1 s)"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a network is built: links by path, the bottleneck of each path, and the competitor at each bottleneck."""
+    """The structure of a network: links by path, the bottleneck of each path, and the competitor at each bottleneck."""
 
     paths: dict[str, tuple[str, ...]]
     bottlenecks: dict[str, str]
@@ -83,34 +83,62 @@ def scenario(network: Network, grid: Grid, setting: Setting, remarks: Sequence[s
     """The scenario file of a network; `remarks` are further lines of the comment at its head."""
     head = [_QUESTION, "", *(_ABOUT_SHARED if network.kind == SHARED else _ABOUT_DISJOINT)]
     head += ["", *remarks] if remarks else []
+    top = _TOP.format(
+        title=json.dumps(f"Goals of RFC 6356: {network.text}"),
+        duration=grid.duration_s,
+        warmup=grid.warmup_s,
+        repetitions=grid.repetitions,
+        seed="" if setting.seed is None else f"seed = {setting.seed}\n",
+        profile="" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
+        cc=json.dumps(list(algorithms(network, setting.cc))),
+    )
+    where = layout(network)
+    flows = [_flow("mp", transport="mptcp", paths=list(where.paths.values()))]
+    for link, name in where.competitors.items():
+        # Where both paths share the bottleneck, the competitor takes the first.
+        path = next(path for path in where.paths.values() if link in path)
+        flows.append(_flow(name, path=path, cc=network.competitor))
     comment = "\n".join(f"# {line}".rstrip() for line in head)
-    values = {
-        "title": json.dumps(f"Goals of RFC 6356: {network.text}"),
-        "duration": grid.duration_s,
-        "warmup": grid.warmup_s,
-        "repetitions": grid.repetitions,
-        "seed": "" if setting.seed is None else f"seed = {setting.seed}\n",
-        "profile": "" if setting.profile is None else f"profile = {json.dumps(setting.profile)}\n",
-        "cc": json.dumps(list(algorithms(network, setting.cc))),
-        "paths": json.dumps(list(layout(network).paths.values())),
-        "competitor": json.dumps(network.competitor),
-        "start": json.dumps(_START),
-        "loss": _number(network.loss_percent),
-        "buffer": f"{network.buffer_bdp:g} BDP",
-        **_lengths_ms(network),
-    }
-    return f"{comment}\n\n{(_TOP + (_SHARED_LINKS if network.kind == SHARED else _DISJOINT_LINKS)).format(**values)}"
+    return "\n".join([f"{comment}\n", top, *_links(network), *flows])
 
 
-def _lengths_ms(network: Network) -> dict[str, str]:
-    """Delays and queues, ms. A queue is given as the time that it takes to drain, which is the same for every flow."""
-    rtt_2_ms = BASE_RTT_MS * network.rtt_ratio
-    return {
-        "far_ms": _number((rtt_2_ms - BASE_RTT_MS + _NEAR_RTT_MS) / 2),
-        "delay_2_ms": _number(rtt_2_ms / 2),
-        "queue_1_ms": _number(network.buffer_bdp * BASE_RTT_MS),
-        "queue_2_ms": _number(network.buffer_bdp * rtt_2_ms),
-    }
+def _links(network: Network) -> list[str]:
+    """The links. A queue is given as the time that it takes to drain, which is the same for every flow."""
+    rtt_2_ms, loss = BASE_RTT_MS * network.rtt_ratio, network.loss_percent
+    if network.kind == SHARED:
+        return [
+            _link("near", "S", "A", "1 Gbit/s", _NEAR_RTT_MS),
+            _link("far", "S", "A", "1 Gbit/s", rtt_2_ms - BASE_RTT_MS + _NEAR_RTT_MS),
+            _link("neck", "A", "D", f"{RATE_1_MBPS} Mbit/s", BASE_RTT_MS - _NEAR_RTT_MS, loss, network, BASE_RTT_MS),
+        ]
+    return [
+        _link("neck1", "S", "D", f"{RATE_1_MBPS} Mbit/s", BASE_RTT_MS, None, network, BASE_RTT_MS),
+        _link("neck2", "S", "D", f"{RATE_2_MBPS} Mbit/s", rtt_2_ms, loss, network, rtt_2_ms),
+    ]
+
+
+def _link(
+    name: str,
+    source: str,
+    target: str,
+    rate: str,
+    rtt_ms: float,
+    loss_percent: float | None = None,
+    network: Network | None = None,
+    bdp_ms: float = 0,
+) -> str:
+    """A link whose propagation takes `rtt_ms` there and back; a bottleneck has the buffer of the network."""
+    lines = [f"[links.{name}]", f'from = "{source}"', f'to = "{target}"', f'rate = "{rate}"']
+    lines.append(f'delay = "{_number(rtt_ms / 2)} ms"')
+    lines += [] if loss_percent is None else [f'loss = "{_number(loss_percent)} %"']
+    if network is not None:
+        lines.append(f'queue = "{_number(network.buffer_bdp * bdp_ms)} ms"    # {network.buffer_bdp:g} BDP')
+    return "\n".join(lines) + "\n"
+
+
+def _flow(name: str, **keys: object) -> str:
+    lines = (f"{key} = {json.dumps(value)}" for key, value in {**keys, "start": _START}.items())
+    return "\n".join([f"[flows.{name}]", *lines]) + "\n"
 
 
 def _number(value: float) -> str:
@@ -150,69 +178,4 @@ sample = "off"
 [tcp]
 # Packets leave with a little jitter, so that no flow is locked out by the phase of a drop-tail queue.
 send_jitter = "1 ms"
-
-"""
-
-_SHARED_LINKS = f"""\
-[links.near]
-from = "S"
-to = "A"
-rate = "1 Gbit/s"
-delay = "{_NEAR_RTT_MS / 2:g} ms"
-
-[links.far]
-from = "S"
-to = "A"
-rate = "1 Gbit/s"
-delay = "{{far_ms}} ms"
-
-[links.neck]
-from = "A"
-to = "D"
-rate = "{RATE_1_MBPS} Mbit/s"
-delay = "{(BASE_RTT_MS - _NEAR_RTT_MS) / 2:g} ms"
-loss = "{{loss}} %"
-queue = "{{queue_1_ms}} ms"    # {{buffer}}
-
-[flows.mp]
-transport = "mptcp"
-paths = {{paths}}
-start = {{start}}
-
-[flows.tcp]
-path = ["near", "neck"]
-cc = {{competitor}}
-start = {{start}}
-"""
-
-_DISJOINT_LINKS = f"""\
-[links.neck1]
-from = "S"
-to = "D"
-rate = "{RATE_1_MBPS} Mbit/s"
-delay = "{BASE_RTT_MS / 2:g} ms"
-queue = "{{queue_1_ms}} ms"    # {{buffer}}
-
-[links.neck2]
-from = "S"
-to = "D"
-rate = "{RATE_2_MBPS} Mbit/s"
-delay = "{{delay_2_ms}} ms"
-loss = "{{loss}} %"
-queue = "{{queue_2_ms}} ms"    # {{buffer}}
-
-[flows.mp]
-transport = "mptcp"
-paths = {{paths}}
-start = {{start}}
-
-[flows.tcp1]
-path = ["neck1"]
-cc = {{competitor}}
-start = {{start}}
-
-[flows.tcp2]
-path = ["neck2"]
-cc = {{competitor}}
-start = {{start}}
 """

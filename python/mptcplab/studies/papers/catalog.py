@@ -36,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is varied: the axis' title with its unit, and the points in order."""
+    """A varied quantity: the axis' title with its unit, and the points in order."""
 
     axis: str
     points: tuple[Point, ...]

@@ -13,7 +13,7 @@ from mptcplab.studies.papers.selectors import SelectorResolver
 from mptcplab.study.cell import Cell
 from mptcplab.study.execute import Executor
 from mptcplab.study.statistics import verdict_of_share
-from mptcplab.study.values import CountingSource, DependencyRecorder, NotTestableError, Source, StoreSource
+from mptcplab.study.values import DependencyRecorder, NotTestableError, Source, StoreSource
 from mptcplab.study.verdict import Finding, Verdict
 
 
@@ -81,15 +81,15 @@ class ClaimJudge:
         return JudgedClaim(claim, tuple(findings))
 
     def _finding(self, claim: Claim, profile: str | None, blocks: int) -> Finding:
-        stored = self._sources.setdefault(blocks, StoreSource(self.executor.store, self.executor.outcome, blocks))
+        source = self._sources.setdefault(blocks, StoreSource(self.executor.store, self.executor.outcome, blocks))
         name = profile or (self._experiment(claim).profile if claim.experiment else "")
-        source = CountingSource(stored)
         try:
             found = self._evaluate(claim, source, profile)
+            repetitions = max((source.values(cell).repetitions for cell in self._cells(claim, profile)), default=0)
         except NotTestableError as error:
             return Finding(name, Verdict.NOT_TESTABLE, reason=str(error).partition("\n")[0])
         verdict = verdict_of_share(found.share)
-        return Finding(name, verdict, found.facts, share=found.share, repetitions=source.repetitions)
+        return Finding(name, verdict, found.facts, share=found.share, repetitions=repetitions)
 
     def _evaluate(self, claim: Claim, source: Source, profile: str | None) -> Evaluation:
         tree = parse(claim.predicate)

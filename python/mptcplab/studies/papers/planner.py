@@ -1,4 +1,4 @@
-"""What has to be run for the claims and figures of the papers, and with which settings."""
+"""The runs that the claims and figures of the papers need, with their settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Planner:
-    """Says what one engine runs for a cell; `quick` makes shorter runs."""
+    """Maps cells to runs of one engine; `quick` makes them shorter."""
 
     library: Library
     engine: str
@@ -56,7 +56,7 @@ class Planner:
         return [Cell(own.id, label, point, own.profile) for label in own.algorithms for point in own.labels]
 
     def spec(self, cell: Cell) -> RunSpec:
-        """What the engine runs for a cell."""
+        """The runs of a cell."""
         if cell not in self._specs:
             self._specs[cell] = self._spec(cell)
         return self._specs[cell]

@@ -16,7 +16,7 @@ from mptcplab.study.store import Store
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What became of one paper: its judged claims, and where the results of its experiments are."""
+    """The reproduction of one paper: its judged claims, and where the results of its experiments are."""
 
     paper: Paper
     experiments: tuple[Experiment, ...]

@@ -1,4 +1,4 @@
-"""What is compared: the names that papers give to protocols and algorithms, as changes of a scenario.
+"""Treatments: the names that papers give to protocols and algorithms, as changes of a scenario.
 
 `uncoupled-X` is X on every subflow; `ewtcp` the variant `fair` (weight 1/n, whose numbers the authors report);
 `independent-X`, `tcp-X@SUBFLOW` and `ref-tcp@SUBFLOW` replace the MPTCP connection `mp` by one TCP on the path of that
@@ -19,7 +19,7 @@ MULTIPATH = "mp"
 
 @dataclass(frozen=True)
 class Treatment:
-    """How a scenario is changed; `cc` None leaves the algorithms that it names."""
+    """The changes of a scenario; with `cc` None its own algorithms stay."""
 
     cc: str | None
     settings: Mapping[str, str]
@@ -38,7 +38,7 @@ _NAMED: dict[str, tuple[str | None, dict[str, str]]] = {
 
 
 def treatment(label: str, topology: Topology, known: set[str]) -> Treatment:
-    """What a label means for a scenario with this topology; `known` are the algorithms of this build."""
+    """The treatment with a label, for a scenario with this topology; `known` are the algorithms of this build."""
     if label in _NAMED:
         return Treatment(*_NAMED[label])
     name, _, subflow = label.partition("@")
@@ -74,6 +74,6 @@ def _single(topology: Topology, subflow: str | None, cc: str, transport: str) ->
 
 
 def _competitors(topology: Topology) -> str:
-    """What the other TCPs run: CUBIC where they do, else Reno."""
+    """The algorithm of the other TCPs: CUBIC if one of them runs it, else Reno."""
     others = {flow.cc for flow in topology.connections if flow.name != MULTIPATH}
     return "cubic" if "cubic" in others else "reno"

@@ -55,7 +55,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`share` of the resamples on which the predicate is true, and the comparisons it is made of."""
+    """`share` of the resamples on which the predicate is true, and the comparisons in it."""
 
     truth: np.ndarray
     facts: tuple[Fact, ...]

@@ -80,7 +80,7 @@ def _render(name: str, **context: Any) -> str:
 
 
 def expected(judged: JudgedClaim) -> str:
-    """What a full reproduction in the simulator is expected to find, beside what was found."""
+    """Compares the verdict with the one that a full reproduction in the simulator should find."""
     if judged.unexpected:
         return "unexpected: it should hold"
     return "as expected" if judged.verdict == judged.claim.expect else f"expected: {judged.claim.expect}"
@@ -157,7 +157,7 @@ def _drawn(figure: charts.Figure, name: str) -> Drawn:
 
 
 class _Section:
-    """What the page says about one experiment."""
+    """The section of one experiment."""
 
     def __init__(self, reproduction: Reproduction, experiment: Experiment, places: Mapping[str, int]) -> None:
         self.experiment, self.places = experiment, places

@@ -103,7 +103,7 @@ class Reader:
         return self.reproduction.planner.drawn_cells(self.experiment)
 
     def record(self, cell: Cell) -> dict[str, Any]:
-        """What really ran for a cell. Raises `NotTestableError` if the engine refused it."""
+        """The record of a cell's runs. Raises `NotTestableError` if the engine refused it."""
         return self.reproduction.store.record(self.stored.digest(cell))
 
     def time_series(self, cc: str) -> pl.DataFrame:
@@ -111,7 +111,7 @@ class Reader:
         return self.reproduction.store.table(self.stored.digest(self.cell(cc)), TIME_SERIES)
 
     def asked(self, spec: FigureSpec, key: str) -> Quantity:
-        """What a published value is about: words such as ALGORITHM, FLOW, POINT or "bin 2", in any order."""
+        """The quantity of a published value, from words such as ALGORITHM, FLOW, POINT or "bin 2" in any order."""
         spans = [span for span in self.experiment.spans if re.search(rf"(^| ){re.escape(span)}( |$)", key)]
         words = key.replace(spans[0], " ").split() if spans else key.split()
         points = [point.label for point in self.own.points]
@@ -124,7 +124,7 @@ class Reader:
                     break
             else:
                 where = f"{self.experiment.id}: figure of {spec.of}: published"
-                hint = f"it is made of algorithms, flows, sweep points and spans: {', '.join([*algorithms, *points])}"
+                hint = f"it consists of algorithms, flows, sweep points and spans: {', '.join([*algorithms, *points])}"
                 raise MptcplabError(with_hint(f"{where}: not right: {key!r} ({word!r})", hint))
         return Quantity(found["cc"], found["flow"], found["point"] or "", spans[0] if spans else "")
 

@@ -72,7 +72,7 @@ def _span_text(experiment: Experiment, span: str) -> str:
 
 
 def difference(ours: float, paper: float) -> str:
-    """How far ours is from the paper's, in percent of the paper's.
+    """The distance of our number from the paper's, in percent of the paper's.
 
     >>> difference(9.0, 12.0), difference(1.0, 0.0)
     ('-25 %', '–')
@@ -137,7 +137,7 @@ class Ran:
 
 
 def what_ran(reader: Reader, places: Mapping[str, int]) -> list[Ran]:
-    """What every algorithm of the experiment really ran, as read back from the engine."""
+    """The algorithms that really ran for each treatment of the experiment, as read back from the engine."""
     return [_ran(reader, label) for label in sorted_by(places, reader.own.algorithms)]
 
 
@@ -176,7 +176,7 @@ def _command(specs: Sequence[RunSpec], paper: str, engine: str) -> str:
 
 @dataclass(frozen=True)
 class Comment:
-    """What a scenario file says before its first key: the question, and paragraphs."""
+    """The comment at the head of a scenario file: the question, and further paragraphs."""
 
     file: str
     experiments: tuple[str, ...]
@@ -212,7 +212,7 @@ def leading_comment(toml: str) -> list[str]:
 
 
 def facts(reproduction: Reproduction) -> dict[str, str]:
-    """What the results of a paper were made with: engine, version, build, ACK profiles, seeds, repetitions."""
+    """The origin of a paper's results: engine, version, build, ACK profiles, seeds, repetitions."""
     outcome = reproduction.outcome
     records = [reproduction.store.record(one) for one in sorted(set(outcome.digests.values()) - set(outcome.refused))]
     reps = sorted({reproduction.planner.repetitions(one) for one in reproduction.experiments})

@@ -20,13 +20,13 @@ _COLUMNS = (
 
 
 def claim_counts(claims: Sequence[JudgedClaim]) -> dict[str, int]:
-    """How many claims got which verdict, and how many depend on the ACK profile."""
+    """The number of claims with each verdict, and of those that depend on the ACK profile."""
     dependent = sum(judged.profile_dependent for judged in claims)
     return {**counts(judged.verdict for judged in claims), DEPENDENT: dependent}
 
 
 def verdict_table(found: Sequence[Reproduction]) -> Table:
-    """How many claims of each paper hold, fail, stay open or cannot be tested."""
+    """The numbers of claims of each paper that hold, fail, stay open or cannot be tested."""
     rows = []
     for one in found:
         ran = f"{one.outcome.made} + {one.outcome.reused}"
