@@ -1,6 +1,6 @@
 """mptcplab: a laboratory for Multipath TCP congestion control.
 
-Importing this package loads nothing heavy and has no side effects; each name is resolved on first use.
+Importing this package is cheap and has no side effects: each name is resolved when it is first used.
 
     import mptcplab
     results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc=["lia", "olia"], reps=3)

@@ -95,6 +95,7 @@ def write_fluid(
     """Write the trace of the fluid engine to `out_dir`.
 
     `solve` is called with the number of every run, in order, and returns its tables (columns of little-endian numbers
-    of the declared types), what goes into the run table's `host` (a JSON object), and evaluations of the equations.
-    `libraries` is appended to the run table's `build`. Whatever is raised, `out_dir` does not appear.
+    of the declared types; columns that may be null may be left out), the run table's `host` (a JSON object), and the
+    number of evaluations of the equations. `libraries` is appended to the run table's `build`. If anything is raised,
+    `out_dir` does not appear.
     """

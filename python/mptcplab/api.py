@@ -1,4 +1,4 @@
-"""The Python API: every command of the command line is one of these functions."""
+"""The public functions: every command of the command line calls one of them and prints what it returns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, parse_engines, run
 
 if TYPE_CHECKING:
+    from mptcplab.studies.agreement.matrix import Matrix
+    from mptcplab.studies.fidelity import Measured
+    from mptcplab.studies.fidelity import Study as FidelityStudy
     from mptcplab.studies.goals import Grid, Study
     from mptcplab.studies.papers.reproduce import Reproduction
     from mptcplab.study.progress import Announce
@@ -25,14 +28,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Overrides",
     "agree",
+    "agree_all",
     "algorithms",
     "cc_list",
     "cc_load",
     "cc_persist",
     "cc_unload",
     "check",
+    "compare_schedulers",
     "doctor",
     "doctor_options",
+    "fidelity",
     "goals",
     "load",
     "reproduce",
@@ -54,14 +60,13 @@ def reproduce(
     jobs: int = 0,
     announce: Announce | None = None,
 ) -> list[Reproduction]:
-    """Run the experiments of a paper of `papers/` ("all": of all) and judge its claims; write the report to `out`.
+    """Run the experiments of a paper below `papers/` ("all": of all) and judge its claims; write the report to `out`.
 
-    Results are kept in `out`/store by a digest of what decides them, so that a reproduction that was stopped goes on
-    where it was, and a changed input makes only what it touches anew. `quick` gives a first answer: few and short
-    repetitions, none added; the fluid, which is quick anyhow, gives all of it. `docs` is a directory for a shorter
-    report in Markdown, as the documentation has it. `announce` is called with what is being done and gives a context
-    that reports progress. The fluid takes processes for several jobs: a script needs `if __name__ == "__main__":`
-    around the call, or `jobs=1`.
+    `out`/store has every result under a digest of its inputs, so that an interrupted reproduction continues where it
+    stopped, and only results whose inputs changed are computed again. `quick` gives a first answer: few and short
+    repetitions, none added; it changes nothing for the fluid. `docs` is a directory for a shorter report in Markdown.
+    `announce` is called with the name of each step and returns a context that reports progress. The fluid uses
+    processes for several jobs: a script needs `if __name__ == "__main__":` around the call, or `jobs=1`.
     """
     from mptcplab.studies.papers import catalog, report
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
@@ -97,6 +102,58 @@ def load(directory: PathArg) -> Results:
     return Results.open(Path(directory))
 
 
+def agree_all(
+    out: PathArg = Path("docs") / "agreement", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+) -> tuple[Matrix, list[Path]]:
+    """Compare sim and kernel on short versions of the scenarios of all papers; write the page and return its files.
+
+    Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
+    stopped. `quick` shortens the runs further. `jobs` and `announce` are as in `reproduce`.
+    """
+    from mptcplab.studies.agreement import matrix, page
+    from mptcplab.study.progress import silent
+    from mptcplab.study.store import Store
+
+    directory = Path(out)
+    page.prepare(directory)
+    checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
+    found = matrix.measure(quick=quick, jobs=jobs, announce=announce or silent, checkpoint=checkpoint)
+    written = page.write(found, directory)
+    checkpoint.clear()
+    return found, written
+
+
+def fidelity(
+    out: PathArg = Path("docs") / "fidelity", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+) -> tuple[list[Measured], Path]:
+    """Compare the simulator with theory on `scenarios/fidelity`; write the page and return its path.
+
+    `quick` simulates less. `jobs` and `announce` are as in `reproduce`.
+    """
+    from mptcplab.studies.fidelity import FIDELITY
+
+    return _measured(FIDELITY, out, quick=quick, jobs=jobs, announce=announce)
+
+
+def compare_schedulers(
+    out: PathArg = Path("docs") / "schedulers", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+) -> tuple[list[Measured], Path]:
+    """Compare what each scheduler does with what it is meant for, on `scenarios/schedulers`; see `fidelity`."""
+    from mptcplab.studies.fidelity import SCHEDULERS
+
+    return _measured(SCHEDULERS, out, quick=quick, jobs=jobs, announce=announce)
+
+
+def _measured(
+    study: FidelityStudy, out: PathArg, *, quick: bool, jobs: int, announce: Announce | None
+) -> tuple[list[Measured], Path]:
+    from mptcplab.studies.fidelity import write_page
+    from mptcplab.study.progress import silent
+
+    measured = write_page(Path(out), study, quick=quick, jobs=jobs, announce=announce or silent)
+    return measured, Path(out) / study.page
+
+
 def goals(
     cc: str,
     out: PathArg | None = None,
@@ -109,11 +166,11 @@ def goals(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Study:
-    """Hold one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
+    """Check one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
 
-    `out` is the directory of the page, its pictures and its numbers (default: results/goals-<cc>, with a number behind
-    it if that exists); `force` replaces a former study there. `quick` measures fewer networks, for a shorter time;
-    `grid` gives them itself. `jobs` and `progress` are as in `run`.
+    `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with a number appended
+    if that exists); `force` replaces an earlier study there. `quick` measures fewer networks, for a shorter time;
+    `grid` sets the networks. `jobs` and `progress` are as in `run`.
     """
     from mptcplab.studies.goals import write_study
 
@@ -140,16 +197,17 @@ def vectors(path: PathArg) -> dict[str, Any]:
 def doctor(
     pid: int | None = None, connection: str | None = None, rate: str | None = None, rtt: str | None = None
 ) -> dict[str, Any]:
-    """What this machine can do and what stands in the way: `ready`, and one entry of `findings` per check.
+    """Check what this machine can do: `ready`, and one entry of `findings` per check.
 
-    With `pid`, or with `connection` such as "10.0.0.1:40000-10.0.0.2:443", also the live MPTCP connections of that
-    process or that connection. `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") ask whether the buffers carry them.
+    With `pid`, or with `connection` such as "10.0.0.1:40000-10.0.0.2:443", it also checks the live MPTCP connections of
+    that process or that connection. With `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") it checks whether the
+    buffers are large enough.
     """
     return kernel.ask("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
 
 
 def doctor_options(pid: int | None, connection: str | None, rate: str | None, rtt: str | None) -> list[str]:
-    """What `doctor` was asked, as options of the program."""
+    """The arguments of `doctor` as options of the program."""
     asked = {"--pid": pid, "--connection": connection, "--rate": rate, "--rtt": rtt}
     return [word for name, value in asked.items() if value is not None for word in (name, str(value))]
 
@@ -163,12 +221,12 @@ def cc_load(names: str | Iterable[str], params: Mapping[str, Any] | None = None,
 
 
 def cc_list() -> Any:
-    """What is loaded: name, by whom, how many sockets use it, what it counts, parameters that are not the default."""
+    """The loaded algorithms: name, owner, number of sockets, what it counts, parameters that are not the default."""
     return kernel.ask("cc", "list", "--json")
 
 
 def cc_unload(names: str | Iterable[str] | None = None) -> Any:
-    """Take algorithms out of the kernel again (without names: all of ours); needs root."""
+    """Unload algorithms from the kernel (without names: all that mptcplab loaded); needs root."""
     return kernel.ask("cc", "unload", *(as_names(names) or ("--all",)), "--json")
 
 

@@ -1,4 +1,4 @@
-"""Exceptions of the package: one base, one subclass per kind.
+"""Exceptions of the package: one base class, and one subclass per kind.
 
 A message is `what failed: value`, optionally followed by a blank line and `hint: what to do`.
 """
@@ -13,7 +13,7 @@ __all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "Scena
 
 
 class ResultsError(MptcplabError):
-    """A results directory is missing, incomplete or not one of ours."""
+    """A results directory is missing or incomplete, or something else is there."""
 
 
 class UnfinishedError(EngineError):
@@ -25,5 +25,5 @@ class UnfinishedError(EngineError):
 
 
 def with_hint(message: str, hint: str) -> str:
-    """Format a message with a hint, as every error of the project has it."""
+    """A message with a hint, in the form that all errors have."""
     return f"{message}\n\nhint: {hint}"

@@ -1,8 +1,8 @@
-"""A walk away from a Wi-Fi access point and back, with a phone on a cellular network: files of link changes.
+"""Link changes of a phone that is carried away from a Wi-Fi access point and back, with a cellular network.
 
-The model is assumed, not measured: coverage as a table over a period of 60 s, and fading noise that is first-order
-autoregressive in its logarithm. Arithmetic is decimal (correctly rounded, so the same on every machine) and the
-generator is our own: an option and a seed give the same bytes everywhere.
+The model is assumed, not measured: coverage as a table over a period of 60 s, and fading whose logarithm is a
+first-order autoregressive process. Arithmetic is decimal, which is correctly rounded on every machine, and the random
+generator is part of this file: the same options and seed give the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from mptcplab.errors import MptcplabError, OutputError, with_hint
 
 PERIOD_MS = 60_000
 STEP_MS = 100
-# Correlation of the noise from one step to the next.
+# Correlation of the fading from one step to the next.
 _RHO = Decimal("0.9")
 _ARITHMETIC = Context(prec=28, rounding=ROUND_HALF_EVEN)
-# Longer walks would be files that nobody reads.
+# Longer walks would give needlessly large files.
 MAX_DURATION_S = 3600
 MAX_MBPS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of the period: rate factor and loss from its start to its end, linear in between."""
+    """A part of the period: rate factor and loss at its start and its end, linear in between."""
 
     start_s: int
     end_s: int
@@ -37,11 +37,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Radio:
-    """A network along the walk: coverage by stage, and the noise on it."""
+    """A network along the walk: coverage by stage, and its fading."""
 
     name: str
     stages: tuple[Stage, ...]
-    # Standard deviation of the noise's logarithm, and the largest factor that noise may give.
+    # Standard deviation of the logarithm of the fading, and the largest rate factor.
     deviation: Decimal
     cap: Decimal
 
@@ -76,7 +76,7 @@ CELLULAR = Radio(
 
 @dataclass(frozen=True)
 class Walk:
-    """What is walked: `mbps` is the full rate of each network; repetition i begins at `phase_s + i * phase_step_s`."""
+    """Options of a walk: full rates of the networks in Mbit/s; repetition i begins at `phase_s + i * phase_step_s`."""
 
     seed: int = 1
     repetitions: int = 1
@@ -106,7 +106,7 @@ class Walk:
 
 
 def number(name: str, text: str) -> Decimal:
-    """A decimal number as it is written, for the field `name` of a `Walk`."""
+    """Parse a decimal number for the field `name` of a `Walk`."""
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -143,12 +143,12 @@ def _lines(radio: Radio, walk: Walk, rep: int) -> Iterator[str]:
     start_ms = int(1000 * (walk.phase_s + rep * walk.phase_step_s))
     yield f"# mptcplab walk: {radio.name}, seed {walk.seed}, repetition {rep}, from {start_ms} ms of the walk"
     yield "at_ms,rate_bps,loss_ppm"
-    noise = fading(radio, f"{walk.seed}/{rep}/{radio.name}")
+    factors = fading(radio, f"{walk.seed}/{rep}/{radio.name}")
     before: tuple[int | None, int | None] = (None, None)
     for at_ms in range(0, int(1000 * walk.duration_s), STEP_MS):
         factor, loss_ppm = coverage(radio, start_ms + at_ms)
-        faded = min(radio.cap, factor * next(noise))
-        # Whole kbit/s: finer than any effect, and readable.
+        faded = min(radio.cap, factor * next(factors))
+        # Whole kbit/s are fine enough and readable.
         now = (1000 * int(faded * full_bps / 1000), loss_ppm)
         if now != before:
             fields = ["" if new == old else str(new) for new, old in zip(now, before, strict=True)]
@@ -157,7 +157,7 @@ def _lines(radio: Radio, walk: Walk, rep: int) -> Iterator[str]:
 
 
 def coverage(radio: Radio, at_ms: int) -> tuple[Decimal, int]:
-    """Rate factor without noise, and loss in packets per million, at a time of the walk."""
+    """Rate factor without fading, and loss in packets per million, at a time of the walk."""
     tau_ms = at_ms % PERIOD_MS
     stage = next(stage for stage in radio.stages if tau_ms < 1000 * stage.end_s)
     done_ms, length_ms = tau_ms - 1000 * stage.start_s, 1000 * (stage.end_s - stage.start_s)

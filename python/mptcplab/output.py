@@ -1,4 +1,4 @@
-"""Where results go: fresh directories, nothing overwritten, nothing half-written left behind."""
+"""Output directories and files: nothing is overwritten unasked, and nothing half-written is left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PartialOutputError(Exception):
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
-    """`root/<scenario>`, or with the first free number appended."""
+    """`root/<scenario>`, with the first free number appended if that exists."""
     number = 1
     while True:
         name = scenario.stem if number == 1 else f"{scenario.stem}-{number}"
@@ -40,7 +40,7 @@ def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
 
 
 def is_former_result(directory: Path) -> bool:
-    """Whether a directory holds an earlier result of ours and nothing else."""
+    """Whether a directory holds an earlier result of mptcplab and nothing else."""
     entries = {entry.name for entry in directory.iterdir()}
     engines = entries & set(ENGINES)
     if engines:
@@ -50,7 +50,7 @@ def is_former_result(directory: Path) -> bool:
 
 
 def require_writable(directory: Path, *, force: bool, is_former: Callable[[Path], bool] = is_former_result) -> None:
-    """Refuse an output directory whose contents would be lost; `is_former` tells what --force may replace."""
+    """Refuse an output directory whose contents would be lost; `is_former` says whether --force may replace them."""
     if not directory.exists():
         return
     if not directory.is_dir():
@@ -61,13 +61,13 @@ def require_writable(directory: Path, *, force: bool, is_former: Callable[[Path]
         raise OutputError(
             with_hint(
                 f"output directory is not empty: {directory}",
-                "choose another --out, or --force to replace a former result",
+                "choose another --out, or --force to replace an earlier result",
             )
         )
     if not is_former(directory):
         raise OutputError(
             with_hint(
-                f"output directory holds other files than a former result: {directory}",
+                f"output directory holds files other than an earlier result: {directory}",
                 "--force replaces results of mptcplab only; choose another --out",
             )
         )
@@ -80,9 +80,9 @@ def write_into(
     force: bool,
     is_former: Callable[[Path], bool] = is_former_result,
 ) -> None:
-    """Let `write` create `directory`; a former result is removed only after the new one is complete.
+    """Let `write` create `directory`; an earlier result is removed only after the new one is complete.
 
-    Whatever `write` raises takes the new directory away again, except for `PartialOutputError`.
+    If `write` raises anything but `PartialOutputError`, the new directory is removed again.
     """
     require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)
@@ -109,7 +109,7 @@ def write_into(
 
 @contextmanager
 def writing(what: str, hint: str) -> Iterator[None]:
-    """Raise `OutputError`, "cannot `what`: why", where the operating system refuses to write."""
+    """Raise `OutputError` ("cannot `what`: reason") if the operating system refuses to write."""
     try:
         yield
     except OSError as error:
@@ -122,7 +122,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """The same of bytes."""
+    """Like `write_text`, for bytes."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(content)
@@ -132,7 +132,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def _make_parents(parent: Path) -> list[Path]:
-    """Create missing parents; return those created, innermost first, so that a failure can take them away."""
+    """Create missing parents; return those created, innermost first, so that a failure can remove them."""
     missing: list[Path] = []
     at = parent
     while not at.exists():

@@ -1,4 +1,4 @@
-"""Reference pages, generated from the sources: nothing in them is typed by hand."""
+"""The reference pages below docs/reference, generated from the sources, and the tables of the list commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pages(commands: Any) -> dict[str, str]:
 
 
 def write_pages(directory: Path, commands: Any) -> list[Path]:
-    """Write the pages that are not up to date; return them."""
+    """Write the pages that are not up to date; return their paths."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         stale = stale_pages(directory, commands)
@@ -47,7 +47,7 @@ def write_pages(directory: Path, commands: Any) -> list[Path]:
 
 
 def stale_pages(directory: Path, commands: Any) -> list[Path]:
-    """Pages that are missing or differ from what the sources say."""
+    """Paths of the pages that are missing or not up to date."""
     found = []
     for name, text in pages(commands).items():
         path = directory / name
@@ -66,7 +66,7 @@ def algorithm_table(known: list[dict[str, Any]]) -> Table:
 
 
 def algorithm_text(algorithm: dict[str, Any]) -> str:
-    """Everything about one algorithm, from its own file."""
+    """Everything about one algorithm, from the header of its file."""
     text = _text(algorithm, "coupled" if algorithm["coupled"] else "uncoupled")
     return f"{text}\n\nIn the kernel\n{_indent(kernels(algorithm))}"
 
@@ -88,7 +88,7 @@ def scheduler_text(scheduler: dict[str, Any]) -> str:
 
 
 def _text(entry: dict[str, Any], kind: str) -> str:
-    """Name, title, what its author says and its parameters."""
+    """Name, title, sections of the declaration and parameters."""
     parts = [f"{entry['name']}: {entry['title']} ({kind})"]
     parts += [f"{section['name']}\n{_indent(section['text'])}" for section in entry["sections"]]
     if entry["params"]:
@@ -98,7 +98,7 @@ def _text(entry: dict[str, Any], kind: str) -> str:
 
 
 def kernels(algorithm: dict[str, Any]) -> str:
-    """Where the algorithm's eBPF build loads."""
+    """The kernels on which the algorithm's eBPF build loads."""
     return (
         f"Linux {algorithm['oldest_kernel']} and newer with BTF, as lab_{algorithm['name'].replace('-', '_')[:11]}; "
         "`make test-kernels` loads it on the oldest and the newest, and carries a transfer."
@@ -115,7 +115,7 @@ def vectors_failed(found: dict[str, Any]) -> bool:
 
 
 def vector_table(found: dict[str, Any]) -> Table:
-    """Passed, failed and skipped per algorithm, and the worst error as part of its tolerance."""
+    """Passed, failed and skipped per algorithm, and the worst error as a fraction of its tolerance."""
     rows, notes = [], []
     for entry in found["algorithms"]:
         worst = entry["worst"]
@@ -165,7 +165,7 @@ def _schedulers_page() -> str:
     parts = [
         "# Schedulers",
         "Every packet scheduler of the simulator, from its declaration in `crates/mptcplab-model`. The kernel engine "
-        "has the kernel's own, which is `linger`. What each is for is measured in [docs/schedulers](../schedulers).",
+        "has the kernel's own, which is `linger`. [docs/schedulers](../schedulers) compares them.",
         table(["name", "title"], overview),
     ]
     for scheduler in known:
@@ -184,7 +184,7 @@ def _entry(entry: dict[str, Any]) -> list[str]:
 
 
 def _section(name: str, text: str) -> str:
-    """A part of an algorithm's header; what it claims is linked to the scenario that shows it."""
+    """A section of an algorithm's header; scenarios that show a claim are linked."""
     if name in ("Good at", "Bad at"):
         prose = re.sub(r"scenarios/[\w/.-]+\.toml", r"[\g<0>](../../\g<0>)", " ".join(text.split()))
         return f"**{name}**\n\n{prose}"

@@ -1,4 +1,4 @@
-"""What people see in the terminal: tables on stdout; progress, notes and errors on stderr."""
+"""Terminal output: tables on stdout; progress, notes and errors on stderr."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from mptcplab.text import Table
 
-# Shorter work needs no progress bar.
+# A progress bar appears after this time.
 _PATIENCE_S = 1.0
 # Time between two lines of progress where there is no terminal.
 _LINE_EVERY_S = 10.0
-# A rate is that of this time.
+# Time over which the rate of progress is measured.
 _PACE_S = 15.0
 
 
@@ -33,19 +33,19 @@ def error(message: str) -> None:
 
 
 def warning(message: str) -> None:
-    """Something that the reader must not miss, although the command went through."""
+    """A message that must not be missed, although the command succeeded."""
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     console.print("warning:", style="bold yellow", end=" ")
     console.print(message)
 
 
 def note(message: str) -> None:
-    """A remark that is not data."""
+    """A message that is not data."""
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message)
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout: in a terminal the columns that fit, to a file or pipe all of them."""
+    """A table on stdout: in a terminal the columns that fit, in a file or pipe all of them."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console = Console(highlight=False, markup=False, width=_WIDE)
@@ -62,7 +62,7 @@ def print_table(table: Table) -> None:
 
 
 def _least_width(console: Console, table: RichTable) -> int:
-    """Width below which something would be cut; prose can be broken between words."""
+    """The smallest width at which nothing is cut; prose can be broken between words."""
     from rich.measure import Measurement
 
     needed = Measurement.get(console, console.options.update(width=_WIDE), table)
@@ -70,7 +70,7 @@ def _least_width(console: Console, table: RichTable) -> int:
 
 
 def _rich(table: Table, columns: int) -> RichTable:
-    """The first columns of a table; only prose is ever broken into lines."""
+    """The first columns of a table; only prose is broken into lines."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
@@ -83,16 +83,16 @@ def _rich(table: Table, columns: int) -> RichTable:
     return rich
 
 
-# Width of tables that nobody reads in a terminal.
+# Width of tables outside a terminal.
 _WIDE = 250
-# Columns that hold words; all others hold numbers.
+# Columns with words; all others have numbers.
 _PROSE = frozenset({"Title", "Parameters"})
 _LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
 
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Say what is going on while it takes time (terminals only)."""
+    """Show a status line while something is done (in terminals only)."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -103,9 +103,9 @@ def working(what: str) -> Iterator[None]:
 
 @contextmanager
 def progress(of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
-    """A progress callback for the engine: a bar in a terminal, a line now and then elsewhere.
+    """A progress callback for engines: a bar in a terminal, otherwise a line every few seconds.
 
-    `of` is what is counted; `unit` that of the rate at which work is done.
+    `of` is the plural noun for what is counted, `unit` the unit of the rate of work.
     """
     console = Console(stderr=True, highlight=False)
     reporter = _Terminal(console, of, unit) if console.is_terminal else _Lines(of, unit)
@@ -117,7 +117,7 @@ def progress(of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[
 
 @contextmanager
 def step(what: str, of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
-    """Name one of several pieces of work, and show its progress."""
+    """Name one of several steps, and show its progress."""
     note(what)
     with progress(of, unit) as update:
         yield update
@@ -145,13 +145,13 @@ class _Lines:
 
 
 class _Pace:
-    """How fast work is done now: after a simulator, which takes moments, a kernel takes real time."""
+    """The present rate of work, which changes when a kernel follows a simulator."""
 
     def __init__(self, now: float) -> None:
         self.seen = deque([(now, 0.0)])
 
     def at(self, now: float, simulated_s: float) -> float:
-        """The rate over the last moments, `_PACE_S` or what there is of it; work that begins anew has its own."""
+        """The rate over the last `_PACE_S`, or since the work began; it starts again when the work does."""
         if simulated_s < self.seen[-1][1]:
             self.seen = deque([(now, 0.0)])
         self.seen.append((now, simulated_s))
@@ -162,7 +162,7 @@ class _Pace:
 
 
 class _Terminal:
-    """A bar that appears when the work takes more than a moment."""
+    """A bar that appears after `_PATIENCE_S`."""
 
     def __init__(self, console: Console, of: str, unit: str) -> None:
         self.console, self.of, self.unit = console, of, unit

@@ -29,7 +29,7 @@ def rate(bps: float) -> str:
 
 
 def duration(nanoseconds: float) -> str:
-    """A time with its unit.
+    """A duration with its unit.
 
     >>> duration(5_000_000), duration(300e9)
     ('5 ms', '300 s')

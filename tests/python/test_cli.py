@@ -213,7 +213,7 @@ ERRORS = {
     ),
     "foreign directory forced": (
         ("run", "two-paths.toml", "--out", "full", "--force"),
-        r"error: output directory holds other files than a former result: full\n\nhint: .*another --out\n",
+        r"error: output directory holds files other than an earlier result: full\n\nhint: .*another --out\n",
     ),
     "output is a file": (
         ("run", "two-paths.toml", "--out", "two-paths.toml"),

@@ -235,7 +235,7 @@ def test_what_is_asked_wrongly_is_refused_before_anything_runs(tmp_path: Path) -
     (full / "notes.txt").write_text("mine")
     with pytest.raises(OutputError, match="not empty"):
         api.goals("lia", full, quick=True)
-    with pytest.raises(OutputError, match="other files than a former result"):
+    with pytest.raises(OutputError, match="files other than an earlier result"):
         api.goals("lia", full, quick=True, force=True)
     with pytest.raises(OutputError, match="cannot create output directory"):
         api.goals("lia", full / "notes.txt" / "x", quick=True)

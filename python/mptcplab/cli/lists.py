@@ -12,7 +12,7 @@ from mptcplab import terminal
 from mptcplab.cli import options
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json
-from mptcplab.cli.studies import compare_schedulers
+from mptcplab.cli.studies import print_verdicts
 
 if TYPE_CHECKING:
     from mptcplab.text import Table
@@ -53,7 +53,7 @@ def schedulers(
     if compare and name is not None:
         raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
     if compare:
-        compare_schedulers(out, quick=quick, jobs=jobs, as_json=as_json)
+        print_verdicts(*api.compare_schedulers(out, quick=quick, jobs=jobs, announce=terminal.step), as_json=as_json)
         return
     known = api.schedulers()
     _list(known, name, "scheduler", reference.scheduler_table, reference.scheduler_text, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Commands that run studies: `reproduce`, `fidelity`, `goals`, `agree`, and `schedulers --compare`."""
+"""Commands that run studies: `reproduce`, `fidelity`, `goals`, `agree`."""
 
 from __future__ import annotations
 
@@ -100,18 +100,9 @@ def fidelity(
 
     Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
     """
-    from mptcplab.studies.fidelity import FIDELITY, write_page
+    from mptcplab import api
 
-    measured = write_page(out, quick=quick, jobs=jobs, announce=terminal.step)
-    _print_verdicts(measured, out / FIDELITY.page, as_json=as_json)
-
-
-def compare_schedulers(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
-    """Simulate `scenarios/schedulers`, write the page and print the verdicts."""
-    from mptcplab.studies.fidelity import SCHEDULERS, write_page
-
-    measured = write_page(out, SCHEDULERS, quick=quick, jobs=jobs, announce=terminal.step)
-    _print_verdicts(measured, out / SCHEDULERS.page, as_json=as_json)
+    print_verdicts(*api.fidelity(out, quick=quick, jobs=jobs, announce=terminal.step), as_json=as_json)
 
 
 def goals(
@@ -278,14 +269,9 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
 
 def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
-    from mptcplab.studies.agreement import matrix, page
-    from mptcplab.study.store import Store
+    from mptcplab import api
 
-    page.prepare(out)
-    checkpoint = Store(out / ("unfinished-quick" if quick else "unfinished"))
-    found = matrix.measure(quick=quick, jobs=jobs, announce=terminal.step, checkpoint=checkpoint)
-    written = page.write(found, out)
-    checkpoint.clear()
+    found, written = api.agree_all(out, quick=quick, jobs=jobs, announce=terminal.step)
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})
     else:
@@ -296,7 +282,7 @@ def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
         raise typer.Exit(FAILED)
 
 
-def _print_verdicts(measured: list[Measured], page: Path, *, as_json: bool) -> None:
+def print_verdicts(measured: list[Measured], page: Path, *, as_json: bool) -> None:
     """Print the verdicts and the path of the page; exit code 1 if a statement fails."""
     if as_json:
         print_json({"page": str(page), "verdicts": {one.statement.name: one.finding.verdict for one in measured}})

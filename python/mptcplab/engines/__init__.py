@@ -1,1 +1,1 @@
-"""The engines beside the simulator, which is compiled (`mptcplab._core`): the kernel's program and the fluid."""
+"""The engines: the simulator, the kernel engine's program and the fluid. `capabilities` says what each can do."""

@@ -1,6 +1,6 @@
-"""The kernel engine's program: finds `mptcplab-kernel`, runs it, and turns what it says into ours.
+"""The kernel engine: finds and runs the program `mptcplab-kernel`, and translates its progress and errors.
 
-The program does the work; nothing here knows of sockets, namespaces or eBPF.
+Sockets, namespaces and eBPF are the program's concern.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
 
 Progress = Callable[[int, int, float, float], None]
 
-# Names another program than the one that setup built.
+# The environment variable that names another program than the one that setup built.
 OVERRIDE = "MPTCPLAB_KERNEL"
 _HOME = Path(__file__).parents[1] / "_bin"
 BUILT = _HOME / "mptcplab-kernel"
-# Why setup did not build it, and what to do: two lines, written by scripts/setup.sh.
+# Written by scripts/setup.sh: why it did not build the program, and in the second line what to do.
 NOT_BUILT = _HOME / "not-built.txt"
 PACKAGES = "clang libbpf-dev libelf-dev zlib1g-dev"
 
-_ROOT_IS_FOR = (
+_ROOT_PURPOSE = (
     "loading congestion control and tracing as eBPF, and the real-time priority of the link emulator; "
     "all else of a run is unprivileged"
 )
-# Exit code of a sweep that went through, with a run in it that does not count.
+# Exit code of a complete sweep with a run that does not count.
 _DOES_NOT_COUNT = 1
 # Bits of the kernel's capability sets (linux/capability.h).
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
-# Time that the program gets to clean up after an interrupt before it is killed; it needs a fraction of a second.
+# Time that the program has to clean up after an interrupt before it is killed; it needs a fraction of a second.
 _GRACE_S = 15.0
-_LOOK_EVERY_S = 0.1
+_POLL_S = 0.1
 
 
 def program() -> Path:
-    """The program to run, or an error that says why there is none and what to do."""
+    """The path of the program; raises an error that says why there is none and what to do."""
     named = os.environ.get(OVERRIDE)
     if named:
         path = Path(named)
@@ -73,21 +73,21 @@ def require_available() -> None:
 
 
 def require_privileges() -> None:
-    """Refuse early what would fail at its first step."""
+    """Raise an error if this user may not load eBPF programs."""
     held = _capabilities()
     if held is None or held >> _CAP_SYS_ADMIN & 1 or (held >> _CAP_BPF & 1 and held >> _CAP_PERFMON & 1):
         return
     raise EngineError(
         with_hint(
             "the kernel engine needs root (or CAP_BPF and CAP_PERFMON)",
-            f"sudo mptcplab run ... --engine kernel\n      root is for {_ROOT_IS_FOR}\n"
+            f"sudo mptcplab run ... --engine kernel\n      root is for {_ROOT_PURPOSE}\n"
             "      `--engine sim` needs no privileges; `mptcplab doctor` shows what this user may do",
         )
     )
 
 
 def _capabilities() -> int | None:
-    """Effective capabilities of this process; None where the system does not tell."""
+    """Effective capabilities of this process; None if they cannot be read."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
     except OSError:
@@ -103,20 +103,20 @@ def run(
 ) -> None:
     """Run every run of a scenario on the kernel and write its traces to `directory`.
 
-    Raises EngineError, or ScenarioError where the engine refuses the scenario. A trace that was kept although a run
-    ended early is in `directory` then. A run that went to its end but does not count raises nothing: its row tells.
+    Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run ended early, the trace up to then
+    is in `directory` nevertheless. A complete run that does not count raises nothing; its row in the run table says so.
     """
     words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
     if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
 
-    def hear(message: Mapping[str, Any]) -> None:
+    def report(message: Mapping[str, Any]) -> None:
         if progress is not None and message.get("type") == "progress":
             progress(message["done_runs"], message["total_runs"], message["done_s"], message["total_s"])
 
-    code, complaints = _converse(words, hear)
+    code, stderr = _run_program(words, report)
     if code not in (0, _DOES_NOT_COUNT):
-        raise _error(complaints, code, scenario)
+        raise _error(stderr, code, scenario)
 
 
 def ask(*words: str, accept: Iterable[int] = (0,)) -> Any:
@@ -131,14 +131,14 @@ def ask(*words: str, accept: Iterable[int] = (0,)) -> Any:
 
 
 def become(*words: str) -> NoReturn:
-    """Replace this process by the program: its output, its signals, its exit code."""
+    """Replace this process by the program, with its output, its signals and its exit code."""
     path = program()
     os.execv(path, [str(path), *words])
 
 
-def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tuple[int, str]:
-    """Run the program and hand over the lines of JSON that it prints; return its exit code and its complaints."""
-    # In a process group of its own, so that Ctrl-C reaches it once: from here.
+def _run_program(words: list[str], report: Callable[[Mapping[str, Any]], None]) -> tuple[int, str]:
+    """Run the program, pass the JSON lines that it prints to `report`; return its exit code and its stderr."""
+    # In its own process group, so that it receives Ctrl-C once: from here.
     child = subprocess.Popen(
         [program(), *words],
         stdin=subprocess.DEVNULL,
@@ -151,12 +151,12 @@ def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tu
         preexec_fn=die_with_parent,
     )
     try:
-        complaints: list[str] = []
-        readers = (_Reader(child.stdout), _Reader(child.stderr, complaints.append))
+        stderr: list[str] = []
+        readers = (_Reader(child.stdout), _Reader(child.stderr, stderr.append))
         for line in readers[0].lines():
             message = _message(line)
             if message is not None:
-                hear(message)
+                report(message)
         code = child.wait()
     except BaseException:
         _end(child)
@@ -165,14 +165,14 @@ def _converse(words: list[str], hear: Callable[[Mapping[str, Any]], None]) -> tu
         reader.join()
     if code == -signal.SIGINT or code == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    return code, "".join(complaints)
+    return code, "".join(stderr)
 
 
 class _Reader(threading.Thread):
-    """Reads a pipe to its end, so that the other side never blocks on it, and hands the lines over.
+    """Reads a pipe to its end, so that the other side never blocks, and passes the lines on.
 
-    A thread of its own because a read that blocks cannot be interrupted everywhere: a library may have asked the
-    kernel to restart it after a signal.
+    It is a thread because a blocking read cannot always be interrupted: a library may have asked the kernel to restart
+    it after a signal.
     """
 
     def __init__(self, pipe: IO[str] | None, take: Callable[[str], None] | None = None) -> None:
@@ -190,10 +190,10 @@ class _Reader(threading.Thread):
         self.waiting.put(None)
 
     def lines(self) -> Iterator[str]:
-        """Every line as it comes; an interrupt is noticed between two looks."""
+        """Every line as it arrives; an interrupt is noticed after `_POLL_S` at the latest."""
         while True:
             try:
-                line = self.waiting.get(timeout=_LOOK_EVERY_S)
+                line = self.waiting.get(timeout=_POLL_S)
             except queue.Empty:
                 continue
             if line is None:
@@ -202,7 +202,7 @@ class _Reader(threading.Thread):
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Interrupt the program and give it time to clean up; a second Ctrl-C does not wait for that."""
+    """Interrupt the program and give it time to clean up; a second Ctrl-C kills it."""
     child.send_signal(signal.SIGINT)
     try:
         child.wait(_GRACE_S)
@@ -212,7 +212,7 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 
 def _message(line: str) -> Mapping[str, Any] | None:
-    """A line of JSON; anything else (a library that prints) is not for us."""
+    """A line of JSON as an object; None for anything else, such as the output of a library."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError:
@@ -220,14 +220,14 @@ def _message(line: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _error(complaints: str, code: int, scenario: str | None = None) -> MptcplabError:
-    """What the program said on stderr as an exception: everything behind its first `error:`."""
-    _, marked, text = f"\n{complaints}".partition("\nerror: ")
-    text = text.rstrip() if marked else complaints.strip()
+def _error(stderr: str, code: int, scenario: str | None = None) -> MptcplabError:
+    """An exception with everything after the first `error:` on the program's stderr."""
+    _, marked, text = f"\n{stderr}".partition("\nerror: ")
+    text = text.rstrip() if marked else stderr.strip()
     if not text:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return EngineError(
             with_hint(f"mptcplab-kernel ended without a word: {how}", "`mptcplab doctor` checks the machine")
         )
-    # A complaint that begins with a place in the scenario file is about the scenario.
+    # An error that begins with a place in the scenario file is about the scenario.
     return ScenarioError(text) if scenario and text.startswith(f"{scenario}:") else EngineError(text)

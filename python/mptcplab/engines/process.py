@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, however that one ends."""
+"""Child processes that end with their parent, however the parent ends."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent() -> None:
-    """Even a SIGKILL of the parent ends the process that calls this."""
+    """Make the calling process end when its parent ends, even by SIGKILL."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

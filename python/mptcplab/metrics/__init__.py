@@ -1,4 +1,4 @@
-"""Metrics: traces in, numbers out. Nothing here reads anything but the trace tables.
+"""Metrics: numbers computed from the tables of a trace, and from nothing else.
 
 Each metric is one function registered with its name, unit and definition; the reference page is generated
 from the registry.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.metrics import (  # noqa: F401  (they register)
+from mptcplab.metrics import (  # noqa: F401  (importing a module registers its metrics)
     dynamics,
     fairness,
     ideals,
@@ -42,8 +42,8 @@ COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
     """Every (or every named) metric of every run, one value per row; null where it is not applicable.
 
-    `span` (begin and end in ns since the start of the run) stands for the time from the end of the warm-up to the end
-    of the run.
+    `span` (begin and end in ns since the start of the run) replaces the time from the end of the warm-up to the end of
+    the run.
     """
     if names is None and span is None:
         if _ALL not in trace.cache:
@@ -71,8 +71,8 @@ def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -
 def binned(trace: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:
     """The named metrics in each of several spans of time (begin and end in ns): `bin` (from 0) and `compute`'s columns.
 
-    A flow counts in a bin for as long as it is there. An edge speaks for itself only where a row of the trace is at
-    most one sampling interval older, so bins need samples.
+    A flow counts in a bin for as long as it exists. The value of a counter at the edge of a bin is that of a row which
+    is at most one sampling interval older, so bins need samples.
     """
     chosen = list(names)
     frames = [

@@ -1,7 +1,7 @@
 """Max-min fair rates of a network given as capacities and paths: of whole connections, or of every subflow.
 
-Max-min is lexicographic over connections, and a multipath connection may split as it likes: iterated linear
-programs, each of which raises the smallest rate as far as it goes and freezes the connections that cannot rise.
+Max-min is lexicographic over connections, and a multipath connection may split its rate in any way. It is solved by
+linear programs, each of which raises the smallest rate as far as possible and freezes the connections that cannot rise.
 The proportionally fair allocation is in `proportional.py`; what a scenario's network is, in `ideals.py`.
 """
 
@@ -34,7 +34,7 @@ def max_min(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -
 def max_min_subflows(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -> dict[Key, tuple[float, ...]]:
     """Max-min fair rate of every path of every connection, with each subflow a flow of its own.
 
-    What uncoupled subflows that share fairly get; their connection has the sum.
+    This is what uncoupled subflows get that share fairly; the connection gets the sum.
 
     >>> rates = max_min_subflows({"a": 10.0, "b": 10.0}, {"mp": [("a",), ("b",)], "tcp": [("a",)]})
     >>> {name: [round(rate, 6) for rate in each] for name, each in rates.items()}
@@ -56,7 +56,7 @@ def by_component(
 ) -> dict[Key, float]:
     """Solve every group of connections that share links on its own, and equal groups once.
 
-    `solve` has the capacities of a group's links and the group's shape, and returns a rate per connection.
+    `solve` takes the capacities of a group's links and the paths of its connections, and returns a rate per connection.
     """
     rates: dict[Key, float] = {}
     known: dict[tuple[object, ...], list[float]] = {}

@@ -1,8 +1,8 @@
-"""Engines side by side: how far each lies from the first.
+"""Differences between engines: each engine is compared with the first one.
 
-Repetition i draws the same random numbers on every engine, so differences are taken in pairs, of repetitions that count
-on all engines. Where an engine was asked for more repetitions than another, all that count tell of the engines, and
-their means are compared. Nothing here judges: bounds are the reader's.
+Repetition i draws the same random numbers on every engine, so differences are taken in pairs of the repetitions that
+count on all engines. Where one engine has more repetitions than another, the means over all that count are compared.
+The bounds on differences are not here.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ SCHEMA = dict.fromkeys(KEYS, pl.String) | {
     "difference": pl.Float64,
     "half": pl.Float64,
 }
-_NOBODY = ""
+_NO_ENTITY = ""
 
 
 def is_relative(metric: str) -> bool:
-    """Whether a metric's differences are percentages of the reference: not where it is a part of something itself."""
+    """Whether a metric's differences are percentages of the reference: not if the metric is itself a fraction."""
     return REGISTRY[metric].unit not in ("", "%")
 
 
 def compared_runs(trace: Trace) -> pl.DataFrame:
-    """run, base, rep, engine of the repetitions that are compared: those that count, in pairs where they can be."""
+    """run, base, rep, engine of the compared repetitions: those that count, in pairs if possible."""
     excluded = [excluded.run for excluded in trace.excluded_runs]
     runs = trace.configs.filter(~pl.col("run").is_in(excluded)).select("run", "base", "rep", "engine")
     everywhere = pl.col("engine").n_unique().over("base", "rep") == len(trace.engines)
@@ -46,19 +46,19 @@ def compared_runs(trace: Trace) -> pl.DataFrame:
 
 
 def _in_pairs(trace: Trace) -> bool:
-    """Whether every engine was asked for the same repetitions, whatever became of them."""
+    """Whether every engine has the same repetitions, including those that do not count."""
     return trace.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
 
 
 def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
-    """Every engine but the first against the first: `SCHEMA`'s columns, a row per configuration, metric and entity.
+    """Every other engine compared with the first: the columns of `SCHEMA`, a row per configuration, metric and entity.
 
-    `values` is what `Results.metrics` gives; links are left out, and UDP, which reacts to nothing. `reference` and
-    `mean` are means over `n_reference` and `n` repetitions, in the metric's unit. `difference` is, in percent,
-    `mean / reference - 1`, or for metrics that are parts (without a unit, or in %) `mean - reference`; null where the
-    reference is 0 and the other is not. `half` is half its 95 % interval, null where an engine has fewer than two
-    repetitions; that of a quotient is the linearised one (Cochran, Sampling Techniques, 1977, chapter 6), that of
-    unequal numbers of repetitions is Welch's (Biometrika 34, 1947).
+    `values` is the result of `Results.metrics`; links and UDP flows, which do not react, are left out. `reference`
+    and `mean` are means over `n_reference` and `n` repetitions, in the metric's unit. `difference` is
+    `mean / reference - 1` in percent, or `mean - reference` for metrics that are fractions (without a unit, or in %);
+    it is null if the reference is 0 and the other mean is not. `half` is half of its 95 % interval, and null if an
+    engine has fewer than two repetitions. The interval of a quotient is linearised (Cochran, Sampling Techniques, 1977,
+    chapter 6); with unequal numbers of repetitions it is Welch's (Biometrika 34, 1947).
     """
     names = list(names)
     wanted = values.filter(pl.col("metric").is_in(names) & pl.col("link").is_null()).drop("link")
@@ -66,14 +66,14 @@ def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.
     wanted = wanted.filter(~pl.col("flow").is_in(sorted(udp)).fill_null(False))
     found = wanted.drop_nulls("value").join(compared_runs(trace), on="run", maintain_order="left")
     # Nulls would match nothing in a join.
-    found = found.with_columns(pl.col("flow", "subflow").fill_null(_NOBODY))
+    found = found.with_columns(pl.col("flow", "subflow").fill_null(_NO_ENTITY))
     error = _of_pairs if _in_pairs(trace) else _of_means
-    rows = _compared(error(found, trace.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NOBODY, None))
+    rows = _compared(error(found, trace.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NO_ENTITY, None))
     return rows.sort(*_orders(trace, names), maintain_order=True).select(*SCHEMA).cast(SCHEMA)
 
 
 def _of_pairs(found: pl.DataFrame, first: str) -> pl.DataFrame:
-    """Per entity and engine both means, and the standard error of what is left of them, repetition by repetition."""
+    """Per entity and engine: both means, and the standard error of the residuals, repetition by repetition."""
     who = [name for name in KEYS if name != "engine"]
     reference = found.filter(engine=first).select("rep", *who, x="value")
     pairs = found.filter(pl.col("engine") != first).rename({"value": "y"}).join(reference, on=["rep", *who])
@@ -85,7 +85,7 @@ def _of_pairs(found: pl.DataFrame, first: str) -> pl.DataFrame:
 
 
 def _of_means(found: pl.DataFrame, first: str) -> pl.DataFrame:
-    """The same from independent repetitions: degrees of freedom after Welch."""
+    """The same from independent repetitions, with the degrees of freedom of Welch's test."""
     value, n = pl.col("value"), pl.len().cast(pl.Float64)
     groups = found.group_by(KEYS, maintain_order=True).agg(n=n, mean=value.mean(), variance=value.var() / n)
     one = groups.filter(engine=first).drop("engine").rename({name: f"{name}_x" for name in ("n", "mean", "variance")})
@@ -94,13 +94,13 @@ def _of_means(found: pl.DataFrame, first: str) -> pl.DataFrame:
     theirs = _ratio(pl.col("mean"), pl.col("mean_x")) ** 2 * pl.col("variance_x")
     total = mine + theirs
     welch = total**2 / (mine**2 / (pl.col("n") - 1) + theirs**2 / (pl.col("n_x") - 1))
-    # Nothing varies, so nothing is uncertain, with however many degrees of freedom.
+    # Without variance there is no uncertainty, whatever the degrees of freedom.
     degrees = pl.when(total > 0).then(welch).otherwise(pl.min_horizontal("n", "n_x") - 1)
     return both.select(*KEYS, "n", "mean", n_reference="n_x", reference="mean_x", error=total.sqrt(), degrees=degrees)
 
 
 def _ratio(mean: pl.Expr, reference: pl.Expr) -> pl.Expr:
-    """What the reference is multiplied by before it is taken away; unknown for a quotient by 0."""
+    """The factor of the reference in the residual: the quotient of the means for relative metrics, unknown for 0."""
     return pl.when(_is_relative()).then(pl.when(reference != 0).then(mean / reference)).otherwise(1.0)
 
 
@@ -109,7 +109,7 @@ def _is_relative() -> pl.Expr:
 
 
 def _compared(means: pl.DataFrame) -> pl.DataFrame:
-    """Add difference, its unit, and half of its interval."""
+    """Add the difference, its unit, and half of its interval."""
     quantile = pl.Series("t", t_quantile(means["degrees"].to_numpy())).fill_nan(None)
     one, other = pl.col("reference"), pl.col("mean")
     relative = _is_relative()
@@ -123,7 +123,7 @@ def _compared(means: pl.DataFrame) -> pl.DataFrame:
 
 
 def _orders(trace: Trace, names: list[str]) -> list[pl.Expr]:
-    """Run order, the order of the metrics, file order of flows and subflows, the order of the engines."""
+    """Sort keys: runs, the given metrics, flows and subflows as in the file, engines."""
     flows = [flow for topology in trace.topologies.values() for flow in topology.flows]
     subflows = [subflow.name for flow in flows for subflow in flow.subflows]
     orders = {

@@ -1,9 +1,8 @@
-"""How soon a flow finds its new place: after others come and go, and after an outage.
+"""How fast a flow adapts: after other flows start or end, and after an outage.
 
-A change is the start or end of a flow in the window, UDP streams included (of a flow of many transfers only the
-first start and the last end). It matters to every flow that is connected to it through shared links, also by way of
-others. What follows it lasts until the next change that matters to the same flow, or until the flow or the window
-ends.
+A change is the start or end of a flow in the window, including UDP streams (of a flow of many transfers, only the first
+start and the last end). It affects every flow that shares links with it, directly or through other flows. The period
+after a change lasts until the next change that affects the same flow, or until the flow or the window ends.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from mptcplab.trace.topology import Flow, Link
 
 NS = 1_000_000_000
 
-# Convergence: averages over the first come within the part of the final throughput and stay there for the second.
+# Convergence: averages over _AVERAGE_NS come within _BAND of the final throughput and stay there for _HOLD_NS.
 _AVERAGE_NS, _HOLD_NS, _BAND = NS, 5 * NS, 0.2
-# Responsiveness: the part of the new mean window that has to be reached.
+# Responsiveness: the fraction of the new mean window that has to be reached.
 _REACHED = 0.8
-# Recovery: the part of the old throughput that has to be exceeded, and the time over which the old one is the mean.
+# Recovery: the fraction of the old throughput that has to be exceeded, and the time over which the old one is taken.
 _RECOVERED, _BEFORE_NS = 0.5, 5 * NS
 
 _T, _BEGIN, _END = pl.col("t_ns"), pl.col("begin").first(), pl.col("end").first()
@@ -40,9 +39,9 @@ _Measure = Callable[[int], pl.Expr]
 def convergence(window: Window) -> pl.DataFrame:
     """Time from a change until the throughput has settled; the mean over the changes after which it did.
 
-    A change is the start or end of a flow, the same one included, that shares links with it, directly or by way of
-    others. Settled: every one-second average that begins in the next 5 s is within 20 % of the mean throughput over
-    the second half of the time to the next change. Null where it never did; absent where nothing changed.
+    A change is the start or end of a flow, including this one, that shares links with it directly or through others.
+    The throughput has settled when every one-second average that begins in the next 5 s is within 20 % of the mean
+    throughput over the second half of the time to the next change. Null if it never did; absent if nothing changed.
     """
     delays = _measured(window, _after_changes(window), FLOW, _settled)
     return delays.group_by(FLOW, maintain_order=True).agg(value=pl.col("value").mean())
@@ -50,11 +49,11 @@ def convergence(window: Window) -> pl.DataFrame:
 
 @metric("responsiveness", "Responsiveness", "s", ("flow", "subflow"), needs_samples=True)
 def responsiveness(window: Window) -> pl.DataFrame:
-    """Time from the end of a competitor until the congestion window first has 80 % of its new mean.
+    """Time from the end of a competitor until the congestion window first reaches 80 % of its new mean.
 
     After Peng, Walid, Hwang, Low (2016). A competitor is a flow that shares a link with the subflow's path; the new
     mean is taken over the second half of the time to the next change. A subflow's value is the mean over the
-    competitors that leave, a flow's the mean over its subflows' as well. Absent where none leaves.
+    competitors that leave, a flow's is the mean over its subflows too. Absent if none leaves.
     """
     delays = _measured(window, _after_competitors(window), SUBFLOW, _reached)
     mean = pl.col("value").mean()
@@ -65,15 +64,15 @@ def responsiveness(window: Window) -> pl.DataFrame:
 
 @metric("recovery_time", "Recovery after an outage", "s", ("subflow",), needs_samples=True)
 def recovery_time(window: Window) -> pl.DataFrame:
-    """Time from the end of an outage of the path until the subflow has more than half of its throughput before it.
+    """Time from the end of an outage of the path until the subflow exceeds half of its throughput before the outage.
 
-    An outage is a time in which the schedule of a link on the path says down, or a rate of 0. The throughput before
-    is the mean over 5 s (less after another outage or the window's start); the time ends where a second begins whose
-    mean exceeds half of that, so that what the link had kept in its queue does not count as recovery. The mean over
-    the outages from which it recovered before the next; null where it never did.
+    In an outage the schedule of a link on the path sets it down or its rate to 0. The throughput before is the mean
+    over 5 s (less after another outage or the window's start). The time ends at the first second whose mean exceeds
+    half of that, so that packets left in the link's queue do not count as recovery. The value is the mean over the
+    outages from which the subflow recovered before the next one; null if it never did.
     """
     outages = _outages(window)
-    before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="quiet", end="down"), SUBFLOW, _rate)
+    before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="since", end="down"), SUBFLOW, _rate)
     after = before.select(*SUBFLOW, begin="up", end="until", before="value")
     delays = _measured(window, after, SUBFLOW, _recovered)
     return delays.group_by(SUBFLOW, maintain_order=True).agg(value=pl.col("value").mean())
@@ -84,7 +83,7 @@ def _settled(sample_ns: int) -> pl.Expr:
     late = (_BEGIN + _END) / 2 <= _T
     final = ratio(_WIRE.last() - _WIRE.filter(late).first(), _T.last() - _T.filter(late).first())
     inside = ((average - final).abs() <= _BAND * final) & (final > 0)
-    # Looking ahead is looking back on what is turned round.
+    # A rolling minimum looks back, so the rows are reversed to look ahead.
     stays = inside.cast(pl.Int8).reverse().rolling_min(_rows(_HOLD_NS, sample_ns) + 1).reverse()
     return (_T.filter(stays == 1).first() - _BEGIN) / NS
 
@@ -115,7 +114,7 @@ def _rows(time_ns: int, sample_ns: int) -> int:
 
 
 def _measured(window: Window, spans: pl.DataFrame, keys: tuple[str, ...], measure: _Measure) -> pl.DataFrame:
-    """The spans with a value each (null where it has none), from the samples of each flow or subflow inside them.
+    """The spans with a value each (possibly null), from the samples of each flow or subflow inside them.
 
     A span has `begin` and `end`; spans of one flow or subflow do not overlap.
     """
@@ -145,10 +144,10 @@ def _inside(window: Window, spans: pl.DataFrame, keys: tuple[str, ...]) -> pl.Da
 
 
 def _after_changes(window: Window) -> pl.DataFrame:
-    """For every flow the spans between the changes that matter to it."""
+    """For every flow, the spans between the changes that affect it."""
     rows = [
         (run, flow.name, None, begin, min(end, life[1]))
-        for run, flows, begin, end in _eras(window)
+        for run, flows, begin, end in _periods(window)
         for flow, life in flows
         if life[0] <= begin < life[1] and flow.transport != "udp"
     ]
@@ -156,9 +155,9 @@ def _after_changes(window: Window) -> pl.DataFrame:
 
 
 def _after_competitors(window: Window) -> pl.DataFrame:
-    """For every subflow the spans that begin when a flow ends that shared a link with it."""
+    """For every subflow, the spans that begin when a flow ends that shared a link with it."""
     rows = []
-    for run, flows, begin, end in _eras(window):
+    for run, flows, begin, end in _periods(window):
         freed = {link for flow, life in flows if life[1] == begin for path in flow.paths for link in path}
         rows += [
             (run, flow.name, subflow.name, begin, min(end, life[1]))
@@ -170,10 +169,12 @@ def _after_competitors(window: Window) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _eras(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int]]], int, int]]:
-    """Run, connected flows with when they are there, and begin and end (ns) of each time between two changes."""
+def _periods(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int]]], int, int]]:
+    """Run, connected flows with their lifetimes, and begin and end (ns) of each period between two changes."""
     for run, topology in window.topologies.items():
-        there = [(flow, window.lives[run, flow.name]) for flow in topology.flows if (run, flow.name) in window.lives]
+        there = [
+            (flow, window.lifetimes[run, flow.name]) for flow in topology.flows if (run, flow.name) in window.lifetimes
+        ]
         edges = {flow.name: life for flow, life in there}
         if not any(topology.warmup_ns <= t < topology.duration_ns for life in edges.values() for t in life):
             continue
@@ -185,12 +186,12 @@ def _eras(window: Window) -> Iterator[tuple[int, list[tuple[Flow, tuple[int, int
 
 
 def _outages(window: Window) -> pl.DataFrame:
-    """Of every subflow: `quiet` to `down` with a path, no path until `up`, again one until `until` (ns)."""
+    """Per subflow and outage (ns): the path works from `since` to `down`, fails until `up`, and works until `until`."""
     rows = []
     for run, topology in window.topologies.items():
         for flow in topology.connections:
             for subflow in flow.subflows:
-                away = _union([span for name in subflow.path for span in _dead(topology.links[name])])
+                away = _union([span for name in subflow.path for span in _outages_of(topology.links[name])])
                 ends = [topology.warmup_ns, *(up for _, up in away)]
                 begins = [*(down for down, _ in away), topology.duration_ns]
                 rows += [
@@ -198,12 +199,12 @@ def _outages(window: Window) -> pl.DataFrame:
                     for (down, up), last, until in zip(away, ends, begins[1:], strict=False)
                     if topology.warmup_ns < down and up < topology.duration_ns
                 ]
-    times = dict.fromkeys(("quiet", "down", "up", "until"), pl.Int64)
+    times = dict.fromkeys(("since", "down", "up", "until"), pl.Int64)
     return pl.DataFrame(rows, schema={key: _SCHEMA[key] for key in SUBFLOW} | times, orient="row")
 
 
-def _dead(link: Link) -> list[tuple[int, int]]:
-    """The times in which the schedule lets nothing through, as far as they end."""
+def _outages_of(link: Link) -> list[tuple[int, int]]:
+    """The times in which the schedule lets nothing through, if they end."""
     rate, up, since, spans = link.rate_bps, True, None, []
     for change in link.schedule:
         rate = rate if change.rate_bps is None else change.rate_bps

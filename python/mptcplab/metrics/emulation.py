@@ -1,7 +1,7 @@
-"""How late a kernel's emulated links were, along whole round trips: the noise that the simulator lacks.
+"""Lateness of the kernel engine's emulated links, summed along round trips, and the simulator's `send_jitter` for it.
 
-Packets that come in lockstep fill a full queue in lockstep, and whose packet is dropped is decided by the phase. A
-kernel has noise that breaks this; the simulator has as much as a scenario's `send_jitter` says.
+Packets that arrive in lockstep fill a full queue in lockstep, and then their phase decides whose packet is dropped. The
+kernel has noise that breaks this; the simulator has only as much as a scenario's `send_jitter` says.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ JITTER = "tcp.send_jitter"
 
 
 def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[Flow, Subflow, int]]:
-    """Per subflow the sum (ns) of how late its links released packets, there and back, as 99th percentiles.
+    """Per subflow: the lateness (ns) of its links in both directions, as the sum of their 99th percentiles.
 
-    `recorded` are rows of the run table; of several runs, link by link, the one counts that was later than the others.
+    `recorded` are rows of the run table; of several runs, the largest lateness of each link counts.
     """
     late: dict[str, int] = {}
     for row in recorded:
@@ -36,7 +36,7 @@ def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Itera
 
 
 def jitter_ns(kernel: Trace, least_ns: int) -> int:
-    """`send_jitter` for the simulator: the median of all round trips of all runs, but at least the scenario's own."""
+    """`send_jitter` for the simulator: the median lateness over the round trips of all runs, at least `least_ns`."""
     found = [
         late_ns
         for row in kernel.runs.iter_rows(named=True)
@@ -45,8 +45,8 @@ def jitter_ns(kernel: Trace, least_ns: int) -> int:
     return max(least_ns, round(median(found))) if found else least_ns
 
 
-def told(results: Trace) -> str | None:
-    """The jitter that the simulator had beside a kernel, for people; None if there was none."""
+def jitter_note(results: Trace) -> str | None:
+    """A sentence about the jitter that the simulator had beside a kernel; None if it had none."""
     if not {"sim", "kernel"} <= set(results.engines):
         return None
     simulated = results.runs.filter(engine="sim")["resolved"]

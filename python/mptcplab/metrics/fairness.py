@@ -1,4 +1,4 @@
-"""Fairness and gain: how the flows share, and what using several paths brought."""
+"""Fairness between flows, and the gain of using several paths."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ratio_to_ideal(window: Window) -> pl.DataFrame:
 
 @metric("ratio_wire", "Throughput over fair share", "", ("flow",), digits=3)
 def ratio_wire(window: Window) -> pl.DataFrame:
-    """Throughput on the wire over the connection's max-min fair share; its ceiling is 1 where the share is a limit."""
+    """Throughput on the wire over the connection's max-min fair share; at most 1 where the share is a limit."""
     return _over_ideal(window, throughput)
 
 
@@ -50,7 +50,7 @@ def jain(window: Window) -> pl.DataFrame:
     """Jain's fairness index (sum x)^2 / (n sum x^2) over the throughputs of all TCP and MPTCP connections.
 
     1 when all are equal, 1/n when one has everything; not applicable to a single connection. Flows of many transfers
-    and video do not take what they can get, and are left out.
+    and video are left out, because they do not use all the capacity they can get.
     """
     greedy = window.flows.filter("greedy").select(FLOW)
     return _jain(_flow_values(throughput, window, "x").join(greedy, on=FLOW, how="semi", maintain_order="left"))
@@ -71,8 +71,8 @@ def _jain(values: pl.DataFrame) -> pl.DataFrame:
 def friendliness(window: Window) -> pl.DataFrame:
     """Throughput of a multipath flow on the link over the mean throughput of the TCP flows there.
 
-    All its subflows on the link together; with several multipath flows, their mean. 1 is the fairness that RFC 6356
-    asks for on one bottleneck. Absent on links that not both kinds use; short transfers and video are left out.
+    The flow's subflows on the link count together; with several multipath flows their mean is taken. RFC 6356 asks for
+    1 on a shared bottleneck. Absent on links that only one kind of flow uses; short transfers and video are left out.
     """
     on_link = _on_links(window).group_by(*LINK, "flow", "transport", maintain_order=True).agg(mbps=total("mbps"))
     alone = pl.col("transport") == "tcp"
@@ -87,9 +87,9 @@ def friendliness(window: Window) -> pl.DataFrame:
 def equal_share(window: Window) -> pl.DataFrame:
     """Throughput on the flow's most loaded link over the link's rate divided by the connections that use it.
 
-    The most loaded link is the one with the least rate per connection (of equal ones the first on the flow's paths);
-    the throughput is that of the flow's subflows on it. A connection counts as one, whatever number of subflows it
-    has there. Absent beside short transfers and video, and where a rate is unknown.
+    The most loaded link is the one with the lowest rate per connection (if equal, the first on the flow's paths); the
+    throughput is that of the flow's subflows on it. A connection counts once, however many subflows it has there.
+    Absent beside short transfers and video, and where a rate is unknown.
     """
     rows = []
     for run, topology in window.topologies.items():
@@ -132,7 +132,7 @@ def total_goodput(window: Window) -> pl.DataFrame:
 
 
 def aggregate_benefit(goodput_bps: float, paths_bps: list[float]) -> float | None:
-    """Aggregate benefit (Paasch, Khalili, Bonaventure 2013) of a goodput, given what each path has to offer.
+    """Aggregate benefit (Paasch, Khalili, Bonaventure 2013) of a goodput, given the rate that each path offers.
 
     >>> aggregate_benefit(15.0, [10.0, 5.0]), aggregate_benefit(10.0, [10.0, 5.0]), aggregate_benefit(5.0, [10.0, 5.0])
     (1.0, 0.0, -0.5)
@@ -158,9 +158,9 @@ def _benefit(window: Window, *, fair: bool) -> pl.DataFrame:
 
 @metric("agr_bf", "Aggregate benefit", "", ("flow",))
 def agr_bf(window: Window) -> pl.DataFrame:
-    """Gain of using several paths (Paasch, Khalili, Bonaventure 2013): 0 is the best path alone, 1 is all paths filled.
+    """Gain of using several paths (Paasch, Khalili, Bonaventure 2013): 0 is the best path alone, 1 is all paths full.
 
-    With G the goodput and B_x what path x has to offer: (G - max B) / (sum B - max B) if G >= max B, else
+    With G the goodput and B_x the rate that path x offers: (G - max B) / (sum B - max B) if G >= max B, else
     (G - max B) / max B. B_x is the rate of the path's smallest link, divided equally among the connections that use
     it and then among the flow's own subflows, times the payload's part of a full frame. Not applicable to one path.
     """

@@ -1,7 +1,7 @@
 """The three design goals of RFC 6356 (section 1) as predicates on measured numbers, each with its margin.
 
-Pure functions: whoever calls them has run the scenarios and taken means. A margin is relative to the reference of the
-goal and positive where the goal is met, by that much of the reference; it is None where the goal asks for nothing.
+The functions take means over simulated runs. A margin is a fraction of the goal's reference, positive if the goal is
+met; it is None if the goal asks for nothing.
 
 With e the tolerance, REF-TCP(r) the same scenario with the multipath connection replaced by one TCP on path r:
 
@@ -29,10 +29,10 @@ IMBALANCE = 1.5
 
 @dataclass(frozen=True)
 class GoalResult:
-    """Whether a goal is met, and with how much room.
+    """Whether a goal is met, and by which margin.
 
-    `margin` is a part of the goal's reference (0.1: a tenth of it), at least 0 exactly where the goal is met, and None
-    where it asks for nothing (then it is met). `text` is one line for people: what decided.
+    `margin` is a fraction of the goal's reference (0.1: a tenth of it), at least 0 exactly if the goal is met, and None
+    if it asks for nothing (then it is met). `text` says in one line what decided.
     """
 
     name: str
@@ -46,7 +46,8 @@ class Balance(GoalResult):
     """The result of goal 3 and its parts.
 
     `cbi` is the smallest loss over the largest (1: balanced; None: nothing was lost, or there is one bottleneck);
-    `worst` the bottleneck with the largest loss; `shift` the part of uncoupled Reno's load that was moved away from it.
+    `worst` is the bottleneck with the largest loss; `shift` is the fraction of uncoupled Reno's load that was moved
+    away from it.
     """
 
     cbi: float | None

@@ -1,8 +1,8 @@
 """The ideal allocations of a scenario, computed from its topology: max-min by connection and by subflow, proportional.
 
-A notion of fairness is a function of capacities and paths; all share the periods in which flows are there, what UDP
-takes, and the mean rates of links that change. Rates are raw link rates (a receiver sees at most 0.943 of them as
-goodput with full MPTCP frames on Ethernet).
+A definition of fairness (`Fairness`) is a function of capacities and paths. The lifetimes of flows, the load of UDP and
+the mean rates of links that change are common to all. Rates are raw link rates (with full MPTCP frames on Ethernet, at
+most 0.943 of them is goodput).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from mptcplab.trace.topology import Flow, Topology
 MEGA = 1e6
 
 # Fair rates of users, given the capacities of links and the paths of connections.
-Notion = Callable[[Mapping[str, float], Mapping[str, Paths]], dict[Key, float]]
+Fairness = Callable[[Mapping[str, float], Mapping[str, Paths]], dict[Key, float]]
 
 
-def fair_shares(topology: Topology, notion: Notion[Key] = max_min) -> dict[Key, float]:
+def fair_shares(topology: Topology, fairness: Fairness[Key] = max_min) -> dict[Key, float]:
     """Fair rate (bit/s) of every user (TCP or MPTCP connection, or subflow), averaged over its own window.
 
-    Links count with their mean rate over the run's window; UDP streams do not yield, so their mean load is taken off
+    Links count with their mean rate over the run's window; UDP streams do not react, so their mean load is subtracted
     first. Where flows start or stop inside the window the allocation is computed for each period and averaged. Empty
-    where there is no telling: beside flows that do not take all they can get, and on links of unknown rate.
+    if the shares are unknown: beside flows that do not use all the capacity they can get, and on links of unknown rate.
     """
     if not all(flow.is_greedy for flow in topology.flows):
         return {}
-    edges = sorted({t for flow in topology.flows for t in _life(topology, flow)})
+    edges = sorted({t for flow in topology.flows for t in _lifetime(topology, flow)})
     gained: dict[Key, float] = defaultdict(float)
     lasted: dict[Key, int] = defaultdict(int)
     for begin, end in pairwise(edges):
         alive = {
             flow.name
             for flow in topology.flows
-            if _life(topology, flow)[0] <= begin and end <= _life(topology, flow)[1]
+            if _lifetime(topology, flow)[0] <= begin and end <= _lifetime(topology, flow)[1]
         }
-        rates = _period(topology, alive, notion)
+        rates = _period(topology, alive, fairness)
         if rates is None:
             return {}
         for user, rate in rates.items():
@@ -53,17 +53,17 @@ def fair_shares(topology: Topology, notion: Notion[Key] = max_min) -> dict[Key, 
 
 
 def subflow_shares(topology: Topology) -> dict[tuple[str, int], float]:
-    """Max-min fair rate (bit/s) of every subflow as a flow of its own, by flow and position; else as `fair_shares`."""
+    """Max-min fair rate (bit/s) of every subflow as a flow of its own, by flow and position; see `fair_shares`."""
     return fair_shares(topology, lambda capacities, connections: max_min(capacities, split(connections)))
 
 
-def _life(topology: Topology, flow: Flow) -> tuple[int, int]:
-    """When the flow is there, within the run's window."""
+def _lifetime(topology: Topology, flow: Flow) -> tuple[int, int]:
+    """Begin and end of the flow within the run's window."""
     end = topology.duration_ns if flow.stop_ns is None else min(flow.stop_ns, topology.duration_ns)
     return max(flow.start_ns, topology.warmup_ns), max(end, topology.warmup_ns)
 
 
-def _period(topology: Topology, alive: set[str], notion: Notion[Key]) -> dict[Key, float] | None:
+def _period(topology: Topology, alive: set[str], fairness: Fairness[Key]) -> dict[Key, float] | None:
     """Fair rates while these flows are there; None where the rate of a link they use is unknown."""
     room = {name: link.mean_rate_bps(topology.warmup_ns, topology.duration_ns) for name, link in topology.links.items()}
     for flow in topology.flows:
@@ -75,11 +75,11 @@ def _period(topology: Topology, alive: set[str], notion: Notion[Key]) -> dict[Ke
     used = {link for paths in connections.values() for path in paths for link in path}
     if any(room[link] is None for link in used):
         return None
-    return notion({link: room[link] or 0.0 for link in used}, connections)
+    return fairness({link: room[link] or 0.0 for link in used}, connections)
 
 
 def path_rates(topology: Topology, flow: Flow, *, fair: bool) -> list[float]:
-    """B_x of the aggregate benefit: what each path has to offer, in bit/s of payload.
+    """B_x of the aggregate benefit: the rate that each path offers, in bit/s of payload.
 
     The smallest rate along the path, divided among the flow's own subflows on that link; in the fair variant the link
     is first divided among the connections that use it.
@@ -104,7 +104,7 @@ def path_rates(topology: Topology, flow: Flow, *, fair: bool) -> list[float]:
 def equal_shares(topology: Topology) -> dict[str, float]:
     """Rate per connection (bit/s) of every link that connections use and whose rate is known.
 
-    Empty beside flows that do not take all they can get.
+    Empty beside flows that do not use all the capacity they can get.
     """
     if not all(flow.is_greedy for flow in topology.flows):
         return {}
@@ -117,9 +117,9 @@ def equal_shares(topology: Topology) -> dict[str, float]:
 def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
-    In raw link rate, headers included. Links that change count with their mean rate, UDP load is taken off first, and
-    where flows come and go the allocation of each period is averaged. Absent beside short transfers and video: nobody
-    can say beforehand how much they take.
+    In raw link rate, including headers. Links that change count with their mean rate, UDP load is subtracted first, and
+    if flows start or stop, the allocations of the periods are averaged. Absent beside short transfers and video, whose
+    load is not known beforehand.
     """
     return _per_run(window, _of_connections(max_min))
 
@@ -128,8 +128,8 @@ def ideal(window: Window) -> pl.DataFrame:
 def ideal_subflow(window: Window) -> pl.DataFrame:
     """Max-min fair rate with every subflow a flow of its own; a connection's is the sum of its subflows'.
 
-    What a connection may take if fairness is among subflows: on a link that it shares with one TCP, two subflows are
-    due twice as much as the TCP. Else as `ideal`.
+    This is the share of a connection if fairness is among subflows: on a link shared with one TCP, two subflows get
+    twice as much as the TCP. Otherwise like `ideal`.
     """
     return _per_run(window, _of_subflows)
 
@@ -138,17 +138,17 @@ def ideal_subflow(window: Window) -> pl.DataFrame:
 def ideal_propfair(window: Window) -> pl.DataFrame:
     """Proportionally fair rate of the connection: the sum of the logarithms of all connections' rates is largest.
 
-    Who takes much from others for little of its own gets less than by max-min. Else as `ideal`.
+    A connection that takes much from others for little gain gets less than with max-min. Otherwise like `ideal`.
     """
     return _per_run(window, _of_connections(proportional_fair))
 
 
-# What one run's rows are: flow, subflow (None: all of it), Mbit/s.
+# Rows of one run: flow, subflow (None: the whole flow), Mbit/s.
 Shares = list[tuple[str, str | None, float]]
 
 
-def _of_connections(notion: Notion[str]) -> Callable[[Topology], Shares]:
-    return lambda topology: [(name, None, rate / MEGA) for name, rate in fair_shares(topology, notion).items()]
+def _of_connections(fairness: Fairness[str]) -> Callable[[Topology], Shares]:
+    return lambda topology: [(name, None, rate / MEGA) for name, rate in fair_shares(topology, fairness).items()]
 
 
 def _of_subflows(topology: Topology) -> Shares:

@@ -1,4 +1,4 @@
-"""Links: how full, how lossy, how late."""
+"""Utilisation, loss and queueing delay of links."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import LINK, Window, ratio, weighted_mean
 
-# A link used this much is a bottleneck even if it drops nothing.
+# A link with this utilisation is a bottleneck even if it drops nothing.
 _FULL_PERCENT = 90
 _ARRIVED = pl.col("arrived_pkts")
 _RANDOM = pl.col("dropped_random_pkts")
@@ -16,7 +16,7 @@ _QUEUE = pl.col("dropped_queue_pkts")
 
 @metric("utilisation", "Utilisation", "%", ("link",), digits=1)
 def utilisation(window: Window) -> pl.DataFrame:
-    """Bytes that left the link times 8, over its rate (the mean rate, where it changes) times the window."""
+    """Bytes that left the link times 8, over its rate (the mean if it changes) times the window."""
     offered = pl.col("rate_bps") * pl.col("seconds")
     return window.link_delta.select(*LINK, value=100 * ratio(8 * pl.col("departed_bytes"), offered))
 
@@ -62,7 +62,7 @@ def queue_delay_max(window: Window) -> pl.DataFrame:
 
 @metric("queue_mean", "Mean queue", "packets", ("link",), digits=1, needs_samples=True)
 def queue_mean(window: Window) -> pl.DataFrame:
-    """Time-weighted mean of the packets waiting, the one in service not counted."""
+    """Time-weighted mean of the packets waiting, without the one in service."""
     return window.samples("link").per_entity(value=weighted_mean("queue_pkts"))
 
 
@@ -70,8 +70,8 @@ def queue_mean(window: Window) -> pl.DataFrame:
 def cbi(window: Window) -> pl.DataFrame:
     """Smallest packet loss over largest packet loss among the bottlenecks of the run; 1 is perfectly balanced.
 
-    A bottleneck is a link that carries data and dropped any packet in the window or was used to 90 % or more. Null
-    where there are fewer than two of them, or nothing was lost.
+    A bottleneck is a link that carries data and that dropped a packet in the window or had a utilisation of at least
+    90 %. Null if there are fewer than two of them, or if nothing was lost.
     """
     carrying = [(run, link.name) for run, topology in window.topologies.items() for link in topology.data_links]
     links = pl.DataFrame(carrying, schema={"run": pl.UInt32, "link": pl.String}, orient="row")

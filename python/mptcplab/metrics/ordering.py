@@ -1,4 +1,4 @@
-"""Reordering at the receiver: what overtook other data of its connection, and how long it waited for them."""
+"""Reordering at the receiver: segments that overtook other data of their connection, and how long they waited."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _WAITED = pl.col("ooo_pkts")
 def ooo_delay(window: Window) -> pl.DataFrame:
     """Mean time from arrival to delivery of the segments that overtook others of their connection.
 
-    Counted when they are delivered; null where none was. With one path only loss and reordering links make them, with
-    several also paths of unlike delay.
+    A segment counts when it is delivered; null if there was none. On one path, only loss and reordering links cause
+    them; on several paths, also different delays.
     """
     return _connections(window, ratio(pl.col("ooo_delay_sum_ns") / 1e6, _WAITED))
 
 
 @metric("ooo_delay_max", "Largest out-of-order delay", "ms", ("flow",), digits=1, needs_samples=True)
 def ooo_delay_max(window: Window) -> pl.DataFrame:
-    """Longest time that a segment delivered in the window had waited for those it overtook; null where none had."""
+    """Longest time that a segment delivered in the window had waited for those it overtook; null if none had."""
     return _largest(window, pl.col("ooo_delay_max_ns") / 1e6)
 
 
@@ -38,14 +38,15 @@ def ooo_share(window: Window) -> pl.DataFrame:
 def reorder_depth(window: Window) -> pl.DataFrame:
     """Mean number of segments that waited when one that overtook others arrived, itself included.
 
-    The occupancy of the reordering buffer (RFC 5236 section 4), seen by those that enter it; null where none did.
+    This is the occupancy of the reordering buffer (RFC 5236, section 4) as arriving segments see it; null if there were
+    none.
     """
     return _connections(window, ratio(pl.col("reorder_depth_sum_pkts"), _WAITED))
 
 
 @metric("reorder_depth_max", "Largest reordering depth", "packets", ("flow",), digits=0, needs_samples=True)
 def reorder_depth_max(window: Window) -> pl.DataFrame:
-    """Most segments that waited when one of those delivered in the window had arrived; null where none had waited."""
+    """Most segments that waited when a segment delivered in the window had arrived; null if none waited."""
     return _largest(window, pl.col("reorder_depth_max_pkts"))
 
 

@@ -16,12 +16,12 @@ from mptcplab.metrics.allocation import Key, Paths, Shape, by_component
 if TYPE_CHECKING:
     import numpy as np
 
-# Complementarity (slack times price, summed) at which the rates are exact to about as many digits.
+# Complementarity (sum of slack times price) at which the rates are exact to about as many digits.
 _DONE = 1e-13
 _RESIDUAL = 1e-6
-# A Newton step aims at the first part of the present gap, at the second after one that the border stopped early.
+# A Newton step aims at the first fraction of the present gap, or at the second after a step that stopped early.
 _CENTRING = (0.1, 0.7)
-# How near the border it may go, and what counts as early.
+# The fraction of the way to the border that a step may go, and the length below which it stopped early.
 _BORDER, _EARLY = 0.99, 0.5
 # Where splits are not unique the equations of a step are nearly singular; this much on the scaled diagonal leaves
 # out the directions that change no rate.
@@ -32,8 +32,8 @@ _MAX_STEPS = 200
 def proportional_fair(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -> dict[Key, float]:
     """Proportionally fair rate of every connection, in the unit of the capacities.
 
-    `connections` gives each one the paths (tuples of link names) over which it may split. A connection all of whose
-    paths are dead has 0, and does not count in the sum.
+    `connections` gives each one the paths (tuples of link names) over which it may split. A connection whose
+    paths all have no capacity gets 0, and does not count in the sum.
 
     >>> rates = proportional_fair({"a": 6.0, "b": 6.0}, {"long": [("a", "b")], "x": [("a",)], "y": [("b",)]})
     >>> {name: round(rate, 6) for name, rate in rates.items()}
@@ -43,7 +43,7 @@ def proportional_fair(capacities: Mapping[str, float], connections: Mapping[Key,
 
 
 def _largest_product(room: tuple[float, ...], shape: Shape) -> list[float]:
-    """One group of connections."""
+    """Rates of one group of connections."""
     import numpy as np
 
     alive = [(who, path) for who, paths in enumerate(shape) for path in _useful(room, paths)]
@@ -52,7 +52,7 @@ def _largest_product(room: tuple[float, ...], shape: Shape) -> list[float]:
     links = sorted({link for _, path in alive for link in path})
     usage = np.array([[path.count(link) for _, path in alive] for link in links], dtype=float)
     capacity = np.array([room[link] for link in links])
-    # Everybody the same part of a link, and half of it: feasible, and near enough to any solution.
+    # Start with half of an equal share of every link: feasible, and near enough to any solution.
     offer = capacity / usage.sum(axis=1)
     start = np.where(usage > 0, offer[:, None], np.inf).min(axis=0) / 2
     users = sorted({who for who, _ in alive})
@@ -64,7 +64,7 @@ def _largest_product(room: tuple[float, ...], shape: Shape) -> list[float]:
 
 
 def _useful(room: tuple[float, ...], paths: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
-    """The paths that are not dead, without those that need all links of another one of the same connection."""
+    """The paths with capacity, without those that contain all links of another path of the same connection."""
     needs = {path: Counter(path) for path in paths if all(room[link] > 0 for link in path)}
     distinct = {frozenset(need.items()): path for path, need in needs.items()}.values()
     return [path for path in distinct if not any(other != path and needs[other] <= needs[path] for other in distinct)]
@@ -92,7 +92,7 @@ def _interior_point(usage: np.ndarray, belongs: np.ndarray) -> np.ndarray:
         price_step = (aim + price * narrowing) / slack - price
         excess_step = (aim - excess * step) / x - excess
         far = min(
-            _room(value, change)
+            _longest_step(value, change)
             for value, change in ((x, step), (slack, -narrowing), (price, price_step), (excess, excess_step))
         )
         x, price, excess = x + far * step, price + far * price_step, excess + far * excess_step
@@ -112,8 +112,8 @@ def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return scale * (found + np.linalg.solve(ridged, right - scaled @ found))
 
 
-def _room(values: np.ndarray, changes: np.ndarray) -> float:
-    """How much of the step keeps all values above 0; at most all of it."""
+def _longest_step(values: np.ndarray, changes: np.ndarray) -> float:
+    """The largest fraction of the step that keeps all values above 0."""
     shrinking = changes < 0
     if not shrinking.any():
         return 1.0

@@ -1,4 +1,4 @@
-"""Rates: what arrived, and what the application got of it."""
+"""Rates of packets, of bytes on the wire and of application data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ NS = 1_000_000_000
 def goodput(window: Window) -> pl.DataFrame:
     """Application bytes handed over in order at connection level, times 8, over the window.
 
-    What an iperf3 receiver shows. Only the connection delivers in order; the value of a subflow is its share of the
-    payload that arrived, times the connection's goodput, so that subflows add up to the flow.
+    This is what an iperf3 receiver shows. Only the connection delivers in order; the value of a subflow is its share of
+    the payload that arrived, times the connection's goodput, so that the subflows add up to the flow.
     """
     flows = window.flow_delta.select(*FLOW, "transport", value=8 * pl.col("delivered_bytes") / pl.col("seconds") / MEGA)
     arrived = window.subflow_delta.select(*SUBFLOW, "rx_payload_bytes")
@@ -30,7 +30,7 @@ def goodput(window: Window) -> pl.DataFrame:
 def throughput(window: Window) -> pl.DataFrame:
     """Frame bytes of data packets that reached the receiving host, times 8, over the window.
 
-    Retransmissions, duplicates and layer-2 headers included: what `ifstat` shows at the client.
+    Includes retransmissions, duplicates and layer-2 headers, like `ifstat` at the client.
     """
     value = 8 * total("rx_wire_bytes") / pl.col("seconds").first() / MEGA
     return both_levels(window.subflow_delta, value)
@@ -90,11 +90,11 @@ def ftt(window: Window) -> pl.DataFrame:
 def receiver_rate(window: Window) -> pl.DataFrame:
     """All bytes that a connection delivered in order in the whole run, times 8, over the time from start to last byte.
 
-    The receiver's line of iperf3: warm-up included, and what was still under way when the application stopped. The
-    time of the last byte is that of the first sample which has it, so it is known to one sampling interval.
+    This is the receiver's line of iperf3. It includes the warm-up and the data that was still in flight when the
+    application stopped. The time of the last byte is that of the first sample after it.
     """
     got = pl.col("delivered_bytes").cast(pl.Int64)
-    # Of rows in time order, the last one that brought something.
+    # The first of the rows that have all bytes.
     last = (
         window.trace.scan("flow", window.run_ids)
         .select("run", pl.col("flow"), t_ns=pl.col("t_ns").cast(pl.Int64), got=got)
@@ -104,7 +104,7 @@ def receiver_rate(window: Window) -> pl.DataFrame:
         .collect()
     )
     sampled = window.flows.filter("sampled", pl.col("transport") != "udp").select(FLOW)
-    timed = sampled.join(last, on=FLOW, maintain_order="left").join(_lives(window), on=FLOW, maintain_order="left")
+    timed = sampled.join(last, on=FLOW, maintain_order="left").join(_lifetimes(window), on=FLOW, maintain_order="left")
     return timed.select(*FLOW, value=8e3 * ratio(pl.col("all"), pl.col("end") - pl.col("began")))
 
 
@@ -112,16 +112,16 @@ def receiver_rate(window: Window) -> pl.DataFrame:
 def sender_rate(window: Window) -> pl.DataFrame:
     """Application bytes sent for the first time from a connection's start to its stop, times 8, over that time.
 
-    The sender's line of iperf3, but for what waits in the socket's buffer: iperf3 counts what the socket accepted,
-    and no trace has that. More than at the receiver by what is under way at the stop. Warm-up included.
+    This is the sender's line of iperf3 without the data in the socket's buffer, which no trace records. It exceeds the
+    receiver's rate by the data in flight at the stop. It includes the warm-up.
     """
     connections = window.flows.filter(pl.col("transport") != "udp").select(*FLOW, "slack")
-    bounds = connections.join(_lives(window), on=FLOW, how="inner", maintain_order="left")
+    bounds = connections.join(_lifetimes(window), on=FLOW, how="inner", maintain_order="left")
     sent = window.growth("flow", ("sent_bytes",), bounds.select(*FLOW, "slack", "began", t0=pl.lit(0), t1="ended"))
     return sent.select(*FLOW, value=8e3 * ratio(pl.col("sent_bytes"), pl.col("t1") - pl.col("began")))
 
 
-def _lives(window: Window) -> pl.DataFrame:
-    rows = [(*key, *life) for key, life in window.lives.items()]
+def _lifetimes(window: Window) -> pl.DataFrame:
+    rows = [(*key, *life) for key, life in window.lifetimes.items()]
     schema = {"run": pl.UInt32, "flow": pl.String, "began": pl.Int64, "ended": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -1,4 +1,4 @@
-"""The registry of metrics: name, unit, documentation and function live in one place each."""
+"""The registry of metrics: name, unit, documentation and function of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Compute = Callable[["Window"], pl.DataFrame]
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric. `levels` says which entities have a value; `digits` how many decimals people are shown."""
+    """One metric. `levels` are the entities that have a value, `digits` the number of decimals in tables."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Losses, retransmissions, timeouts, and what the connection level had to repair."""
+"""Losses, retransmissions, timeouts, and repairs at connection level."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import polars as pl
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
 
-# States in which the window has its whole size.
+# States in which the window is not reduced temporarily.
 _AVOIDING = ["open", "disorder"]
 _LEVELS = ("flow", "subflow")
 
 
 @metric("retx", "Retransmissions", "packets", _LEVELS, digits=1)
 def retx(window: Window) -> pl.DataFrame:
-    """Data segments sent again by TCP on their own subflow. MPTCP reinjections are counted apart (`reinjected`)."""
+    """Data segments sent again by TCP on their own subflow. MPTCP reinjections are separate (`reinjected`)."""
     return both_levels(window.subflow_delta, total("retx_pkts"))
 
 
@@ -40,8 +40,8 @@ def loss_events(window: Window) -> pl.DataFrame:
 def decrease_mild(window: Window) -> pl.DataFrame:
     """Loss events that left more than half of the congestion window and a packet, over loss events that can be judged.
 
-    What Reno leaves is half. The window before a loss is that of the last sample; an event can be judged if that is
-    at most one RTT older, so that the window grew by no more than a packet, and was taken in congestion avoidance.
+    Reno leaves half. The window before a loss is that of the last sample. An event can be judged if that sample is at
+    most one RTT older, so that the window grew by no more than a packet, and was taken in congestion avoidance.
     """
     lost = (
         window.trace.scan("event", window.run_ids)
@@ -82,13 +82,13 @@ def rto_time(window: Window) -> pl.DataFrame:
 
 @metric("undo", "Spurious reductions undone", "", _LEVELS, digits=1)
 def undo(window: Window) -> pl.DataFrame:
-    """Reductions that were undone because the loss turned out to be none."""
+    """Reductions that were undone because nothing had been lost."""
     return both_levels(window.subflow_delta, total("undo_count"))
 
 
 @metric("reinjected", "Reinjections", "packets", ("flow",), digits=1)
 def reinjected(window: Window) -> pl.DataFrame:
-    """Segments sent again on another subflow than their first."""
+    """Segments sent again on a subflow other than their first."""
     return _multipath(window, pl.col("reinjected_pkts"))
 
 
@@ -100,7 +100,7 @@ def duplicates(window: Window) -> pl.DataFrame:
 
 @metric("blk_time", "Receive-buffer blocking", "s", ("flow",), digits=3)
 def blk_time(window: Window) -> pl.DataFrame:
-    """Time in which data and congestion window were there but the receive window forbade to send."""
+    """Time in which data and congestion window were available but the receive window did not allow sending."""
     return _multipath(window, pl.col("blocked_ns") / 1e9)
 
 

@@ -24,7 +24,7 @@ def t_quantile(degrees: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarra
 def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     """Per configuration and entity: n, mean, std, median, min, max and the 95 % interval `lo`..`hi`.
 
-    `lo` and `hi` are null for fewer than two repetitions: there is no interval to show.
+    `lo` and `hi` are null for fewer than two repetitions.
     """
     value = pl.col("value")
     joined = configs.select("run", "config").join(metrics, on="run", maintain_order="left")

@@ -1,7 +1,7 @@
-"""Short transfers and video: how long who waits, and what is watched.
+"""Short transfers and video: completion times, bitrates and stalls.
 
-Of a flow of many transfers those count that began in the window [warm-up end, stop), whenever they were complete; of
-a video the chunks that were complete in it. The time of a single file is `ftt`.
+Of a flow of many transfers, those count that began in the window [warm-up end, stop), whenever they completed; of a
+video, the chunks that completed in it. The time of a single file is `ftt`.
 """
 
 from __future__ import annotations
@@ -17,67 +17,67 @@ _SECONDS = pl.col("completion_ns") / 1e9
 
 @metric("transfers", "Transfers completed", "", ("flow",), digits=0)
 def transfers(window: Window) -> pl.DataFrame:
-    """Transfers that began in the window and were complete before the end of the run."""
+    """Transfers that began in the window and completed before the end of the run."""
     return _of_transfers(window, _DONE.sum())
 
 
 @metric("transfers_open", "Transfers not completed", "", ("flow",), digits=0)
 def transfers_open(window: Window) -> pl.DataFrame:
-    """Transfers that began in the window and were not complete at the end of the run."""
+    """Transfers that began in the window and had not completed at the end of the run."""
     return _of_transfers(window, (~_DONE).sum())
 
 
 @metric("transfer_mean", "Transfer time, mean", "s", ("flow",), digits=3)
 def transfer_mean(window: Window) -> pl.DataFrame:
-    """Mean time from a transfer's SYN to its last byte, delivered in order; of those that were complete."""
+    """Mean time from a transfer's SYN to its last byte, delivered in order; of completed transfers only."""
     return _of_transfers(window, _SECONDS.mean())
 
 
 @metric("transfer_p50", "Transfer time, median", "s", ("flow",), digits=3)
 def transfer_p50(window: Window) -> pl.DataFrame:
-    """Median time from a transfer's SYN to its last byte, delivered in order; of those that were complete."""
+    """Median time from a transfer's SYN to its last byte, delivered in order; of completed transfers only."""
     return _of_transfers(window, _SECONDS.quantile(0.5, "linear"))
 
 
 @metric("transfer_p95", "Transfer time, 95th percentile", "s", ("flow",), digits=3)
 def transfer_p95(window: Window) -> pl.DataFrame:
-    """95th percentile of the time from a transfer's SYN to its last byte; of those that were complete."""
+    """95th percentile of the time from a transfer's SYN to its last byte; of completed transfers only."""
     return _of_transfers(window, _SECONDS.quantile(0.95, "linear"))
 
 
 @metric("transfer_p99", "Transfer time, 99th percentile", "s", ("flow",), digits=3)
 def transfer_p99(window: Window) -> pl.DataFrame:
-    """99th percentile of the time from a transfer's SYN to its last byte; of those that were complete."""
+    """99th percentile of the time from a transfer's SYN to its last byte; of completed transfers only."""
     return _of_transfers(window, _SECONDS.quantile(0.99, "linear"))
 
 
 @metric("media_rate", "Video bitrate", "Mbit/s", ("flow",))
 def media_rate(window: Window) -> pl.DataFrame:
-    """Mean rate at which the chunks were encoded that were complete in the window."""
+    """Mean encoding rate of the chunks that completed in the window."""
     return _of_chunks(window, pl.col("media_bps").mean() / 1e6)
 
 
 @metric("switches", "Changes of the bitrate", "", ("flow",), digits=1)
 def switches(window: Window) -> pl.DataFrame:
-    """How often a chunk that was complete in the window had another rate than the one before it in the window."""
+    """Number of chunks that completed in the window with another rate than the chunk before."""
     return _of_chunks(window, pl.col("media_bps").sort_by("transfer").diff().fill_null(0).ne(0).sum())
 
 
 @metric("stalls", "Stalls", "", ("flow",), digits=1)
 def stalls(window: Window) -> pl.DataFrame:
-    """How often the video stood still until a chunk came; one that lasts to the end of the run is not seen."""
+    """Number of times that the video stalled until a chunk arrived; a stall at the end of the run is not counted."""
     return _of_chunks(window, (pl.col("stall_ns") > 0).sum())
 
 
 @metric("stall_time", "Stall time", "s", ("flow",))
 def stall_time(window: Window) -> pl.DataFrame:
-    """Time for which the video stood still after it had begun, until chunks that came in the window."""
+    """Time for which the video stalled, after it had begun, before chunks that arrived in the window."""
     return _of_chunks(window, pl.col("stall_ns").sum() / 1e9)
 
 
 @metric("startup_delay", "Start-up delay", "s", ("flow",), digits=3)
 def startup_delay(window: Window) -> pl.DataFrame:
-    """Time from the flow's start to its first complete chunk, when the video begins; also before the window."""
+    """Time from the flow's start to its first complete chunk, when the video begins, possibly before the window."""
     started = window.flow_events.filter(kind="flow_started").select(*FLOW, begun="t_ns")
     first = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null(), transfer=0)
     timed = first.join(started, on=FLOW, maintain_order="left")

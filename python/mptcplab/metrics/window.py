@@ -1,9 +1,9 @@
 """The measurement window: counters at its two edges, and the samples inside it.
 
 The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. A span of time may be given
-instead; then the window of a flow is what it has of that span. Counters are cumulative,
-so a window is the difference of two rows. A row speaks for an edge if it is at most one sampling interval older;
-where no such row exists the value is null, never a guess.
+instead; then the window of a flow is its part of that span. Counters are cumulative, so a window is the difference of
+two rows. The counters at an edge are those of a row that is at most one sampling interval older; without such a row the
+value is null, never a guess.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _MAX_WINDOWS = 8
 class Window:
     """Everything that metrics need of the traces of some runs, each part computed once.
 
-    `span` (begin and end in ns since the start of the run) stands for [warm-up end, end of the run).
+    `span` (begin and end in ns since the start of the run) replaces [warm-up end, end of the run).
     """
 
     def __init__(self, trace: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
@@ -83,7 +83,7 @@ class Window:
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
-        """The resolved scenario of every run; what lies outside of the span does not count there, either."""
+        """The resolved scenario of every run; only what lies in the span counts."""
         found = {run: self.trace.topologies[run] for run in self.run_ids}
         if self.span is None:
             return found
@@ -127,7 +127,7 @@ class Window:
 
     @cached_property
     def links(self) -> pl.DataFrame:
-        """run, link, rate_bps (mean over the window; null where the scenario does not tell), t0, t1, slack, seconds."""
+        """run, link, rate_bps (mean over the window; null if unknown), t0, t1, slack, seconds."""
         rows = [
             (run, link.name, link.mean_rate_bps(topology.warmup_ns, topology.duration_ns))
             for run, topology in self.topologies.items()
@@ -154,7 +154,7 @@ class Window:
 
     @cached_property
     def flow_events(self) -> pl.DataFrame:
-        """run, t_ns, kind, flow: when flows began, stopped and were complete, in the whole of each run."""
+        """run, t_ns, kind, flow: when flows started, stopped and completed, in the whole of each run."""
         kind = pl.col("kind").cast(pl.String)
         return (
             self.trace.scan("event", self.run_ids)
@@ -164,10 +164,10 @@ class Window:
         )
 
     @cached_property
-    def lives(self) -> dict[tuple[int, str], tuple[int, int]]:
-        """When each flow of a run really began, and when its application, its file or the run ended.
+    def lifetimes(self) -> dict[tuple[int, str], tuple[int, int]]:
+        """When each flow of a run started, and when its application, its file or the run ended.
 
-        In ns, of the whole run. Flows that never began are absent.
+        In ns, in the whole run. Flows that never started are absent.
         """
         whole = {run: self.trace.topologies[run] for run in self.run_ids}
         files = {(run, flow.name) for run, topology in whole.items() for flow in topology.flows if flow.kind == "size"}
@@ -240,7 +240,7 @@ def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:
 
 
 def _near_edges(bounds: pl.DataFrame) -> pl.Expr:
-    """A cheap filter that drops most rows before the join: only times that matter to some window."""
+    """A cheap filter that drops most rows before the join: only times near an edge of a window remain."""
     windows = bounds.select("t0", "t1", "slack").unique(maintain_order=True)
     if windows.is_empty() or windows.height > _MAX_WINDOWS:
         return pl.lit(True)
@@ -268,7 +268,7 @@ def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
 def weighted_mean(name: str) -> pl.Expr:
     """Time-weighted mean of an entity's samples in a window: each counts for the time until the next.
 
-    Null where a sample is: an engine that could not measure a part of the window cannot tell the mean of all of it.
+    Null if a sample is null: the mean is unknown if a part of the window was not measured.
     """
     valid = pl.col("t_ns").shift(-1).fill_null(pl.col("t1").first()) - pl.col("t_ns")
     mean = ratio((pl.col(name).cast(pl.Float64) * valid).sum(), valid.sum())

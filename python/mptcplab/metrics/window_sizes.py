@@ -11,16 +11,16 @@ MS_PER_US = 1e-3
 # Bins of round-trip times that are compared.
 _BIN_NS = 100_000_000
 _MIN_BINS = 3
-# States in which a subflow carries no data: its window means nothing.
-_SILENT = ["closed", "handshake"]
+# States in which a subflow carries no data, so that its window has no meaning.
+_NOT_ESTABLISHED = ["closed", "handshake"]
 
 
 @metric("cwnd_mean", "Mean congestion window", "packets", ("subflow",), digits=1, needs_samples=True)
 def cwnd_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the congestion window while the subflow is established."""
     samples = window.samples("subflow")
-    silent = pl.col("state").cast(pl.Categorical).is_in(_SILENT)
-    return samples.with_rows(samples.rows.filter(~silent)).per_entity(value=weighted_mean("cwnd_pkts"))
+    idle = pl.col("state").cast(pl.Categorical).is_in(_NOT_ESTABLISHED)
+    return samples.with_rows(samples.rows.filter(~idle)).per_entity(value=weighted_mean("cwnd_pkts"))
 
 
 @metric("rtt_mean", "Mean RTT", "ms", ("flow", "subflow"), digits=1)
@@ -33,7 +33,7 @@ def rtt_mean(window: Window) -> pl.DataFrame:
 def srtt_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the sender's smoothed RTT; a flow's is that of its subflows by payload that arrived.
 
-    What the engines are compared by: both sample it, however an engine counts single RTT samples.
+    Engines are compared by this metric, because all of them sample it in the same way.
     """
     samples = window.samples("subflow")
     known = samples.with_rows(samples.rows.drop_nulls("srtt_us"))
@@ -54,13 +54,13 @@ def _rtt_quantile(window: Window, quantile: float) -> pl.DataFrame:
 
 @metric("rtt_p50", "Median RTT", "ms", ("flow", "subflow"), digits=1, needs_samples=True)
 def rtt_p50(window: Window) -> pl.DataFrame:
-    """Median of the latest RTT sample, seen at every trace sample."""
+    """Median of the latest RTT sample, taken at every trace sample."""
     return _rtt_quantile(window, 0.5)
 
 
 @metric("rtt_p95", "95th percentile of RTT", "ms", ("flow", "subflow"), digits=1, needs_samples=True)
 def rtt_p95(window: Window) -> pl.DataFrame:
-    """95th percentile of the latest RTT sample, seen at every trace sample."""
+    """95th percentile of the latest RTT sample, taken at every trace sample."""
     return _rtt_quantile(window, 0.95)
 
 
@@ -68,8 +68,8 @@ def rtt_p95(window: Window) -> pl.DataFrame:
 def rtt_correlation(window: Window) -> pl.DataFrame:
     """Pearson correlation of the RTTs of two subflows over the window: near 1 where they share a bottleneck.
 
-    Of the smallest latest RTT sample in each 100 ms, where both have one; for flows with exactly two established
-    subflows. Null where one RTT does not change or there are fewer than three such bins.
+    Computed from the smallest RTT sample in each 100 ms in which both have one; for flows with exactly two established
+    subflows. Null if one RTT does not change or if there are fewer than three such bins.
     """
     samples = window.samples("subflow")
     # Rows are in the order of entities and times, so a bin is a run of rows.

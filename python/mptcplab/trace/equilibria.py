@@ -1,4 +1,4 @@
-"""What the records of fluid runs say about their equilibria, in words. Loads nothing heavy: every report asks."""
+"""Remarks about the equilibria of fluid runs, from the records in the run table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 def remarks(records: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """One line per kind of finding, from (configuration, record of a run) pairs."""
+    """One line per kind of remark, from pairs of a configuration and the record of a run."""
     found = [(config, record["equilibrium"]) for config, record in records if "equilibrium" in record]
     moving = _names(config for config, equilibrium in found if not equilibrium["rests"])
     several = _names(config for config, equilibrium in found if not equilibrium["unique"])
     lines = []
     if several:
-        lines.append(f"the fluid has several equilibria: {several}; the run table's host has them all")
+        lines.append(f"the fluid has several equilibria: {several}; they are in the column host of the run table")
     if moving:
-        lines.append(f"the fluid comes to no rest: {moving}")
+        lines.append(f"the fluid reaches no equilibrium: {moving}")
     return lines
 
 

@@ -18,10 +18,10 @@ from mptcplab.output import TABLES
 from mptcplab.trace.equilibria import remarks
 from mptcplab.trace.topology import Topology
 
-# One label for a series of repetitions; other axes are appended to the algorithm.
+# The label of a combination of axis values: the algorithm, and the values of other axes.
 CONFIG = "config"
 COMPLETE = "complete"
-# What the caller changed in the scenario, kept beside the trace so that the report can name the command.
+# The caller's overrides, stored beside the trace so that the report can name the command.
 OVERRIDES = "overrides.json"
 
 
@@ -38,18 +38,18 @@ class ExcludedRun:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line that says why the run does not count."""
         why = f": {self.reason}" if self.reason else ""
         return f"{self.config}, repetition {self.rep + 1} ({self.engine}) is {self.status} and not counted{why}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for programs."""
+        """All fields, for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A directory of tables that one engine wrote, and what is added to its run numbers to make them unique."""
+    """A directory of tables that one engine wrote, and the offset that makes its run numbers unique."""
 
     directory: Path
     offset: int
@@ -66,19 +66,19 @@ class Trace:
     """The traces of a sweep.
 
     A directory holds the tables themselves, or a directory of tables for each engine that ran the sweep (`sim`,
-    `kernel`): then run numbers go on from one engine to the next, and every table holds the rows of all.
+    `kernel`). Then run numbers continue from one engine to the next, and every table has the rows of all engines.
     """
 
     directory: Path
-    # Keeps a temporary directory alive as long as somebody may read it.
+    # Keeps a temporary directory until the last reader is gone.
     holder: TemporaryDirectory[str] | None = None
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """Open a results directory, or say what is wrong with it."""
+        """Open a results directory; raise `ResultsError` if there is none."""
         if not directory.is_dir():
             raise ResultsError(
-                with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it put them")
+                with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it wrote them")
             )
         results = cls(directory)
         for part in _directories(directory):
@@ -118,7 +118,7 @@ class Trace:
 
     @cached_property
     def cache(self) -> dict[str, Any]:
-        """What other modules computed from these tables and will ask for again, by keys of theirs."""
+        """Intermediate results of other modules, under their own keys."""
         return {}
 
     @cached_property
@@ -128,7 +128,7 @@ class Trace:
 
     @cached_property
     def engines(self) -> list[str]:
-        """Engines that made these traces, in the order of their runs."""
+        """Engines that wrote these traces, in the order of their runs."""
         return self.runs["engine"].unique(maintain_order=True).to_list()
 
     @cached_property
@@ -147,7 +147,7 @@ class Trace:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """What the fluid engine found out that a reader of its numbers has to know, one line each."""
+        """Remarks of the fluid engine about its numbers, one line each."""
         if FLUID.name not in self.engines:
             return []
         fluid = self.runs.filter(pl.col("engine") == FLUID.name).select("run", "host")
@@ -176,12 +176,12 @@ class Trace:
 
     @cached_property
     def transfer(self) -> pl.DataFrame:
-        """Files, short transfers and chunks of videos: when they were asked for, and how long they took."""
+        """Files, short transfers and chunks of videos: when they were requested, and how long they took."""
         return self.scan("transfer").collect()
 
     @property
     def overrides(self) -> str | None:
-        """What was overridden in the scenario, as JSON; None where the directory does not tell."""
+        """The overrides of the scenario, as JSON; None if the directory does not have them."""
         path = self.directory / OVERRIDES
         return path.read_text(encoding="utf-8") if path.is_file() else None
 
@@ -195,8 +195,8 @@ class Trace:
     def configs(self) -> pl.DataFrame:
         """run, rep, `config` (shared by the repetitions of one combination of axis values), `base`, `engine`.
 
-        Where several engines ran, `config` names the engine behind the rest (`base`), and what two engines made of one
-        combination stands together.
+        If several engines ran, `config` is `base` with the engine appended, and the rows of one combination are
+        neighbours.
         """
         several = len(self.engines) > 1
         labelled = []
@@ -219,7 +219,7 @@ class Trace:
 
 
 def _directories(directory: Path) -> list[Path]:
-    """Where the tables lie: in the directory itself, or in one below it for each engine."""
+    """The directories with tables: the directory itself, or one below it for each engine."""
     if (directory / "run.parquet").is_file():
         return [directory]
     return [path for engine in ENGINES if (path := directory / engine).is_dir()] or [directory]

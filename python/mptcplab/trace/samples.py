@@ -1,6 +1,6 @@
 """Samples of a table sorted by entity (flow, subflow or link of a run), so that every query is one pass.
 
-Reading and sorting once is what makes metrics and plots of long traces fast.
+They are read and sorted once, which makes metrics and plots of long traces fast.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FLOW_BITS = 24
 
 @dataclass(frozen=True)
 class Samples:
-    """`rows`: entity, owner (the flow of a subflow), t_ns and columns; `entities`: what each number stands for."""
+    """`rows`: entity, owner (the flow of a subflow), t_ns and columns; `entities`: run and names of each number."""
 
     table: str
     rows: pl.DataFrame

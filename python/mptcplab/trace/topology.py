@@ -1,4 +1,4 @@
-"""The resolved scenario of a run as Python sees it: links, flows and paths by name, every unit explicit."""
+"""The resolved scenario of a run: links, flows and paths by name, every unit explicit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 # Of a data packet, by transport: IP 20 + TCP 20 + timestamps 12, the DSS option 20; IP 20 + SCTP 12 + DATA chunk 16.
 _HEADER_BYTES = {"tcp": 52, "mptcp": 72, "cmt-sctp": 48, "udp": 0}
-# What one delivery opportunity of a Mahimahi trace lets through.
+# Bytes per delivery opportunity of a Mahimahi trace.
 OPPORTUNITY_BYTES = 1504
 
 
@@ -41,7 +41,7 @@ class Link:
     trace_rate_bps: float | None
 
     def mean_rate_bps(self, begin_ns: int, end_ns: int) -> float | None:
-        """Mean rate over a span of time; None where the scenario does not tell it."""
+        """Mean rate over a span of time; None if the scenario does not determine it."""
         if self.trace is not None:
             return self.trace_rate_bps
         if not self.schedule or end_ns <= begin_ns:
@@ -79,7 +79,7 @@ class Flow:
     # "bulk", "size", "on/off", "transfers", "video" or "udp".
     kind: str
     subflows: tuple[Subflow, ...]
-    # Earliest start, where it is drawn at random.
+    # The earliest start if it is random.
     start_ns: int
     stop_ns: int | None
     mss_bytes: int
@@ -92,7 +92,7 @@ class Flow:
 
     @property
     def is_greedy(self) -> bool:
-        """Whether it takes what it can get while it lasts: then a fair share of a link is what it should have."""
+        """Whether it uses all the capacity it can get while it lasts, so that it should get a fair share."""
         return self.kind not in ("transfers", "video")
 
     @property
@@ -103,7 +103,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Topology:
-    """Everything that metrics and pictures need to know about the scenario of a run."""
+    """The parts of a run's scenario that metrics and figures need."""
 
     nodes: tuple[str, ...]
     links: dict[str, Link]
@@ -229,7 +229,7 @@ def _traffic(traffic: str | dict[str, Any]) -> tuple[str, str]:
         size, levels = traffic["size"], traffic["arrivals"].get("levels")
         mean = f"{size:,} bytes" if isinstance(size, int) else f"{size['mean_bytes']:,} bytes ({size['law']})"
         rates = " and ".join(f"{level['per_s']:g}" for level in levels or ())
-        return "transfers", f"{mean} at {rates} / s" if levels else f"{mean} again and again"
+        return "transfers", f"{mean} at {rates} / s" if levels else f"{mean}, repeatedly"
     return "on/off", "on/off"
 
 
@@ -244,7 +244,7 @@ def _mean(span: int | dict[str, Any]) -> float:
 
 
 def _duty(on_off: dict[str, Any] | None) -> float:
-    """Part of the time in which an on/off stream sends."""
+    """Fraction of the time in which an on/off stream sends."""
     if on_off is None:
         return 1.0
     on, off = _mean(on_off["on_ns"]), _mean(on_off["off_ns"])

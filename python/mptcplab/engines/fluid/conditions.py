@@ -1,4 +1,4 @@
-"""What the links are like at a time: rates, delays, random losses, and what a subflow meets without queues."""
+"""The conditions at one time: rates, delays and random losses of links, base RTTs, and which streams are active."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BITS = 8.0
 
 @dataclass(frozen=True)
 class Conditions:
-    """A piece of time in which nothing is changed from outside; times in seconds, rates in bytes per second.
+    """The conditions between two changes; times in seconds, rates in bytes per second.
 
     Arrays are over subflows [r], streams [s] and queued links [k].
     """
@@ -23,21 +23,21 @@ class Conditions:
     # [k]
     capacity: Array
     room: Array
-    # [k, s] bytes of a packet of the stream on the link, times its chance to pass the random losses up to there
+    # [k, s] bytes of a packet of the stream on the link, times its probability to pass the random losses before it
     offered_bytes: Array
     # [r] propagation, serialisation of data and ACK
     base_rtt_s: Array
-    # [r] -log of the chance to pass all random losses
+    # [r] -log of the probability to pass all random losses
     random_loss: Array
-    # -log of the chance to pass each link of the scenario
+    # -log of the probability to pass each link of the scenario
     link_loss: Array
-    # [r], [s] who sends
+    # [r], [s] whether it sends
     active: Array
     udp_rate: Array
 
 
 def changes_s(graph: Graph) -> list[float]:
-    """Times at which something changes from outside, in seconds, sorted; the run's begin and end are among them."""
+    """Times at which the conditions change, in seconds, sorted, including the begin and the end of the run."""
     run = graph.run
     times = {0, run["duration_ns"]}
     times |= {change["at_ns"] for link in run["links"] for change in link["schedule"]}
@@ -92,7 +92,7 @@ def _loss(model: dict[str, Any] | None) -> float:
 
 
 def _room(limit: dict[str, Any] | None, packet_bytes: float) -> float:
-    """Bytes that may wait, if all packets are of the largest kind; at least the room in which drops begin."""
+    """Bytes that may wait, if all packets have the largest size; at least the last bytes, in which drops begin."""
     if limit is None:
         return np.inf
     waiting = limit["packets"] * packet_bytes if "packets" in limit else float(limit["bytes"])
@@ -104,12 +104,12 @@ def _base_rtt(graph: Graph, subflow: Subflow, rate: Array, delay: Array) -> floa
     time = sum(
         delay[link] + (size + graph.overheads[link]) / max(rate[link], 1.0) for path, size in ways for link in path
     )
-    # A random delay before each packet, up to the bound, is half of it on average.
+    # A uniform random delay before each packet adds half of its bound on average.
     return time + graph.run["flows"][subflow.flow]["send_jitter_ns"] / 2e9
 
 
 def _udp_rate(graph: Graph, stream: Stream, at_ns: int) -> float:
-    """Packets per second of a UDP stream now; 0 for what is none."""
+    """Packets per second of a UDP stream; 0 for other streams."""
     if stream.subflow is not None:
         return 0.0
     flow = graph.run["flows"][stream.flow]
@@ -126,7 +126,7 @@ def _is_on(on_off: dict[str, int] | None, since_ns: int) -> bool:
 
 
 def _udp_times(run: dict[str, Any], stream: Stream) -> set[int]:
-    """When a UDP stream begins, ends, and falls silent or starts again."""
+    """Times at which a UDP stream starts, pauses, resumes and ends."""
     flow = run["flows"][stream.flow]
     begin = run["starts_ns"][stream.flow]
     end = run["duration_ns"] if flow["stop_ns"] is None else flow["stop_ns"]

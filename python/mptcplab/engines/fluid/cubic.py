@@ -5,9 +5,9 @@ application", INFOCOM 2018, without its delays: with losses at rate x p,
 
     dW_max/dt = -(W_max - w) x p        ds/dt = 1 - s x p        w = C (s - K)^3 + W_max,  K = cbrt(W_max (1 - beta)/C).
 
-The Reno-friendly window of RFC 9438, section 4.3, is an AIMD fluid of its own beside it; the larger one counts. It
-grows by a = 3 (1 - beta)/(1 + beta) per round trip, and by 1 once it is beyond the window before the last loss. Losses
-come at random: the chance that an interval reaches beyond is exp(-(1 - beta) w^2 p / a), so much of the growth is by 1.
+The Reno-friendly window of RFC 9438, section 4.3, is a separate AIMD fluid; the larger of the two windows counts. It
+grows by a = 3 (1 - beta)/(1 + beta) per round trip, and by 1 once it exceeds the window before the last loss. Losses
+are random: the probability that it gets there before the next loss is exp(-(1 - beta) w^2 p / a).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Cubic:
         return np.maximum(np.maximum(curve, estimate), 1.0)
 
     def climb_s(self, maximum: Array) -> Array:
-        """K: how long the window takes to come back to the last maximum."""
+        """K: the time in which the window returns to the last maximum."""
         return np.cbrt(np.maximum(maximum, 0.0) * (1.0 - self.beta) / self.c)
 
     def growth(
@@ -40,7 +40,7 @@ class Cubic:
     ) -> tuple[Array, Array, Array]:
         """Derivatives of (estimate, maximum, since_s).
 
-        `loss` is the probability, `acked` and `lost` are packets per second. A loss takes the estimate to beta w. It
+        `loss` is the probability, `acked` and `lost` are packets per second. A loss reduces the estimate to beta w. It
         hits larger windows more often, as in `loss.spread`.
         """
         estimate, maximum, since_s = state

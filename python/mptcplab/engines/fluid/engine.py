@@ -1,4 +1,4 @@
-"""A sweep on the fluid engine: refuse, solve every run, write its trace."""
+"""A sweep on the fluid engine: check the scenario, solve every run, write the trace."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mptcplab.engines.fluid.refuse import refusals
 from mptcplab.errors import EngineError
 
 Progress = Callable[[int, int, float, float], None]
-# Of a resolved run: what repetitions differ in without being part of the equations.
-_NO_PART = ("run", "rep", "seed")
+# Keys of a resolved run that differ between repetitions and are not part of the equations.
+_NOT_IN_EQUATIONS = ("run", "rep", "seed")
 Solved = tuple[trace.Columns, str, int]
 
 
@@ -32,8 +32,8 @@ def run(
 ) -> None:
     """Solve every run of a scenario and write the traces to `out`.
 
-    Raises `ScenarioError` for what the equations cannot describe, with its place in the file, and `EngineError` where
-    they cannot be integrated. `progress` gets (runs done, runs, seconds of the model done, seconds in all).
+    Raises `ScenarioError` for a setting that the equations cannot describe, with its place in the file, and
+    `EngineError` if they cannot be integrated. `progress` gets (runs done, all runs, model seconds done, all).
     """
     runs = json.loads(_core.runs_json(fspath(scenario), overrides_json))
     algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
@@ -59,7 +59,7 @@ def refuse(
     runs: list[dict[str, Any]],
     algorithms: dict[str, dict[str, Any]],
 ) -> None:
-    """Refuse what the equations cannot describe in any of the runs."""
+    """Raise `ScenarioError` if the equations cannot describe one of the runs."""
     found = [refusal.as_dict() for entry in runs for refusal in refusals(entry, algorithms)]
     if found:
         _core.refuse(fspath(scenario), overrides_json, json.dumps(found))
@@ -74,13 +74,13 @@ class Solver:
         self._equilibrium: tuple[str, equilibrium.Equilibrium] | None = None
 
     def solve(self, run: dict[str, Any]) -> Solved:
-        """Tables of a run, what was found out about its equilibrium (JSON), and evaluations of the equations."""
-        same = _key(run, _NO_PART)
+        """Tables of a run, its equilibrium (JSON), and the number of evaluations of the equations."""
+        same = _key(run, _NOT_IN_EQUATIONS)
         if self._last is None or self._last[0] != same:
             try:
                 self._last = (same, self._solve(run))
             except EngineError as error:
-                # The same words as the simulator's, so that a sweep's user finds the run.
+                # In the words of the simulator, so that users find the run of their sweep.
                 axes = "".join(f"{key} = {value}, " for key, value in run["axes"].items())
                 raise EngineError(f"run {run['run']} ({axes}repetition {run['rep']}): {error}") from error
         return self._last[1]
@@ -89,13 +89,13 @@ class Solver:
         model = Model.of(Graph.of(run), self.algorithms)
         grid = trace.grid_s(run)
         solution = integrate.over_time(model, grid)
-        found = self._rest(run, model, solution)
+        found = self._equilibria(run, model, solution)
         report = json.dumps({"equilibrium": equilibrium.report(model, found)})
         return trace.tables(model, solution, grid), report, solution.evaluations + found.evaluations
 
-    def _rest(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibrium:
-        """The equilibria of a run; when its flows began does not matter to them."""
-        combination = _key(run, (*_NO_PART, "starts_ns"))
+    def _equilibria(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibrium:
+        """The equilibria of a run, which do not depend on when its flows began."""
+        combination = _key(run, (*_NOT_IN_EQUATIONS, "starts_ns"))
         if self._equilibrium is None or self._equilibrium[0] != combination:
             found = equilibrium.find(model, solution.last, solution.now)
             self._equilibrium = (combination, found)
@@ -104,10 +104,10 @@ class Solver:
         return self._equilibrium[1].of(f.rate * (1.0 - f.loss))
 
 
-def _key(run: dict[str, Any], but: tuple[str, ...]) -> str:
-    return json.dumps({key: value for key, value in run.items() if key not in but})
+def _key(run: dict[str, Any], without: tuple[str, ...]) -> str:
+    return json.dumps({key: value for key, value in run.items() if key not in without})
 
 
 def libraries() -> str:
-    """Versions of what the numbers depend on besides the build."""
+    """Versions of the libraries that the numbers depend on."""
     return f"python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}"

@@ -21,7 +21,7 @@ from mptcplab.engines.fluid.rules import CUBIC, RULES, Coupled, Rule, values
 
 # Windows never fall below a packet.
 LEAST_PKTS = 1.0
-# Of a component of the state: what a difference quotient moves it by, in parts of it, and of the least it is taken for.
+# Relative step of the difference quotients; components below 1 count as 1.
 _STEP = float(np.sqrt(np.finfo(float).eps))
 # Linux' shortest timer of delayed ACKs.
 _ACK_TIMER_S = 0.04
@@ -40,7 +40,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a state stand in it: of n subflows, k queued links, m that run CUBIC and j that count."""
+    """Positions of the parts of a state: n subflows, k queued links, m CUBIC subflows, j whose rule counts packets."""
 
     windows: slice
     queues: slice
@@ -52,14 +52,14 @@ class Layout:
 
     @classmethod
     def of(cls, n: int, k: int, m: int, j: int) -> Layout:
-        """One part after the other."""
+        """The layout for these numbers."""
         ends = np.cumsum([n, k, m, m, j, n]).tolist()
         return cls(*map(slice, [0, *ends[:-1]], ends), ends[-1])
 
 
 @dataclass(frozen=True)
 class Flowing:
-    """What follows from a state: per subflow [..., r], per stream [..., s] and per queued link [..., k]."""
+    """Quantities that follow from a state: per subflow [..., r], per stream [..., s] and per queued link [..., k]."""
 
     window: Array
     rtt_s: Array
@@ -69,7 +69,7 @@ class Flowing:
     load: Array
     drop: Array
     queue: Array
-    # Packets between two losses, of subflows whose rule counts them; elsewhere 1.
+    # Packets between two losses, of subflows whose rule counts them; otherwise 1.
     interval: Array
 
 
@@ -83,11 +83,11 @@ class Model:
     cubic_members: Array
     # Subflows whose rule counts packets between losses.
     counting: Array
-    # Packets that an acknowledged packet counts for in congestion avoidance: 1/2 where ACKs are counted.
+    # Increase per acknowledged packet in congestion avoidance: 1/2 where ACKs are counted instead of packets.
     gain: Array
     # [r] largest window.
     clamp: Array
-    # A receiver waits so long for a second segment before it acknowledges one.
+    # Time that a receiver waits for a second segment before it acknowledges one.
     ack_timer_s: float
 
     @classmethod
@@ -111,11 +111,11 @@ class Model:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where everything stands in a state."""
+        """Positions of the parts of a state."""
         return Layout.of(len(self.graph.subflows), len(self.graph.queued), len(self.cubic_members), len(self.counting))
 
     def flowing(self, state: Array, now: Conditions, slow: Array) -> Flowing:
-        """Rates, round-trip times and losses at a state (or at many: leading axes are kept)."""
+        """Rates, round-trip times and losses at a state (or at many: leading axes stay)."""
         at = self.layout
         queue = np.maximum(state[..., at.queues], 0.0)
         window = np.maximum(state[..., at.windows], LEAST_PKTS)
@@ -136,20 +136,20 @@ class Model:
         return Flowing(window, rtt, rate, loss, stream_rate, load, drop, queue, interval)
 
     def derivative(self, state: Array, now: Conditions, slow: Array) -> Array:
-        """The state's derivative (or those of many: leading axes are kept); `slow` says who is in slow start."""
+        """The derivative of a state (or of many: leading axes stay); `slow` marks the subflows in slow start."""
         part = self.layout
         f = self.flowing(state, now, slow)
         acked, lost = f.rate * (1.0 - f.loss), f.rate * f.loss
         growth = np.zeros_like(state)
         windows = self._window_growth(growth, f, state, now, slow, acked, lost)
-        growth[..., part.windows] = self._walled(windows, state[..., part.windows])
+        growth[..., part.windows] = self._bounded(windows, state[..., part.windows])
         growth[..., part.queues] = queue_growth(f.load * (1.0 - f.drop), now.capacity, f.queue)
         growth[..., part.intervals] = (acked - lost * f.interval)[..., self.counting]
         growth[..., part.expected] = np.where(slow, lost, 0.0)
         return growth
 
     def jacobian(self, state: Array, now: Conditions, slow: Array) -> Array:
-        """[i, j]: how the derivative of component i changes with component j, all difference quotients at once."""
+        """[i, j]: change of the derivative of component i with component j, from difference quotients."""
         step = _STEP * np.maximum(np.abs(state), 1.0)
         moved = self.derivative(np.vstack([state, state + np.diag(step)]), now, slow)
         return ((moved[1:] - moved[0]) / step[:, None]).T
@@ -157,7 +157,7 @@ class Model:
     def _window_growth(
         self, growth: Array, f: Flowing, state: Array, now: Conditions, slow: Array, acked: Array, lost: Array
     ) -> Array:
-        """Growth of the windows [..., r] without walls; CUBIC's further state goes into `growth`."""
+        """Growth of the windows [..., r] without bounds; CUBIC's other state goes into `growth`."""
         part, at = self.layout, self.cubic_members
         found = np.zeros_like(f.window)
         for group in self.groups:
@@ -173,13 +173,13 @@ class Model:
             growth[..., part.since_s] = np.where(idle, 0.0, changes[2])
         return np.where(slow, acked, found) * now.active
 
-    def _walled(self, growth: Array, w: Array) -> Array:
-        """Soft walls at both ends: what a window may not do fades out within a tenth of a packet."""
+    def _bounded(self, growth: Array, w: Array) -> Array:
+        """Soft bounds at both ends: growth beyond a bound fades out within a tenth of a packet."""
         growth = np.where(growth < 0, growth * np.clip((w - LEAST_PKTS) * 10.0, 0.0, 1.0), growth)
         return np.where(growth > 0, growth * np.clip((self.clamp - w) * 10.0, 0.0, 1.0), growth)
 
     def decrease(self, f: Flowing, now: Conditions) -> Array:
-        """What a loss takes from every window that is no CUBIC's, in packets."""
+        """Decrease per loss of every window without CUBIC, in packets."""
         taken = np.zeros_like(f.window)
         for group in self.groups:
             c = self._coupled(group, f, now)
@@ -189,7 +189,7 @@ class Model:
     def _avoidance(self, group: Group, f: Flowing, now: Conditions, acked: Array, lost: Array) -> Array:
         """dw/dt = x (1 - p) gain increase / (1 + w p) - x p decrease, the last with the spread of random losses.
 
-        A window does not grow in the round trip after a loss: 1/(1 + w p) is the part of the time that remains.
+        A window does not grow in the round trip after a loss: 1/(1 + w p) is the fraction of the time that remains.
         """
         c = self._coupled(group, f, now)
         taken = _taken(group, c)
@@ -200,7 +200,7 @@ class Model:
     def _coupled(self, group: Group, f: Flowing, now: Conditions) -> Coupled:
         at = group.members
         active = now.active[at].astype(float)
-        # A subflow that may not send has a window that weighs nothing, but can be divided by.
+        # The window of a subflow that may not send is negligible, but can be a divisor.
         w = np.where(now.active[at], f.window[..., at], 1e-9)
         rtt = f.rtt_s[..., at]
         count = np.add.reduceat(active, group.starts)[group.owner]
@@ -231,17 +231,17 @@ class Model:
 
     @cached_property
     def _is_first(self) -> Array:
-        """[k]: no other queued link is before this one on any path."""
+        """[k]: whether no other queued link is before this one on any path."""
         return ~self.graph.upstream.any(axis=(1, 2))
 
     @cached_property
     def _data_crossing(self) -> Array:
-        """[k, r]: the data of subflow r cross queued link k."""
+        """[k, r]: whether the data of subflow r crosses queued link k."""
         return self.graph.crossing[: len(self.graph.subflows)].T.copy()
 
     @cached_property
     def _delaying(self) -> Array:
-        """[k, r]: how often a round trip of subflow r waits at queued link k."""
+        """[k, r]: number of times that a round trip of subflow r passes queued link k."""
         n = len(self.graph.subflows)
         return (self.graph.crossing[:n] + self.graph.crossing[n : 2 * n]).T.copy()
 
@@ -256,13 +256,13 @@ class Model:
 
 
 def _taken(group: Group, c: Coupled) -> Array:
-    """The rule's decrease, but no further than its least ssthresh, which never raises a window."""
+    """The rule's decrease, limited by its smallest ssthresh, which never raises a window."""
     floor = np.where(c.n > 1, group.rule.floor, 2.0)
     return np.maximum(np.minimum(group.rule.decrease(c), c.w - floor), 0.0)
 
 
 def _gain(profile: str, coupled: bool) -> float:
-    """Growth per ACK instead of per packet halves it, because delayed ACKs answer two packets."""
+    """Growth per ACK instead of per packet is half as large, because a delayed ACK answers two packets."""
     per_ack = profile == "linux-pre4" or (profile == "linux-legacy" and coupled)
     return 0.5 if per_ack else 1.0
 

@@ -1,4 +1,4 @@
-"""Where the equations come to rest, and whether it depends on where they started."""
+"""The equilibria of the equations, and whether they depend on the start."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mptcplab.engines.fluid.integrate import Counter, Moment, tolerances
 from mptcplab.engines.fluid.loss import Array
 from mptcplab.errors import EngineError
 
-# Spans of time after each of which the goodputs are looked at; they rest if they did not move in the last one.
+# Spans of time after each of which the goodputs are compared; they rest if they did not change in the last one.
 _SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
-# Goodputs that differ by less, in parts of the largest of all subflows, are the same.
+# Goodputs that differ by less than this fraction of the largest are the same.
 _SAME = 0.01
 _RELATIVE = 1e-4
-# By how much the starts of equal subflows differ at most, in parts of their windows.
+# The largest relative difference between the starting windows of equal subflows.
 _APART = 0.03
 
 
 @dataclass(frozen=True)
 class Rest:
-    """Where the equations came to from one start: goodput of every subflow in packets/s, and whether they rest."""
+    """The end state from one start: goodput of every subflow in packets/s, and whether it is an equilibrium."""
 
     goodput: Array
     reached: bool
@@ -34,21 +34,21 @@ class Rest:
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The different rests that were found; the first is the one that the run went to."""
+    """The different equilibria that were found; the first is that of the run."""
 
     rests: tuple[Rest, ...]
     evaluations: int
 
     def of(self, goodput: Array) -> Equilibrium:
-        """The same for another run of the same equations, which ended with this goodput: its rest is the nearest."""
+        """The same for another run of these equations, which ended with this goodput: the nearest equilibrium first."""
         nearest = sorted(self.rests, key=lambda rest: float(np.abs(rest.goodput - goodput).max(initial=0.0)))
         return Equilibrium(tuple(nearest), 0)
 
 
 def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
-    """Go on from a run's end until the equations rest, and again with every connection on one of its subflows.
+    """Continue from a run's end until the equations rest, and again with every connection on one of its subflows.
 
-    Nothing changes any more, and nobody is in slow start.
+    The conditions no longer change, and no subflow is in slow start.
     """
     found = [_settle(model, start, now) for start in (last.state, *_starts(model, last.state, now))]
     scale = max(float(found[0].goodput.max(initial=0.0)), 1e-9)
@@ -60,7 +60,7 @@ def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
 
 
 def report(model: Model, found: Equilibrium) -> dict[str, Any]:
-    """What a run records: whether the equations rest, whether from everywhere alike, and in Mbit/s where."""
+    """The record of a run: whether the equations rest, whether that is unique, and the goodputs in Mbit/s."""
     return {
         "rests": found.rests[0].reached,
         "unique": len(found.rests) == 1,
@@ -78,9 +78,9 @@ def _named(model: Model, goodput: Array) -> dict[str, dict[str, float]]:
 
 
 def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
-    """The windows of every connection put together on its first subflow, on its second, and so on.
+    """Starts in which every connection has its whole window on its first subflow, on its second, and so on.
 
-    Equal subflows begin a little apart: where they rest together only because nothing parts them is no rest.
+    Equal subflows start with slightly different windows, so that an unstable equilibrium is left.
     """
     subflows = model.graph.subflows
     most = max((subflow.number for subflow in subflows), default=0)

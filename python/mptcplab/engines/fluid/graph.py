@@ -1,7 +1,7 @@
 """The scenario's graph as matrices: which streams of packets cross which links, in which order.
 
-A stream is the data of a subflow, its ACKs on the way back, or a UDP flow. Links that nothing can fill have no queue:
-they are delay and random loss. Nothing here changes over time; `conditions` has what a schedule changes.
+A stream is the data of a subflow, its ACKs on the way back, or a UDP flow. Links that nothing can fill have no queue,
+only delay and random loss. Nothing here changes over time; `conditions` has what a schedule changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DELAYED = 2.0
 
 @dataclass(frozen=True)
 class Subflow:
-    """One subflow: where it belongs, its links (positions in the scenario), its packets, and when it may send."""
+    """One subflow: its flow, its links (positions in the scenario), its packet sizes, and when it may send."""
 
     flow: int
     number: int
@@ -39,7 +39,7 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Stream:
-    """Packets of one kind ("data", "ack" or "udp") on one path; `subflow` is None for UDP, whose rate is its own."""
+    """Packets of one kind ("data", "ack" or "udp") on one path; `subflow` is None for UDP, which has its own rate."""
 
     kind: str
     subflow: int | None
@@ -52,7 +52,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Graph:
-    """Subflows, streams and links of one run (the resolved scenario with the start times it drew)."""
+    """Subflows, streams and links of one run (the resolved scenario with the drawn start times)."""
 
     run: dict[str, Any]
     subflows: tuple[Subflow, ...]
@@ -60,7 +60,7 @@ class Graph:
 
     @classmethod
     def of(cls, run: dict[str, Any]) -> Graph:
-        """The graph of a run as `_core.runs_json` has it."""
+        """The graph of a run, which is an element of `_core.runs_json`."""
         position = {link["name"]: index for index, link in enumerate(run["links"])}
         subflows = [
             subflow
@@ -94,12 +94,12 @@ class Graph:
         return bound > self._rates(link)[0]
 
     def _offered(self, stream: Stream, link: int) -> float:
-        """The most that a stream can bring to a link, in bit/s: what the links before let through, or its own rate."""
+        """The highest rate of a stream at a link, in bit/s: that of the links before it, or its own rate."""
         bounds = [self._rates(other)[1] for other in stream.path[: stream.path.index(link)]]
         if stream.kind == "udp":
             bounds.append(self.run["flows"][stream.flow]["rate_bps"])
         if stream.kind == "ack":
-            # The data's links let so many bits of data through, each packet of which brings so many of ACKs.
+            # The links of the data limit its rate, and each data packet causes `per_packet` ACKs.
             data = self.streams[stream.subflow]
             scale = stream.per_packet * (stream.packet_bytes + self.overheads[link]) / data.packet_bytes
             bounds += [scale * self._rates(other)[1] for other in data.path]

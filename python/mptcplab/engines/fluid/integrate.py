@@ -1,4 +1,4 @@
-"""The equations over time: a piece for every span between two changes, restarted where slow start ends."""
+"""Integrates the equations over time: a piece for every span between two changes, restarted where slow start ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
 from mptcplab.engines.fluid.loss import Array
 from mptcplab.errors import EngineError, with_hint
 
-# Relative error per step, and the errors that are as good as none: of a window in packets, of a queue in bytes.
+# Relative error per step, and absolute errors that do not matter: of a window in packets, of a queue in bytes.
 _RELATIVE = 1e-5
 _WINDOW_ERROR, _QUEUE_ERROR = 1e-4, 1.0
-# Of a piece: beyond this the equations are too stiff to be worth waiting for.
+# Per piece; beyond this the equations are too stiff to wait for.
 _MAX_EVALUATIONS = 100_000
-# Slow start has to end early enough for the next sample to see it.
+# The largest step in slow start, so that its end is not missed.
 _SLOW_STEP_S = 0.05
 # In slow start a window doubles per round trip; it is over when a loss is expected to have happened.
 _ONE_LOSS = 1.0
@@ -27,17 +27,17 @@ _ONE_LOSS = 1.0
 
 @dataclass(frozen=True)
 class Moment:
-    """State of a run at a time: the equations' state, and which subflows are in slow start."""
+    """State of a run at one time: the state of the equations, and which subflows are in slow start."""
 
     state: Array
     slow: Array
-    # [r] where slow start ends without a loss.
+    # [r] window at which slow start ends without a loss.
     threshold: Array
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the solution at sample times [t], under conditions that held for all of it."""
+    """A part of the solution at sample times [t], in which the conditions did not change."""
 
     times_s: Array
     states: Array
@@ -47,7 +47,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Solution:
-    """A run over time. `ends` holds times and subflows of ends of slow start."""
+    """A run over time. `ends` has the times and subflows at which slow start ended."""
 
     pieces: tuple[Piece, ...]
     last: Moment
@@ -57,18 +57,18 @@ class Solution:
 
 
 class Counter:
-    """Counts evaluations, and stops an integration that does not come forward."""
+    """Counts evaluations, and stops an integration that makes no progress."""
 
     def __init__(self, derivative: Callable[[Array], Array]) -> None:
         self.derivative, self.count = derivative, 0
 
     def __call__(self, _: float, state: Array) -> Array:
-        """As solvers call it; the equations do not know the time."""
+        """The signature that solvers need; the equations do not depend on the time."""
         self.count += 1
         if self.count > _MAX_EVALUATIONS:
             raise EngineError(
                 with_hint(
-                    f"the fluid's equations do not come forward: {_MAX_EVALUATIONS} evaluations",
+                    f"the fluid's equations make no progress: {_MAX_EVALUATIONS} evaluations",
                     "the simulator runs the scenario: leave --engine fluid out",
                 )
             )
@@ -92,14 +92,14 @@ def over_time(model: Model, grid_s: Array) -> Solution:
 
 
 def begin(model: Model) -> Moment:
-    """Nobody sends, all queues are empty."""
+    """The state in which nobody sends and all queues are empty."""
     n, state = len(model.graph.subflows), np.zeros(model.layout.size)
     state[model.layout.windows] = LEAST_PKTS
     return Moment(state, np.zeros(n, bool), np.full(n, np.inf))
 
 
 def _changed(model: Model, moment: Moment, before: Conditions | None, now: Conditions) -> Moment:
-    """Subflows that appear begin with their initial window in slow start; those that go fall silent."""
+    """Subflows that appear start with their initial window in slow start; those that disappear stop sending."""
     part = model.layout
     appeared = now.active & (True if before is None else ~before.active)
     state, slow, threshold = moment.state.copy(), moment.slow & now.active, moment.threshold.copy()
@@ -110,7 +110,7 @@ def _changed(model: Model, moment: Moment, before: Conditions | None, now: Condi
         state[part.intervals][model.counting == at] = LEAST_PKTS
         threshold[at] = np.inf if flow["initial_ssthresh_pkts"] is None else flow["initial_ssthresh_pkts"]
         slow[at] = True
-    # A shorter queue than before drops what does not fit.
+    # A queue that becomes shorter drops the excess.
     state[part.queues] = np.minimum(state[part.queues], now.room)
     return Moment(state, slow, threshold)
 
@@ -123,7 +123,7 @@ def _span(
     grid_s: Array,
     ends: list[tuple[float, int]],
 ) -> tuple[list[Piece], Moment, int]:
-    """One span without changes from outside: as many pieces as slow starts end in it."""
+    """One span without changes of the conditions, in a new piece after each end of slow start."""
     at, until = span
     pieces, evaluations = [], 0
     while True:
@@ -142,7 +142,7 @@ def _span(
 def _advance(
     model: Model, moment: Moment, now: Conditions, span: tuple[float, float], grid_s: Array
 ) -> tuple[float, Array, Array, int]:
-    """Integrate to the end of the span or of the first slow start: time, state there, states on the grid until then."""
+    """Integrate to the end of the span or of the first slow start: time, its state, and the states on the grid."""
     derivative = Counter(lambda state: model.derivative(state, now, moment.slow))
     events = None
     if moment.slow.any():
@@ -174,7 +174,7 @@ def _advance(
                 "this is a bug of mptcplab; please report it with the scenario, its seed and this message",
             )
         )
-    # Without a time to report at before the event the solver reports an empty list.
+    # If no time of the grid lies before the event, the solver returns an empty list.
     states = np.reshape(np.transpose(solved.y), (-1, len(moment.state)))
     if solved.status == 1:
         return float(solved.t_events[0][0]), solved.y_events[0][0], states[: len(grid_s)], derivative.count
@@ -189,13 +189,13 @@ def tolerances(model: Model) -> Array:
 
 
 def _distance(model: Model, moment: Moment, state: Array) -> Array:
-    """[r] how far slow start is from its end: negative beyond."""
+    """[r] distance of slow start from its end, negative after it."""
     room = np.minimum(moment.threshold, model.clamp) - state[model.layout.windows]
     return np.minimum(_ONE_LOSS - state[model.layout.expected], room)
 
 
 def _leave_slow_start(model: Model, moment: Moment, now: Conditions) -> tuple[Moment, Array]:
-    """End slow start of those that have come to its end; a loss takes what it takes in congestion avoidance."""
+    """End slow start where it is due; a loss reduces the window as in congestion avoidance."""
     part, m = model.layout, len(model.cubic_members)
     f = model.flowing(moment.state, now, moment.slow)
     margin = 1e-6

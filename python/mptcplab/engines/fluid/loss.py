@@ -1,4 +1,4 @@
-"""Laws of the network: how queues fill and drop, how long ACKs wait, and what chance adds to mean windows.
+"""Models of the network: filling and dropping of queues, delayed ACKs, and the effect of random losses on mean windows.
 
 Queues are in bytes, rates in bytes per second, probabilities per packet.
 """
@@ -11,18 +11,18 @@ import numpy as np
 
 Array = np.ndarray
 
-# The last packet's room of a queue is where it begins to drop: a step would stop every integrator.
+# A queue begins to drop within its last packet, because an integrator cannot follow a step.
 EDGE_BYTES = 1514.0
-# An empty queue has no memory; what the integrator left in it goes within this time.
+# Time constant with which the integrator's error in an empty queue disappears.
 _DRAIN_S = 1e-3
-# A queue may drop nearly all, but log(1 - p) has to be finite.
+# The largest drop probability: log(1 - p) has to be finite.
 _MOST = 0.999_999
-# Of the product in `spread`: the rest differs from 1 by less than rounding for all that is kept below 0.95.
+# Factors of the product in `spread`: the rest differs from 1 by less than rounding for `kept` up to 0.95.
 _FACTORS = 400
 
 
 def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
-    """Share of a load that a drop-tail queue drops: the excess (y - c)+ / y of a full queue, nothing before.
+    """Share of a load that a drop-tail queue drops: the excess (y - c)+ / y if it is full, else nothing.
 
     Source: the loss function of a fluid through a full buffer, as in Raina, Towsley and Wischik, "Part II: Control
     theory for buffer sizing", CCR 35(3), 2005 (their case of large buffers).
@@ -44,11 +44,11 @@ def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
 
 
 def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
-    """What delayed ACKs add to a round trip on average.
+    """Mean time that delayed ACKs add to a round trip.
 
-    Of two packets the first waits for the second, as long as two packets are apart, but no longer than the timer; a
-    window of one packet always waits for it. Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. A wait makes
-    packets come less often: d = f (t + d) / w with f the part that waits, so d = t f / (w - f).
+    Of two packets the first waits for the second, at most as long as the timer; a window of one packet always waits for
+    the timer. Source: RFC 5681, section 4.2, and Linux' timer of 40 ms. The wait reduces the packet rate:
+    d = f (t + d) / w with f the fraction that waits, so d = t f / (w - f).
     """
     waiting = np.maximum(0.5, 1.0 / np.maximum(window_pkts, 1.0))
     apart = rtt_s * waiting / np.maximum(window_pkts - waiting, 1e-9)
@@ -57,7 +57,7 @@ def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
 
 @cache
 def spread(kept: float) -> float:
-    """E[w^2] / E[w]^2 of a window that grows linearly and keeps a part `kept` of itself at losses that hit any packet.
+    """E[w^2] / E[w]^2 of a window that grows linearly and is multiplied by `kept` at random losses.
 
     A loss rate x p and a decrease in proportion to w make the mean decrease proportional to E[w^2], which the usual
     equations replace by E[w]^2: that gives sqrt(2/p) where the mean is 1.31/sqrt(p). With this factor they give the
@@ -78,7 +78,7 @@ _KEPT = np.linspace(0.25, 0.95, 36)
 
 
 def spread_of(kept: Array) -> Array:
-    """`spread` of many windows at once, interpolated."""
+    """`spread` for an array of values, interpolated."""
     return np.interp(kept, _KEPT, _table())
 
 

@@ -1,6 +1,6 @@
-"""What a scenario may ask that the equations cannot describe.
+"""Settings of a scenario that the equations cannot describe.
 
-Nothing is ignored in silence: each refusal names the key, the value, the reason, and what is possible.
+Nothing is ignored silently: each refusal names the key, the value, the reason, and an alternative.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from mptcplab.engines.fluid import rules
 
 _SIMULATE = "the simulator runs it: leave --engine fluid out"
-# With unlimited backlogs and buffers these keep every window full and send nothing twice, so who sends what is alike.
+# With unlimited backlogs and buffers these keep every window full and send nothing twice, so they give the same rates.
 _FILLING = ("minrtt", "roundrobin", "blest")
 # A link that changes more often is better simulated.
 _MAX_CHANGES = 200
@@ -21,7 +21,7 @@ _MAX_STATES = 400
 
 @dataclass(frozen=True)
 class Refusal:
-    """One thing that cannot be described. `keys`: where it may be written, the most particular first."""
+    """One setting that cannot be described. `keys`: where it may be written, the most specific first."""
 
     keys: tuple[str, ...]
     message: str
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def refusals(run: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> list[Refusal]:
-    """Everything that a fluid cannot do of a run (as `_core.runs_json` has it)."""
+    """Everything in a run (an element of `_core.runs_json`) that a fluid cannot do."""
     found = [*_run(run)]
     for link in run["links"]:
         found += _link(link)
@@ -90,7 +90,7 @@ def _link_keys(name: str, key: str) -> tuple[str, ...]:
 
 
 def _without_number(name: str) -> list[str]:
-    """What is written once with a count has a name without its number."""
+    """The name without its number, under which an entry with a count is written once."""
     stem, dash, number = name.rpartition("-")
     return [stem] if dash and number.isdigit() else []
 

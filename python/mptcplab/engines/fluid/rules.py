@@ -1,4 +1,4 @@
-"""The window algorithms as rules of a fluid: what an acknowledged packet adds and what a loss takes, in packets.
+"""The window algorithms as rules of a fluid: the increase per acknowledged packet and the decrease per loss.
 
 Each rule is two small functions of the windows w, round-trip times tau (s), rates x = w / tau (packets/s), loss
 probabilities p and packets counted between losses of all subflows of its connections. `c.sum` and `c.max` run over the
@@ -24,7 +24,7 @@ class Coupled:
     tau: Array
     x: Array
     p: Array
-    # Packets between two losses, which is 1/p at rest; 1 where the rule does not count.
+    # Packets between two losses, which is 1/p in equilibrium; 1 if the rule does not count them.
     interval: Array
     # Subflows of the connection that may send.
     n: Array
@@ -54,7 +54,7 @@ class Rule:
     decrease: Law
     # With several subflows; with one it is 2.
     floor: float
-    # Whether a loss takes a part of the sum of the windows, so that the sum is what chance spreads.
+    # Whether the decrease is a fraction of the sum of the windows, so that random losses spread the sum.
     of_sum: bool = False
     # Whether it counts packets between losses.
     counts: bool = False
@@ -66,7 +66,7 @@ def reno_increase(c: Coupled) -> Array:
 
 
 def half(c: Coupled) -> Array:
-    """w/2, as Reno. Windows are whole packets and the half that remains is rounded down: a quarter more on average."""
+    """w/2, as Reno. Windows are whole packets and the remaining half is rounded down: 1/4 more on average."""
     return c.w / 2.0 + 0.25
 
 
@@ -83,7 +83,7 @@ def coupled_increase(c: Coupled) -> Array:
 
 
 def coupled_decrease(c: Coupled) -> Array:
-    """W/2, but a packet remains."""
+    """W/2, but at least one packet remains."""
     return np.minimum(c.sum(c.w) / 2.0, c.w - 1.0)
 
 
@@ -101,20 +101,20 @@ def lia_increase(c: Coupled) -> Array:
     return np.minimum(c.max(c.w / c.tau**2) / c.sum(c.x) ** 2, 1.0 / c.w)
 
 
-# How near a subflow has to come to its connection's largest window, or quality, to count as such in part: the rule
-# jumps, and no integrator follows a jump.
+# A subflow within this fraction of its connection's largest window, or quality, belongs in part to the largest: the
+# rule is discontinuous, and an integrator cannot follow a jump.
 _NEAR = 0.1
 
 
 def olia_increase(c: Coupled) -> Array:
     """(w/tau^2) / X^2 + alpha/w, the best subflows being those with the largest l / tau^2.
 
-    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha
-    moves windows from the subflows with the largest, M, to the best ones without, C: 1/(n |C|) and -1/(n |M|). Their
+    Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha moves windows
+    from the subflows with the largest window, M, to the best ones that are not in M, C: 1/(n |C|) and -1/(n |M|). Their
     fluid is a differential inclusion, with 1/p for the packets l between two losses. Here the sets have soft edges
-    (`_NEAR`), and l is what has arrived since the last loss, on average: dl/dt = x (1 - p) - x p l, which rests at 1/p
-    (the algorithm takes the interval before, if that was longer). A queue that is full now and not the next moment
-    would otherwise turn the sets over faster than any loss tells a sender.
+    (`_NEAR`), and l is the mean number of packets since the last loss: dl/dt = x (1 - p) - x p l, which rests at 1/p
+    (the algorithm takes the previous interval if that was longer). Otherwise a queue that is full only for a moment
+    would change the sets faster than a sender learns of any loss.
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
 
@@ -129,7 +129,7 @@ def _olia_alpha(c: Coupled) -> Array:
 
 
 def _is_largest(c: Coupled, values: Array) -> Array:
-    """How much each belongs to the largest of its connection: 1 for the largest, 0 from `_NEAR` below it."""
+    """Degree to which each is the largest of its connection: 1 for the largest, 0 from `_NEAR` below it."""
     values = values * c.active
     return c.active * np.clip(1.0 - (1.0 - values / np.maximum(c.max(values), 1e-300)) / _NEAR, 0.0, 1.0)
 
@@ -164,7 +164,7 @@ def known() -> list[str]:
 
 
 def values(algorithm: dict[str, Any], choice: dict[str, Any]) -> dict[str, float | str]:
-    """Parameters of a flow's algorithm by name, defaults filled in; enumerated values as words."""
+    """Parameters of a flow's algorithm by name, with defaults filled in; enumerated values as words."""
     found = {}
     for param in algorithm["params"]:
         raw = choice["params_raw"].get(param["name"], param["default"])

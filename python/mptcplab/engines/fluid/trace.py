@@ -1,8 +1,8 @@
 """A solution as the tables of a trace: columns of little-endian numbers, counters cumulative.
 
-What a fluid has no value for is null: out-of-order data, timeouts, undone reductions, ECN, ssthresh. Packets are parts
-of packets inside and whole ones in the trace. Every loss is a loss event: the equations know no round trips of
-recovery.
+Columns for which a fluid has no value are left out, and are null in the trace: out-of-order data, timeouts, undone
+reductions, ECN, ssthresh, pacing. Packets are fractions inside and whole numbers in the trace. Every loss is a loss
+event: the equations know no round trips of recovery.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from mptcplab.engines.fluid.loss import Array, queue_growth
 
 # Between two samples the solution is integrated with this step, for the counters.
 _STEP_S = 0.01
-# A link that nobody feeds any more empties its queue; whose packets those were is not followed.
+# A link without input empties its queue; the streams of those packets are not tracked.
 _MOST_LEAVING = 2.0
-_NULL = np.uint64(2**64 - 1)
 _UDP_HEADER_BYTES = 28
-_INFINITE_SSTHRESH = 0x7FFF_FFFF
 # `EventKind` and states of the trace's declaration.
 _CLOSED, _HANDSHAKE, _OPEN = 0, 1, 2
 _FLOW_STARTED, _FLOW_STOPPED, _SUBFLOW_ADDED, _LINK_CHANGED = 0, 3, 4, 13
@@ -34,12 +32,12 @@ Columns = dict[str, dict[str, bytes]]
 
 
 def sample_times_s(run: dict[str, Any]) -> Array:
-    """When samples are taken: every interval, and at the start, the end of the warm-up and the end of the run."""
+    """Sample times: every interval, and at the start, the end of the warm-up and the end of the run."""
     return _sample_times_ns(run) / 1e9
 
 
 def grid_s(run: dict[str, Any]) -> Array:
-    """Times at which the solution is needed: the samples, and enough between them for the counters."""
+    """Times at which the solution is needed: the samples, and times between them for the counters."""
     steps = max(1, round(run["duration_ns"] / 1e9 / _STEP_S))
     return np.unique(np.concatenate([sample_times_s(run), np.linspace(0.0, run["duration_ns"] / 1e9, steps + 1)]))
 
@@ -63,7 +61,7 @@ def tables(model: Model, solution: Solution, grid: Array) -> Columns:
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Quantities on the grid [t], and where the samples are in it."""
+    """Quantities on the grid [t], and the positions of the samples in it."""
 
     model: Model
     solution: Solution
@@ -79,7 +77,7 @@ class _Sampled:
 
     @cached_property
     def flowing(self) -> Flowing:
-        """Everything on the grid; the pieces one after the other."""
+        """All quantities on the grid; the pieces one after the other."""
         parts = [self.model.flowing(piece.states, piece.now, piece.slow) for piece in self.solution.pieces]
         names = Flowing.__dataclass_fields__
         return Flowing(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
@@ -90,15 +88,15 @@ class _Sampled:
         return np.concatenate([np.broadcast_to(value(p.now), (len(p.times_s), *value(p.now).shape)) for p in pieces])
 
     def counter(self, rate: Array, held: Array | float = 0.0) -> Array:
-        """Integral of a rate since the start of the run less what is held at the end of it, at the samples; whole."""
+        """Integral of a rate since the start of the run minus what is still held, at the samples, as whole numbers."""
         steps = np.diff(self.grid, prepend=0.0)[:, None]
         means = (rate + np.concatenate([rate[:1], rate[:-1]])) / 2.0
         total = (np.cumsum(means * steps, axis=0) - held)[self.at]
-        # Of what grows, rounding makes no less.
+        # Rounding must not make a counter decrease.
         return np.maximum.accumulate(np.floor(np.maximum(total, 0.0) + 1e-6), axis=0).astype("<u8")
 
     def flow(self) -> dict[str, bytes]:
-        """The flow table. UDP delivers what its links let through."""
+        """The flow table. A UDP flow delivers what passes its links."""
         run, streams = self.model.graph.run, self.model.graph.streams
         reached = self._reaching()
         sent, delivered = [], []
@@ -112,38 +110,24 @@ class _Sampled:
             delivered.append(passed)
             sent.append((self.flowing.stream_rate[:, own] * payload).sum(axis=1) if is_udp else passed)
         rows = _Rows(self.t_ns, len(run["flows"]))
-        nothing = np.full(rows.shape, _NULL)
-        nulls = (
-            "ooo_bytes",
-            "rcv_window_bytes",
-            "reinjected_pkts",
-            "duplicate_pkts",
-            "blocked_ns",
-            "ooo_pkts",
-            "ooo_delay_sum_ns",
-            "ooo_delay_max_ns",
-            "reorder_depth_sum_pkts",
-            "reorder_depth_max_pkts",
-        )
         return {
             "t_ns": rows.times(),
             "flow": rows.each(np.arange(len(run["flows"])), "<u4"),
             "delivered_bytes": rows.of(self.counter(np.array(delivered).T), "<u8"),
             "sent_bytes": rows.of(self.counter(np.array(sent).T), "<u8"),
-            **{name: rows.of(nothing, "<u8") for name in nulls},
         }
 
     def _reaching(self) -> Array:
-        """[t, s]: packets per second of every stream that come out of its last link."""
+        """[t, s]: packets per second of every stream that leave its last link."""
         f, graph = self.flowing, self.model.graph
         lost = np.log1p(-f.drop) @ graph.crossing.T - self._of_pieces(lambda now: _random_loss(graph, now))
-        # What makes a queue longer does not come out of it yet.
+        # Packets that lengthen a queue have not left it yet.
         delayed = np.log(np.maximum(self._leaving, 1e-9)) @ graph.crossing.T
         return f.stream_rate * np.exp(lost + delayed)
 
     @cached_property
     def _leaving(self) -> Array:
-        """[t, k]: what leaves a queued link, in parts of what it accepts: more than 1 while its queue gets shorter."""
+        """[t, k]: rate that leaves a queued link over the rate it accepts; above 1 while its queue gets shorter."""
         f = self.flowing
         admitted = f.load * (1.0 - f.drop)
         capacity = self._of_pieces(lambda now: now.capacity)
@@ -170,13 +154,10 @@ class _Sampled:
             "subflow": rows.each(np.array([subflow.number for subflow in subflows]), "<u4"),
             "state": rows.of(self._states(active), "u1"),
             "cwnd_pkts": rows.of(window, "<u4"),
-            "ssthresh_pkts": rows.of(np.full(rows.shape, _INFINITE_SSTHRESH), "<u4"),
             "inflight_pkts": rows.of(window, "<u4"),
             "srtt_us": rows.of(rtt, "<u4"),
             "rtt_us": rows.of(rtt, "<u4"),
             "min_rtt_us": rows.of(base, "<u4"),
-            "rto_us": rows.of(np.zeros(rows.shape), "<u4"),
-            "pacing_bps": rows.of(np.zeros(rows.shape), "<u8"),
             "rtt_sum_us": rows.of(self.counter(good * f.rtt_s * 1e6), "<u8"),
             "rtt_count": rows.of(acked, "<u8"),
             "sent_pkts": rows.of(sent, "<u8"),
@@ -184,10 +165,6 @@ class _Sampled:
             "acked_pkts": rows.of(acked, "<u8"),
             "lost_pkts": rows.of(lost_pkts, "<u8"),
             "loss_events": rows.of(lost_pkts, "<u8"),
-            **{
-                name: rows.of(np.full(rows.shape, _NULL), "<u8")
-                for name in ("ecn_events", "rto_count", "rto_wait_ns", "undo_count")
-            },
             "rx_pkts": rows.of(acked, "<u8"),
             "rx_wire_bytes": rows.of(self.counter(good * wire), "<u8"),
             "rx_payload_bytes": rows.of(self.counter(good * payload), "<u8"),
@@ -198,7 +175,7 @@ class _Sampled:
         return np.where(active, _OPEN, np.where(self.t_ns[:, None] < begins, _HANDSHAKE, _CLOSED))
 
     def link(self) -> dict[str, bytes]:
-        """The link table. On links that nothing can fill a packet that comes leaves, or is lost by chance."""
+        """The link table. On links that nothing can fill, a packet leaves at once or is lost at random."""
         graph, at = self.model.graph, self.at
         links = range(len(graph.run["links"]))
         rows = _Rows(self.t_ns, len(links))
@@ -218,9 +195,9 @@ class _Sampled:
         }
 
     def _one_link(self, link: int) -> dict[str, Array]:
-        """What the link table counts, per second on the grid, and the queue.
+        """The rates that the link table counts, on the grid, and the queue.
 
-        What leaves is what was accepted and does not wait any more (`counter`).
+        Departures are accepted packets that no longer wait (`counter`).
         """
         graph, f = self.model.graph, self.flowing
         own = [s for s, stream in enumerate(graph.streams) if link in stream.path]
@@ -248,7 +225,7 @@ class _Sampled:
         }
 
     def _arriving(self, link: int, own: list[int]) -> Array:
-        """[t, own]: packets per second of the streams that come to a link."""
+        """[t, own]: packets per second of the streams that arrive at a link."""
         graph, f = self.model.graph, self.flowing
         passed = np.empty((len(self.grid), len(own)))
         for column, s in enumerate(own):
@@ -260,13 +237,13 @@ class _Sampled:
 
 
 def _random_loss(graph: Graph, now: Conditions) -> Array:
-    """[s]: -log of the chance of a stream's packets to pass all random losses on their path."""
+    """[s]: -log of the probability that a stream's packets pass all random losses on their path."""
     return np.array([now.link_loss[list(stream.path)].sum() for stream in graph.streams])
 
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of a table: at every sample one for each of so many things."""
+    """The rows of a table: at every sample one row for each of `count` entities."""
 
     t_ns: Array
     count: int
@@ -294,7 +271,7 @@ def _largest(values: Array, at: Array) -> Array:
 
 
 def _events(model: Model) -> dict[str, bytes]:
-    """Who comes and goes, and when links change: what the scenario says, nothing that a fluid could not know."""
+    """Starts and stops of flows and subflows, and changes of links, as the scenario has them."""
     run = model.graph.run
     rows = []
     for index, start in enumerate(run["starts_ns"]):

@@ -330,7 +330,7 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
     explanations = tuple(
         Explanation(base, tuple(text.cause_lines(found.causes_of(base, engine)))) for base, engine, _ in found.outside()
     )
-    verdict, noise = Verdict.joint(row.verdict for row in rows), emulation.told(found.results) or ""
+    verdict, noise = Verdict.joint(row.verdict for row in rows), emulation.jitter_note(found.results) or ""
     return Entry(name, verdict, rows, "", None, 0, title, command, explanations, noise, bool(problems), kernels)
 
 

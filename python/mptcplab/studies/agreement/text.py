@@ -41,7 +41,7 @@ def tables(agreement: Agreement) -> list[Table]:
 def lines(agreement: Agreement) -> Iterator[str]:
     """The verdict on every engine, and possible causes of every difference that is outside its bound."""
     yield from (finding.text for finding in agreement.findings)
-    noise = emulation.told(agreement.results)
+    noise = emulation.jitter_note(agreement.results)
     if noise:
         yield noise
     for base, engine, rows in agreement.outside():
