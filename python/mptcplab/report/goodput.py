@@ -62,14 +62,7 @@ class GoodputData:
     def for_page(self) -> dict[str, Any]:
         """What the page's script needs."""
         rows = [
-            {
-                "label": row.label,
-                "mean": row.mean,
-                "half": row.half,
-                "points": row.points,
-                "parts": [{"label": part.label, "mean": part.mean, **part.style.for_page()} for part in row.parts],
-                "fair_share": row.fair_share,
-            }
+            vars(row) | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
             for row in self.rows
         ]
         return {"rows": rows, "unit": self.unit, "axis": self.axis, "top": self.top if rows else 1.0}
