@@ -57,11 +57,11 @@ def reproduce(
     """
     from mptcplab import api
     from mptcplab.studies.papers.report.verdicts import as_data, headlines, verdict_table
+    from mptcplab.study.cell import work_unit
 
     # The fluid's results are the same either way.
     size = ["quick"] if quick and engine != "fluid" else []
     place = out or Path("results") / "-".join(["reproduce", *([engine] if engine != "sim" else []), *size])
-    unit = "scenario s/s" if engine == "fluid" else "M packet hops/s, about"
     found = api.reproduce(
         paper,
         engine,
@@ -70,7 +70,7 @@ def reproduce(
         out=place,
         docs=docs,
         jobs=jobs,
-        announce=lambda what: terminal.step(what, unit=unit),
+        announce=lambda what: terminal.step(what, unit=work_unit(engine)),
     )
     if as_json:
         print_json(as_data(found))
@@ -98,7 +98,7 @@ def fidelity(
 ) -> None:
     """Compare the simulator with theory, and write the page.
 
-    Simulates `scenarios/fidelity`; exit code 1 if a statement does not hold.
+    Simulates `scenarios/fidelity`; exit code 1 if a statement fails.
     """
     from mptcplab import api
 
@@ -137,8 +137,9 @@ def goals(
     """
     from mptcplab import api
     from mptcplab.studies.goals.page import as_data, lines
+    from mptcplab.study.cell import work_unit
 
-    with terminal.progress() as progress:
+    with terminal.progress(unit=work_unit("sim")) as progress:
         study = api.goals(cc, out, quick=quick, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress)
     if as_json:
         print_json(as_data(study))

@@ -85,6 +85,11 @@ class RunSpec:
         return one * self.repetitions
 
 
+def work_unit(engine: str) -> str:
+    """The unit in which work is done, for progress: see `RunSpec.work`."""
+    return "M packet hops/s, about" if ENGINES[engine].has_packets else "scenario s/s"
+
+
 def run_command(scenario: str, overrides: Overrides, *options: str) -> str:
     """The command that runs a scenario."""
     return shlex.join(["mptcplab", "run", scenario, *overrides.to_options(), *options])
