@@ -30,25 +30,17 @@ pub enum LoadError {
         "a congestion control named {name} is already registered in the kernel\n\n\
          hint: `mptcplab cc list` shows what loaded it; `mptcplab cc unload` removes one that is pinned"
     )]
-    NameTaken {
-        /// Kernel-visible name.
-        name: String,
-    },
+    NameTaken { name: String },
     /// The name is not a valid name for a congestion control.
     #[error("name of a congestion control: {name:?} (wanted 1 to 15 letters, digits, '_' or '-')")]
-    BadName {
-        /// Name as given.
-        name: String,
-    },
+    BadName { name: String },
     /// A parameter does not exist, or its value is out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
     /// The kernel refused to load it for another reason.
     #[error("the kernel refused {what}: {error}\n{log}")]
     Kernel {
-        /// What was loaded.
         what: String,
-        /// The kernel's error.
         error: String,
         /// The end of libbpf's and the verifier's log; may be empty.
         log: String,

@@ -24,7 +24,6 @@ pub const RUN_PREFIX: &str = "mpl_";
 /// An eBPF congestion control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registered {
-    /// Kernel-visible name.
     pub name: String,
     /// Whether it was built by this project.
     pub ours: bool,

@@ -9,11 +9,9 @@ pub enum Error {
     /// The network namespace of the process named by `--pid` cannot be entered.
     #[error("--pid {pid}: {path}: {source}")]
     Namespace {
-        /// The process.
         pid: u32,
         /// The file of its network namespace.
         path: String,
-        /// The kernel's answer.
         source: io::Error,
     },
     /// The addresses of this host cannot be listed.

@@ -1,4 +1,4 @@
-//! What this machine says about itself. Reading is here, judging is in `checks`.
+//! Collects facts about this machine; `checks` judges them.
 
 use super::probe::{self, Trial};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
@@ -16,14 +16,14 @@ use std::thread;
 use std::time::Duration;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
-/// Where the BPF file system belongs.
+/// The usual mount point of the BPF file system.
 pub(super) const BPFFS: &str = "/sys/fs/bpf";
-/// A type of this name, with the structure's name behind it, is in BTF for every structure that eBPF may fill.
+/// BTF contains a type with this prefix, followed by the structure's name, for every structure that eBPF can implement.
 const STRUCT_OPS: &[u8] = b"\0bpf_struct_ops_";
-/// Time over which the load of the processors is measured.
+/// Time during which the idle time of the processors is measured.
 const WATCHED: Duration = Duration::from_millis(200);
 
-/// Kernel settings that the checks look at, all in the network namespace of the doctor.
+/// The sysctls that the checks use, read in the network namespace of the doctor.
 const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
     "kernel.unprivileged_userns_clone",
@@ -42,17 +42,17 @@ const SYSCTLS: &[&str] = &[
     "user.max_user_namespaces",
 ];
 
-/// One address for MPTCP that the host was told of (`ip mptcp endpoint`).
+/// An MPTCP endpoint of the host (`ip mptcp endpoint`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Endpoint {
     pub(super) address: std::net::IpAddr,
     pub(super) id: u8,
-    /// Names as `ip mptcp endpoint` prints them.
+    /// Names of the flags, as `ip mptcp endpoint` prints them.
     pub(super) flags: Vec<&'static str>,
     pub(super) device: Option<String>,
 }
 
-/// The kernel's path manager in this namespace.
+/// The state of the kernel's path manager in this namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PathManagement {
     /// Subflows beyond the first that a connection may have.
@@ -62,24 +62,23 @@ pub(super) struct PathManagement {
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-/// A congestion control made of eBPF.
+/// A registered eBPF congestion control.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loaded {
-    /// Kernel-visible name.
     pub(super) name: String,
-    /// Sockets that use it, of all network namespaces.
+    /// Sockets that use it in all network namespaces.
     pub(super) sockets: u64,
-    /// What keeps it there, for people.
+    /// What keeps it registered, as text.
     pub(super) held: &'static str,
-    /// Nothing keeps it there, and nothing takes it away: left over on a kernel before 6.4.
+    /// Whether nothing holds it: a leftover on a kernel before 6.4.
     pub(super) leftover: bool,
 }
 
-/// `iperf3` as installed.
+/// The installed `iperf3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Iperf3 {
     pub(super) version: String,
-    /// Whether it opens MPTCP sockets by itself.
+    /// Whether it can open MPTCP sockets by itself.
     pub(super) mptcp: bool,
 }
 
@@ -87,7 +86,7 @@ pub(super) struct Iperf3 {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Processors {
     pub(super) count: usize,
-    /// Part of the time that they were idle just now, 0 to 1.
+    /// Share of time in which they were idle while it was measured, 0 to 1.
     pub(super) idle: f64,
     /// Load average of the last minute.
     pub(super) load: f64,
@@ -99,19 +98,19 @@ pub(super) struct Facts {
     /// `uname -r`.
     pub(super) release: String,
     pub(super) sysctls: BTreeMap<&'static str, String>,
-    /// Structures that eBPF may fill, as BTF names them; `None` without BTF.
+    /// Names of the structures that eBPF can implement; `None` without BTF.
     pub(super) struct_ops: Option<Vec<String>>,
-    /// Effective capabilities, a bit each.
+    /// Effective capabilities as a bit set.
     pub(super) capabilities: u64,
-    /// Whether a congestion control could be loaded and taken away again; `None` if it was not tried.
+    /// Whether a congestion control could be loaded and unloaded; `None` if that was not tried.
     pub(super) load: Option<Result<(), String>>,
     pub(super) trial: Trial,
     pub(super) tun_node: bool,
-    /// Whether a BPF file system, which `cc load --pin` needs, is at its place.
+    /// Whether the BPF file system, which `cc load --pin` needs, is mounted.
     pub(super) bpffs: bool,
     /// `None` if the kernel does not answer.
     pub(super) paths: Option<PathManagement>,
-    /// Congestion controls made of eBPF; `None` where this process may not ask.
+    /// Registered eBPF congestion controls; `None` if this process may not list them.
     pub(super) loaded: Option<Vec<Loaded>>,
     pub(super) clang: Option<String>,
     pub(super) iperf3: Option<Iperf3>,
@@ -120,8 +119,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Look at this machine, which takes about a fifth of a second. Where that is allowed one algorithm is loaded and
-    /// taken away again.
+    /// Collects the facts, which takes about a fifth of a second. If the privileges suffice, one algorithm is loaded and
+    /// unloaded.
     pub(super) fn collect() -> Self {
         let capabilities = capabilities_in(&read("/proc/self/status").unwrap_or_default());
         let mut facts = Self {
@@ -151,17 +150,17 @@ impl Facts {
         facts
     }
 
-    /// A kernel setting; `None` if the kernel has none of that name.
+    /// The value of a sysctl; `None` if the kernel does not have it.
     pub(super) fn sysctl(&self, name: &str) -> Option<&str> {
         self.sysctls.get(name).map(String::as_str)
     }
 
-    /// The words of a kernel setting that is a list.
+    /// The words of a sysctl that is a list.
     pub(super) fn words(&self, name: &str) -> Vec<&str> {
         self.sysctl(name).unwrap_or("").split_whitespace().collect()
     }
 
-    /// A whole-number setting.
+    /// The value of a sysctl that is a number.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.sysctl(name)?.parse().ok()
     }
@@ -171,7 +170,7 @@ impl Facts {
         parse_version(&self.release)
     }
 
-    /// Whether congestion control and tracing may be loaded.
+    /// Whether this process may load congestion control and tracing.
     pub(super) fn may_load(&self) -> bool {
         suffices(self.capabilities)
     }
@@ -182,14 +181,14 @@ impl Facts {
     }
 }
 
-/// Numbers of capabilities, of `linux/capability.h`.
+/// Numbers of capabilities (`linux/capability.h`).
 pub(super) mod capability {
     pub(crate) use mptcplab_bpf::system::{CAP_BPF as BPF, CAP_PERFMON as PERFMON};
 
     pub(crate) const NET_ADMIN: u32 = 12;
 }
 
-/// Load the smallest algorithm under a name of this process's own, and take it away again.
+/// Loads the smallest algorithm under a unique name, and unloads it.
 fn load() -> Result<(), String> {
     let reno = mptcplab_cc::find("reno").ok_or("this build has no reno")?;
     let options = mptcplab_bpf::Options::named(format!("mpl_doc_{}", std::process::id()));
@@ -203,7 +202,7 @@ fn loaded(found: &Registered) -> Loaded {
         Holder::Pin(_) => "pinned",
         Holder::Processes(_) => "held by a process",
         Holder::Nobody => "held by nobody",
-        Holder::Unknown => "held by what cannot be seen",
+        Holder::Unknown => "held by an unknown process",
     };
     Loaded {
         name: found.name.clone(),
@@ -213,7 +212,7 @@ fn loaded(found: &Registered) -> Loaded {
     }
 }
 
-/// Limits and IPv4 endpoints of the namespace that this process is in.
+/// Limits and IPv4 endpoints of the network namespace of this process.
 fn path_management() -> mptcplab_net::Result<PathManagement> {
     let manager = PathManager::new(&Namespace::current()?)?;
     let limits = manager.limits()?;
@@ -253,14 +252,14 @@ fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// `net.mptcp.enabled` lies in `/proc/sys/net/mptcp/enabled`.
+/// Reads a sysctl: `net.mptcp.enabled` is `/proc/sys/net/mptcp/enabled`.
 fn sysctl(name: &str) -> Option<String> {
     let text = read(&format!("/proc/sys/{}", name.replace('.', "/")))?;
     Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// Names of structures in BTF's table of strings that eBPF may fill. Some more names begin so; they are functions
-/// and do no harm, because only the two structures that matter are ever looked for.
+/// Finds the names of structures that eBPF can implement in BTF's table of strings. Some functions have the same prefix; they
+/// do no harm, because only two names are ever looked up.
 fn struct_ops_in(btf: &[u8]) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = btf;
@@ -278,7 +277,7 @@ fn struct_ops_in(btf: &[u8]) -> Vec<String> {
     names
 }
 
-/// The program of that name that a shell would run.
+/// The path of the program that a shell would run.
 fn in_path(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(PathBuf::from(program)).filter(|path| path.is_file());
@@ -288,7 +287,7 @@ fn in_path(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// What a program prints, if it is there and runs.
+/// The output of a program, if it is installed and runs.
 fn output(program: &str, argument: &str) -> Option<String> {
     let path = in_path(program)?;
     let output = Command::new(path).arg(argument).output().ok()?;
@@ -332,7 +331,7 @@ fn processors() -> Processors {
     }
 }
 
-/// Idle and all time of all processors since boot, in clock ticks.
+/// Idle time and total time of all processors since boot, in clock ticks.
 fn ticks() -> (u64, u64) {
     let stat = read("/proc/stat").unwrap_or_default();
     let numbers: Vec<u64> = stat
@@ -342,7 +341,7 @@ fn ticks() -> (u64, u64) {
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
         .collect();
-    // user, nice, system, idle, iowait; time of guests is in user already, so the last two are left out.
+    // user, nice, system, idle, iowait, ...; the last two are time of guests, which user and nice already include.
     let idle = numbers.get(3).copied().unwrap_or(0) + numbers.get(4).copied().unwrap_or(0);
     (idle, numbers.iter().take(8).sum())
 }

@@ -1,18 +1,18 @@
-//! What the doctor found: one line per question, as a table for people and as JSON for programs.
+//! The doctor's findings: one line per check, printed as a table or as JSON.
 
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
     /// As it should be.
     Ok,
-    /// The engines run, but with less than they could have, or something waits to surprise.
+    /// The engines run, but something limits them or may have unexpected effects.
     Warn,
-    /// An engine or command does not run without it.
+    /// An engine or command does not run without this.
     Missing,
 }
 
@@ -26,25 +26,25 @@ impl Status {
     }
 }
 
-/// One answer.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// Heading under which the answer stands.
+    /// The heading of the group to which it belongs.
     pub(super) area: Cow<'static, str>,
-    /// What was looked at.
+    /// What was checked.
     pub(super) name: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub(super) status: Status,
     /// The value on this machine.
     pub(super) found: String,
     /// What the value means.
     pub(super) meaning: String,
-    /// The command that mends it.
+    /// The command that fixes it.
     pub(super) remedy: Option<String>,
 }
 
 impl Finding {
-    /// All is well.
+    /// A finding without a problem.
     pub(super) fn ok(
         area: impl Into<Cow<'static, str>>,
         name: &'static str,
@@ -61,7 +61,7 @@ impl Finding {
         }
     }
 
-    /// The same line as a warning, with what to do.
+    /// The same finding as a warning, with a remedy.
     pub(super) fn warn(self, remedy: impl Into<String>) -> Self {
         Self {
             status: Status::Warn,
@@ -70,15 +70,15 @@ impl Finding {
         }
     }
 
-    /// A warning that no command mends.
-    pub(super) fn worth_knowing(self) -> Self {
+    /// The same finding as a warning that no command fixes.
+    pub(super) fn warn_without_remedy(self) -> Self {
         Self {
             status: Status::Warn,
             ..self
         }
     }
 
-    /// The same line as something that is needed and missing, with what to do.
+    /// The same finding as something that is missing, with a remedy.
     pub(super) fn missing(self, remedy: impl Into<String>) -> Self {
         Self {
             status: Status::Missing,
@@ -88,7 +88,7 @@ impl Finding {
     }
 }
 
-/// The worst of several answers.
+/// The worst status of several findings.
 pub(super) fn worst(findings: &[Finding]) -> Status {
     findings
         .iter()
@@ -97,7 +97,7 @@ pub(super) fn worst(findings: &[Finding]) -> Status {
         .unwrap_or(Status::Ok)
 }
 
-/// Findings under their headings, at most `width` columns wide where words allow.
+/// The findings as a table with headings, at most `width` columns wide unless a word is longer.
 pub(super) fn table(findings: &[Finding], width: usize) -> String {
     let names = findings.iter().map(|f| f.name.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -115,7 +115,7 @@ pub(super) fn table(findings: &[Finding], width: usize) -> String {
     text
 }
 
-/// Columns before the found value: status, name, and the gaps.
+/// Widths of the columns before the value.
 const STATUS_WIDTH: usize = 7;
 const GAP: usize = 2;
 
@@ -128,7 +128,7 @@ fn line(text: &mut String, finding: &Finding, names: usize, width: usize) {
     );
     let answer = format!("{} - {}", finding.found, finding.meaning);
     let mut body = wrapped(&answer, width.saturating_sub(indent));
-    // A command is never broken: it is there to be copied.
+    // Commands are not wrapped, so that they can be copied.
     body.extend(
         finding
             .remedy
@@ -145,7 +145,7 @@ fn line(text: &mut String, finding: &Finding, names: usize, width: usize) {
     }
 }
 
-/// The words of `text` in lines of at most `width` columns (one longer word stands alone).
+/// Wraps `text` into lines of at most `width` columns; a longer word gets a line of its own.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,7 +1,7 @@
-//! `mptcplab-kernel doctor`: what this machine can do, and what stands in the way.
+//! The command `mptcplab-kernel doctor`: checks whether this machine can run the engines, and explains live connections.
 //!
-//! Reads, tries in a child, and judges; changes nothing. Whoever asks about a live connection gets its subflows and the
-//! reasons why an expected one is not there.
+//! The doctor reads settings, tries privileged operations in a child process, and judges the results; it changes nothing.
+//! For a live MPTCP connection it lists the subflows and the reasons why an expected one is missing.
 
 mod checks;
 mod error;
@@ -15,32 +15,32 @@ pub use error::Error;
 use checks::Demand;
 use facts::Facts;
 use finding::{Finding, Status};
-use live::{Answer, Question};
+use live::{LiveReport, Target};
 use nix::libc;
 use serde_json::{Value, json};
 use std::env;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 
-/// What this machine can do, and what stands in the way.
+/// Check what this machine can do, and what it lacks.
 ///
-/// Exit code: 0 if all engines run, 1 if something needed is missing (for a connection also: if it lacks a subflow or fell
-/// back to TCP), 2 on an error.
+/// The exit code is 0 if all engines run, 1 if something they need is missing (or, for a connection, if it lacks a subflow or
+/// fell back to TCP), and 2 on an error.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Print JSON instead of a table.
     #[arg(long)]
     json: bool,
-    /// Also: all MPTCP connections of this process, seen from its network namespace.
+    /// Also show all MPTCP connections of this process, in its network namespace.
     #[arg(long, value_name = "N", conflicts_with = "connection", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Also: the connection with these addresses, such as 10.0.0.1:40000-10.0.0.2:443.
+    /// Also show the connection with these addresses, such as 10.0.0.1:40000-10.0.0.2:443.
     #[arg(long, value_name = "SRC:PORT-DST:PORT", value_parser = live::addresses)]
     connection: Option<(SocketAddr, SocketAddr)>,
-    /// Rate that the buffers should carry, all subflows together, such as "100 Mbit/s".
+    /// Check whether the buffers support this rate of all subflows together, such as "100 Mbit/s".
     #[arg(long, value_name = "RATE", requires = "rtt", value_parser = mptcplab_scenario::rate_bps)]
     rate: Option<u64>,
-    /// Round-trip time at which they should carry it, such as "50 ms".
+    /// Round-trip time for the check of the buffers, such as "50 ms".
     #[arg(long, value_name = "TIME", requires = "rate", value_parser = mptcplab_scenario::duration_ns)]
     rtt: Option<u64>,
 }
@@ -53,51 +53,51 @@ impl Args {
         })
     }
 
-    fn question(&self) -> Option<Question> {
+    fn target(&self) -> Option<Target> {
         let between = self
             .connection
-            .map(|(one, other)| Question::Between(one, other));
-        self.pid.map(Question::Process).or(between)
+            .map(|(one, other)| Target::Connection(one, other));
+        self.pid.map(Target::Process).or(between)
     }
 }
 
 const MISSING: u8 = 1;
-/// Width of the table where no terminal tells its own.
+/// Width of the table if it cannot be determined.
 const WIDTH: usize = 100;
 
-/// Run the command; the exit code.
+/// Runs the command; returns the exit code.
 pub fn main(args: &Args) -> Result<u8, Error> {
     if let Some(pid) = args.pid {
         live::enter_namespace_of(pid)?;
     }
     let facts = Facts::collect();
     let findings = checks::all(&facts, args.demand());
-    let answer = args
-        .question()
-        .map(|question| live::look(question, &facts))
+    let report = args
+        .target()
+        .map(|target| live::examine(target, &facts))
         .transpose()?;
     if args.json {
-        println!("{:#}", as_json(&findings, answer.as_ref()));
+        println!("{:#}", as_json(&findings, report.as_ref()));
     } else {
-        print(&findings, answer.as_ref());
+        print(&findings, report.as_ref());
     }
-    let about = answer
+    let worst_of_connections = report
         .as_ref()
-        .map_or(Status::Ok, |answer| finding::worst(&answer.findings));
-    let worst = finding::worst(&findings).max(about);
+        .map_or(Status::Ok, |report| finding::worst(&report.findings));
+    let worst = finding::worst(&findings).max(worst_of_connections);
     Ok(if worst == Status::Missing { MISSING } else { 0 })
 }
 
-fn print(findings: &[Finding], answer: Option<&Answer>) {
+fn print(findings: &[Finding], report: Option<&LiveReport>) {
     let width = width();
     print!("{}", finding::table(findings, width));
     println!("\n{}", verdict(finding::worst(findings)));
-    if let Some(answer) = answer {
-        print!("\n{}", finding::table(&answer.findings, width));
+    if let Some(report) = report {
+        print!("\n{}", finding::table(&report.findings, width));
     }
 }
 
-/// Columns of the terminal, or those that the environment names.
+/// The width of the terminal, unless the environment variable COLUMNS sets it.
 fn width() -> usize {
     let named = env::var("COLUMNS")
         .ok()
@@ -120,14 +120,14 @@ fn terminal_width() -> Option<usize> {
     (result == 0 && size.ws_col > 0).then_some(usize::from(size.ws_col))
 }
 
-fn as_json(findings: &[Finding], answer: Option<&Answer>) -> Value {
+fn as_json(findings: &[Finding], report: Option<&LiveReport>) -> Value {
     let mut found = json!({
         "ready": finding::worst(findings) != Status::Missing,
         "findings": findings,
     });
-    if let Some(answer) = answer {
-        found["connections"] = answer.connections.clone();
-        found["connection_findings"] = json!(answer.findings);
+    if let Some(report) = report {
+        found["connections"] = report.connections.clone();
+        found["connection_findings"] = json!(report.findings);
     }
     found
 }
@@ -135,9 +135,9 @@ fn as_json(findings: &[Finding], answer: Option<&Answer>) -> Value {
 fn verdict(worst: Status) -> &'static str {
     match worst {
         Status::Ok => "All engines run.",
-        Status::Warn => "All engines run; the warnings say what could be better.",
+        Status::Warn => "All engines run; the warnings say what could be improved.",
         Status::Missing => {
-            "The kernel engine does not run yet: see the lines marked missing. The simulator does."
+            "The simulator runs. The kernel engine does not run yet: see the lines marked missing."
         }
     }
 }

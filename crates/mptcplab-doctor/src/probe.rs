@@ -1,7 +1,7 @@
-//! Tries what the engine will do, in a child that ends at once: only a trial tells what a security module allows.
+//! Tries the engine's privileged operations in a child process that ends at once, because only a trial shows what a security
+//! module allows.
 //!
-//! The child makes system calls and nothing else, as a process must between `fork` and its end when it was forked
-//! from a program that may have threads.
+//! The child only makes system calls, as a process must that was forked from a program that may have threads.
 
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, pipe};
@@ -9,21 +9,21 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What came of one step: `Ok`, or the error number that the kernel gave. Steps after a failed one are `None`.
+/// The result of one step: `Ok`, or the kernel's error number. Steps after a failed one are `None`.
 pub(super) type Step = Option<Result<(), i32>>;
 
-/// The steps of a run's lab process, in their order.
+/// The operations of a run's lab process, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Trial {
-    /// A user namespace.
+    /// Creating a user namespace.
     pub(super) user: Step,
-    /// A network namespace inside it.
+    /// Creating a network namespace in it.
     pub(super) network: Step,
-    /// The device node `/dev/net/tun`.
+    /// Opening the device node `/dev/net/tun`.
     pub(super) tun_node: Step,
-    /// A TUN device inside the namespace.
+    /// Creating a TUN device in the namespace.
     pub(super) tun: Step,
-    /// The scheduling class of the emulator, asked for before all of that.
+    /// Setting the emulator's real-time scheduling, which is tried before the others.
     pub(super) realtime: Step,
 }
 
@@ -33,10 +33,10 @@ const NOT_TRIED: i32 = -1;
 /// Of `linux/if_tun.h`: a device for IP packets, without a header before each.
 const IFF_TUN_NO_PI: libc::c_short = 0x1001;
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-/// Lowest real-time priority: enough to see whether there is one.
+/// The lowest real-time priority: enough to find out whether one can be set.
 const PRIORITY: libc::c_int = 1;
 
-/// Run the steps. `None` if not even a child could be made.
+/// Runs the steps in a child. `None` if no child could be created.
 pub(super) fn trial() -> Option<Trial> {
     let (reader, writer) = pipe().ok()?;
     // SAFETY: the child calls `attempt`, which makes system calls only, and then `_exit`.
@@ -56,7 +56,7 @@ pub(super) fn trial() -> Option<Trial> {
     }
 }
 
-/// Error numbers of the steps; the real-time step is tried whatever becomes of the others.
+/// The error numbers of the steps. The real-time step does not depend on the others.
 fn attempt() -> [i32; STEPS] {
     let mut outcome = [NOT_TRIED; STEPS];
     outcome[STEPS - 1] = be_realtime();
@@ -95,7 +95,7 @@ fn tun_node() -> libc::c_int {
     unsafe { libc::open(c"/dev/net/tun".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }
 }
 
-/// The device goes with its descriptor, which goes with the child.
+/// The device disappears with its descriptor, which is closed when the child ends.
 fn make_tun() -> i32 {
     let fd = tun_node();
     // `struct ifreq`: 16 bytes of name (empty: the kernel chooses), then the flags.

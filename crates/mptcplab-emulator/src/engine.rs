@@ -85,7 +85,6 @@ struct LinkState {
     link: Link<Buffer>,
     /// The latest time that was passed to the link; it must not decrease.
     link_time_ns: u64,
-    /// Packets that arrived.
     arrived: u64,
     changes_applied: usize,
     lateness: Histogram,

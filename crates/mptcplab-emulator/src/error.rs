@@ -8,7 +8,6 @@ pub enum Error {
     /// The set-up is inconsistent.
     #[error("emulator set-up: {what}: {why}")]
     Setup {
-        /// The link, port or pair.
         what: String,
         /// What is wrong with it and what would be correct.
         why: String,
@@ -16,33 +15,19 @@ pub enum Error {
     /// A port's file descriptor refused an operation.
     #[error("port {port:?}: cannot {action}: {errno}")]
     Port {
-        /// Name of the port.
         port: String,
-        /// What was tried.
         action: &'static str,
-        /// The kernel's answer.
         errno: Errno,
     },
     /// A port's device was removed, or its other end closed.
     #[error("port {port:?}: its device or its other end is gone")]
-    Closed {
-        /// Name of the port.
-        port: String,
-    },
+    Closed { port: String },
     /// A system call that belongs to no port failed.
     #[error("emulator: cannot {action}: {errno}")]
-    System {
-        /// What was tried.
-        action: &'static str,
-        /// The kernel's answer.
-        errno: Errno,
-    },
+    System { action: &'static str, errno: Errno },
     /// A bug: the emulator's thread panicked.
     #[error("the emulator's thread panicked: {message}")]
-    Panicked {
-        /// The panic's message.
-        message: String,
-    },
+    Panicked { message: String },
     /// The emulator had been stopped before.
     #[error("the emulator was stopped")]
     Stopped,

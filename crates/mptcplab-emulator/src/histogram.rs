@@ -23,13 +23,9 @@ pub struct Summary {
     pub count: u64,
     /// Mean; exact.
     pub mean_ns: u64,
-    /// Median.
     pub p50_ns: u64,
-    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
     pub p999_ns: u64,
     /// Longest; exact.
     pub max_ns: u64,

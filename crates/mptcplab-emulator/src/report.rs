@@ -31,11 +31,8 @@ pub struct Report {
     pub worst_write_ns: u64,
     /// Longest time that taking a sample took.
     pub worst_sample_ns: u64,
-    /// Each link.
     pub links: Vec<LinkReport>,
-    /// Each port.
     pub ports: Vec<PortReport>,
-    /// Each address pair.
     pub pairs: Vec<PairStats>,
     /// Arrivals and releases of the first packets, if [`Options`](crate::Options) ask for them.
     #[serde(skip)]
@@ -61,11 +58,9 @@ pub enum Scheduling {
 /// One link at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// Its name.
     pub name: String,
     /// Its shortest propagation delay: that of its configuration or of a change that took effect.
     pub delay_ns: u64,
-    /// Packets that arrived.
     pub arrived_pkts: u64,
     /// Random losses, outages included.
     pub dropped_random_pkts: u64,
@@ -88,7 +83,6 @@ pub struct LinkReport {
 /// One port at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortReport {
-    /// Its name.
     pub name: String,
     /// Packets read from it.
     pub read_pkts: u64,
@@ -105,13 +99,10 @@ pub struct PortReport {
 pub enum LogEntry {
     /// A packet arrived at a link.
     Arrival {
-        /// Index of the link.
         link: usize,
         /// Its place among the arrivals at this link, from 0.
         number: u64,
-        /// When, on the run's clock.
         at_ns: u64,
-        /// Its length.
         ip_bytes: u32,
         /// Hash of its flow, as used by flow queueing.
         flow_hash: u64,
@@ -122,7 +113,6 @@ pub enum LogEntry {
     },
     /// A link released a packet.
     Release {
-        /// Index of the link.
         link: usize,
         /// Its place among the arrivals at this link, from 0.
         number: u64,

@@ -6,11 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Counters at one moment, all cumulative but for `changes` and the links' gauges and maxima.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sample {
-    /// When, on the run's clock.
     pub t_ns: u64,
-    /// Each link.
     pub links: Vec<LinkStats>,
-    /// Each address pair.
     pub pairs: Vec<PairStats>,
     /// Changes of links since the previous sample, in the order in which they took effect.
     pub changes: Vec<LinkChange>,
@@ -36,7 +33,6 @@ pub struct PairStats {
 /// A link changed by its schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkChange {
-    /// Index of the link.
     pub link: usize,
     /// Index of the change in the link's schedule.
     pub change: usize,

@@ -28,7 +28,6 @@ pub struct Setup {
 pub struct Port {
     /// For messages and the report.
     pub name: String,
-    /// The device.
     pub fd: OwnedFd,
 }
 
@@ -41,7 +40,6 @@ pub struct LinkSetup {
     pub from: usize,
     /// Index of the port into which the link delivers.
     pub to: usize,
-    /// The link's parameters.
     pub config: LinkConfig,
     /// The link's random stream; with the simulator's stream for the same link, the same packets are lost.
     pub rng: Rng,
@@ -50,9 +48,7 @@ pub struct LinkSetup {
 /// An address pair whose data packets are counted: TCP segments with payload, and UDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// Source address.
     pub source: IpAddr,
-    /// Destination address.
     pub destination: IpAddr,
     /// Index of the link on which its packets count as sent, when they arrive there.
     pub first_link: usize,

@@ -24,9 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One path, the same in both directions but for the loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
-    /// Rate, Mbit/s.
     pub rate_mbps: u64,
-    /// One-way delay, ms.
     pub delay_ms: u64,
     /// Loss of data packets, 0 to 1.
     pub loss: f64,
@@ -37,9 +35,7 @@ pub struct Path {
 /// Two hosts and the paths between them.
 #[derive(Debug)]
 pub struct Testbed {
-    /// The host that connects.
     pub client: Namespace,
-    /// The host that listens.
     pub server: Namespace,
     paths: usize,
     _emulator: Emulator,
@@ -48,9 +44,7 @@ pub struct Testbed {
 /// Both ends of a connection.
 #[derive(Debug)]
 pub struct Connection {
-    /// The client's end.
     pub client: TcpStream,
-    /// The server's end.
     pub server: TcpStream,
 }
 

@@ -11,9 +11,7 @@ use crate::{Namespace, NetError, Result};
 /// An IPv4 address of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// The device's index.
     pub ifindex: u32,
-    /// The address.
     pub ip: Ipv4Addr,
     /// The length of its prefix in bits.
     pub prefix_len: u8,
@@ -52,10 +50,6 @@ impl Namespace {
     }
 
     /// All IPv4 addresses, sorted by device and address.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError::Kernel`] and [`NetError::Malformed`], as for every request to the kernel.
     pub fn addresses(&self) -> Result<Vec<Address>> {
         let mut message = AddressMessage::default();
         message.header.family = AddressFamily::Inet;

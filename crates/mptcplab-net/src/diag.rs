@@ -1,7 +1,12 @@
 //! Every TCP socket of a namespace with its congestion control, `tcp_info` and role in an MPTCP connection.
 //!
-//! This is what proves which algorithm a subflow runs: MPTCP's own options tell only what was set. Seeing another user's
-//! `inode` and addresses needs no privilege; some details do. Source: sock_diag(7), include/uapi/linux/inet_diag.h.
+//! This shows which algorithm a subflow really runs; MPTCP's own options return only what was set. Another user's inodes and
+//! addresses can be read without privileges; some details cannot.
+//!
+//! The requests are encoded here because `netlink-packet-sock-diag` (0.5) cannot list MPTCP sockets: its request has one byte
+//! for the protocol and no attributes, but IPPROTO_MPTCP (262) needs INET_DIAG_REQ_PROTOCOL. It does not decode
+//! INET_DIAG_ULP_INFO either, which contains the role of a subflow.
+//! Source: sock_diag(7), include/uapi/linux/inet_diag.h.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,12 +21,12 @@ use crate::netlink::{Netlink, Raw, attributes, emit, text, u32_at, u64_at};
 use crate::{Namespace, NetError, Result, TcpInfo, TcpState};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// For protocols that do not fit the request's byte, which the attribute below then holds.
+/// For protocols that do not fit into the request's byte; the attribute below then contains the protocol.
 const IPPROTO_RAW: u8 = 255;
 const REQ_PROTOCOL: u16 = 3;
 const ALL_STATES: u32 = u32::MAX;
 
-// Attributes of an answer; bit (number - 1) of the request asks for them.
+// Attributes of an answer; the request asks for them by bit (number - 1).
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_ULP_INFO: u16 = 19;
@@ -53,13 +58,11 @@ pub struct TcpSocket {
     pub local: SocketAddr,
     /// Address and port at the peer; port 0 for a listener.
     pub remote: SocketAddr,
-    /// Its state.
     pub state: TcpState,
     /// The congestion control that it runs.
     pub congestion: Option<String>,
     /// The inode of its file, as in `/proc/PID/fd`; 0 when no process has it.
     pub inode: u32,
-    /// The owner.
     pub uid: u32,
     /// The kernel's cookie of the socket, never reused.
     pub cookie: u64,
@@ -67,7 +70,7 @@ pub struct TcpSocket {
     pub receive_queue: u32,
     /// Bytes written and not yet acknowledged; of a listener, the backlog.
     pub send_queue: u32,
-    /// How it fares; `None` for states without, such as TIME-WAIT.
+    /// Its counters; `None` for states without them, such as TIME-WAIT.
     pub tcp: Option<TcpInfo>,
     /// The upper-layer protocol: `mptcp` for subflows, `tls` for kernel TLS.
     pub ulp: Option<String>,
@@ -75,7 +78,7 @@ pub struct TcpSocket {
     pub subflow: Option<MptcpSubflow>,
 }
 
-/// What makes a TCP socket an MPTCP subflow. Linux tells tokens to CAP_NET_ADMIN only in its younger versions.
+/// The role of a TCP socket in an MPTCP connection. Newer versions of Linux report tokens only with CAP_NET_ADMIN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MptcpSubflow {
     /// The connection's token here.
@@ -101,11 +104,9 @@ pub struct MptcpSocket {
     pub local: SocketAddr,
     /// Address and port of the first subflow at the peer.
     pub remote: SocketAddr,
-    /// Its state.
     pub state: TcpState,
     /// The inode of its file, as in `/proc/PID/fd`; 0 when no process has it.
     pub inode: u32,
-    /// The owner.
     pub uid: u32,
     /// The kernel's cookie of the socket, never reused.
     pub cookie: u64,
@@ -121,25 +122,25 @@ enum Family {
 }
 
 impl MptcpSubflow {
-    /// Whether it joined a connection, instead of beginning it.
+    /// Whether it joined an existing connection.
     #[must_use]
     pub fn is_join(&self) -> bool {
         self.flags & FLAG_JOIN_REM != 0
     }
 
-    /// Whether this side wants it as a backup, by the handshake or by a later MP_PRIO.
+    /// Whether this side made it a backup, in the handshake or with a later MP_PRIO.
     #[must_use]
     pub fn is_backup_local(&self) -> bool {
         self.flags & FLAG_BKUP_LOC != 0
     }
 
-    /// Whether the peer wants it as a backup, by the handshake or by a later MP_PRIO.
+    /// Whether the peer made it a backup, in the handshake or with a later MP_PRIO.
     #[must_use]
     pub fn is_backup_remote(&self) -> bool {
         self.flags & FLAG_BKUP_REM != 0
     }
 
-    /// Whether the peer has confirmed that it speaks MPTCP on this subflow, so that no fallback can come any more.
+    /// Whether the peer has confirmed that it uses MPTCP on this subflow, so that it cannot fall back any more.
     #[must_use]
     pub fn is_fully_established(&self) -> bool {
         self.flags & FLAG_FULLY_ESTABLISHED != 0
@@ -184,7 +185,7 @@ impl Namespace {
     }
 }
 
-/// A socket for asking about those of the calling thread's namespace.
+/// Opens a netlink socket for queries about the sockets of the calling thread's namespace.
 pub(crate) fn open() -> Result<Netlink> {
     Netlink::open(NETLINK_SOCK_DIAG, "socket diagnosis")
 }
@@ -209,16 +210,16 @@ fn mptcp_sockets_of(netlink: &mut Netlink) -> Result<Vec<MptcpSocket>> {
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`]: ENOENT for a process that is not there, EACCES for another user's.
+/// [`NetError::Kernel`]: ENOENT for a process that does not exist, EACCES for another user's process.
 pub fn socket_inodes(pid: u32) -> Result<BTreeSet<u32>> {
     let directory = format!("/proc/{pid}/fd");
     let failed = |error: io::Error| {
         NetError::kernel(format!("read {directory}"), error)
-            .with_hint("give the number of a running process; another user's needs root")
+            .with_hint("give the id of a running process; another user's process needs root")
     };
     let mut inodes = BTreeSet::new();
     for entry in fs::read_dir(&directory).map_err(failed)? {
-        // A descriptor may be closed between the listing and the look at it.
+        // A descriptor may be closed after it was listed.
         let Ok(target) = fs::read_link(entry.map_err(failed)?.path()) else {
             continue;
         };
@@ -314,7 +315,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// An IPv4 address in the clothes of an IPv6 one is an IPv4 address.
+/// Decodes an address; an IPv4-mapped IPv6 address becomes an IPv4 address.
 fn ip(family: Family, bytes: &[u8]) -> Option<IpAddr> {
     match family {
         Family::V4 => Some(IpAddr::V4(Ipv4Addr::from(

@@ -1,4 +1,4 @@
-//! What can go wrong at a kernel interface, in words that name the call, its arguments and the remedy.
+//! Errors of kernel interfaces, which name the call, its arguments and a remedy.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 /// Shorthand for results of this crate.
 pub type Result<T, E = NetError> = std::result::Result<T, E>;
 
-/// A kernel interface refused, or answered what this crate does not understand.
+/// A refusal by the kernel, an answer that this crate does not understand, or an invalid argument.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
@@ -25,7 +25,6 @@ pub enum NetError {
     /// The kernel's answer does not have the expected form.
     #[error("{what}: the kernel's answer cannot be decoded: {detail}")]
     Malformed {
-        /// What was asked.
         what: String,
         /// What is wrong with the answer.
         detail: String,
@@ -35,27 +34,18 @@ pub enum NetError {
     Invalid {
         /// Which argument of which call.
         what: String,
-        /// Its value.
         value: String,
-        /// What would be right.
+        /// What is expected instead.
         expected: String,
     },
-    /// The connection is plain TCP, from its beginning or by a fallback, so it has no subflows to ask about.
+    /// The connection is plain TCP, from its beginning or after a fallback, so it has no subflows.
     #[error("{what}: the connection is plain TCP, not MPTCP")]
-    Fallback {
-        /// What was asked.
-        what: String,
-    },
+    Fallback { what: String },
     /// The set of subflows changed each time while it was read.
     #[error(
         "{what}: the connection's subflows changed during each of {tries} attempts to read them"
     )]
-    Unsteady {
-        /// What was asked.
-        what: String,
-        /// How often.
-        tries: u32,
-    },
+    Unsteady { what: String, tries: u32 },
 }
 
 impl NetError {
@@ -101,7 +91,7 @@ impl NetError {
         match self {
             Self::Kernel { hint, .. } => hint.as_deref(),
             Self::Fallback { .. } => Some(
-                "check that both sockets are MPTCP ones and that net.mptcp.enabled is 1 on both sides",
+                "check that both sockets use MPTCP and that net.mptcp.enabled is 1 on both sides",
             ),
             _ => None,
         }
@@ -117,7 +107,7 @@ impl NetError {
     }
 }
 
-/// The kernel's explanation in brackets, or nothing.
+/// Displays the kernel's explanation in parentheses, or nothing.
 struct Explained<'a>(&'a Option<String>);
 
 impl fmt::Display for Explained<'_> {

@@ -1,4 +1,4 @@
-//! Generic netlink: a family's number and multicast groups, and its messages' head.
+//! Generic netlink: finds the number and the multicast groups of a family, and encodes messages.
 //!
 //! Source: the kernel's Documentation/userspace-api/netlink/intro.rst and include/uapi/linux/genetlink.h.
 
@@ -20,7 +20,7 @@ const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 /// Command, version and two reserved bytes.
 pub(crate) const HEADER_BYTES: usize = 4;
 
-/// A family of generic netlink as the running kernel numbers it.
+/// A family of generic netlink, with the numbers of the running kernel.
 #[derive(Debug)]
 pub(crate) struct Family {
     pub(crate) id: u16,

@@ -1,12 +1,12 @@
 //! Network namespaces, TUN devices, routes and MPTCP's kernel interfaces, as plain calls.
 //!
-//! Everything here blocks, runs no other program and keeps no state outside the kernel objects that it hands out: a
-//! namespace, a TUN device, a socket goes when its owner drops it or dies. Nothing knows of scenarios or algorithms.
+//! All calls block, run no other program and keep no state outside the kernel objects that they return: a namespace, a TUN
+//! device or a socket disappears when its owner drops it or dies. Nothing here knows of scenarios or algorithms.
 //!
-//! | Module | Does |
+//! | Module | Contents |
 //! |---|---|
-//! | [`userns`] | makes the calling process root in a user namespace of its own |
-//! | [`Namespace`] | an anonymous network namespace: threads inside it, sysctls |
+//! | [`userns`] | a new user namespace, in which the calling process is root |
+//! | [`Namespace`] | anonymous network namespaces: threads inside them, sysctls |
 //! | [`tun`], [`link`] | TUN devices, veth pairs, statistics, up and down |
 //! | [`address`], [`route`] | addresses; routes with their metrics |
 //! | [`mptcp`] | path manager, its events, MPTCP_INFO and MPTCP_FULL_INFO |
@@ -51,7 +51,7 @@
 //! # }
 //! ```
 //!
-//! Errors are [`NetError`]: its text names the call and its arguments, [`NetError::hint`] says what to do.
+//! Errors are [`NetError`]: the text names the call and its arguments, and [`NetError::hint`] says what to do.
 
 pub mod address;
 pub mod diag;

@@ -25,33 +25,25 @@ pub struct Link {
     pub txqueuelen_pkts: u32,
 }
 
-/// A device's counters since it was made. "Transmitted" at a TUN device is what the kernel sent towards its descriptor.
+/// A device's counters since it was created. For a TUN device "transmitted" means sent by the kernel to its descriptor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkStats {
-    /// Packets received.
     pub rx_packets: u64,
-    /// Packets transmitted.
     pub tx_packets: u64,
-    /// Bytes received.
     pub rx_bytes: u64,
-    /// Bytes transmitted.
     pub tx_bytes: u64,
-    /// Packets that arrived wrong.
+    /// Packets received with errors.
     pub rx_errors: u64,
     /// Packets that could not be transmitted.
     pub tx_errors: u64,
     /// Packets dropped on arrival.
     pub rx_dropped: u64,
-    /// Packets dropped before transmission: at a TUN device those that found the queue full.
+    /// Packets dropped before transmission; for a TUN device because its queue was full.
     pub tx_dropped: u64,
 }
 
 impl Namespace {
     /// All devices, in the order of their indices.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError::Kernel`] and [`NetError::Malformed`], as for every request to the kernel.
     pub fn links(&self) -> Result<Vec<Link>> {
         let answers = self.route_request(
             "list devices",
@@ -67,7 +59,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with ENODEV where there is none of that name.
+    /// [`NetError::Kernel`] with ENODEV if there is none with that name.
     pub fn link_index(&self, name: &str) -> Result<u32> {
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(name.into()));
@@ -81,7 +73,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with ENODEV where there is no such device.
+    /// [`NetError::Kernel`] with ENODEV if there is no such device.
     pub fn link_stats(&self, ifindex: u32) -> Result<LinkStats> {
         let what = format!("read the counters of device {ifindex}");
         let link = self.get_link(&what, message(ifindex))?;
@@ -103,11 +95,11 @@ impl Namespace {
             .ok_or_else(|| NetError::malformed(what, "no counters"))
     }
 
-    /// Sets a device up or down. Routes over it go when it goes down.
+    /// Sets a device up or down. Setting it down removes the routes over it.
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with ENODEV where there is no such device.
+    /// [`NetError::Kernel`] with ENODEV if there is no such device.
     pub fn set_link_up(&self, ifindex: u32, is_up: bool) -> Result<()> {
         let mut message = message(ifindex);
         message.header.flags = if is_up {
@@ -143,11 +135,11 @@ impl Namespace {
         Ok(())
     }
 
-    /// Removes a device, of a veth pair both ends.
+    /// Removes a device, and with one end of a veth pair the other end.
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with ENODEV where there is no such device, EOPNOTSUPP for `lo` and TUN devices.
+    /// [`NetError::Kernel`] with ENODEV if there is no such device, EOPNOTSUPP for `lo` and TUN devices.
     pub fn delete_link(&self, ifindex: u32) -> Result<()> {
         self.route_request(
             &format!("remove device {ifindex}"),
@@ -161,7 +153,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`], EEXIST for a name that is taken above all.
+    /// [`NetError::Kernel`], in particular EEXIST for a name that is taken.
     pub fn veth(
         &self,
         name: &str,

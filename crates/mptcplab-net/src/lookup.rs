@@ -1,4 +1,4 @@
-//! Whether a packet would find a way: a lookup in the routing tables, rules included.
+//! Looks up routes in the routing tables, including policy rules.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,13 +10,13 @@ use crate::{Namespace, Result};
 impl Namespace {
     /// Succeeds if an entry of the routing tables leads from `source` to `destination`, over a device if one is given.
     ///
-    /// A socket that is bound to a device sends without such an entry, too: the kernel then takes every destination for a
-    /// neighbour on that device, which none but real neighbours answers. So connecting a socket does not tell.
+    /// Connecting a socket is not a replacement for this: a socket that is bound to a device sends even without such an entry,
+    /// because the kernel then takes every destination for a neighbour on that device, which only real neighbours answer.
     ///
     /// # Errors
     ///
     /// [`NetError::Kernel`](crate::NetError::Kernel): ENETUNREACH or EHOSTUNREACH without an entry, ENETUNREACH or EINVAL for
-    /// a source that is no address of this host; EACCES for an entry that forbids the way.
+    /// a source that is not an address of this host; EACCES for an entry that prohibits the destination.
     pub fn lookup_route(
         &self,
         source: Ipv4Addr,

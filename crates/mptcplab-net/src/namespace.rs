@@ -1,6 +1,6 @@
-//! A network namespace without a name in the file system: it lives while a descriptor, a socket or a device of it does.
+//! A network namespace without a name in the file system: it exists as long as a descriptor, a socket or a device of it.
 //!
-//! Nothing has to be cleaned up, even after SIGKILL. Threads enter it for one task each, so that the caller's own thread
+//! Nothing has to be cleaned up, even after SIGKILL. A new thread enters it for each task, so that the caller's own thread
 //! never changes its namespace by accident. Source: network_namespaces(7).
 
 use std::fmt::Display;
@@ -25,7 +25,7 @@ const IPV6_SWITCHES: [&str; 2] = [
     "net.ipv6.conf.default.disable_ipv6",
 ];
 
-/// An anonymous network namespace. Clones share it; it goes with the last clone, socket and device of it.
+/// An anonymous network namespace. Clones share it; it is removed with its last clone, socket and device.
 #[derive(Debug, Clone)]
 pub struct Namespace {
     inner: Arc<Inner>,
@@ -38,7 +38,7 @@ struct Inner {
     cookie: u64,
     inode: u64,
     route: Mutex<Netlink>,
-    /// Opened when it is first needed: not every kernel has it.
+    /// Opened when it is first needed, because not every kernel has it.
     diag: Mutex<Option<Netlink>>,
 }
 
@@ -47,7 +47,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`], without CAP_SYS_ADMIN in the caller's user namespace above all.
+    /// [`NetError::Kernel`], in particular without CAP_SYS_ADMIN in the caller's user namespace.
     pub fn new(name: &str) -> Result<Self> {
         let what = format!("make the network namespace {name}");
         let namespace = in_thread(name, || {
@@ -62,7 +62,7 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The namespace that the calling thread is in, unchanged: for asking about the host.
+    /// The namespace of the calling thread, unchanged; for queries about the host.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Namespace {
     ///
     /// [`NetError::Kernel`] without CAP_SYS_ADMIN over the namespace, unless the thread is in it already.
     pub fn enter(&self) -> Result<()> {
-        // Without privileges nobody enters even the namespace that they are in, such as the host's.
+        // An unprivileged process may not even enter the namespace in which it already is, such as the host's.
         if thread_inode()? == self.inode() {
             return Ok(());
         }
@@ -137,7 +137,7 @@ impl Namespace {
 
     /// Runs `task` on a thread inside the namespace and waits for it. Sockets that it opens stay in the namespace.
     ///
-    /// A panic of the task goes on in the caller.
+    /// A panic of the task is resumed in the caller.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl Namespace {
 
     /// Writes a sysctl of this namespace, such as `net.ipv4.ip_forward`.
     ///
-    /// Never write `net.ipv4.tcp_congestion_control`: where the kernel refuses an algorithm it leaks a reference to it
-    /// (up to 7.2 at least). That key is refused here; use [`crate::socket::set_congestion`].
+    /// `net.ipv4.tcp_congestion_control` is refused, because a kernel that refuses the algorithm leaks a reference to it (at
+    /// least up to 7.2); use [`crate::socket::set_congestion`].
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Namespace {
         message: RouteNetlinkMessage,
         flags: u16,
     ) -> Result<Vec<RouteNetlinkMessage>> {
-        // A panic while the lock was held leaves at worst unread answers, which the sequence number tells apart.
+        // A panic while the lock was held leaves at most unread answers, which have another sequence number.
         let mut route = self
             .inner
             .route
@@ -225,7 +225,7 @@ impl Namespace {
 }
 
 impl Namespace {
-    /// Asks about this namespace's sockets, without a thread inside it but for the first time.
+    /// Queries this namespace's sockets. Only the first query needs a thread inside the namespace.
     pub(crate) fn diag_request<T>(&self, ask: impl FnOnce(&mut Netlink) -> Result<T>) -> Result<T> {
         let mut slot = self
             .inner
@@ -253,7 +253,7 @@ fn thread_inode() -> Result<u64> {
         .ino())
 }
 
-/// Runs `task` on a thread of its own, so that what it does to the thread's namespace ends with it.
+/// Runs `task` on a new thread, so that a change of the thread's namespace ends with it.
 fn in_thread<R: Send>(name: &str, task: impl FnOnce() -> R + Send) -> Result<R> {
     thread::scope(|scope| {
         let handle = thread::Builder::new()

@@ -1,7 +1,7 @@
-//! One request to the kernel over netlink and all of its answers; attributes that no crate knows.
+//! Netlink requests and their answers, and the encoding of attributes.
 //!
-//! Messages of the route family come typed from `netlink-packet-route`; those of MPTCP's path manager and of socket
-//! diagnosis are [`Raw`]. Source: netlink(7), the kernel's Documentation/userspace-api/netlink/intro.rst.
+//! Messages of the route family have types from `netlink-packet-route`; those of MPTCP's path manager and of socket diagnosis
+//! are [`Raw`], because no crate supports them. Source: netlink(7), the kernel's Documentation/userspace-api/netlink/intro.rst.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,9 +17,9 @@ use netlink_sys::{Socket, SocketAddr};
 
 use crate::{NetError, Result};
 
-/// Above the largest answer: the kernel fills dumps up to 32 kB.
+/// More than the largest answer: the kernel fills dumps up to 32 kB.
 const BUFFER_BYTES: usize = 1 << 16;
-/// How often a dump is begun again because the table changed while the kernel listed it.
+/// How often a dump is attempted if the table changes while the kernel lists it.
 const DUMP_TRIES: u32 = 10;
 const NLMSG_HEADER_BYTES: usize = 16;
 const NLMSGERR_ATTR_MSG: u16 = 1;
@@ -33,7 +33,7 @@ pub(crate) struct Netlink {
     buffer: Vec<u8>,
 }
 
-/// A message of a family without a crate: its type and what follows the netlink header.
+/// A message of a family that no crate supports: its type, and the bytes after the netlink header.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     pub(crate) kind: u16,
@@ -95,7 +95,7 @@ impl Netlink {
         Ok(())
     }
 
-    /// All answers to the last request, and whether the kernel says that they do not fit together.
+    /// All answers to the last request, and whether the kernel says that they are inconsistent.
     fn answers<T: NetlinkDeserializable>(&mut self, what: &str) -> Result<(Vec<T>, bool)> {
         let (mut answers, mut is_torn) = (Vec::new(), false);
         loop {
@@ -162,7 +162,7 @@ impl Netlink {
         Ok(messages)
     }
 
-    /// Receives the messages of a multicast group, too.
+    /// Subscribes to a multicast group.
     pub(crate) fn join(&mut self, what: &str, group: u32) -> Result<()> {
         self.socket
             .add_membership(group)
@@ -174,7 +174,7 @@ impl Netlink {
     }
 }
 
-/// A refused request, with the kernel's explanation (NLMSGERR_ATTR_MSG) where it gave one.
+/// The error of a refused request, with the kernel's explanation (NLMSGERR_ATTR_MSG) if it gave one.
 fn refusal(what: &str, header: &NetlinkHeader, error: &ErrorMessage) -> NetError {
     NetError::Kernel {
         what: what.into(),
@@ -184,7 +184,7 @@ fn refusal(what: &str, header: &NetlinkHeader, error: &ErrorMessage) -> NetError
     }
 }
 
-/// The explanation follows the echoed request: its header alone when capped, all of it otherwise.
+/// Finds the explanation after the echoed request, of which a capped message contains only the header.
 fn explanation(flags: u16, echo: &[u8]) -> Option<String> {
     if flags & NLM_F_ACK_TLVS == 0 {
         return None;

@@ -1,11 +1,11 @@
 //! IPv4 routes of a namespace's main table, with the metrics that TCP reads from them.
 //!
-//! Which metrics TCP heeds was read in its sources (`net/ipv4/tcp_metrics.c`, `tcp_input.c`, `tcp_output.c`) and is tested on
-//! connections: MTU, first windows, ECN and quick acknowledgements at once; the least timeout only when it is locked. The
-//! clamp of the window and the slow-start threshold pass through the namespace's table of destinations, and since Linux
-//! 6.9 only a connection that ends in order puts its destination there, and only with `net.ipv4.tcp_no_metrics_save` at 0:
-//! the first connection does not heed them, later ones do. The threshold needs `net.ipv4.tcp_no_ssthresh_metrics_save` at
-//! 0, too.
+//! TCP's use of the metrics follows from its sources (`net/ipv4/tcp_metrics.c`, `tcp_input.c`, `tcp_output.c`) and is tested
+//! on connections. MTU, initial windows, ECN and quick acknowledgements take effect at once, the minimum timeout only if it is
+//! locked. The clamp of the window and the slow-start threshold take effect through the namespace's table of destinations:
+//! since Linux 6.9 only a connection that ends in order puts its destination there, and only if
+//! `net.ipv4.tcp_no_metrics_save` is 0, so the first connection to a destination ignores them. The threshold also needs
+//! `net.ipv4.tcp_no_ssthresh_metrics_save` to be 0.
 
 use std::net::Ipv4Addr;
 
@@ -23,13 +23,12 @@ const RTAX_MTU: u32 = 2;
 const RTAX_SSTHRESH: u32 = 6;
 const RTAX_CWND: u32 = 7;
 const RTAX_RTO_MIN: u32 = 13;
-/// TCP negotiates ECN over this route whatever the sysctl says.
+/// TCP negotiates ECN over this route regardless of the sysctl.
 const RTAX_FEATURE_ECN: u32 = 1;
 
 /// A route of the main table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The destination.
     pub destination: Ipv4Addr,
     /// The length of its prefix in bits.
     pub prefix_len: u8,
@@ -52,21 +51,19 @@ pub struct Metrics {
     pub mtu_is_locked: bool,
     /// The segment size announced to the peer, in bytes.
     pub advmss_bytes: Option<u32>,
-    /// The initial congestion window, in packets.
     pub initcwnd_pkts: Option<u32>,
-    /// The largest congestion window, in packets. Locked, as TCP heeds it only then; not by a destination's first
-    /// connection, see this module's head.
+    /// The largest congestion window, in packets. It is locked, because TCP ignores it otherwise. The first connection to a
+    /// destination ignores it; see the module's documentation.
     pub cwnd_clamp_pkts: Option<u32>,
-    /// The initial slow-start threshold, in packets. Locked; not heeded by a destination's first connection, see this
-    /// module's head.
+    /// The initial slow-start threshold, in packets. It is locked. The first connection to a destination ignores it; see the
+    /// module's documentation.
     pub ssthresh_pkts: Option<u32>,
     /// The initial receive window, in packets.
     pub initrwnd_pkts: Option<u32>,
-    /// Acknowledge every segment at once, for as long as the connection lives.
+    /// Acknowledge every segment at once, during the whole connection.
     pub quickack: bool,
-    /// Negotiate ECN.
     pub ecn: bool,
-    /// The least retransmission timeout, in milliseconds. Locked, as TCP heeds it only then.
+    /// The minimum retransmission timeout, in milliseconds. It is locked, because TCP ignores it otherwise.
     pub rto_min_ms: Option<u32>,
 }
 
@@ -117,7 +114,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with ESRCH where there is none.
+    /// [`NetError::Kernel`] with ESRCH if there is none.
     pub fn delete_route(&self, destination: Ipv4Addr, prefix_len: u8) -> Result<()> {
         let mut message = header(prefix_len)?;
         message.header.scope = RouteScope::NoWhere;
@@ -130,10 +127,6 @@ impl Namespace {
     }
 
     /// The routes of the main table, sorted by destination.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError::Kernel`] and [`NetError::Malformed`], as for every request to the kernel.
     pub fn routes(&self) -> Result<Vec<Route>> {
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
@@ -222,7 +215,7 @@ fn metrics(metrics: &Metrics) -> Vec<RouteMetric> {
     .collect()
 }
 
-/// A unicast route of the main table; others, such as the kernel's local ones, are not ours.
+/// Decodes a unicast route of the main table; `None` for others, such as the kernel's local routes.
 fn route_of(answer: &RouteNetlinkMessage) -> Option<Route> {
     let RouteNetlinkMessage::NewRoute(message) = answer else {
         return None;

@@ -1,6 +1,6 @@
-//! Listening and connected IPv4 sockets of TCP and MPTCP, with the options that an experiment sets.
+//! Listening and connected IPv4 sockets of TCP and MPTCP, with the options that experiments set.
 //!
-//! A socket belongs to the namespace of the thread that makes it: call these inside [`Namespace::run`](crate::Namespace::run).
+//! A socket belongs to the namespace of the thread that creates it, so call these functions inside [`Namespace::run`](crate::Namespace::run).
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -15,10 +15,9 @@ const BACKLOG: i32 = 128;
 /// TCP_CA_NAME_MAX, with the zero at its end.
 const NAME_BYTES: usize = 16;
 
-/// What a socket speaks.
+/// The protocol of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Plain TCP.
     Tcp,
     /// MPTCP; it may fall back to TCP, see [`is_mptcp_fallback`].
     Mptcp,
@@ -27,15 +26,15 @@ pub enum Transport {
 /// Options set before a socket connects or listens; accepted sockets and subflows inherit them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The congestion control, of all subflows; `None` leaves the kernel's default.
+    /// The congestion control of all subflows; `None` for the kernel's default.
     pub congestion: Option<String>,
-    /// Send buffer, in bytes; `None` leaves the kernel's auto-tuning on.
+    /// Send buffer, in bytes; `None` for the kernel's auto-tuning.
     pub send_buffer_bytes: Option<usize>,
-    /// Receive buffer, in bytes; `None` leaves the kernel's auto-tuning on.
+    /// Receive buffer, in bytes; `None` for the kernel's auto-tuning.
     pub receive_buffer_bytes: Option<usize>,
     /// Send small segments at once.
     pub no_delay: bool,
-    /// Reset the connection on close: an orphan of a dead path would keep its namespace for a minute.
+    /// Reset the connection on close: an orphaned socket on a dead path would keep its namespace for a minute.
     pub reset_on_close: bool,
 }
 
@@ -83,12 +82,12 @@ pub fn connect(
     Ok(socket.into())
 }
 
-/// Begins to connect as [`connect`] does and does not wait: the socket, which is non-blocking, becomes writable when it is
-/// connected, or `take_error` says why it is not.
+/// Starts connecting as [`connect`] does, but does not wait. The socket is non-blocking. It becomes writable when it is
+/// connected; if connecting fails, `take_error` returns the reason.
 ///
 /// # Errors
 ///
-/// As for [`connect`], but for what the peer answers.
+/// As for [`connect`], except for errors that the peer causes.
 pub fn begin_connect(
     transport: Transport,
     source: SocketAddrV4,
@@ -125,7 +124,7 @@ fn bound(ends: Ends, options: &Options) -> Result<Socket> {
     Ok(socket)
 }
 
-/// A timeout of ours gets the kernel's error number, so that callers need to look in one place only.
+/// Gives a timeout detected here the kernel's error number, so that callers have to check only one.
 fn with_number(error: io::Error) -> io::Error {
     match (error.raw_os_error(), error.kind()) {
         (None, io::ErrorKind::TimedOut) => io::Error::from_raw_os_error(libc::ETIMEDOUT),
@@ -163,7 +162,7 @@ fn apply(socket: &Socket, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Sets the congestion control, of an MPTCP connection that of all its subflows, at any time.
+/// Sets the congestion control; for an MPTCP connection that of all its subflows. This is possible at any time.
 ///
 /// # Errors
 ///
@@ -196,11 +195,12 @@ pub fn set_congestion(socket: impl AsFd, name: &str) -> Result<()> {
     })
 }
 
-/// The congestion control of a socket, of an MPTCP connection the one set last; [`diag`](crate::diag) has each subflow's.
+/// The congestion control of a socket; for an MPTCP connection the one that was set last. [`diag`](crate::diag) reports that
+/// of each subflow.
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] for what is no TCP or MPTCP socket.
+/// [`NetError::Kernel`] if it is not a TCP or MPTCP socket.
 pub fn congestion(socket: impl AsFd) -> Result<String> {
     let mut bytes = [0; NAME_BYTES];
     let length = sockopt::read(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut bytes)
@@ -208,22 +208,22 @@ pub fn congestion(socket: impl AsFd) -> Result<String> {
     Ok(netlink::text(&bytes[..length]))
 }
 
-/// Makes close send a reset and drop what is not sent, so that nothing of the connection outlives it.
+/// Makes closing the socket send a reset and drop unsent data, so that nothing of the connection remains.
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] for what is no socket.
+/// [`NetError::Kernel`] if it is not a socket.
 pub fn set_reset_on_close(socket: impl AsFd) -> Result<()> {
     SockRef::from(&socket)
         .set_linger(Some(Duration::ZERO))
         .map_err(|error| NetError::kernel("set SO_LINGER to 0 s", error))
 }
 
-/// Sends small segments at once, or not.
+/// Sets whether small segments are sent at once (TCP_NODELAY).
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] for what is no TCP or MPTCP socket.
+/// [`NetError::Kernel`] if it is not a TCP or MPTCP socket.
 pub fn set_no_delay(socket: impl AsFd, is_on: bool) -> Result<()> {
     SockRef::from(&socket)
         .set_tcp_nodelay(is_on)
@@ -268,7 +268,7 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> Result<()> {
     )
 }
 
-/// The kernel doubles what it grants, for its bookkeeping.
+/// The kernel doubles the size for its bookkeeping.
 fn granted(
     name: &str,
     asked: usize,
@@ -292,7 +292,7 @@ fn granted(
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] for what is neither a TCP nor an MPTCP socket, or is not connected.
+/// [`NetError::Kernel`] if it is neither a TCP nor an MPTCP socket, or not connected.
 pub fn is_mptcp_fallback(socket: impl AsFd) -> Result<bool> {
     let what = "read SO_PROTOCOL";
     let protocol = sockopt::read_i32(&socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)

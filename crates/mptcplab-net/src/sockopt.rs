@@ -1,4 +1,4 @@
-//! The socket options that no crate offers, as plain bytes: the only place that calls getsockopt and setsockopt itself.
+//! Socket options that no other crate supports, as plain bytes. Only this module calls getsockopt and setsockopt directly.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -8,18 +8,18 @@ use crate::{NetError, Result};
 /// include/uapi/linux/socket.h; `libc` does not define it for every target.
 const SO_NETNS_COOKIE: i32 = 71;
 
-/// Fills `buffer`, whose content is an argument for some options, and returns how many bytes the kernel gave. For options
-/// whose argument holds no addresses.
+/// Fills `buffer`, whose content is an argument for some options, and returns the number of bytes that the kernel wrote.
+/// Only for options whose argument contains no addresses.
 pub(crate) fn read(fd: impl AsFd, level: i32, option: i32, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the options that this crate reads this way have no addresses in their arguments.
     unsafe { read_through_pointers(fd, level, option, buffer) }
 }
 
-/// As [`read`], for options whose argument tells the kernel where else to write.
+/// The same as [`read`] for options whose argument contains addresses to which the kernel writes.
 ///
 /// # Safety
 ///
-/// The kernel must be allowed to write to the addresses in `buffer`, as much as the option says, until this returns.
+/// The addresses in `buffer` must be valid for writes of the sizes that the option defines until this returns.
 pub(crate) unsafe fn read_through_pointers(
     fd: impl AsFd,
     level: i32,

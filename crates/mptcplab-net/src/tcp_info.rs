@@ -1,4 +1,4 @@
-//! `struct tcp_info` as far as the running kernel gives it.
+//! `struct tcp_info`, with the fields that the running kernel has.
 //!
 //! The structure grows at its end: 232 bytes on Linux 6.1, 248 on 6.12, 280 on 7.2. Fields that every supported kernel
 //! (6.1 and newer) has are plain; younger ones are `None` where the kernel's structure is shorter. Source:
@@ -13,9 +13,8 @@ const LEAST_BYTES: usize = 232;
 /// `tcpi_rto` and the like when nothing is known: snd_ssthresh before the first loss.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// A TCP socket's state.
+/// A TCP socket's state (RFC 9293 section 3.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "RFC 9293 names them")]
 pub enum TcpState {
     Established,
     SynSent,
@@ -37,7 +36,6 @@ pub enum TcpState {
 /// The kernel's view of one TCP socket, in the kernel's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// The socket's state.
     pub state: TcpState,
     /// Congestion state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
     pub ca_state: u8,
@@ -83,7 +81,7 @@ pub struct TcpInfo {
     pub rcv_ssthresh_bytes: u32,
     /// Smoothed round-trip time, in microseconds.
     pub rtt_us: u32,
-    /// Its mean deviation, in microseconds.
+    /// Mean deviation of the round-trip time, in microseconds.
     pub rttvar_us: u32,
     /// Slow-start threshold, in packets; [`TcpInfo::has_ssthresh`] tells whether it was ever set.
     pub snd_ssthresh_pkts: u32,
@@ -101,7 +99,7 @@ pub struct TcpInfo {
     pub total_retrans_pkts: u32,
     /// Pacing rate, in bytes per second; `u64::MAX` without one.
     pub pacing_rate_bytes_per_s: u64,
-    /// Its bound, in bytes per second; `u64::MAX` without one.
+    /// Upper limit of the pacing rate, in bytes per second; `u64::MAX` without one.
     pub max_pacing_rate_bytes_per_s: u64,
     /// Payload acknowledged, in bytes.
     pub bytes_acked: u64,
@@ -109,27 +107,26 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Segments sent, retransmissions and bare acknowledgements included.
     pub segs_out: u32,
-    /// Segments received.
     pub segs_in: u32,
     /// Payload written and not yet sent, in bytes.
     pub notsent_bytes: u32,
-    /// Least round-trip time of the last minutes, in microseconds; `u32::MAX` before the first sample.
+    /// Minimum round-trip time of the last minutes, in microseconds; `u32::MAX` before the first sample.
     pub min_rtt_us: u32,
     /// Segments received with payload.
     pub data_segs_in: u32,
     /// Segments sent with payload, retransmissions included.
     pub data_segs_out: u32,
-    /// Latest delivery-rate sample, in bytes per second.
+    /// Last sample of the delivery rate, in bytes per second.
     pub delivery_rate_bytes_per_s: u64,
-    /// Time with data in flight or waiting, in microseconds.
+    /// Time during which data were in flight or waiting, in microseconds.
     pub busy_time_us: u64,
-    /// Of it, held by the peer's window, in microseconds.
+    /// Of this, time limited by the peer's window, in microseconds.
     pub rwnd_limited_us: u64,
-    /// Of it, held by the send buffer, in microseconds.
+    /// Of this, time limited by the send buffer, in microseconds.
     pub sndbuf_limited_us: u64,
     /// Packets delivered to the peer, spurious retransmissions included.
     pub delivered_pkts: u32,
-    /// Of these, those that came back as marked by ECN.
+    /// Of these, packets reported as marked by ECN.
     pub delivered_ce_pkts: u32,
     /// Payload sent, retransmissions included, in bytes.
     pub bytes_sent: u64,
@@ -143,11 +140,10 @@ pub struct TcpInfo {
     pub rcv_ooopack: u32,
     /// The peer's window, in bytes.
     pub snd_wnd_bytes: u32,
-    /// Our window, in bytes. Linux 6.2.
+    /// The window announced to the peer, in bytes. Linux 6.2.
     pub rcv_wnd_bytes: Option<u32>,
     /// Route choices after timeouts. Linux 6.2.
     pub rehash: Option<u32>,
-    /// Timeouts. Linux 6.7.
     pub total_rto: Option<u16>,
     /// Recoveries from timeouts. Linux 6.7.
     pub total_rto_recoveries: Option<u16>,
@@ -156,7 +152,7 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Decodes as many bytes as the kernel gave; `None` where they are fewer than on Linux 6.1.
+    /// Decodes as many bytes as the kernel returned; `None` where they are fewer than on Linux 6.1.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < LEAST_BYTES {

@@ -1,7 +1,8 @@
-//! A TUN device: the kernel's packets appear at its descriptor, packets written there appear to have arrived.
+//! TUN devices: packets that the kernel sends are read from their descriptor, and packets written to it are received by the
+//! kernel.
 //!
-//! Without IFF_VNET_HDR, so that each read and write is one packet of at most the MTU with complete checksums, never a
-//! large one that offloads would split later. Source: the kernel's Documentation/networking/tuntap.rst.
+//! The devices do not use IFF_VNET_HDR, so each read and write is one packet of at most the MTU with complete checksums,
+//! never a large one that offloads would split later. Source: the kernel's Documentation/networking/tuntap.rst.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,10 +13,6 @@ use crate::{Namespace, NetError, Result};
 const DEVICE: &str = "/dev/net/tun";
 
 mod ioctl {
-    #![allow(
-        missing_docs,
-        reason = "the macro generates the function without a comment"
-    )]
     nix::ioctl_write_ptr_bad!(
         tunsetiff,
         nix::request_code_write!(b'T', 202, size_of::<libc::c_int>()),
@@ -23,7 +20,7 @@ mod ioctl {
     );
 }
 
-/// A TUN device that is up. It vanishes when the descriptor is closed.
+/// A TUN device that is up. It is removed when the descriptor is closed.
 #[derive(Debug)]
 pub struct Tun {
     /// Non-blocking; each read or write is one IP packet.
@@ -35,15 +32,15 @@ pub struct Tun {
 }
 
 impl Namespace {
-    /// Makes a TUN device in this namespace and sets it up.
+    /// Creates a TUN device in this namespace and sets it up.
     ///
-    /// `mtu_bytes` counts the IP header. Of more than `txqueuelen_pkts` packets that wait to be read the kernel drops the
-    /// newest without a word but in `tx_dropped` of [`Namespace::link_stats`]: 5000 is right for links that emulate.
+    /// `mtu_bytes` includes the IP header. If more than `txqueuelen_pkts` packets wait to be read, the kernel drops the newest
+    /// and counts them only in `tx_dropped` of [`Namespace::link_stats`]. Emulated links should use 5000.
     ///
     /// # Errors
     ///
     /// [`NetError::Kernel`] when /dev/net/tun is missing or forbidden, or the name is taken; [`NetError::Invalid`] for
-    /// a name that is not a device name.
+    /// an invalid device name.
     pub fn tun(&self, name: &str, mtu_bytes: u32, txqueuelen_pkts: u32) -> Result<Tun> {
         let request = request(name)?;
         let what = format!("make the TUN device {name} in {}", self.name());

@@ -1,7 +1,7 @@
-//! A user namespace of one's own: root inside, nobody special towards the host.
+//! A new user namespace, in which the process is root without privileges over the host.
 //!
-//! Everything that this crate does to namespaces, links, routes and MPTCP works in there. Loading BPF programs and real-time
-//! priority do not. Source: user_namespaces(7).
+//! All operations of this crate on namespaces, links, routes and MPTCP work inside it. Loading BPF programs and setting
+//! real-time priority do not. Source: user_namespaces(7).
 
 use std::fs;
 
@@ -17,11 +17,11 @@ const APPARMOR_RESTRICTION: &str = "/proc/sys/kernel/apparmor_restrict_unprivile
 
 /// Moves the calling process into a new user namespace, in which its user and group are 0.
 ///
-/// The process must have one thread only. It keeps its open files, and loses its privileges over everything outside.
+/// The process must have only one thread. It keeps its open files and loses its privileges over everything outside.
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] when the kernel or a security module refuses, with the setting that is in the way as its hint.
+/// [`NetError::Kernel`] when the kernel or a security module refuses; the hint names the setting that prevents it.
 pub fn enter() -> Result<()> {
     let (user, group) = (geteuid(), getegid());
     unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| {
@@ -40,7 +40,7 @@ fn write(path: &str, text: &str) -> Result<()> {
     })
 }
 
-/// What stands in the way, as far as the kernel's settings tell.
+/// The setting that prevents it, as far as the kernel's settings show.
 fn refusal(errno: Errno) -> String {
     if errno == Errno::EINVAL {
         return "only a process with a single thread can enter a user namespace; do it before any thread starts".into();

@@ -13,40 +13,28 @@ pub enum TracerError {
     #[error(
         "this kernel has no tracepoint {name}\n\nhint: tracing needs Linux 6.1 or newer, built with tracepoints"
     )]
-    Tracepoint {
-        /// The tracepoint.
-        name: &'static str,
-    },
+    Tracepoint { name: &'static str },
     /// The size of the ring buffer is invalid.
     #[error(
         "size of the tracer's ring buffer: {bytes} bytes\n\nhint: it must be a power of two from one page to 1 GiB"
     )]
-    RingSize {
-        /// Size as given.
-        bytes: usize,
-    },
+    RingSize { bytes: usize },
     /// The ring buffer could not be mapped into memory.
     #[error("cannot map the tracer's ring buffer of {bytes} bytes: {source}")]
     RingMap {
         /// Size of the ring.
         bytes: usize,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel does not measure run times for this process.
     #[error(
         "cannot measure the run time of eBPF programs: {source}\n\nhint: it needs CAP_SYS_ADMIN; trace without run_stats"
     )]
-    RunTime {
-        /// The kernel's error.
-        source: io::Error,
-    },
+    RunTime { source: io::Error },
     /// An operation on one of the tracer's maps failed.
     #[error("cannot {what}: {source}")]
     Map {
-        /// What was tried.
         what: &'static str,
-        /// The kernel's error.
         source: libbpf_rs::Error,
     },
     /// `bpf/tracer.h` and `src/tracer/sample.rs` disagree: the build is inconsistent.
@@ -54,7 +42,6 @@ pub enum TracerError {
         "the tracer's object does not fit this program: {what} is {found} bytes\n\nhint: rebuild it"
     )]
     Layout {
-        /// Which part.
         what: &'static str,
         /// Its size in the object; 0 if it is not there.
         found: usize,

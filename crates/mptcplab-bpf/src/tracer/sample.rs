@@ -41,9 +41,7 @@ const TCP_CLOSE: u8 = 7;
 pub struct SocketKey {
     /// Cookie of its network namespace (`SO_NETNS_COOKIE`).
     pub cookie: u64,
-    /// Its own address.
     pub local: SocketAddrV4,
-    /// The peer's address.
     pub remote: SocketAddrV4,
 }
 

@@ -8,7 +8,6 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 /// One program's run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramStats {
-    /// Name of the program.
     pub name: String,
     /// Time spent in it, in nanoseconds; measuring itself adds some 85 ns per run.
     pub run_time_ns: u64,

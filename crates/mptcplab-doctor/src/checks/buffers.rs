@@ -1,20 +1,20 @@
-//! Buffers against the bandwidth-delay product: what rate they carry at what round-trip time.
+//! Compares the socket buffers with the bandwidth-delay product.
 
 use super::super::facts::Facts;
 use super::super::finding::Finding;
 
 const AREA: &str = "Buffers";
-/// The kernel takes this part of a buffer for its own bookkeeping; the rest holds payload.
+/// The kernel uses the other half of a buffer for its bookkeeping.
 const OVERHEAD: u128 = 2;
-/// Round-trip time of the statement that is made when nothing was asked.
+/// Round-trip time that is assumed without `--rtt`.
 const USUAL_RTT_MS: u128 = 100;
 
-/// Rate and round-trip time that the buffers are asked to carry.
+/// The rate and round-trip time that the buffers should support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Demand {
-    /// Of all subflows of a connection together.
+    /// Rate of all subflows of a connection together.
     pub(crate) rate_bps: u64,
-    /// Of the slowest path.
+    /// Round-trip time of the slowest path.
     pub(crate) rtt_ns: u64,
 }
 
@@ -52,13 +52,16 @@ fn buffer(
         let bps = payload * 8 * 1000 / USUAL_RTT_MS;
         let meaning = format!(
             "half of it holds payload: enough for {} at a round-trip time of {USUAL_RTT_MS} ms, \
-             all subflows together (--rate and --rtt ask about others)",
+             all subflows together (use --rate and --rtt for other values)",
             rate(bps)
         );
         return Some(Finding::ok(AREA, name, found, meaning));
     };
     let bdp = demand.bdp_bytes();
-    let meaning = format!("half of it holds payload; {} are in flight then", size(bdp));
+    let meaning = format!(
+        "half of it holds payload; that rate needs {} in flight",
+        size(bdp)
+    );
     let line = Finding::ok(AREA, name, found, meaning);
     Some(if payload >= bdp {
         line
@@ -66,7 +69,7 @@ fn buffer(
         let wanted = (bdp * OVERHEAD).next_multiple_of(4096);
         let carried = payload * 8 * 1_000_000_000 / u128::from(demand.rtt_ns.max(1));
         let meaning = format!(
-            "{}, so that no more than {} is possible",
+            "{}, so no more than {} is possible",
             line.meaning,
             rate(carried)
         );
@@ -88,7 +91,7 @@ fn rate(bps: u128) -> String {
     )
 }
 
-/// Three digits are enough to compare by.
+/// A value with its unit and three significant digits.
 fn scaled(value: u128, step: u128, units: &[&str]) -> String {
     let mut size = 1;
     let mut unit = 0;

@@ -1,11 +1,11 @@
-//! Congestion control on this host: what there is, who may use it, and whether it couples subflows.
+//! Congestion control on this host: which algorithms exist, who may use them, and whether the default is coupled.
 
 use super::super::facts::{Facts, Loaded};
 use super::super::finding::Finding;
 use mptcplab_bpf::registered::{OPERATOR_PREFIX, RUN_PREFIX};
 
 const AREA: &str = "Congestion control";
-/// Coupled algorithms of the former out-of-tree MPTCP kernel, under the names that they have there.
+/// Coupled algorithms of the former out-of-tree MPTCP kernel, by their names there.
 const COUPLED_ELSEWHERE: &[&str] = &["lia", "olia", "balia", "wvegas"];
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -20,7 +20,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     lines
 }
 
-/// Whether an algorithm of that kernel-visible name shares a connection's aggressiveness among its subflows.
+/// Whether the algorithm with this kernel-visible name is coupled.
 pub(crate) fn couples(name: &str) -> bool {
     match name.strip_prefix(OPERATOR_PREFIX) {
         Some(ours) => mptcplab_cc::find(ours).is_some_and(mptcplab_cc::Algorithm::coupled),
@@ -33,7 +33,7 @@ fn list(available: &[&str]) -> Finding {
         AREA,
         "available",
         some(available),
-        "a scenario names one of the kernel's own as \"kernel:NAME\"",
+        "scenarios can use the kernel's own algorithms as \"kernel:NAME\"",
     )
 }
 
@@ -51,18 +51,21 @@ fn allowed(facts: &Facts, available: &[&str]) -> Finding {
         AREA,
         "allowed",
         some(&allowed),
-        "these may be chosen by processes without CAP_NET_ADMIN",
+        "processes without CAP_NET_ADMIN may choose these",
     );
-    let shut: Vec<&str> = available
+    let restricted: Vec<&str> = available
         .iter()
         .copied()
         .filter(|name| name.starts_with(OPERATOR_PREFIX) && !allowed.contains(name))
         .collect();
-    if shut.is_empty() {
+    if restricted.is_empty() {
         return line;
     }
-    let all: Vec<&str> = allowed.iter().chain(&shut).copied().collect();
-    let meaning = format!("not for everybody: {}", shut.join(" "));
+    let all: Vec<&str> = allowed.iter().chain(&restricted).copied().collect();
+    let meaning = format!(
+        "only processes with CAP_NET_ADMIN may choose: {}",
+        restricted.join(" ")
+    );
     Finding { meaning, ..line }.warn(format!(
         "sysctl -w net.ipv4.tcp_allowed_congestion_control=\"{}\"",
         all.join(" ")
@@ -76,12 +79,12 @@ fn default(facts: &Facts) -> Finding {
     let (kind, meaning) = if couples(name) {
         (
             "coupled",
-            "a connection with several subflows through one bottleneck takes one connection's share there",
+            "the subflows of a connection through one bottleneck together take the share of one connection",
         )
     } else {
         (
             "uncoupled",
-            "each subflow takes a whole connection's share; no harm on paths that share no bottleneck",
+            "each subflow takes the share of a whole connection, which is unfair only at a shared bottleneck",
         )
     };
     Finding::ok(AREA, "default", format!("{name} ({kind})"), meaning)
@@ -98,14 +101,14 @@ fn loaded(facts: &Facts, available: &[&str]) -> Finding {
             AREA,
             "of mptcplab",
             "none loaded",
-            "`mptcplab cc load olia --pin` loads one for every application",
+            "`mptcplab cc load olia --pin` loads an algorithm for all applications",
         );
     }
     Finding::ok(
         AREA,
         "of mptcplab",
         ours.join(", "),
-        "applications can choose these; `mptcplab cc list` and `cc unload` manage them",
+        "applications can choose these; `mptcplab cc list` and `mptcplab cc unload` manage them",
     )
 }
 
@@ -120,7 +123,7 @@ fn known<'a>(facts: &'a Facts, name: &str) -> Option<&'a Loaded> {
     facts.loaded.iter().flatten().find(|one| one.name == name)
 }
 
-/// Algorithms of runs go with their run; what is there is a run that goes on, or a leftover on an old kernel.
+/// A run unloads its algorithms when it ends, so these belong to a run in progress or are leftovers on an old kernel.
 fn of_runs(facts: &Facts, available: &[&str]) -> Option<Finding> {
     let names: Vec<&str> = available
         .iter()
@@ -135,10 +138,10 @@ fn of_runs(facts: &Facts, available: &[&str]) -> Option<Finding> {
         .iter()
         .any(|name| known(facts, name).is_some_and(|one| one.leftover));
     Some(if leftover {
-        line("left over by a run that was killed: before 6.4 the kernel keeps its algorithms; they do no harm")
+        line("left by a run that was killed, because kernels before 6.4 keep its algorithms; they do no harm")
             .warn("systemctl reboot    # when convenient")
     } else {
-        line("a run of the kernel engine goes on")
+        line("a run of the kernel engine is in progress")
     })
 }
 

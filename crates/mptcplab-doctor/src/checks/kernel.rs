@@ -1,4 +1,4 @@
-//! The kernel: its version, MPTCP, and what loading congestion control as eBPF needs.
+//! The kernel: its version, MPTCP, and the features that congestion control in eBPF needs.
 
 use super::super::facts::{BPFFS, Facts};
 use super::super::finding::Finding;
@@ -20,11 +20,11 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn bpffs(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "BPF file system", found, meaning);
     if facts.bpffs {
-        return line(BPFFS, "keeps what `mptcplab cc load --pin` loads");
+        return line(BPFFS, "`mptcplab cc load --pin` pins algorithms there");
     }
     line(
         &format!("none at {BPFFS}"),
-        "`mptcplab cc load --pin` has no place to keep an algorithm; a run needs none",
+        "`mptcplab cc load --pin` cannot pin algorithms; runs do not need it",
     )
     .warn(format!("mount -t bpf bpf {BPFFS}"))
 }
@@ -33,13 +33,13 @@ fn version(facts: &Facts) -> Finding {
     let line = |meaning: &str| Finding::ok(AREA, "version", shown(&facts.release), meaning);
     match facts.version() {
         Some(version) if version >= STRUCT_OPS_LINKS => {
-            line("an algorithm goes when the process that loaded it goes (6.4 and newer)")
+            line("since 6.4 the kernel unloads an algorithm when the process that loaded it ends")
         }
         Some(version) if version >= OLDEST_KERNEL => line(
-            "the algorithms load; before 6.4 one stays registered if the process that loaded it is killed",
+            "algorithms can be loaded, but before 6.4 one stays registered if the process that loaded it is killed",
         )
-        .warn("mptcplab cc list    # after such a kill; cc unload takes it away"),
-        _ => line("older than 6.1, the oldest kernel that the algorithms are made for")
+        .warn("mptcplab cc list    # after such a kill; mptcplab cc unload removes it"),
+        _ => line("older than 6.1, the oldest kernel that the algorithms support")
             .missing("apt-get install linux-image-amd64    # of Debian 12 or newer; Ubuntu: linux-generic-hwe-24.04"),
     }
 }
@@ -54,7 +54,7 @@ fn mptcp(facts: &Facts) -> Finding {
         Some("1") => line("enabled", "applications can open MPTCP sockets"),
         Some(value) => line(
             &format!("net.mptcp.enabled = {value}"),
-            "switched off: opening an MPTCP socket fails",
+            "disabled: applications cannot open MPTCP sockets",
         )
         .missing("sysctl -w net.mptcp.enabled=1"),
         None => line("none", "this kernel was built without MPTCP (CONFIG_MPTCP)")
@@ -67,11 +67,11 @@ fn btf(facts: &Facts) -> Finding {
     match &facts.struct_ops {
         Some(_) => line(
             "/sys/kernel/btf/vmlinux",
-            "the kernel describes its types, so that one build of an algorithm fits it",
+            "the kernel describes its types, so that compiled algorithms can be adapted to it",
         ),
         None => line(
             "none",
-            "without a description of its types (CONFIG_DEBUG_INFO_BTF) no algorithm can be fitted to this kernel",
+            "without type information (CONFIG_DEBUG_INFO_BTF) no algorithm can be adapted to this kernel",
         )
         .missing("apt-get install linux-image-amd64    # Debian's kernels have it"),
     }
@@ -85,25 +85,28 @@ fn struct_ops(facts: &Facts) -> Finding {
         .flatten()
         .any(|name| name == "tcp_congestion_ops");
     match &facts.load {
-        _ if !known => line("none", "this kernel takes no congestion control from eBPF")
-            .missing("apt-get install linux-image-amd64    # Debian's kernels do"),
+        _ if !known => line(
+            "none",
+            "this kernel does not support congestion control in eBPF",
+        )
+        .missing("apt-get install linux-image-amd64    # Debian's kernels do"),
         Some(Ok(())) => line(
             "works",
-            "a congestion control was loaded, registered and taken away again just now",
+            "a congestion control was just loaded, registered and unloaded as a test",
         ),
         Some(Err(error)) => line(
             &format!("refused: {error}"),
             "no congestion control can be loaded",
         )
-        .missing("mptcplab cc load reno    # shows the kernel's reason in full"),
+        .missing("mptcplab cc load reno    # shows the kernel's full error message"),
         None if facts.may_load() => line(
-            "known to the kernel",
-            "not tried: the trial could not be made",
+            "supported by the kernel",
+            "loading was not tested: the test could not be run",
         )
-        .worth_knowing(),
+        .warn_without_remedy(),
         None => line(
-            "known to the kernel",
-            "not tried: loading needs privileges that this process lacks",
+            "supported by the kernel",
+            "loading was not tested: it needs privileges that this process lacks",
         )
         .warn("sudo mptcplab doctor"),
     }

@@ -1,12 +1,12 @@
-//! Programs beside the engine, and whether this machine has time for emulation.
+//! External programs, and whether the processors have enough time for emulation.
 
 use super::super::facts::Facts;
 use super::super::finding::Finding;
 
 const AREA: &str = "Tools and machine";
-/// The emulator and the end hosts should not wait for each other.
+/// With fewer processors the emulator and the end hosts wait for each other.
 const WANTED_PROCESSORS: usize = 2;
-/// Below this part of idle time other work delays packets.
+/// With less idle time, other work delays packets.
 const WANTED_IDLE: f64 = 0.5;
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -16,13 +16,10 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
 fn clang(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "clang", found, meaning);
     match &facts.clang {
-        Some(version) => line(
-            version,
-            "the algorithms can be compiled for the kernel again",
-        ),
+        Some(version) => line(version, "mptcplab can be built from source"),
         None => line(
             "none",
-            "needed only to build: the algorithms of this build are compiled already",
+            "needed only to build mptcplab: the algorithms of this program are already compiled",
         )
         .warn("apt-get install clang libbpf-dev libelf-dev zlib1g-dev"),
     }
@@ -30,7 +27,7 @@ fn clang(facts: &Facts) -> Finding {
 
 fn iperf3(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "iperf3", found, meaning);
-    let none = "needed only for --traffic iperf3; the engine has a sender of its own";
+    let none = "needed only for --traffic iperf3; the engine has its own sender";
     match &facts.iperf3 {
         None => line("none", none).warn("apt-get install iperf3 mptcpize"),
         Some(iperf3) if iperf3.mptcp => line(&iperf3.version, "opens MPTCP connections (--mptcp)"),
@@ -40,7 +37,7 @@ fn iperf3(facts: &Facts) -> Finding {
         ),
         Some(iperf3) => line(
             &format!("{}, no mptcpize", iperf3.version),
-            "this iperf3 has no --mptcp, so that it carries TCP flows only",
+            "this iperf3 has no --mptcp, so it can only send plain TCP",
         )
         .warn("apt-get install mptcpize"),
     }
@@ -56,16 +53,16 @@ fn processors(facts: &Facts) -> Finding {
     );
     let line = |meaning: &str| Finding::ok(AREA, "processors", found.clone(), meaning);
     if now.count < WANTED_PROCESSORS {
-        return line("the emulator shares the only processor with the end hosts: packets will be late above a few Mbit/s")
-            .worth_knowing();
+        return line("the emulator and the end hosts share the only processor: packets will be late above a few Mbit/s")
+            .warn_without_remedy();
     }
     if now.idle < WANTED_IDLE {
         return line(
-            "other work delays emulated packets; a run in which they were late is marked invalid",
+            "other work delays emulated packets; runs in which they were too late are marked invalid",
         )
         .warn("top    # shows what is running");
     }
-    line("time enough to emulate links")
+    line("enough time to emulate links")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Judges what was found: each check turns facts into lines of the table, and looks at nothing else.
+//! The checks: each turns facts into findings and uses nothing else.
 
 mod buffers;
 mod congestion;
@@ -12,7 +12,7 @@ use super::finding::Finding;
 
 pub(super) use buffers::Demand;
 pub(super) use congestion::couples;
-pub(super) use mptcp::userspace;
+pub(super) use mptcp::is_path_manager_in_user_space;
 
 /// Every check, in the order of the table.
 pub(super) fn all(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {

@@ -1,11 +1,11 @@
-//! MPTCP on this host: who opens subflows, how many, from which addresses, and who schedules.
+//! MPTCP on this host: path manager, scheduler, limits and endpoints.
 
 use super::super::facts::{Endpoint, Facts};
 use super::super::finding::Finding;
 
 const AREA: &str = "MPTCP on this host";
-/// The kernel's own bound on subflows beside the first.
-const MOST_SUBFLOWS: u32 = 8;
+/// The kernel's own limit of subflows beyond the first.
+const MAX_SUBFLOWS: u32 = 8;
 const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
@@ -26,8 +26,8 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     lines
 }
 
-/// Whether user space opens the subflows, by either of the two settings that say so.
-pub(crate) fn userspace(facts: &Facts) -> bool {
+/// Whether the path manager is in user space; two sysctls can say so.
+pub(crate) fn is_path_manager_in_user_space(facts: &Facts) -> bool {
     facts.sysctl("net.mptcp.path_manager") == Some("userspace")
         || facts.number("net.mptcp.pm_type") == Some(1)
 }
@@ -37,14 +37,14 @@ fn path_manager(facts: &Facts) -> Finding {
     let also = if known.is_empty() {
         String::new()
     } else {
-        format!(" (known: {})", known.join(", "))
+        format!(" (available: {})", known.join(", "))
     };
-    if userspace(facts) {
+    if is_path_manager_in_user_space(facts) {
         return Finding::ok(
             AREA,
             "path manager",
             format!("userspace{also}"),
-            "the kernel opens no subflow by itself; a daemon such as mptcpd must",
+            "the kernel opens no subflows by itself; a daemon such as mptcpd must do it",
         )
         .warn("sysctl -w net.mptcp.pm_type=0    # unless such a daemon runs");
     }
@@ -65,12 +65,12 @@ fn scheduler(facts: &Facts) -> Finding {
         .flatten()
         .any(|name| name == "mptcp_sched_ops");
     let meaning = if from_ebpf {
-        "the kernel would take other schedulers from eBPF"
+        "this kernel supports further schedulers in eBPF"
     } else {
-        "the kernel takes no other from eBPF; only the simulator has others"
+        "this kernel supports no schedulers in eBPF; only the simulator has others"
     };
     let also = if known.len() > 1 {
-        format!(" (known: {})", known.join(", "))
+        format!(" (available: {})", known.join(", "))
     } else {
         String::new()
     };
@@ -81,16 +81,16 @@ fn limits(subflows: u32, accepted: u32) -> Finding {
     let found = format!("subflows {subflows}, add_addr_accepted {accepted}");
     let line = |meaning: String| Finding::ok(AREA, "limits", found.clone(), meaning);
     if subflows == 0 {
-        return line("no connection gets a second subflow".into()).warn(RAISE);
+        return line("connections get no second subflow".into()).warn(RAISE);
     }
     let peers = if accepted == 0 {
         "addresses that a peer announces are not used"
     } else {
         "addresses that a peer announces are used"
     };
-    let most = subflows.min(MOST_SUBFLOWS);
+    let most = subflows.min(MAX_SUBFLOWS);
     line(format!(
-        "up to {most} subflows beside the first of a connection; {peers}"
+        "up to {most} subflows per connection beyond the first; {peers}"
     ))
 }
 
@@ -100,9 +100,9 @@ fn endpoints(endpoints: &[Endpoint]) -> Finding {
             AREA,
             "endpoints",
             "none",
-            "connections have one subflow, unless the peer announces addresses",
+            "connections have only one subflow unless the peer announces addresses",
         )
-        .warn("ip mptcp endpoint add ADDRESS dev DEVICE subflow    # one per further address");
+        .warn("ip mptcp endpoint add ADDRESS dev DEVICE subflow    # for every further address");
     }
     let listed: Vec<String> = endpoints.iter().map(shown).collect();
     let opens = endpoints
@@ -196,11 +196,15 @@ mod tests {
                 .unwrap()
                 .push("mptcp_sched_ops".into())
         });
-        assert!(line(&found, "scheduler").meaning.contains("would take"));
+        assert!(
+            line(&found, "scheduler")
+                .meaning
+                .contains("supports further")
+        );
         assert!(
             line(&of(|_| {}), "scheduler")
                 .meaning
-                .contains("takes no other")
+                .contains("supports no")
         );
     }
 

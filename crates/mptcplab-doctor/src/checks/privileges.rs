@@ -1,4 +1,4 @@
-//! What this process may do: load eBPF, run on time, and make namespaces and devices of its own.
+//! The privileges of this process: loading eBPF, real-time priority, namespaces and TUN devices.
 
 use super::super::facts::Facts;
 use super::super::facts::capability::{BPF, NET_ADMIN, PERFMON};
@@ -24,7 +24,7 @@ fn ebpf(facts: &Facts) -> Finding {
     if facts.may_load() {
         return line(
             "CAP_BPF and CAP_PERFMON",
-            "congestion control and tracing can be loaded",
+            "this process can load congestion control and tracing",
         );
     }
     let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
@@ -33,7 +33,7 @@ fn ebpf(facts: &Facts) -> Finding {
         .collect();
     line(
         &format!("no {}", lacking.join(", no ")),
-        "no algorithm and no tracer can be loaded; the simulator needs neither",
+        "this process cannot load algorithms or the tracer; the simulator needs neither",
     )
     .missing(AS_ROOT)
 }
@@ -43,12 +43,12 @@ fn net_admin(facts: &Facts) -> Finding {
     if facts.may(NET_ADMIN) {
         return line(
             "yes",
-            "settings of the network and MPTCP endpoints can be changed",
+            "this process can change network settings and MPTCP endpoints",
         );
     }
     line(
         "no",
-        "sysctl and `ip mptcp` cannot change this host; a run does not need that, it has namespaces of its own",
+        "this process cannot change sysctls and MPTCP endpoints of the host; runs do not need to",
     )
     .warn("sudo ip mptcp ...    # and sudo sysctl -w ...")
 }
@@ -56,30 +56,31 @@ fn net_admin(facts: &Facts) -> Finding {
 fn realtime(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "real-time priority", found, meaning);
     match facts.trial.realtime {
-        Some(Ok(())) => line("yes", "the link emulator runs before ordinary processes"),
+        Some(Ok(())) => line("yes", "the link emulator has priority over ordinary processes"),
         Some(Err(errno)) => line(
             &format!("no ({})", reason(errno)),
-            "the link emulator waits behind other processes; a run in which it was late is marked invalid",
+            "the link emulator competes with other processes; runs in which it was too late are marked invalid",
         )
         .warn(AS_ROOT),
-        None => line("unknown", "the trial could not be made").worth_knowing(),
+        None => line("unknown", "the test could not be run").warn_without_remedy(),
     }
 }
 
 fn user_namespaces(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "user namespaces", found, meaning);
-    let none = "a run shuts itself into a user namespace, so that it cannot touch the host";
+    let meaning =
+        "runs isolate themselves in a user namespace, so that they cannot affect the host";
     match facts.trial.user {
-        Some(Ok(())) => line("yes", none),
+        Some(Ok(())) => line("yes", meaning),
         Some(Err(errno)) => {
-            line(&format!("no ({})", reason(errno)), none).missing(allow_users(facts, errno))
+            line(&format!("no ({})", reason(errno)), meaning).missing(allow_users(facts, errno))
         }
-        None => line("unknown", "the trial could not be made")
-            .missing("ulimit -u    # how many processes are allowed"),
+        None => line("unknown", "the test could not be run")
+            .missing("ulimit -u    # shows how many processes are allowed"),
     }
 }
 
-/// What forbids user namespaces here, and the command that allows them.
+/// The command that allows user namespaces on this machine.
 fn allow_users(facts: &Facts, errno: i32) -> String {
     if facts.number("user.max_user_namespaces") == Some(0) || errno == libc::ENOSPC {
         return "sysctl -w user.max_user_namespaces=15000".into();
@@ -90,7 +91,7 @@ fn allow_users(facts: &Facts, errno: i32) -> String {
     allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())
 }
 
-/// Ubuntu lets anybody make a user namespace, but gives no rights in it.
+/// Ubuntu lets everybody create a user namespace, but without privileges in it.
 fn allow_in_apparmor(facts: &Facts) -> Option<String> {
     let restricted = facts.number("kernel.apparmor_restrict_unprivileged_userns") == Some(1);
     restricted.then(|| "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0".into())
@@ -98,7 +99,7 @@ fn allow_in_apparmor(facts: &Facts) -> Option<String> {
 
 fn network_namespaces(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "network namespaces", found, meaning);
-    let meaning = "every node of a scenario is one";
+    let meaning = "every node of a scenario is a network namespace";
     match facts.trial.network {
         Some(Ok(())) => line("yes", meaning),
         Some(Err(errno)) => {
@@ -120,7 +121,7 @@ fn tun(facts: &Facts) -> Finding {
             AREA,
             "TUN device",
             found,
-            "both ends of every emulated link are TUN devices",
+            "the ends of emulated links are TUN devices",
         )
     };
     if !facts.tun_node {
@@ -132,20 +133,20 @@ fn tun(facts: &Facts) -> Finding {
     match steps {
         [Some(Ok(())), Some(Ok(()))] => line("/dev/net/tun"),
         [Some(Err(errno)), _] if errno == libc::EACCES => {
-            line("/dev/net/tun may not be opened").missing("chmod 666 /dev/net/tun")
+            line("no permission to open /dev/net/tun").missing("chmod 666 /dev/net/tun")
         }
         [Some(Err(errno)), _] => {
             line(&format!("/dev/net/tun: {}", reason(errno))).missing("modprobe tun")
         }
-        [_, Some(Err(errno))] => line(&format!("no device can be made ({})", reason(errno)))
+        [_, Some(Err(errno))] => line(&format!("no device can be created ({})", reason(errno)))
             .missing(allow_in_apparmor(facts).unwrap_or_else(|| AS_ROOT.into())),
         _ => not_reached(line("not tried")),
     }
 }
 
-/// A step behind one that failed: the remedy of that one comes first.
+/// A step after one that failed, whose remedy comes first.
 fn not_reached(line: Finding) -> Finding {
-    line.missing("mptcplab doctor    # again, once the line above is mended")
+    line.missing("mptcplab doctor    # again, after the problem above is fixed")
 }
 
 fn reason(errno: i32) -> &'static str {

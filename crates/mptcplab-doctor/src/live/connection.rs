@@ -1,4 +1,4 @@
-//! One live MPTCP connection, put together from the sockets that the kernel lists.
+//! Assembles live MPTCP connections from the sockets that the kernel lists.
 
 use mptcplab_net::TcpState;
 use mptcplab_net::diag::{MptcpSocket, TcpSocket};
@@ -19,14 +19,15 @@ pub(super) enum Role {
 pub(super) struct Subflow {
     pub(super) local: SocketAddr,
     pub(super) remote: SocketAddr,
-    /// Numbers of the addresses; (0, 0) is the first subflow.
+    /// Ids of the addresses; (0, 0) is the first subflow.
     pub(super) id_local: u8,
     pub(super) id_remote: u8,
     pub(super) state: String,
-    /// What it really runs.
+    /// The congestion control that it runs.
     pub(super) congestion: String,
-    /// Whether this host, or the peer, keeps it for when no other works.
+    /// Whether it is a backup for this host.
     pub(super) backup_local: bool,
+    /// Whether it is a backup for the peer.
     pub(super) backup_remote: bool,
     pub(super) fully_established: bool,
     pub(super) cwnd_pkts: Option<u32>,
@@ -35,11 +36,11 @@ pub(super) struct Subflow {
     pub(super) bytes_acked: Option<u64>,
     pub(super) retransmitted_pkts: Option<u32>,
     pub(super) delivery_rate_bps: Option<u64>,
-    /// Timeouts in a row without an answer: a path that is dead just now.
+    /// Timeouts in a row without an answer, which show that the path does not work.
     pub(super) timeouts_in_a_row: Option<u8>,
 }
 
-/// A connection with all that can be seen of it.
+/// An MPTCP connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Connection {
     pub(super) local: SocketAddr,
@@ -47,43 +48,47 @@ pub(super) struct Connection {
     pub(super) token: Option<u32>,
     pub(super) role: Role,
     pub(super) state: String,
-    /// Plain TCP by now.
+    /// Whether it fell back to plain TCP.
     pub(super) fallback: bool,
-    /// Subflows beside the first, as the kernel counts them against its limit.
+    /// Subflows beyond the first, as the kernel compares them with its limit.
     pub(super) extra_subflows: Option<u8>,
     pub(super) add_addr_accepted: Option<u8>,
     pub(super) add_addr_signalled: Option<u8>,
     pub(super) subflows: Vec<Subflow>,
 }
 
-/// Which connections are asked about.
+/// Which connections to assemble.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// Those behind these inodes: of a process.
+pub(super) enum Selection {
+    /// Those with these socket inodes, which belong to a process.
     Inodes(BTreeSet<u32>),
     /// The one with a subflow between these addresses.
     Between(SocketAddr, SocketAddr),
 }
 
-/// What MPTCP_INFO's flags say about falling back.
+/// The flag of MPTCP_INFO for a fallback.
 const FLAG_FALLBACK: u32 = 1;
 
-/// The connections asked about, by address.
-pub(super) fn find(asked: &Asked, mptcp: &[MptcpSocket], tcp: &[TcpSocket]) -> Vec<Connection> {
+/// The selected connections, sorted by address.
+pub(super) fn find(
+    selection: &Selection,
+    mptcp: &[MptcpSocket],
+    tcp: &[TcpSocket],
+) -> Vec<Connection> {
     let mut found: Vec<Connection> = mptcp
         .iter()
         .filter(|socket| socket.state != TcpState::Listen)
-        .filter(|socket| is_asked(asked, socket, tcp))
+        .filter(|socket| is_selected(selection, socket, tcp))
         .map(|socket| connection(socket, tcp))
         .collect();
     found.sort_by_key(|connection| (connection.local, connection.remote));
     found
 }
 
-fn is_asked(asked: &Asked, socket: &MptcpSocket, tcp: &[TcpSocket]) -> bool {
-    match asked {
-        Asked::Inodes(inodes) => inodes.contains(&socket.inode),
-        Asked::Between(local, remote) => {
+fn is_selected(selection: &Selection, socket: &MptcpSocket, tcp: &[TcpSocket]) -> bool {
+    match selection {
+        Selection::Inodes(inodes) => inodes.contains(&socket.inode),
+        Selection::Between(local, remote) => {
             (socket.local, socket.remote) == (*local, *remote)
                 || parts(socket, tcp).any(|part| (part.local, part.remote) == (*local, *remote))
         }
@@ -98,7 +103,8 @@ fn parts<'a>(socket: &'a MptcpSocket, tcp: &'a [TcpSocket]) -> impl Iterator<Ite
             .subflow
             .and_then(|subflow| subflow.token_local)
             .is_some_and(|found| found != 0 && Some(found) == token);
-        // Without privilege no tokens are told; the inode is that of the connection, unless nobody has it open.
+        // Without privileges the kernel reports no tokens; then a subflow has its connection's inode, unless no process has
+        // the connection open.
         let same_file = socket.inode != 0 && part.inode == socket.inode;
         let first = (part.local, part.remote) == (socket.local, socket.remote);
         part.state != TcpState::Listen && (same_token || same_file || first)
@@ -230,7 +236,7 @@ mod tests {
             mptcp("10.0.1.1:40000", "10.0.1.2:443", 7),
             mptcp("10.0.1.1:42000", "10.0.1.2:443", 8),
         ];
-        let of_process = find(&Asked::Inodes([7].into()), &connections, &sockets);
+        let of_process = find(&Selection::Inodes([7].into()), &connections, &sockets);
         assert_eq!(of_process.len(), 1);
         let subflows: Vec<_> = of_process[0]
             .subflows
@@ -239,9 +245,9 @@ mod tests {
             .collect();
         assert_eq!(subflows, [40000, 41000]);
         // A connection is found by any of its subflows.
-        let joined = Asked::Between(at("10.0.2.1:41000"), at("10.0.1.2:443"));
+        let joined = Selection::Between(at("10.0.2.1:41000"), at("10.0.1.2:443"));
         assert_eq!(find(&joined, &connections, &sockets), of_process);
-        let nobody = Asked::Between(at("10.0.2.1:41000"), at("10.0.1.2:444"));
+        let nobody = Selection::Between(at("10.0.2.1:41000"), at("10.0.1.2:444"));
         assert!(find(&nobody, &connections, &sockets).is_empty());
     }
 
@@ -251,7 +257,7 @@ mod tests {
             tcp("0.0.0.0:443", "0.0.0.0:0", 3, TcpState::Listen),
             tcp("10.0.1.2:443", "10.0.1.1:40000", 4, TcpState::Established),
         ];
-        let asked = Asked::Inodes([4].into());
+        let asked = Selection::Inodes([4].into());
         let server = find(
             &asked,
             &[mptcp("10.0.1.2:443", "10.0.1.1:40000", 4)],

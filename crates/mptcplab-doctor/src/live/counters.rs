@@ -1,6 +1,6 @@
-//! The kernel's counters of MPTCP in one network namespace, and what those of fallbacks mean.
+//! The kernel's MPTCP counters of one network namespace, and the causes of fallbacks that they suggest.
 //!
-//! They count all connections since the namespace was made, so they hint at a reason and never prove it.
+//! They count all connections since the namespace was created, so they suggest a cause but do not prove it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,52 +8,64 @@ use std::fs;
 const FILE: &str = "/proc/net/netstat";
 const ROWS: &str = "MPTcpExt:";
 
-/// Counter, and why it makes a connection plain TCP.
+/// Counters of fallbacks, and their causes.
 const FALLBACKS: &[(&str, &str)] = &[
     (
         "MPCapableFallbackSYNACK",
-        "the peer, or a box on the way, answered without MPTCP",
+        "the peer or a middlebox answered without MPTCP",
     ),
     (
         "MPCapableFallbackACK",
-        "the client's last segment of the handshake came without MPTCP",
+        "the last segment of the client's handshake arrived without MPTCP",
     ),
     (
         "MPCapableSYNTXDrop",
-        "SYNs with MPTCP got no answer, so that one without was sent",
+        "SYNs with MPTCP were not answered, so one without MPTCP was sent",
     ),
     (
         "MPCapableSYNTXDisabled",
-        "MPTCP to that peer is switched off for a while after such losses",
+        "MPTCP to that peer is temporarily disabled after such losses",
     ),
-    ("Blackhole", "MPTCP was found to be dropped on the way"),
+    (
+        "Blackhole",
+        "packets with MPTCP options were dropped in the network",
+    ),
     (
         "MPFallbackTokenInit",
-        "no token was free for the connection",
+        "no token was available for the connection",
     ),
     (
         "MPCapableDataFallback",
-        "the first data came without a mapping to the connection",
+        "the first data arrived without an MPTCP mapping",
     ),
     (
         "DssFallback",
-        "data came without a mapping to the connection: a box on the way strips options",
+        "data arrived without an MPTCP mapping: a middlebox removes options",
     ),
     (
         "DSSCorruptionFallback",
-        "a mapping was damaged: a box on the way changes data",
+        "an MPTCP mapping was corrupted: a middlebox changes data",
     ),
     (
         "DataCsumErr",
-        "a checksum was wrong: a box on the way changes data",
+        "a checksum was wrong: a middlebox changes data",
     ),
     (
         "InfiniteMapRx",
-        "the peer gave up MPTCP after an error of its own",
+        "the peer stopped using MPTCP after an error",
     ),
-    ("InfiniteMapTx", "MPTCP was given up after damaged data"),
-    ("SimultConnectFallback", "both ends connected at once"),
-    ("MD5SigFallback", "TCP's MD5 option excludes MPTCP"),
+    (
+        "InfiniteMapTx",
+        "this host stopped using MPTCP after corrupted data",
+    ),
+    (
+        "SimultConnectFallback",
+        "both ends connected simultaneously",
+    ),
+    (
+        "MD5SigFallback",
+        "TCP's MD5 option cannot be used with MPTCP",
+    ),
 ];
 
 /// Counters by name.
@@ -61,12 +73,12 @@ const FALLBACKS: &[(&str, &str)] = &[
 pub(super) struct Counters(BTreeMap<String, u64>);
 
 impl Counters {
-    /// Those of the namespace that this process is in; none where the kernel has no MPTCP.
+    /// Reads the counters of this process's namespace; there are none if the kernel has no MPTCP.
     pub(super) fn read() -> Self {
         Self::parse(&fs::read_to_string(FILE).unwrap_or_default())
     }
 
-    /// Two lines: names, then values.
+    /// Parses two lines: names, then values.
     pub(super) fn parse(text: &str) -> Self {
         let mut rows = text.lines().filter_map(|line| line.strip_prefix(ROWS));
         let (Some(names), Some(values)) = (rows.next(), rows.next()) else {
@@ -84,12 +96,12 @@ impl Counters {
         )
     }
 
-    /// A counter; 0 if the kernel has none of that name.
+    /// The value of a counter; 0 if the kernel does not have it.
     pub(super) fn get(&self, name: &str) -> u64 {
         self.0.get(name).copied().unwrap_or(0)
     }
 
-    /// Why connections here fell back to TCP: every cause that was counted.
+    /// The causes of fallbacks whose counters are not 0.
     pub(super) fn fallbacks(&self) -> Vec<String> {
         FALLBACKS
             .iter()
@@ -113,7 +125,7 @@ mod tests {
         assert_eq!(counters.get("SyncookiesSent"), 0);
         assert_eq!(
             counters.fallbacks(),
-            ["the peer, or a box on the way, answered without MPTCP (MPCapableFallbackSYNACK = 2)"]
+            ["the peer or a middlebox answered without MPTCP (MPCapableFallbackSYNACK = 2)"]
         );
         assert_eq!(
             Counters::parse("TcpExt: a\nTcpExt: 1\n"),

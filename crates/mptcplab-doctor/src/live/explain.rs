@@ -1,4 +1,5 @@
-//! What a connection's subflows run, and why an expected subflow is not there. Pure: from what was seen to lines.
+//! Turns a connection and the facts about the host into findings: what the subflows run, and why an expected subflow is
+//! missing.
 
 use super::connection::{Connection, Role, Subflow};
 use super::host::{Address, Host};
@@ -7,10 +8,9 @@ use crate::facts::Endpoint;
 use crate::finding::Finding;
 use std::net::IpAddr;
 
-const RAISE: &str =
-    "ip mptcp limits set subflows 8 add_addr_accepted 8    # on both hosts; for new connections";
+const RAISE: &str = "ip mptcp limits set subflows 8 add_addr_accepted 8    # on both hosts; applies to new connections";
 
-/// The lines about one connection.
+/// The findings about one connection.
 pub(super) fn explain(connection: &Connection, host: &Host) -> Vec<Finding> {
     let area = heading(connection);
     if connection.fallback {
@@ -48,10 +48,10 @@ fn fallback(area: &str, connection: &Connection, host: &Host) -> Finding {
         .map_or("unknown", |subflow| subflow.congestion.as_str());
     let causes = host.counters.fallbacks();
     let why = if causes.is_empty() {
-        "no counter of this host tells why".into()
+        "this host's counters show no cause".into()
     } else {
         format!(
-            "causes that this host has counted since it started: {}",
+            "this host's counters since it started show: {}",
             causes.join("; ")
         )
     };
@@ -61,7 +61,7 @@ fn fallback(area: &str, connection: &Connection, host: &Host) -> Finding {
         format!("plain TCP, runs {runs}"),
         why,
     )
-    .missing("ss -tniM; nstat -az 'MPTcpExt*'    # on the peer, too: is its socket an MPTCP one?")
+    .missing("ss -tniM; nstat -az 'MPTcpExt*'    # also on the peer: does it use an MPTCP socket?")
 }
 
 fn present(area: &str, subflow: &Subflow, connection: &Connection) -> Finding {
@@ -73,13 +73,13 @@ fn present(area: &str, subflow: &Subflow, connection: &Connection) -> Finding {
     let first = connection.subflows.first().map(|first| &first.congestion);
     if subflow.timeouts_in_a_row.unwrap_or(0) > 0 {
         return line.warn(format!(
-            "ping -I {} {}    # this path does not answer just now",
+            "ping -I {} {}    # this path does not answer at present",
             subflow.local.ip(),
             subflow.remote.ip()
         ));
     }
     if subflow.state != "Established" || Some(&subflow.congestion) != first {
-        return line.worth_knowing();
+        return line.warn_without_remedy();
     }
     line
 }
@@ -113,12 +113,12 @@ fn details(subflow: &Subflow) -> String {
         parts.push(format!("{bytes} bytes acknowledged"));
     }
     if let Some(packets) = subflow.retransmitted_pkts {
-        parts.push(format!("{packets} packets sent again"));
+        parts.push(format!("{packets} packets retransmitted"));
     }
     parts.join(", ")
 }
 
-/// Whether the subflows share one connection's aggressiveness, where there are several.
+/// Whether the subflows are coupled, if there are several.
 fn coupling(area: &str, connection: &Connection) -> Option<Finding> {
     if connection.subflows.len() < 2 {
         return None;
@@ -132,19 +132,19 @@ fn coupling(area: &str, connection: &Connection) -> Option<Finding> {
     let line = |meaning: &str| Finding::ok(area.to_owned(), "coupling", names.join(", "), meaning);
     Some(match names.as_slice() {
         [name] if couples(name) => line(
-            "coupled: the subflows share what one connection would take at a common bottleneck",
+            "coupled: at a shared bottleneck the subflows together take the share of one connection",
         ),
         [_] => line(
-            "uncoupled: each subflow takes what a whole connection would, also at a common bottleneck",
+            "uncoupled: each subflow takes the share of a whole connection, even at a shared bottleneck",
         ),
         _ => line(
-            "the subflows run different algorithms; a coupled one counts only those that run it",
+            "the subflows run different algorithms; a coupled one only considers subflows that run it",
         )
-        .worth_knowing(),
+        .warn_without_remedy(),
     })
 }
 
-/// One line per subflow that should be there, or one that says why there cannot be any.
+/// A finding for each missing subflow, or one that explains why there can be none.
 fn absent(area: &str, connection: &Connection, host: &Host) -> Vec<Finding> {
     let line = |found: &str, meaning: String| {
         Finding::ok(area.to_owned(), "absent", found.to_owned(), meaning)
@@ -155,15 +155,15 @@ fn absent(area: &str, connection: &Connection, host: &Host) -> Vec<Finding> {
             0 | 1 => vec![
                 line(
                     "more subflows",
-                    "user space manages paths here (net.mptcp.pm_type): only its daemon opens subflows".into(),
+                    "the path manager is in user space (net.mptcp.pm_type), so only its daemon opens subflows".into(),
                 )
-                .missing("systemctl status mptcp    # mptcpd; or sysctl -w net.mptcp.pm_type=0"),
+                .missing("systemctl status mptcp    # the service of mptcpd; or: sysctl -w net.mptcp.pm_type=0"),
             ],
             _ => Vec::new(),
         };
     }
     if connection.role == Role::Server {
-        return of_server(area, connection, host).into_iter().collect();
+        return on_server(area, connection, host).into_iter().collect();
     }
     let unused: Vec<&Endpoint> = host
         .paths
@@ -213,7 +213,7 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
     );
     let line = |meaning: String| Finding::ok(area.to_owned(), "absent", found.clone(), meaning);
     let again = format!(
-        "ip mptcp endpoint delete id {id} && ip mptcp endpoint add {}{} {}    # tries again",
+        "ip mptcp endpoint delete id {id} && ip mptcp endpoint add {}{} {}    # makes the kernel try again",
         endpoint.address,
         endpoint
             .device
@@ -255,25 +255,25 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
     }
     if endpoint.address.is_ipv4() != connection.remote.is_ipv4() {
         return line(format!(
-            "the peer is known by {} only, which is of another version of IP",
+            "the only known address of the peer, {}, belongs to another version of IP",
             connection.remote.ip()
         ))
         .missing(
-            "ip mptcp endpoint add ADDRESS signal    # on the peer: an address of that version",
+            "ip mptcp endpoint add ADDRESS signal    # on the peer, with an address of that version",
         );
     }
     if is_full(connection, host) {
         return line(format!(
-            "the limit of {} subflows beside the first is reached",
+            "the limit of {} subflows beyond the first is reached",
             host.paths.subflows
         ))
         .missing(RAISE);
     }
-    line(refused(host)).missing(again)
+    line(from_counters(host)).missing(again)
 }
 
-/// What the counters tell where everything on this side is as it should be.
-fn refused(host: &Host) -> String {
+/// The explanation from the counters if this host's configuration is not the cause.
+fn from_counters(host: &Host) -> String {
     let counters = &host.counters;
     let (sent, answered) = (counters.get("MPJoinSynTx"), counters.get("MPJoinSynAckRx"));
     let errors: Vec<String> = [
@@ -289,12 +289,12 @@ fn refused(host: &Host) -> String {
     .collect();
     let mut text = if sent > answered {
         format!(
-            "of {sent} joins sent from this host {answered} were answered: the peer's limit of subflows may be reached \
-             (each host has its own), or a box on the way drops MPTCP's options"
+            "of {sent} joins sent from this host {answered} were answered: the peer's own limit of subflows may be \
+             reached, or a middlebox removes MPTCP options"
         )
     } else {
-        "nothing on this host stands in its way: the endpoint may be younger than the connection, or its subflow was \
-         closed and is not opened again"
+        "nothing on this host prevents it: the endpoint may have been added after the connection was opened, or its \
+         subflow was closed, which the kernel does not open again"
             .into()
     };
     if !errors.is_empty() {
@@ -308,7 +308,7 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
     let line =
         |meaning: String| Finding::ok(area.to_owned(), "absent", "a second subflow", meaning);
     if host.paths.subflows == 0 {
-        return line("the limit of subflows beside the first is 0".into()).missing(RAISE);
+        return line("the limit of subflows beyond the first is 0".into()).missing(RAISE);
     }
     let others: Vec<&Address> = host
         .addresses
@@ -321,32 +321,32 @@ fn without_endpoints(area: &str, connection: &Connection, host: &Host) -> Findin
             .iter()
             .map(|a| format!("ip mptcp endpoint add {} dev {} subflow", a.ip, a.device))
             .collect();
-        return line("this host has other addresses, but no endpoint of kind `subflow` that opens subflows from them".into())
+        return line("this host has other addresses, but no endpoint with the flag `subflow`, which would open subflows from them".into())
             .missing(commands.join("\n"));
     }
     let announced = host.counters.get("AddAddr");
     if announced > 0 && host.paths.add_addr_accepted == 0 {
         return line(
-            "peers have announced addresses, but the limit of those that are accepted is 0".into(),
+            "peers have announced addresses, but the limit of accepted addresses (add_addr_accepted) is 0".into(),
         )
         .missing(RAISE);
     }
     line(format!(
-        "this host has one address only, and {}",
+        "this host has only one address, and {}",
         if announced == 0 {
             "the peer has announced none"
         } else {
-            "those that peers announced led to no subflow"
+            "the addresses that peers announced led to no subflow"
         }
     ))
     .missing(
         "ip address add ADDRESS/PREFIX dev DEVICE && ip mptcp endpoint add ADDRESS dev DEVICE subflow\n\
-         ip mptcp endpoint add ADDRESS signal    # or on the peer, which announces an address of its own then",
+         ip mptcp endpoint add ADDRESS signal    # or this on the peer, so that it announces another address",
     )
 }
 
-/// A server cannot open subflows towards its clients' other addresses by itself: it can only announce its own.
-fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding> {
+/// A server does not open subflows to its clients' other addresses; it can only announce its own addresses.
+fn on_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding> {
     if connection.subflows.len() > 1 {
         return None;
     }
@@ -354,7 +354,7 @@ fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
         |meaning: String| Finding::ok(area.to_owned(), "absent", "a second subflow", meaning);
     if host.paths.subflows == 0 {
         return Some(
-            line("this host's limit of subflows beside the first is 0: it refuses joins".into())
+            line("this host's limit of subflows beyond the first is 0, so it refuses joins".into())
                 .missing(RAISE),
         );
     }
@@ -362,7 +362,7 @@ fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
     if rejected > 0 {
         return Some(
             line(format!(
-                "joins were rejected here (MPJoinRejected = {rejected})"
+                "this host has rejected joins (MPJoinRejected = {rejected})"
             ))
             .missing(RAISE),
         );
@@ -376,13 +376,13 @@ fn of_server(area: &str, connection: &Connection, host: &Host) -> Option<Finding
     let tried = host.counters.get("MPJoinSynRx");
     let meaning = if tried > 0 {
         format!(
-            "{tried} joins have reached this host so far, none of them is part of this connection now"
+            "{tried} joins have reached this host since it started, but none of them belongs to this connection now"
         )
     } else if announced == 0 {
-        "the client has opened none, and this host announces no address".into()
+        "the client has opened none, and this host announces no addresses".into()
     } else {
         format!(
-            "the client has opened none to the {announced} addresses that this host announces: its own limits decide"
+            "the client has opened none to the {announced} addresses that this host announces; its own limits may prevent it"
         )
     };
     Some(line(meaning).missing(
@@ -556,7 +556,7 @@ mod tests {
         assert!(
             absence(&one(), &host())
                 .meaning
-                .contains("nothing on this host stands in its way")
+                .contains("nothing on this host prevents it")
         );
     }
 
@@ -572,13 +572,13 @@ mod tests {
         assert!(
             absence(&one(), &bare)
                 .meaning
-                .contains("one address only, and the peer has announced none")
+                .contains("only one address, and the peer has announced none")
         );
         bare.counters = Counters::parse("MPTcpExt: AddAddr\nMPTcpExt: 2\n");
         assert!(
             absence(&one(), &bare)
                 .meaning
-                .contains("limit of those that are accepted is 0")
+                .contains("limit of accepted addresses (add_addr_accepted) is 0")
         );
     }
 

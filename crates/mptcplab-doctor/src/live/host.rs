@@ -1,4 +1,4 @@
-//! What of this host decides where subflows can start: addresses, devices, and routes to a peer.
+//! The addresses, devices and routes of this host that decide from where subflows can be opened.
 
 use super::counters::Counters;
 use crate::facts::{Endpoint, PathManagement};
@@ -17,20 +17,20 @@ pub(super) struct Address {
     pub(super) is_up: bool,
 }
 
-/// Everything about the host that the explanations need.
+/// The facts about the host that the explanations need.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Host {
-    /// Addresses that peers can reach: no loopback, no link-local ones.
+    /// Addresses that peers can reach, which excludes loopback and link-local addresses.
     pub(super) addresses: Vec<Address>,
     pub(super) paths: PathManagement,
-    /// Whether user space opens the subflows.
+    /// Whether the path manager is in user space.
     pub(super) userspace: bool,
     pub(super) counters: Counters,
-    /// From an endpoint's address to a peer's: the error number where there is no way.
+    /// The error number for each (endpoint's address, peer's address) without a route.
     pub(super) no_route: BTreeMap<(IpAddr, IpAddr), i32>,
 }
 
-/// Addresses of the network namespace that this process is in.
+/// The addresses of the network namespace of this process.
 pub(super) fn addresses() -> io::Result<Vec<Address>> {
     let mut found = Vec::new();
     for entry in getifaddrs()? {
@@ -61,8 +61,8 @@ fn is_reachable(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether a packet from an endpoint's address, through its device if it has one, has a way to the peer; the error number
-/// if not. Only IPv4 is looked up: the kernel lists endpoints of that version to us.
+/// Looks up the route from an endpoint's address to the peer, over the endpoint's device if it has one. The error is the
+/// kernel's error number. Only IPv4 is supported, as endpoints are only listed for IPv4.
 pub(super) fn route(namespace: &Namespace, endpoint: &Endpoint, peer: IpAddr) -> Result<(), i32> {
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (endpoint.address, peer) else {
         return Ok(());

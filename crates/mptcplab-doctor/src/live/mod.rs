@@ -1,15 +1,15 @@
-//! Live MPTCP connections of this machine: what their subflows run, and why one is missing.
+//! Examines live MPTCP connections: which algorithms their subflows run, and why an expected subflow is missing.
 
 mod connection;
 mod counters;
 mod explain;
 mod host;
 
-use super::checks::userspace;
+use super::checks::is_path_manager_in_user_space;
 use super::facts::{Facts, PathManagement};
 use super::finding::Finding;
 use crate::error::Error;
-use connection::{Asked, Connection};
+use connection::{Connection, Selection};
 use counters::Counters;
 use host::Host;
 use mptcplab_net::diag::{self, TcpSocket};
@@ -21,22 +21,22 @@ use std::fs::{self, File};
 
 pub(super) use connection::addresses;
 
-/// What was asked about: a process, or one connection by its addresses.
+/// The connections to examine: those of a process, or one by its addresses.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Question {
+pub(super) enum Target {
     Process(u32),
-    Between(std::net::SocketAddr, std::net::SocketAddr),
+    Connection(std::net::SocketAddr, std::net::SocketAddr),
 }
 
-/// The connections, and the lines about them.
+/// The examined connections and the findings about them.
 #[derive(Debug)]
-pub(super) struct Answer {
-    /// As JSON: nothing here works on them any more.
+pub(super) struct LiveReport {
+    /// The connections as JSON.
     pub(super) connections: Value,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Go into the network namespace of a process, for good: everything that is looked at from then on is its.
+/// Enters the network namespace of a process, in which everything is read from then on.
 pub(super) fn enter_namespace_of(pid: u32) -> Result<(), Error> {
     let path = format!("/proc/{pid}/ns/net");
     let failed = |source: std::io::Error| Error::Namespace {
@@ -52,18 +52,18 @@ pub(super) fn enter_namespace_of(pid: u32) -> Result<(), Error> {
     setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| failed(errno.into()))
 }
 
-/// Look at the connections asked about.
-pub(super) fn look(question: Question, facts: &Facts) -> Result<Answer, Error> {
-    let asked = match question {
-        Question::Process(pid) => Asked::Inodes(diag::socket_inodes(pid)?),
-        Question::Between(local, remote) => Asked::Between(local, remote),
+/// Examines the target's connections.
+pub(super) fn examine(target: Target, facts: &Facts) -> Result<LiveReport, Error> {
+    let selection = match target {
+        Target::Process(pid) => Selection::Inodes(diag::socket_inodes(pid)?),
+        Target::Connection(local, remote) => Selection::Between(local, remote),
     };
     let (mptcp, tcp) = (diag::mptcp_sockets()?, diag::tcp_sockets()?);
-    let connections = connection::find(&asked, &mptcp, &tcp);
+    let connections = connection::find(&selection, &mptcp, &tcp);
     if connections.is_empty() {
-        return Ok(Answer {
+        return Ok(LiveReport {
             connections: json!([]),
-            findings: vec![none(question, &asked, &tcp)],
+            findings: vec![no_connection(target, &selection, &tcp)],
         });
     }
     let host = host(facts, &connections)?;
@@ -71,7 +71,7 @@ pub(super) fn look(question: Question, facts: &Facts) -> Result<Answer, Error> {
         .iter()
         .flat_map(|connection| explain::explain(connection, &host))
         .collect();
-    Ok(Answer {
+    Ok(LiveReport {
         connections: json!(connections),
         findings,
     })
@@ -91,25 +91,27 @@ fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Error> {
     Ok(Host {
         addresses: host::addresses().map_err(Error::Addresses)?,
         paths,
-        userspace: userspace(facts),
+        userspace: is_path_manager_in_user_space(facts),
         counters: Counters::read(),
         no_route,
     })
 }
 
-/// Why nothing was found: no such thing, or plain TCP.
-fn none(question: Question, asked: &Asked, tcp: &[TcpSocket]) -> Finding {
+/// The finding if there is no MPTCP connection: there is no connection at all, or only plain TCP.
+fn no_connection(target: Target, selection: &Selection, tcp: &[TcpSocket]) -> Finding {
     let plain: Vec<&TcpSocket> = tcp
         .iter()
         .filter(|socket| socket.state != TcpState::Listen)
-        .filter(|socket| match asked {
-            Asked::Inodes(inodes) => inodes.contains(&socket.inode),
-            Asked::Between(local, remote) => (socket.local, socket.remote) == (*local, *remote),
+        .filter(|socket| match selection {
+            Selection::Inodes(inodes) => inodes.contains(&socket.inode),
+            Selection::Between(local, remote) => (socket.local, socket.remote) == (*local, *remote),
         })
         .collect();
-    let (area, what) = match question {
-        Question::Process(pid) => (format!("Connections of process {pid}"), "this process"),
-        Question::Between(local, remote) => (format!("Connection {local} -> {remote}"), "it"),
+    let (area, what) = match target {
+        Target::Process(pid) => (format!("Connections of process {pid}"), "this process"),
+        Target::Connection(local, remote) => {
+            (format!("Connection {local} -> {remote}"), "these addresses")
+        }
     };
     let line = |found: &str, meaning: String| {
         Finding::ok(area.clone(), "MPTCP", found.to_owned(), meaning)
@@ -117,9 +119,9 @@ fn none(question: Question, asked: &Asked, tcp: &[TcpSocket]) -> Finding {
     if plain.is_empty() {
         return line(
             "none",
-            format!("no TCP or MPTCP connection of {what} is in this network namespace"),
+            format!("there is no TCP or MPTCP connection of {what} in this network namespace"),
         )
-        .missing("ss -tnpM    # lists all connections, with their processes");
+        .missing("ss -tnpM    # lists all connections with their processes");
     }
     let mut algorithms: Vec<&str> = plain
         .iter()
@@ -132,13 +134,15 @@ fn none(question: Question, asked: &Asked, tcp: &[TcpSocket]) -> Finding {
         String::new()
     } else {
         format!(
-            "; this host has counted fallbacks: {}",
+            "; this host's counters show fallbacks: {}",
             fallbacks.join("; ")
         )
     };
     line(
         &format!("{} plain TCP, runs {}", plain.len(), algorithms.join(", ")),
-        format!("the application opened no MPTCP socket, or the peer accepted none{why}"),
+        format!(
+            "the application did not open an MPTCP socket, or the peer did not accept MPTCP{why}"
+        ),
     )
-    .missing("mptcpize run PROGRAM    # makes a program open MPTCP sockets")
+    .missing("mptcpize run PROGRAM    # makes the program open MPTCP sockets")
 }

@@ -1,12 +1,12 @@
 //! `cc list`.
 
-use super::{is_operators, kernel_name, plural};
+use super::{is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_cc::Algorithm;
 use serde_json::{Map, Value, json};
 
-/// The congestion controls made of eBPF in this machine's kernel: what, by whom, used by how many sockets, loaded how.
+/// List the eBPF congestion controls in this machine's kernel, what holds them, and how many sockets use them.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Print JSON.
@@ -20,7 +20,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         let rows: Vec<Value> = found.iter().map(row).collect();
         println!("{}", Value::Array(rows));
     } else if found.is_empty() {
-        println!("no congestion control made of eBPF is loaded");
+        println!("no eBPF congestion control is loaded");
     } else {
         print(&found);
     }
@@ -49,7 +49,7 @@ fn print(found: &[Registered]) {
     }
 }
 
-/// What congestion avoidance counts.
+/// What congestion avoidance counts: ACKs or packets.
 fn counts(one: &Registered) -> Option<&'static str> {
     let setting = one.setting.as_ref()?;
     Some(if setting.growth_per_ack {
@@ -59,7 +59,7 @@ fn counts(one: &Registered) -> Option<&'static str> {
     })
 }
 
-/// The parameters that do not have their default.
+/// The parameters that do not have their default values.
 fn params(one: &Registered) -> Vec<(&'static str, String)> {
     let (Some(algorithm), Some(setting)) = (algorithm_of(&one.name), &one.setting) else {
         return Vec::new();
@@ -71,7 +71,7 @@ fn params(one: &Registered) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The algorithm that operators know under this name in the kernel.
+/// The algorithm that `cc load` loads under this kernel-visible name.
 fn algorithm_of(name: &str) -> Option<&'static Algorithm> {
     mptcplab_cc::algorithms()
         .iter()
@@ -79,7 +79,7 @@ fn algorithm_of(name: &str) -> Option<&'static Algorithm> {
 }
 
 fn kind(one: &Registered) -> &'static str {
-    match (is_operators(one), one.ours) {
+    match (is_loaded_by_operator(one), one.ours) {
         (true, _) => "operator's",
         (false, true) => "a run's",
         (false, false) => "foreign",
@@ -104,7 +104,7 @@ fn row(one: &Registered) -> Value {
     })
 }
 
-/// Who keeps it, for people.
+/// Describes what keeps an algorithm registered.
 pub(super) fn holder(one: &Registered) -> String {
     match &one.holder {
         Holder::Pin(path) => path.display().to_string(),
@@ -115,12 +115,12 @@ pub(super) fn holder(one: &Registered) -> String {
                 .collect();
             named.join(", ")
         }
-        Holder::Nobody => "the kernel itself, until it is unloaded".to_owned(),
-        Holder::Unknown => "somebody who cannot be seen from here".to_owned(),
+        Holder::Nobody => "nothing; registered until it is unloaded".to_owned(),
+        Holder::Unknown => "an unknown process".to_owned(),
     }
 }
 
-/// `3 sockets`, or nothing to say.
+/// For example `3 sockets`; `None` if there are none.
 pub(super) fn users(one: &Registered) -> Option<String> {
     (one.sockets > 0).then(|| plural(one.sockets, "socket"))
 }

@@ -1,4 +1,4 @@
-//! `cc load`: all of the named algorithms or none.
+//! `cc load`: loads all of the named algorithms or none.
 
 use super::options::LoadOptions;
 use super::{algorithms, plural};
@@ -12,17 +12,18 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Load algorithms as `lab_<name>`, all of them or none.
+/// Load algorithms as `lab_<name>`: all of them or none.
 ///
-/// Without --pin the command stays, and its end takes them away again; sockets that use one keep it until they close.
+/// Without --pin the command keeps running, and the algorithms are unloaded when it ends. Sockets that use one keep it until
+/// they close.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Algorithms, as `mptcplab algorithms` lists them.
+    /// Names of algorithms, as listed by `mptcplab algorithms`.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
     options: LoadOptions,
-    /// Return at once, and keep them until `cc unload` or the next boot.
+    /// Return at once; the algorithms stay loaded until `cc unload` or the next boot.
     #[arg(long)]
     pin: bool,
     /// Print JSON.
@@ -37,11 +38,11 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.pin {
         prepare_folder()?;
     }
-    // Before anything is loaded, so that a signal cannot come between.
+    // Block signals before anything is loaded, so that none can interrupt the loading.
     let ends = block_signals();
     let mut loaded = Vec::new();
     for (algorithm, options) in &plan {
-        // Those before are dropped with the error, and so leave the kernel.
+        // After an error the algorithms loaded so far are dropped and thereby unloaded.
         loaded.push(load(algorithm, options)?);
     }
     if arguments.pin {
@@ -52,7 +53,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
     print_names(&names, arguments.json, "loaded");
     if !arguments.json {
-        println!("they stay until this command ends (Ctrl-C)");
+        println!("they stay loaded until this command ends (Ctrl-C)");
     }
     let _ = ends.wait();
     warn_of_unplaced(&loaded);
@@ -64,19 +65,20 @@ fn prepare_folder() -> Result<(), Failure> {
     let mount = folder.parent().unwrap_or(folder);
     let is_bpffs = statfs(mount).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC);
     if !is_bpffs {
-        return Err(
-            Failure::new(format!("no BPF file system at {}", mount.display()))
-                .hint(format!("mount -t bpf bpf {}", mount.display())),
-        );
+        return Err(Failure::new(format!(
+            "no BPF file system is mounted at {}",
+            mount.display()
+        ))
+        .hint(format!("mount -t bpf bpf {}", mount.display())));
     }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .map_err(|error| Failure::new(format!("cannot make {}: {error}", folder.display())))
+        .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))
 }
 
-/// Pin all, or none: what was pinned before an error is removed again.
+/// Pins all algorithms or none: after an error the pins made so far are removed.
 fn pin(loaded: Vec<Loaded>) -> Result<Vec<String>, Failure> {
     let mut pinned: Vec<PathBuf> = Vec::new();
     let mut names = Vec::new();
@@ -123,7 +125,7 @@ fn print_names(names: &[String], as_json: bool, how: &str) {
 fn warn_of_unplaced(loaded: &[Loaded]) {
     for one in loaded.iter().filter(|one| one.unplaced() > 0) {
         eprintln!(
-            "warning: {}: {} found no room and ran uncoupled; load it with more --connections",
+            "warning: {}: {} found its table full and ran uncoupled; use a larger --connections",
             one.kernel_name(),
             plural(one.unplaced(), "subflow")
         );

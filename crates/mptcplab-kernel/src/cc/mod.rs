@@ -1,6 +1,6 @@
-//! `mptcplab-kernel cc`: algorithms for an operator's own traffic.
+//! `mptcplab-kernel cc`: loads algorithms for an operator's own traffic.
 //!
-//! The only command that changes the host: it registers congestion controls named `lab_<algorithm>`.
+//! This is the only command that changes the host: it registers congestion controls named `lab_<algorithm>`.
 
 mod list;
 mod load;
@@ -17,15 +17,15 @@ use mptcplab_cc::Algorithm;
 pub(crate) enum Command {
     /// Load algorithms as `lab_<name>`.
     Load(load::Arguments),
-    /// What is loaded, by whom, and how many sockets use it.
+    /// List the loaded algorithms, what holds them, and how many sockets use them.
     List(list::Arguments),
-    /// Take pinned algorithms out of the kernel.
+    /// Unload pinned algorithms.
     Unload(unload::Arguments),
     /// Load algorithms at every boot, by a systemd unit.
     Persist(persist::Arguments),
 }
 
-/// Does it; gives the exit code.
+/// Executes the command; returns the exit code.
 pub(crate) fn main(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Load(arguments) => load::main(arguments),
@@ -35,7 +35,7 @@ pub(crate) fn main(command: &Command) -> Result<u8, Failure> {
     }
 }
 
-/// The algorithm of this name, given with or without the prefix.
+/// The algorithm with this name, with or without the prefix.
 fn algorithm(name: &str) -> Result<&'static Algorithm, Failure> {
     let bare = name
         .strip_prefix(OPERATOR_PREFIX)
@@ -47,7 +47,7 @@ fn algorithm(name: &str) -> Result<&'static Algorithm, Failure> {
             .map(Algorithm::name)
             .collect();
         Failure::new(format!("no algorithm {name}"))
-            .hint(format!("there are: {}", known.join(", ")))
+            .hint(format!("available are: {}", known.join(", ")))
     })
 }
 
@@ -63,15 +63,15 @@ fn algorithms(names: &[String]) -> Result<Vec<&'static Algorithm>, Failure> {
     Ok(chosen)
 }
 
-/// `lab_semicoupled`; the kernel's names have at most 15 characters.
+/// The kernel-visible name, such as `lab_semicoupled`; the kernel allows at most 15 characters.
 fn kernel_name(algorithm: &Algorithm) -> String {
     let mut name = format!("{OPERATOR_PREFIX}{}", algorithm.name().replace('-', "_"));
     name.truncate(15);
     name
 }
 
-/// Ours for operators, as opposed to those of runs and of other people.
-fn is_operators(registered: &Registered) -> bool {
+/// Whether an algorithm was loaded with `cc load`, instead of by a run or another program.
+fn is_loaded_by_operator(registered: &Registered) -> bool {
     registered.ours && registered.name.starts_with(OPERATOR_PREFIX)
 }
 

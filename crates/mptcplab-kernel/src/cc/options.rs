@@ -1,4 +1,4 @@
-//! How algorithms are loaded: what `cc load` takes and `cc persist` keeps.
+//! The options of `cc load`, which `cc persist` writes into its unit.
 
 use super::{algorithm, kernel_name};
 use crate::failure::Failure;
@@ -8,17 +8,17 @@ use mptcplab_scenario::Profile;
 
 const DEFAULT_CONNECTIONS: u32 = 4096;
 
-/// What an operator chooses.
+/// Options for loading algorithms.
 #[derive(Debug, clap::Args)]
 pub(super) struct LoadOptions {
-    /// A parameter; NAME.KEY=VALUE where several algorithms are loaded. May be repeated.
+    /// Set a parameter; NAME.KEY=VALUE if several algorithms are loaded. May be repeated.
     #[arg(long = "param", value_name = "[NAME.]KEY=VALUE")]
     params: Vec<String>,
-    /// How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms by ACKs,
-    /// linux-pre4: all by ACKs. When the receiver acknowledges is its own affair.
+    /// How congestion avoidance counts, as in a scenario: acknowledged packets (rfc, linux-acked), ACKs for coupled algorithms
+    /// (linux-legacy), or ACKs for all (linux-pre4). It does not change when the receiver sends ACKs.
     #[arg(long, value_name = "NAME", value_parser = profile, default_value = "linux-acked", hide_default_value = true)]
     profile: Profile,
-    /// Connections that can be coupled at a time, per algorithm (600 bytes each).
+    /// Number of connections that can be coupled at a time, per algorithm (600 bytes each).
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONNECTIONS, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     connections: u32,
 }
@@ -28,11 +28,11 @@ fn profile(name: &str) -> Result<Profile, String> {
     found.ok_or_else(|| format!("one of: {}", Profile::ALL.map(Profile::name).join(", ")))
 }
 
-/// How one algorithm is to be loaded.
+/// An algorithm and how to load it.
 pub(super) type Planned = (&'static Algorithm, Options);
 
 impl LoadOptions {
-    /// What is to be loaded, every parameter checked.
+    /// How to load each algorithm, with all parameters checked.
     pub(super) fn plan(&self, chosen: &[&'static Algorithm]) -> Result<Vec<Planned>, Failure> {
         let mut plan: Vec<Planned> = chosen
             .iter()
@@ -63,7 +63,7 @@ impl LoadOptions {
         }
     }
 
-    /// The same as words of a command line: plain ones, as names and values of a plan are.
+    /// The options as arguments of a command line.
     pub(super) fn arguments(&self, plan: &[Planned]) -> Vec<String> {
         let mut words = Vec::new();
         for (algorithm, options) in plan {
@@ -81,7 +81,7 @@ impl LoadOptions {
     }
 }
 
-/// `[NAME.]KEY=VALUE`: whose parameter, and its parts.
+/// Parses `[NAME.]KEY=VALUE`: index of the algorithm, key and value.
 fn assignment<'a>(
     chosen: &[&'static Algorithm],
     param: &'a str,
@@ -96,10 +96,10 @@ fn assignment<'a>(
             let index = chosen.iter().position(|a| a.name() == owner);
             index
                 .map(|index| (index, key, value))
-                .ok_or_else(|| bad(&format!("{owner} is not among those to load")))
+                .ok_or_else(|| bad(&format!("{owner} is not among the algorithms to load")))
         }
         None if chosen.len() == 1 => Ok((0, key, value)),
-        None => Err(bad("say whose parameter it is, such as ewtcp.weight=fair")),
+        None => Err(bad("name the algorithm too, such as ewtcp.weight=fair")),
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
             (0, "weight", "fair")
         );
         for (bad, what) in [
-            ("weight=fair", "whose parameter"),
+            ("weight=fair", "name the algorithm"),
             ("ewtcp.weight", "KEY=VALUE"),
             ("olia.metric=rate", "not among"),
             ("nobody.metric=rate", "no algorithm nobody"),

@@ -12,10 +12,10 @@ use std::process::Command;
 const UNIT: &str = "mptcplab-cc.service";
 const FOLDER: &str = "/etc/systemd/system";
 
-/// Load algorithms at every boot, by the systemd unit mptcplab-cc.service; naming others replaces it.
+/// Load algorithms at every boot with the systemd unit mptcplab-cc.service. A second call replaces the first one's unit.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Algorithms, as `mptcplab algorithms` lists them.
+    /// Names of algorithms, as listed by `mptcplab algorithms`.
     #[arg(
         value_name = "NAME",
         required_unless_present = "remove",
@@ -24,10 +24,10 @@ pub(crate) struct Arguments {
     names: Vec<String>,
     #[command(flatten)]
     options: LoadOptions,
-    /// Print the unit, and change nothing.
+    /// Print the unit and change nothing.
     #[arg(long, conflicts_with = "remove")]
     print: bool,
-    /// Remove the unit. What is loaded stays until `cc unload` or the next boot.
+    /// Remove the unit. Loaded algorithms stay until `cc unload` or the next boot.
     #[arg(long, conflicts_with_all = ["params", "profile", "connections"])]
     remove: bool,
     /// Print JSON.
@@ -45,7 +45,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let plan = arguments.options.plan(&chosen)?;
     let options = arguments.options.arguments(&plan);
     let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("cannot find this program's own file: {error}")))?;
+        .map_err(|error| Failure::new(format!("cannot find the file of this program: {error}")))?;
     let unit = unit(&program, &names, &options)?;
     if arguments.print {
         print!("{unit}");
@@ -62,17 +62,17 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         println!("{}", json!({ "unit": path, "names": names }));
     } else {
         println!(
-            "wrote and enabled {}; now: systemctl start {UNIT}",
+            "wrote and enabled {}; to load the algorithms now: systemctl start {UNIT}",
             path.display()
         );
     }
     Ok(0)
 }
 
-/// The unit's text. Names and options are words that systemd takes as they are.
+/// The text of the unit. Names and options need no quoting.
 ///
-/// Without systemd's default dependencies, which put a service after `sysinit.target`: on hosts with cloud-init that
-/// target waits for the network, and this unit comes before the network.
+/// The unit does not have systemd's default dependencies, which order a service after `sysinit.target`: on hosts with
+/// cloud-init that target waits for the network, but this unit must run before the network.
 fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Failure> {
     let program = quoted(program)?;
     let names = names.join(" ");
@@ -99,14 +99,14 @@ fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Fa
     ))
 }
 
-/// A path as systemd reads a command line: quoted, its specifiers and variables escaped.
+/// Quotes a path for a command line in a unit and escapes specifiers and variables.
 fn quoted(path: &Path) -> Result<String, Failure> {
     let text = path
         .to_str()
         .filter(|text| !text.contains(['\n', '\r']))
         .ok_or_else(|| {
             Failure::new(format!(
-                "the path of this program does not fit into a unit: {}",
+                "the path of this program cannot be used in a unit: {}",
                 path.display()
             ))
             .hint("install it at a path without control characters")
@@ -124,10 +124,10 @@ fn needs_systemd() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new("this system does not run systemd")
-        .hint(format!("call `mptcplab-kernel cc load --pin NAME...` at boot by its own means, after {PIN_FOLDER}'s file system is mounted")))
+        .hint(format!("make its init system run `mptcplab-kernel cc load --pin NAME...` at boot, after the file system of {PIN_FOLDER} is mounted")))
 }
 
-/// Whole or not at all.
+/// Writes the file completely or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let partial: PathBuf = path.with_extension("service.partial");
     let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));

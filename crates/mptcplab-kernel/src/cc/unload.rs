@@ -1,24 +1,24 @@
-//! `cc unload`: all of the named algorithms or none.
+//! `cc unload`: unloads all of the named algorithms or none.
 
 use super::list::{holder, users};
-use super::{algorithm, is_operators, kernel_name};
+use super::{algorithm, is_loaded_by_operator, kernel_name};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use serde_json::json;
 
-/// Take algorithms that were loaded with --pin out of the kernel.
+/// Unload algorithms that were loaded with --pin.
 ///
-/// Sockets that use one keep it until they close; new ones cannot take it.
+/// Sockets that use one keep it until they close; new ones cannot use it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Algorithms, with or without `lab_`.
+    /// Names of algorithms, with or without `lab_`.
     #[arg(
         value_name = "NAME",
         required_unless_present = "all",
         conflicts_with = "all"
     )]
     names: Vec<String>,
-    /// All that operators loaded; those of runs and of other programs stay.
+    /// Unload all algorithms that operators loaded, but not those of runs and of other programs.
     #[arg(long)]
     all: bool,
     /// Print JSON.
@@ -27,13 +27,16 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
-    let ours: Vec<Registered> = registered()?.into_iter().filter(is_operators).collect();
+    let ours: Vec<Registered> = registered()?
+        .into_iter()
+        .filter(is_loaded_by_operator)
+        .collect();
     let chosen = if arguments.all {
         ours
     } else {
         choose(&ours, &arguments.names)?
     };
-    // All can go before the first one goes.
+    // Check all before the first one is unloaded.
     for one in &chosen {
         removable(one)?;
     }
@@ -46,7 +49,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         return Ok(0);
     }
     if chosen.is_empty() {
-        println!("nothing was loaded");
+        println!("no algorithm was loaded");
     }
     for one in &chosen {
         match users(one) {
@@ -80,12 +83,12 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
 
 fn removable(one: &Registered) -> Result<(), Failure> {
     if default_name() == one.name {
-        // The kernel would keep it for new sockets although no list shows it any more.
+        // The kernel would continue to use it for new sockets, although no list shows it any more.
         return Err(Failure::new(format!(
             "{} is this machine's default congestion control",
             one.name
         ))
-        .hint("choose another default first: sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+        .hint("set another default first: sysctl -w net.ipv4.tcp_congestion_control=cubic"));
     }
     match &one.holder {
         Holder::Pin(_) | Holder::Nobody => Ok(()),
@@ -94,11 +97,11 @@ fn removable(one: &Registered) -> Result<(), Failure> {
             one.name,
             holder(one)
         ))
-        .hint("it goes when that process ends; only what was loaded with --pin can be unloaded")),
+        .hint("it is unloaded when that process ends; only algorithms loaded with --pin can be unloaded")),
     }
 }
 
-/// What sockets of this network namespace run unless they ask for something else.
+/// The default congestion control of this network namespace.
 fn default_name() -> String {
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
         .map(|text| text.trim().to_owned())

@@ -1,4 +1,4 @@
-//! What the kernel reports about MPTCP connections and subflows of a namespace as it happens.
+//! The kernel's event notifications about the MPTCP connections and subflows of a namespace.
 //!
 //! Source: multicast group `mptcp_pm_events`, include/uapi/linux/mptcp.h.
 
@@ -30,7 +30,7 @@ pub enum EventKind {
     Created,
     /// A connection can take more subflows.
     Established,
-    /// A connection is over.
+    /// A connection was closed.
     Closed,
     /// The peer announced an address.
     Announced,
@@ -38,7 +38,7 @@ pub enum EventKind {
     Removed,
     /// A further subflow is usable.
     SubflowEstablished,
-    /// A subflow is gone.
+    /// A subflow was closed.
     SubflowClosed,
     /// A subflow became a backup or a regular one.
     SubflowPriority,
@@ -46,10 +46,10 @@ pub enum EventKind {
     Other(u8),
 }
 
-/// One event. What a kind does not tell is `None`.
+/// An event. Values that its kind does not report are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
     /// The connection's token in this namespace; 0 for events of no connection.
     pub token: u32,
@@ -61,7 +61,7 @@ pub struct Event {
     pub local_id: Option<u8>,
     /// The number of the remote address.
     pub remote_id: Option<u8>,
-    /// Whether the peer wants the subflow as a backup; what this side wants is not told.
+    /// Whether the peer wants the subflow to be a backup; the wish of this side is not reported.
     pub backup: Option<bool>,
     /// The error that closed a subflow, such as 111 (refused).
     pub error: Option<u8>,

@@ -1,6 +1,6 @@
-//! What MPTCP tells about a connection and its subflows through the connection's own descriptor.
+//! The counters of an MPTCP connection and its subflows, read through the connection's own descriptor.
 //!
-//! No privilege is needed. Source: include/uapi/linux/mptcp.h; the lengths are the running kernel's.
+//! This needs no privilege. The structures have the lengths of the running kernel. Source: include/uapi/linux/mptcp.h.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -23,20 +23,20 @@ const FLAG_FALLBACK: u32 = 1;
 
 const FULL_INFO: &str = "read MPTCP_FULL_INFO";
 
-/// Room for so many at first; the kernel's own path manager makes 9 at most, that in user space any number.
+/// Initial room for subflows. The kernel's own path manager creates at most 9; one in user space may create any number.
 const USUAL_SUBFLOWS: usize = 16;
 /// Two `sockaddr_storage`.
 const ADDRESSES_BYTES: usize = 256;
 /// A number, padding and the addresses.
 const SUBFLOW_INFO_BYTES: usize = 8 + ADDRESSES_BYTES;
-/// Above the longest known, 280 on Linux 7.2; the kernel gives what it has.
+/// More than the longest known structure, which has 280 bytes on Linux 7.2; the kernel returns what it has.
 const TCP_INFO_BYTES: usize = 512;
 /// `struct mptcp_subflow_data`.
 const SUBFLOW_DATA_BYTES: usize = 16;
 /// `struct mptcp_full_info` before its `mptcp_info`.
 const FULL_INFO_HEAD_BYTES: usize = 40;
 const MPTCP_INFO_BYTES: usize = 256;
-/// Subflows that come and go while they are read make it begin again.
+/// Attempts to read the subflows; one fails if they change meanwhile.
 const TRIES: u32 = 10;
 
 /// A connection's counters, `struct mptcp_info`. `None` where the kernel is too old.
@@ -94,14 +94,13 @@ pub struct Subflow {
     pub local: SocketAddrV4,
     /// Address and port at the peer.
     pub remote: SocketAddrV4,
-    /// How it fares. Backup and other flags are in [`diag`](crate::diag).
+    /// Its counters. Backup and other flags are in [`diag`](crate::diag).
     pub tcp: TcpInfo,
 }
 
 /// A connection with all its subflows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullInfo {
-    /// The connection.
     pub mptcp: MptcpInfo,
     /// Its subflows, oldest first.
     pub subflows: Vec<Subflow>,
@@ -111,8 +110,8 @@ pub struct FullInfo {
 ///
 /// # Errors
 ///
-/// [`NetError::Fallback`] where the connection is plain TCP, from its beginning or by now; [`NetError::Kernel`] for what is
-/// no stream socket.
+/// [`NetError::Fallback`] if the connection is plain TCP, from its beginning or after a fallback; [`NetError::Kernel`] if it
+/// is not a stream socket.
 pub fn info(socket: impl AsFd) -> Result<MptcpInfo> {
     let what = "read MPTCP_INFO";
     let mut bytes = [0; MPTCP_INFO_BYTES];
@@ -124,7 +123,7 @@ pub fn info(socket: impl AsFd) -> Result<MptcpInfo> {
     }
 }
 
-/// Reads a connection's counters with those of all its subflows; in one go from Linux 6.6 on.
+/// Reads a connection's counters and those of all its subflows; since Linux 6.6 with a single call.
 ///
 /// # Errors
 ///
@@ -140,7 +139,7 @@ pub fn full_info(socket: impl AsFd) -> Result<FullInfo> {
 ///
 /// # Errors
 ///
-/// [`NetError::Kernel`] for what is no TCP socket.
+/// [`NetError::Kernel`] if it is not a TCP socket.
 pub fn tcp_info(socket: impl AsFd) -> Result<TcpInfo> {
     let what = "read TCP_INFO";
     let mut bytes = [0; TCP_INFO_BYTES];
@@ -198,7 +197,7 @@ fn full_info_of(socket: &impl AsFd, room: usize) -> Result<(FullInfo, usize)> {
     ))
 }
 
-/// Asks again with more room while a connection has more subflows than that.
+/// Repeats the call with more room while the connection has more subflows than fit.
 fn with_room<T>(what: &str, ask: impl Fn(usize) -> Result<(T, usize)>) -> Result<T> {
     let mut room = USUAL_SUBFLOWS;
     for _ in 0..TRIES {
@@ -214,7 +213,8 @@ fn with_room<T>(what: &str, ask: impl Fn(usize) -> Result<(T, usize)>) -> Result
     })
 }
 
-/// The connection, the addresses and the counters by three calls: accepted when the same subflows are there before and after.
+/// Reads the connection, the addresses and the counters with three calls. The result is accepted if the subflows are the same
+/// before and after.
 fn full_info_in_parts(socket: &impl AsFd) -> Result<FullInfo> {
     for _ in 0..TRIES {
         let mptcp = info(socket)?;
@@ -261,7 +261,7 @@ fn subflow_infos(socket: &impl AsFd) -> Result<Vec<TcpInfo>> {
     )
 }
 
-/// An option that answers with `struct mptcp_subflow_data` and one element per subflow.
+/// Reads an option that returns `struct mptcp_subflow_data` and one element per subflow.
 fn array<T>(
     socket: &impl AsFd,
     option: i32,
@@ -289,7 +289,7 @@ fn read(socket: &impl AsFd, option: i32, what: &str, buffer: &mut [u8]) -> Resul
         .map_err(|error| refusal(socket, option, what, error))
 }
 
-/// An option that the kernel denies, as it does all of them to plain TCP.
+/// The error for an option that the kernel refuses, which it does for all of them on plain TCP.
 fn refusal(socket: &impl AsFd, option: i32, what: &str, error: io::Error) -> NetError {
     // Telling plain TCP from an option that this kernel does not know: MPTCP_INFO is known to all.
     if is_unknown(&error) && (option == MPTCP_INFO || is_plain_tcp(socket)) {
@@ -308,7 +308,7 @@ fn is_unknown(error: &io::Error) -> bool {
 }
 
 impl MptcpInfo {
-    /// Decodes as many bytes as the kernel gave.
+    /// Decodes as many bytes as the kernel returned.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() < LEAST_INFO_BYTES {
             return None;

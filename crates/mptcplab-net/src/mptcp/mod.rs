@@ -1,4 +1,4 @@
-//! MPTCP's kernel interfaces: who makes subflows, what happens to them, how they fare.
+//! MPTCP's kernel interfaces: the path manager, its events, and the counters of connections and subflows.
 
 mod events;
 mod info;

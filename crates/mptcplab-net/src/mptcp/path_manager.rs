@@ -1,8 +1,9 @@
 //! MPTCP's path manager in one network namespace: limits, endpoints, and single subflows of a live connection.
 //!
 //! Subflows are created one by one with the user-space path manager, which the client's namespace needs
-//! (`net.mptcp.pm_type=1`, set before its first connection). The peer must listen on the subflow's address, best on
-//! 0.0.0.0, and allow it: the kernel's path manager by its limits, the user-space one while somebody listens to its events. Source: generic netlink family `mptcp_pm`, the kernel's Documentation/netlink/specs/mptcp_pm.yaml.
+//! (`net.mptcp.pm_type=1`, set before its first connection). The peer must listen on the subflow's address, preferably on
+//! 0.0.0.0, and must accept the subflow: the kernel's path manager does within its limits, the user-space one while a process
+//! listens to its events. Source: generic netlink family `mptcp_pm`, Documentation/netlink/specs/mptcp_pm.yaml of the kernel.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +52,7 @@ const FLAG_BACKUP: u32 = 1 << 2;
 const FLAG_FULLMESH: u32 = 1 << 3;
 
 /// The largest value of either limit.
-const MOST_SUBFLOWS: u32 = 8;
+const MAX_LIMIT: u32 = 8;
 
 /// The path manager of one namespace. It keeps the namespace alive.
 #[derive(Debug)]
@@ -70,16 +71,16 @@ pub struct Limits {
     pub add_addr_accepted: u32,
 }
 
-/// Where a new subflow starts.
+/// The local end of a new subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalAddress {
     /// Its source address.
     pub ip: Ipv4Addr,
-    /// The address's number, 1 to 255: one number per address of a connection. 0 is the address of the first subflow.
+    /// The address's id, 1 to 255: one id per address of a connection. 0 is the address of the first subflow.
     pub id: u8,
     /// Binds the subflow to a device. Linux 6.1 ignores it.
     pub ifindex: Option<u32>,
-    /// Whether it carries data only while no other subflow can. Linux 6.1 ignores it: when the subflow is established,
+    /// Whether it carries data only while no other subflow can. Linux 6.1 ignores this: after the subflow is established,
     /// read [`is_backup_local`](crate::diag::MptcpSubflow::is_backup_local) and, if need be, call
     /// [`PathManager::set_backup`].
     pub backup: bool,
@@ -88,9 +89,8 @@ pub struct LocalAddress {
 /// An address that the kernel's own path manager uses or announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The address.
     pub ip: Ipv4Addr,
-    /// Its number; `None` lets the kernel choose.
+    /// Its id; `None` lets the kernel choose.
     pub id: Option<u8>,
     /// The device that its subflows are bound to.
     pub ifindex: Option<u32>,
@@ -102,8 +102,8 @@ pub struct Endpoint {
     pub backup: bool,
     /// Start subflows from it to every address of the peer.
     pub fullmesh: bool,
-    /// A port of its own. [`PathManager::endpoint_add`] refuses it: the kernel's listener for it would keep the namespace
-    /// forever (6.1 to 7.2 at least).
+    /// A port of its own. [`PathManager::endpoint_add`] refuses it, because the kernel's listener for it would keep the
+    /// namespace forever (at least from 6.1 to 7.2).
     pub port: Option<u16>,
 }
 
@@ -123,10 +123,6 @@ impl PathManager {
     }
 
     /// The limits of new connections.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError::Kernel`] and [`NetError::Malformed`], as for every request to the kernel.
     pub fn limits(&self) -> Result<Limits> {
         let what = "read MPTCP's limits";
         let answers = self.request(what, GET_LIMITS, &[], 0)?;
@@ -151,11 +147,11 @@ impl PathManager {
             ("subflows", limits.subflows),
             ("add_addr_accepted", limits.add_addr_accepted),
         ] {
-            if value > MOST_SUBFLOWS {
+            if value > MAX_LIMIT {
                 return Err(NetError::invalid(
                     format!("MPTCP limit {name}"),
                     value,
-                    "0 to 8, the kernel's most",
+                    "0 to 8, the kernel's maximum",
                 ));
             }
         }
@@ -176,8 +172,9 @@ impl PathManager {
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`], with the kernel's words: no connection of that token, not under the user-space path manager
-    /// (`net.mptcp.pm_type`), the connection not established yet, an address with two numbers, no route.
+    /// [`NetError::Kernel`] with the kernel's explanation: there is no connection with that token, the user-space path manager
+    /// is not in use (`net.mptcp.pm_type`), the connection is not established yet, the address has two ids, or there is no
+    /// route.
     pub fn subflow_create(
         &self,
         token: u32,
@@ -213,7 +210,7 @@ impl PathManager {
         Ok(())
     }
 
-    /// Resets one subflow of a live connection; its unacknowledged data go over the others.
+    /// Resets one subflow of a live connection; its unacknowledged data are sent over the others.
     ///
     /// # Errors
     ///
@@ -289,13 +286,13 @@ impl PathManager {
         Ok(())
     }
 
-    /// Removes an endpoint by its number; its subflows are reset.
+    /// Removes an endpoint by its id; its subflows are reset.
     ///
     /// # Errors
     ///
-    /// [`NetError::Kernel`] with EINVAL where there is none of that number.
+    /// [`NetError::Kernel`] with EINVAL if there is none with that id.
     pub fn endpoint_remove(&self, id: u8) -> Result<()> {
-        // Without a family: with one the kernel wants the address, too.
+        // Without a family, because with one the kernel also requires the address.
         let attributes = [DefaultNla::new(ADDR_ID, vec![id])];
         self.request(
             &format!("remove the MPTCP endpoint {id}"),
@@ -316,11 +313,7 @@ impl PathManager {
         Ok(())
     }
 
-    /// All IPv4 endpoints, in the order of their numbers.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError::Kernel`] and [`NetError::Malformed`], as for every request to the kernel.
+    /// All IPv4 endpoints, in the order of their ids.
     pub fn endpoints(&self) -> Result<Vec<Endpoint>> {
         let what = "list MPTCP's endpoints";
         let answers = self.request(what, GET_ADDR, &[], NLM_F_DUMP)?;
@@ -335,7 +328,7 @@ impl PathManager {
         Ok(endpoints)
     }
 
-    /// What happens to the namespace's connections and subflows from now on.
+    /// Subscribes to the events of the namespace's connections and subflows.
     ///
     /// # Errors
     ///
@@ -395,7 +388,7 @@ impl Endpoint {
         .sum()
     }
 
-    /// An IPv4 endpoint; `None` for another family.
+    /// Decodes an IPv4 endpoint; `None` for another family.
     fn decode(what: &str, bytes: &[u8]) -> Result<Option<Self>> {
         let found = attributes(what, bytes)?;
         let Some(ip) = found
