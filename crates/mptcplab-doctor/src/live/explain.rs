@@ -113,7 +113,8 @@ fn details(subflow: &Subflow) -> String {
         parts.push(format!("{bytes} bytes acknowledged"));
     }
     if let Some(packets) = subflow.retransmitted_pkts {
-        parts.push(format!("{packets} packets retransmitted"));
+        let plural = if packets == 1 { "" } else { "s" };
+        parts.push(format!("{packets} packet{plural} retransmitted"));
     }
     parts.join(", ")
 }
