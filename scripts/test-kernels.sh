@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# The kernel engine on the kernels that users have: `make test-kernels`. Boots Debian's kernels in QEMU and, inside,
-# loads every algorithm and carries one MPTCP transfer with each. Prints a table; exit code 1 if anything failed.
+# Tests the kernel engine on several kernels: `make test-kernels`. Boots Debian's kernels in QEMU; in each virtual
+# machine it loads every algorithm and makes one MPTCP transfer with each. Prints a table; the exit code is 1 if
+# anything failed.
 #
 #   scripts/test-kernels.sh             the oldest and the newest kernel of the matrix
 #   scripts/test-kernels.sh --all       all of them
 #   scripts/test-kernels.sh SUITE...    the cloud kernels of these Debian suites, for example bookworm-backports or sid
-#   scripts/test-kernels.sh --optional  the default ones; where this system cannot boot them, says why and succeeds
+#   scripts/test-kernels.sh --optional  the default ones; succeeds and says why if this system cannot boot them
 #
-# Needs Debian on amd64 and a network to fetch kernels (about 100 MB, kept in ~/.cache/mptcplab); no root but for
-# installing packages, no KVM. What the machines leave is kept in target/test-kernels for a look at what failed.
-# MPTCPLAB_KERNEL names an engine that is there already; without it, the engine is compiled.
+# Needs Debian on amd64 and a network connection to download kernels (about 100 MB, stored in ~/.cache/mptcplab). Root
+# is only needed to install packages, and KVM is not needed. The results of the machines stay in target/test-kernels.
+# MPTCPLAB_KERNEL names an existing program of the engine; without it the engine is compiled.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Oldest first. Debian 12 ships 6.1, its backports 6.12 (which is Debian 13's, too), those of Debian 13 the newest.
+# Oldest first. Debian 12 has 6.1, its backports have 6.12 (as Debian 13 does), and those of Debian 13 the newest.
 MATRIX=(bookworm bookworm-backports trixie-backports)
-# A machine takes about a minute here; a busy or slower host gets ten times that.
+# A machine usually takes about a minute; busy or slow hosts get ten times that.
 MACHINE_LIMIT_S=600
 
 TARGET=${CARGO_TARGET_DIR:-target}
 OUT=$TARGET/test-kernels
-# The suite by the process id of its machine.
+# Maps the process id of a machine to its suite.
 RUNNING=()
 
 main() {
@@ -49,7 +50,7 @@ main() {
 	"$BIN/python" tests/kernels/verdict.py "$OUT/job/algorithms" "${suites[@]/#/$OUT/}"
 }
 
-# machinery SUITE...: QEMU and the kernels; prints the directories of the kernels.
+# machinery SUITE...: prepares QEMU and the kernels; prints the directories of the kernels.
 machinery() {
 	local suite
 	scripts/vm/packages.sh || return
@@ -76,11 +77,11 @@ prepare_job() {
 	scripts/vm/initramfs.sh "$OUT/initramfs" "$OUT/job" "$ENGINE"
 }
 
-# run_machines SUITE...: as many at a time as there are processors, since each needs one.
+# run_machines SUITE...: runs as many machines at a time as there are processors, because each needs one.
 run_machines() {
 	local suite kernel
 	say "booting: $*"
-	# Background processes do not hear Ctrl-C.
+	# Background processes do not receive Ctrl-C.
 	trap stop_machines EXIT
 	for suite in "$@"; do
 		if [ ${#RUNNING[@]} -ge "$(nproc)" ]; then wait_for_one; fi

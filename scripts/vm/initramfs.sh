@@ -3,8 +3,9 @@
 #
 #   scripts/vm/initramfs.sh OUT JOB [PROGRAM...]
 #
-# OUT is the file to write; JOB a directory that becomes /job, whose executable `main` init runs; each PROGRAM goes to
-# /bin. Not compressed: the emulated processor would take longer to unpack it than the host takes to hand it over.
+# OUT is the file to write. JOB is a directory that becomes /job; init runs its executable `main`. Each PROGRAM is
+# copied to /bin. The file is not compressed, because the emulated processor would take longer to decompress it than
+# to read it.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
@@ -15,7 +16,7 @@ PROGRAMS=("${@:3}")
 main() {
 	local root program
 	root=$(mktemp -d)
-	# shellcheck disable=SC2064 # the directory of now
+	# shellcheck disable=SC2064 # expand the directory now
 	trap "rm -rf '$root'" EXIT
 	mkdir "$root/bin" "$root/job"
 	cp "$(command -v busybox)" "$root/bin/busybox"
@@ -24,14 +25,14 @@ main() {
 	cp -R "$JOB/." "$root/job"
 	for program in "${PROGRAMS[@]}"; do
 		cp "$program" "$root/bin/"
-		# Symbols would fill the machine's memory; a script has none to strip.
+		# Symbols would fill the machine's memory. Scripts cannot be stripped.
 		strip --strip-debug "$root/bin/$(basename "$program")" 2>/dev/null || true
 		libraries "$program" "$root"
 	done
 	(cd "$root" && find . | sort | cpio --quiet -o -H newc -R 0:0) >"$OUT"
 }
 
-# libraries PROGRAM ROOT: copies the shared libraries to where the program will look for them.
+# libraries PROGRAM ROOT: copies the shared libraries to the paths where the program expects them.
 libraries() {
 	local file
 	if ldd "$1" 2>/dev/null | grep -q 'not found'; then

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Fetches the current cloud kernel of a Debian suite and prints the directory that it lies in:
+# Fetches the current cloud kernel of a Debian suite and prints the directory that contains it:
 #
 #   vmlinuz       the kernel
-#   modules.cpio  those of its modules that the tests need, decompressed, as a piece of an initramfs
-#   release       what `uname -r` will say
-#   packages      names, versions and digests of the Debian packages that these came from
+#   modules.cpio  the modules that the tests need, decompressed, as a part of an initramfs
+#   release       the output of `uname -r`
+#   packages      names, versions and digests of the Debian packages
 #
 #   scripts/vm/kernel.sh bookworm-backports
 #
-# apt fetches and verifies, with sources, lists and caches of its own: the system's are read (for the mirror and
-# settings such as a proxy), never written. What is fetched is kept in ~/.cache/mptcplab and refreshed once a day.
+# apt downloads and verifies the packages with separate sources, lists and caches. The system's configuration is read
+# (for the mirror and settings such as a proxy) but never changed. Downloads are stored in ~/.cache/mptcplab and
+# refreshed once a day.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
 SUITE=${1:?a Debian suite, such as bookworm}
-# Modules by name. One that a kernel has built in is skipped; one that is nowhere is an error.
+# Modules by name. One that is built into the kernel is skipped; one that does not exist is an error.
 MODULES=(tun veth inet_diag tcp_diag mptcp_diag tcp_bbr)
 KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
 LISTS_LAST_MINUTES=1440
@@ -25,13 +26,13 @@ KERNEL=$CACHE/$SUITE
 
 main() {
 	mkdir -p "$APT/state/lists/partial" "$APT/cache/archives/partial"
-	# Two calls at once would write the same files.
+	# Two concurrent calls would write the same files.
 	exec 9>"$APT/lock"
 	flock 9
 	if refresh; then
 		fetch_kernel
 	elif [ -f "$KERNEL/packages" ]; then
-		say "$SUITE: apt reaches no mirror; testing with the kernel of the last time: $(cat "$KERNEL/release")"
+		say "$SUITE: apt cannot reach a mirror; using the kernel downloaded before: $(cat "$KERNEL/release")"
 	else
 		tail -n 20 "$APT/log" >&2
 		fail "apt cannot read the suite $SUITE from this system's Debian mirrors" \
@@ -40,9 +41,9 @@ main() {
 	printf '%s\n' "$KERNEL"
 }
 
-# --- apt with directories of its own -----------------------------------------------------------------
+# --- apt with separate directories -----------------------------------------------------------------
 
-# refresh: makes sure that the package lists are there and of today, from the first mirror that has the suite.
+# refresh: makes sure that today's package lists are present, from the first mirror that has the suite.
 refresh() {
 	: >"$APT/log"
 	if [ -n "$(find "$APT/state/lists" -maxdepth 1 -name '*InRelease' -mmin "-$LISTS_LAST_MINUTES")" ]; then return; fi
@@ -50,7 +51,7 @@ refresh() {
 	while read -r mirror; do
 		settings "$mirror"
 		if apt_get -o APT::Update::Error-Mode=any update >>"$APT/log" 2>&1; then
-			# apt leaves the time of the mirror's file.
+			# apt sets the time of the mirror's file.
 			find "$APT/state/lists" -maxdepth 1 -name '*InRelease' -exec touch {} +
 			return
 		fi
@@ -58,7 +59,7 @@ refresh() {
 	return 1
 }
 
-# mirrors: the places that the system gets its Debian packages from, those first that apt knows to be Debian's.
+# mirrors: prints the system's package mirrors, those first that apt recognises as Debian's.
 mirrors() {
 	local codename
 	codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
@@ -70,7 +71,7 @@ mirrors() {
 			}' | sort -su | cut -d' ' -f2-
 }
 
-# settings MIRROR: writes what makes apt leave the system's directories alone.
+# settings MIRROR: writes a configuration with which apt does not touch the system's directories.
 settings() {
 	: >"$APT/status"
 	printf 'deb [arch=amd64 signed-by=%s] %s %s main\n' "$KEYRING" "$1" "$SUITE" >"$APT/sources.list"
@@ -104,13 +105,13 @@ fetch_kernel() {
 		fail "the suite $SUITE has no package linux-image-cloud-amd64" "name another suite"
 	fi
 	fingerprint=$(apt_cache show --no-all-versions "${names[@]}" | grep -E '^(Package|Version|SHA256): ')
-	# Another list of modules makes another directory's content, too.
+	# The list of modules also determines the content of the directory.
 	fingerprint+=$'\n'"Modules: ${MODULES[*]}"
 	if [ "$(cat "$KERNEL/packages" 2>/dev/null)" = "$fingerprint" ]; then return; fi
 	say "$SUITE: fetching ${names[0]}"
 	local work
 	work=$(mktemp -d "$CACHE/$SUITE.XXXXXX")
-	# shellcheck disable=SC2064 # the directory of now
+	# shellcheck disable=SC2064 # expand the directory now
 	trap "rm -rf '$work'" EXIT
 	download "$work" "${names[@]}"
 	unpack "$work"
@@ -119,27 +120,28 @@ fetch_kernel() {
 	mv "$work/kernel" "$KERNEL"
 }
 
-# kernel_packages: linux-image-cloud-amd64 depends on the package with the kernel, or on the parts it is split into.
+# kernel_packages: the dependencies of linux-image-cloud-amd64: the package with the kernel, or the packages into
+# which it is split.
 kernel_packages() {
 	apt_cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances \
 		linux-image-cloud-amd64 2>/dev/null |
 		grep -E '^linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$' | sort -u
 }
 
-# download DIRECTORY PACKAGE...: apt checks each file against the signed lists.
+# download DIRECTORY PACKAGE...: downloads packages, which apt verifies with the signed lists.
 download() {
 	local directory=$1
 	shift
 	if ! (cd "$directory" && apt_get download "$@") >>"$APT/log" 2>&1; then
 		tail -n 20 "$APT/log" >&2
-		fail "apt cannot download: $*" "its last lines are above"
+		fail "apt cannot download: $*" "the last lines of its output are above"
 	fi
 }
 
 unpack() {
 	local work=$1 archive release vmlinuz
 	for archive in "$work"/*.deb; do dpkg-deb -x "$archive" "$work/root"; done
-	# Newer packages have everything in /usr/lib/modules.
+	# Newer packages install everything in /usr/lib/modules.
 	if [ -d "$work/root/lib/modules" ]; then
 		mkdir -p "$work/root/usr/lib"
 		mv "$work/root/lib/modules" "$work/root/usr/lib/"
@@ -154,7 +156,7 @@ unpack() {
 	(cd "$work/initramfs" && find . | sort | cpio --quiet -o -H newc -R 0:0) >"$work/kernel/modules.cpio"
 }
 
-# pack_modules FROM RELEASE TO: copies MODULES and what they depend on, decompressed, and indexes them anew.
+# pack_modules FROM RELEASE TO: copies MODULES and their dependencies, decompresses and indexes them.
 pack_modules() {
 	local from=$1/lib/modules/$2 to=$3/lib/modules/$2 name file
 	mkdir -p "$to"
@@ -166,7 +168,7 @@ pack_modules() {
 		if ! grep -q "/$name\.ko:" "$from/modules.dep"; then
 			fail "the kernel $2 has no module $name" "the packages' content may have changed; see scripts/vm/kernel.sh"
 		fi
-		# A line of modules.dep: the module, a colon, and all that it depends on.
+		# A line of modules.dep contains the module, a colon, and all its dependencies.
 		while read -r file; do
 			mkdir -p "$to/$(dirname "$file")"
 			cp "$from/$file" "$to/$file"
@@ -175,7 +177,7 @@ pack_modules() {
 	busybox depmod -b "$3" "$2"
 }
 
-# decompress DIRECTORY: busybox loads no compressed modules.
+# decompress DIRECTORY: decompresses modules, because busybox cannot load compressed ones.
 decompress() {
 	find "$1" -name '*.ko.xz' -exec xz --decompress --threads=0 {} +
 	find "$1" -name '*.ko.zst' -exec zstd --quiet --decompress --rm {} +

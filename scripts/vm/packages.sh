@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Sees to it that the Debian packages which the virtual machines need are there. Root installs what is missing;
-# everybody else gets the command to type.
+# Makes sure that the Debian packages that the virtual machines need are installed. As root it installs missing ones;
+# other users get the command to run.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
-# An executable that a package brings, and the package.
+# Executables, and the packages that contain them.
 NEEDED=(
 	qemu-system-x86_64:qemu-system-x86
 	cpio:cpio
@@ -38,7 +38,7 @@ on_debian() {
 	fi
 }
 
-# Debian's package busybox is linked dynamically and would not run in a bare initramfs.
+# Debian's package busybox is linked dynamically and would not run in a minimal initramfs.
 static_busybox() { have busybox && ! ldd "$(command -v busybox)" >/dev/null 2>&1; }
 
 install_packages() {

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs one program as root on another kernel: a tool for looking into what a kernel accepts.
+# Runs a program as root on another kernel, for example to find out what that kernel accepts.
 #
 #   scripts/vm/run.sh SUITE [--with FILE]... PROGRAM [ARGUMENT...]
 #
 #   scripts/vm/run.sh bookworm target/debug/deps/mptcplab_bpf-0123456789abcdef --nocapture
 #   scripts/vm/run.sh bookworm --with lia.bpf.o bpftool -d prog loadall lia.bpf.o /sys/fs/bpf/lia
 #
-# SUITE is a Debian suite, whose cloud kernel boots. PROGRAM and every FILE are copied into the machine, into the
-# directory where the program starts. Prints what the program printed, and exits as it did; with 3, after showing the
-# console, if the machine did not get to its end.
+# SUITE is a Debian suite, whose cloud kernel is booted. PROGRAM and every FILE are copied into the machine, to the
+# directory in which the program starts. The output and the exit code are those of the program. If the machine does
+# not finish, its console is printed and the exit code is 3.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 
@@ -25,7 +25,7 @@ main() {
 	shift
 	scripts/vm/packages.sh
 	work=$(mktemp -d)
-	# shellcheck disable=SC2064 # the directory of now
+	# shellcheck disable=SC2064 # expand the directory now
 	trap "rm -rf '$work'" EXIT
 	mkdir "$work/job"
 	if [ ${#files[@]} -gt 0 ]; then cp "${files[@]}" "$work/job/"; fi

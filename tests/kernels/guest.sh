@@ -1,14 +1,14 @@
 #!/bin/sh
-# What is done with the kernel engine inside a virtual machine. scripts/test-kernels.sh makes it /job/main there,
-# beside two-paths.toml and `algorithms`, the names of all algorithms.
+# The tests of the kernel engine inside a virtual machine. scripts/test-kernels.sh copies this to /job/main there,
+# with two-paths.toml and `algorithms`, the list of all algorithms.
 #
-# Every step leaves a directory in /out: `status`, its exit code; `stdout`, `stderr`; and `left`, what it left behind
-# that was not there before, empty if all is well. Transfers also leave their trace, in `trace`. Judging is not done
-# here, but by verdict.py, outside.
+# Every step writes a directory in /out with its exit code (`status`), `stdout`, `stderr`, and what it left behind in
+# the system (`left`, empty if all is well). Transfers also write their trace (`trace`). The results are judged
+# outside, by verdict.py.
 
 JOB=/job
 STEP_LIMIT_S=60
-# Detaching a congestion control takes effect when its last socket is gone.
+# A congestion control is removed after its last socket was closed.
 SETTLE_S=5
 
 # step NAME COMMAND...
@@ -25,7 +25,7 @@ step() {
 	echo "$status" >"/out/$name/status"
 	left_behind >"/out/$name/left"
 	state >/tmp/state
-	# Results of this step must not get lost in a crash of the next one.
+	# Send the results now, so that a crash in the next step does not lose them.
 	send "$name"
 	echo "@@ end $name $status"
 }
@@ -51,7 +51,7 @@ transfer() {
 	mptcplab-kernel run --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
 }
 
-# Loads all algorithms at once, finds them registered, and unloads them.
+# Loads all algorithms at once, checks that they are registered, and unloads them.
 round_trip() {
 	algorithms=$(cat "$JOB/algorithms")
 	# shellcheck disable=SC2086 # one word per algorithm
@@ -71,7 +71,8 @@ round_trip() {
 	mptcplab-kernel cc unload --all
 }
 
-# Kills a run in the middle of its transfer. Kernels before 6.4 keep what it loaded; the next run takes it away.
+# Kills a run in the middle of its transfer. Kernels before 6.4 keep the algorithms that it loaded; the next run
+# unloads them.
 killed() {
 	transfer lia /tmp/killed &
 	sleep 3

@@ -1,4 +1,4 @@
-"""Judge what the kernel engine did inside virtual machines: a table of kernels and algorithms, and what failed.
+"""Judge the tests of the kernel engine inside virtual machines: print a table of kernels and algorithms, and failures.
 
     verdict.py ALGORITHMS MACHINE...
 
@@ -19,17 +19,17 @@ from pathlib import Path
 
 import polars as pl
 
-# Of the sum of the paths' rates. The slowest algorithm reaches three quarters.
+# As a share of the sum of the paths' rates. The slowest algorithm reaches three quarters.
 MIN_GOODPUT_SHARE = 0.5
 # More than the initial windows, so that a subflow that only opened does not count as one that carried data.
 MIN_SUBFLOW_BYTES = 50_000
 # The scenario asks for a row per ACK: a hundred samples, and one ACK for every second of at least 500 packets.
 MIN_SUBFLOW_ROWS = 300
-# What the kernel writes when something in it went wrong without stopping it.
+# Messages of the kernel about internal errors that did not stop it.
 KERNEL_FAULT = re.compile(
     r"WARNING: |BUG: |Oops|general protection|Call Trace|rcu.*stall|unregister_netdevice: waiting"
 )
-# Where the report of a crash begins on the console.
+# The first line of a crash report on the console.
 CRASH = re.compile(r"Kernel panic|BUG: |Oops|general protection")
 CRASH_LINES = 12
 TAIL_LINES = 30
@@ -37,7 +37,7 @@ TAIL_LINES = 30
 
 @dataclass(frozen=True)
 class Outcome:
-    """One cell of the table: what to show where all is well, and what was wrong."""
+    """One cell of the table: the text if all is well, and the problems."""
 
     shown: str
     problems: tuple[str, ...]
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Machine:
-    """What one virtual machine left."""
+    """The results of one virtual machine."""
 
     directory: Path
 
@@ -56,18 +56,18 @@ class Machine:
 
     @cached_property
     def console(self) -> str:
-        """What kernel and init wrote."""
+        """The output of kernel and init."""
         return (self.directory / "console").read_text(errors="replace")
 
     @cached_property
     def kernel(self) -> str:
-        """`uname -r`; says so where the machine did not get as far as telling it."""
+        """`uname -r`, or a note that the machine did not boot that far."""
         match = re.search(r"^@@ kernel (\S+)", self.console, re.MULTILINE)
         return match[1] if match else "did not boot"
 
     @cached_property
     def files(self) -> dict[str, bytes]:
-        """The content of the job's files; empty where the machine did not get to its end."""
+        """The content of the job's files; empty if the machine did not finish."""
         try:
             with tarfile.open(self.directory / "out.tar", ignore_zeros=True) as archive:
                 members = [member for member in archive if member.isfile()]
@@ -81,7 +81,7 @@ class Machine:
 
     @cached_property
     def fault(self) -> str | None:
-        """What kept the machine from getting to its end, or went wrong in its kernel; None if all is well."""
+        """Why the machine did not finish, or an error of its kernel; None if all is well."""
         if not re.search(r"^@@ job 0\s*$", self.console, re.MULTILINE):
             ended = (self.directory / "exit").read_text().strip()
             how = {"0": "stopped before its end", "124": "did not end in time"}.get(ended, f"QEMU ended with {ended}")
@@ -101,7 +101,7 @@ class Machine:
 def step_outcome(machine: Machine, step: str) -> Outcome:
     """Judge a step by its exit code and by what it left behind."""
     if f"{step}/status" not in machine.files:
-        # The machine's fault, reported once, explains it.
+        # The machine's fault, which is reported once, explains the missing result.
         return Outcome("not run", () if machine.fault else ("it was not run",))
     problems = []
     if (status := machine.text(f"{step}/status")) != "0":
@@ -208,7 +208,7 @@ def table(machines: list[Machine], outcomes: list[dict[str, Outcome]]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table, then what failed; 1 if anything did."""
+    """Print the table and the failures; return 1 if there are any."""
     if len(arguments) < 2:
         raise SystemExit("usage: verdict.py ALGORITHMS MACHINE...")
     algorithms = Path(arguments[0]).read_text().split()

@@ -1,9 +1,9 @@
-//! Every algorithm loads into the running kernel, under its name only, and leaves nothing behind.
+//! Every algorithm can be loaded into the running kernel under its name, and leaves nothing behind.
 
 use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::{LoadError, Options, load, system};
 
-/// Whether eBPF can be loaded here; says loudly why not.
+/// Whether eBPF can be loaded here; prints the reason if it cannot.
 fn possible() -> bool {
     match system::check() {
         Ok(()) => true,
@@ -113,7 +113,7 @@ fn what_is_loaded_is_listed_with_its_holder() {
         .collect();
     assert_eq!(listed().map(|one| one.sockets), Some(users.len() as u64));
     drop(users);
-    // We hold it ourselves, and look at others only.
+    // This process holds it, and only other processes are listed.
     let expected = if system::has_struct_ops_links() {
         Holder::Unknown
     } else {

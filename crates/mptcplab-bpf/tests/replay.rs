@@ -1,7 +1,7 @@
-//! What an algorithm does in the kernel is, bit for bit, what its native build does.
+//! An algorithm in the kernel computes exactly the same as its native build.
 //!
-//! Every algorithm carries a lossy two-path MPTCP transfer while the kernel logs each call of its hooks; each call is then
-//! made again natively.
+//! Every algorithm runs a lossy MPTCP transfer over two paths while each call of its hooks is recorded in the kernel; then
+//! each call is repeated natively.
 
 use mptcplab_bpf::{Loaded, Options, load, system};
 use mptcplab_cc::Algorithm;
@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 const BYTES: usize = 3 << 20;
-/// Two paths that nobody can confuse.
+/// Two different paths.
 const PATHS: [Path; 2] = [
     Path {
         rate_mbps: 20,
@@ -27,7 +27,7 @@ const PATHS: [Path; 2] = [
     },
 ];
 
-/// Why this cannot run here, said loudly.
+/// Prints why the test cannot run here.
 fn impossible() -> bool {
     let reason = system::check()
         .err()

@@ -1,4 +1,4 @@
-//! The tracer on real connections, against what the kernel and the wire say of them.
+//! The tracer on real connections, compared with the kernel's statistics and the packets on the wire.
 
 mod tracer_lab;
 

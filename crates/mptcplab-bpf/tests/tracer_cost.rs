@@ -1,4 +1,4 @@
-//! What tracing costs per segment. Ignored, since it judges nothing; run it with
+//! Measures the cost of tracing per segment. Ignored by default, because it has no pass criterion; run it with
 //! `cargo test -p mptcplab-bpf --test tracer_cost -- --ignored --nocapture`.
 
 mod tracer_lab;

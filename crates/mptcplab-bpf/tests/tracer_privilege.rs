@@ -1,4 +1,4 @@
-//! What the tracer needs of its caller: two capabilities, no user id.
+//! The tracer needs two capabilities but no particular user id.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,5 @@
-//! Random trouble on every path and in both directions: the counters of all sockets against the namespace's statistics.
+//! Random impairments on every path in both directions: compares the counters of all sockets with the namespace's
+//! statistics.
 //!
 //! TRACER_SEEDS=FIRST..LAST runs other seeds than the few of a normal test.
 

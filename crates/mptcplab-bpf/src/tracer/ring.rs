@@ -1,4 +1,4 @@
-//! The reading end of a BPF ring buffer: drains what is there, never waits, copies nothing.
+//! The reader of a BPF ring buffer: it passes on all records without waiting and without copying.
 //!
 //! Layout and protocol are the kernel's (Documentation/bpf/ringbuf.rst): a page with the consumer's position, a page with
 //! the producer's, then the data, mapped twice in a row so that a record never wraps.
@@ -15,7 +15,7 @@ const BUSY: u32 = 1 << 31;
 const DISCARDED: u32 = 1 << 30;
 const HEADER_BYTES: usize = 8;
 
-/// A mapping that is undone when dropped.
+/// A memory mapping that is removed when it is dropped.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -66,7 +66,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// Map the ring buffer `map`, whose size is `bytes`.
+    /// Maps the ring buffer `map`, whose size is `bytes`.
     pub(super) fn new(map: &MapHandle, bytes: usize) -> Result<Self, TracerError> {
         let page = page_bytes();
         let failed = |source| TracerError::RingMap { bytes, source };
@@ -97,7 +97,7 @@ impl Ring {
         unsafe { self.producer.start.add(offset).cast().as_ref() }
     }
 
-    /// Hand over every complete record, then free its room. Returns how many.
+    /// Passes every complete record to the callback and then frees its space. Returns the number of records.
     pub(super) fn drain(&mut self, each: &mut dyn FnMut(&Sample)) -> usize {
         let mut position = self.consumer_position().load(Ordering::Relaxed);
         let end = self.producer_position().load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! The tracer's record, laid out as `bpf/tracer.h` declares it, and what it means.
+//! The tracer's record, with the layout of `bpf/tracer.h`, and its interpretation.
 
 use crate::system::jiffy_ns;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -81,7 +81,7 @@ pub enum SampleKind {
     },
 }
 
-/// Something that a record tells, beside the state.
+/// An event in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The handshake is over; value: its duration in ns, 0 if the other end began it.
@@ -226,7 +226,7 @@ pub struct Sample {
     cc: [u8; 16],
 }
 
-// Whoever changes one of the two declarations is told here.
+// The build fails here if one of the two declarations changes.
 const _: () = assert!(size_of::<Sample>() == 280);
 
 impl Sample {
@@ -241,7 +241,7 @@ impl Sample {
         }
     }
 
-    /// What caused the record.
+    /// The tracepoint that wrote the record.
     #[must_use]
     pub fn kind(&self) -> SampleKind {
         match self.kind {
@@ -258,7 +258,7 @@ impl Sample {
         }
     }
 
-    /// What the record tells, in the order in which the kernel does it, each with its value.
+    /// The events in the record with their values, in the order in which they happened.
     pub fn events(&self) -> impl Iterator<Item = (Event, u64)> + '_ {
         let ssthresh = u64::from(self.ssthresh_pkts);
         [
@@ -281,7 +281,7 @@ impl Sample {
         .map(|(_, event, value)| (event, value))
     }
 
-    /// Whether `rtt_us` was sampled since the last look at this socket.
+    /// Whether `rtt_us` was sampled since this socket was last read.
     #[must_use]
     pub fn has_new_rtt(&self) -> bool {
         self.flags & flag::NEW_RTT != 0
@@ -293,7 +293,7 @@ impl Sample {
         self.flags & flag::MPTCP != 0
     }
 
-    /// Whether the socket was established before the tracer watched it: counters begin at the first look.
+    /// Whether the socket was established before the tracer watched it; its counters then begin when it was first read.
     #[must_use]
     pub fn is_partial(&self) -> bool {
         self.flags & flag::PARTIAL != 0
@@ -326,13 +326,13 @@ impl Sample {
         self.total_retrans.wrapping_sub(self.base_retrans)
     }
 
-    /// The kernel's `tcpi_delivered`: with the SYN.
+    /// The kernel's `tcpi_delivered`, which includes the SYN.
     #[must_use]
     pub fn kernel_delivered(&self) -> u32 {
         self.delivered
     }
 
-    /// The kernel's `tcpi_total_retrans`: with the SYN.
+    /// The kernel's `tcpi_total_retrans`, which includes the SYN.
     #[must_use]
     pub fn kernel_retrans(&self) -> u32 {
         self.total_retrans
@@ -373,19 +373,19 @@ impl Sample {
         }
     }
 
-    /// Whether the connection is established in both directions: only then is every ACK seen.
+    /// Whether the connection is established in both directions; only then is every ACK recorded.
     #[must_use]
     pub fn is_established(&self) -> bool {
         self.tcp_state == TCP_ESTABLISHED
     }
 
-    /// Whether the connection is over.
+    /// Whether the connection is closed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.tcp_state == TCP_CLOSE
     }
 
-    /// Name of the congestion control that the socket really runs.
+    /// Name of the congestion control that the socket runs.
     #[must_use]
     pub fn congestion_control(&self) -> String {
         let end = self.cc.iter().position(|&b| b == 0);

@@ -1,4 +1,4 @@
-//! Two hosts joined by paths of TUN devices, with a thread between them that delays, drops, holds back and marks.
+//! Two hosts connected by paths of TUN devices, with a thread in between that delays, drops, reorders and marks packets.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -22,15 +22,15 @@ use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, TcpInfo};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const PORT: u16 = 5301;
 
-/// What becomes of a packet.
+/// What happens to a packet.
 pub enum Fate {
     Pass,
     Drop,
-    /// Pass it so much later than the others: it is overtaken.
+    /// Deliver it this much later, so that others overtake it.
     Hold(Duration),
 }
 
-/// A packet on its way.
+/// A packet in transit.
 pub struct Packet<'a> {
     pub path: usize,
     /// From the client to the server.
@@ -86,14 +86,14 @@ pub fn clean() -> Policy {
     Box::new(|_| Fate::Pass)
 }
 
-/// What the machine between the hosts saw.
+/// What the thread between the hosts has counted.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// ACKs towards the client that acknowledged something new.
     pub advancing_acks: AtomicU64,
     /// Packets with payload towards the server, retransmissions included.
     pub data_forth: AtomicU64,
-    /// Packets that are on their way.
+    /// Packets in transit.
     pub underway: AtomicUsize,
 }
 
@@ -450,7 +450,7 @@ impl Wire {
     }
 }
 
-/// Says loudly why a test does not run where namespaces, TUN or eBPF are missing. Other errors are failures.
+/// Prints why a test does not run if namespaces, TUN or eBPF are missing. Other errors are failures.
 pub fn tracer(test: &str, config: &TracerConfig<'_>) -> Option<Tracer> {
     match Tracer::start(config) {
         Ok(tracer) => Some(tracer),
@@ -462,7 +462,7 @@ pub fn tracer(test: &str, config: &TracerConfig<'_>) -> Option<Tracer> {
     }
 }
 
-/// Whether this machine lets us make namespaces and load eBPF.
+/// Whether this machine allows creating namespaces and loading eBPF.
 pub fn can_run(test: &str) -> bool {
     if let Err(error) = mptcplab_bpf::system::check() {
         eprintln!("SKIPPED {test}: {error}");

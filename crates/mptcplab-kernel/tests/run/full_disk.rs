@@ -1,4 +1,4 @@
-//! A disk that fills up while runs go on.
+//! A disk that fills up during runs.
 
 use crate::trace::Trace;
 use crate::{Lab, finish, ready};
@@ -26,7 +26,7 @@ queue = "30 packets"
 paths = [["wide"], ["narrow"]]
 "#;
 
-/// In a mount namespace of its own, whose disk goes with it: what is left is copied out.
+/// Runs in a separate mount namespace with a small disk, whose content is copied out at the end.
 const ON_A_SMALL_DISK: &str = r#"
 mount -t tmpfs -o size="$1" tmpfs "$2/disk" || exit 99
 "$3" run --scenario "$2/scenario.toml" --out "$2/disk/out"
@@ -55,7 +55,7 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
         return;
     };
     let lab = Lab::new(LONG_TRACE);
-    // 16 MB are set aside; 120 kB are left for the runs.
+    // 16 MB are reserved; 120 kB remain for the runs.
     let outcome = run_on_a_disk_of(&lab, "16504k");
     assert_eq!(outcome.code, Some(2));
     assert!(

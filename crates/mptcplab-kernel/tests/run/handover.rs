@@ -1,8 +1,8 @@
-//! Subflows that go and come back, and change their priority, under real sockets.
+//! Subflows that close, return and change their priority, with real sockets.
 
 use crate::{Lab, complete_or_late, ready};
 
-/// `gap` is for a second without any subflow; `ranked` moves from path `a` to path `b`.
+/// `gap` has no subflow for a second; `ranked` moves from path `a` to path `b` by priorities.
 const HANDOVER: &str = r#"
 duration = "5 s"
 sample = "20 ms"
@@ -54,8 +54,8 @@ fn a_connection_outlives_its_subflows_and_follows_their_priorities() {
     let event = |kind, flow, subflow| trace.first_event(kind, flow, subflow).expect("an event");
     assert!(event("subflow_removed", "gap", "before") >= 3 * S / 2);
     assert!(event("subflow_added", "gap", "after") >= 5 * S / 2);
-    // Nothing arrives without a subflow but what is left of the closed one's last window, 60 packets in the queue and 13 on
-    // the way, which a lost tail may delay; at the link's rate it were 600 kB. In the end all of it has arrived.
+    // Without a subflow only the rest of the closed one's last window arrives, 60 packets in the queue and 13 in transit,
+    // which a lost tail may delay; at the link's rate it would be 600 kB. In the end everything has arrived.
     let got = |t_ns| trace.last_flow("gap", t_ns, "delivered_bytes");
     assert!(got(3 * S / 2) > 100_000);
     let left = got(5 * S / 2) - got(2 * S);
@@ -73,7 +73,7 @@ fn a_connection_outlives_its_subflows_and_follows_their_priorities() {
         early("was")
     );
     assert!(last("becomes") > early("becomes") + 200);
-    // What was on its way when it became a backup is through half a second later.
+    // Packets in transit when it became a backup have arrived half a second later.
     let quiet = trace.last_subflow("ranked", "was", 4 * S, "rx_pkts");
     assert!(last("was") - quiet < 50, "{} after {quiet}", last("was"));
     assert!(last("was") > 500);

@@ -1,8 +1,8 @@
-//! Runs on this machine's kernel, as a user starts them. They need root and BTF, and say so loudly where those are
-//! missing.
+//! Runs on this machine's kernel, started as a user starts them. The tests need root and BTF, and print a clear message if
+//! these are missing.
 //!
-//! Nothing here depends on how fast the machine is: a run that came late says so in its status, and its data are
-//! still what was sent, over the subflows that the scenario has.
+//! The tests do not depend on the speed of the machine: a run whose emulation was late says so in its status, and still
+//! delivers the data that were sent, over the subflows of the scenario.
 
 mod full_disk;
 mod handover;
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use trace::Trace;
 
-/// Runs want the machine for themselves.
+/// Only one run at a time, because runs need the whole machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The right to run, or none where it is not possible.
+/// Waits for the permission to run; `None` if runs are not possible here.
 fn ready(test: &str) -> Option<MutexGuard<'static, ()>> {
     let missing = match () {
         () if !geteuid().is_root() => "root",
@@ -39,7 +39,7 @@ struct Lab {
     dir: TempDir,
 }
 
-/// What a run said.
+/// The output of a run.
 struct Outcome {
     id: u32,
     code: Option<i32>,
@@ -83,7 +83,7 @@ impl Lab {
     }
 }
 
-/// Waits for a run's end; a minute is far too long.
+/// Waits for the end of a run, for at most a minute.
 fn finish(mut child: Child) -> Outcome {
     let status = wait(&mut child, Duration::from_secs(60)).expect("the run ended in time");
     let (mut stdout, mut stderr) = (String::new(), String::new());
@@ -141,7 +141,7 @@ fn lab_of(supervisor: u32) -> u32 {
     panic!("no lab");
 }
 
-/// Waits until a run says that it is so far.
+/// Waits until a run reports that it has reached a time.
 fn wait_for_progress(child: &mut Child, seconds: f64) {
     let stdout = child.stdout.take().expect("piped");
     let mut reader = std::io::BufReader::new(stdout);
@@ -158,7 +158,7 @@ fn wait_for_progress(child: &mut Child, seconds: f64) {
     child.stdout = Some(reader.into_inner());
 }
 
-/// What a run could leave on the host, beside its algorithms.
+/// What a run could leave on the host, apart from its algorithms.
 #[derive(Debug, PartialEq, Eq)]
 struct Host {
     devices: Vec<String>,
@@ -197,8 +197,8 @@ impl Host {
         }
     }
 
-    /// Whether the host comes back to this soon, without the algorithms of these supervisors: the kernel frees namespaces
-    /// in its own time. Others may be running their own runs here.
+    /// Checks that the host soon returns to this state, without algorithms of these supervisors. The kernel frees namespaces
+    /// with a delay, and other runs may be in progress on this machine.
     #[track_caller]
     fn comes_back(&self, supervisors: &[u32]) {
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -215,7 +215,7 @@ impl Host {
     }
 }
 
-/// Algorithms in the kernel that a supervisor loaded, by the names that it gives them first.
+/// The loaded algorithms of a supervisor, found by the prefix that it tries first.
 fn algorithms(supervisor: u32) -> Vec<String> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let all = std::fs::read_to_string(path).expect("IPv4");
@@ -226,7 +226,7 @@ fn algorithms(supervisor: u32) -> Vec<String> {
         .collect()
 }
 
-/// A busy machine makes a run late, which its status then says and nothing else.
+/// On a busy machine a run may be late, but this must be the only problem in its status.
 #[track_caller]
 fn complete_or_late(trace: &Trace, code: Option<i32>) {
     for (status, reason) in trace.statuses() {
@@ -427,7 +427,7 @@ fn flows_of_every_kind_do_what_the_scenario_says() {
     complete_or_late(&trace, outcome.code);
     let end = 5_000_000_000;
 
-    // Fixed sizes arrive whole, and once.
+    // Transfers of a fixed size arrive completely, and once.
     assert_eq!(trace.flow("file", end, "delivered_bytes"), 300_000);
     assert_eq!(trace.flow("opposite", end, "delivered_bytes"), 100_000);
     for flow in ["file", "opposite"] {
@@ -517,7 +517,7 @@ fn every_ack_gets_a_row_between_the_edges_when_samples_are_off() {
 
 #[test]
 fn what_the_engine_cannot_honour_is_refused_with_its_line() {
-    // Neither root nor BTF is needed to refuse.
+    // A refusal needs neither root nor BTF.
     let lab =
         Lab::new(&TWO_PATHS.replace("cc = \"lia\"", "cc = \"lia\"\nscheduler = \"roundrobin\""));
     let outcome = lab.run();
@@ -570,7 +570,7 @@ fn a_dead_lab_leaves_a_partial_trace_that_says_so() {
         "{}",
         outcome.stderr
     );
-    // What was there before stays.
+    // What existed before remains.
     assert!(trace.rows("subflow", 1_000_000_000) == 2 && trace.rows("subflow", 5_000_000_000) == 0);
     before.comes_back(&[outcome.id]);
 }
@@ -624,7 +624,7 @@ fn a_killed_supervisor_takes_the_lab_with_it() {
     }
 }
 
-/// Moments and victims are drawn anew each time; a failure prints what it takes to repeat it.
+/// Times and processes are random; a failure prints the seed with which it can be repeated.
 #[test]
 fn fifty_runs_killed_at_random_moments_leave_nothing() {
     let Some(_alone) = ready("fifty_runs_killed_at_random_moments_leave_nothing") else {
@@ -643,7 +643,7 @@ fn fifty_runs_killed_at_random_moments_leave_nothing() {
         eprintln!("seed {seed}, round {round}: after {moment:?}, the lab: {at_lab}");
         std::thread::sleep(moment);
         if at_lab {
-            // It may be gone already, or not be there yet for long.
+            // It may already have ended, or have started only just now.
             let _ = kill(Pid::from_raw(lab_of(child.id()) as i32), Signal::SIGKILL);
             let outcome = finish(child);
             assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
@@ -720,7 +720,7 @@ fn without_privileges_the_message_says_what_is_missing() {
     std::fs::set_permissions(lab.dir.path(), std::fs::Permissions::from_mode(0o777)).expect("ours");
     let outcome = match lab.command("{}").uid(65_534).gid(65_534).spawn() {
         Ok(child) => finish(child),
-        // The program itself is out of nobody's reach.
+        // The user nobody cannot reach the program itself.
         Err(error) => {
             return eprintln!(
                 "SKIPPED: nobody cannot start {}: {error}",

@@ -1,4 +1,4 @@
-//! Short transfers, files and video over real sockets, beside what the simulator makes of the same scenario.
+//! Short transfers, files and video over real sockets, compared with the simulator.
 
 use crate::trace::{Trace, Transfer};
 use crate::{Host, Lab, complete_or_late, finish, lab_of, ready, wait_for_progress};
@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 
-/// `web` comes at random times over unlike paths, `again` one after the other; the second of `long` never ends.
+/// The transfers of `web` start at random times on different paths, those of `again` one after the other; the second one of
+/// `long` is never complete.
 const TRANSFERS: &str = r#"
 duration = "4.5 s"
 sample = "50 ms"
@@ -84,7 +85,7 @@ fn is_on_time(trace: &Trace) -> bool {
     trace.statuses()[0].0 == "complete"
 }
 
-/// Median difference of the times that transfers took, here less there, in ns.
+/// Median difference between the completion times in the two engines, in ns.
 fn median_delay(here: &BTreeMap<u64, Transfer>, there: &BTreeMap<u64, Transfer>) -> i64 {
     let difference = |(number, one): (&u64, &Transfer)| {
         let other = there.get(number)?;
