@@ -203,7 +203,7 @@ def doctor(
     that process or that connection. With `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") it checks whether the
     buffers are large enough.
     """
-    return kernel.ask("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
+    return kernel.query("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
 
 
 def doctor_options(pid: int | None, connection: str | None, rate: str | None, rtt: str | None) -> list[str]:
@@ -217,22 +217,22 @@ def cc_load(names: str | Iterable[str], params: Mapping[str, Any] | None = None,
 
     `profile` says how ACKs are counted, as in a scenario.
     """
-    return kernel.ask("cc", "load", *as_names(names), *_setting(params, profile), "--pin", "--json")
+    return kernel.query("cc", "load", *as_names(names), *_setting(params, profile), "--pin", "--json")
 
 
 def cc_list() -> Any:
     """The loaded algorithms: name, owner, number of sockets, what it counts, parameters that are not the default."""
-    return kernel.ask("cc", "list", "--json")
+    return kernel.query("cc", "list", "--json")
 
 
 def cc_unload(names: str | Iterable[str] | None = None) -> Any:
     """Unload algorithms from the kernel (without names: all that mptcplab loaded); needs root."""
-    return kernel.ask("cc", "unload", *(as_names(names) or ("--all",)), "--json")
+    return kernel.query("cc", "unload", *(as_names(names) or ("--all",)), "--json")
 
 
 def cc_persist(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
     """Install a systemd unit that loads algorithms at boot, as `cc_load` does; needs root."""
-    return kernel.ask("cc", "persist", *as_names(names), *_setting(params, profile), "--json")
+    return kernel.query("cc", "persist", *as_names(names), *_setting(params, profile), "--json")
 
 
 def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 OWN_TRAFFIC = "own"
+SEND_JITTER = "tcp.send_jitter"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ KERNEL = Engine(
     needs_root=True,
     traffic=(OWN_TRAFFIC, "iperf3"),
     # Its packets have jitter of their own, and it has no means to add some.
-    requires={"tcp.send_jitter": '"0 s"'},
+    requires={SEND_JITTER: '"0 s"'},
     # Linux has one MPTCP scheduler, sends segments in groups (TSO) and compresses SACKs.
     behaves_as={"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"},
 )

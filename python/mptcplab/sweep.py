@@ -11,10 +11,9 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from mptcplab import output
-from mptcplab.capabilities import ENGINES, KERNEL, OWN_TRAFFIC, SIM
+from mptcplab.capabilities import ENGINES, KERNEL, OWN_TRAFFIC, SEND_JITTER, SIM
 from mptcplab.engines import kernel, sim
 from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
-from mptcplab.metrics.emulation import JITTER, jitter_ns
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, resolved_runs
 from mptcplab.trace.reader import OVERRIDES
@@ -118,8 +117,8 @@ class Sweep:
     def run(self, out: PathArg | None = None, *, force: bool = False) -> Results:
         """Run all engines and return their traces, which are in `out` or in a temporary directory."""
         if out is None:
-            holder = tempfile.TemporaryDirectory(prefix="mptcplab-")
-            results = Results(Path(holder.name) / "results", holder)
+            temporary = tempfile.TemporaryDirectory(prefix="mptcplab-")
+            results = Results(Path(temporary.name) / "results", temporary)
             write = partial(self._write, results.directory)
         else:
             results = Results(Path(out))
@@ -198,12 +197,14 @@ class Sweep:
 
     def _with_noise_of(self, kernel_runs: Path, overrides: Overrides) -> Overrides:
         """The same with the kernel's noise, unless the caller says how much, or the scenario asks for more."""
-        if JITTER in overrides.settings:
+        from mptcplab.metrics.emulation import jitter_ns
+
+        if SEND_JITTER in overrides.settings:
             return overrides
         runs = resolved_runs(self.scenario, overrides)
         own = max((flow.get("send_jitter_ns", 0) for run in runs for flow in run["flows"]), default=0)
         noise = jitter_ns(Results.open(kernel_runs), own)
-        return replace(overrides, settings={**overrides.settings, JITTER: f'"{noise} ns"'})
+        return replace(overrides, settings={**overrides.settings, SEND_JITTER: f'"{noise} ns"'})
 
     def _progress(self, engine: str) -> Progress | None:
         """The progress of one engine as progress of all."""

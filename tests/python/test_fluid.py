@@ -15,7 +15,7 @@ from test_cli import lab
 
 import mptcplab
 from mptcplab import _core
-from mptcplab.engines.fluid import conditions, integrate, loss, rules
+from mptcplab.engines.fluid import conditions, integrate, network, rules
 from mptcplab.engines.fluid.cubic import Cubic
 from mptcplab.engines.fluid.engine import Solver
 from mptcplab.engines.fluid.equations import Model
@@ -65,7 +65,7 @@ def written(directory: Path, text: str) -> Path:
 def windows(tmp_path: Path, cc: str, a: float, b: float, paths: str = '[["A"], ["B"]]') -> dict[str, float]:
     """Window (packets) of every subflow where the equations rest."""
     model, solution = solved(written(tmp_path, PRIVATE.format(cc=cc, a=a, b=b, paths=paths)))
-    f = model.flowing(solution.last.state, solution.now, solution.last.slow)
+    f = model.quantities(solution.last.state, solution.now, solution.last.slow)
     return {f"sf{at + 1}": float(window) for at, window in enumerate(f.window)}
 
 
@@ -97,7 +97,7 @@ def test_counting_acks_halves_the_gain(tmp_path: Path) -> None:
     found = {}
     for profile in ("linux-acked", "linux-legacy", "linux-pre4"):
         model, solution = solved(path, json.dumps({"profile": [profile]}))
-        found[profile] = float(model.flowing(solution.last.state, solution.now, solution.last.slow).window[0])
+        found[profile] = float(model.quantities(solution.last.state, solution.now, solution.last.slow).window[0])
     # Only linux-pre4 counts ACKs for uncoupled algorithms.
     assert found["linux-legacy"] == pytest.approx(found["linux-acked"], rel=1e-3)
     assert found["linux-pre4"] == pytest.approx(found["linux-acked"] / np.sqrt(2), rel=0.02)
@@ -142,7 +142,7 @@ def test_balia_rests_where_its_published_balance_holds(tmp_path: Path) -> None:
     grown = (x + m) * (4 * x + m) / (10 * x.sum() ** 2)
     taken = np.array([3e-4, 2e-4]) * tau**2 * x * np.minimum(m, 1.5 * x) / 2
     kept = 1 - np.minimum(m / x, 1.5) / 2
-    ratio = grown / (taken * loss.spread_of(kept))
+    ratio = grown / (taken * network.spread_of(kept))
     assert ratio[0] == pytest.approx(ratio[1], rel=0.03)
     assert ratio[0] == pytest.approx(1.0, rel=0.06)
     assert p[0] > p[1]
@@ -160,7 +160,7 @@ def test_olia_counts_its_packets_between_losses(tmp_path: Path) -> None:
     """dl/dt = x (1 - p) - x p l rests where a packet is lost for every l that arrive."""
     text = PRIVATE.format(cc="olia", a=0.02, b=0.05, paths='[["A"], ["B"]]')
     model, solution = solved(written(tmp_path, text))
-    interval = model.flowing(solution.last.state, solution.now, solution.last.slow).interval
+    interval = model.quantities(solution.last.state, solution.now, solution.last.slow).interval
     assert interval == pytest.approx([1 / 0.0002 - 1, 1 / 0.0005 - 1], rel=0.02)
 
 
@@ -180,11 +180,11 @@ def near_a_full_queue(cc: str) -> tuple[Model, np.ndarray, integrate.Conditions]
     part, now = model.layout, solution.now
     state = solution.last.state * np.linspace(1.1, 1.2, part.size)
     full = np.argmax(state[part.queues] / now.room)
-    state[part.queues][full] = now.room[full] - 0.4 * loss.EDGE_BYTES
+    state[part.queues][full] = now.room[full] - 0.4 * network.EDGE_BYTES
     if len(model.cubic_members):
         state[part.windows][model.cubic_members] *= 0.8
         state[part.since_s] = 1.1 * model.cubic.climb_s(state[part.maxima])
-    f = model.flowing(state, now, np.zeros(len(model.graph.subflows), bool))
+    f = model.quantities(state, now, np.zeros(len(model.graph.subflows), bool))
     assert (f.loss > 0).all()
     assert (f.window[model.cubic_members] > state[part.windows][model.cubic_members]).all()
     return model, state, now
@@ -263,7 +263,7 @@ def test_two_unlike_reno_flows_share_by_the_inverse_of_their_round_trips(tmp_pat
     )
     text = text.replace('transport = "mptcp"', 'transport = "tcp"').replace('loss = "0 %"\n', "")
     model, solution = solved(written(tmp_path, text))
-    f = model.flowing(solution.last.state, solution.now, solution.last.slow)
+    f = model.quantities(solution.last.state, solution.now, solution.last.slow)
     assert f.window[0] == pytest.approx(f.window[1], rel=0.03)
     # 60 packets of 1514 bytes at 30 Mbit/s are 24.2 ms; base round trips are 32 and 72 ms, and packets take time, too.
     assert f.rtt_s == pytest.approx([0.0572, 0.0973], rel=0.01)
@@ -421,9 +421,9 @@ def test_a_refusal_is_exit_code_2(scenario: Path, tmp_path: Path) -> None:
 def test_a_queue_drops_only_what_is_too_much() -> None:
     room = np.array(30_000.0)
     queues = np.array([0.0, 28_000.0, 30_000.0])
-    drops = loss.drop_tail(np.full(3, 1250.0), np.array(1000.0), queues, room)
+    drops = network.drop_tail(np.full(3, 1250.0), np.array(1000.0), queues, room)
     assert drops == pytest.approx([0.0, 0.0, 0.2])
-    assert loss.drop_tail(np.array(900.0), np.array(1000.0), room, room) == 0
+    assert network.drop_tail(np.array(900.0), np.array(1000.0), room, room) == 0
 
 
 def test_changes_from_outside_make_the_pieces(tmp_path: Path) -> None:

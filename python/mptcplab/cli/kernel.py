@@ -75,7 +75,7 @@ def doctor(
     """
     from mptcplab import api
 
-    _become("doctor", *api.doctor_options(pid, connection, rate, rtt), as_json=as_json)
+    _exec("doctor", *api.doctor_options(pid, connection, rate, rtt), as_json=as_json)
 
 
 @cc.command()
@@ -93,13 +93,13 @@ def load(
 
     Without --pin the command stays, and Ctrl-C unloads them again.
     """
-    _become("cc", "load", *names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
+    _exec("cc", "load", *names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
 
 
 @cc.command(name="list")
 def list_loaded(as_json: options.Json = False) -> None:
     """List the algorithms that are loaded: by whom, how, and how many sockets use each."""
-    _become("cc", "list", as_json=as_json)
+    _exec("cc", "list", as_json=as_json)
 
 
 @cc.command()
@@ -109,7 +109,7 @@ def unload(
     as_json: options.Json = False,
 ) -> None:
     """Unload algorithms from the kernel; needs root. Sockets that use one keep it until they close."""
-    _become("cc", "unload", *(names or ()), *_flag("--all", everything), as_json=as_json)
+    _exec("cc", "unload", *(names or ()), *_flag("--all", everything), as_json=as_json)
 
 
 @cc.command()
@@ -124,7 +124,7 @@ def persist(
 ) -> None:
     """Load algorithms at every boot, by the systemd unit mptcplab-cc.service; needs root."""
     flags = [*_flag("--print", show), *_flag("--remove", remove)]
-    _become("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
+    _exec("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
 
 
 def _loading(params: list[str] | None, profile: str | None, connections: int | None) -> list[str]:
@@ -138,7 +138,7 @@ def _flag(name: str, given: bool) -> list[str]:
     return [name] if given else []
 
 
-def _become(*words: str, as_json: bool) -> None:
+def _exec(*words: str, as_json: bool) -> None:
     from mptcplab.engines import kernel
 
-    kernel.become(*words, *_flag("--json", as_json))
+    kernel.replace_process(*words, *_flag("--json", as_json))

@@ -119,7 +119,7 @@ def run(
         raise _error(stderr, code, scenario)
 
 
-def ask(*words: str, accept: Iterable[int] = (0,)) -> Any:
+def query(*words: str, accept: Iterable[int] = (0,)) -> Any:
     """Run a command of the program that prints one JSON document; return it."""
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
     if done.returncode not in set(accept):
@@ -130,7 +130,7 @@ def ask(*words: str, accept: Iterable[int] = (0,)) -> Any:
         raise EngineError(f"mptcplab-kernel {words[0]}: not JSON: {done.stdout[:200]!r}: {error}") from error
 
 
-def become(*words: str) -> NoReturn:
+def replace_process(*words: str) -> NoReturn:
     """Replace this process by the program, with its output, its signals and its exit code."""
     path = program()
     os.execv(path, [str(path), *words])

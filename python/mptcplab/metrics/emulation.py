@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
     from mptcplab.trace.topology import Flow, Subflow, Topology
 
-JITTER = "tcp.send_jitter"
-
 
 def round_trips(topology: Topology, recorded: Iterable[dict[str, Any]]) -> Iterator[tuple[Flow, Subflow, int]]:
     """Per subflow: the lateness (ns) of its links in both directions, as the sum of their 99th percentiles.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, Window, ratio, total
+from mptcplab.metrics.window import FLOW, Window, per_connection, ratio, total
 
 _WAITED = pl.col("ooo_pkts")
 
@@ -17,7 +17,7 @@ def ooo_delay(window: Window) -> pl.DataFrame:
     A segment counts when it is delivered; null if there was none. On one path, only loss and reordering links cause
     them; on several paths, also different delays.
     """
-    return _connections(window, ratio(pl.col("ooo_delay_sum_ns") / 1e6, _WAITED))
+    return per_connection(window, ratio(pl.col("ooo_delay_sum_ns") / 1e6, _WAITED))
 
 
 @metric("ooo_delay_max", "Largest out-of-order delay", "ms", ("flow",), digits=1, needs_samples=True)
@@ -41,17 +41,13 @@ def reorder_depth(window: Window) -> pl.DataFrame:
     This is the occupancy of the reordering buffer (RFC 5236, section 4) as arriving segments see it; null if there were
     none.
     """
-    return _connections(window, ratio(pl.col("reorder_depth_sum_pkts"), _WAITED))
+    return per_connection(window, ratio(pl.col("reorder_depth_sum_pkts"), _WAITED))
 
 
 @metric("reorder_depth_max", "Largest reordering depth", "packets", ("flow",), digits=0, needs_samples=True)
 def reorder_depth_max(window: Window) -> pl.DataFrame:
     """Most segments that waited when a segment delivered in the window had arrived; null if none waited."""
     return _largest(window, pl.col("reorder_depth_max_pkts"))
-
-
-def _connections(window: Window, value: pl.Expr) -> pl.DataFrame:
-    return window.flow_delta.filter(pl.col("transport") != "udp").select(*FLOW, value=value)
 
 
 def _largest(window: Window, value: pl.Expr) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
+from mptcplab.metrics.window import SUBFLOW, Window, both_levels, per_connection, ratio, total
 
 # States in which the window is not reduced temporarily.
 _AVOIDING = ["open", "disorder"]
@@ -89,20 +89,16 @@ def undo(window: Window) -> pl.DataFrame:
 @metric("reinjected", "Reinjections", "packets", ("flow",), digits=1)
 def reinjected(window: Window) -> pl.DataFrame:
     """Segments sent again on a subflow other than their first."""
-    return _multipath(window, pl.col("reinjected_pkts"))
+    return per_connection(window, pl.col("reinjected_pkts"))
 
 
 @metric("duplicates", "Duplicates at connection level", "packets", ("flow",), digits=1)
 def duplicates(window: Window) -> pl.DataFrame:
     """Segments that arrived although the connection already had their data."""
-    return _multipath(window, pl.col("duplicate_pkts"))
+    return per_connection(window, pl.col("duplicate_pkts"))
 
 
 @metric("blk_time", "Receive-buffer blocking", "s", ("flow",), digits=3)
 def blk_time(window: Window) -> pl.DataFrame:
     """Time in which data and congestion window were available but the receive window did not allow sending."""
-    return _multipath(window, pl.col("blocked_ns") / 1e9)
-
-
-def _multipath(window: Window, value: pl.Expr) -> pl.DataFrame:
-    return window.flow_delta.filter(pl.col("transport") != "udp").select(*FLOW, value=value)
+    return per_connection(window, pl.col("blocked_ns") / 1e9)

@@ -255,6 +255,11 @@ def both_levels(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
     return pl.concat([per_subflow, per_flow.select("run", "flow", subflow=pl.lit(None, pl.String), value="value")])
 
 
+def per_connection(window: Window, value: pl.Expr) -> pl.DataFrame:
+    """Evaluate an expression on the counters of every TCP and MPTCP connection."""
+    return window.flow_delta.filter(pl.col("transport") != "udp").select(*FLOW, value=value)
+
+
 def total(name: str) -> pl.Expr:
     """Sum that stays null when any part is unknown (a plain sum would call it 0)."""
     return pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum())

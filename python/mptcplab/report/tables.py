@@ -125,7 +125,7 @@ def engine_comparison(results: Trace) -> Table | None:
 
 
 def comparison_frame(results: Trace) -> pl.DataFrame | None:
-    """The numbers of `engine_comparison`, as `metrics.engines.differences` gives them; None for one engine."""
+    """The numbers of `engine_comparison`, as `metrics.differences` has them; None for one engine."""
     if len(results.engines) < 2:
         return None
     return differences(results, compute(results), _COMPARED)

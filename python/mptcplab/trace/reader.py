@@ -71,7 +71,7 @@ class Trace:
 
     directory: Path
     # Keeps a temporary directory until the last reader is gone.
-    holder: TemporaryDirectory[str] | None = None
+    temporary: TemporaryDirectory[str] | None = None
 
     @classmethod
     def open(cls, directory: Path) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mptcplab.engines.fluid.graph import Graph, Stream, Subflow
-from mptcplab.engines.fluid.loss import EDGE_BYTES, Array
+from mptcplab.engines.fluid.network import EDGE_BYTES, Array
 
 _BITS = 8.0
 

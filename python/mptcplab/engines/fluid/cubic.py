@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mptcplab.engines.fluid.loss import Array, spread_of
+from mptcplab.engines.fluid.network import Array, spread_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Cubic:
         """Derivatives of (estimate, maximum, since_s).
 
         `loss` is the probability, `acked` and `lost` are packets per second. A loss reduces the estimate to beta w. It
-        hits larger windows more often, as in `loss.spread`.
+        hits larger windows more often, as in `network.spread`.
         """
         estimate, maximum, since_s = state
         spread = spread_of(self.beta)

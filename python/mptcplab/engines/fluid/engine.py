@@ -15,7 +15,7 @@ from mptcplab import _core
 from mptcplab.engines.fluid import equilibrium, integrate, trace
 from mptcplab.engines.fluid.equations import Model
 from mptcplab.engines.fluid.graph import Graph
-from mptcplab.engines.fluid.refuse import refusals
+from mptcplab.engines.fluid.unsupported import refusals
 from mptcplab.errors import EngineError
 
 Progress = Callable[[int, int, float, float], None]
@@ -100,7 +100,7 @@ class Solver:
             found = equilibrium.find(model, solution.last, solution.now)
             self._equilibrium = (combination, found)
             return found
-        f = model.flowing(solution.last.state, solution.now, solution.last.slow)
+        f = model.quantities(solution.last.state, solution.now, solution.last.slow)
         return self._equilibrium[1].of(f.rate * (1.0 - f.loss))
 
 

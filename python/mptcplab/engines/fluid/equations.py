@@ -16,7 +16,7 @@ import numpy as np
 from mptcplab.engines.fluid.conditions import Conditions
 from mptcplab.engines.fluid.cubic import Cubic
 from mptcplab.engines.fluid.graph import Graph
-from mptcplab.engines.fluid.loss import Array, ack_wait, drop_tail, queue_growth, spread_of
+from mptcplab.engines.fluid.network import Array, ack_wait, drop_tail, queue_growth, spread_of
 from mptcplab.engines.fluid.rules import CUBIC, RULES, Coupled, Rule, values
 
 # Windows never fall below a packet.
@@ -58,7 +58,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Flowing:
+class Quantities:
     """Quantities that follow from a state: per subflow [..., r], per stream [..., s] and per queued link [..., k]."""
 
     window: Array
@@ -114,7 +114,7 @@ class Model:
         """Positions of the parts of a state."""
         return Layout.of(len(self.graph.subflows), len(self.graph.queued), len(self.cubic_members), len(self.counting))
 
-    def flowing(self, state: Array, now: Conditions, slow: Array) -> Flowing:
+    def quantities(self, state: Array, now: Conditions, slow: Array) -> Quantities:
         """Rates, round-trip times and losses at a state (or at many: leading axes stay)."""
         at = self.layout
         queue = np.maximum(state[..., at.queues], 0.0)
@@ -133,12 +133,12 @@ class Model:
         stream_rate = rate @ self._feeding + now.udp_rate
         load, drop = self._drops(stream_rate, queue, now)
         loss = 1.0 - np.exp(-(now.random_loss + (-np.log1p(-drop)) @ self._data_crossing))
-        return Flowing(window, rtt, rate, loss, stream_rate, load, drop, queue, interval)
+        return Quantities(window, rtt, rate, loss, stream_rate, load, drop, queue, interval)
 
     def derivative(self, state: Array, now: Conditions, slow: Array) -> Array:
         """The derivative of a state (or of many: leading axes stay); `slow` marks the subflows in slow start."""
         part = self.layout
-        f = self.flowing(state, now, slow)
+        f = self.quantities(state, now, slow)
         acked, lost = f.rate * (1.0 - f.loss), f.rate * f.loss
         growth = np.zeros_like(state)
         windows = self._window_growth(growth, f, state, now, slow, acked, lost)
@@ -155,7 +155,7 @@ class Model:
         return ((moved[1:] - moved[0]) / step[:, None]).T
 
     def _window_growth(
-        self, growth: Array, f: Flowing, state: Array, now: Conditions, slow: Array, acked: Array, lost: Array
+        self, growth: Array, f: Quantities, state: Array, now: Conditions, slow: Array, acked: Array, lost: Array
     ) -> Array:
         """Growth of the windows [..., r] without bounds; CUBIC's other state goes into `growth`."""
         part, at = self.layout, self.cubic_members
@@ -178,7 +178,7 @@ class Model:
         growth = np.where(growth < 0, growth * np.clip((w - LEAST_PKTS) * 10.0, 0.0, 1.0), growth)
         return np.where(growth > 0, growth * np.clip((self.clamp - w) * 10.0, 0.0, 1.0), growth)
 
-    def decrease(self, f: Flowing, now: Conditions) -> Array:
+    def decrease(self, f: Quantities, now: Conditions) -> Array:
         """Decrease per loss of every window without CUBIC, in packets."""
         taken = np.zeros_like(f.window)
         for group in self.groups:
@@ -186,7 +186,7 @@ class Model:
             taken[..., group.members] = _taken(group, c)
         return taken
 
-    def _avoidance(self, group: Group, f: Flowing, now: Conditions, acked: Array, lost: Array) -> Array:
+    def _avoidance(self, group: Group, f: Quantities, now: Conditions, acked: Array, lost: Array) -> Array:
         """dw/dt = x (1 - p) gain increase / (1 + w p) - x p decrease, the last with the spread of random losses.
 
         A window does not grow in the round trip after a loss: 1/(1 + w p) is the fraction of the time that remains.
@@ -197,7 +197,7 @@ class Model:
         growing = acked[..., group.members] * self.gain[group.members] / (1.0 + c.w * c.p)
         return growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(kept)
 
-    def _coupled(self, group: Group, f: Flowing, now: Conditions) -> Coupled:
+    def _coupled(self, group: Group, f: Quantities, now: Conditions) -> Coupled:
         at = group.members
         active = now.active[at].astype(float)
         # The window of a subflow that may not send is negligible, but can be a divisor.

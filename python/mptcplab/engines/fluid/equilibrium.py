@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from mptcplab.engines.fluid.conditions import Conditions
 from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
-from mptcplab.engines.fluid.integrate import Counter, Moment, tolerances
-from mptcplab.engines.fluid.loss import Array
+from mptcplab.engines.fluid.integrate import Counter, RunState, tolerances
+from mptcplab.engines.fluid.network import Array
 from mptcplab.errors import EngineError
 
 # Spans of time after each of which the goodputs are compared; they rest if they did not change in the last one.
@@ -45,7 +45,7 @@ class Equilibrium:
         return Equilibrium(tuple(nearest), 0)
 
 
-def find(model: Model, last: Moment, now: Conditions) -> Equilibrium:
+def find(model: Model, last: RunState, now: Conditions) -> Equilibrium:
     """Continue from a run's end until the equations rest, and again with every connection on one of its subflows.
 
     The conditions no longer change, and no subflow is in slow start.
@@ -122,7 +122,7 @@ def _settle(model: Model, state: Array, now: Conditions) -> Rest:
         if solved.status < 0:
             break
         state = solved.y[:, -1]
-        f = model.flowing(state, now, slow)
+        f = model.quantities(state, now, slow)
         goodput = f.rate * (1.0 - f.loss)
         if before is not None:
             moved = np.abs(goodput - before).max(initial=0.0)
@@ -130,5 +130,5 @@ def _settle(model: Model, state: Array, now: Conditions) -> Rest:
             if reached:
                 break
         before = goodput
-    f = model.flowing(state, now, slow)
+    f = model.quantities(state, now, slow)
     return Rest(f.rate * (1.0 - f.loss), reached, derivative.count)

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 from mptcplab.engines.fluid.conditions import Conditions, changes_s, conditions
 from mptcplab.engines.fluid.equations import LEAST_PKTS, Model
-from mptcplab.engines.fluid.loss import Array
+from mptcplab.engines.fluid.network import Array
 from mptcplab.errors import EngineError, with_hint
 
 # Relative error per step, and absolute errors that do not matter: of a window in packets, of a queue in bytes.
@@ -26,7 +26,7 @@ _ONE_LOSS = 1.0
 
 
 @dataclass(frozen=True)
-class Moment:
+class RunState:
     """State of a run at one time: the state of the equations, and which subflows are in slow start."""
 
     state: Array
@@ -50,7 +50,7 @@ class Solution:
     """A run over time. `ends` has the times and subflows at which slow start ended."""
 
     pieces: tuple[Piece, ...]
-    last: Moment
+    last: RunState
     now: Conditions
     ends: tuple[tuple[float, int], ...]
     evaluations: int
@@ -79,30 +79,30 @@ def over_time(model: Model, grid_s: Array) -> Solution:
     """Integrate a run from 0 to its end; the solution is given at the times `grid_s` (sorted)."""
     times = changes_s(model.graph)
     now = conditions(model.graph, times[0])
-    moment = begin(model)
+    current = initial_state(model)
     pieces, ends, evaluations = [], [], 0
     for at, until in pairwise(times):
         before, now = now, conditions(model.graph, at)
-        moment = _changed(model, moment, before if at > 0 else None, now)
+        current = _changed(model, current, before if at > 0 else None, now)
         inside = grid_s[(grid_s >= at) & ((grid_s < until) | (until == times[-1]))]
-        found, moment, count = _span(model, moment, now, (at, until), inside, ends)
+        found, current, count = _span(model, current, now, (at, until), inside, ends)
         pieces += found
         evaluations += count
-    return Solution(tuple(pieces), moment, now, tuple(ends), evaluations)
+    return Solution(tuple(pieces), current, now, tuple(ends), evaluations)
 
 
-def begin(model: Model) -> Moment:
+def initial_state(model: Model) -> RunState:
     """The state in which nobody sends and all queues are empty."""
     n, state = len(model.graph.subflows), np.zeros(model.layout.size)
     state[model.layout.windows] = LEAST_PKTS
-    return Moment(state, np.zeros(n, bool), np.full(n, np.inf))
+    return RunState(state, np.zeros(n, bool), np.full(n, np.inf))
 
 
-def _changed(model: Model, moment: Moment, before: Conditions | None, now: Conditions) -> Moment:
+def _changed(model: Model, current: RunState, before: Conditions | None, now: Conditions) -> RunState:
     """Subflows that appear start with their initial window in slow start; those that disappear stop sending."""
     part = model.layout
     appeared = now.active & (True if before is None else ~before.active)
-    state, slow, threshold = moment.state.copy(), moment.slow & now.active, moment.threshold.copy()
+    state, slow, threshold = current.state.copy(), current.slow & now.active, current.threshold.copy()
     for at in np.flatnonzero(appeared):
         flow = model.graph.run["flows"][model.graph.subflows[at].flow]
         state[at] = max(flow["initial_cwnd_pkts"], LEAST_PKTS)
@@ -112,59 +112,59 @@ def _changed(model: Model, moment: Moment, before: Conditions | None, now: Condi
         slow[at] = True
     # A queue that becomes shorter drops the excess.
     state[part.queues] = np.minimum(state[part.queues], now.room)
-    return Moment(state, slow, threshold)
+    return RunState(state, slow, threshold)
 
 
 def _span(
     model: Model,
-    moment: Moment,
+    current: RunState,
     now: Conditions,
     span: tuple[float, float],
     grid_s: Array,
     ends: list[tuple[float, int]],
-) -> tuple[list[Piece], Moment, int]:
+) -> tuple[list[Piece], RunState, int]:
     """One span without changes of the conditions, in a new piece after each end of slow start."""
     at, until = span
     pieces, evaluations = [], 0
     while True:
         inside = grid_s[grid_s >= at] if not pieces else grid_s[grid_s > at]
-        reached, state, states, count = _advance(model, moment, now, (at, until), inside)
+        reached, state, states, count = _advance(model, current, now, (at, until), inside)
         evaluations += count
         taken = inside[: len(states)]
-        pieces.append(Piece(taken, states, now, moment.slow))
+        pieces.append(Piece(taken, states, now, current.slow))
         if reached >= until:
-            return pieces, replace(moment, state=state), evaluations
-        moment, left = _leave_slow_start(model, replace(moment, state=state), now)
+            return pieces, replace(current, state=state), evaluations
+        current, left = _leave_slow_start(model, replace(current, state=state), now)
         ends += [(reached, int(at)) for at in left]
         at = reached
 
 
 def _advance(
-    model: Model, moment: Moment, now: Conditions, span: tuple[float, float], grid_s: Array
+    model: Model, current: RunState, now: Conditions, span: tuple[float, float], grid_s: Array
 ) -> tuple[float, Array, Array, int]:
     """Integrate to the end of the span or of the first slow start: time, its state, and the states on the grid."""
-    derivative = Counter(lambda state: model.derivative(state, now, moment.slow))
+    derivative = Counter(lambda state: model.derivative(state, now, current.slow))
     events = None
-    if moment.slow.any():
+    if current.slow.any():
 
         def left(_: float, state: Array) -> float:
-            return float(np.min(_distance(model, moment, state)[moment.slow]))
+            return float(np.min(_distance(model, current, state)[current.slow]))
 
         left.terminal = True
         events = left
-        if left(0.0, moment.state) <= 0:
-            return span[0], moment.state, np.zeros((0, len(moment.state))), 0
+        if left(0.0, current.state) <= 0:
+            return span[0], current.state, np.zeros((0, len(current.state))), 0
     solved = solve_ivp(
         derivative,
         span,
-        moment.state,
+        current.state,
         method="LSODA",
         t_eval=np.append(grid_s, span[1]) if not len(grid_s) or grid_s[-1] < span[1] else grid_s,
         events=events,
         rtol=_RELATIVE,
-        jac=lambda _, state: model.jacobian(state, now, moment.slow),
+        jac=lambda _, state: model.jacobian(state, now, current.slow),
         atol=tolerances(model),
-        max_step=_SLOW_STEP_S if moment.slow.any() else np.inf,
+        max_step=_SLOW_STEP_S if current.slow.any() else np.inf,
     )
     if solved.status < 0:
         raise EngineError(
@@ -175,7 +175,7 @@ def _advance(
             )
         )
     # If no time of the grid lies before the event, the solver returns an empty list.
-    states = np.reshape(np.transpose(solved.y), (-1, len(moment.state)))
+    states = np.reshape(np.transpose(solved.y), (-1, len(current.state)))
     if solved.status == 1:
         return float(solved.t_events[0][0]), solved.y_events[0][0], states[: len(grid_s)], derivative.count
     return span[1], states[-1], states[: len(grid_s)], derivative.count
@@ -188,20 +188,20 @@ def tolerances(model: Model) -> Array:
     return error
 
 
-def _distance(model: Model, moment: Moment, state: Array) -> Array:
+def _distance(model: Model, current: RunState, state: Array) -> Array:
     """[r] distance of slow start from its end, negative after it."""
-    room = np.minimum(moment.threshold, model.clamp) - state[model.layout.windows]
+    room = np.minimum(current.threshold, model.clamp) - state[model.layout.windows]
     return np.minimum(_ONE_LOSS - state[model.layout.expected], room)
 
 
-def _leave_slow_start(model: Model, moment: Moment, now: Conditions) -> tuple[Moment, Array]:
+def _leave_slow_start(model: Model, current: RunState, now: Conditions) -> tuple[RunState, Array]:
     """End slow start where it is due; a loss reduces the window as in congestion avoidance."""
     part, m = model.layout, len(model.cubic_members)
-    f = model.flowing(moment.state, now, moment.slow)
+    f = model.quantities(current.state, now, current.slow)
     margin = 1e-6
-    left = moment.slow & (_distance(model, moment, moment.state) <= margin)
-    lost = left & (moment.state[part.expected] >= _ONE_LOSS - margin)
-    state = moment.state.copy()
+    left = current.slow & (_distance(model, current, current.state) <= margin)
+    lost = left & (current.state[part.expected] >= _ONE_LOSS - margin)
+    state = current.state.copy()
     state[part.windows] -= np.where(lost, model.decrease(f, now), 0.0)
     for position, at in enumerate(model.cubic_members):
         if left[at]:
@@ -210,4 +210,4 @@ def _leave_slow_start(model: Model, moment: Moment, now: Conditions) -> tuple[Mo
             state[part.maxima][position] = peak
             climb = float(model.cubic.climb_s(np.full(m, peak))[position])
             state[part.since_s][position] = 0.0 if lost[at] else climb
-    return Moment(state, moment.slow & ~left, moment.threshold), np.flatnonzero(left)
+    return RunState(state, current.slow & ~left, current.threshold), np.flatnonzero(left)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mptcplab.engines.fluid.loss import Array
+from mptcplab.engines.fluid.network import Array
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Coupled:
         return np.maximum.reduceat(values, self.starts, axis=-1)[..., self.owner]
 
 
-Law = Callable[[Coupled], Array]
+Formula = Callable[[Coupled], Array]
 
 
 @dataclass(frozen=True)
 class Rule:
     """One algorithm: its increase per acknowledged packet, its decrease per loss, and its least ssthresh."""
 
-    increase: Law
-    decrease: Law
+    increase: Formula
+    decrease: Formula
     # With several subflows; with one it is 2.
     floor: float
     # Whether the decrease is a fraction of the sum of the windows, so that random losses spread the sum.
@@ -65,7 +65,7 @@ def reno_increase(c: Coupled) -> Array:
     return 1.0 / c.w
 
 
-def half(c: Coupled) -> Array:
+def reno_decrease(c: Coupled) -> Array:
     """w/2, as Reno. Windows are whole packets and the remaining half is rounded down: 1/4 more on average."""
     return c.w / 2.0 + 0.25
 
@@ -146,19 +146,19 @@ def balia_decrease(c: Coupled) -> Array:
 
 
 RULES: dict[str, Rule] = {
-    "reno": Rule(reno_increase, half, 2.0),
-    "ewtcp": Rule(ewtcp_increase, half, 1.0),
+    "reno": Rule(reno_increase, reno_decrease, 2.0),
+    "ewtcp": Rule(ewtcp_increase, reno_decrease, 1.0),
     "coupled": Rule(coupled_increase, coupled_decrease, 1.0, of_sum=True),
-    "semicoupled": Rule(semicoupled_increase, half, 1.0),
-    "lia": Rule(lia_increase, half, 2.0),
-    "olia": Rule(olia_increase, half, 1.0, counts=True),
+    "semicoupled": Rule(semicoupled_increase, reno_decrease, 1.0),
+    "lia": Rule(lia_increase, reno_decrease, 2.0),
+    "olia": Rule(olia_increase, reno_decrease, 1.0, counts=True),
     "balia": Rule(balia_increase, balia_decrease, 1.0),
 }
 
 CUBIC = "cubic"
 
 
-def known() -> list[str]:
+def modelled() -> list[str]:
     """Names of the algorithms with a published fluid model."""
     return sorted([*RULES, CUBIC])
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from mptcplab.engines.fluid.conditions import Conditions
-from mptcplab.engines.fluid.equations import Flowing, Model
+from mptcplab.engines.fluid.equations import Model, Quantities
 from mptcplab.engines.fluid.graph import Graph
 from mptcplab.engines.fluid.integrate import Solution
-from mptcplab.engines.fluid.loss import Array, queue_growth
+from mptcplab.engines.fluid.network import Array, queue_growth
 
 # Between two samples the solution is integrated with this step, for the counters.
 _STEP_S = 0.01
@@ -76,11 +76,11 @@ class _Sampled:
         return _sample_times_ns(self.model.graph.run).astype("<u8")
 
     @cached_property
-    def flowing(self) -> Flowing:
+    def flowing(self) -> Quantities:
         """All quantities on the grid; the pieces one after the other."""
-        parts = [self.model.flowing(piece.states, piece.now, piece.slow) for piece in self.solution.pieces]
-        names = Flowing.__dataclass_fields__
-        return Flowing(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        parts = [self.model.quantities(piece.states, piece.now, piece.slow) for piece in self.solution.pieces]
+        names = Quantities.__dataclass_fields__
+        return Quantities(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def _of_pieces(self, value: Any) -> Array:
         """A quantity of the conditions, on the grid."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from os import fspath
+from typing import TYPE_CHECKING
 
 from mptcplab import _core
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, with_hint
 from mptcplab.scenario import Overrides
-from mptcplab.studies.agreement.judge import Agreement, judge
 from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
+
+if TYPE_CHECKING:
+    from mptcplab.studies.agreement.judge import Agreement
 
 _SUCH_AS = "two or more, such as sim,kernel or sim,fluid"
 
@@ -45,6 +48,8 @@ def agree(
     >>> [finding.engine for finding in found.findings]
     ['fluid']
     """
+    from mptcplab.studies.agreement.judge import judge
+
     asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings)

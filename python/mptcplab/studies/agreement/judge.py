@@ -125,7 +125,7 @@ class Agreement:
     def as_dict(self) -> dict[str, Any]:
         """Everything, for programs."""
         return {
-            "results": None if self.results.holder else str(self.results.directory),
+            "results": None if self.results.temporary else str(self.results.directory),
             "engines": self.results.engines,
             "engines_because": self.why,
             "verdict": self.verdict,

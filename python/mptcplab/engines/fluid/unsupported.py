@@ -123,9 +123,9 @@ def _udp(flow: dict[str, Any]) -> Iterator[Refusal]:
 
 def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[Refusal]:
     name, text = flow["cc"]["name"], flow["cc"]["text"]
-    if name not in rules.known():
+    if name not in rules.modelled():
         message = f'"{text}": no fluid model of it is published'
-        yield _no(flow, "cc", message, f"with a published model: {', '.join(rules.known())}")
+        yield _no(flow, "cc", message, f"with a published model: {', '.join(rules.modelled())}")
         return
     for param, value in rules.values(algorithms[name], flow["cc"]).items():
         if (param, value) in _UNKNOWN_VARIANTS:
