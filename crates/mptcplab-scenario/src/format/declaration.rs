@@ -100,6 +100,14 @@ pub(super) const PERIOD: Type = Type::Quantity(Quantity::Period);
 
 pub(super) const ARRIVALS: Type = Type::Quantity(Quantity::Plain(&units::ARRIVALS));
 
+pub(super) const fn int(min: u64, max: u64) -> Type {
+    Type::Int { min, max }
+}
+
+pub(super) const fn number(above: f64, most: f64) -> Type {
+    Type::Number { above, most }
+}
+
 /// A key whose value may be a sweep axis.
 pub(super) const fn field(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
     Field {

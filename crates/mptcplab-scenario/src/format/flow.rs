@@ -2,7 +2,7 @@
 
 use super::declaration::{
     ARRIVALS, DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERIOD, RATE, SIZE, SPAN,
-    TableSpec, Type, field, fixed,
+    TableSpec, Type, field, fixed, int, number,
 };
 use crate::units::{self, Quantity};
 
@@ -80,16 +80,13 @@ pub(crate) static FLOW: TableSpec = TableSpec {
             ),
             field(
                 "subflows_per_path",
-                Type::Int { min: 1, max: 8 },
+                int(1, 8),
                 Need::Optional("1; 2 with `path_manager = \"ndiffports\"`"),
                 "Number of subflows on each path, opened on all paths in turn; not together with `subflows`.",
             ),
             fixed(
                 "count",
-                Type::Int {
-                    min: 1,
-                    max: MAX_COPIES,
-                },
+                int(1, MAX_COPIES),
                 Need::Optional("one flow, without a number"),
                 "Number of flows of the same kind, named `NAME-1` ... `NAME-n`.",
             ),
@@ -227,7 +224,7 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
     ),
     field(
         "stale_after",
-        Type::Int { min: 1, max: 255 },
+        int(1, 255),
         Need::Optional(
             "1 in the simulator, or 4 with the scheduler `linger`; the kernel engine keeps the kernel's default, 4",
         ),
@@ -325,10 +322,7 @@ pub(crate) static TRAFFIC: TableSpec = TableSpec {
         ),
         field(
             "repeat",
-            Type::Int {
-                min: 1,
-                max: 1_000_000,
-            },
+            int(1, 1_000_000),
             Need::Optional("until the flow stops"),
             "Number of transfers, with `gap`.",
         ),
@@ -378,10 +372,7 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
         ),
         field(
             "shape",
-            Type::Number {
-                above: 1.0,
-                most: 10.0,
-            },
+            number(1.0, 10.0),
             Need::Default("1.5"),
             "Exponent of the tail of the Pareto distribution; up to 2 the variance is infinite.",
         ),

@@ -2,7 +2,7 @@
 
 use super::declaration::{
     DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERCENT, RATE, SIZE, SPAN,
-    TableSpec, Type, field, fixed,
+    TableSpec, Type, field, fixed, int,
 };
 use crate::units::Quantity;
 
@@ -28,10 +28,7 @@ pub(crate) static LINK: TableSpec = TableSpec {
             ),
             fixed(
                 "count",
-                Type::Int {
-                    min: 1,
-                    max: MAX_COPIES,
-                },
+                int(1, MAX_COPIES),
                 Need::Optional("one link, without a number"),
                 "Number of links of the same kind, named `NAME-1` ... `NAME-n`.",
             ),
@@ -298,10 +295,7 @@ pub(crate) const CODEL_FIELDS: &[Field] = &[
 pub(crate) const FQ_FIELDS: &[Field] = &[
     field(
         "flows",
-        Type::Int {
-            min: 1,
-            max: 65_536,
-        },
+        int(1, 65_536),
         Need::Default("1024"),
         "FQ-CoDel: number of hash buckets.",
     ),

@@ -1,6 +1,6 @@
 //! Declaration of the top level of a scenario.
 
-use super::declaration::{DURATION, LONG_DURATION, Need, TableSpec, Type, field, fixed};
+use super::declaration::{DURATION, LONG_DURATION, Need, TableSpec, Type, field, fixed, int};
 use super::flow::{FLOW, TCP};
 use super::link::LINK;
 
@@ -57,19 +57,13 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
         ),
         fixed(
             "repetitions",
-            Type::Int {
-                min: 1,
-                max: MAX_REPETITIONS,
-            },
+            int(1, MAX_REPETITIONS),
             Need::Default("1"),
             "Number of runs of each combination of axis values, each with its own random numbers. Repetition i of every combination sees the same random numbers.",
         ),
         fixed(
             "seed",
-            Type::Int {
-                min: 0,
-                max: i64::MAX as u64,
-            },
+            int(0, i64::MAX as u64),
             Need::Default("1"),
             "Seed of all random numbers.",
         ),

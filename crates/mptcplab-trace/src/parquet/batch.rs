@@ -203,6 +203,18 @@ struct Names {
 }
 
 impl Names {
+    /// The names behind a column; `None` for a column of numbers.
+    fn dictionary(&self, meaning: Meaning) -> Option<&StringArray> {
+        match meaning {
+            Meaning::Number => None,
+            Meaning::Flow => Some(&self.flow),
+            Meaning::Subflow => Some(&self.subflow),
+            Meaning::Link => Some(&self.link),
+            Meaning::State => Some(&self.state),
+            Meaning::Kind => Some(&self.kind),
+        }
+    }
+
     fn new(record: &RunRecord) -> Self {
         let mut distinct: Vec<&str> = record
             .subflow_names
@@ -238,39 +250,17 @@ impl Names {
             vec![Arc::new(UInt32Array::from_value(self.run, order.len()))];
         let mut previous = None;
         for (column, values) in table.columns.iter().zip(&table.values) {
-            let names = match meaning(column) {
-                Meaning::Number => {
-                    let null = column.null.map(|null| null.value);
-                    arrays.push(numbers(values, &order, null));
-                    None
-                }
-                Meaning::Flow => Some((
-                    &self.flow,
-                    keys(values, &order, |_, v| within(v, &self.flow)),
-                )),
-                Meaning::Link => Some((
-                    &self.link,
-                    keys(values, &order, |_, v| within(v, &self.link)),
-                )),
-                Meaning::State => Some((
-                    &self.state,
-                    keys(values, &order, |_, v| within(v, &self.state)),
-                )),
-                Meaning::Kind => Some((
-                    &self.kind,
-                    keys(values, &order, |_, v| within(v, &self.kind)),
-                )),
-                Meaning::Subflow => {
-                    let flows: Option<Values<'_>> = previous;
-                    let key = |row: usize, v: usize| {
+            let meaning = meaning(column);
+            if let Some(dictionary) = self.dictionary(meaning) {
+                let flows: Option<Values<'_>> = previous;
+                let key = |row: usize, value: usize| match meaning {
+                    Meaning::Subflow => {
                         let flow = usize::try_from(flows?.get(row)).ok()?;
-                        self.subflow_keys.get(flow)?.get(v).copied()
-                    };
-                    Some((&self.subflow, keys(values, &order, key)))
-                }
-            };
-            if let Some((dictionary, keys)) = names {
-                let keys = keys.map_err(|row| TraceError::NoName {
+                        self.subflow_keys.get(flow)?.get(value).copied()
+                    }
+                    _ => within(value, dictionary),
+                };
+                let keys = keys(values, &order, key).map_err(|row| TraceError::NoName {
                     run: self.run,
                     table: table.name,
                     column: column.name,
@@ -281,6 +271,8 @@ impl Names {
                 let array =
                     DictionaryArray::<UInt32Type>::try_new(keys, Arc::new(dictionary.clone()));
                 arrays.push(Arc::new(array.expect("keys are inside their dictionary")));
+            } else {
+                arrays.push(numbers(values, &order, column.null.map(|null| null.value)));
             }
             previous = Some(*values);
         }
