@@ -195,7 +195,7 @@ def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
     if not names:
         return []
     who = "the repetitions" if len(names) == identical.height else "the repetitions of " + ", ".join(names)
-    return [f"{who} do not differ, because nothing in the scenario is random; a random start or loss would change that"]
+    return [f"{who} do not differ, because nothing in these runs is random"]
 
 
 def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
