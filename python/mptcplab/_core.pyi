@@ -1,37 +1,37 @@
-"""The compiled part. Structured data crosses the border as JSON text."""
+"""The compiled part. Structured data is passed as JSON text."""
 
 from collections.abc import Callable
 from os import PathLike
 
 class MptcplabError(Exception):
-    """Base of all errors; the text is `what failed: value`, then possibly a blank line and `hint: what to do`."""
+    """Base of all errors; the text is `what failed: value`, and possibly a blank line and `hint: what to do`."""
 
 class ScenarioError(MptcplabError):
     """The input is wrong: a scenario, an override, a file of vectors."""
 
 class EngineError(MptcplabError):
-    """A run could not be finished."""
+    """A run could not be completed."""
 
 class OutputError(MptcplabError):
-    """The output cannot be put where it was asked for."""
+    """The output cannot be written to the given place."""
 
 def version() -> str:
     """Version of the package."""
 
 def build_info() -> dict[str, str]:
-    """What the extension was built from: version, revision, rustc, target, profile, engine.
+    """Provenance of the build: version, revision, rustc, target, profile, engine.
 
-    `engine` is a digest (SHA-256, 64 hexadecimal digits) of what decides a simulated run's numbers beside the scenario,
-    the seed and the algorithms' files: sources and manifests of the simulator's crates, the locked versions of all
-    others, the compile profile. It has no path, time or revision in it: equal sources have an equal digest anywhere.
-    It leaves out the compiler and the machine, which are `rustc` and `target`.
+    `engine` is a digest (SHA-256, 64 hexadecimal digits) of everything besides scenario, seed and algorithm files that
+    determines a simulated run's numbers: sources and manifests of the simulator's crates, the locked versions of all
+    other crates, the compile profile. It covers no path, time or revision, so that equal sources have equal digests
+    everywhere. The compiler and the machine are not in it; they are `rustc` and `target`.
     """
 
 def algorithms_json() -> str:
     """List of {name, title, coupled, oldest_kernel, source, sections: [{name, text}], params}.
 
     `source` is a digest (SHA-256, 64 hexadecimal digits) of the algorithm's C file and of every header of its folder
-    that the file reaches by `#include "..."`, in any build: it changes with these and with nothing else.
+    that the file includes with `#include "..."`, in any build. It changes with these files only.
 
     `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is
     the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number).
@@ -50,7 +50,7 @@ def format_doc() -> str:
     """The scenario format as Markdown."""
 
 def check(path: str | PathLike[str], overrides_json: str) -> str:
-    """Validate a scenario: object {text: for people, resolved: every unit explicit, defaults filled in}.
+    """Validate a scenario: object {text: a description, resolved: every unit explicit, defaults filled in}.
 
     `overrides_json` is an object with any of cc, reps, seed, profile, duration, set: [[key path, value], ...].
     """
@@ -72,7 +72,7 @@ def run(
     """Simulate every run of a scenario on `jobs` threads (0: one per core) and write the trace to `out_dir`.
 
     `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C raises
-    KeyboardInterrupt; whatever is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
+    KeyboardInterrupt; if anything is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
     simulated_s, events, packet_hops}.
     """
 
@@ -82,7 +82,7 @@ def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
 def refuse(path: str | PathLike[str], overrides_json: str, refusals_json: str) -> None:
     """Raise ScenarioError for a list of {keys, message, hint}, with their places in the file; nothing for an empty one.
 
-    Of `keys` (key paths, the most particular first) the first that the file or an override sets is named.
+    Of `keys` (key paths, the most specific first), the error names the first that the file or an override sets.
     """
 
 def write_fluid(

@@ -1,4 +1,4 @@
-"""What each engine can do, stated once: everything else asks here.
+"""The capabilities of each engine, stated once; all other modules read them here.
 
 What an engine refuses of a scenario it says itself, with the line: `mptcplab-kernel` and `engines.fluid.refuse`.
 """

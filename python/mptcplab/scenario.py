@@ -1,4 +1,4 @@
-"""A scenario file and what a caller changes in it without editing it."""
+"""Scenario files: validation, resolved runs, and overrides of settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mptcplab import _core
 
 @dataclass(frozen=True)
 class Overrides:
-    """What a caller changes in a scenario without editing the file.
+    """Changes to a scenario without editing its file.
 
     `settings` maps key paths to values as they would be written in the file, such as
     `{"links.B1.queue": "1 BDP"}`.
@@ -36,11 +36,11 @@ class Overrides:
         duration: str | None,
         settings: Mapping[str, str] | None,
     ) -> Overrides:
-        """Overrides as public functions take them: None leaves what the file says."""
+        """Overrides from the arguments of public functions; None keeps the value of the file."""
         return cls(as_names(cc), reps, seed, as_names(profile), duration, settings or {})
 
     def to_json(self) -> str:
-        """Serialise for the engine; what is not overridden is absent."""
+        """JSON for the engines; settings that are not overridden are absent."""
         given = {
             "cc": list(self.cc) or None,
             "reps": self.reps,
@@ -82,7 +82,7 @@ class Overrides:
 
 
 def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:
-    """Validate a scenario; return `text` (for people) and `resolved` (every unit explicit, defaults filled in)."""
+    """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
     return json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
 
 

@@ -144,7 +144,7 @@ class Sweep:
                     output.write_text(directory / OVERRIDES, json.dumps(self._asked()) + "\n")
 
     def _asked(self) -> dict[str, object]:
-        """What the caller asked for, from which the report reconstructs the command."""
+        """The caller's arguments, from which the report reconstructs the command."""
         asked = json.loads(self.overrides.to_json())
         if self.traffic != OWN_TRAFFIC:
             asked["traffic"] = self.traffic

@@ -13,7 +13,10 @@ import pytest
 
 import mptcplab
 from mptcplab import _core
+from mptcplab.capabilities import KERNEL
 from mptcplab.output import TABLES
+from mptcplab.scenario import Overrides
+from mptcplab.sweep import Sweep
 
 
 def test_import_loads_nothing_heavy_and_prints_nothing() -> None:
@@ -173,3 +176,19 @@ def test_every_algorithm_has_a_source_of_its_own_and_the_engine_another() -> Non
     assert len(set(digests)) == len(digests)
     assert [a["source"] for a in mptcplab.algorithms()] == digests[:-1]
     assert _core.build_info()["engine"] == digests[-1]
+
+
+def test_only_beside_another_engine_an_engine_leaves_out_what_it_refuses() -> None:
+    def settings(engine: str, *engines: str, **asked: str) -> dict[str, str]:
+        overrides = Overrides(settings={key.replace("_", ".", 1): value for key, value in asked.items()})
+        return dict(Sweep("a.toml", overrides, engines)._overrides(engine).settings)
+
+    assert settings("kernel", "sim", "kernel") == {"tcp.send_jitter": '"0 s"'} == dict(KERNEL.requires)
+    assert settings("kernel", "kernel") == settings("sim", "sim", "kernel") == {}
+    asked = {"tcp_send_jitter": '"2 ms"'}
+    assert settings("kernel", "sim", "kernel", **asked) == {"tcp.send_jitter": '"2 ms"'}
+
+
+def test_repetitions_of_the_simulator_need_another_engine() -> None:
+    with pytest.raises(mptcplab.MptcplabError, match="beside no other engine in sim: 7"):
+        Sweep("a.toml", Overrides(), ("sim",), sim_reps=7)

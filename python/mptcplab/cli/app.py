@@ -1,4 +1,4 @@
-"""The commands in their order, and what becomes of errors."""
+"""The application: its commands in their order, and errors as messages and exit codes."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ app.add_typer(kernel.cc)
 
 
 def main() -> None:
-    """Entry point: run the command and turn whatever happens into a message and an exit code."""
-    code = _guarded()
+    """Entry point: run the command; errors become messages and exit codes."""
+    code = _run_command()
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        code = _reader_left()
+        code = _ignore_closed_pipe()
     sys.exit(code)
 
 
-def _guarded() -> int:
+def _run_command() -> int:
     from mptcplab.errors import MptcplabError
 
     try:
@@ -76,16 +76,16 @@ def _guarded() -> int:
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # Out of standalone mode the parser exits by itself for one reason only: a broken pipe.
-        return _reader_left()
+        # Out of standalone mode the parser calls exit for one reason only: a broken pipe.
+        return _ignore_closed_pipe()
     except MptcplabError as error:
-        return _failed(str(error))
+        return _fail(str(error))
     except Exception as error:
         # Usage errors of the command line parser say what is wrong; anything else is a bug.
         describe = getattr(error, "format_message", None)
         if describe is not None:
-            return _failed(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
-        return _failed(
+            return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
+        return _fail(
             f"internal error: {type(error).__name__}: {error}\n\n"
             "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
         )
@@ -94,7 +94,7 @@ def _guarded() -> int:
     return code
 
 
-def _failed(message: str) -> int:
+def _fail(message: str) -> int:
     if os.environ.get("MPTCPLAB_DEBUG") == "1":
         import traceback
 
@@ -103,7 +103,7 @@ def _failed(message: str) -> int:
     return ERROR
 
 
-def _reader_left() -> int:
-    """The reader of our output has seen enough; that is no error, and Python must not complain at exit."""
+def _ignore_closed_pipe() -> int:
+    """The reader of stdout closed it, which is no error: Python must not complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

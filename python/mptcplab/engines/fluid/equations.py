@@ -193,9 +193,9 @@ class Model:
         """
         c = self._coupled(group, f, now)
         taken = _taken(group, c)
-        kept = 1.0 - taken / (c.sum(c.w) if group.rule.of_sum else c.w)
+        beta = 1.0 - taken / (c.sum(c.w) if group.rule.of_sum else c.w)
         growing = acked[..., group.members] * self.gain[group.members] / (1.0 + c.w * c.p)
-        return growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(kept)
+        return growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(beta)
 
     def _coupled(self, group: Group, f: Quantities, now: Conditions) -> Coupled:
         at = group.members

@@ -205,8 +205,8 @@ def _leave_slow_start(model: Model, current: RunState, now: Conditions) -> tuple
     state[part.windows] -= np.where(lost, model.decrease(f, now), 0.0)
     for position, at in enumerate(model.cubic_members):
         if left[at]:
-            peak, kept = f.window[at], model.cubic.beta[position] if lost[at] else 1.0
-            state[at] = max(kept * peak, LEAST_PKTS)
+            peak, factor = f.window[at], model.cubic.beta[position] if lost[at] else 1.0
+            state[at] = max(factor * peak, LEAST_PKTS)
             state[part.maxima][position] = peak
             climb = float(model.cubic.climb_s(np.full(m, peak))[position])
             state[part.since_s][position] = 0.0 if lost[at] else climb

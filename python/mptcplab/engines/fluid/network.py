@@ -17,7 +17,7 @@ EDGE_BYTES = 1514.0
 _DRAIN_S = 1e-3
 # The largest drop probability: log(1 - p) has to be finite.
 _MOST = 0.999_999
-# Factors of the product in `spread`: the rest differs from 1 by less than rounding for `kept` up to 0.95.
+# Factors of the product in `spread`: the rest differs from 1 by less than rounding for `beta` up to 0.95.
 _FACTORS = 400
 
 
@@ -56,32 +56,32 @@ def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
 
 
 @cache
-def spread(kept: float) -> float:
-    """E[w^2] / E[w]^2 of a window that grows linearly and is multiplied by `kept` at random losses.
+def spread(beta: float) -> float:
+    """E[w^2] / E[w]^2 of a window that grows linearly and is multiplied by `beta` at random losses.
 
     A loss rate x p and a decrease in proportion to w make the mean decrease proportional to E[w^2], which the usual
     equations replace by E[w]^2: that gives sqrt(2/p) where the mean is 1.31/sqrt(p). With this factor they give the
     mean itself. Source: Ott, Kemperman and Mathis, "The stationary behavior of ideal TCP congestion avoidance", 1996;
-    for any `kept` Guillemin, Robert and Zwart, "AIMD algorithms and exponential functionals", 2004: y = w^2 / 2 grows
-    by one per packet and keeps `kept`^2, so its moments obey M(s - 1) = p (1 - kept^2s) M(s) / s with M(0) = 1, and
+    for any `beta` Guillemin, Robert and Zwart, "AIMD algorithms and exponential functionals", 2004: y = w^2 / 2 grows
+    by one per packet and keeps `beta`^2, so its moments obey M(s - 1) = p (1 - beta^2s) M(s) / s with M(0) = 1, and
     the mean window is sqrt(2) / M(-1/2).
 
     >>> round((2 / spread(0.5)) ** 0.5, 4)
     1.3098
     """
-    powers = kept ** np.arange(1, 2 * _FACTORS + 1)
+    powers = beta ** np.arange(1, 2 * _FACTORS + 1)
     inverse = np.sqrt(np.pi) * np.prod((1.0 - powers[0::2]) / (1.0 - powers[1::2]))
-    return float(inverse**2 / (2.0 * (1.0 - kept)))
+    return float(inverse**2 / (2.0 * (1.0 - beta)))
 
 
-_KEPT = np.linspace(0.25, 0.95, 36)
+_BETAS = np.linspace(0.25, 0.95, 36)
 
 
-def spread_of(kept: Array) -> Array:
+def spread_of(beta: Array) -> Array:
     """`spread` for an array of values, interpolated."""
-    return np.interp(kept, _KEPT, _table())
+    return np.interp(beta, _BETAS, _table())
 
 
 @cache
 def _table() -> Array:
-    return np.array([spread(round(float(kept), 6)) for kept in _KEPT])
+    return np.array([spread(round(float(beta), 6)) for beta in _BETAS])
