@@ -17,7 +17,6 @@ Params = Annotated[
         "--param",
         metavar="[NAME.]KEY=VALUE",
         help="A parameter, such as weight=fair; with its algorithm's name where several are loaded. Repeatable.",
-        show_default=False,
     ),
 ]
 Profile = Annotated[
@@ -27,17 +26,13 @@ Profile = Annotated[
         metavar="NAME",
         help="How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms "
         "by ACKs, linux-pre4: all by ACKs (linux-acked).",
-        show_default=False,
     ),
 ]
 Connections = Annotated[
-    int | None,
-    typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).", show_default=False),
+    int | None, typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).")
 ]
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them.")]
-OptionalNames = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.", show_default=False)
-]
+OptionalNames = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.")]
 
 cc = typer.Typer(
     name="cc",
@@ -50,8 +45,7 @@ cc = typer.Typer(
 
 def doctor(
     pid: Annotated[
-        int | None,
-        typer.Option("--pid", min=1, metavar="N", help="Also check all MPTCP connections of this process."),
+        int | None, typer.Option("--pid", min=1, metavar="N", help="Also check all MPTCP connections of this process.")
     ] = None,
     connection: Annotated[
         str | None,

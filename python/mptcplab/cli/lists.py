@@ -17,7 +17,7 @@ from mptcplab.cli.studies import print_verdicts
 if TYPE_CHECKING:
     from mptcplab.text import Table
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.", show_default=False)]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")]
 
 
 def algorithms(name: Name = None, as_json: options.Json = False) -> None:
@@ -60,7 +60,7 @@ def schedulers(
 
 
 def vectors(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).", show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).")],
     as_json: options.Json = False,
 ) -> None:
     """Run test vectors against the algorithms of this build.

@@ -10,14 +10,13 @@ import typer
 from mptcplab.errors import MptcplabError, with_hint
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).", show_default=False)]
+Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).")]
 Cc = Annotated[
     list[str] | None,
     typer.Option(
         "--cc",
         metavar="NAMES",
         help="Algorithms to compare instead of those in the file, separated by commas. Repeatable.",
-        show_default=False,
     ),
 ]
 Profiles = Annotated[
@@ -26,26 +25,18 @@ Profiles = Annotated[
         "--profile",
         metavar="NAMES",
         help="How ACKs are sent and counted, such as rfc,linux-legacy: the key `profile` of the scenario format.",
-        show_default=False,
     ),
 ]
-Profile = Annotated[
-    str | None,
-    typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.", show_default=False),
-]
+Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
         help="Set any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; KEY= removes it. Repeatable.",
-        show_default=False,
     ),
 ]
-Reps = Annotated[
-    int | None,
-    typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.", show_default=False),
-]
+Reps = Annotated[int | None, typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.")]
 SimReps = Annotated[
     int | None,
     typer.Option(
@@ -53,16 +44,11 @@ SimReps = Annotated[
         min=1,
         metavar="N",
         help="Repetitions of the simulator beside another engine, if not as many as --reps: a kernel takes real time.",
-        show_default=False,
     ),
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.", show_default=False),
-]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.")]
 Duration = Annotated[
-    str | None,
-    typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".', show_default=False),
+    str | None, typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".')
 ]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier result in --out.")]

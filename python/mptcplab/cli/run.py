@@ -44,7 +44,6 @@ def run(
             "--out",
             metavar="DIR",
             help="Output directory. Default: results/<scenario>, with a number appended if that exists.",
-            show_default=False,
         ),
     ] = None,
     force: options.Force = False,
@@ -79,9 +78,7 @@ def run(
 
 
 def report(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.", show_default=False)
-    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.")],
     as_json: options.Json = False,
 ) -> None:
     """Write the report of an earlier run again, and print its summary.

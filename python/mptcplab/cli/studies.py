@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.", show_default=False)
-    ],
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.")],
     engine: Annotated[
         str,
         typer.Option("--engine", metavar="NAME", help="Engine to run it on: sim, kernel (root; real time) or fluid."),
     ] = "sim",
     experiment: Annotated[
-        str | None,
-        typer.Option("--experiment", metavar="ID", help="Only this experiment, such as ADW-1.", show_default=False),
+        str | None, typer.Option("--experiment", metavar="ID", help="Only this experiment, such as ADW-1.")
     ] = None,
     quick: Annotated[
         bool,
@@ -41,12 +38,10 @@ def reproduce(
             "--out",
             metavar="DIR",
             help="Directory of results and report. Default: results/reproduce, with engine and quick appended.",
-            show_default=False,
         ),
     ] = None,
     docs: Annotated[
-        Path | None,
-        typer.Option("--docs", metavar="DIR", help="Also write a shorter report in Markdown.", show_default=False),
+        Path | None, typer.Option("--docs", metavar="DIR", help="Also write a shorter report in Markdown.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -106,14 +101,11 @@ def fidelity(
 
 
 def goals(
-    cc: Annotated[
-        str, typer.Argument(metavar="CC", help="An algorithm, as --cc of `run` takes it.", show_default=False)
-    ],
+    cc: Annotated[str, typer.Argument(metavar="CC", help="An algorithm, as --cc of `run` takes it.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer networks, for a shorter time.")] = False,
     seed: options.Seed = None,
     profile: Annotated[
-        str | None,
-        typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.", show_default=False),
+        str | None, typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.")
     ] = None,
     jobs: options.Jobs = 0,
     out: Annotated[
@@ -123,7 +115,6 @@ def goals(
             metavar="DIR",
             help="Directory of the page and its numbers. Default: results/goals-<CC>, with a number appended if that "
             "exists.",
-            show_default=False,
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier page in --out.")] = False,
@@ -151,8 +142,7 @@ def goals(
 
 def agree(
     scenario: Annotated[
-        Path | None,
-        typer.Argument(metavar="SCENARIO", help="Scenario file (TOML); none with --all.", show_default=False),
+        Path | None, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML); none with --all.")
     ] = None,
     engines: Annotated[
         str | None,
@@ -161,7 +151,6 @@ def agree(
             metavar="NAMES",
             help="sim,kernel or sim,fluid or sim,kernel,fluid; the first is the reference. Default: sim,kernel where "
             "the kernel engine can run here, else sim,fluid.",
-            show_default=False,
         ),
     ] = None,
     cc: options.Cc = None,
@@ -190,7 +179,6 @@ def agree(
             metavar="DIR",
             help="Output directory. Default: results/<scenario>, with a number appended if that exists; with --all "
             "docs/agreement.",
-            show_default=False,
         ),
     ] = None,
     force: options.Force = False,
