@@ -610,7 +610,7 @@ def test_the_page_is_made_of_the_numbers_alone() -> None:
         (*rows, jain),
         title="Two",
         command="mptcplab agree two",
-        explanations=(matrix.Explanation("lia", ("perhaps bursts: 3 against 1",)),),
+        causes={"lia": ["perhaps bursts: 3 against 1"]},
         kernels=("Linux 9.9",),
     )
     other = matrix.Entry("papers/y/one.toml", Verdict.NOT_TESTABLE, reason="refused: AQM | not here", title="One")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -76,23 +76,16 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Possible causes of why a configuration is outside its bounds."""
-
-    base: str
-    causes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Entry(Finding):
     """One scenario: its name is its file, its evidence the rows; not testable where it has none, with the reason.
 
-    `command` is what was run, `noise` how much of it the simulator had; `disturbed`: a run did not count.
+    `command` is what was run, `causes` possible causes by configuration, `noise` how much of it the simulator had;
+    `disturbed`: a run did not count.
     """
 
     title: str = ""
     command: str = ""
-    explanations: tuple[Explanation, ...] = ()
+    causes: Mapping[str, list[str]] = field(default_factory=dict)
     noise: str = ""
     disturbed: bool = False
     # The kernels that ran it.
@@ -102,9 +95,8 @@ class Entry(Finding):
     def from_dict(cls, data: dict[str, Any]) -> Entry:
         """The inverse of `asdict`."""
         rows = tuple(Row(**row | {"verdict": Verdict(row["verdict"])}) for row in data["evidence"])
-        explanations = tuple(Explanation(part["base"], tuple(part["causes"])) for part in data["explanations"])
-        known = {"verdict": Verdict(data["verdict"]), "evidence": rows, "explanations": explanations}
-        return cls(**data | known | {"kernels": tuple(data["kernels"])})
+        known = {"verdict": Verdict(data["verdict"]), "evidence": rows, "kernels": tuple(data["kernels"])}
+        return cls(**data | known)
 
     @property
     def summary(self) -> str:
@@ -297,7 +289,7 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
 
     def untested(reason: str, *, disturbed: bool = False, kernels: tuple[str, ...] = ()) -> Entry:
-        return Entry(name, Verdict.NOT_TESTABLE, (), reason, None, 0, title, command, (), "", disturbed, kernels)
+        return Entry(name, Verdict.NOT_TESTABLE, (), reason, None, 0, title, command, {}, "", disturbed, kernels)
 
     command = shlex.join(words)
     try:
@@ -327,11 +319,9 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
     if not rows:
         reasons = dict.fromkeys(problem.reason for problem in problems)
         return untested(f"not counted: {'; '.join(reasons)}", disturbed=True, kernels=kernels)
-    explanations = tuple(
-        Explanation(base, tuple(text.cause_lines(found.causes_of(base, engine)))) for base, engine, _ in found.outside()
-    )
+    causes = {base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()}
     verdict, noise = Verdict.joint(row.verdict for row in rows), emulation.jitter_note(found.results) or ""
-    return Entry(name, verdict, rows, "", None, 0, title, command, explanations, noise, bool(problems), kernels)
+    return Entry(name, verdict, rows, "", None, 0, title, command, causes, noise, bool(problems), kernels)
 
 
 def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:

@@ -113,7 +113,7 @@ def _overview(entry: Entry) -> list[str]:
 def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
     heads = ["algorithm", "quantity", *engines, "difference", "n", "verdict"]
     noise = [f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []
-    causes = ("\n".join([f"{one.base}:", "", *(f"- {text}" for text in one.causes)]) for one in entry.explanations)
+    causes = ("\n".join([f"{base}:", "", *(f"- {text}" for text in texts)]) for base, texts in entry.causes.items())
     rows = table(heads, map(_row, entry.evidence))
     return [f"## {entry.name}", f"{entry.title}.", command(entry.command), rows, *noise, *causes]
 

@@ -15,19 +15,17 @@ from mptcplab.studies.agreement.causes import Cause
 from mptcplab.studies.agreement.judge import Agreement
 from mptcplab.text import NOT_APPLICABLE, Table
 
-# A table each, so that it fits a terminal; those of subflows have their values only.
-_GROUPS = (("goodput",), ("srtt_mean",), ("plr",), ("share",), ("jain",))
-_OF_SUBFLOWS = ("share",)
+# A table for each metric, so that it fits a terminal; that of `share` has a row per subflow.
+_METRICS = ("goodput", "srtt_mean", "plr", "share", "jain")
 NO_CAUSE = "no cause found in the traces"
 
 
 def tables(agreement: Agreement) -> list[Table]:
     """Goodput, round-trip time, loss, share of subflows and Jain's index: a table for each that has values."""
     engines, found = agreement.results.engines, []
-    for group in _GROUPS:
-        rows = agreement.rows.filter(pl.col("metric").is_in(group))
-        of_subflows = any(name in _OF_SUBFLOWS for name in group)
-        rows = rows.filter(pl.col("subflow").is_not_null() == of_subflows)
+    for metric in _METRICS:
+        of_subflows = metric == "share"
+        rows = agreement.rows.filter(pl.col("subflow").is_not_null() == of_subflows, metric=metric)
         if of_subflows:
             # The only subflow of a flow has all of it.
             rows = rows.filter(pl.col("subflow").n_unique().over("base", "flow", "metric") > 1)
