@@ -28,6 +28,7 @@ main() {
 	check_rust
 	python_environment
 	engine
+	walk
 	kernel_engine
 }
 
@@ -171,6 +172,16 @@ SHARED=(crates/mptcplab-build crates/mptcplab-cc crates/mptcplab-model crates/mp
 sources() {
 	find "$@" Cargo.toml Cargo.lock -type f -not -path '*/tests/*' -not -path '*/benches/*' -printf '%p %T@ %s\n' | sort
 	cargo --version
+}
+
+# The walk that two scenarios of papers/zuhairi2022 read: its seed determines every byte, so it is not stored.
+walk() {
+	local out=papers/zuhairi2022/walk stamp=$VENV/.stamp-walk
+	local options="--reps 15 --seed 1 --duration-s 36 --phase-s 40 --phase-step-s 4"
+	if ! changed "$stamp" "$options" && [ -f "$out/wifi-14.csv" ]; then return; fi
+	# shellcheck disable=SC2086 # The options are several words.
+	"$BIN/mptcplab" walk --out "$out" $options >/dev/null
+	printf '%s\n' "$options" >"$stamp"
 }
 
 # --- The kernel engine -----------------------------------------------------------------------------

@@ -148,3 +148,17 @@ paths = [["wifi"], ["cellular"]]
         assert 0 < at[run, 36] - at[run, 31] < 5 * 1.2 * 5.5e6 / 8
         assert at[run, 16] > at[run, 36] - at[run, 20]
     assert at[0, 40] != at[1, 40]
+
+
+def test_setup_makes_the_walk_that_the_papers_scenarios_name(tmp_path: Path) -> None:
+    """Its bytes are those that the published results were simulated with."""
+    root = COMMITTED.parents[2]
+    wanted = "--reps 15 --seed 1 --duration-s 36 --phase-s 40 --phase-step-s 4"
+    for name in ("moving", "moving-video"):
+        comment = (root / f"papers/zuhairi2022/{name}.toml").read_text().partition("\nname")[0]
+        assert f"papers/zuhairi2022/walk {wanted}" in " ".join(comment.replace("#", "").split())
+    assert f'"{wanted}"' in (root / "scripts/setup.sh").read_text()
+    walk = Walk(seed=1, repetitions=15, duration_s=Decimal(36), phase_s=Decimal(40), phase_step_s=Decimal(4))
+    written = sorted(mobility.write(tmp_path, walk), key=lambda path: path.name)
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in written)).hexdigest()
+    assert digest == "fd5663b72dbc9c4ccb60194ba8718b1bb329b990279a3ba3b4ad8a5f9dbde0da"
