@@ -42,7 +42,7 @@ def exists(cited: str, by: Path) -> bool:
     return bool(MADE.search(cited)) or cited in PAGES or any((folder / cited).exists() for folder in above)
 
 
-@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder not in ("tests", "crates")])
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "tests"])
 def test_every_path_that_is_cited_is_there(folder: str) -> None:
     assert [one for path in tracked(folder) for one in dangling(path)] == []
 
