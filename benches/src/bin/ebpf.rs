@@ -10,10 +10,10 @@
 //! costs, or if the median goodput under `lab_reno` is below 95 % of the kernel's own.
 
 use mptcplab_bpf::{Loaded, Options, load};
+use mptcplab_emulator::testbed::{Connection, Path, Testbed};
 use mptcplab_net::route::Route;
 use mptcplab_net::socket::{self, Transport};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace};
-use mptcplab_emulator::testbed::{Connection, Path, Testbed};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};

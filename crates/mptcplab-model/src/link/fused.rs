@@ -1,8 +1,8 @@
 //! The fast machine: the departure of a packet is computed when it arrives.
 //!
-//! Works where nothing that happens later can change it: constant rate and delay, decisions on arrival (drop-tail in
+//! This works if no later event can change it: constant rate and delay, decisions on arrival (drop-tail in
 //! packets or bytes, random loss, RED). One ring holds the propagating packets, the one in service and the waiting ones,
-//! in this order; `serving` is the position of the one in service and is brought up to date only when someone asks.
+//! in this order; `serving` is the position of the one in service and is updated only on demand.
 //! The queue is checked for room for several packets at a time.
 
 use crate::link::loss::LossProcess;

@@ -30,8 +30,8 @@ impl Schedule for DelayVar {
                 ),
                 (
                     "Deviations",
-                    "The paper leaves mu, the threshold and its adaptive fast retransmit undefined; this is the complete \
-                     reading of the specification. The paper's window rule is the congestion control `delayvar`; take both \
+                    "The paper leaves mu, the threshold and its adaptive fast retransmit undefined; the rules above \
+                     complete it. The paper's window rule is the congestion control `delayvar`; take both \
                      to run the paper: cc = \"delayvar\", scheduler = \"delayvar\". The backlog is bounded as ECF's.",
                 ),
                 (
@@ -86,7 +86,7 @@ impl Schedule for DelayVar {
 
 /// Whether the RTT is close to its minimum: mu = (rtt - rtt_min)/rtt_min is at most the threshold.
 ///
-/// In doubles of seconds, as the specification's model: an RTT of exactly 1 + threshold times the minimum is stable or not
+/// In doubles of seconds, as the model behind the test vectors: an RTT of exactly 1 + threshold times the minimum is stable or not
 /// as the quotient rounds, and its vectors have such RTTs. (Whole microseconds over 10^6 is the double that the decimal
 /// number is read as.)
 pub fn is_stable<P: Path>(path: &P, threshold_milli: u32) -> bool {

@@ -7,11 +7,12 @@ use crate::app::App;
 use crate::app::udp::UdpSource;
 use crate::control::{Caller, SimError};
 use crate::mptcp::connection::Connection;
-use crate::net::event::{TimerKind, Timers};
+use crate::net::event::{TimerEntry, TimerKind, Timers};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::record::Recorder;
 use crate::net::{Net, World};
 use crate::sctp::Association;
+use crate::tcp::subflow::Subflow;
 use mptcplab_trace::EventKind;
 
 /// Events between looks at the caller's control block.
@@ -285,107 +286,97 @@ impl<'a> Engine<'a> {
 
     #[inline(never)]
     fn on_timer(&mut self) {
-        let Some((at, kind, index)) = self.world.timers.pop() else {
+        let Some(entry) = self.world.timers.pop() else {
             return;
         };
-        let i = index as usize;
-        match kind {
+        let i = entry.2 as usize;
+        let cx = &mut self.world;
+        match entry.1 {
             TimerKind::Lifecycle
             | TimerKind::Retransmit
             | TimerKind::Pace
             | TimerKind::SendJitter
-            | TimerKind::DelayedAck => self.on_subflow_timer(at, kind, index),
+            | TimerKind::DelayedAck => self.on_subflow_timer(entry),
             TimerKind::App | TimerKind::Priority | TimerKind::DataRtx | TimerKind::Read => {
-                self.on_connection_timer(at, kind, index);
+                self.on_connection_timer(entry);
             }
             TimerKind::Association | TimerKind::Destination | TimerKind::DelayedSack => {
-                self.on_sctp_timer(at, kind, index);
+                self.on_sctp_timer(entry);
             }
-            TimerKind::Udp => {
-                let (source, cx) = (&mut self.udp[i], &mut self.world);
-                if cx.timers.fires(&mut source.timer, at, kind, index) {
-                    let flow = source.flow;
-                    if source.on_timer(cx, index) {
-                        cx.rec.flow_event(cx.now, EventKind::FlowStarted, flow, 0);
-                    }
+            TimerKind::Udp if cx.timers.fires(&mut self.udp[i].timer, entry) => {
+                let flow = self.udp[i].flow;
+                if self.udp[i].on_timer(cx, entry.2) {
+                    cx.rec.flow_event(cx.now, EventKind::FlowStarted, flow, 0);
                 }
             }
-            TimerKind::Transfer => {
-                let timer = &mut self.pools[i].timer;
-                if self.world.timers.fires(timer, at, kind, index) {
-                    self.on_pool(i);
-                }
+            TimerKind::Transfer if cx.timers.fires(&mut self.pools[i].timer, entry) => {
+                self.on_pool(i);
             }
+            TimerKind::Udp | TimerKind::Transfer => {}
         }
     }
 
-    fn on_subflow_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
-        let (owner, conn, cx) = self.owner(index as usize);
+    fn on_subflow_timer(&mut self, entry: TimerEntry) {
+        let (owner, conn, cx) = self.owner(entry.2 as usize);
         let k = owner.subflow as usize;
-        let subflow = &mut conn.subflows[k];
-        let sender = &mut subflow.sender;
-        let timer = match kind {
+        let Subflow { sender, receiver } = &mut conn.subflows[k];
+        let timer = match entry.1 {
             TimerKind::Lifecycle => &mut sender.lifecycle.timer,
             TimerKind::Retransmit => &mut sender.rtx.timer,
             TimerKind::Pace => &mut sender.pacing.timer,
             TimerKind::SendJitter => &mut sender.jitter.timer,
-            _ => &mut subflow.receiver.timer,
+            _ => &mut receiver.timer,
         };
-        if !cx.timers.fires(timer, at, kind, index) {
+        if !cx.timers.fires(timer, entry) {
             return;
         }
-        match kind {
+        match entry.1 {
             TimerKind::Lifecycle => conn.on_lifecycle(cx, k),
             TimerKind::Retransmit => conn.on_retransmit(cx, k),
             TimerKind::Pace => conn.on_pace(cx, k),
-            TimerKind::SendJitter => subflow.sender.release_jittered(cx),
+            TimerKind::SendJitter => sender.release_jittered(cx),
             _ => conn.on_delayed_ack(cx, k),
         }
     }
 
-    fn on_connection_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
-        let (app, cx) = (&mut self.apps[index as usize], &mut self.world);
+    fn on_connection_timer(&mut self, entry: TimerEntry) {
+        let (app, cx) = (&mut self.apps[entry.2 as usize], &mut self.world);
         let conn = &mut app.conn;
-        let timer = match kind {
-            TimerKind::App => Some(&mut app.timer),
-            TimerKind::Priority => Some(&mut conn.tx.priority_timer),
-            TimerKind::DataRtx => conn
-                .tx
-                .data_rtx
-                .as_mut()
-                .map(|data_rtx| &mut data_rtx.timer),
-            _ => Some(&mut conn.read_timer),
-        };
-        if !timer.is_some_and(|timer| cx.timers.fires(timer, at, kind, index)) {
-            return;
-        }
-        match kind {
-            TimerKind::App => app.on_timer(cx),
-            TimerKind::Priority => conn.on_priority(cx),
-            TimerKind::DataRtx => conn.on_data_rtx(cx),
-            _ => conn.on_read(cx),
+        match entry.1 {
+            TimerKind::App if cx.timers.fires(&mut app.timer, entry) => app.on_timer(cx),
+            TimerKind::Priority if cx.timers.fires(&mut conn.tx.priority_timer, entry) => {
+                conn.on_priority(cx);
+            }
+            TimerKind::Read if cx.timers.fires(&mut conn.read_timer, entry) => conn.on_read(cx),
+            TimerKind::DataRtx => {
+                let rtx = conn.tx.data_rtx.as_mut();
+                if rtx.is_some_and(|rtx| cx.timers.fires(&mut rtx.timer, entry)) {
+                    conn.on_data_rtx(cx);
+                }
+            }
+            _ => {}
         }
     }
 
-    fn on_sctp_timer(&mut self, at: u64, kind: TimerKind, index: u32) {
-        let i = index as usize;
+    fn on_sctp_timer(&mut self, entry: TimerEntry) {
+        let (_, kind, index) = entry;
         let (a, d) = match kind {
-            TimerKind::Destination => self.destinations[i - self.first_non_tcp],
+            TimerKind::Destination => self.destinations[index as usize - self.first_non_tcp],
             _ => (index, 0),
         };
         let (association, cx) = (&mut self.sctp[a as usize], &mut self.world);
-        let timer = match kind {
-            TimerKind::Association => &mut association.timer,
-            TimerKind::Destination => association.destination_timer(d as usize),
-            _ => association.sack_timer(),
-        };
-        if !cx.timers.fires(timer, at, kind, index) {
-            return;
-        }
+        let d = d as usize;
         match kind {
-            TimerKind::Association => association.on_app_timer(cx),
-            TimerKind::Destination => association.on_destination_timer(cx, d as usize),
-            _ => association.send_sack(cx),
+            TimerKind::Association if cx.timers.fires(&mut association.timer, entry) => {
+                association.on_app_timer(cx);
+            }
+            TimerKind::Destination if cx.timers.fires(association.destination_timer(d), entry) => {
+                association.on_destination_timer(cx, d);
+            }
+            TimerKind::DelayedSack if cx.timers.fires(association.sack_timer(), entry) => {
+                association.send_sack(cx);
+            }
+            _ => {}
         }
     }
 

@@ -1,8 +1,8 @@
 //! The total order of events: by time, then links before timers, then by index.
 //!
-//! Links are the hot sources: each has at most one pending time, kept in a winner tree whose update touches
-//! log2(links) nodes and stops early. Timers are re-armed far more often than they fire, so a deadline is
-//! only moved in its owner; the heap entry is checked against it when it surfaces.
+//! Links are the most frequent sources. Each has at most one pending time, in a winner tree whose update touches at most
+//! log2(links) nodes. Timers are re-armed far more often than they fire, so that moving a deadline changes only the timer; its
+//! heap entry is compared with the deadline when it comes up.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -92,7 +92,7 @@ pub(crate) enum TimerKind {
     DelayedSack,
     /// Next change of a subflow's priority (index: connection).
     Priority,
-    /// Next of a flow's transfers (index: pool).
+    /// Start of the next transfer of a flow of many (index: pool).
     Transfer,
     /// Retransmission at connection level (index: connection).
     DataRtx,
@@ -109,6 +109,12 @@ pub(crate) struct Timer {
     armed: u64,
 }
 
+impl Default for Timer {
+    fn default() -> Self {
+        Self::OFF
+    }
+}
+
 impl Timer {
     pub(crate) const OFF: Self = Self {
         deadline: NEVER,
@@ -116,10 +122,13 @@ impl Timer {
     };
 }
 
+/// Time, kind and index of a timer.
+pub(crate) type TimerEntry = (u64, TimerKind, u32);
+
 /// Heap of timer entries.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<(u64, TimerKind, u32)>>,
+    heap: BinaryHeap<Reverse<TimerEntry>>,
     /// Time of the top entry, cached because every event reads it.
     first: u64,
 }
@@ -139,7 +148,7 @@ impl Timers {
     }
 
     /// Remove the earliest entry.
-    pub(crate) fn pop(&mut self) -> Option<(u64, TimerKind, u32)> {
+    pub(crate) fn pop(&mut self) -> Option<TimerEntry> {
         let entry = self.heap.pop().map(|e| e.0);
         self.first = self.heap.peek().map_or(NEVER, |e| e.0.0);
         entry
@@ -157,13 +166,8 @@ impl Timers {
     }
 
     /// Whether the popped entry means that `timer` fires now. Re-inserts an entry that was early.
-    pub(crate) fn fires(
-        &mut self,
-        timer: &mut Timer,
-        at: u64,
-        kind: TimerKind,
-        index: u32,
-    ) -> bool {
+    pub(crate) fn fires(&mut self, timer: &mut Timer, entry: TimerEntry) -> bool {
+        let (at, kind, index) = entry;
         if timer.armed != at {
             return false;
         }
@@ -209,14 +213,14 @@ mod tests {
         h.set(&mut t, 30, TimerKind::Retransmit, 3);
         let (at, k, i) = h.pop().unwrap();
         assert_eq!((at, i), (10, 3));
-        assert!(!h.fires(&mut t, at, k, i));
+        assert!(!h.fires(&mut t, (at, k, i)));
         h.set(&mut t, 20, TimerKind::Retransmit, 3);
         let fired: Vec<u64> = std::iter::from_fn(|| h.pop())
             .filter_map(|(at, k, i)| h_fires(&mut t, at, k, i).then_some(at))
             .collect();
         assert_eq!(fired, [20]);
         fn h_fires(t: &mut Timer, at: u64, k: TimerKind, i: u32) -> bool {
-            Timers::new().fires(t, at, k, i)
+            Timers::new().fires(t, (at, k, i))
         }
     }
 }

@@ -179,7 +179,7 @@ impl Net {
         self.tree.set(index, self.links[index].next_ns());
     }
 
-    /// Forget the SACK options of ACKs that an AQM dropped after accepting them.
+    /// Release the SACK options of ACKs that an AQM dropped after accepting them.
     #[cold]
     fn release_dropped(&mut self, index: usize) {
         while let Some(packet) = self.links[index].take_dropped() {
@@ -195,7 +195,7 @@ impl Net {
         }
     }
 
-    /// Let the link whose time has come do its next thing. Returns whether a packet reached its host, in `out`.
+    /// Handle the next event of a link. Returns whether a packet, in `out`, reached its host.
     #[inline]
     pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
         let link = &mut self.links[index];

@@ -1,4 +1,4 @@
-//! Side tables for the SACK blocks of packets in flight: most packets carry none, so they have no place in the packet.
+//! Side tables for the SACK blocks of packets in flight. Most packets carry none, so that the packet itself has no room for them.
 
 /// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
 pub(crate) const MAX_BLOCKS: usize = 4;
@@ -25,7 +25,7 @@ impl SackBlocks {
     }
 }
 
-/// SACK options live here while their ACK travels, as most ACKs have none.
+/// The SACK options of ACKs in flight.
 #[derive(Debug, Default)]
 pub(crate) struct SackTable {
     slots: Vec<SackBlocks>,
@@ -51,7 +51,7 @@ impl SackTable {
         self.slots[i as usize]
     }
 
-    /// Forget the option of a packet that was lost; 0 is none.
+    /// Release the option of a packet that was lost; 0 means none.
     pub(crate) fn release(&mut self, handle: u32) {
         if handle != 0 {
             self.free.push(handle - 1);
@@ -59,7 +59,7 @@ impl SackTable {
     }
 }
 
-/// The gap blocks of SCTP's SACKs live here while these travel; there may be as many as a packet holds.
+/// The gap blocks of SCTP's SACKs in flight; a SACK may have as many as fit into a packet.
 #[derive(Debug, Default)]
 pub(crate) struct GapTable {
     slots: Vec<Vec<(u32, u32)>>,
@@ -85,7 +85,7 @@ impl GapTable {
         }
     }
 
-    /// Forget the blocks of a SACK that was lost; 0 is none.
+    /// Release the blocks of a SACK that was lost; 0 means none.
     pub(crate) fn release(&mut self, handle: u32) {
         if handle != 0 {
             self.slots[handle as usize - 1].clear();

@@ -44,8 +44,8 @@ pub(crate) const MAX_HOPS: usize = 0x3f;
 /// Advertised window that means "no limit".
 pub(crate) const WINDOW_UNLIMITED: u16 = u16::MAX;
 
-/// Three words, so that a packet travels in registers until it is stored in a link's ring: assembled in memory
-/// from its fields, every copy would wait for the stores.
+/// Three words, so that a packet stays in registers until it is stored in a link's ring. If it were assembled in memory from
+/// its fields, every copy would wait for the stores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet {
     /// Low half: subflow (20 bits), hop (6), kind (3), ECT, CE, echo. High half: segment number.

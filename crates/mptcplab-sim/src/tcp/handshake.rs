@@ -11,7 +11,7 @@ use crate::net::packet::{Header, Kind, Packet, tick, ticks_since};
 use mptcplab_cc::Conn as CcTable;
 use mptcplab_trace::EventKind;
 
-/// Least time that Linux' coarse timers wait, at its usual 250 ticks per second.
+/// Shortest wait of Linux' jiffies timers at its usual 250 ticks per second.
 const JIFFY_NS: u64 = 4_000_000;
 /// IP and TCP headers with MSS, SACK-permitted, timestamp and window-scale options.
 const SYN_BYTES: u16 = 60;
@@ -21,7 +21,7 @@ const CAPABLE_BYTES: (u16, u16) = (4, 12);
 const JOIN_BYTES: (u16, u16, u16) = (12, 16, 24);
 
 impl Sender {
-    /// The subflow may open, or as soon as the scenario says.
+    /// Open the subflow now or at the time that the scenario gives.
     pub(crate) fn schedule_opening(&mut self, cx: &mut World) {
         let at = self.lifecycle.open_ns.max(cx.now);
         cx.timers

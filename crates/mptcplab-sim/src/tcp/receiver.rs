@@ -12,7 +12,7 @@ const DELACK_MAX_NS: u64 = 200_000_000;
 /// Segments acknowledged at once at the start of a connection, after a pause and after a duplicate: Linux'
 /// `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u32 = 16;
-/// Linux' `TCP_RTO_MIN`: a receiver has no RTT samples but the handshake's, so its timeout is this above it.
+/// Linux' `TCP_RTO_MIN`. A receiver has no RTT samples except that of the handshake, so its timeout is this much above it.
 const RTO_MIN_NS: u64 = 200_000_000;
 
 /// Constants of a receiver.
@@ -50,16 +50,17 @@ pub(crate) struct Receiver {
     unacked: u32,
     quick_acks: u32,
     arrived_ns: u64,
-    /// How long an ACK waits at most: it follows the time between segments (Linux' `icsk_ack.ato`).
+    /// Longest wait of an ACK, which follows the time between segments (Linux' `icsk_ack.ato`).
     ato_ns: u64,
     /// One of the segments since the last ACK carried PSH. Maintained with delayed ACKs only.
     pushed: bool,
     compression: SackCompression,
-    /// Round-trip time that the handshake measured, the path's own before; when the SYN/ACK left whose answer measures it.
+    /// Round-trip time measured by the handshake, that of the path without queues before; and when the SYN/ACK left that starts
+    /// the measurement.
     rtt_ns: u64,
     answered_ns: u64,
     pub(crate) timer: Timer,
-    /// Echo congestion until the sender says that it reduced.
+    /// Echo congestion until the sender reports its reduction (CWR).
     echo: bool,
     pub(crate) packets: u64,
     pub(crate) ip_bytes: u64,
@@ -110,8 +111,8 @@ impl Receiver {
 
     /// A packet of the handshake: a SYN, which is answered, or the third packet of a join.
     ///
-    /// This is the only round-trip time that a receiver measures, which sends nothing but ACKs. A third packet that was
-    /// lost and sent again makes it three times as long.
+    /// A receiver sends only ACKs, so this is the only round-trip time that it measures. If the third packet is lost and sent
+    /// again, the measured time is three times as long.
     pub(crate) fn on_handshake(&mut self, kind: Kind, now: u64) {
         if kind == Kind::Syn {
             self.answered_ns = now;
@@ -136,7 +137,7 @@ impl Receiver {
         }
     }
 
-    /// Take in a data packet at subflow level.
+    /// Process a data packet at subflow level.
     #[inline]
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
         self.packets += 1;
@@ -191,7 +192,7 @@ impl Receiver {
         self.arrived_ns = now;
     }
 
-    /// The delay follows the time between segments. After a pause of a timeout the sender may have to open its window again.
+    /// Adapt the delay to the time between segments. After a pause of a timeout the sender may have to open its window again.
     #[inline(never)]
     fn adapt_delay(&mut self, since_ns: u64, now: u64) {
         if self.packets == 1 {
@@ -396,7 +397,7 @@ mod tests {
         )
     }
 
-    /// Whether the segment is acknowledged at once; every one is taken as acknowledged afterwards.
+    /// Whether the segment is acknowledged at once. Afterwards it counts as acknowledged in any case.
     fn is_quick(receiver: &mut Receiver, seq: u32, now: u64) -> bool {
         let header = Header {
             seq,

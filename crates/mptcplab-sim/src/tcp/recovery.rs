@@ -66,8 +66,8 @@ impl Sender {
         self.update_fast_path();
     }
 
-    /// Whether what was SACKed was sent before the oldest segment was (last): only then does it say that the path
-    /// works since; otherwise SACKs could put off the timeout for ever (Linux `tcp_clean_rtx_queue`).
+    /// Whether the SACKed segments were sent before the latest transmission of the oldest segment. Only then do they restart the
+    /// timer; otherwise SACKs could delay the timeout for ever (Linux `tcp_clean_rtx_queue`).
     fn sacked_before_head(&self, summary: &AckSummary) -> bool {
         self.sock.tp.packets_out > 0
             && summary
@@ -75,7 +75,7 @@ impl Sender {
                 .is_some_and(|sent| sent < self.segments.get(self.sock.tp.snd_una).sent_ns)
     }
 
-    /// After the connection had its chance to send new data: without any, F-RTO gives up.
+    /// Called after the connection has tried to send new data. If there were none, F-RTO ends.
     pub(crate) fn finish_frto_probe(&mut self, cx: &mut World, sent_new: bool) {
         self.recovery.frto_hold = false;
         if !sent_new {
@@ -442,7 +442,7 @@ impl Sender {
         self.recovery.frto = false;
         self.recovery.retrans_stamp = None;
         self.set_state(cc, CaState::Open);
-        // The connection sees from this that the subflow is back.
+        // By this the connection sees that the subflow works again.
         self.rtx.retransmits = 0;
         true
     }

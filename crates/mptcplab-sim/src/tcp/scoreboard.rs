@@ -21,7 +21,7 @@ pub(crate) struct Rack {
     pub(super) dsack_round: Option<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
     pub(crate) rack: Rack,
     pub(crate) reordering: u32,
@@ -74,12 +74,7 @@ impl Scoreboard {
                 ..Rack::default()
             },
             reordering: DUP_THRESHOLD,
-            reordering_seen: false,
-            fack: 0,
-            next_original: 0,
-            retransmitted: VecDeque::new(),
-            lost: BinaryHeap::new(),
-            known: SackBlocks::default(),
+            ..Self::default()
         }
     }
 

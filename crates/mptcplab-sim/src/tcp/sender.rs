@@ -124,7 +124,10 @@ impl Sender {
             overhead_bytes: 0,
             phase: Phase::Closed,
             lifecycle: Lifecycle::default(),
-            mptcp: MptcpState::new(backup),
+            mptcp: MptcpState {
+                backup,
+                ..MptcpState::default()
+            },
             segments: Segments::new(),
             scoreboard: Scoreboard::new(),
             recovery,
@@ -370,7 +373,7 @@ impl Sender {
         }
     }
 
-    /// After a pause: validate the window (RFC 2861) and tell the algorithm.
+    /// After an idle period: validate the window (RFC 2861) and call the algorithm's hook.
     fn before_first_packet(&mut self, now: u64, cc: &mut CcTable) {
         let idle = now - self.last_sent_ns;
         if self.config.slow_start_after_idle
@@ -536,7 +539,7 @@ impl Sender {
         {
             return;
         }
-        // RFC 2861: half-way down to what was used.
+        // RFC 2861: halfway between the window and its use.
         let used = self.usage.used_pkts.max(self.config.initial_cwnd);
         if used < self.sock.tp.snd_cwnd {
             self.sock.tp.snd_ssthresh = self.current_ssthresh();

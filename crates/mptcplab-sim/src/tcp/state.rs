@@ -46,7 +46,7 @@ impl Default for Lifecycle {
 }
 
 /// The MPTCP part of a subflow's state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MptcpState {
     pub(crate) backup: bool,
     /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
@@ -59,28 +59,17 @@ pub(crate) struct MptcpState {
     pub(crate) copied_losses: u64,
 }
 
-impl MptcpState {
-    pub(super) fn new(backup: bool) -> Self {
-        Self {
-            backup,
-            failed: false,
-            assigned: VecDeque::new(),
-            out_of_order: false,
-            copied_losses: 0,
-        }
-    }
-}
-
 /// The purpose for which the retransmission timer is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Pending {
+    #[default]
     Rto,
     TailLossProbe,
     Reordering,
 }
 
 /// The retransmission timer, which also serves the handshake, and how often it has fired.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RetransmissionTimer {
     pub(crate) timer: Timer,
     pub(super) pending: Pending,
@@ -92,19 +81,6 @@ pub(crate) struct RetransmissionTimer {
     pub(crate) retransmits: u32,
     /// When the last ACK advanced.
     pub(crate) progress_ns: u64,
-}
-
-impl Default for RetransmissionTimer {
-    fn default() -> Self {
-        Self {
-            timer: Timer::OFF,
-            pending: Pending::Rto,
-            armed_ns: NEVER,
-            backoff: 0,
-            retransmits: 0,
-            progress_ns: 0,
-        }
-    }
 }
 
 /// How far the congestion window is used (RFC 2861).
@@ -119,7 +95,7 @@ pub(crate) struct CwndUsage {
 }
 
 /// Pacing: when the next packet may be sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Pacing {
     /// The scenario or the algorithm asks for pacing; known once the algorithm has started.
     pub(crate) enabled: bool,
@@ -127,17 +103,6 @@ pub(crate) struct Pacing {
     pub(crate) blocked: bool,
     pub(crate) timer: Timer,
     pub(super) next_ns: u64,
-}
-
-impl Default for Pacing {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            blocked: false,
-            timer: Timer::OFF,
-            next_ns: 0,
-        }
-    }
 }
 
 /// Packets held back for a random time (`send_jitter` of a scenario).
