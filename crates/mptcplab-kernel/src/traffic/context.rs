@@ -3,9 +3,10 @@
 use super::pattern::Pattern;
 use super::state::{FlowState, Reporter, Shared};
 use crate::plan::{FlowPlan, Plan};
+use crate::protocol::TransferSample;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic;
-use mptcplab_scenario::{Flow, Run};
+use mptcplab_scenario::{Flow, Run, TcpFlow};
 use mptcplab_trace::EventKind;
 use std::sync::Arc;
 
@@ -46,6 +47,39 @@ impl Context {
         self.reporter
             .event(now_ns, EventKind::FlowStarted, self.index, 0);
         Some(now_ns)
+    }
+
+    /// Reports that the last byte of a transfer has arrived, unless it arrived after the end of the run.
+    pub(super) fn complete(
+        &self,
+        tcp: &TcpFlow,
+        transfer: u32,
+        now_ns: u64,
+        stall_ns: Option<u64>,
+    ) {
+        if now_ns > self.end_ns {
+            return;
+        }
+        if let Some(pending) = self.state.pending.remove(transfer) {
+            let row = pending.row(tcp, self.index, transfer);
+            self.reporter.transfer(TransferSample {
+                completion_ns: Some(now_ns.saturating_sub(row.t_ns)),
+                stall_ns,
+                ..row
+            });
+        }
+    }
+
+    /// The rows of the transfers that were not complete at the end of the run.
+    pub(crate) fn unfinished(&self) -> Vec<TransferSample> {
+        let Some(tcp) = crate::plan::tcp(&self.flow) else {
+            return Vec::new();
+        };
+        let left = self.state.pending.take();
+        let rows = left
+            .iter()
+            .map(|(&transfer, pending)| pending.row(tcp, self.index, transfer));
+        rows.collect()
     }
 
     /// Waits for the time at which the application stops and reports it, if the scenario has one.

@@ -1,6 +1,7 @@
 //! The applications that send and receive inside the namespaces. Each flow has its own threads, one at each end, however
 //! many connections it has.
 
+mod active_transfers;
 mod connection;
 mod context;
 mod iperf;

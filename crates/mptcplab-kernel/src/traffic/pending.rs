@@ -1,7 +1,6 @@
 //! Transfers that are not yet complete (a file, a short transfer, a chunk of a video), and their rows in the trace.
 
 use super::connection::Connection;
-use super::context::Context;
 use crate::protocol::TransferSample;
 use mptcplab_scenario::TcpFlow;
 use std::collections::BTreeMap;
@@ -41,6 +40,23 @@ impl PendingTransfer {
             ..self
         }
     }
+
+    /// The row of a transfer that is not complete.
+    pub(super) fn row(&self, tcp: &TcpFlow, flow: usize, transfer: u32) -> TransferSample {
+        let since = |at: u64| at.saturating_sub(self.begun_ns);
+        let resent = self.connection.resent_pkts(tcp);
+        TransferSample {
+            t_ns: self.begun_ns,
+            flow: flow as u32,
+            transfer,
+            bytes: self.bytes,
+            media_bps: self.media_bps,
+            first_byte_ns: self.first_byte_ns.map(since),
+            completion_ns: None,
+            resent_pkts: resent.map(|pkts| pkts.saturating_sub(self.resent_before_pkts)),
+            stall_ns: None,
+        }
+    }
 }
 
 /// The pending transfers of a flow, by number.
@@ -59,61 +75,18 @@ impl PendingTransfers {
         }
     }
 
+    /// Removes a transfer, if it is pending.
+    pub(super) fn remove(&self, transfer: u32) -> Option<PendingTransfer> {
+        self.all().remove(&transfer)
+    }
+
+    /// Removes all transfers.
+    pub(super) fn take(&self) -> BTreeMap<u32, PendingTransfer> {
+        std::mem::take(&mut *self.all())
+    }
+
     fn all(&self) -> MutexGuard<'_, BTreeMap<u32, PendingTransfer>> {
         // Every change is a single insertion, removal or assignment: a poisoned lock guards a whole value.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Context {
-    /// Reports that the last byte of a transfer has arrived, unless it arrived after the end of the run.
-    pub(super) fn complete(
-        &self,
-        tcp: &TcpFlow,
-        transfer: u32,
-        now_ns: u64,
-        stall_ns: Option<u64>,
-    ) {
-        if now_ns > self.end_ns {
-            return;
-        }
-        let pending = self.state.pending.all().remove(&transfer);
-        if let Some(pending) = pending {
-            let row = self.row(tcp, transfer, &pending);
-            self.reporter.transfer(TransferSample {
-                completion_ns: Some(now_ns.saturating_sub(pending.begun_ns)),
-                stall_ns,
-                ..row
-            });
-        }
-    }
-
-    /// The rows of the transfers that were not complete at the end of the run.
-    pub(crate) fn unfinished(&self) -> Vec<TransferSample> {
-        let Some(tcp) = crate::plan::tcp(&self.flow) else {
-            return Vec::new();
-        };
-        let left = std::mem::take(&mut *self.state.pending.all());
-        let rows = left
-            .iter()
-            .map(|(&transfer, pending)| self.row(tcp, transfer, pending));
-        rows.collect()
-    }
-
-    fn row(&self, tcp: &TcpFlow, transfer: u32, pending: &PendingTransfer) -> TransferSample {
-        let resent = pending.connection.resent_pkts(tcp);
-        TransferSample {
-            t_ns: pending.begun_ns,
-            flow: self.index as u32,
-            transfer,
-            bytes: pending.bytes,
-            media_bps: pending.media_bps,
-            first_byte_ns: pending
-                .first_byte_ns
-                .map(|at| at.saturating_sub(pending.begun_ns)),
-            completion_ns: None,
-            resent_pkts: resent.map(|pkts| pkts.saturating_sub(pending.resent_before_pkts)),
-            stall_ns: None,
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! State that the threads of a run share: the clock, the signal to stop, the counters of each flow.
 
+use super::active_transfers::ActiveTransfers;
 use super::connection::Connection;
 use super::pending::PendingTransfers;
-use super::transfers::ActiveTransfers;
 use crate::protocol::{Event, Problem, ProblemKind, TransferSample};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::Flow;

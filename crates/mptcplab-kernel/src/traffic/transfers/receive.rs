@@ -1,9 +1,10 @@
 //! The receiver of a flow in which every transfer has a connection.
 
-use super::{ActiveTransfers, NEVER, PATIENCE, TransferState, ready};
+use super::ready;
+use crate::traffic::active_transfers::{ActiveTransfers, NEVER, TransferState};
 use crate::traffic::context::Context;
 use crate::traffic::receive::{accept_now, broken, check_protocol};
-use crate::traffic::stream::{BUFFER_BYTES, StreamReader};
+use crate::traffic::stream::{BUFFER_BYTES, PATIENCE, StreamReader};
 use mptcplab_scenario::TcpFlow;
 use nix::poll::PollFlags;
 use std::io::{Error, ErrorKind, Result, Write as _};

@@ -1,12 +1,13 @@
 //! The sender of a flow in which every transfer has a connection.
 
-use super::{ActiveTransfers, NEVER, PATIENCE, Transfer, TransferState, ready};
+use super::ready;
+use crate::traffic::active_transfers::{ActiveTransfers, NEVER, Transfer, TransferState};
 use crate::traffic::connection::{Connection, SubflowState};
 use crate::traffic::context::Context;
 use crate::traffic::pending::PendingTransfer;
 use crate::traffic::send::{established, options, pace};
 use crate::traffic::stream::{
-    is_first_segment_acknowledged, is_not_ready, next_bytes, socket_transport,
+    PATIENCE, is_first_segment_acknowledged, is_not_ready, next_bytes, socket_transport,
 };
 use crate::traffic::subflows::Manager;
 use crate::traffic::totals::End;
