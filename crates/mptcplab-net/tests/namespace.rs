@@ -412,7 +412,7 @@ fn tcp_takes_its_first_window_its_segments_and_ecn_from_the_route() {
         mptcp::tcp_info(&accepted).unwrap(),
     );
     assert_eq!((ours.snd_cwnd_pkts, ours.snd_mss_bytes), (23, 1210 - 52));
-    // The MSS that our SYN announced bounds the peer's segments, too.
+    // The MSS that our SYN announced also limits the peer's segments.
     assert_eq!(
         (theirs.snd_cwnd_pkts, theirs.snd_mss_bytes),
         (31, 1210 - 52)

@@ -26,7 +26,7 @@ const MEMORY_BYTES: usize = 64;
 /// Bytes of a socket's entry: struct trc_socket.
 pub(super) const SOCKET_BYTES: usize = size_of::<Sample>() + MEMORY_BYTES;
 
-/// Longest retransmission timeout, Linux' `TCP_RTO_MAX`.
+/// Longest retransmission timeout, Linux's `TCP_RTO_MAX`.
 const RTO_MAX_US: u32 = 120_000_000;
 /// Timeout before the first RTT sample (RFC 6298 2.1).
 const RTO_INITIAL_US: u32 = 1_000_000;

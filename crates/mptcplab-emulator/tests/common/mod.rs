@@ -113,7 +113,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Ends the thread, too, which holds the socket open. Fails if the emulator has closed its end.
+        // Also ends the thread, which holds the socket open. Fails if the emulator has closed its end.
         let _ = shutdown(self.outer.as_raw_fd(), Shutdown::Both);
     }
 }

@@ -18,7 +18,7 @@ const IDLE_NS: u64 = 50_000_000;
 const JOIN_NS: u64 = 15_000_000_000;
 
 /// The further subflows of one connection.
-pub(super) struct Manager<'a> {
+pub(super) struct SubflowManager<'a> {
     context: &'a Context,
     subflows: &'a [Subflow],
     paths: &'a PathManager,
@@ -38,8 +38,8 @@ pub(crate) fn manage(context: &Context, tcp: &TcpFlow, paths: &PathManager) {
         return;
     }
     let connection = &context.state.connection;
-    let result =
-        Manager::new(context, tcp, paths, connection, None).and_then(|mut manager| manager.run());
+    let result = SubflowManager::new(context, tcp, paths, connection, None)
+        .and_then(|mut manager| manager.run());
     match result {
         Err(error) if !context.shared.is_stopped() => {
             context
@@ -64,7 +64,7 @@ fn wait_for_connection(context: &Context) -> bool {
     true
 }
 
-impl<'a> Manager<'a> {
+impl<'a> SubflowManager<'a> {
     /// The connection must be established.
     pub(super) fn new(
         context: &'a Context,

@@ -9,7 +9,7 @@ use crate::traffic::send::{established, options, pace};
 use crate::traffic::stream::{
     PATIENCE, is_first_segment_acknowledged, is_not_ready, next_bytes, socket_transport,
 };
-use crate::traffic::subflows::Manager;
+use crate::traffic::subflows::SubflowManager;
 use crate::traffic::totals::End;
 use mptcplab_model::traffic::Schedule;
 use mptcplab_net::mptcp::PathManager;
@@ -99,7 +99,7 @@ struct Sending<'a> {
     port: u16,
     step: Step,
     position: u64,
-    manager: Option<Manager<'a>>,
+    manager: Option<SubflowManager<'a>>,
     /// When the manager must check again.
     manage_ns: u64,
     /// Whether the next transfer of a closed loop has been scheduled.
@@ -272,7 +272,8 @@ impl<'a> Sender<'a> {
         let one = &mut self.open[index];
         one.step = Step::Writing;
         if let Some(paths) = self.paths.filter(|_| self.tcp.subflows.len() > 1) {
-            let manager = Manager::new(self.context, self.tcp, paths, &connection, Some(transfer));
+            let manager =
+                SubflowManager::new(self.context, self.tcp, paths, &connection, Some(transfer));
             let manager = manager.map_err(|error| self.invalidate(transfer, &error))?;
             let one = &mut self.open[index];
             (one.manager, one.manage_ns) = (Some(manager), now);
