@@ -67,7 +67,7 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
     let runs = trace.statuses().len();
     assert!((1..6).contains(&runs), "{runs} of 6 runs");
     assert!(trace.count("subflow") >= 2 * 1990 * runs);
-    let said = format!("the traces of {runs} of 6 runs are there");
+    let said = format!("the traces of {runs} of 6 runs were written");
     assert!(outcome.stderr.contains(&said), "{}", outcome.stderr);
     assert!(!lab.out().join("reserve").exists());
 }

@@ -542,7 +542,7 @@ fn an_algorithm_that_this_kernel_lacks_is_refused() {
             .expect("the program"),
     );
     assert_eq!(outcome.code, Some(2));
-    let expected = "command line: cc: \"kernel:nonesuch\": this kernel has no such algorithm\n\nhint: it has: ";
+    let expected = "command line: cc: \"kernel:nonesuch\": this kernel has no such algorithm\n\nhint: available are: ";
     assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
 }
 
