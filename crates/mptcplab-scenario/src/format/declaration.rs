@@ -108,6 +108,15 @@ pub(super) const fn number(above: f64, most: f64) -> Type {
     Type::Number { above, most }
 }
 
+/// Keys of a table, each declared as `key: field(type, need)`, or as `key: fixed(type, need)` if a list of values makes no
+/// sweep axis. The doc comment of a key is its text in the reference page and in the JSON Schema.
+macro_rules! keys {
+    ($($(#[doc = $doc:literal])+ $key:ident: $kind:ident($ty:expr, $need:expr $(,)?),)*) => {
+        &[$($kind(stringify!($key), $ty, $need, concat!($($doc),+).trim_ascii())),*]
+    };
+}
+pub(super) use keys;
+
 /// A key whose value may be a sweep axis.
 pub(super) const fn field(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
     Field {
@@ -122,11 +131,8 @@ pub(super) const fn field(key: &'static str, ty: Type, need: Need, doc: &'static
 /// A key with one value for all runs.
 pub(super) const fn fixed(key: &'static str, ty: Type, need: Need, doc: &'static str) -> Field {
     Field {
-        key,
-        ty,
-        need,
         sweep: false,
-        doc,
+        ..field(key, ty, need, doc)
     }
 }
 

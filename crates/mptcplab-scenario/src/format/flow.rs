@@ -2,7 +2,7 @@
 
 use super::declaration::{
     ARRIVALS, DURATION, Field, LONG_DURATION, MAX_COPIES, Need, PACKETS, PERIOD, RATE, SIZE, SPAN,
-    TableSpec, Type, field, fixed, int, number,
+    TableSpec, Type, field, fixed, int, keys, number,
 };
 use crate::units::{self, Quantity};
 
@@ -18,9 +18,9 @@ pub(crate) static FLOW: TableSpec = TableSpec {
     what: "flow",
     doc: "A TCP connection, an MPTCP connection, an SCTP association or a UDP stream. Exactly one of `path`, `paths` and `subflows` gives its paths, unless a `path_manager` finds them.",
     groups: &[
-        &[
-            field(
-                "transport",
+        keys! {
+            /// Transport protocol.
+            transport: field(
                 Type::Choice(&[
                     ("tcp", "one subflow without MPTCP"),
                     ("mptcp", "one or more subflows"),
@@ -31,40 +31,23 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     ("udp", "a stream without feedback"),
                 ]),
                 Need::Optional("mptcp with several subflows or a `path_manager`, otherwise tcp"),
-                "Transport protocol.",
             ),
-            fixed(
-                "from",
-                Type::Name,
-                Need::Optional("the node where the paths begin"),
-                "Sending node. Given paths must begin here, and so do the paths that a `path_manager` finds.",
-            ),
-            fixed(
-                "to",
-                Type::Name,
-                Need::Optional("the node where the paths end"),
-                "Receiving node. Given paths must end here, and so do the paths that a `path_manager` finds.",
-            ),
-            fixed(
-                "path",
-                Type::Names,
-                Need::Optional("see `paths`, `subflows`"),
-                "The links of the only path, e.g. `[\"B1\", \"e1\"]`. `X~` is the reverse direction of link X. `X-{}` is the copy of X with this flow's number, modulo the number of copies.",
-            ),
-            fixed(
-                "paths",
-                Type::Paths,
-                Need::Optional("see `path`, `subflows`"),
-                "One path per subflow in opening order; with SCTP, one path per destination.",
-            ),
-            fixed(
-                "subflows",
-                Type::Tables(&SUBFLOW),
-                Need::Optional("see `path`, `paths`"),
-                "Subflows with further settings, in opening order.",
-            ),
-            field(
-                "path_manager",
+            /// Sending node. Given paths must begin here, and so do the paths that a `path_manager` finds.
+            from: fixed(Type::Name, Need::Optional("the node where the paths begin")),
+            /// Receiving node. Given paths must end here, and so do the paths that a `path_manager` finds.
+            to: fixed(Type::Name, Need::Optional("the node where the paths end")),
+            /// The links of the only path, e.g. `["B1", "e1"]`. `X~` is the reverse direction of link X. `X-{}` is the
+            /// copy of X with this flow's number, modulo the number of copies.
+            path: fixed(Type::Names, Need::Optional("see `paths`, `subflows`")),
+            /// One path per subflow in opening order; with SCTP, one path per destination.
+            paths: fixed(Type::Paths, Need::Optional("see `path`, `subflows`")),
+            /// Subflows with further settings, in opening order.
+            subflows: fixed(Type::Tables(&SUBFLOW), Need::Optional("see `path`, `paths`")),
+            /// Which subflows an MPTCP connection opens; not together with `subflows`. The paths are those of `path` or
+            /// `paths`. Without these keys, there is a path for each pair of interfaces, that is, of a link that begins
+            /// at `from` and a link that ends at `to`: the path with the fewest links, then with the lowest delay, then
+            /// the one named first in the file. Only links with a reverse direction are used.
+            path_manager: field(
                 Type::Choice(&[
                     ("fullmesh", "a subflow on each path"),
                     (
@@ -74,36 +57,17 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     ("default", "one subflow, on the first path"),
                 ]),
                 Need::Optional("a subflow on each path that is given"),
-                "Which subflows an MPTCP connection opens; not together with `subflows`. The paths are those of `path` or `paths`. Without these keys, \
-                 there is a path for each pair of interfaces, that is, of a link that begins at `from` and a link that ends at `to`: the path with the \
-                 fewest links, then with the lowest delay, then the one named first in the file. Only links with a reverse direction are used.",
             ),
-            field(
-                "subflows_per_path",
-                int(1, 8),
-                Need::Optional("1; 2 with `path_manager = \"ndiffports\"`"),
-                "Number of subflows on each path, opened on all paths in turn; not together with `subflows`.",
-            ),
-            fixed(
-                "count",
-                int(1, MAX_COPIES),
-                Need::Optional("one flow, without a number"),
-                "Number of flows of the same kind, named `NAME-1` ... `NAME-n`.",
-            ),
-            field(
-                "start",
-                SPAN,
-                Need::Default("0 s"),
-                "Time at which the flow starts.",
-            ),
-            field(
-                "stop",
-                LONG_DURATION,
-                Need::Optional("the end of the run"),
-                "Time at which the application stops sending.",
-            ),
-            field(
-                "traffic",
+            /// Number of subflows on each path, opened on all paths in turn; not together with `subflows`.
+            subflows_per_path: field(int(1, 8), Need::Optional("1; 2 with `path_manager = \"ndiffports\"`")),
+            /// Number of flows of the same kind, named `NAME-1` ... `NAME-n`.
+            count: fixed(int(1, MAX_COPIES), Need::Optional("one flow, without a number")),
+            /// Time at which the flow starts.
+            start: field(SPAN, Need::Default("0 s")),
+            /// Time at which the application stops sending.
+            stop: field(LONG_DURATION, Need::Optional("the end of the run")),
+            /// Traffic of the application.
+            traffic: field(
                 Type::OneOf(&[
                     Type::Choice(&[
                         ("bulk", "unlimited data (UDP: sends all the time)"),
@@ -115,50 +79,34 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                     Type::Table(&TRAFFIC),
                 ]),
                 Need::Default("bulk"),
-                "Traffic of the application.",
             ),
-        ],
-        &[
-            field(
-                "cc",
-                Type::Algorithm,
-                Need::Optional("`cc` of the scenario"),
-                "Congestion control: a name, or a table with a name and parameters such as `{ name = \"ewtcp\", weight = \"fair\" }`, also written `\"ewtcp(weight=fair)\"`. `kernel:NAME` is the kernel's own algorithm of that name (only with the kernel engine).",
-            ),
-            field(
-                "scheduler",
-                Type::Scheduler,
-                Need::Optional("`scheduler` of the scenario"),
-                "Packet scheduler (MPTCP only): a name, or a table with a name and parameters such as `{ name = \"minrtt\", penalise = false }`, also written `\"minrtt(penalise=false)\"`.",
-            ),
-        ],
+        },
+        keys! {
+            /// Congestion control: a name, or a table with a name and parameters such as
+            /// `{ name = "ewtcp", weight = "fair" }`, also written `"ewtcp(weight=fair)"`. `kernel:NAME` is the
+            /// kernel's own algorithm of that name (only with the kernel engine).
+            cc: field(Type::Algorithm, Need::Optional("`cc` of the scenario")),
+            /// Packet scheduler (MPTCP only): a name, or a table with a name and parameters such as
+            /// `{ name = "minrtt", penalise = false }`, also written `"minrtt(penalise=false)"`.
+            scheduler: field(Type::Scheduler, Need::Optional("`scheduler` of the scenario")),
+        },
         TCP_FIELDS,
         UDP_FIELDS,
     ],
 };
 
 /// Keys of TCP and MPTCP flows that `[tcp]` may set for all flows.
-pub(crate) const TCP_FIELDS: &[Field] = &[
-    field(
-        "rcv_buffer",
-        Type::OneOf(BUFFER_TYPES),
-        Need::Default("unlimited"),
-        "Receive buffer, shared by all subflows: a fixed size, or `{ auto = \"6 MB\" }`, which grows with the rate as in Linux. SCTP flows set it themselves; `[tcp]` does not apply to them.",
-    ),
-    field(
-        "mss",
-        SIZE,
-        Need::Optional("1448 bytes with TCP, 1428 bytes with MPTCP, 1452 bytes with SCTP"),
-        "Payload of a full segment; with SCTP, of a DATA chunk, one per packet. SCTP flows set it themselves; `[tcp]` does not apply to them.",
-    ),
-    field(
-        "initial_cwnd",
-        PACKETS,
-        Need::Default("10 packets"),
-        "Initial window (RFC 6928).",
-    ),
-    field(
-        "initial_ssthresh",
+pub(crate) const TCP_FIELDS: &[Field] = keys! {
+    /// Receive buffer, shared by all subflows: a fixed size, or `{ auto = "6 MB" }`, which grows with the rate as in
+    /// Linux. SCTP flows set it themselves; `[tcp]` does not apply to them.
+    rcv_buffer: field(Type::OneOf(BUFFER_TYPES), Need::Default("unlimited")),
+    /// Payload of a full segment; with SCTP, of a DATA chunk, one per packet. SCTP flows set it themselves; `[tcp]`
+    /// does not apply to them.
+    mss: field(SIZE, Need::Optional("1448 bytes with TCP, 1428 bytes with MPTCP, 1452 bytes with SCTP")),
+    /// Initial window (RFC 6928).
+    initial_cwnd: field(PACKETS, Need::Default("10 packets")),
+    /// Initial slow-start threshold.
+    initial_ssthresh: field(
         Type::OneOf(&[
             PACKETS,
             Type::Choice(&[(
@@ -167,22 +115,14 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
             )]),
         ]),
         Need::Default("infinite"),
-        "Initial slow-start threshold.",
     ),
-    field(
-        "cwnd_clamp",
-        Type::OneOf(&[PACKETS, Type::Choice(&[("none", "no upper bound")])]),
-        Need::Default("none"),
-        "Upper bound of the window.",
-    ),
-    field(
-        "ecn",
-        Type::Bool,
-        Need::Default("false"),
-        "Whether ECN is negotiated (RFC 3168).",
-    ),
-    field(
-        "recovery",
+    /// Upper bound of the window.
+    cwnd_clamp: field(Type::OneOf(&[PACKETS, Type::Choice(&[("none", "no upper bound")])]), Need::Default("none")),
+    /// Whether ECN is negotiated (RFC 3168).
+    ecn: field(Type::Bool, Need::Default("false")),
+    /// How losses are detected and repaired. All values but `sack` are the classic recoveries without SACK, probes and
+    /// undo (only in the simulator).
+    recovery: field(
         Type::Choice(&[
             (
                 "sack",
@@ -202,77 +142,49 @@ pub(crate) const TCP_FIELDS: &[Field] = &[
             ),
         ]),
         Need::Default("sack"),
-        "How losses are detected and repaired. All values but `sack` are the classic recoveries without SACK, probes and undo (only in the simulator).",
     ),
-    field(
-        "pacing",
-        Type::Bool,
-        Need::Default("false"),
-        "Whether packets are paced with Linux' default gains even if the algorithm does not ask for pacing.",
-    ),
-    field(
-        "slow_start_after_idle",
-        Type::Bool,
-        Need::Default("true"),
-        "Whether the window is reduced after an idle period of one RTO (RFC 2861).",
-    ),
-    field(
-        "reinject",
-        Type::Bool,
-        Need::Default("true"),
-        "Whether the data of a subflow that timed out is sent again on another subflow (MPTCP only).",
-    ),
-    field(
-        "stale_after",
+    /// Whether packets are paced with Linux' default gains even if the algorithm does not ask for pacing.
+    pacing: field(Type::Bool, Need::Default("false")),
+    /// Whether the window is reduced after an idle period of one RTO (RFC 2861).
+    slow_start_after_idle: field(Type::Bool, Need::Default("true")),
+    /// Whether the data of a subflow that timed out is sent again on another subflow (MPTCP only).
+    reinject: field(Type::Bool, Need::Default("true")),
+    /// Number of timeouts in a row without progress after which a subflow is stale (MPTCP only; Linux'
+    /// `net.mptcp.stale_loss_cnt`). A stale subflow gets no new data while another one works, until it receives an ACK
+    /// again. When it becomes stale, all its data is sent again on the others; each timeout before that only sends its
+    /// oldest segment there. With `linger`, as in Linux, the number counts expiries of the connection's own timer
+    /// without an ACK on the subflow: after one more than this number, everything that the connection has outstanding
+    /// is sent again, and before that the oldest 32 KiB on an idle subflow.
+    stale_after: field(
         int(1, 255),
         Need::Optional(
             "1 in the simulator, or 4 with the scheduler `linger`; the kernel engine keeps the kernel's default, 4",
         ),
-        "Number of timeouts in a row without progress after which a subflow is stale (MPTCP only; Linux' `net.mptcp.stale_loss_cnt`). A stale \
-         subflow gets no new data while another one works, until it receives an ACK again. When it becomes stale, all its data is sent again on \
-         the others; each timeout before that only sends its oldest segment there. With `linger`, as in Linux, the number counts expiries of the \
-         connection's own timer without an ACK on the subflow: after one more than this number, everything that the connection has \
-         outstanding is sent again, and before that the oldest 32 KiB on an idle subflow.",
     ),
-    field(
-        "tso",
+    /// Whether segments leave in bursts as in Linux (TSO sizing and deferral), each as a packet of its own. The last
+    /// segment of a burst has the flag PSH, and the receiver acknowledges it as soon as the application has read
+    /// everything, as Linux does since 6.6. MPTCP needs the scheduler `linger` for it. The kernel engine refuses
+    /// `false`.
+    tso: field(Type::Bool, Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine")),
+    /// Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are
+    /// acknowledged at once; after them an ACK waits for a twentieth of the path's round-trip time, at most a
+    /// millisecond, and acknowledges everything that arrived meanwhile. The kernel engine refuses `false`.
+    comp_sack: field(
         Type::Bool,
         Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
-        "Whether segments leave in bursts as in Linux (TSO sizing and deferral), each as a packet of its own. The last segment of a burst has the \
-         flag PSH, and the receiver acknowledges it as soon as the application has read everything, as Linux does since 6.6. MPTCP needs the \
-         scheduler `linger` for it. The kernel engine refuses `false`.",
     ),
-    field(
-        "comp_sack",
-        Type::Bool,
-        Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
-        "Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are acknowledged at once; after \
-         them an ACK waits for a twentieth of the path's round-trip time, at most a millisecond, and acknowledges everything that arrived \
-         meanwhile. The kernel engine refuses `false`.",
-    ),
-    field(
-        "send_jitter",
-        DURATION,
-        Need::Default("0 s"),
-        "Upper bound of a random delay before each packet is sent; the order is kept. It avoids phase locking if it is at least about the time that a packet takes on the bottleneck.",
-    ),
-];
+    /// Upper bound of a random delay before each packet is sent; the order is kept. It avoids phase locking if it is at
+    /// least about the time that a packet takes on the bottleneck.
+    send_jitter: field(DURATION, Need::Default("0 s")),
+};
 
 /// Keys of UDP streams.
-pub(crate) const UDP_FIELDS: &[Field] = &[
-    field(
-        "rate",
-        RATE,
-        Need::Optional("required with UDP"),
-        "Rate of a UDP stream on the wire, including headers.",
-    ),
-    field(
-        "packet",
-        SIZE,
-        Need::Optional("1500 bytes"),
-        "IP packet size of a UDP stream.",
-    ),
-];
+pub(crate) const UDP_FIELDS: &[Field] = keys! {
+    /// Rate of a UDP stream on the wire, including headers.
+    rate: field(RATE, Need::Optional("required with UDP")),
+    /// IP packet size of a UDP stream.
+    packet: field(SIZE, Need::Optional("1500 bytes")),
+};
 
 /// IP packet size of a UDP stream that does not give one: a full Ethernet payload.
 pub(crate) const DEFAULT_UDP_PACKET_BYTES: u32 = 1500;
@@ -287,12 +199,10 @@ const BUFFER_TYPES: &[Type] = &[
 static AUTO_BUFFER: TableSpec = TableSpec {
     what: "automatic receive buffer",
     doc: "A receive buffer that starts at 128 KiB and grows with the measured rate.",
-    groups: &[&[field(
-        "auto",
-        SIZE,
-        Need::Required,
-        "Upper bound (Linux `tcp_rmem[2]`).",
-    )]],
+    groups: &[keys! {
+        /// Upper bound (Linux `tcp_rmem[2]`).
+        auto: field(SIZE, Need::Required),
+    }],
 };
 
 /// `traffic = { ... }`.
@@ -301,59 +211,33 @@ pub(crate) static TRAFFIC: TableSpec = TableSpec {
     doc: "One of these combinations of keys: `size`, for one transfer; `size` and `arrivals`, for transfers at random times; \
           `size` and `gap`, for one transfer after the other; `on` and `off`; `video`. With several transfers each opens a \
           connection of its own with all subflows of the flow. Sizes, times and gaps are drawn from the flow's own random stream.",
-    groups: &[&[
-        field(
-            "size",
-            Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]),
-            Need::Optional("no end"),
-            "Application bytes, after which the connection closes (not UDP).",
-        ),
-        field(
-            "arrivals",
-            Type::OneOf(&[ARRIVALS, Type::Table(&ARRIVAL_LEVELS)]),
-            Need::Optional("one transfer"),
-            "A transfer of `size` begins at each arrival of a Poisson process with this rate, from the flow's start to its stop.",
-        ),
-        field(
-            "gap",
-            PERIOD,
-            Need::Optional("one transfer"),
-            "Time from the end of a transfer of `size` to the beginning of the next.",
-        ),
-        field(
-            "repeat",
-            int(1, 1_000_000),
-            Need::Optional("until the flow stops"),
-            "Number of transfers, with `gap`.",
-        ),
-        field(
-            "on",
-            PERIOD,
-            Need::Optional("-"),
-            "Length of an active period; the first one begins at the flow's start.",
-        ),
-        field(
-            "off",
-            PERIOD,
-            Need::Optional("-"),
-            "Length of a silent period.",
-        ),
-        field(
-            "video",
-            Type::Table(&VIDEO),
-            Need::Optional("-"),
-            "Video in chunks, which are requested one by one and whose encoding follows the measured throughput (not UDP).",
-        ),
-    ]],
+    groups: &[keys! {
+        /// Application bytes, after which the connection closes (not UDP).
+        size: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Optional("no end")),
+        /// A transfer of `size` begins at each arrival of a Poisson process with this rate, from the flow's start to
+        /// its stop.
+        arrivals: field(Type::OneOf(&[ARRIVALS, Type::Table(&ARRIVAL_LEVELS)]), Need::Optional("one transfer")),
+        /// Time from the end of a transfer of `size` to the beginning of the next.
+        gap: field(PERIOD, Need::Optional("one transfer")),
+        /// Number of transfers, with `gap`.
+        repeat: field(int(1, 1_000_000), Need::Optional("until the flow stops")),
+        /// Length of an active period; the first one begins at the flow's start.
+        on: field(PERIOD, Need::Optional("-")),
+        /// Length of a silent period.
+        off: field(PERIOD, Need::Optional("-")),
+        /// Video in chunks, which are requested one by one and whose encoding follows the measured throughput (not
+        /// UDP).
+        video: field(Type::Table(&VIDEO), Need::Optional("-")),
+    }],
 };
 
 /// `size = { law = ... }`.
 pub(crate) static SIZE_LAW: TableSpec = TableSpec {
     what: "distribution of sizes",
     doc: "Random sizes, e.g. `{ law = \"pareto\", mean = \"200 kB\", shape = 1.5 }`, together with `arrivals` or `gap`.",
-    groups: &[&[
-        fixed(
-            "law",
+    groups: &[keys! {
+        /// The probability distribution.
+        law: fixed(
             Type::Choice(&[
                 ("exponential", "exponential sizes"),
                 (
@@ -362,54 +246,37 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
                 ),
             ]),
             Need::Required,
-            "The probability distribution.",
         ),
-        field(
-            "mean",
-            SIZE,
-            Need::Required,
-            "Mean size before truncation at `most`.",
-        ),
-        field(
-            "shape",
-            number(1.0, 10.0),
-            Need::Default("1.5"),
-            "Exponent of the tail of the Pareto distribution; up to 2 the variance is infinite.",
-        ),
-        field(
-            "most",
-            SIZE,
-            Need::Default("1 GB"),
-            "Largest size. Larger ones are set to this value, which lowers the mean a little: by less than 1 % with the defaults and a mean of 200 kB.",
-        ),
-    ]],
+        /// Mean size before truncation at `most`.
+        mean: field(SIZE, Need::Required),
+        /// Exponent of the tail of the Pareto distribution; up to 2 the variance is infinite.
+        shape: field(number(1.0, 10.0), Need::Default("1.5")),
+        /// Largest size. Larger ones are set to this value, which lowers the mean a little: by less than 1 % with the
+        /// defaults and a mean of 200 kB.
+        most: field(SIZE, Need::Default("1 GB")),
+    }],
 };
 
 /// `arrivals = { levels = [...] }`.
 pub(crate) static ARRIVAL_LEVELS: TableSpec = TableSpec {
     what: "alternating load",
     doc: "A Poisson process whose rate cycles through levels from the flow's start on.",
-    groups: &[&[fixed(
-        "levels",
-        Type::Tables(&LEVEL),
-        Need::Required,
-        "The levels in order.",
-    )]],
+    groups: &[keys! {
+        /// The levels in order.
+        levels: fixed(Type::Tables(&LEVEL), Need::Required),
+    }],
 };
 
 /// An entry of `levels`.
 pub(crate) static LEVEL: TableSpec = TableSpec {
     what: "level",
     doc: "A level of an alternating load, e.g. `{ rate = \"60 / s\", lasts = \"60 s\" }`.",
-    groups: &[&[
-        fixed("rate", ARRIVALS, Need::Required, "Rate of arrivals."),
-        fixed(
-            "lasts",
-            LONG_DURATION,
-            Need::Required,
-            "Duration of the level.",
-        ),
-    ]],
+    groups: &[keys! {
+        /// Rate of arrivals.
+        rate: fixed(ARRIVALS, Need::Required),
+        /// Duration of the level.
+        lasts: fixed(LONG_DURATION, Need::Required),
+    }],
 };
 
 /// `traffic = { video = { ... } }`.
@@ -419,50 +286,26 @@ pub(crate) static VIDEO: TableSpec = TableSpec {
           request travels to the sender on the reverse path. The encoding is the best one whose rate is at most `safety` times \
           the estimated throughput, or else the lowest. Playback begins with the first complete chunk and stalls while the \
           buffer is empty.",
-    groups: &[&[
-        fixed(
-            "ladder",
+    groups: &[keys! {
+        /// Rates at which each chunk is encoded.
+        ladder: fixed(
             Type::Quantities(Quantity::Plain(&units::RATE)),
             Need::Optional("100, 250, 500 kbit/s, 1, 2.5, 4.5 Mbit/s"),
-            "Rates at which each chunk is encoded.",
         ),
-        field(
-            "max_rate",
-            RATE,
-            Need::Default("2.5 Mbit/s"),
-            "Largest rate of the ladder that is used, because the screen shows no better encoding (2.5 Mbit/s: a phone, 720p).",
-        ),
-        field(
-            "chunk",
-            DURATION,
-            Need::Default("5 s"),
-            "Playing time of a chunk.",
-        ),
-        field(
-            "buffer",
-            DURATION,
-            Need::Default("30 s"),
-            "Capacity of the buffer in playing time; at least one chunk.",
-        ),
-        field(
-            "safety",
-            Type::Fraction,
-            Need::Default("0.8"),
-            "Share of the estimated throughput that an encoding may need.",
-        ),
-        field(
-            "weight",
-            Type::Fraction,
-            Need::Default("0.3"),
-            "Weight of the newest chunk's throughput in the estimate, which is an exponentially weighted moving average.",
-        ),
-        field(
-            "first_estimate",
-            RATE,
-            Need::Optional("0.4 times the lowest rate on the first path"),
-            "The estimate before the first chunk.",
-        ),
-    ]],
+        /// Largest rate of the ladder that is used, because the screen shows no better encoding (2.5 Mbit/s: a phone,
+        /// 720p).
+        max_rate: field(RATE, Need::Default("2.5 Mbit/s")),
+        /// Playing time of a chunk.
+        chunk: field(DURATION, Need::Default("5 s")),
+        /// Capacity of the buffer in playing time; at least one chunk.
+        buffer: field(DURATION, Need::Default("30 s")),
+        /// Share of the estimated throughput that an encoding may need.
+        safety: field(Type::Fraction, Need::Default("0.8")),
+        /// Weight of the newest chunk's throughput in the estimate, which is an exponentially weighted moving average.
+        weight: field(Type::Fraction, Need::Default("0.3")),
+        /// The estimate before the first chunk.
+        first_estimate: field(RATE, Need::Optional("0.4 times the lowest rate on the first path")),
+    }],
 };
 
 /// The default ladder of a video, in bit/s.
@@ -476,50 +319,22 @@ pub(crate) const SCTP_KEYS: [&str; 2] = ["rcv_buffer", "mss"];
 pub(crate) static SUBFLOW: TableSpec = TableSpec {
     what: "subflow",
     doc: "A subflow. The first one opens the connection at the flow's start; the others join when it is established.",
-    groups: &[&[
-        fixed(
-            "name",
-            Type::Name,
-            Need::Optional("`sf1`, `sf2`, ..."),
-            "Name in traces and reports.",
-        ),
-        fixed(
-            "path",
-            Type::Names,
-            Need::Required,
-            "Links from the sender to the receiver.",
-        ),
-        fixed(
-            "reverse",
-            Type::Names,
-            Need::Optional("the same links in reverse"),
-            "Links that the ACKs take from the receiver to the sender.",
-        ),
-        field(
-            "start",
-            LONG_DURATION,
-            Need::Optional("as soon as the connection is established"),
-            "Earliest time at which the subflow opens; not for the first one.",
-        ),
-        field(
-            "stop",
-            LONG_DURATION,
-            Need::Optional("it is not removed"),
-            "Time at which the subflow is removed; its data in flight is sent again on the others.",
-        ),
-        field(
-            "backup",
-            Type::Bool,
-            Need::Default("false"),
-            "Whether the subflow is used only while no other one is usable.",
-        ),
-        fixed(
-            "priority",
-            Type::Tables(&PRIORITY),
-            Need::Optional("the priority is always that of `backup`"),
-            "Changes of the priority (MP_PRIO) in time order, e.g. `[{ at = \"5 s\", backup = true }]`.",
-        ),
-    ]],
+    groups: &[keys! {
+        /// Name in traces and reports.
+        name: fixed(Type::Name, Need::Optional("`sf1`, `sf2`, ...")),
+        /// Links from the sender to the receiver.
+        path: fixed(Type::Names, Need::Required),
+        /// Links that the ACKs take from the receiver to the sender.
+        reverse: fixed(Type::Names, Need::Optional("the same links in reverse")),
+        /// Earliest time at which the subflow opens; not for the first one.
+        start: field(LONG_DURATION, Need::Optional("as soon as the connection is established")),
+        /// Time at which the subflow is removed; its data in flight is sent again on the others.
+        stop: field(LONG_DURATION, Need::Optional("it is not removed")),
+        /// Whether the subflow is used only while no other one is usable.
+        backup: field(Type::Bool, Need::Default("false")),
+        /// Changes of the priority (MP_PRIO) in time order, e.g. `[{ at = "5 s", backup = true }]`.
+        priority: fixed(Type::Tables(&PRIORITY), Need::Optional("the priority is always that of `backup`")),
+    }],
 };
 
 /// An entry of a subflow's `priority`.
@@ -527,18 +342,10 @@ pub(crate) static PRIORITY: TableSpec = TableSpec {
     what: "change of priority",
     doc: "The subflow becomes a backup or a regular one, which the ends tell each other with MP_PRIO (RFC 8684 section 3.3.8). The option itself is \
           not simulated: the sender of the data changes the priority.",
-    groups: &[&[
-        field(
-            "at",
-            LONG_DURATION,
-            Need::Required,
-            "Time of the change since the start of the run.",
-        ),
-        field(
-            "backup",
-            Type::Bool,
-            Need::Required,
-            "`true` for a backup, `false` for a regular subflow.",
-        ),
-    ]],
+    groups: &[keys! {
+        /// Time of the change since the start of the run.
+        at: field(LONG_DURATION, Need::Required),
+        /// `true` for a backup, `false` for a regular subflow.
+        backup: field(Type::Bool, Need::Required),
+    }],
 };

@@ -1,6 +1,6 @@
 //! Declaration of the top level of a scenario.
 
-use super::declaration::{DURATION, LONG_DURATION, Need, TableSpec, Type, field, fixed, int};
+use super::declaration::{DURATION, LONG_DURATION, Need, TableSpec, Type, field, fixed, int, keys};
 use super::flow::{FLOW, TCP};
 use super::link::LINK;
 
@@ -29,46 +29,24 @@ const PROFILES: Type = Type::Choice(&[
 pub(crate) static SCENARIO: TableSpec = TableSpec {
     what: "scenario",
     doc: "",
-    groups: &[&[
-        fixed(
-            "name",
-            Type::Name,
-            Need::Optional("the file's name without `.toml`"),
-            "Name of the scenario and of its results directory.",
-        ),
-        fixed(
-            "title",
-            Type::Text,
-            Need::Optional("the name"),
-            "A description of one line.",
-        ),
-        fixed(
-            "source",
-            Type::Text,
-            Need::Optional("empty"),
-            "Source of the scenario, such as a paper and a section.",
-        ),
-        field("duration", LONG_DURATION, Need::Required, "Simulated time."),
-        field(
-            "warmup",
-            LONG_DURATION,
-            Need::Default("0 s"),
-            "Time at the start of the run that metrics ignore.",
-        ),
-        fixed(
-            "repetitions",
-            int(1, MAX_REPETITIONS),
-            Need::Default("1"),
-            "Number of runs of each combination of axis values, each with its own random numbers. Repetition i of every combination sees the same random numbers.",
-        ),
-        fixed(
-            "seed",
-            int(0, i64::MAX as u64),
-            Need::Default("1"),
-            "Seed of all random numbers.",
-        ),
-        fixed(
-            "sample",
+    groups: &[keys! {
+        /// Name of the scenario and of its results directory.
+        name: fixed(Type::Name, Need::Optional("the file's name without `.toml`")),
+        /// A description of one line.
+        title: fixed(Type::Text, Need::Optional("the name")),
+        /// Source of the scenario, such as a paper and a section.
+        source: fixed(Type::Text, Need::Optional("empty")),
+        /// Simulated time.
+        duration: field(LONG_DURATION, Need::Required),
+        /// Time at the start of the run that metrics ignore.
+        warmup: field(LONG_DURATION, Need::Default("0 s")),
+        /// Number of runs of each combination of axis values, each with its own random numbers. Repetition i of every
+        /// combination sees the same random numbers.
+        repetitions: fixed(int(1, MAX_REPETITIONS), Need::Default("1")),
+        /// Seed of all random numbers.
+        seed: fixed(int(0, i64::MAX as u64), Need::Default("1")),
+        /// Interval of the samples in the trace.
+        sample: fixed(
             Type::OneOf(&[
                 DURATION,
                 Type::Choice(&[(
@@ -77,57 +55,27 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
                 )]),
             ]),
             Need::Default("10 ms"),
-            "Interval of the samples in the trace.",
         ),
-        fixed(
-            "per_ack",
-            Type::Bool,
-            Need::Default("false"),
-            "Whether the trace also has a row for every ACK.",
-        ),
-        field(
-            "profile",
-            PROFILES,
-            Need::Default("linux-acked"),
-            "How ACKs are sent and counted.",
-        ),
-        field(
-            "cc",
-            Type::Algorithm,
-            Need::Optional("each flow has its own"),
-            "Congestion control of all flows without a `cc` of their own. `kernel:NAME` is the kernel's own algorithm of that name (only with the kernel engine).",
-        ),
-        field(
-            "scheduler",
+        /// Whether the trace also has a row for every ACK.
+        per_ack: fixed(Type::Bool, Need::Default("false")),
+        /// How ACKs are sent and counted.
+        profile: field(PROFILES, Need::Default("linux-acked")),
+        /// Congestion control of all flows without a `cc` of their own. `kernel:NAME` is the kernel's own algorithm of
+        /// that name (only with the kernel engine).
+        cc: field(Type::Algorithm, Need::Optional("each flow has its own")),
+        /// Packet scheduler of all MPTCP flows without a `scheduler` of their own. The kernel engine only supports
+        /// linger, the kernel's own scheduler.
+        scheduler: field(
             Type::Scheduler,
-            Need::Optional(
-                "the default of the engine: minrtt in the simulator, linger in the kernel engine",
-            ),
-            "Packet scheduler of all MPTCP flows without a `scheduler` of their own. The kernel engine only supports linger, the kernel's own scheduler.",
+            Need::Optional("the default of the engine: minrtt in the simulator, linger in the kernel engine"),
         ),
-        fixed(
-            "nodes",
-            Type::Names,
-            Need::Optional("all nodes that links name"),
-            "Names of the nodes. If the key is present, a link that names another node is an error.",
-        ),
-        fixed(
-            "tcp",
-            Type::Table(&TCP),
-            Need::Optional("no common settings"),
-            "Common settings of TCP and MPTCP flows; a flow may override each of them.",
-        ),
-        fixed(
-            "links",
-            Type::Map(&LINK),
-            Need::Required,
-            "The links, each a table `[links.NAME]`.",
-        ),
-        fixed(
-            "flows",
-            Type::Map(&FLOW),
-            Need::Required,
-            "The flows, each a table `[flows.NAME]`.",
-        ),
-    ]],
+        /// Names of the nodes. If the key is present, a link that names another node is an error.
+        nodes: fixed(Type::Names, Need::Optional("all nodes that links name")),
+        /// Common settings of TCP and MPTCP flows; a flow may override each of them.
+        tcp: fixed(Type::Table(&TCP), Need::Optional("no common settings")),
+        /// The links, each a table `[links.NAME]`.
+        links: fixed(Type::Map(&LINK), Need::Required),
+        /// The flows, each a table `[flows.NAME]`.
+        flows: fixed(Type::Map(&FLOW), Need::Required),
+    }],
 };
