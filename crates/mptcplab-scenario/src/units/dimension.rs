@@ -13,14 +13,16 @@ pub(crate) struct UnitError {
     pub(crate) hint: String,
 }
 
-/// A kind of quantity: its units with their size in the base unit, and common misspellings.
+/// A kind of quantity.
 #[derive(Debug)]
 pub(crate) struct Dimension {
     /// With its article: "a rate".
     pub(crate) what: &'static str,
     pub(crate) example: &'static str,
+    /// The units with their size in the base unit.
     units: &'static [(&'static str, u64)],
-    misspelt: &'static [(&'static str, &'static str)],
+    /// Common misspellings of each unit.
+    misspelt: &'static [(&'static str, &'static [&'static str])],
     /// The unit of the parsed integer.
     pub(super) base: &'static str,
     min: u64,
@@ -44,25 +46,10 @@ pub(crate) static RATE: Dimension = Dimension {
         ("GB/s", 8_000_000_000),
     ],
     misspelt: &[
-        ("bps", "bit/s"),
-        ("b/s", "bit/s"),
-        ("bits/s", "bit/s"),
-        ("bit", "bit/s"),
-        ("kbps", "kbit/s"),
-        ("kb/s", "kbit/s"),
-        ("kbit", "kbit/s"),
-        ("kbits/s", "kbit/s"),
-        ("mbps", "Mbit/s"),
-        ("mb/s", "Mbit/s"),
-        ("mb", "Mbit/s"),
-        ("mbit", "Mbit/s"),
-        ("mbits/s", "Mbit/s"),
-        ("m", "Mbit/s"),
-        ("gbps", "Gbit/s"),
-        ("gb/s", "Gbit/s"),
-        ("gbit", "Gbit/s"),
-        ("gbits/s", "Gbit/s"),
-        ("g", "Gbit/s"),
+        ("bit/s", &["bps", "b/s", "bits/s", "bit"]),
+        ("kbit/s", &["kbps", "kb/s", "kbit", "kbits/s"]),
+        ("Mbit/s", &["mbps", "mb/s", "mb", "mbit", "mbits/s", "m"]),
+        ("Gbit/s", &["gbps", "gb/s", "gbit", "gbits/s", "g"]),
     ],
     base: "bit/s",
     min: 0,
@@ -89,22 +76,12 @@ const fn time(example: &'static str) -> Dimension {
             ("h", 3_600_000_000_000),
         ],
         misspelt: &[
-            ("nsec", "ns"),
-            ("\u{b5}s", "us"),
-            ("\u{3bc}s", "us"),
-            ("usec", "us"),
-            ("msec", "ms"),
-            ("sec", "s"),
-            ("secs", "s"),
-            ("second", "s"),
-            ("seconds", "s"),
-            ("m", "min"),
-            ("mins", "min"),
-            ("minute", "min"),
-            ("minutes", "min"),
-            ("hour", "h"),
-            ("hours", "h"),
-            ("hr", "h"),
+            ("ns", &["nsec"]),
+            ("us", &["\u{b5}s", "\u{3bc}s", "usec"]),
+            ("ms", &["msec"]),
+            ("s", &["sec", "secs", "second", "seconds"]),
+            ("min", &["m", "mins", "minute", "minutes"]),
+            ("h", &["hour", "hours", "hr"]),
         ],
         base: "ns",
         min: 0,
@@ -128,11 +105,10 @@ pub(crate) static SIZE: Dimension = Dimension {
         ("GiB", 1 << 30),
     ],
     misspelt: &[
-        ("byte", "bytes"),
-        ("b", "bytes"),
-        ("k", "kB"),
-        ("m", "MB"),
-        ("g", "GB"),
+        ("bytes", &["byte", "b"]),
+        ("kB", &["k"]),
+        ("MB", &["m"]),
+        ("GB", &["g"]),
     ],
     base: "bytes",
     min: 0,
@@ -145,13 +121,7 @@ pub(crate) static PACKETS: Dimension = Dimension {
     what: "a number of packets",
     example: "100 packets",
     units: &[("packets", 1)],
-    misspelt: &[
-        ("packet", "packets"),
-        ("pkts", "packets"),
-        ("pkt", "packets"),
-        ("p", "packets"),
-        ("segments", "packets"),
-    ],
+    misspelt: &[("packets", &["packet", "pkts", "pkt", "p", "segments"])],
     base: "packets",
     min: 1,
     max: 100_000_000,
@@ -164,15 +134,8 @@ pub(crate) static ARRIVALS: Dimension = Dimension {
     example: "10 / s",
     units: &[("/ s", 60_000), ("/ min", 1_000)],
     misspelt: &[
-        ("/s", "/ s"),
-        ("/sec", "/ s"),
-        ("/ sec", "/ s"),
-        ("per s", "/ s"),
-        ("per second", "/ s"),
-        ("Hz", "/ s"),
-        ("/min", "/ min"),
-        ("/ minute", "/ min"),
-        ("per min", "/ min"),
+        ("/ s", &["/s", "/sec", "/ sec", "per s", "per second", "Hz"]),
+        ("/ min", &["/min", "/ minute", "per min"]),
     ],
     base: "arrivals in 1000 minutes",
     min: 0,
@@ -260,19 +223,13 @@ impl Dimension {
         if unit.is_empty() {
             return self.with_unit(number);
         }
+        let same = |name: &str| name.eq_ignore_ascii_case(unit);
         let known = self
             .misspelt
             .iter()
-            .find(|(wrong, _)| wrong.eq_ignore_ascii_case(unit));
-        let same_letters = || {
-            self.units
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-        };
-        match known
-            .map(|(_, right)| right)
-            .or_else(|| same_letters().map(|(name, _)| name))
-        {
+            .find(|(_, wrong)| wrong.iter().any(|w| same(w)));
+        let right = known.map(|(right, _)| *right);
+        match right.or_else(|| self.units().find(|name| same(name))) {
             Some(right) => format!("{number} {right}"),
             None => self.example.to_string(),
         }
