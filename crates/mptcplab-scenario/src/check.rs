@@ -6,7 +6,6 @@ use crate::error::{Diagnostic, join, nearest, shorten, suggest};
 use crate::format::{Field, Need, TableSpec, Type};
 use crate::names::{NAME_HINT, check_name};
 use crate::registry::{algorithm, scheduler};
-use std::borrow::Cow;
 
 /// A sweep axis: a key with several values.
 #[derive(Debug, Clone)]
@@ -110,12 +109,7 @@ impl Checker {
         }
         self.inside_axis = true;
         for value in values {
-            let element = Item {
-                value: Cow::Borrowed(value),
-                key_origin: value.origin,
-                path: item.path.clone(),
-            };
-            self.value(ty, &element);
+            self.value(ty, &Item::element(value, item.path.clone()));
         }
         self.inside_axis = false;
         self.axes.push(Axis {
@@ -330,11 +324,7 @@ fn scalar(ty: &Type, item: &Item<'_>) -> Result<(), Diagnostic> {
                 .hint(format!("more than {above}, at most {most}"))),
         },
         (Type::Quantities(quantity), Kind::List(values)) => values.iter().try_for_each(|value| {
-            let element = Item {
-                value: Cow::Borrowed(value),
-                key_origin: value.origin,
-                path: item.path.clone(),
-            };
+            let element = Item::element(value, item.path.clone());
             scalar(&Type::Quantity(*quantity), &element)
         }),
         (Type::Quantity(quantity), Kind::Text(text)) => {

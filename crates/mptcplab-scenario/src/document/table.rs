@@ -74,6 +74,11 @@ impl<'a> Table<'a> {
         .maybe_hint(hint)
     }
 
+    /// An error at the place of a key.
+    pub(crate) fn key_error(&self, entry: &Entry, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(entry.key_origin, join(&self.path, &entry.key), message)
+    }
+
     /// An error about a key of this table, or about the table where the key is not written.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> Diagnostic {
         let entry = self.entries.iter().find(|e| e.key == key);
@@ -100,6 +105,15 @@ impl<'a> Item<'a> {
             value: Cow::Borrowed(&entry.value),
             key_origin: entry.key_origin,
             path: join(path, &entry.key),
+        }
+    }
+
+    /// An element of a list, with the key path `path`.
+    pub(crate) fn element(value: &'a Value, path: String) -> Self {
+        Self {
+            value: Cow::Borrowed(value),
+            key_origin: value.origin,
+            path,
         }
     }
 
@@ -248,11 +262,7 @@ impl<'a> Item<'a> {
         Ok(items
             .iter()
             .enumerate()
-            .map(|(i, value)| Item {
-                value: Cow::Borrowed(value),
-                key_origin: value.origin,
-                path: join(&self.path, &i.to_string()),
-            })
+            .map(|(i, value)| Item::element(value, join(&self.path, &i.to_string())))
             .collect())
     }
 }

@@ -13,6 +13,15 @@ const MAX_DELAY_US: u64 = 3_600_000_000;
 /// Largest rate: 1 Pbit/s. A larger one is probably in another unit.
 const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
+/// A change at the start of the run that leaves every property as it is.
+const NOTHING: Change = Change {
+    at_ns: 0,
+    rate_bps: None,
+    delay_ns: None,
+    loss: None,
+    up: None,
+};
+
 /// A column of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Column {
@@ -85,16 +94,7 @@ fn change(columns: &[(&'static str, Column, u64)], line: &str) -> Result<Change,
             columns.len()
         ));
     }
-    let (mut at_ms, mut change) = (
-        None,
-        Change {
-            at_ns: 0,
-            rate_bps: None,
-            delay_ns: None,
-            loss: None,
-            up: None,
-        },
-    );
+    let (mut at_ms, mut change) = (None, NOTHING);
     for (field, (name, column, most)) in fields.iter().zip(columns) {
         if field.is_empty() {
             continue;
@@ -115,14 +115,8 @@ fn change(columns: &[(&'static str, Column, u64)], line: &str) -> Result<Change,
         }
     }
     change.at_ns = at_ms.ok_or("no time")? * 1_000_000;
-    let nothing = Change {
-        at_ns: change.at_ns,
-        rate_bps: None,
-        delay_ns: None,
-        loss: None,
-        up: None,
-    };
-    match change == nothing {
+    let at_ns = change.at_ns;
+    match change == (Change { at_ns, ..NOTHING }) {
         true => Err("a change of nothing".into()),
         false => Ok(change),
     }
@@ -148,10 +142,7 @@ mod tests {
         let changes = parse(text).expect("a good file");
         let plain = |at_ms: u64| Change {
             at_ns: at_ms * 1_000_000,
-            rate_bps: None,
-            delay_ns: None,
-            loss: None,
-            up: None,
+            ..NOTHING
         };
         let expected = [
             Change {

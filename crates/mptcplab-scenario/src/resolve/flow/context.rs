@@ -1,7 +1,6 @@
 //! Data and checks that all kinds of flows share.
 
 use crate::document::{Entry, Item, Res, Table};
-use crate::error::{Diagnostic, join};
 use crate::format::{FLOW, Field, TCP};
 use crate::resolve::network::Network;
 use crate::units::display;
@@ -60,23 +59,14 @@ pub(super) fn stop_ns(item: &Item<'_>, start_ns: u64, what: &str) -> Res<u64> {
 
 /// Refuses keys of another transport protocol.
 pub(super) fn refuse_fields(table: &Table<'_>, fields: &[Field], transport: &str) -> Res<()> {
-    match table
-        .entries
-        .iter()
-        .find(|e| fields.iter().any(|f| f.key == e.key))
-    {
-        None => Ok(()),
-        Some(entry) => {
-            let article = if transport == "SCTP" { "an" } else { "a" };
-            let message = format!("{article} {transport} flow has no {}", entry.key);
-            let hint = match transport {
-                "UDP" => "it is a setting of TCP and MPTCP flows; remove it",
-                _ => "it is a setting of flows with transport = \"udp\"",
-            };
-            Err(
-                Diagnostic::new(entry.key_origin, join(&table.path, &entry.key), message)
-                    .hint(hint),
-            )
-        }
-    }
+    let foreign = |e: &&Entry| fields.iter().any(|f| f.key == e.key);
+    let Some(entry) = table.entries.iter().find(foreign) else {
+        return Ok(());
+    };
+    let article = if transport == "SCTP" { "an" } else { "a" };
+    let message = format!("{article} {transport} flow has no {}", entry.key);
+    Err(table.key_error(entry, message).hint(match transport {
+        "UDP" => "it is a setting of TCP and MPTCP flows; remove it",
+        _ => "it is a setting of flows with transport = \"udp\"",
+    }))
 }

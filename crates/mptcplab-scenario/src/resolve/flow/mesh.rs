@@ -20,11 +20,7 @@ pub(super) fn paths(network: &Network, from: usize, to: usize) -> Vec<Vec<usize>
 fn outgoing(network: &Network, from: usize) -> BTreeMap<usize, Vec<usize>> {
     let mut outgoing: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, link) in network.links.iter().enumerate() {
-        let other = match link.name.strip_suffix('~') {
-            Some(forward) => forward.to_string(),
-            None => format!("{}~", link.name),
-        };
-        if link.to != from && network.index.contains_key(&other) {
+        if link.to != from && network.opposite(index).is_some() {
             outgoing.entry(link.from).or_default().push(index);
         }
     }

@@ -160,12 +160,8 @@ pub(super) fn ends(network: &Network, path: &[usize]) -> (usize, usize) {
 /// The same links in the reverse direction.
 pub(super) fn backwards(network: &Network, path: &[usize], item: &Item<'_>) -> Res<Vec<usize>> {
     let back = |&link: &usize| {
-        let name = &network.links[link].name;
-        let other = match name.strip_suffix('~') {
-            Some(forward) => forward.to_string(),
-            None => format!("{name}~"),
-        };
-        network.index.get(&other).copied().ok_or_else(|| {
+        network.opposite(link).ok_or_else(|| {
+            let name = &network.links[link].name;
             item.error(format!("\"{name}\" has no way back for the ACKs (reverse = false)"))
                 .hint("use subflows = [{ path = [...], reverse = [...] }] with another way back, or remove reverse = false")
         })

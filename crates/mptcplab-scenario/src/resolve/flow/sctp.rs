@@ -5,7 +5,6 @@ use super::subflows::subflows;
 use super::traffic;
 use super::transport::{check_segment_count, rcv_buffer};
 use crate::document::{Res, Table};
-use crate::error::{Diagnostic, join};
 use crate::format::{SCTP_KEYS, SUBFLOW, TCP_FIELDS, UDP_FIELDS};
 use crate::run::{RcvBuffer, SctpFlow, Traffic};
 
@@ -65,8 +64,7 @@ fn refuse_tcp_settings(table: &Table<'_>) -> Res<()> {
             _ => continue,
         };
         let message = format!("an SCTP flow has no {}", entry.key);
-        let path = join(&table.path, &entry.key);
-        return Err(Diagnostic::new(entry.key_origin, path, message).hint(hint));
+        return Err(table.key_error(entry, message).hint(hint));
     }
     let Some(list) = table.get("subflows") else {
         return Ok(());

@@ -1,7 +1,6 @@
 //! Active queue management and its parameters.
 
-use crate::document::{Item, Res, Table};
-use crate::error::{Diagnostic, join};
+use crate::document::{Entry, Item, Res, Table};
 use crate::format::{AQM, CODEL_FIELDS, FQ_FIELDS, Field, RED_FIELDS};
 use mptcplab_model::link::Aqm;
 
@@ -16,13 +15,16 @@ pub(super) fn aqm(item: &Item<'_>) -> Res<Aqm> {
             Table::empty(&AQM, item.path.clone(), item.key_origin),
         ),
     };
+    let own: &[&[Field]] = match name.as_str() {
+        "red" => &[RED_FIELDS],
+        "codel" => &[CODEL_FIELDS],
+        "fq-codel" => &[CODEL_FIELDS, FQ_FIELDS],
+        _ => &[],
+    };
+    refuse_other_parameters(&table, &name, own)?;
     match name.as_str() {
-        "red" => {
-            refuse_other_parameters(&table, &name, &[RED_FIELDS])?;
-            red(&table)
-        }
+        "red" => red(&table),
         "codel" => {
-            refuse_other_parameters(&table, &name, &[CODEL_FIELDS])?;
             let (target_ns, interval_ns) = codel(&table)?;
             Ok(Aqm::Codel {
                 target_ns,
@@ -30,7 +32,6 @@ pub(super) fn aqm(item: &Item<'_>) -> Res<Aqm> {
             })
         }
         "fq-codel" => {
-            refuse_other_parameters(&table, &name, &[CODEL_FIELDS, FQ_FIELDS])?;
             let (target_ns, interval_ns) = codel(&table)?;
             Ok(Aqm::FqCodel {
                 target_ns,
@@ -40,35 +41,25 @@ pub(super) fn aqm(item: &Item<'_>) -> Res<Aqm> {
                 quantum_bytes: table.item("quantum")?.size_in(64..=1_000_000)?,
             })
         }
-        _ => refuse_other_parameters(&table, &name, &[]).map(|()| Aqm::DropTail),
+        _ => Ok(Aqm::DropTail),
     }
 }
 
 /// Refuses parameters of other queue managements.
 fn refuse_other_parameters(table: &Table<'_>, name: &str, groups: &[&[Field]]) -> Res<()> {
-    let own: Vec<&str> = groups
-        .iter()
-        .flat_map(|g| g.iter())
-        .map(|f| f.key)
-        .collect();
-    match table
-        .entries
-        .iter()
-        .find(|e| e.key != "name" && !own.contains(&e.key.as_str()))
-    {
-        None => Ok(()),
-        Some(entry) => {
-            let error = Diagnostic::new(
-                entry.key_origin,
-                join(&table.path, &entry.key),
-                format!("\"{name}\" has no such parameter"),
-            );
-            Err(match own.is_empty() {
-                true => error.hint(format!("\"{name}\" has no parameters")),
-                false => error.hint(format!("parameters of \"{name}\": {}", own.join(", "))),
-            })
-        }
-    }
+    let fields = groups.iter().flat_map(|group| group.iter());
+    let own: Vec<&str> = fields.map(|f| f.key).collect();
+    let foreign = |e: &&Entry| e.key != "name" && !own.contains(&e.key.as_str());
+    let Some(entry) = table.entries.iter().find(foreign) else {
+        return Ok(());
+    };
+    let hint = match own.is_empty() {
+        true => format!("\"{name}\" has no parameters"),
+        false => format!("parameters of \"{name}\": {}", own.join(", ")),
+    };
+    Err(table
+        .key_error(entry, format!("\"{name}\" has no such parameter"))
+        .hint(hint))
 }
 
 fn red(table: &Table<'_>) -> Res<Aqm> {

@@ -97,6 +97,16 @@ fn listed_nodes(top: &Table<'_>, network: &mut Network) -> Res<bool> {
 }
 
 impl Network {
+    /// The other direction of a link: `X~` of `X`, and `X` of `X~`.
+    pub(super) fn opposite(&self, link: usize) -> Option<usize> {
+        let name = &self.links[link].name;
+        let other = match name.strip_suffix('~') {
+            Some(forward) => forward.to_string(),
+            None => format!("{name}~"),
+        };
+        self.index.get(&other).copied()
+    }
+
     /// Converts queue sizes given as time or BDP to packets or bytes.
     pub(super) fn resolve_queues(&mut self, flows: &[Flow]) -> Res<()> {
         queue::resolve(&mut self.links, &self.queues, flows)
