@@ -47,7 +47,7 @@ pub(super) fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
     let probability = table.item("probability")?.percent()?;
     let delay = table.item("delay")?;
     let (min_extra_delay_ns, max_extra_delay_ns) = delay.span()?;
-    let error = |why: &str| delay.wrong(format!("{why}"));
+    let error = |why: &str| delay.wrong(why);
     if max_extra_delay_ns == 0 {
         return Err(error("holds up nothing")
             .hint("write how much longer a chosen packet takes, e.g. \"5 ms\""));
