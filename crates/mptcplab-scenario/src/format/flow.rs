@@ -50,10 +50,7 @@ pub(crate) static FLOW: TableSpec = TableSpec {
             path_manager: field(
                 Type::Choice(&[
                     ("fullmesh", "a subflow on each path"),
-                    (
-                        "ndiffports",
-                        "several subflows (`subflows_per_path`, at least 2) on the first path",
-                    ),
+                    ("ndiffports", "several subflows (`subflows_per_path`, at least 2) on the first path"),
                     ("default", "one subflow, on the first path"),
                 ]),
                 Need::Optional("a subflow on each path that is given"),
@@ -71,10 +68,7 @@ pub(crate) static FLOW: TableSpec = TableSpec {
                 Type::OneOf(&[
                     Type::Choice(&[
                         ("bulk", "unlimited data (UDP: sends all the time)"),
-                        (
-                            "video",
-                            "`{ video = {} }`, adaptive video with its defaults",
-                        ),
+                        ("video", "`{ video = {} }`, adaptive video with its defaults"),
                     ]),
                     Type::Table(&TRAFFIC),
                 ]),
@@ -109,10 +103,7 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     initial_ssthresh: field(
         Type::OneOf(&[
             PACKETS,
-            Type::Choice(&[(
-                "infinite",
-                "slow start ends with the first loss, or when the algorithm ends it",
-            )]),
+            Type::Choice(&[("infinite", "slow start ends with the first loss, or when the algorithm ends it")]),
         ]),
         Need::Default("infinite"),
     ),
@@ -124,22 +115,10 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     /// undo (only in the simulator).
     recovery: field(
         Type::Choice(&[
-            (
-                "sack",
-                "as in Linux: SACK, RACK, tail loss probes, proportional rate reduction, undo",
-            ),
-            (
-                "tahoe",
-                "after three duplicate ACKs as after a timeout: slow start from a window of 1",
-            ),
-            (
-                "reno",
-                "fast retransmit, and fast recovery until the first new ACK (RFC 5681)",
-            ),
-            (
-                "newreno",
-                "fast recovery until everything that was in flight is acknowledged (RFC 6582)",
-            ),
+            ("sack", "as in Linux: SACK, RACK, tail loss probes, proportional rate reduction, undo"),
+            ("tahoe", "after three duplicate ACKs as after a timeout: slow start from a window of 1"),
+            ("reno", "fast retransmit, and fast recovery until the first new ACK (RFC 5681)"),
+            ("newreno", "fast recovery until everything that was in flight is acknowledged (RFC 6582)"),
         ]),
         Need::Default("sack"),
     ),
@@ -240,10 +219,7 @@ pub(crate) static SIZE_LAW: TableSpec = TableSpec {
         law: fixed(
             Type::Choice(&[
                 ("exponential", "exponential sizes"),
-                (
-                    "pareto",
-                    "heavy-tailed sizes: P(size > x) = (min / x)^shape, with min = mean (shape - 1) / shape",
-                ),
+                ("pareto", "heavy-tailed sizes: P(size > x) = (min / x)^shape, with min = mean (shape - 1) / shape"),
             ]),
             Need::Required,
         ),

@@ -114,19 +114,13 @@ fn unit_table() -> String {
 
 /// Formats quoted examples as code.
 fn code(examples: &str) -> String {
-    let mut inside = false;
-    let marked = examples.chars().map(|c| {
-        if c != '"' {
-            return c.to_string();
-        }
-        inside = !inside;
-        if inside {
-            "`\"".to_string()
-        } else {
-            "\"`".to_string()
-        }
-    });
-    marked.collect()
+    let parts = examples.split('"').enumerate();
+    parts
+        .map(|(i, part)| match i % 2 {
+            0 => part.to_string(),
+            _ => format!("`\"{part}\"`"),
+        })
+        .collect()
 }
 
 fn section(out: &mut String, spec: &'static TableSpec, title: &str, path: &str) {
@@ -206,17 +200,9 @@ fn kind(ty: &'static Type, path: &str) -> String {
         Type::Names => "a list of names".into(),
         Type::Quantities(quantity) => format!("a list, each {}", quantity.what()),
         Type::Paths => "a list of paths".into(),
-        Type::Table(spec) => format!("a table, [{}](#{})", spec.what, anchor(&heading(spec))),
-        Type::Tables(spec) => format!(
-            "a list of tables, [{}](#{})",
-            spec.what,
-            anchor(&heading(spec))
-        ),
-        Type::Map(spec) => format!(
-            "tables `[{path}.NAME]`, [{}](#{})",
-            spec.what,
-            anchor(&heading(spec))
-        ),
+        Type::Table(spec) => format!("a table, {}", link(spec)),
+        Type::Tables(spec) => format!("a list of tables, {}", link(spec)),
+        Type::Map(spec) => format!("tables `[{path}.NAME]`, {}", link(spec)),
         Type::Algorithm => "an algorithm (`mptcplab algorithms`)".into(),
         Type::Scheduler => "a scheduler (`mptcplab schedulers`)".into(),
         Type::OneOf(types) => types
@@ -227,14 +213,14 @@ fn kind(ty: &'static Type, path: &str) -> String {
     }
 }
 
-/// The anchor of a heading, as Markdown renderers generate it.
-fn anchor(heading: &str) -> String {
-    let anchor = heading
-        .to_lowercase()
-        .chars()
+/// A link to the section of a table. Its anchor is that of the heading, as Markdown renderers generate it.
+fn link(spec: &TableSpec) -> String {
+    let heading = heading(spec).to_lowercase();
+    let letters = heading.chars();
+    let anchor: String = letters
         .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'))
-        .collect::<String>();
-    anchor.replace(' ', "-")
+        .collect();
+    format!("[{}](#{})", spec.what, anchor.replace(' ', "-"))
 }
 
 fn without(field: &Field) -> String {

@@ -49,10 +49,7 @@ pub(crate) static SCENARIO: TableSpec = TableSpec {
         sample: fixed(
             Type::OneOf(&[
                 DURATION,
-                Type::Choice(&[(
-                    "off",
-                    "only at the start, at the end of the warm-up and at the end",
-                )]),
+                Type::Choice(&[("off", "only at the start, at the end of the warm-up and at the end")]),
             ]),
             Need::Default("10 ms"),
         ),
