@@ -175,17 +175,9 @@ fn stem(file_name: &str) -> String {
         .file_stem()
         .map(|s| s.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let clean: String = stem
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '_' {
-                c
-            } else {
-                '-'
-            }
-        })
-        .take(64)
-        .collect();
+    let kept = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let letters = stem.chars().map(|c| if kept(c) { c } else { '-' });
+    let clean: String = letters.take(64).collect();
     let clean = clean.trim_matches('-');
     match check_name(clean) {
         Ok(()) => clean.to_string(),

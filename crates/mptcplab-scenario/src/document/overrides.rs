@@ -35,24 +35,17 @@ impl Overrides {
 
 /// Applies the overrides. A key that the file does not have is added to its table.
 pub(crate) fn apply(root: &mut Value, overrides: &Overrides) -> Result<(), Diagnostic> {
-    if let Some(names) = &overrides.cc {
-        put(root, "cc", words(names))?;
-    }
-    if let Some(names) = &overrides.profile {
-        put(root, "profile", words(names))?;
-    }
-    if let Some(reps) = overrides.reps {
-        put(root, "repetitions", int(u64::from(reps)))?;
-    }
-    if let Some(seed) = overrides.seed {
-        put(root, "seed", int(seed))?;
-    }
-    if let Some(duration) = &overrides.duration {
-        put(
-            root,
-            "duration",
-            Value::text(duration.trim(), Origin::CommandLine),
-        )?;
+    let short_forms = [
+        ("cc", overrides.cc.as_deref().map(words)),
+        ("profile", overrides.profile.as_deref().map(words)),
+        ("repetitions", overrides.reps.map(|n| int(n.into()))),
+        ("seed", overrides.seed.map(int)),
+        ("duration", overrides.duration.as_deref().map(word)),
+    ];
+    for (key, value) in short_forms {
+        if let Some(value) = value {
+            put(root, key, value)?;
+        }
     }
     for (path, value) in &overrides.set {
         if value.trim().is_empty() {
@@ -88,24 +81,22 @@ fn remove(root: &mut Value, path: &str) -> Result<(), Diagnostic> {
 /// One word is a value; several are a sweep axis.
 fn words(words: &[String]) -> Value {
     match words {
-        [word] => Value::text(word.trim(), Origin::CommandLine),
-        _ => Value {
-            kind: Kind::List(
-                words
-                    .iter()
-                    .map(|w| Value::text(w.trim(), Origin::CommandLine))
-                    .collect(),
-            ),
-            origin: Origin::CommandLine,
-        },
+        [one] => word(one),
+        _ => value(Kind::List(words.iter().map(|w| word(w)).collect())),
     }
 }
 
-fn int(value: u64) -> Value {
-    Value {
-        kind: Kind::Int(i64::try_from(value).ok(), value.to_string()),
-        origin: Origin::CommandLine,
-    }
+fn word(word: &str) -> Value {
+    Value::text(word.trim(), Origin::CommandLine)
+}
+
+fn int(int: u64) -> Value {
+    value(Kind::Int(i64::try_from(int).ok(), int.to_string()))
+}
+
+fn value(kind: Kind) -> Value {
+    let origin = Origin::CommandLine;
+    Value { kind, origin }
 }
 
 fn put(root: &mut Value, path: &str, value: Value) -> Result<(), Diagnostic> {
@@ -160,35 +151,23 @@ fn missing_child(
     if part.is_empty() || in_names || !declared || here.as_table().is_none() {
         return Err(unknown(here, part, full, spec));
     }
-    let kind = if last {
-        Kind::Text(String::new())
-    } else {
-        Kind::Table(Vec::new())
-    };
     Ok(Entry {
         key: part.to_string(),
         key_origin: Origin::CommandLine,
-        value: Value {
-            kind,
-            origin: Origin::CommandLine,
-        },
+        value: value(match last {
+            true => Kind::Text(String::new()),
+            false => Kind::Table(Vec::new()),
+        }),
     })
 }
 
 fn unknown(here: &Value, part: &str, full: &str, spec: Option<&'static TableSpec>) -> Diagnostic {
-    let present: Vec<&str> = here
-        .as_table()
-        .unwrap_or_default()
-        .iter()
-        .map(|e| e.key.as_str())
-        .collect();
-    let declared: Vec<&str> = spec
-        .map(|s| s.fields().map(|f| f.key).collect())
-        .unwrap_or_default();
-    let candidates = if declared.is_empty() {
-        present
-    } else {
-        declared
+    let candidates: Vec<&str> = match spec {
+        Some(spec) => spec.fields().map(|f| f.key).collect(),
+        None => {
+            let present = here.as_table().unwrap_or_default();
+            present.iter().map(|e| e.key.as_str()).collect()
+        }
     };
     Diagnostic::new(Origin::CommandLine, full, format!("no such key \"{part}\""))
         .hint("write a key path such as links.NAME.queue")

@@ -37,14 +37,16 @@ pub fn sweep_json(sweep: &Sweep) -> Value {
 /// A resolved run. `scheduler` is the engine's default for connections that name none; without an engine, their scheduler
 /// is null.
 pub fn run_json(run: &Run, scheduler: Option<SchedulerKind>) -> Value {
-    let mut all = Map::new();
-    all.insert("run".into(), json!(run.id));
-    all.insert("rep".into(), json!(run.rep));
-    all.insert("axes".into(), axis_values(run));
-    if let Value::Object(rest) = scenario(run, scheduler) {
-        all.extend(rest);
+    let first = json!({ "run": run.id, "rep": run.rep, "axes": axis_values(run) });
+    merged(first, scenario(run, scheduler))
+}
+
+/// An object with the keys of both objects.
+fn merged(mut first: Value, second: Value) -> Value {
+    if let (Value::Object(all), Value::Object(more)) = (&mut first, second) {
+        all.extend(more);
     }
-    Value::Object(all)
+    first
 }
 
 fn axis_values(run: &Run) -> Value {
@@ -173,19 +175,13 @@ fn flow(run: &Run, flow: &Flow, scheduler: Option<SchedulerKind>) -> Value {
         StartTime::At(ns) => json!(ns),
         StartTime::Uniform { lo_ns, hi_ns } => json!({ "uniform_ns": [lo_ns, hi_ns] }),
     };
-    let mut out = Map::new();
-    out.insert("name".into(), json!(flow.name));
-    out.insert("start_ns".into(), start);
-    out.insert("stop_ns".into(), json!(flow.stop_ns));
+    let first = json!({ "name": flow.name, "start_ns": start, "stop_ns": flow.stop_ns });
     let rest = match &flow.transport {
         Transport::Tcp(flow) => tcp(run, flow, scheduler),
         Transport::Sctp(flow) => sctp(run, flow),
         Transport::Udp(flow) => udp(run, flow),
     };
-    if let Value::Object(rest) = rest {
-        out.extend(rest);
-    }
-    Value::Object(out)
+    merged(first, rest)
 }
 
 fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
