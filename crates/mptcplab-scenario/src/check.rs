@@ -273,27 +273,22 @@ fn no_axis(field: &Field, item: &Item<'_>) -> Diagnostic {
 
 fn keys_example(spec: &TableSpec) -> String {
     let required = spec.fields().filter(|f| matches!(f.need, Need::Required));
-    let mut keys: Vec<_> = required
-        .map(|f| format!("{} = {}", f.key, example(&f.ty)))
-        .collect();
-    if keys.is_empty() {
-        keys.extend(
-            spec.fields()
-                .take(1)
-                .map(|f| format!("{} = {}", f.key, example(&f.ty))),
-        );
+    let mut shown: Vec<_> = required.collect();
+    if shown.is_empty() {
+        shown.extend(spec.fields().next());
     }
-    keys.join(", ")
+    let keys = shown
+        .iter()
+        .map(|f| format!("{} = {}", f.key, example(&f.ty)));
+    keys.collect::<Vec<_>>().join(", ")
 }
 
 fn words(types: &[Type]) -> impl Iterator<Item = &'static str> {
-    types
-        .iter()
-        .filter_map(|ty| match ty {
-            Type::Choice(words) => Some(words.iter().map(|(word, _)| *word)),
-            _ => None,
-        })
-        .flatten()
+    let choices = types.iter().map(|ty| match ty {
+        Type::Choice(words) => *words,
+        _ => &[],
+    });
+    choices.flatten().map(|(word, _)| *word)
 }
 
 /// Checks a value that is not a table.
@@ -313,16 +308,10 @@ fn scalar(ty: &Type, item: &Item<'_>) -> Result<(), Diagnostic> {
                     .hint(format!("a whole number from {min} to {max}"))),
             }
         }
-        (Type::Fraction, Kind::Float(..) | Kind::Int(..)) => match item.fraction() {
-            Ok(f) if f > 0.0 && f <= 1.0 => Ok(()),
-            _ => Err(item.wrong("is out of range").hint("more than 0, at most 1")),
-        },
-        (Type::Number { above, most }, Kind::Float(..) | Kind::Int(..)) => match item.number() {
-            Ok(f) if f > *above && f <= *most => Ok(()),
-            _ => Err(item
-                .wrong("is out of range")
-                .hint(format!("more than {above}, at most {most}"))),
-        },
+        (Type::Fraction, Kind::Float(..) | Kind::Int(..)) => number(item, 0.0, 1.0),
+        (Type::Number { above, most }, Kind::Float(..) | Kind::Int(..)) => {
+            number(item, *above, *most)
+        }
         (Type::Quantities(quantity), Kind::List(values)) => values.iter().try_for_each(|value| {
             let element = Item::element(value, item.path.clone());
             scalar(&Type::Quantity(*quantity), &element)
@@ -350,6 +339,15 @@ fn scalar(ty: &Type, item: &Item<'_>) -> Result<(), Diagnostic> {
         (Type::Names, Kind::List(names)) => names_list(names, item),
         (Type::Paths, Kind::List(paths)) => paths_list(paths, item),
         _ => Err(mismatch(ty, item)),
+    }
+}
+
+fn number(item: &Item<'_>, above: f64, most: f64) -> Result<(), Diagnostic> {
+    match item.number() {
+        Ok(f) if f > above && f <= most => Ok(()),
+        _ => Err(item
+            .wrong("is out of range")
+            .hint(format!("more than {above}, at most {most}"))),
     }
 }
 
@@ -416,10 +414,8 @@ fn mismatch(ty: &Type, item: &Item<'_>) -> Diagnostic {
         Type::Map(_) => format!("write tables [{}.NAME]", item.path),
         Type::Bool => "write true or false, without quotes".to_string(),
         Type::Int { .. } => format!("write a whole number without quotes, e.g. {}", example(ty)),
-        Type::Table(spec) | Type::Tables(spec) => match ty {
-            Type::Tables(_) => format!("write [{{ {} }}]", keys_example(spec)),
-            _ => format!("write {{ {} }}", keys_example(spec)),
-        },
+        Type::Table(spec) => format!("write {{ {} }}", keys_example(spec)),
+        Type::Tables(spec) => format!("write [{{ {} }}]", keys_example(spec)),
         _ => format!("write {}", example(ty)),
     };
     item.wrong(format!("is not {what}")).hint(hint)

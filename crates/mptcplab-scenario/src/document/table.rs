@@ -3,7 +3,7 @@
 use super::value::{Entry, Kind, Value};
 use crate::error::{Diagnostic, Origin, join};
 use crate::format::{Field, Need, SCENARIO, TableSpec, Type};
-use crate::units::{self, Dimension, UnitError};
+use crate::units::{self, UnitError};
 use mptcplab_model::traffic::Span;
 use std::borrow::Cow;
 
@@ -59,6 +59,15 @@ impl<'a> Table<'a> {
             }),
             None => Err(self.missing(key)),
         }
+    }
+
+    /// The value as written, converted by `read`.
+    pub(crate) fn optional<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Item<'a>) -> Res<T>,
+    ) -> Res<Option<T>> {
+        self.get(key).map(|item| read(&item)).transpose()
     }
 
     pub(crate) fn missing(&self, key: &str) -> Diagnostic {
@@ -146,14 +155,6 @@ impl<'a> Item<'a> {
         }
     }
 
-    pub(crate) fn fraction(&self) -> Res<f64> {
-        match self.value.kind {
-            Kind::Float(f, _) => Ok(f),
-            Kind::Int(Some(1), _) => Ok(1.0),
-            _ => Err(self.wrong("is not a number")),
-        }
-    }
-
     /// A plain number, whole or not.
     pub(crate) fn number(&self) -> Res<f64> {
         match &self.value.kind {
@@ -164,24 +165,24 @@ impl<'a> Item<'a> {
     }
 
     pub(crate) fn arrivals(&self) -> Res<u64> {
-        self.dimension(&units::ARRIVALS)
+        self.quantity(|text| units::ARRIVALS.parse(text))
     }
 
     /// A span that may be exponential, too.
     pub(crate) fn period(&self) -> Res<Span> {
-        units::period(self.text()?).map_err(|e| self.unit_error(e))
+        self.quantity(units::period)
     }
 
     pub(crate) fn duration(&self) -> Res<u64> {
-        self.dimension(&units::DURATION)
+        self.quantity(|text| units::DURATION.parse(text))
     }
 
     pub(crate) fn rate(&self) -> Res<u64> {
-        self.dimension(&units::RATE)
+        self.quantity(|text| units::RATE.parse(text))
     }
 
     pub(crate) fn size(&self) -> Res<u64> {
-        self.dimension(&units::SIZE)
+        self.quantity(|text| units::SIZE.parse(text))
     }
 
     /// A size in bytes within a range.
@@ -200,27 +201,25 @@ impl<'a> Item<'a> {
     }
 
     pub(crate) fn packets(&self) -> Res<u32> {
-        let packets = self.dimension(&units::PACKETS)?;
+        let packets = self.quantity(|text| units::PACKETS.parse(text))?;
         u32::try_from(packets).map_err(|_| self.error("too many packets"))
     }
 
     pub(crate) fn percent(&self) -> Res<f64> {
-        units::percent(self.text()?).map_err(|e| self.unit_error(e))
+        self.quantity(units::percent)
     }
 
     /// The two ends in nanoseconds, equal for a fixed span.
     pub(crate) fn span(&self) -> Res<(u64, u64)> {
-        units::span(self.text()?).map_err(|e| self.unit_error(e))
+        self.quantity(units::span)
     }
 
     pub(crate) fn queue(&self) -> Res<units::QueueSize> {
-        units::queue(self.text()?).map_err(|e| self.unit_error(e))
+        self.quantity(units::queue)
     }
 
-    fn dimension(&self, dimension: &Dimension) -> Res<u64> {
-        dimension
-            .parse(self.text()?)
-            .map_err(|e| self.unit_error(e))
+    fn quantity<T>(&self, parse: impl FnOnce(&str) -> Result<T, UnitError>) -> Res<T> {
+        parse(self.text()?).map_err(|e| self.unit_error(e))
     }
 
     pub(crate) fn unit_error(&self, e: UnitError) -> Diagnostic {

@@ -90,12 +90,8 @@ impl<'a> Files<'a> {
         hint: &str,
     ) -> Diagnostic {
         let path = self.base_dir.unwrap_or(Path::new("")).join(name);
-        let quoted = item.value.quoted();
-        item.error(format!(
-            "{quoted} is not {what}: {}:{line}: {why}",
-            path.display()
-        ))
-        .hint(hint)
+        item.wrong(format!("is not {what}: {}:{line}: {why}", path.display()))
+            .hint(hint)
     }
 }
 

@@ -65,12 +65,8 @@ fn split_call(text: &str, item: &Item<'_>, form: &Form) -> Res<(String, Vec<(Str
         return Ok((text.to_string(), Vec::new()));
     };
     let malformed = || {
-        let message = format!(
-            "{} is not {} with parameters",
-            item.value.quoted(),
-            form.one
-        );
-        item.error(message).hint(format!("write {}", form.call))
+        item.wrong(format!("is not {} with parameters", form.one))
+            .hint(format!("write {}", form.call))
     };
     let inside = rest.trim_end().strip_suffix(')').ok_or_else(malformed)?;
     let mut parameters = Vec::new();

@@ -18,13 +18,9 @@ pub(crate) fn run(root: &Value, files: &mut Files<'_>) -> Res<Run> {
     let warmup = top.item("warmup")?;
     let warmup_ns = warmup.duration()?;
     if warmup_ns >= duration_ns {
-        let message = format!(
-            "{} is not shorter than the duration, {}",
-            warmup.value.quoted(),
-            duration.value.quoted()
-        );
+        let duration = duration.value.quoted();
         return Err(warmup
-            .error(message)
+            .wrong(format!("is not shorter than the duration, {duration}"))
             .hint("shorten warmup or lengthen duration; metrics use what lies between"));
     }
     let mut network = network::network(&top, files)?;

@@ -11,9 +11,7 @@ mod span;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use dimension::{
-    ARRIVALS, DURATION, Dimension, LONG_DURATION, PACKETS, RATE, SIZE, UnitError,
-};
+pub(crate) use dimension::{ARRIVALS, DURATION, LONG_DURATION, PACKETS, RATE, SIZE, UnitError};
 pub use dimension::{duration_ns, rate_bps};
 pub(crate) use percent::percent;
 pub(crate) use quantity::Quantity;

@@ -38,10 +38,7 @@ impl<'a> Settings<'a> {
 
     pub(super) fn item(&self, key: &str) -> Res<Item<'a>> {
         debug_assert!(FLOW.field(key).is_some());
-        match self.get(key) {
-            Some(item) => Ok(item),
-            None => self.flow.item(key),
-        }
+        self.get(key).map_or_else(|| self.flow.item(key), Ok)
     }
 }
 

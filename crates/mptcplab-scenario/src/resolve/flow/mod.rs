@@ -11,7 +11,7 @@ mod transport;
 mod udp;
 
 use super::network::Network;
-use crate::document::{Res, Table};
+use crate::document::{Item, Res, Table};
 use crate::error::Diagnostic;
 use crate::format::FLOW;
 use crate::run::{Flow, StartTime, Transport};
@@ -24,11 +24,8 @@ const MAX_FLOWS: usize = 10_000;
 
 /// All flows in file order, with copies expanded.
 pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res<Vec<Flow>> {
-    let tcp = top
-        .entries
-        .iter()
-        .find(|e| e.key == "tcp")
-        .and_then(|e| e.value.as_table());
+    let tcp = top.entries.iter().find(|e| e.key == "tcp");
+    let tcp = tcp.and_then(|entry| entry.value.as_table());
     let context = Context {
         top,
         network,
@@ -42,7 +39,7 @@ pub(super) fn flows(top: &Table<'_>, network: &Network, duration_ns: u64) -> Res
     let mut names = BTreeSet::new();
     for (name, item) in map.entries() {
         let table = item.table(&FLOW)?;
-        let count = table.get("count").map(|c| c.int()).transpose()?;
+        let count = table.optional("count", Item::int)?;
         for copy in 1..=count.unwrap_or(1) {
             let name = count.map_or(name.to_string(), |_| format!("{name}-{copy}"));
             if flows.len() >= MAX_FLOWS {
@@ -73,31 +70,25 @@ fn refuse_unused(context: &Context<'_>, key: &str, who: &str, any: bool) -> Res<
     let Some(item) = context.top.get(key) else {
         return Ok(());
     };
-    let value = item.value.quoted();
-    Err(if any {
-        item.error(format!(
-            "{value} has no effect: every {who} flow has its own {key}"
-        ))
-        .hint(format!("set flows.NAME.{key}, or remove it there"))
-    } else {
-        item.error(format!("{value} has no effect: there is no {who} flow"))
-            .hint(format!("remove {key}"))
-    })
+    let (why, hint) = match any {
+        true => (
+            format!("every {who} flow has its own {key}"),
+            format!("set flows.NAME.{key}, or remove it there"),
+        ),
+        false => (format!("there is no {who} flow"), format!("remove {key}")),
+    };
+    Err(item.wrong(format!("has no effect: {why}")).hint(hint))
 }
 
 fn flow(context: &Context<'_>, table: &Table<'_>, name: String, copy: Option<u64>) -> Res<Flow> {
     let start = table.item("start")?;
     let (lo_ns, hi_ns) = start.span()?;
     if hi_ns >= context.duration_ns {
-        let message = format!("{} is not before the end of the run", start.value.quoted());
         return Err(start
-            .error(message)
+            .wrong("is not before the end of the run")
             .hint("start the flow earlier or lengthen duration"));
     }
-    let stop_ns = table
-        .get("stop")
-        .map(|item| stop_ns(&item, hi_ns, "start"))
-        .transpose()?;
+    let stop_ns = table.optional("stop", |item| stop_ns(item, hi_ns, "start"))?;
     let transport = table.get("transport");
     let transport = match transport.as_ref() {
         Some(item) if item.is("udp") => Transport::Udp(udp::resolve(context, table, copy)?),

@@ -234,30 +234,22 @@ fn listed_subflow(
     }
     let start_ns = start.as_ref().map(|item| item.duration()).transpose()?;
     if let Some(start) = start.filter(|_| start_ns >= Some(context.duration_ns)) {
-        let message = format!("{} is not before the end of the run", start.value.quoted());
         return Err(start
-            .error(message)
+            .wrong("is not before the end of the run")
             .hint("start the subflow earlier or lengthen duration"));
     }
-    let stop_ns = table
-        .get("stop")
-        .map(|item| stop_ns(&item, start_ns.unwrap_or(0), "subflow's start"))
-        .transpose()?;
+    let stop_ns = table.optional("stop", |item| {
+        stop_ns(item, start_ns.unwrap_or(0), "subflow's start")
+    })?;
+    let name = table.optional("name", |item| item.text().map(str::to_string))?;
     Ok(Subflow {
-        name: table
-            .get("name")
-            .map(|n| n.text().map(str::to_string))
-            .transpose()?
-            .unwrap_or(format!("sf{}", index + 1)),
+        name: name.unwrap_or(format!("sf{}", index + 1)),
         path,
         reverse,
         start_ns,
         stop_ns,
         backup: table.item("backup")?.boolean()?,
-        priorities: match table.get("priority") {
-            Some(item) => priorities(&item)?,
-            None => Vec::new(),
-        },
+        priorities: table.optional("priority", priorities)?.unwrap_or_default(),
     })
 }
 

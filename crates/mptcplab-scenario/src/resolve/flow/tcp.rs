@@ -78,13 +78,11 @@ fn check_recovery(settings: &Settings<'_>, flow: &TcpFlow) -> Res<()> {
         return Ok(());
     }
     let item = settings.item("recovery")?;
-    let message = format!(
-        "{} sets the window, and so does {}, which controls its own rate",
-        item.value.quoted(),
-        flow.cc.name
-    );
     Err(item
-        .error(message)
+        .wrong(format!(
+            "sets the window, and so does {}, which controls its own rate",
+            flow.cc.name
+        ))
         .hint("use \"sack\", or a congestion control that only answers losses"))
 }
 

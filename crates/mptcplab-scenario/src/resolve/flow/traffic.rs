@@ -29,7 +29,7 @@ pub(super) fn of(item: &Item<'_>, nominal_bps: u64) -> Res<Traffic> {
         ["size"] => once(&table),
         ["size", "arrivals"] => transfers(&table, poisson(&table.item("arrivals")?)?),
         ["size", "gap"] | ["size", "gap", "repeat"] => {
-            let count = table.get("repeat").map(|item| item.int()).transpose()?;
+            let count = table.optional("repeat", Item::int)?;
             let gap = table.item("gap")?.period()?;
             transfers(&table, Arrivals::Repeat { gap, count })
         }
@@ -78,8 +78,9 @@ fn size(item: &Item<'_>) -> Res<SizeLaw> {
     let most = table.item("most")?;
     let max_bytes = positive(&most)?;
     if max_bytes < mean_bytes {
-        let message = format!("{} is less than the mean", most.value.quoted());
-        return Err(most.error(message).hint("write a larger size"));
+        return Err(most
+            .wrong("is less than the mean")
+            .hint("write a larger size"));
     }
     if table.item("law")?.is("exponential") {
         if let Some(shape) = table.get("shape") {
@@ -129,8 +130,9 @@ fn level(item: &Item<'_>) -> Res<Level> {
     let lasts = table.item("lasts")?;
     let lasts_ns = lasts.duration()?;
     if lasts_ns < LEAST_NS {
-        let message = format!("{} is too short a level", lasts.value.quoted());
-        return Err(lasts.error(message).hint("at least \"1 ms\""));
+        return Err(lasts
+            .wrong("is too short a level")
+            .hint("at least \"1 ms\""));
     }
     Ok(Level {
         per_1000_min: table.item("rate")?.arrivals()?,
@@ -148,19 +150,19 @@ fn video(table: &Table<'_>, nominal_bps: u64) -> Res<Video> {
             .hint("at least \"1 ms\""));
     }
     if buffer_ns < chunk_ns {
-        let message = format!("{} does not hold a chunk", buffer.value.quoted());
-        return Err(buffer.error(message).hint("write a longer time"));
+        return Err(buffer
+            .wrong("does not hold a chunk")
+            .hint("write a longer time"));
     }
-    let first_estimate_bps = match table.get("first_estimate") {
-        Some(item) => item.rate()?,
-        None => nominal_bps / FIRST_ESTIMATE.1 * FIRST_ESTIMATE.0,
-    };
+    let first_estimate_bps = table
+        .optional("first_estimate", Item::rate)?
+        .unwrap_or(nominal_bps / FIRST_ESTIMATE.1 * FIRST_ESTIMATE.0);
     Ok(Video {
         ladder_bps,
         chunk_ns,
         buffer_ns,
-        safety: table.item("safety")?.fraction()?,
-        weight: table.item("weight")?.fraction()?,
+        safety: table.item("safety")?.number()?,
+        weight: table.item("weight")?.number()?,
         first_estimate_bps,
     })
 }

@@ -56,13 +56,10 @@ pub(super) fn resolve(context: &Context<'_>, table: &Table<'_>, copy: Option<u64
                 .hint("a video measures its throughput over TCP or MPTCP"));
         }
     };
-    let packet_bytes = match table.get("packet") {
-        Some(item) => item.size_in(28..=9000)?,
-        None => DEFAULT_UDP_PACKET_BYTES,
-    };
+    let packet_bytes = table.optional("packet", |item| item.size_in(28..=9000))?;
     Ok(UdpFlow {
         rate_bps,
-        packet_bytes,
+        packet_bytes: packet_bytes.unwrap_or(DEFAULT_UDP_PACKET_BYTES),
         path: links,
         on_off,
     })

@@ -79,7 +79,7 @@ fn red(table: &Table<'_>) -> Res<Aqm> {
         min_pkts: f64::from(min_pkts),
         max_pkts: f64::from(max_pkts),
         max_p: table.item("max_p")?.percent()?,
-        weight: table.item("weight")?.fraction()?,
+        weight: table.item("weight")?.number()?,
     })
 }
 

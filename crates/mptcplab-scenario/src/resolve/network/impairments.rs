@@ -47,13 +47,15 @@ pub(super) fn reorder(item: &Item<'_>) -> Res<Option<Reorder>> {
     let probability = table.item("probability")?.percent()?;
     let delay = table.item("delay")?;
     let (min_extra_delay_ns, max_extra_delay_ns) = delay.span()?;
-    let error = |why: &str| delay.wrong(why);
     if max_extra_delay_ns == 0 {
-        return Err(error("holds up nothing")
+        return Err(delay
+            .wrong("holds up nothing")
             .hint("write how much longer a chosen packet takes, e.g. \"5 ms\""));
     }
     if max_extra_delay_ns > MAX_DELAY_NS {
-        return Err(error("is out of range").hint("a delay is at most 1 h"));
+        return Err(delay
+            .wrong("is out of range")
+            .hint("a delay is at most 1 h"));
     }
     Ok((probability > 0.0).then_some(Reorder {
         probability,

@@ -57,10 +57,7 @@ fn direction(
     loss_both: bool,
     files: &mut Files<'_>,
 ) -> Res<Direction> {
-    let trace = table
-        .get("trace")
-        .map(|item| files.trace(&item))
-        .transpose()?;
+    let trace = table.optional("trace", |item| files.trace(item))?;
     let rate_bps = match (table.get("rate"), &trace) {
         (Some(rate), Some(_)) => {
             return Err(rate
@@ -115,10 +112,7 @@ fn direction(
             (None, Some(forward)) if loss_both => forward.loss,
             _ => loss(&table.item("loss")?)?,
         },
-        reorder: match table.get("reorder") {
-            Some(item) => reorder(&item)?,
-            None => None,
-        },
+        reorder: table.optional("reorder", reorder)?.flatten(),
         schedule,
         trace,
     };

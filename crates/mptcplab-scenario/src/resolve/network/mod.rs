@@ -6,7 +6,7 @@ mod link;
 mod queue;
 mod schedule;
 
-use crate::document::{Res, Table};
+use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, suggest};
 use crate::files::Files;
 use crate::format::LINK;
@@ -53,7 +53,7 @@ pub(crate) fn network(top: &Table<'_>, files: &mut Files<'_>) -> Res<Network> {
         let table = item.table(&LINK)?;
         let forward = forward(&table, files)?;
         let backward = backward(&table, &forward.0, files)?;
-        let count = table.get("count").map(|c| c.int()).transpose()?;
+        let count = table.optional("count", Item::int)?;
         if let Some(count) = count {
             network.copies.insert(name.to_string(), count);
         }
@@ -82,8 +82,7 @@ fn listed_nodes(top: &Table<'_>, network: &mut Network) -> Res<bool> {
     for node in nodes.list()? {
         let name = node.text()?;
         if let Err(why) = check_name(name) {
-            let message = format!("{} is not a name: {why}", node.value.quoted());
-            return Err(node.error(message).hint(NAME_HINT));
+            return Err(node.wrong(format!("is not a name: {why}")).hint(NAME_HINT));
         }
         if network.node_index.contains_key(name) {
             return Err(node.wrong("is there twice").hint("name every node once"));

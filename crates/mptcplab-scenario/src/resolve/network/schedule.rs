@@ -51,9 +51,9 @@ fn schedule(item: &Item<'_>, follows_trace: bool) -> Res<Vec<Change>> {
         let change = Change {
             at_ns,
             rate_bps: rate.map(|i| i.rate()).transpose()?,
-            delay_ns: table.get("delay").map(|i| delay_ns(&i)).transpose()?,
-            loss: table.get("loss").map(|i| loss(&i)).transpose()?,
-            up: table.get("up").map(|i| i.boolean()).transpose()?,
+            delay_ns: table.optional("delay", delay_ns)?,
+            loss: table.optional("loss", loss)?,
+            up: table.optional("up", Item::boolean)?,
         };
         if changes_nothing(&change) {
             let error = Diagnostic::new(entry.value.origin, &entry.path, "a change of nothing");
