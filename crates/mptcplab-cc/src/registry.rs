@@ -37,11 +37,8 @@ pub struct Algorithm {
 pub struct ParamSpec {
     /// Name, as written in a scenario.
     pub name: &'static str,
-    /// Raw default.
     pub default: u64,
-    /// Smallest raw value.
     pub min: u64,
-    /// Largest raw value.
     pub max: u64,
     /// Raw value of 1.0.
     pub scale: u64,
@@ -57,9 +54,7 @@ pub enum ParamError {
     /// No such parameter.
     #[error("{algorithm} has no parameter {name} (it has: {known})")]
     Unknown {
-        /// Algorithm.
         algorithm: String,
-        /// Name as written.
         name: String,
         /// Parameters that exist, separated by commas, or `none`.
         known: String,
@@ -67,11 +62,8 @@ pub enum ParamError {
     /// The value does not fit.
     #[error("parameter {name} of {algorithm}: {value} (wanted {wanted})")]
     BadValue {
-        /// Algorithm.
         algorithm: String,
-        /// Parameter.
         name: String,
-        /// Value as written.
         value: String,
         /// The values that can be written.
         wanted: String,
@@ -81,7 +73,6 @@ pub enum ParamError {
 /// A member of an algorithm's per-subflow state that vectors and traces may name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSpec {
-    /// Name.
     pub name: &'static str,
     /// Unit of the value that [`crate::Sock::field`] returns.
     pub unit: &'static str,
@@ -156,7 +147,6 @@ impl Algorithm {
         self.raw.ops.cwnd_event.is_some()
     }
 
-    /// Declared parameters.
     pub fn params(&self) -> &[ParamSpec] {
         &self.params
     }

@@ -91,7 +91,6 @@ impl Op {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{op:?}: {what} is {native} natively and {kernel} in the kernel")]
 pub struct Mismatch {
-    /// Hook.
     pub op: Op,
     /// What differs.
     pub what: String,
@@ -122,7 +121,6 @@ impl Record {
             .then_some(record)
     }
 
-    /// The hook.
     pub fn op(&self) -> Op {
         Op::ALL[self.op as usize]
     }

@@ -126,7 +126,6 @@ pub enum CaEvent {
     CwndRestart = 1,
     /// End of a window reduction.
     CompleteCwr = 2,
-    /// Retransmission timeout.
     Loss = 3,
     /// ECN: packet without congestion mark.
     EcnNoCe = 4,

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
-    /// As it should be.
     Ok,
     /// The engines run, but something limits them or may have unexpected effects.
     Warn,
@@ -33,7 +32,6 @@ pub(super) struct Finding {
     pub(super) area: Cow<'static, str>,
     /// What was checked.
     pub(super) name: &'static str,
-    /// Its severity.
     pub(super) status: Status,
     /// The value on this machine.
     pub(super) found: String,

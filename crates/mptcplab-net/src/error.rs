@@ -15,7 +15,6 @@ pub enum NetError {
     Kernel {
         /// What was tried, with its arguments.
         what: String,
-        /// The error number.
         source: io::Error,
         /// The kernel's own explanation, where it gave one.
         message: Option<String>,

@@ -230,7 +230,6 @@ pub struct Sample {
 const _: () = assert!(size_of::<Sample>() == 280);
 
 impl Sample {
-    /// Which socket.
     #[must_use]
     pub fn key(&self) -> SocketKey {
         let k = &self.key;

@@ -18,7 +18,6 @@ pub enum Error {
         file: String,
         /// From 1.
         line: usize,
-        /// As written in the file.
         operand: String,
         /// The reason, and the correct form.
         why: &'static str,

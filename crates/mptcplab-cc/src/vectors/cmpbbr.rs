@@ -61,7 +61,6 @@ struct Vector {
     mode: Option<String>,
     #[serde(default)]
     cycle_idx: u32,
-    /// Seconds.
     min_rtt: Option<f64>,
     /// Of a mode other than PROBE_BW.
     #[serde(default = "one")]

@@ -25,9 +25,7 @@ pub(super) struct Vector {
     pub(super) r: usize,
     #[serde(default = "one")]
     pub(super) acked: u32,
-    /// Seconds.
     pub(super) rtt: Option<f64>,
-    /// Seconds.
     pub(super) now: Option<f64>,
     /// RTT samples of a round.
     #[serde(default = "three")]
@@ -45,7 +43,6 @@ pub(super) struct Vector {
 /// State of a path before the event.
 #[derive(Debug, Deserialize)]
 pub(super) struct PathState {
-    /// Packets.
     pub(super) cwnd: f64,
     /// Seconds; 0 before the first sample.
     pub(super) srtt: f64,
@@ -59,7 +56,6 @@ pub(super) struct PathState {
     pub(super) in_recovery: bool,
     #[serde(default)]
     pub(super) app_limited: bool,
-    /// Packets.
     pub(super) flight: Option<f64>,
     /// The algorithm's own state, by name.
     #[serde(default)]
@@ -74,7 +70,6 @@ pub(super) enum PerPath {
     All(Vec<Option<f64>>),
 }
 
-/// Expected values.
 #[derive(Debug, Deserialize)]
 pub(super) struct Expect {
     pub(super) inc_per_pkt: Option<f64>,
@@ -147,7 +142,6 @@ pub(super) struct Bottlenecks {
 #[derive(Debug, Deserialize)]
 pub(super) struct Measured {
     pub(super) skew: f64,
-    /// Seconds.
     pub(super) var: f64,
     pub(super) freq: f64,
     pub(super) loss: f64,
@@ -252,7 +246,6 @@ impl PathState {
         }
     }
 
-    /// Microseconds.
     pub(super) fn srtt_us(&self) -> u32 {
         self.srtt_us.unwrap_or_else(|| micros(self.srtt) as u32)
     }

@@ -22,15 +22,12 @@ pub enum VectorError {
     /// The file cannot be read.
     #[error("cannot read the vector file: {path}: {source}")]
     Read {
-        /// File.
         path: String,
-        /// Cause.
         source: std::io::Error,
     },
     /// The file is not JSON, or not of the expected shape.
     #[error("not a vector file: {path}: {what}")]
     Malformed {
-        /// File.
         path: String,
         /// What is wrong, and where.
         what: String,

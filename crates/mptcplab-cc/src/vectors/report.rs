@@ -10,7 +10,6 @@ pub struct Report {
 /// The result of running the vectors of one algorithm or scheduler.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlgorithmReport {
-    /// Name in the file.
     pub name: String,
     /// Vectors with every number within its tolerance.
     pub passed: usize,
@@ -27,7 +26,6 @@ pub struct AlgorithmReport {
 /// A vector that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Vector.
     pub id: String,
     /// Every number outside its tolerance.
     pub deviations: Vec<Deviation>,
@@ -36,7 +34,6 @@ pub struct Failure {
 /// One number, compared with its expected value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deviation {
-    /// Vector.
     pub id: String,
     /// Which number, e.g. `cwnd of path 1 after op 3`.
     pub what: String,

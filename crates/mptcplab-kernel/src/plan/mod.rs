@@ -71,7 +71,6 @@ pub(crate) struct Buffer {
 /// A TUN device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PortPlan {
-    /// Name of the device.
     pub(crate) name: String,
     /// Index of the node.
     pub(crate) node: usize,

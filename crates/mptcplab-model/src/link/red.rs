@@ -13,7 +13,6 @@ pub(crate) const IDLE_PACKET_BYTES: u32 = 1000;
 /// RED's decision on an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Signal {
-    /// Let it in.
     Pass,
     /// Mark it, or drop it if it is not ECN-capable.
     Early,

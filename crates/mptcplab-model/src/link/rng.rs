@@ -39,9 +39,7 @@ impl Hash {
 pub struct Probability(u64);
 
 impl Probability {
-    /// Never.
     pub const ZERO: Self = Self(0);
-    /// Always.
     pub const ONE: Self = Self(1 << 63);
 
     /// From a number in [0, 1]; what lies outside is clamped and NaN counts as 0.

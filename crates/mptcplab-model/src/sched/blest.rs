@@ -13,9 +13,7 @@ const MAX_DOUBLINGS: u128 = 16;
 /// Lowest and highest smoothed RTT of a subflow so far, in eighths of a microsecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SrttRange {
-    /// Lowest.
     pub min_us8: u32,
-    /// Highest.
     pub max_us8: u32,
 }
 
@@ -50,11 +48,8 @@ pub struct Window {
 /// The scaling factor of what the fast subflow will need, in thousandths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lambda {
-    /// Now.
     pub milli: u32,
-    /// Its bounds.
     pub min_milli: u32,
-    /// Its bounds.
     pub max_milli: u32,
 }
 

@@ -5,7 +5,6 @@ use super::path::{Path, only_backups};
 use super::schedule::{Assignment, Schedule, SendQueue, SubflowList};
 use std::cmp::Reverse;
 
-/// The parameters.
 pub struct DelayVar {
     threshold_milli: u32,
     copy_losses: bool,

@@ -149,7 +149,6 @@ impl SchedulerConfig {
         Self::from(&declarations()[kind as usize])
     }
 
-    /// Which scheduler.
     pub fn kind(&self) -> Kind {
         let same = |d: &Declaration| d.name == self.name();
         let index = declarations().iter().position(same);

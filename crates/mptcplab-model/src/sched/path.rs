@@ -18,7 +18,6 @@ pub trait Path {
     fn is_open(&self) -> bool;
     /// Pacing forbids to send now.
     fn waits_for_pacing(&self) -> bool;
-    /// Congestion window.
     fn cwnd(&self) -> u32;
     /// Packets in the network.
     fn inflight(&self) -> u32;

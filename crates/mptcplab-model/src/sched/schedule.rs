@@ -60,7 +60,6 @@ pub trait Schedule: Sized {
 pub struct Assignment {
     /// Index of the subflow.
     pub subflow: usize,
-    /// Its segments.
     pub segments: Segments,
 }
 
@@ -87,7 +86,6 @@ impl Assignment {
 /// The connection's send queue. Data sequence numbers count segments.
 #[derive(Debug, Clone, Copy)]
 pub struct SendQueue {
-    /// Simulated time.
     pub now_ns: u64,
     /// Lowest number that is not acknowledged at connection level.
     pub una: u32,

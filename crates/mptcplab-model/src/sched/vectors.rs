@@ -70,7 +70,6 @@ fn decision(name: &str) -> Option<Decide> {
     })
 }
 
-/// One vector.
 #[derive(Debug, Deserialize)]
 struct Case {
     id: String,

@@ -12,21 +12,17 @@ pub struct Transfers {
 /// The law of a size; random ones are drawn from the flow's stream and are a byte at least.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SizeLaw {
-    /// Always this many bytes.
     Fixed {
         /// Application bytes.
         bytes: u64,
     },
-    /// Exponential.
     Exponential {
-        /// Mean before the cut.
         mean_bytes: u64,
         /// Larger ones are cut to this.
         max_bytes: u64,
     },
     /// Pareto: P(size > x) = (min / x)^shape from `min` = mean (shape - 1) / shape on.
     Pareto {
-        /// Mean before the cut.
         mean_bytes: u64,
         /// Exponent of the tail, above 1.
         shape: f64,
@@ -81,18 +77,14 @@ pub struct Video {
 /// A time span, fixed or random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// Always this long.
     Fixed(u64),
     /// Uniform in `[lo_ns, hi_ns)`, drawn from the flow's stream.
     Uniform {
-        /// Shortest.
         lo_ns: u64,
-        /// Longest.
         hi_ns: u64,
     },
     /// Exponential, drawn from the flow's stream.
     Exponential {
-        /// Mean.
         mean_ns: u64,
     },
 }
@@ -100,13 +92,10 @@ pub enum Span {
 /// A start time, fixed or drawn from the flow's own stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartTime {
-    /// At this time.
     At(u64),
     /// Uniform in `[lo_ns, hi_ns)`.
     Uniform {
-        /// Earliest.
         lo_ns: u64,
-        /// Latest.
         hi_ns: u64,
     },
 }

@@ -10,7 +10,6 @@ pub struct Chunk {
     pub index: u32,
     /// Rate at which it is encoded.
     pub media_bps: u64,
-    /// Its size.
     pub bytes: u64,
 }
 

@@ -14,7 +14,6 @@ use record::Recorder;
 
 /// The state that all endpoints share: time, links, timers and the trace.
 pub(crate) struct World {
-    /// Simulated time.
     pub(crate) now: u64,
     pub(crate) net: Net,
     pub(crate) timers: Timers,

@@ -24,7 +24,6 @@ pub(crate) struct RttEstimator {
     pub(crate) latest_us: u32,
     /// Samples so far, for exact means.
     pub(crate) count: u64,
-    /// Their sum.
     pub(crate) sum_us: u64,
     /// The three best minima of the filter window: (time, rtt), best first (Nichols' windowed filter).
     minima: [(u64, u32); 3],
