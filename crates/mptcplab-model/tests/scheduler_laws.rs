@@ -1,4 +1,4 @@
-//! What holds for every scheduler, and for each by itself, over random subflows.
+//! Properties of all schedulers, and of each by itself, over random subflows.
 
 use mptcplab_model::sched::blest::{SrttRange, Window, blest};
 use mptcplab_model::sched::delayvar::delayvar;

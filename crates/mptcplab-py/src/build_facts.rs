@@ -1,4 +1,4 @@
-//! What this extension was built from. It is constant for a build, so that traces can be compared byte for byte.
+//! The provenance of this extension. It is constant for a build, so that traces can be compared byte for byte.
 
 /// Version of the workspace.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

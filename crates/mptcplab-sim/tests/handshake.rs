@@ -1,4 +1,4 @@
-//! What opening a connection and its subflows costs (RFC 9293, RFC 6298, RFC 8684 sections 3.1 and 3.2).
+//! The cost of opening a connection and its subflows (RFC 9293, RFC 6298, RFC 8684 sections 3.1 and 3.2).
 
 mod common;
 

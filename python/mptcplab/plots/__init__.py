@@ -1,1 +1,1 @@
-"""What all plots share: styles, panels, sizes, legends, and how a figure becomes a file or part of a page."""
+"""Elements that all plots share: styles, panels, sizes, legends, and how a figure becomes a file or part of a page."""

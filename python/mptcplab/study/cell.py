@@ -87,7 +87,7 @@ class RunSpec:
 
 def work_unit(engine: str) -> str:
     """The unit in which work is done, for progress: see `RunSpec.work`."""
-    return "M packet hops/s, about" if ENGINES[engine].has_packets else "scenario s/s"
+    return "M packet hops/s (estimated)" if ENGINES[engine].has_packets else "scenario s/s"
 
 
 def run_command(scenario: str, overrides: Overrides, *options: str) -> str:

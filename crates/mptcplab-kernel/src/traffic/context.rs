@@ -1,4 +1,4 @@
-//! What the threads of a flow share, and how a flow begins and stops.
+//! The state that the threads of a flow share, and how a flow begins and stops.
 
 use super::pattern::Pattern;
 use super::state::{FlowState, Reporter, Shared};
