@@ -11,7 +11,7 @@
  *   w_r += s_r^2/w_r per acknowledged packet; congestion event ssthresh_r =
  *   max(w_r/2, 1).
  * States: slow start (w < ssthresh), congestion avoidance, both per subflow.
- * Parameters' source: least_share is a choice: every path is still probed. The square
+ * Parameters' source: least_share is our choice; it keeps every path probed. The square
  *   makes n equal subflows together as aggressive as one TCP, since the window is
  *   proportional to the square root of the increase.
  * Deviations: none.

@@ -102,9 +102,13 @@ fn parse_header(path: &Path, text: &str) -> Header {
     }
     let found: Vec<&str> = sections.iter().map(|(h, _)| h.as_str()).collect();
     if title.is_empty() || found != HEADINGS {
+        let missing = HEADINGS.iter().filter(|h| !found.contains(h));
+        let missing: Vec<String> = missing.map(|h| format!("{h}:")).collect();
         println!(
-            "cargo::warning={}: the header comment is not complete, which the tests demand; wanted: a title line, {}",
+            "cargo::warning={}: the header comment is not complete, as the tests require it; missing: {}; \
+             in this order: a title line, {}",
             path.display(),
+            missing.join(" "),
             HEADINGS.map(|h| format!("{h}:")).join(" ")
         );
     }

@@ -101,7 +101,7 @@ def kernels(algorithm: dict[str, Any]) -> str:
     """The kernels on which the algorithm's eBPF build loads."""
     return (
         f"Linux {algorithm['oldest_kernel']} and newer with BTF, as lab_{algorithm['name'].replace('-', '_')[:11]}; "
-        "`make test-kernels` loads it on the oldest and the newest, and carries a transfer."
+        "`make test-kernels` loads it on the oldest and the newest of them and runs a transfer."
     )
 
 

@@ -58,7 +58,8 @@ round_trip() {
 	mptcplab-kernel cc load $algorithms --pin || return
 	mptcplab-kernel cc list >/tmp/list || return
 	for algorithm in $algorithms; do
-		name=lab_$(echo "$algorithm" | tr - _)
+		# Linux limits the name of a congestion control to 15 characters; a longer one is cut.
+		name=$(printf 'lab_%s' "$algorithm" | tr - _ | cut -c 1-15)
 		if ! grep -qw "$name" /proc/sys/net/ipv4/tcp_available_congestion_control; then
 			echo "not registered after cc load: $name" >&2
 			return 1
