@@ -1,6 +1,6 @@
 """The capabilities of each engine, stated once; all other modules read them here.
 
-What an engine refuses of a scenario it says itself, with the line: `mptcplab-kernel` and `engines.fluid.refuse`.
+What an engine refuses of a scenario it says itself, with the line: `mptcplab-kernel` and `engines.fluid.unsupported`.
 """
 
 from __future__ import annotations
