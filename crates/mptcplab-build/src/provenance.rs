@@ -20,24 +20,21 @@ const SWEEP_FILES: [&str; 4] = [
     "crates/mptcplab-py/src/sweep.rs",
 ];
 
-/// Sets `MPTCPLAB_REVISION`, `_RUSTC`, `_TARGET`, `_PROFILE` and `_ENGINE` for the crate whose build script calls it.
+/// Sets `MPTCPLAB_REVISION`, `_RUSTC`, `_TARGET`, `_PROFILE`, `_BUILD` and `_ENGINE` for the crate whose build script calls it.
 pub fn emit() {
     // Read at run time, because the repository may have moved since this program was compiled.
     let root = Path::new(&cargo_says("CARGO_MANIFEST_DIR")).join("../..");
     let git = |args: &[&str]| output(Command::new("git").arg("-C").arg(&root).args(args));
-    set(
-        "REVISION",
-        &revision(&git).unwrap_or_else(|| "no git".into()),
-    );
+    let revision = revision(&git).unwrap_or_else(|| "no git".into());
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-    set(
-        "RUSTC",
-        output(Command::new(rustc).arg("--version"))
-            .as_deref()
-            .unwrap_or("rustc ?"),
-    );
-    set("TARGET", &cargo_says("TARGET"));
-    set("PROFILE", &cargo_says("PROFILE"));
+    let rustc = output(Command::new(rustc).arg("--version")).unwrap_or_else(|| "rustc ?".into());
+    let (target, profile) = (cargo_says("TARGET"), cargo_says("PROFILE"));
+    set("REVISION", &revision);
+    set("RUSTC", &rustc);
+    set("TARGET", &target);
+    set("PROFILE", &profile);
+    // The column `build` of the trace, alike in every engine.
+    set("BUILD", &[revision, rustc, target, profile].join(", "));
     let engine = engine(&root).unwrap_or_else(|e| {
         fail(
             &format!("the simulator's sources: {e}"),

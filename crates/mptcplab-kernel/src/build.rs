@@ -4,12 +4,4 @@
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The `build` column of the trace.
-pub(crate) const LINE: &str = concat!(
-    env!("MPTCPLAB_REVISION"),
-    ", ",
-    env!("MPTCPLAB_RUSTC"),
-    ", ",
-    env!("MPTCPLAB_TARGET"),
-    ", ",
-    env!("MPTCPLAB_PROFILE"),
-);
+pub(crate) const LINE: &str = env!("MPTCPLAB_BUILD");

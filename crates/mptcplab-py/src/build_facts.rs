@@ -14,12 +14,4 @@ pub(crate) const FACTS: [(&str, &str); 6] = [
 ];
 
 /// One line for the column `build` of the trace.
-pub(crate) const LINE: &str = concat!(
-    env!("MPTCPLAB_REVISION"),
-    ", ",
-    env!("MPTCPLAB_RUSTC"),
-    ", ",
-    env!("MPTCPLAB_TARGET"),
-    ", ",
-    env!("MPTCPLAB_PROFILE"),
-);
+pub(crate) const LINE: &str = env!("MPTCPLAB_BUILD");
