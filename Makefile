@@ -9,13 +9,13 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers agreement clean
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## Install what runs need: .venv with the package and its engines
+setup: ## Install what runs need: .venv with the package and its engines (ENGINES=sim: only the simulator)
 	@scripts/setup.sh run
 
 dev: ## Do the same and install what tests and checks need
@@ -54,6 +54,14 @@ schedulers: dev ## Compare the packet schedulers and write docs/schedulers (abou
 
 papers: dev ## Run the papers' experiments, judge their claims and write docs/papers (about ten minutes)
 	@$(BIN)/mptcplab reproduce all --docs docs/papers
+	@$(BIN)/mptcplab docs
+
+papers-check: dev ## Run them again and compare every verdict and number with the committed ones (about ten minutes)
+	@scripts/papers-check.sh
+
+sensitivity: dev ## Run them, judge every claim under other choices as well, and write docs/papers (most of an hour)
+	@$(BIN)/mptcplab reproduce all --sensitivity --docs docs/papers
+	@$(BIN)/mptcplab docs
 
 agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour)
 	@$(BIN)/mptcplab agree --all

@@ -21,7 +21,9 @@
  *   min(alpha, 3/2); the flowchart's max() is the window's floor. A is one value of the
  *   connection, which the subflow with the last loss stores: when that subflow closes, A
  *   is what it was at the last loss of another. A path without a loss counts with its
- *   span so far, one without a sample with 0. A is rounded down to 1/32 us.
+ *   span so far, one without a sample with 0. A is rounded down to 1/32 us. In dialect
+ *   mptcp-0.95 the increase and the decrease of level 0 are those of BALIA's; the
+ *   compensations cut a window in whole packets whose half is rounded down first.
  * On one path: Reno; span and A are still updated.
  * Good at: private paths with random loss, where it gets more than BALIA
  *   (scenarios/random-loss-link.toml).
@@ -29,7 +31,7 @@
  *   and it takes a third more than a TCP (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Electronics 2021, "Adaptive decrease window for BALIA (ADW-BALIA)", sections 3.1 and 3.2
  */
-#include "balia.h"
+#include "balia-dialect.h"
 
 #define ADW_ONE 1000u	/* 1.0 of every parameter: the bounds are exact decimals */
 CC_PARAMS(adw_balia,
@@ -46,7 +48,8 @@ CC_PARAMS(adw_balia,
 	  CC_PARAM(compensation2, .initial = 0.5, .max = 1.5, .scale = ADW_ONE,
 		   .help = "level 2: the loss takes half of this part of the window (paper: 0.5)"),
 	  CC_PARAM(weight, .initial = 0.625, .min = 0.001, .max = 1, .scale = ADW_ONE,
-		   .help = "weight of the newest mean of the spans in A (paper: 5/8)"));
+		   .help = "weight of the newest mean of the spans in A (paper: 5/8)"),
+	  CC_DIALECT);
 
 #define ADW_NONE 0xffffffffu	/* no value yet */
 
@@ -98,9 +101,7 @@ static void adw_balia_init(struct sock *sk)
 
 static void adw_balia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_acked_after_slow_start(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, (s64)balia_inc_q40(sk));
+	balia_any_cong_avoid(sk, acked, CC_IS_SPEC(adw_balia, sk));
 }
 
 static void adw_balia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
@@ -196,7 +197,7 @@ static bool adw_is_within(u32 average_q5, const struct adw_spans *spans, u32 low
 }
 
 /* w - (w/2) compensation, with the window's fraction: w < 2^37 in Q16. */
-static u32 adw_compensated(struct sock *sk, u32 compensation)
+static u32 adw_compensated_exactly(struct sock *sk, u32 compensation)
 {
 	u64 w_q16 = cc_window_q16(sk);
 	u64 cut_q16 = cc_div(cc_mul(w_q16, compensation), 2 * ADW_ONE);
@@ -204,12 +205,21 @@ static u32 adw_compensated(struct sock *sk, u32 compensation)
 	return cc_ssthresh_of_q16(sk, cc_max(w_q16 - cut_q16, (u64)BALIA_FLOOR << 16));
 }
 
+static u32 adw_compensated(struct sock *sk, u32 compensation)
+{
+	u32 w = cc_window(sk);
+
+	if (CC_IS_SPEC(adw_balia, sk))
+		return adw_compensated_exactly(sk, compensation);
+	return cc_max(w - (u32)cc_div(cc_mul(w / 2, compensation), ADW_ONE), BALIA_FLOOR);
+}
+
 static u32 adw_decreased(struct sock *sk, const struct cc_set *set, u32 average_q5,
 			 const struct adw_spans *spans)
 {
 	if (adw_is_within(average_q5, spans, adw_balia_params(sk)->level0_low,
 			  adw_balia_params(sk)->level0_high))
-		return balia_decreased(set);
+		return balia_any_decreased(sk, set, CC_IS_SPEC(adw_balia, sk));
 	if (adw_is_within(average_q5, spans, adw_balia_params(sk)->level1_low,
 			  adw_balia_params(sk)->level1_high))
 		return adw_compensated(sk, adw_balia_params(sk)->compensation1);

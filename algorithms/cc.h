@@ -102,7 +102,7 @@ _Noreturn void mptcplab_cc_assert_failed(const char *expr, const char *file, int
 	_Static_assert(1, "")
 
 /*
- * Members of the state that tests and traces may read:
+ * Members of the state that `mptcplab algorithms` lists and test vectors may read:
  * CC_FIELDS(mine, CC_FIELD(mine, rtt_us, "rtt", .den = 1000000, .unit = "s"), ...);
  * The value is the member times `num` over `den`, both 1 unless given.
  */

@@ -11,7 +11,8 @@
  *   stable; stable, eq. 3.2 and 3.3 with the denominator squared, which is LIA.
  *   Congestion event: ssthresh = max(b w, 2), b = 1/2 if unstable, else max(1/2, 1/(1 + mu)).
  * States: slow start as usual; congestion avoidance, stable or unstable.
- * Parameters' source: the paper leaves the threshold open; 0.5 is a choice.
+ * Parameters' source: the paper leaves the threshold open; 0.5 is a choice. decrease =
+ *   halved leaves the adaptive fast retransmit out, which the paper does not define.
  * Deviations: mu, the threshold and the adaptive fast retransmit are undefined in the
  *   paper; this is one complete reading. A timeout uses the same b, since the hook cannot
  *   tell the two apart; the window restarts at 1, as in Reno. rtt_min is the smallest
@@ -29,9 +30,13 @@
 
 #define DELAYVAR_ONE 1000u /* 1.0 of the threshold */
 
+enum { DELAYVAR_EASED, DELAYVAR_HALVED };
+
 CC_PARAMS(delayvar,
 	  CC_PARAM(threshold, .initial = 0.5, .max = 100, .scale = DELAYVAR_ONE,
-		   .help = "largest variation (rtt - rtt_min)/rtt_min of a stable subflow"));
+		   .help = "largest variation (rtt - rtt_min)/rtt_min of a stable subflow"),
+	  CC_PARAM(decrease, .max = DELAYVAR_HALVED, .names = "eased|halved",
+		   .help = "window of a stable subflow after a loss: w/(1 + mu), or half as in LIA"));
 
 #define DELAYVAR_FLOOR 2u /* packets, as Reno */
 
@@ -89,7 +94,9 @@ static u32 delayvar_ssthresh(struct sock *sk)
 {
 	u32 halved = cc_halved(sk, DELAYVAR_FLOOR);
 
-	return delayvar_is_stable(sk) ? cc_max(halved, delayvar_eased(sk)) : halved;
+	if (delayvar_params(sk)->decrease == DELAYVAR_HALVED || !delayvar_is_stable(sk))
+		return halved;
+	return cc_max(halved, delayvar_eased(sk));
 }
 
 CC_REGISTER(delayvar,

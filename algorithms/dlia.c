@@ -15,7 +15,8 @@
  *   the rule is what the D-OLIA paper says about it. That paper's text takes w_prev
  *   before the reduction (gamma = "text"), with which a steady sawtooth has gamma = 1
  *   and ends at beta_max; its algorithm 2, the default, takes it after. A timeout counts
- *   as a loss. An undone reduction restores the window, not beta_prev and w_prev.
+ *   as a loss. An undone reduction restores the window, not beta_prev and w_prev. In
+ *   dialect mptcp-0.95 the increase is that of LIA's; the decrease is the same.
  * On one path: Reno, since a single subflow must not be more aggressive than TCP;
  *   w_prev is still recorded.
  * Good at: private paths with random loss, where it gets more than LIA
@@ -25,9 +26,9 @@
  * Reference: Lubna et al. 2020, "D-LIA"; Lubna et al. 2022, "D-OLIA", algorithm 2
  */
 #include "dynamic.h"
-#include "lia.h"
+#include "lia-dialect.h"
 
-CC_PARAMS(dlia, DYNAMIC_PARAMS);
+CC_PARAMS(dlia, DYNAMIC_PARAMS, CC_DIALECT);
 
 struct dlia {
 	struct dynamic last; /* factor and window of the last loss */
@@ -43,9 +44,7 @@ static void dlia_init(struct sock *sk)
 
 static void dlia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_acked_after_slow_start(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, (s64)lia_inc_q40(sk));
+	lia_any_cong_avoid(sk, acked, CC_IS_SPEC(dlia, sk));
 }
 
 static u32 dlia_ssthresh(struct sock *sk)

@@ -20,7 +20,8 @@
  *   text has it. RTT is the last raw sample, the smoothed one before the first. The
  *   text takes w_prev before the reduction (gamma = "text"), algorithm 2 after it.
  *   Windows are compared in whole packets, and paths by l/tau^2, as in OLIA. An undone
- *   reduction restores the window only.
+ *   reduction restores the window only. In dialect mptcp-0.95 the increase and the count
+ *   of l are those of OLIA's; the decrease is the same.
  * On one path: Reno.
  * Good at: lossy private paths, where it gives up less at a chance loss than OLIA
  *   (scenarios/dolia-scenario-1.toml).
@@ -29,12 +30,13 @@
  * Reference: Lubna et al. 2022, "D-OLIA: a hybrid MPTCP congestion control algorithm", algorithms 1 and 2
  */
 #include "dynamic.h"
-#include "olia.h"
+#include "olia-dialect.h"
 
 CC_PARAMS(dolia,
 	  DYNAMIC_PARAMS,
 	  CC_PARAM(period_ms, .initial = 500, .min = 1, .max = 60000,
-		   .help = "ms between two updates of the middle of the RTT's range (paper: 500)"));
+		   .help = "ms between two updates of the middle of the RTT's range (paper: 500)"),
+	  CC_DIALECT);
 
 #define DOLIA_RTT_MIN_US 9999000u	/* RTTmin before the first sample (algorithm 1) */
 #define DOLIA_RTT_LAST_US 1000u		/* RTT at a loss before the first (algorithm 2) */
@@ -50,6 +52,7 @@ struct dolia {
 	u32 rtt_max_us;		       /* of this period */
 	u32 rtt_mid_us;		       /* middle of the last period's range */
 	u32 rtt_last_us;	       /* RTT at the last loss */
+	struct olia_dialect dialect;
 };
 CC_STATE(dolia);
 CC_SHARED(dolia, interval);
@@ -74,16 +77,10 @@ static void dolia_init(struct sock *sk)
 	state->rtt_last_us = DOLIA_RTT_LAST_US;
 }
 
-static s64 dolia_inc_q40(struct sock *sk)
-{
-	return olia_increase_q40(sk, OLIA_RATE);
-}
-
 static void dolia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_acked_after_slow_start(sk, acked);
-	if (acked)
-		cc_grow_per_packet(sk, acked, dolia_inc_q40(sk));
+	olia_any_cong_avoid(sk, acked, OLIA_RATE, CC_IS_SPEC(dolia, sk), &dolia_state(sk)->interval,
+			    &dolia_state(sk)->dialect);
 }
 
 /* Algorithm 1: the range of RTTs, and its middle once per period. RTTs are < 2^31: no overflow. */
@@ -109,7 +106,8 @@ static void dolia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 	if (sample->rtt_us >= 0)
 		dolia_probe(state, (u32)sample->rtt_us, cc_now_us(sk),
 			    cc_mul(dolia_params(sk)->period_ms, 1000));
-	olia_count(&state->interval, sample->pkts_acked);
+	olia_any_count(&state->interval, &state->dialect, sample->pkts_acked,
+		       CC_IS_SPEC(dolia, sk));
 }
 
 /* Whether the RTT at this loss says that the path is congested; records that RTT. */
@@ -130,7 +128,7 @@ static u32 dolia_ssthresh(struct sock *sk)
 	bool congested = dolia_is_congested(sk);
 	struct cc_set set;
 
-	olia_count_loss(&state->interval);
+	olia_any_count_loss(&state->interval, CC_IS_SPEC(dolia, sk));
 	if (!cc_coupling_set(sk, &set))
 		return dynamic_alone(sk, &state->last, limits.gamma);
 	if (congested)

@@ -17,9 +17,12 @@
  *   kernel's) or `draft`. "Set ssthresh to 1" is read as the minimum of ssthresh.
  *   Windows are compared in whole packets, so that ties exist. Dialect mptcp-0.95
  *   rounds the increase of an ACK down to 1/1024 packet, so that two equal paths stop
- *   growing above 256 packets each; a packet is due at 1023 of them, the rest is
- *   dropped; l rotates only if something was acknowledged since; floor 2. That
- *   kernel's overflows (from 16,000 packets on) are not imitated.
+ *   growing at 256 packets each; a packet is due at 1023 of them, the rest is
+ *   dropped; an ACK in slow start counts there only; l rotates only if something was
+ *   acknowledged since; floor 2. Its metric is always `rate`, with l in bytes and tau in
+ *   eighths of us, and l tau^2 wraps at 2^64: from 20,000 packets on at 100 ms, from 200
+ *   on at 1 s. So do windows above 10,000 packets. Paths that are best or not are then
+ *   confused. What a recovery acknowledges counts in l only after it.
  * On one path: Reno.
  * Good at: taking no more than one TCP at a shared bottleneck
  *   (scenarios/shared-bottleneck-fairness.toml).
@@ -27,8 +30,7 @@
  *   BALIA (scenarios/dolia-scenario-1.toml).
  * Reference: Khalili et al. 2013, doi:10.1109/TNET.2013.2274462; draft-khalili-mptcp-congestion-control-05
  */
-#include "dialect.h"
-#include "olia.h"
+#include "olia-dialect.h"
 
 CC_PARAMS(olia,
 	  CC_PARAM(metric, .initial = OLIA_RATE, .max = 1, .names = "rate|draft",
@@ -37,73 +39,31 @@ CC_PARAMS(olia,
 
 struct olia {
 	struct olia_interval interval;
-	s32 credit_q10; /* dialect: growth that is not a packet yet */
+	struct olia_dialect dialect;
 };
 CC_STATE(olia);
 CC_SHARED(olia, interval);
 CC_FIELDS(olia, CC_FIELD(olia, interval.l1, "l1", .unit = "packets"),
 	  CC_FIELD(olia, interval.l2, "l2", .unit = "packets"));
 
-/* ---- dialect mptcp-0.95 ---- */
-
-#define OLIA_PACKET_Q10 1023	/* growth that makes a packet, in 1/1024 */
-#define OLIA_ROUNDING_Q40 2	/* what two truncated divisions may lack of a whole 1/1024 */
-
-/* |inc| <= 1.5 packets and acked <= 2^16, so the sum is < 2^28. */
-static void olia_grow_q10(struct sock *sk, u32 acked, s64 inc_q40)
-{
-	struct olia *state = olia_state(sk);
-	u32 cwnd = tcp_sk(sk)->snd_cwnd;
-	u64 size_q40 = (u64)(inc_q40 < 0 ? -inc_q40 : inc_q40) + OLIA_ROUNDING_Q40;
-	s32 step_q10 = (s32)(acked * (u32)(size_q40 >> 30));
-
-	state->credit_q10 += inc_q40 < 0 ? -step_q10 : step_q10;
-	if (state->credit_q10 >= OLIA_PACKET_Q10)
-		cc_set_window(sk, cwnd + 1, 0);
-	else if (state->credit_q10 <= -OLIA_PACKET_Q10)
-		cc_set_window(sk, cwnd - 1, 0);
-	else
-		return;
-	state->credit_q10 = 0;
-}
-
-/* ---- hooks ---- */
-
-static void olia_grow(struct sock *sk, u32 acked)
-{
-	struct cc_set set;
-	s64 inc_q40;
-
-	if (!cc_coupling_set(sk, &set)) {
-		cc_grow_per_packet(sk, acked, (s64)cc_reno_inc_q40(sk));
-		return;
-	}
-	inc_q40 = olia_coupled_inc_q40(sk, &set, olia_params(sk)->metric);
-	if (CC_IS_SPEC(olia, sk))
-		cc_grow_per_packet(sk, acked, inc_q40);
-	else
-		olia_grow_q10(sk, acked, inc_q40);
-}
-
 static void olia_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
-	acked = cc_acked_after_slow_start(sk, acked);
-	if (acked)
-		olia_grow(sk, acked);
+	olia_any_cong_avoid(sk, acked, olia_params(sk)->metric, CC_IS_SPEC(olia, sk),
+			    &olia_state(sk)->interval, &olia_state(sk)->dialect);
 }
 
 static void olia_pkts_acked(struct sock *sk, const struct ack_sample *sample)
 {
-	olia_count(&olia_state(sk)->interval, sample->pkts_acked);
+	struct olia *state = olia_state(sk);
+
+	olia_any_count(&state->interval, &state->dialect, sample->pkts_acked, CC_IS_SPEC(olia, sk));
 }
 
 static u32 olia_ssthresh(struct sock *sk)
 {
-	struct olia_interval *interval = &olia_state(sk)->interval;
 	bool spec = CC_IS_SPEC(olia, sk);
 
-	if (spec || interval->l2)
-		olia_count_loss(interval);
+	olia_any_count_loss(&olia_state(sk)->interval, spec);
 	return cc_coupled_halved(sk, spec ? OLIA_FLOOR : CC_RENO_FLOOR);
 }
 

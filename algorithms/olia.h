@@ -108,14 +108,4 @@ CC_INLINE s64 olia_coupled_inc_q40(struct sock *sk, const struct cc_set *set, u3
 	return (s64)first + olia_alpha_over_w_q40(&sets, set->n, w);
 }
 
-/* The same, and 1/w_r on one path. */
-CC_INLINE s64 olia_increase_q40(struct sock *sk, u32 metric)
-{
-	struct cc_set set;
-
-	if (!cc_coupling_set(sk, &set))
-		return (s64)cc_reno_inc_q40(sk);
-	return olia_coupled_inc_q40(sk, &set, metric);
-}
-
 #endif

@@ -6,22 +6,29 @@
 #
 # Debian packages are installed by root only; everybody else gets the command to type. Rust is never
 # installed. A second call with nothing changed takes a moment. The kernel engine needs more packages than the
-# simulator; where they are missing, the simulator is built all the same.
+# simulator; where they are missing, the simulator is built all the same. With ENGINES=sim in the environment,
+# the simulator is all that is built.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 MODE=${1:-run}
 PYTHON=${PYTHON:-python3}
+ENGINES=${ENGINES:-sim,kernel}
 MIN_RUST=1.85
 MIN_PYTHON=3.11
-# Where the package looks for the kernel engine's program, and for the reason why there is none.
+# Where the package looks for the kernel engine's program, and for the reason why there is none and what to do.
 KERNEL_PROGRAM=python/mptcplab/_bin/mptcplab-kernel
 KERNEL_REASON=python/mptcplab/_bin/not-built.txt
+KERNEL_STAMP=$VENV/.stamp-kernel
 
 main() {
 	case $MODE in
 	run | dev) ;;
 	*) fail "unknown mode: $MODE" "write scripts/setup.sh run, or scripts/setup.sh dev" ;;
+	esac
+	case $ENGINES in
+	sim | sim,kernel) ;;
+	*) fail "unknown engines: ENGINES=$ENGINES" "make setup ENGINES=sim, or make setup for the kernel engine as well" ;;
 	esac
 	debian_packages
 	check_python
@@ -30,6 +37,7 @@ main() {
 	engine
 	walk
 	kernel_engine
+	drafts
 }
 
 # --- Debian packages -------------------------------------------------------------------------------
@@ -187,6 +195,12 @@ walk() {
 # --- The kernel engine -----------------------------------------------------------------------------
 
 kernel_engine() {
+	if [ "$ENGINES" = sim ]; then
+		if ! kernel_engine_is_current; then
+			no_kernel_engine "setup left it out (ENGINES=sim)" "make setup"
+		fi
+		return
+	fi
 	local missing
 	missing=$(kernel_packages)
 	if [ -n "$missing" ] && have apt-get && [ "$(id -u)" -eq 0 ] && [ -z "${MPTCPLAB_CLANG:-}" ]; then
@@ -196,32 +210,41 @@ kernel_engine() {
 		missing=$(kernel_packages)
 	fi
 	if [ -n "$missing" ]; then
-		no_kernel_engine "missing packages: $missing" "as root: apt-get install -y $missing"
+		no_kernel_engine "missing packages: $missing" "as root: apt-get install -y $missing, then: make setup"
 		return
 	fi
 	compile_kernel_engine
 }
 
 compile_kernel_engine() {
-	local fingerprint stamp=$VENV/.stamp-kernel
-	fingerprint=$( (kernel_sources && "${MPTCPLAB_CLANG:-clang}" --version) | sha256sum)
-	if ! changed "$stamp" "$fingerprint" && [ -x "$KERNEL_PROGRAM" ]; then return; fi
+	if kernel_engine_is_current; then return; fi
+	local fingerprint
+	fingerprint=$(kernel_fingerprint)
 	say "compiling the kernel engine (the first time takes some minutes)"
+	# An earlier reason is none while this goes on.
+	rm -f "$KERNEL_REASON"
 	local quiet=(--quiet)
 	if [ -t 2 ]; then quiet=(); fi
 	if ! cargo build --release --locked "${quiet[@]}" -p mptcplab-kernel; then
 		if [ "$MODE" = dev ]; then
 			fail "the kernel engine does not compile" "the cause is above, where it says error: and names a source file"
 		fi
-		no_kernel_engine "it does not compile on this machine" "make setup shows the cause, where it says error:"
+		no_kernel_engine "it does not compile on this machine" "make setup, which shows the cause where it says error:"
 		return
 	fi
 	mkdir -p "$(dirname "$KERNEL_PROGRAM")"
 	# A program that runs cannot be overwritten, but its name can be given to another.
 	cp "${CARGO_TARGET_DIR:-target}/release/mptcplab-kernel" "$KERNEL_PROGRAM.new"
 	mv -f "$KERNEL_PROGRAM.new" "$KERNEL_PROGRAM"
-	rm -f "$KERNEL_REASON"
-	printf '%s\n' "$fingerprint" >"$stamp"
+	printf '%s\n' "$fingerprint" >"$KERNEL_STAMP"
+}
+
+kernel_engine_is_current() {
+	[ -x "$KERNEL_PROGRAM" ] && ! changed "$KERNEL_STAMP" "$(kernel_fingerprint)"
+}
+
+kernel_fingerprint() {
+	(kernel_sources && "${MPTCPLAB_CLANG:-clang}" --version 2>&1) | sha256sum
 }
 
 kernel_sources() {
@@ -232,11 +255,25 @@ kernel_sources() {
 # no_kernel_engine REASON REMEDY: what that costs, here and whenever somebody asks for the engine.
 no_kernel_engine() {
 	mkdir -p "$(dirname "$KERNEL_REASON")"
-	rm -f "$KERNEL_PROGRAM" "$VENV/.stamp-kernel"
+	rm -f "$KERNEL_PROGRAM" "$KERNEL_STAMP"
 	printf '%s\n' "$1" "$2" >"$KERNEL_REASON"
 	say "the kernel engine is not built: $1"
 	say "    the simulator works; --engine kernel, mptcplab doctor and mptcplab cc do not"
-	say "    $2, then: make setup"
+	say "    to build it: $2"
+}
+
+# --- Drafts ----------------------------------------------------------------------------------------
+
+# Algorithms whose header comment is not complete. This is said on every call, also where nothing was compiled.
+drafts() {
+	"$BIN/python" - <<'PYTHON' >&2
+import mptcplab
+
+for algorithm in mptcplab.algorithms():
+    if algorithm["incomplete"]:
+        print(f"-- WARNING: algorithms/{algorithm['name']}.c: the header comment is not complete, and the tests fail")
+        print(f"--     {algorithm['incomplete']}")
+PYTHON
 }
 
 main

@@ -7,7 +7,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 check "Formatting and lints" scripts/lint.sh
 without_kernel
 check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" --locked
-check "Python tests" "$BIN/python" -m pytest
+check "Python tests" "$BIN/python" -m pytest --numprocesses auto -m "not kernel"
+# A kernel that shares the processor with simulations is late.
+check "Python tests on this machine's kernel" "$BIN/python" -m pytest -m kernel tests/python
 check "The kernel engine on Debian's oldest and newest kernel" scripts/test-kernels.sh --optional
 # Instructions per packet-hop, counted by callgrind: repeatable where time is not.
 if grep -q '^bench-gate:' Makefile; then

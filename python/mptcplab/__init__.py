@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mptcplab.algorithm import Algorithm
     from mptcplab.api import (
         agree,
         algorithms,
@@ -43,6 +44,7 @@ _HOME = {
     "cc_list": "api",
     "cc_unload": "api",
     "cc_persist": "api",
+    "Algorithm": "algorithm",
     "Results": "results",
     "MptcplabError": "errors",
     "ScenarioError": "errors",
@@ -52,6 +54,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Algorithm",
     "EngineError",
     "MptcplabError",
     "Results",

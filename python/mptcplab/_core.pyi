@@ -27,14 +27,23 @@ def build_info() -> dict[str, str]:
     everywhere. The compiler and the machine are not in it; they are `rustc` and `target`.
     """
 
+def load_algorithm(name: str, text: str, place: str) -> None:
+    """Compile the text of an algorithm's C file and register it under `name`, in place of an earlier one of that name.
+
+    `place` is the file in messages. Raises ScenarioError for a file that cannot be used, and EngineError where there is
+    no compiler.
+    """
+
 def algorithms_json() -> str:
-    """List of {name, title, coupled, oldest_kernel, source, sections: [{name, text}], params}.
+    """List of {name, title, coupled, oldest_kernel, source, sections: [{name, text}], incomplete, params, fields}.
 
     `source` is a digest (SHA-256, 64 hexadecimal digits) of the algorithm's C file and of every header of its folder
     that the file includes with `#include "..."`, in any build. It changes with these files only.
 
     `params` is a list of {name, default, min, max, scale, values, doc}. Parameter values are raw integers, `scale` is
-    the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number).
+    the raw value of 1.0, `values` maps the names of an enumeration to raw values (empty for a number). `fields` is a
+    list of {name, unit}: the members of a subflow's state that test vectors can name. `incomplete` says what the
+    header comment of the C file lacks, or is null.
     """
 
 def schedulers_json() -> str:
@@ -42,6 +51,12 @@ def schedulers_json() -> str:
 
 def trace_schema_json() -> str:
     """Object {tables: [{name, file, columns: [{name, type, nullable, unit, doc}]}]}, in the order of the files."""
+
+def unknown_name(kind: str, name: str, known: list[str]) -> str:
+    """The error text about a name that is not among the known ones: `no algorithm "bali"` and what may be meant.
+
+    `kind` is the singular of what is named, such as `algorithm`.
+    """
 
 def schema_json() -> str:
     """JSON Schema of scenario files."""
@@ -79,7 +94,7 @@ def run(
 def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
     """Every run of a scenario, resolved as by `check`, with `starts_ns`: the start time that each flow draws."""
 
-def refuse(path: str | PathLike[str], overrides_json: str, refusals_json: str) -> None:
+def reject_settings(path: str | PathLike[str], overrides_json: str, settings_json: str) -> None:
     """Raise ScenarioError for a list of {keys, message, hint}, with their places in the file; nothing for an empty one.
 
     Of `keys` (key paths, the most specific first), the error names the first that the file or an override sets.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
+from mptcplab.capabilities import SIM
 from mptcplab.engines import kernel
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.results import Results
@@ -54,7 +55,9 @@ def reproduce(
     engine: str = "sim",
     experiment: str | None = None,
     *,
+    claim: str | None = None,
     quick: bool = False,
+    sensitivity: bool = False,
     out: PathArg = Path("results") / "reproduce",
     docs: PathArg | None = None,
     jobs: int = 0,
@@ -64,9 +67,11 @@ def reproduce(
 
     `out`/store has every result under a digest of its inputs, so that an interrupted reproduction continues where it
     stopped, and only results whose inputs changed are computed again. `quick` gives a first answer: few and short
-    repetitions, none added; it changes nothing for the fluid. `docs` is a directory for a shorter report in Markdown.
-    `announce` is called with the name of each step and returns a context that reports progress. The fluid uses
-    processes for several jobs: a script needs `if __name__ == "__main__":` around the call, or `jobs=1`.
+    repetitions, none added; it does not affect the fluid engine. `docs` is a directory for a shorter report in
+    Markdown. With `sensitivity` every claim is judged again under one other choice at a time, such as another queue;
+    the simulator only. With `claim` only that claim is run and judged, and no report is written. `announce` is called
+    with the name of each step and returns a context that reports progress. The fluid uses processes for several jobs: a
+    script needs `if __name__ == "__main__":` around the call, or `jobs=1`.
     """
     from mptcplab.studies.papers import catalog, report
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
@@ -79,18 +84,31 @@ def reproduce(
     chosen = library.choose(paper)
     if experiment is not None and paper == "all":
         raise MptcplabError(with_hint(f"an experiment is one of a paper's: {experiment!r}", "name the paper, not all"))
+    if claim is not None and (paper == "all" or experiment is not None or docs is not None):
+        hint = "name its paper, without an experiment or docs"
+        raise MptcplabError(with_hint(f"one claim is run by itself: {claim!r}", hint))
+    if sensitivity and engine != SIM.name:
+        hint = "leave out the engine, or the sensitivity"
+        raise MptcplabError(with_hint(f"other choices are simulated, not run on {engine}", hint))
     found = run_papers(
         library,
         chosen,
         engines[0],
         Path(out),
         experiment=experiment,
+        claim=claim,
         quick=quick,
+        sensitivity=sensitivity,
         jobs=jobs,
         announce=announce or silent,
     )
+    if claim is not None:
+        return found
+    if sensitivity:
+        report.write_sensitivity(found, Path(out), docs)
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
+    words += ["--sensitivity"] if sensitivity else []
     report.write(found, Path(out), shlex.join(words))
     if docs is not None:
         report.write_docs(found, Path(docs))
@@ -124,21 +142,30 @@ def agree_all(
 
 
 def fidelity(
-    out: PathArg = Path("docs") / "fidelity", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+    out: PathArg | None = None,
+    *,
+    out_of_tree: bool = False,
+    quick: bool = False,
+    jobs: int = 0,
+    announce: Announce | None = None,
 ) -> tuple[list[Measured], Path]:
     """Compare the simulator with theory on `scenarios/fidelity`; write the page and return its path.
 
-    `quick` simulates less. `jobs` and `announce` are as in `reproduce`.
+    With `out_of_tree`, compare it with goodputs of the out-of-tree kernel on scenarios of the papers instead. `out` is
+    the page's directory, by default docs/fidelity or docs/out-of-tree. `quick` simulates less. `jobs` and `announce`
+    are as in `reproduce`.
     """
-    from mptcplab.studies.fidelity import FIDELITY
+    from mptcplab.studies.fidelity import FIDELITY, OUT_OF_TREE
 
-    return _measured(FIDELITY, out, quick=quick, jobs=jobs, announce=announce)
+    study = OUT_OF_TREE if out_of_tree else FIDELITY
+    directory = Path("docs") / study.name if out is None else out
+    return _measured(study, directory, quick=quick, jobs=jobs, announce=announce)
 
 
 def compare_schedulers(
     out: PathArg = Path("docs") / "schedulers", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
 ) -> tuple[list[Measured], Path]:
-    """Compare what each scheduler does with what it is meant for, on `scenarios/schedulers`; see `fidelity`."""
+    """Check whether each scheduler serves its purpose, on `scenarios/schedulers`; see `fidelity`."""
     from mptcplab.studies.fidelity import SCHEDULERS
 
     return _measured(SCHEDULERS, out, quick=quick, jobs=jobs, announce=announce)

@@ -1,6 +1,6 @@
 """The capabilities of each engine, stated once; all other modules read them here.
 
-What an engine refuses of a scenario it says itself, with the line: `mptcplab-kernel` and `engines.fluid.unsupported`.
+The engines themselves refuse settings of a scenario, with the line: `mptcplab-kernel` and `engines.fluid.unsupported`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Engine:
     name: str
     # Single packets, ACKs and timeouts; otherwise rates and windows that are real numbers.
     has_packets: bool = True
-    # A run takes as long as it lasts, and no two are the same to the byte.
+    # A run takes as long as the scenario's duration, and no two runs have the same bytes.
     real_time: bool = False
     needs_root: bool = False
     # It runs inside the Python interpreter, so that threads do not make it faster.
@@ -33,7 +33,7 @@ class Engine:
 
     @property
     def repetitions_differ(self) -> bool:
-        """Whether random numbers decide anything: the equations of a fluid know the probability of a loss only."""
+        """Whether random numbers affect a run: the equations of a fluid use only the probability of a loss."""
         return self.has_packets
 
 
@@ -43,7 +43,7 @@ KERNEL = Engine(
     real_time=True,
     needs_root=True,
     traffic=(OWN_TRAFFIC, "iperf3"),
-    # Its packets have jitter of their own, and it has no means to add some.
+    # Its packets already have jitter, and it cannot add any. The default, "auto", adds none here either.
     requires={SEND_JITTER: '"0 s"'},
     # Linux has one MPTCP scheduler, sends segments in groups (TSO) and compresses SACKs.
     behaves_as={"scheduler": '"linger"', "tcp.tso": "true", "tcp.comp_sack": "true"},

@@ -1,4 +1,4 @@
-"""Output directories and files: nothing is overwritten unasked, and nothing half-written is left behind."""
+"""Output directories and files: nothing is overwritten unless asked for, and no incomplete file is left behind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DERIVED = (
 
 
 class PartialOutputError(Exception):
-    """Raised by a writer that failed, with the error as its cause, but left a directory that is worth keeping."""
+    """Raised by a writer that failed, with the error as its cause, but left a directory to be kept."""
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
@@ -117,7 +117,7 @@ def writing(what: str, hint: str) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader never sees half of it."""
+    """Write a file so that a reader never sees an incomplete one."""
     write_bytes(path, text.encode())
 
 

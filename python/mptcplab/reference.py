@@ -60,22 +60,33 @@ def algorithm_table(known: list[dict[str, Any]]) -> Table:
     """The list of algorithms."""
     rows = []
     for algorithm in known:
-        params = ", ".join(f"{p['name']} = {p['default_text']}" for p in algorithm["params"])
+        params = ", ".join(f"{p['name']}={p['default_text']}" for p in algorithm["params"])
         rows.append((algorithm["name"], algorithm["title"], "coupled" if algorithm["coupled"] else "uncoupled", params))
     return Table((("Algorithm", ""), ("Title", ""), ("Kind", ""), ("Parameters", "")), tuple(rows), ())
 
 
 def algorithm_text(algorithm: dict[str, Any]) -> str:
     """Everything about one algorithm, from the header of its file."""
-    text = _text(algorithm, "coupled" if algorithm["coupled"] else "uncoupled")
-    return f"{text}\n\nIn the kernel\n{_indent(kernels(algorithm))}"
+    parts = [_text(algorithm, "coupled" if algorithm["coupled"] else "uncoupled")]
+    if algorithm["fields"]:
+        parts.append(f"State of a subflow that test vectors can read\n{_indent(_fields(algorithm))}")
+    parts.append(f"In the kernel\n{_indent(kernels(algorithm))}")
+    if algorithm["incomplete"]:
+        lacks = _indent(algorithm["incomplete"])
+        parts.append(f"The header comment of algorithms/{algorithm['name']}.c is not complete\n{lacks}")
+    return "\n\n".join(parts)
+
+
+def _fields(algorithm: dict[str, Any]) -> str:
+    """The members that `CC_FIELDS` declares, with their units."""
+    return ", ".join(f["name"] + ("" if f["unit"] == "1" else f" ({f['unit']})") for f in algorithm["fields"])
 
 
 def scheduler_table(known: list[dict[str, Any]]) -> Table:
     """The list of schedulers."""
     rows = []
     for scheduler in known:
-        params = ", ".join(f"{p['name']} = {p['default_text']}" for p in scheduler["params"])
+        params = ", ".join(f"{p['name']}={p['default_text']}" for p in scheduler["params"])
         rows.append((scheduler["name"], scheduler["title"], params))
     default = next(s["name"] for s in known if s["default"])
     notes = (f"without a scheduler in the scenario: {default} in the simulator, linger on the kernel engine",)
@@ -153,6 +164,8 @@ def _algorithms_page() -> str:
     for algorithm in known:
         parts += _entry(algorithm)
         parts += [_section(s["name"], s["text"]) for s in algorithm["sections"]]
+        if algorithm["fields"]:
+            parts.append(f"**State of a subflow that test vectors can read**\n\n{_fields(algorithm)}")
         parts.append(f"**In the kernel**\n\n{kernels(algorithm)}")
     return "\n\n".join(parts)
 

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from mptcplab import _core
+from mptcplab.algorithm import Algorithms, named
 
 
 @dataclass(frozen=True)
@@ -25,19 +26,22 @@ class Overrides:
     profile: tuple[str, ...] = ()
     duration: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Places of the sources of algorithms in `cc` that are not in the build, by name.
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        cc: str | Iterable[str] | None,
+        cc: Algorithms | None,
         reps: int | None,
         seed: int | None,
         profile: str | Iterable[str] | None,
         duration: str | None,
         settings: Mapping[str, str] | None,
     ) -> Overrides:
-        """Overrides from the arguments of public functions; None keeps the value of the file."""
-        return cls(as_names(cc), reps, seed, as_names(profile), duration, settings or {})
+        """Overrides from the arguments of public functions; None keeps the value of the file. C files are compiled."""
+        names, files = named(cc)
+        return cls(names, reps, seed, as_names(profile), duration, settings or {}, files)
 
     def to_json(self) -> str:
         """JSON for the engines; settings that are not overridden are absent."""
@@ -48,6 +52,7 @@ class Overrides:
             "profile": list(self.profile) or None,
             "duration": self.duration,
             "set": [list(item) for item in self.settings.items()] or None,
+            "files": dict(self.files) or None,
         }
         return json.dumps({key: value for key, value in given.items() if value is not None})
 
@@ -62,13 +67,14 @@ class Overrides:
             profile=tuple(given.get("profile", ())),
             duration=given.get("duration"),
             settings=dict(given.get("set", ())),
+            files=given.get("files", {}),
         )
 
     def to_options(self) -> list[str]:
         """The same as options of the command line."""
         options: list[str] = []
         for name, value in (
-            ("--cc", ",".join(self.cc)),
+            ("--cc", ",".join(self._written(one) for one in self.cc)),
             ("--reps", self.reps),
             ("--seed", self.seed),
             ("--profile", ",".join(self.profile)),
@@ -79,6 +85,11 @@ class Overrides:
         for key, value in self.settings.items():
             options += ["--set", f"{key}={value}"]
         return options
+
+    def _written(self, cc: str) -> str:
+        """An algorithm as `--cc` takes it, with the path of its file where it has one."""
+        name, bracket, parameters = cc.partition("(")
+        return self.files.get(name, name) + bracket + parameters
 
 
 def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mptcplab.trace.reader import OVERRIDES
 
 PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
-# A second of a run in the progress of several engines: beside a kernel, which takes real time, others take little.
+# The weight of a simulated second in the progress of several engines: a kernel runs in real time, others are faster.
 _WEIGHT_BESIDE_REAL_TIME = 0.01
 
 
@@ -45,9 +45,10 @@ def run(
 
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "fluid" (the
     published differential equations), or several, such as ["sim", "kernel"]: then the results hold the traces of all.
-    `traffic` says who sends on the kernel: "own" or "iperf3". `sim_reps` are the repetitions of the simulator beside
-    another engine, if they are not `reps`: it takes less time for them. `jobs` is the number of the simulator's threads
-    (0: all cores). Without `out` the trace lives in a temporary directory that disappears with the returned object.
+    `traffic` is the program that sends on the kernel: "own" or "iperf3". `sim_reps` are the repetitions of
+    the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number of the
+    simulator's threads (0: all cores). Without `out` the trace is in a temporary directory that disappears with the
+    returned object.
     `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second.
 
     A run that ended early raises `UnfinishedError`, whose `results` hold what was recorded until then. Runs that do not
@@ -138,7 +139,7 @@ class Sweep:
             for engine in self._order:
                 self._run_engine(engine, directory / engine if several else directory)
         finally:
-            # Also beside the trace of a run that ended early.
+            # Also with the trace of a run that ended early.
             if directory.is_dir():
                 with output.writing(f"write {directory / OVERRIDES}", "make room there, or name another directory"):
                     output.write_text(directory / OVERRIDES, json.dumps(self._asked()) + "\n")
@@ -177,8 +178,8 @@ class Sweep:
     def _overrides(self, engine: str) -> Overrides:
         """The overrides that one engine runs with.
 
-        Beside another engine, what an engine would refuse is left to the others; alone it says so. The run table has
-        the settings of every run. The simulator may have more repetitions.
+        Beside another engine, an engine leaves out the overrides that it would refuse; alone, it refuses them. The run
+        table has the settings of every run. The simulator may have more repetitions.
         """
         overrides = self.overrides
         if engine == SIM.name and self.sim_reps is not None:
@@ -202,7 +203,7 @@ class Sweep:
         if SEND_JITTER in overrides.settings:
             return overrides
         runs = resolved_runs(self.scenario, overrides)
-        own = max((flow.get("send_jitter_ns", 0) for run in runs for flow in run["flows"]), default=0)
+        own = max((flow.get("send_jitter_ns") or 0 for run in runs for flow in run["flows"]), default=0)
         noise = jitter_ns(Results.open(kernel_runs), own)
         return replace(overrides, settings={**overrides.settings, SEND_JITTER: f'"{noise} ns"'})
 

@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
     from mptcplab.text import Table
 
+# Unit of the rate of progress: how much of the scenario's time passes in a second.
+REAL_TIME = "\N{MULTIPLICATION SIGN} real time"
+
 # A progress bar appears after this time.
-_PATIENCE_S = 1.0
+_BAR_AFTER_S = 1.0
 # Time between two lines of progress where there is no terminal.
 _LINE_EVERY_S = 10.0
 # Time over which the rate of progress is measured.
-_PACE_S = 15.0
+_RATE_OVER_S = 15.0
 
 
 def error(message: str) -> None:
@@ -33,7 +36,7 @@ def error(message: str) -> None:
 
 
 def warning(message: str) -> None:
-    """A message that must not be missed, although the command succeeded."""
+    """An important message of a command that succeeded."""
     console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     console.print("warning:", style="bold yellow", end=" ")
     console.print(message)
@@ -45,11 +48,12 @@ def note(message: str) -> None:
 
 
 def print_table(table: Table) -> None:
-    """A table on stdout: in a terminal the columns that fit, in a file or pipe all of them."""
+    """A table on stdout: in a terminal the columns that fit, in a file or pipe all of them; prose is broken."""
     console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_WIDE)
     shown = len(table.head)
+    if not console.is_terminal:
+        width = max(_PAGE, _least_width(console, _rich(table, shown)))
+        console = Console(highlight=False, markup=False, width=width)
     while shown > 2 and _least_width(console, _rich(table, shown)) > console.width:
         shown -= 1
     console.print(_rich(table, shown))
@@ -62,7 +66,7 @@ def print_table(table: Table) -> None:
 
 
 def _least_width(console: Console, table: RichTable) -> int:
-    """The smallest width at which nothing is cut; prose can be broken between words."""
+    """The smallest width at which no cell is cut; prose can be broken between words."""
     from rich.measure import Measurement
 
     needed = Measurement.get(console, console.options.update(width=_WIDE), table)
@@ -83,8 +87,10 @@ def _rich(table: Table, columns: int) -> RichTable:
     return rich
 
 
-# Width of tables outside a terminal.
-_WIDE = 250
+# Width at which prose is broken outside a terminal; numbers never are, so that a table can be wider.
+_PAGE = 100
+# More than any table needs.
+_WIDE = 1000
 # Columns with words; all others have numbers.
 _PROSE = frozenset({"Title", "Parameters"})
 _LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
@@ -102,7 +108,7 @@ def working(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
+def progress(of: str = "runs", unit: str = REAL_TIME) -> Iterator[Callable[[int, int, float, float], None]]:
     """A progress callback for engines: a bar in a terminal, otherwise a line every few seconds.
 
     `of` is the plural noun for what is counted, `unit` the unit of the rate of work.
@@ -116,7 +122,7 @@ def progress(of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[
 
 
 @contextmanager
-def step(what: str, of: str = "runs", unit: str = "scenario s/s") -> Iterator[Callable[[int, int, float, float], None]]:
+def step(what: str, of: str = "runs", unit: str = REAL_TIME) -> Iterator[Callable[[int, int, float, float], None]]:
     """Name one of several steps, and show its progress."""
     note(what)
     with progress(of, unit) as update:
@@ -129,14 +135,14 @@ class _Lines:
     def __init__(self, of: str, unit: str) -> None:
         self.of, self.unit = of, unit
         self.last = time.monotonic()
-        self.pace = _Pace(self.last)
+        self.rate_of_work = _RateOfWork(self.last)
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
         now = time.monotonic()
         if now - self.last < _LINE_EVERY_S:
             return
         self.last = now
-        rate = self.pace.at(now, simulated_s)
+        rate = self.rate_of_work.at(now, simulated_s)
         left = f"{(total_s - simulated_s) / rate:.0f} s left" if rate > 0 else "time left unknown"
         print(f"{done} of {runs} {self.of}, {rate:,.0f} {self.unit}, {left}", file=sys.stderr, flush=True)
 
@@ -144,38 +150,38 @@ class _Lines:
         pass
 
 
-class _Pace:
+class _RateOfWork:
     """The present rate of work, which changes when a kernel follows a simulator."""
 
     def __init__(self, now: float) -> None:
         self.seen = deque([(now, 0.0)])
 
     def at(self, now: float, simulated_s: float) -> float:
-        """The rate over the last `_PACE_S`, or since the work began; it starts again when the work does."""
+        """The rate over the last `_RATE_OVER_S`, or since the work began; it starts again when the work does."""
         if simulated_s < self.seen[-1][1]:
             self.seen = deque([(now, 0.0)])
         self.seen.append((now, simulated_s))
-        while len(self.seen) > 2 and now - self.seen[1][0] >= _PACE_S:
+        while len(self.seen) > 2 and now - self.seen[1][0] >= _RATE_OVER_S:
             self.seen.popleft()
         then, before = self.seen[0]
         return (simulated_s - before) / (now - then) if now > then else 0.0
 
 
 class _Terminal:
-    """A bar that appears after `_PATIENCE_S`."""
+    """A bar that appears after `_BAR_AFTER_S`."""
 
     def __init__(self, console: Console, of: str, unit: str) -> None:
         self.console, self.of, self.unit = console, of, unit
         self.started = time.monotonic()
-        self.pace = _Pace(self.started)
+        self.rate_of_work = _RateOfWork(self.started)
         self.bar: Bar | None = None
         self.task = None
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
         now = time.monotonic()
-        rate = self.pace.at(now, simulated_s)
+        rate = self.rate_of_work.at(now, simulated_s)
         if self.bar is None:
-            if now - self.started < _PATIENCE_S:
+            if now - self.started < _BAR_AFTER_S:
                 return
             self.bar = self._open()
             self.task = self.bar.add_task("running", total=total_s, rate="", runs="")

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Two subflows of different rate, delay and loss next to a TCP flow; short enough for a test.
 SCENARIO = """\
-# What do two unequal paths and a neighbour look like?
+# How does a connection use two unequal paths beside a TCP flow?
 title = "Two unequal paths"
 source = "made for the tests"
 duration = "3 s"

@@ -1,4 +1,4 @@
-"""The real `mptcplab-kernel`, where this machine has and may use it, and hosts to try it on."""
+"""The real `mptcplab-kernel`, where this machine has it and may use it, and hosts for tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def program() -> Path:
 
 
 def need_root() -> None:
-    """Skip, with the reason, where network namespaces and eBPF are out of reach."""
+    """Skip, with the reason, where network namespaces and eBPF are not available."""
     if os.geteuid() != 0:
         pytest.skip("SKIPPED, NOT TESTED: this needs root")
     if not Path("/sys/kernel/btf/vmlinux").exists():

@@ -132,7 +132,7 @@ def test_differences_are_taken_in_pairs(tmp_path: Path) -> None:
     assert rows.filter(flow="tcp")["difference"].to_list() == pytest.approx([100 * 0.3 / 8, -12.5])
 
 
-def test_what_reacts_to_nothing_is_not_compared(tmp_path: Path) -> None:
+def test_udp_flows_are_not_compared(tmp_path: Path) -> None:
     """A stream of 3 Mbit/s on both engines would only make the median look better."""
     udp = {"name": "noise", "transport": "udp", "path": ["d", "c"], "rate_bps": 3e6, "on_off": None}
     made = scenario()
@@ -145,7 +145,7 @@ def test_what_reacts_to_nothing_is_not_compared(tmp_path: Path) -> None:
     assert rows.select("flow", "difference").rows() == [("mp", pytest.approx(-20))]
 
 
-def test_parts_differ_in_their_own_unit(tmp_path: Path) -> None:
+def test_differences_of_fractions_are_in_their_own_unit(tmp_path: Path) -> None:
     """Shares of 3/4 and 3/5 are 0.15 apart, not 20 %; losses of 2 and 5 % three points."""
     sim, real = Traces("sim"), Traces("kernel")
     for traces, shares, lost in ((sim, (9, 3), 20), (real, (6, 4), 50)):
@@ -266,14 +266,14 @@ def test_jain_is_judged_by_its_distance(tmp_path: Path) -> None:
     assert found.rows.filter(metric="goodput", verdict="fails").is_empty()
 
 
-def test_nothing_beside_something_is_outside_and_twice_nothing_is_none(tmp_path: Path) -> None:
+def test_zero_against_a_value_is_outside_and_two_zeros_do_not_differ(tmp_path: Path) -> None:
     sim = Traces("sim").goodput("mp", 0).goodput("tcp", 0)
     found = judge.judge(results(tmp_path, sim, Traces("kernel").goodput("mp", 3).goodput("tcp", 0)))
     goodput = found.rows.filter(metric="goodput").select("flow", "difference", "verdict").rows()
     assert goodput == [("mp", None, "fails"), ("tcp", 0.0, "holds")]
 
 
-def test_without_a_pair_of_runs_nothing_agrees(tmp_path: Path) -> None:
+def test_without_a_pair_of_runs_the_verdict_is_not_testable(tmp_path: Path) -> None:
     sim, real = Traces("sim").goodput("mp", 5), Traces("kernel").goodput("mp", 6)
     for traces, status in ((sim, "complete"), (real, "invalid")):
         traces.runs = [row | {"status": status, "status_reason": "late"} for row in traces.runs]
@@ -283,7 +283,7 @@ def test_without_a_pair_of_runs_nothing_agrees(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.as_dict()))["rows"] == []
 
 
-def test_late_emulation_is_told_where_it_is_a_part_of_the_round_trip(tmp_path: Path) -> None:
+def test_late_emulation_is_reported_as_a_fraction_of_the_round_trip(tmp_path: Path) -> None:
     """sf1 (20 ms): 300 + 500 + 100 + 200 us = 1.1 ms, 5.5 %; sf2 (30 ms): 0.9 ms, 3 %; tcp (10 ms): 0.7 ms, 7 %."""
     late = {"a": 300, "a~": 100, "c": 500, "c~": 200, "b": 150, "b~": 50}
     emulator = {"links": [{"link": name, "late_p99_ns": 1000 * us} for name, us in late.items()]}
@@ -294,7 +294,7 @@ def test_late_emulation_is_told_where_it_is_a_part_of_the_round_trip(tmp_path: P
     assert "700 µs in sum (99th percentiles), 7 %" in found["tcp only"]
 
 
-def test_the_simulator_is_as_noisy_as_the_kernels_median_round_trip(tmp_path: Path) -> None:
+def test_the_simulators_jitter_is_the_median_lateness_of_the_kernels_round_trips(tmp_path: Path) -> None:
     """Sums of 1100, 900 and 700 us as above, and twice as much in the other repetition: the median is 1250 us."""
     late = {"a": 300, "a~": 100, "c": 500, "c~": 200, "b": 150, "b~": 50}
     real = Traces("kernel", 2)
@@ -307,7 +307,7 @@ def test_the_simulator_is_as_noisy_as_the_kernels_median_round_trip(tmp_path: Pa
     assert emulation.jitter_ns(found, 2_000_000) == 2_000_000
 
 
-def test_waiting_for_the_receive_window_is_told_with_its_part(tmp_path: Path) -> None:
+def test_waiting_for_the_receive_window_is_reported_as_a_fraction_of_time(tmp_path: Path) -> None:
     """0.2 of 8 s is 2.5 %; 0.04 s is half a percent and too little."""
     one = Traces("sim").grows("flow", flow="mp", blocked_ns=40_000_000).grows("flow", flow="tcp", blocked_ns=0)
     two = Traces("kernel").grows("flow", flow="mp", blocked_ns=200_000_000).grows("flow", flow="tcp", blocked_ns=9)
@@ -336,7 +336,7 @@ def slow_start(engine: str, **samples: tuple[float, int, int]) -> Traces:
     return traces
 
 
-def test_a_quiet_end_of_slow_start_is_told_with_its_window(tmp_path: Path) -> None:
+def test_an_end_of_slow_start_without_loss_is_reported_with_its_window(tmp_path: Path) -> None:
     """sf1 leaves at 60 packets without a loss in the simulator only; sf2 quietly on both, at 50 and 80: 1.6 times.
 
     tcp ends by a loss on both. sf1's path holds 30 Mbit/s * 20 ms / 8 / 1514 bytes = 49.5 packets.
@@ -349,7 +349,7 @@ def test_a_quiet_end_of_slow_start_is_told_with_its_window(tmp_path: Path) -> No
     assert "on sim (at 50 packets) and 1 of 1 runs on kernel (at 80 packets)" in found["mp sf2"]
 
 
-def test_a_warm_up_that_holds_few_round_trips_after_slow_start_is_told(tmp_path: Path) -> None:
+def test_a_warm_up_that_ends_soon_after_slow_start_is_reported(tmp_path: Path) -> None:
     """The window begins at 2 s, srtt is 40 ms: from 1 s 25 round trips, from -0.5 s more than 50, from 3 s none."""
     one = slow_start("sim", sf1=(1.0, 60, 0), only=(0.02, 90, 1))
     two = slow_start("kernel", sf1=(3.0, 35, 1))
@@ -363,7 +363,7 @@ def test_a_warm_up_that_holds_few_round_trips_after_slow_start_is_told(tmp_path:
     }
 
 
-def test_bursts_are_told_by_the_packets_lost_per_event(tmp_path: Path) -> None:
+def test_bursts_are_recognised_by_the_packets_lost_per_event(tmp_path: Path) -> None:
     """sf1: 30 / 20 and 60 / 20, twice as many; sf2: 30 / 20 and 44 / 22, a third more; tcp: 9 events are too few."""
     counts = {"sim": ((30, 20), (30, 20), (9, 9)), "kernel": ((60, 20), (44, 22), (90, 30))}
     sides = []
@@ -390,7 +390,7 @@ def overflows(engine: str, together: int, apart: int) -> Traces:
     return traces.row("event", 0.5, kind="loss_event", flow="mp", subflow="sf1", link=None, value=7)
 
 
-def test_loss_synchronisation_is_told_by_the_overflows_that_hit_all(tmp_path: Path) -> None:
+def test_loss_synchronisation_is_recognised_by_overflows_that_hit_all_flows(tmp_path: Path) -> None:
     """9 of 10 against 5 of 10. Base RTTs of 30 ms at most tie events that are 25 ms apart, also through 50 ms."""
     found = told(tmp_path, causes.synchronisation, overflows("sim", 9, 1), overflows("kernel", 5, 5))
     assert found == {
@@ -399,7 +399,7 @@ def test_loss_synchronisation_is_told_by_the_overflows_that_hit_all(tmp_path: Pa
     }
 
 
-def test_loss_events_that_may_be_of_another_link_tell_nothing(tmp_path: Path) -> None:
+def test_loss_events_that_may_be_of_another_link_are_ignored(tmp_path: Path) -> None:
     one, two = overflows("sim", 9, 1), overflows("kernel", 5, 5).grows("link", link="a", dropped_queue_pkts=1)
     pair = pair_of(tmp_path, one, two)
     assert dict(causes.synchronisation(pair)) == {}
@@ -409,7 +409,7 @@ def test_loss_events_that_may_be_of_another_link_tell_nothing(tmp_path: Path) ->
     assert sure == {"c": losses.Episodes(10, 5)}
 
 
-def test_different_schedulers_are_told(tmp_path: Path) -> None:
+def test_different_schedulers_are_reported(tmp_path: Path) -> None:
     one, two = (
         Traces(engine, scheduler=json.dumps({"mp": name})) for engine, name in (("sim", "minrtt"), ("kernel", "linger"))
     )
@@ -417,7 +417,7 @@ def test_different_schedulers_are_told(tmp_path: Path) -> None:
     assert "scheduler of mp: minrtt on sim and linger on kernel" in found["mp"]
 
 
-def test_a_simulator_that_sends_segment_by_segment_is_told(tmp_path: Path) -> None:
+def test_a_simulator_that_sends_segment_by_segment_is_reported(tmp_path: Path) -> None:
     def side(engine: str, tso: bool | None) -> Traces:
         flows = [{**flow, "tso": tso} for flow in scenario()["flows"]]
         return Traces(engine, resolved=json.dumps({**scenario(), "flows": flows}))
@@ -440,7 +440,7 @@ def test_a_difference_smaller_than_its_interval_may_be_chance(tmp_path: Path) ->
     ]
 
 
-def test_no_cause_is_made_up(tmp_path: Path) -> None:
+def test_a_difference_without_a_known_cause_is_reported_as_such(tmp_path: Path) -> None:
     """10 and 10.2 against 7 and 7.1: a clear difference, and nothing in the traces that says why."""
     one, two = Traces("sim", 2).goodput("mp", 10, 10.2), Traces("kernel", 2).goodput("mp", 7, 7.1)
     lines = list(text.lines(judge.judge(results(tmp_path, one, two))))
@@ -534,7 +534,7 @@ def test_the_command_prints_the_same_as_json(
         (["scenario.toml", "--quick"], "--quick is for --all"),
     ],
 )
-def test_what_does_not_go_together_is_refused(words: list[str], complaint: str) -> None:
+def test_options_that_exclude_each_other_are_refused(words: list[str], complaint: str) -> None:
     with pytest.raises(MptcplabError, match=complaint):
         cli.app(["agree", *words], standalone_mode=False)
 
@@ -547,15 +547,15 @@ start = "9 s"
 """
 
 
-def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path: Path) -> None:
+def test_a_shortened_scenario_runs_on_after_its_last_start(scenario: Path, tmp_path: Path) -> None:
     """Starts within the first quarter are waited for; a start at 9 s moves the window, or leaves the scenario out."""
-    size = matrix.Size(seconds=4, repetitions=2, simulated=5, algorithms=2, patience_s=10)
+    size = matrix.Size(seconds=4, repetitions=2, simulated=5, algorithms=2, latest_start_s=10)
     usual = matrix.short(scenario, size, ("sim", "kernel"))
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")
     assert usual.settings == {"warmup": '"1000 ms"', **KERNEL.behaves_as}
     server = matrix.short(
-        Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 5, 2, patience_s=100), ("sim", "kernel")
+        Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 5, 2, latest_start_s=100), ("sim", "kernel")
     )
     assert server is not None
     assert server.settings["flows.m.count"] == "2"
@@ -565,7 +565,7 @@ def test_a_scenario_is_made_short_behind_its_last_start(scenario: Path, tmp_path
     assert longer is not None
     assert (longer.cc, longer.reps, longer.duration) == (("lia", "reno"), 2, "13 s")
     assert longer.settings == {"warmup": '"10000 ms"'}
-    assert matrix.short(late, matrix.Size(4, 2, 5, 2, patience_s=8), ("sim", "kernel")) is None
+    assert matrix.short(late, matrix.Size(4, 2, 5, 2, latest_start_s=8), ("sim", "kernel")) is None
 
 
 def test_random_walks_are_compared_in_pairs() -> None:
@@ -597,7 +597,7 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     assert "refused: " in text
 
 
-def test_the_page_is_made_of_the_numbers_alone() -> None:
+def test_the_page_is_generated_from_the_numbers_alone() -> None:
     """Three flows, 2, 4 and 21 % off: the median is 4 %, the verdict that one flow is outside."""
     rows = tuple(
         matrix.Row("lia", "goodput", flow, 10.0, 10.0 * (1 + d / 100), float(d), 1.5, 20, 2, Verdict(verdict))
@@ -634,6 +634,7 @@ def test_the_page_is_made_of_the_numbers_alone() -> None:
     ]
 
 
+@pytest.mark.kernel
 def test_the_real_kernel_is_compared(scenario: Path) -> None:
     """Three seconds on real sockets: what matters is that both engines are there, and judged or said not to count."""
     k.program()
@@ -656,7 +657,7 @@ def test_the_real_kernel_is_compared(scenario: Path) -> None:
     assert any(line.startswith("noise: sim delayed every packet at random by up to ") for line in text.lines(found))
 
 
-def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disturbed_scenario_is_run_again_by_itself(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three scenarios, of which the second is late in company; the order is kept and only that one runs twice."""
     ran: list[tuple[str, bool]] = []
 
@@ -676,7 +677,9 @@ def test_what_was_disturbed_is_run_again_alone(scenario: Path, monkeypatch: pyte
     assert found.host == "Linux 9.9"
 
 
-def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_over_all_scenarios_continues(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second of three is ended by Ctrl-C: the first is not run again, unless its file has changed."""
     paths = [tmp_path / f"{name}.toml" for name in ("a", "b", "c")]
     for at, path in enumerate(paths):
@@ -710,7 +713,7 @@ def test_a_run_over_all_that_was_ended_goes_on(scenario: Path, tmp_path: Path, m
     assert ran == ["a", "b", "c"]
 
 
-def test_scenarios_run_together_as_far_as_the_machine_carries_them() -> None:
+def test_scenarios_run_together_up_to_the_load_that_a_machine_can_emulate() -> None:
     """Loads of 90, 40, 30, 20, 10 and 5 thousand: the first alone, then 40, 20 and 5; never more than 65 thousand."""
     loads = [10_000.0, 90_000.0, 30_000.0, 5_000.0, 40_000.0, 20_000.0]
     lock, begun, inside, most = threading.Lock(), [], [0.0], []

@@ -144,7 +144,7 @@ def test_ideals_are_those_of_the_published_networks(
         ({"dead": 0, "x": 6}, {"p": [("dead",)], "q": [("x",)]}, {"p": 0, "q": 6}),
     ],
 )
-def test_max_min_freezes_who_cannot_rise(
+def test_max_min_freezes_connections_that_cannot_rise(
     links: dict[str, float], connections: dict[str, list[tuple[str, ...]]], expected: dict[str, float]
 ) -> None:
     assert max_min(links, connections) == pytest.approx(expected, abs=1e-6)
@@ -171,7 +171,7 @@ def test_a_line_of_links_is_shared_in_proportion(capacities: list[float]) -> Non
     assert proportional_fair(links, line) == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_dead_connection_does_not_disturb_the_proportion() -> None:
+def test_a_connection_without_capacity_does_not_change_the_rates_of_others() -> None:
     links = {"dead": 0.0, "a": 4.0, "b": 4.0}
     network = {"mp": [("a",), ("dead", "b")], "gone": [("dead",)], "t": [("a",)], "u": [("b",)]}
     assert proportional_fair(links, network) == pytest.approx({"mp": 2, "gone": 0, "t": 2, "u": 4})
@@ -254,14 +254,14 @@ def test_udp_takes_its_load_first() -> None:
     assert found == pytest.approx({"t": 10e6})
 
 
-def test_a_flow_that_leaves_makes_room_for_the_rest_of_the_time() -> None:
+def test_a_flow_that_stops_leaves_its_share_to_the_others() -> None:
     leaver = s.tcp("leaver", s.subflow("p", "a"), stop_ns=4 * s.NS)
     stayer = s.tcp("stayer", s.subflow("p", "a"))
     # 6 each for 4 s, then 12 for 6 s.
     assert fair_shares(topology(leaver, stayer)) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
 
 
-def test_notions_share_periods_and_udp_load() -> None:
+def test_every_definition_of_fairness_uses_the_same_periods_and_udp_load() -> None:
     mp = s.tcp("mp", s.subflow("sf1", "a"), s.subflow("sf2", "b"))
     leaver = s.tcp("leaver", s.subflow("p", "b"), stop_ns=4 * s.NS)
     found = topology(udp("cbr", "a", 3), mp, leaver)
@@ -270,7 +270,7 @@ def test_notions_share_periods_and_udp_load() -> None:
     assert fair_shares(found, proportional_fair) == pytest.approx({"mp": 31.2e6, "leaver": 19.5e6})
 
 
-def test_nobody_has_a_share_of_what_is_not_known() -> None:
+def test_shares_are_unknown_beside_a_link_of_unknown_rate() -> None:
     trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 0}
     links = [s.link("a", "S", "D", 1, trace=trace), s.link("b", "S", "D", 4)]
     found = topology(s.tcp("t", s.subflow("p", "a")), s.tcp("u", s.subflow("q", "b")), links=links)
@@ -297,7 +297,7 @@ def test_a_delivery_trace_counts_with_its_opportunities() -> None:
     assert found == pytest.approx({"t": 250 * 1504 * 8})
 
 
-def test_paths_offer_their_smallest_link_in_payload() -> None:
+def test_a_path_offers_the_payload_rate_of_its_smallest_link() -> None:
     links = [s.link("a", "S", "M", 10), s.link("b", "S", "M", 6), s.link("c", "M", "D", 9, overhead_bytes=0)]
     mp = s.tcp("mp", s.subflow("sf1", "a", "c"), s.subflow("sf2", "b", "c"))
     other = s.tcp("t", s.subflow("p", "c"))

@@ -17,8 +17,10 @@ import pytest
 
 import mptcplab
 
+pytestmark = pytest.mark.kernel
+
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-# Nobody's own traffic runs the template, so loading it disturbs no one.
+# No other traffic runs the template, so loading it disturbs none.
 NAME = "lab_template"
 
 
@@ -64,7 +66,7 @@ def gone() -> bool:
     return False
 
 
-def test_pinned_it_stays_for_every_application_until_it_is_unloaded(lab: Lab) -> None:
+def test_a_pinned_algorithm_stays_available_until_it_is_unloaded(lab: Lab) -> None:
     done = lab("load", "template", "--pin")
     assert done.returncode == 0, done.stderr
     assert NAME in available()
@@ -81,7 +83,7 @@ def test_pinned_it_stays_for_every_application_until_it_is_unloaded(lab: Lab) ->
         assert done.returncode == 0, done.stderr
         assert "keep it until they close" in done.stdout
         assert NAME not in available()
-        # The socket that had it carries on.
+        # The socket that uses it continues.
         dialled.send(b"still there")
         accepted, _ = listening.accept()
         with accepted:
@@ -91,7 +93,7 @@ def test_pinned_it_stays_for_every_application_until_it_is_unloaded(lab: Lab) ->
     assert f"{NAME} is not loaded" in done.stderr
 
 
-def test_in_the_foreground_it_goes_with_the_command(lab: Lab) -> None:
+def test_in_the_foreground_an_algorithm_is_unloaded_when_the_command_ends(lab: Lab) -> None:
     command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, text=True)
     assert command.stdout is not None
     with command.stdout:
@@ -102,7 +104,7 @@ def test_in_the_foreground_it_goes_with_the_command(lab: Lab) -> None:
     assert gone()
 
 
-def test_how_it_is_loaded_is_listed(lab: Lab) -> None:
+def test_the_list_shows_how_an_algorithm_was_loaded(lab: Lab) -> None:
     assert lab("load", "template", "--pin").returncode == 0
     assert (lab.entry()["counts"], lab.entry()["params"]) == ("packets", {})
     assert lab("unload", "template").returncode == 0
@@ -121,7 +123,7 @@ def test_how_it_is_loaded_is_listed(lab: Lab) -> None:
         (["--profile", "linux"], "one of: rfc, linux-acked, linux-legacy, linux-pre4"),
     ],
 )
-def test_what_cannot_be_loaded_says_what_can(options: list[str], wanted: str) -> None:
+def test_what_cannot_be_loaded_is_an_error_that_says_what_can(options: list[str], wanted: str) -> None:
     k.program()
     done = subprocess.run(
         [sys.executable, "-m", "mptcplab", "cc", "load", "template", *options],
@@ -132,7 +134,7 @@ def test_what_cannot_be_loaded_says_what_can(options: list[str], wanted: str) ->
     assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
 
 
-def test_persist_keeps_how_it_is_loaded() -> None:
+def test_persist_stores_the_options_of_load() -> None:
     k.program()
     words = ["persist", "ewtcp", "--print", "--param", "weight=0.25", "--profile", "linux-legacy"]
     done = subprocess.run([sys.executable, "-m", "mptcplab", "cc", *words], capture_output=True, text=True, check=False)
@@ -140,10 +142,10 @@ def test_persist_keeps_how_it_is_loaded() -> None:
     assert "cc load --pin --param=ewtcp.weight=0.25 --profile=linux-legacy --connections=4096 ewtcp\n" in done.stdout
 
 
-def test_all_of_the_named_or_none(lab: Lab) -> None:
+def test_either_all_named_algorithms_are_loaded_or_none(lab: Lab) -> None:
     done = lab("load", "template", "no-such-algorithm", "--pin")
     assert done.returncode == 2
-    assert "no algorithm no-such-algorithm" in done.stderr
+    assert 'no algorithm "no-such-algorithm"' in done.stderr
     assert NAME not in available()
 
 
@@ -156,9 +158,9 @@ def test_a_name_that_is_taken_is_an_error_and_the_holder_stays(lab: Lab) -> None
     assert json.loads(lab("unload", "--all", "--json").stdout)["unloaded"] == [NAME]
 
 
-def test_the_api_asks_the_same_program() -> None:
+def test_the_api_runs_the_same_program() -> None:
     k.program()
     k.need_root()
     assert isinstance(mptcplab.cc_list(), list)
-    with pytest.raises(mptcplab.EngineError, match="no algorithm no-such-algorithm"):
+    with pytest.raises(mptcplab.EngineError, match='no algorithm "no-such-algorithm"'):
         mptcplab.cc_load("no-such-algorithm")

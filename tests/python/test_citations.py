@@ -1,4 +1,4 @@
-"""What sources, data and pages cite is in this repository: a reader can open every path that is named."""
+"""Everything that sources, data and pages cite is in this repository: a reader can open every path that is named."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def exists(cited: str, by: Path) -> bool:
 
 
 @pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "tests"])
-def test_every_path_that_is_cited_is_there(folder: str) -> None:
+def test_every_path_that_is_cited_exists(folder: str) -> None:
     assert [one for path in tracked(folder) for one in dangling(path)] == []
 
 
-def test_a_document_that_is_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cited_document_outside_the_repository_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     page = ROOT / "docs" / "fluid.md"
     lines = ["see algorithms.md 7.5, choice C20", "docs/nowhere.md", "in spec/scenarios.md", "docs/fluid.md"]
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "\n".join(lines))

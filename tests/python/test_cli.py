@@ -27,14 +27,14 @@ def entries(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def test_the_pace_is_that_of_the_last_moments() -> None:
-    """Behind 9000 s in 10 s of a simulator come a kernel's real seconds; after 15 s they are all that counts."""
-    pace = terminal._Pace(100.0)
-    assert pace.at(110.0, 9000.0) == 900
-    assert pace.at(112.0, 9002.0) == pytest.approx(9002 / 12)
-    assert pace.at(127.0, 9017.0) == 1.0
-    assert pace.at(130.0, 4.0) == 0
-    assert pace.at(132.0, 10.0) == 5.0
+def test_the_rate_of_progress_is_that_of_the_last_seconds() -> None:
+    """After the simulator's 9000 s in 10 s, the kernel runs in real time; after 15 s only its rate counts."""
+    rate = terminal._RateOfWork(100.0)
+    assert rate.at(110.0, 9000.0) == 900
+    assert rate.at(112.0, 9002.0) == pytest.approx(9002 / 12)
+    assert rate.at(127.0, 9017.0) == 1.0
+    assert rate.at(130.0, 4.0) == 0
+    assert rate.at(132.0, 10.0) == 5.0
 
 
 def test_version(tmp_path: Path) -> None:
@@ -102,7 +102,24 @@ def test_run_as_json(scenario: Path, tmp_path: Path) -> None:
     assert {row["config"] for row in found["summary"]} == {"reno+cubic"}
 
 
-def test_report_makes_the_page_again(scenario: Path, tmp_path: Path) -> None:
+def test_a_run_that_mixes_the_rules_of_two_kernels_says_so_once(scenario: Path, tmp_path: Path) -> None:
+    """An out-of-tree ACK profile with algorithms by the rule of their source; Reno has no dialect."""
+    words = ("run", scenario, "--cc", "lia,olia,balia(dialect=mptcp-0.95),reno", "--duration", "2 s")
+    mixed = lab(*words, "--profile", "linux-legacy", "--out", "mixed", cwd=tmp_path)
+    note = "profile linux-legacy counts ACKs as the out-of-tree kernel did, but lia, olia ran by the rule of the source"
+    assert mixed.stderr.count(note) == 1
+    assert "lia(dialect=mptcp-0.95) is that kernel's" in mixed.stderr
+    assert note in html.unescape((tmp_path / "mixed/report.html").read_text())
+    as_json = lab(*words, "--profile", "linux-pre4", "--no-report", "--out", "json", "--json", cwd=tmp_path)
+    (found,) = json.loads(as_json.stdout)["notes"]
+    assert found.startswith("profile linux-pre4 counts ACKs")
+    assert as_json.stderr.count(f"note: {found}") == 1
+    ours = lab(*words, "--profile", "linux-acked", "--no-report", "--out", "ours", cwd=tmp_path)
+    theirs = lab("run", scenario, "--cc", "balia(dialect=mptcp-0.95)", "--profile", "linux-legacy", cwd=tmp_path)
+    assert "out-of-tree" not in ours.stderr + theirs.stderr
+
+
+def test_report_writes_the_page_again(scenario: Path, tmp_path: Path) -> None:
     lab("run", scenario, "--cc", "reno", "--out", "o", "--no-report", cwd=tmp_path)
     done = lab("report", "o", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -124,6 +141,39 @@ def test_algorithms_lists_and_explains(tmp_path: Path) -> None:
     for name in names:
         assert re.search(rf"^{name}\b", listed, re.M)
     assert lab("algorithms", "lia", cwd=tmp_path).stdout.startswith("lia: ")
+
+
+def test_a_list_that_is_piped_is_as_wide_as_a_page_and_complete(tmp_path: Path) -> None:
+    listed = lab("algorithms", cwd=tmp_path).stdout
+    assert max(map(len, listed.splitlines())) <= 100
+    words = " ".join(listed.split())
+    for entry in json.loads(lab("algorithms", "--json", cwd=tmp_path).stdout):
+        assert set(entry["title"].split()) <= set(words.split()), entry["name"]
+        for param in entry["params"]:
+            assert param["name"] in words, (entry["name"], param["name"])
+
+
+def test_the_summaries_of_commands_are_not_cut(tmp_path: Path) -> None:
+    for words in ((), ("cc",)):
+        listed = lab(*words, "--help", cwd=tmp_path, COLUMNS="80").stdout
+        _, commands = listed.split("Commands:\n")
+        assert "..." not in commands
+
+
+def test_an_algorithm_can_be_given_several_parameters(scenario: Path, tmp_path: Path) -> None:
+    words = (
+        "check",
+        scenario,
+        "--json",
+        "--cc",
+        "olia(metric=draft,dialect=spec), lia",
+        "--cc",
+        "cubic(c=0.5,beta=0.75)",
+    )
+    done = lab(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (axis,) = json.loads(done.stdout)["resolved"]["axes"]
+    assert axis["values"] == ["olia(metric=draft,dialect=spec)", "lia", "cubic(c=0.5,beta=0.75)"]
 
 
 def test_schema_is_a_json_schema(tmp_path: Path) -> None:
@@ -225,7 +275,11 @@ ERRORS = {
     ),
     "no such algorithm": (
         ("algorithms", "bali"),
-        r"error: no such algorithm: 'bali'\n\nhint: did you mean 'balia'\?\n",
+        r"error: no algorithm \"bali\"\n\nhint: did you mean \"balia\"\?\n",
+    ),
+    "no such scheduler": (
+        ("schedulers", "zzzz"),
+        r"error: no scheduler \"zzzz\"\n\nhint: schedulers: minrtt, .*linger.*\n",
     ),
     "no vectors": (
         ("vectors", "nowhere.json"),
@@ -235,7 +289,7 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("case", ERRORS)
-def test_errors_say_what_and_exit_2(case: str, scenario: Path, tmp_path: Path) -> None:
+def test_errors_name_the_cause_and_exit_with_2(case: str, scenario: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text(scenario.read_text().replace("delay", "dealy", 1))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("dear")
@@ -291,7 +345,7 @@ def test_an_interrupt_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
     assert entries(tmp_path) == before
 
 
-def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "mptcplab", "schema"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

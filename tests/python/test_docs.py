@@ -52,7 +52,7 @@ def test_every_scheduler_and_parameter_is_on_its_page() -> None:
 
 
 @pytest.mark.parametrize("algorithm", mptcplab.algorithms(), ids=lambda algorithm: algorithm["name"])
-def test_the_scenarios_of_an_algorithms_claims_take_it(algorithm: dict[str, Any]) -> None:
+def test_the_scenarios_that_an_algorithms_header_names_can_run_it(algorithm: dict[str, Any]) -> None:
     sections = {section["name"]: section["text"] for section in algorithm["sections"]}
     for heading in ("Good at", "Bad at"):
         named = re.findall(r"scenarios/[\w/.-]+\.toml", sections[heading])
@@ -63,13 +63,35 @@ def test_the_scenarios_of_an_algorithms_claims_take_it(algorithm: dict[str, Any]
             assert algorithm["name"] in found["text"], scenario
 
 
-def test_what_is_printed_of_an_algorithm_is_complete() -> None:
+def test_the_printed_description_of_an_algorithm_is_complete() -> None:
     for algorithm in mptcplab.algorithms():
         text = reference.algorithm_text(algorithm)
         for word in ("Equations", "On one path", "Good at", "Bad at", "Reference", "Linux 6.1 and newer"):
             assert word in text, (algorithm["name"], word)
         for param in algorithm["params"]:
             assert f"{param['name']} = {param['default_text']}  ({param['range']})" in text
+        for field in algorithm["fields"]:
+            assert re.search(rf"^State of a subflow.*\n  (.*, )?{field['name']}\b", text, re.M), (text, field)
+
+
+def test_what_is_printed_of_a_draft_says_what_its_header_lacks() -> None:
+    draft = {**mptcplab.algorithms()[0], "incomplete": "missing: Bad at, Reference"}
+    assert reference.algorithm_text(draft).endswith(" is not complete\n  missing: Bad at, Reference")
+
+
+PACKAGE_LISTS = ("README.md", "docs/operators.md", "crates/mptcplab-doctor/src/checks/machine.rs")
+
+
+@pytest.mark.parametrize("file", PACKAGE_LISTS)
+def test_who_names_the_packages_of_the_kernel_engine_names_those_that_setup_wants(file: str) -> None:
+    root = REFERENCE.parents[1]
+    script = (root / "scripts" / "common.sh").read_text()
+    function = script[script.index("kernel_packages() {") :].partition("\n}")[0]
+    wanted = set(re.findall(r"missing\+=\(([\w-]+)\)", function))
+    assert {"clang", "pkg-config", "make"} <= wanted
+    named = [set(re.findall(r"[\w-]+", part)) for part in (root / file).read_text().split("\n\n")]
+    # Whoever reads this has make.
+    assert any(wanted - {"make"} <= words for words in named)
 
 
 def test_every_command_and_option_is_on_its_page() -> None:

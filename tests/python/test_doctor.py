@@ -14,6 +14,8 @@ import pytest
 
 import mptcplab
 
+pytestmark = pytest.mark.kernel
+
 
 def lab(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "mptcplab", *words], capture_output=True, text=True, check=False)
@@ -41,7 +43,7 @@ def asked_until(pid: int, subflows: int) -> dict[str, Any]:
     raise AssertionError((found["connections"], found["connection_findings"]))
 
 
-def test_every_line_has_a_status_and_whatever_is_wrong_has_a_meaning() -> None:
+def test_every_line_has_a_status_and_every_problem_is_explained() -> None:
     k.program()
     found = mptcplab.doctor()
     assert {line["status"] for line in found["findings"]} <= {"ok", "warn", "missing"}
@@ -74,7 +76,7 @@ def test_the_exit_code_and_the_table_say_the_same_as_the_json() -> None:
         (("--rate", "100 Mbit/s"), "--rtt"),
     ],
 )
-def test_a_bad_question_is_an_error(words: tuple[str, ...], message: str) -> None:
+def test_invalid_options_are_an_error(words: tuple[str, ...], message: str) -> None:
     k.program()
     done = lab("doctor", *words)
     assert (done.returncode, done.stdout) == (2, "")
@@ -82,7 +84,7 @@ def test_a_bad_question_is_an_error(words: tuple[str, ...], message: str) -> Non
     assert message in done.stderr
 
 
-def test_subflows_are_shown_with_what_they_run(hosts: tuple[k.Host, k.Host]) -> None:
+def test_every_subflow_is_shown_with_its_algorithm(hosts: tuple[k.Host, k.Host]) -> None:
     client, server = hosts
     client("""
         ip mptcp limits set subflows 3
@@ -106,7 +108,7 @@ def test_subflows_are_shown_with_what_they_run(hosts: tuple[k.Host, k.Host]) -> 
         assert json.loads(done.stdout)["connections"][0]["token"] == found["connections"][0]["token"]
 
 
-def test_an_absent_subflow_is_explained_by_what_stands_in_its_way(hosts: tuple[k.Host, k.Host]) -> None:
+def test_a_missing_subflow_is_explained_by_its_cause(hosts: tuple[k.Host, k.Host]) -> None:
     client, server = hosts
     client("ip mptcp limits set subflows 1")
     # As hosts behind a router do: no answer on a link for an address of another one.
@@ -165,7 +167,7 @@ def test_a_fallback_to_tcp_is_named_with_its_cause(hosts: tuple[k.Host, k.Host])
     assert done.returncode == 1
 
 
-def test_a_process_without_mptcp_is_told_how_to_get_it(hosts: tuple[k.Host, k.Host]) -> None:
+def test_a_process_without_mptcp_is_reported_with_a_remedy(hosts: tuple[k.Host, k.Host]) -> None:
     client, _ = hosts
     found = mptcplab.doctor(pid=client.keeper.pid)
     (line,) = found["connection_findings"]

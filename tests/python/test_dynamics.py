@@ -1,4 +1,4 @@
-"""Times until a flow has settled, found room, or recovered, against curves drawn by hand."""
+"""Times until a flow has converged, responded or recovered, against curves drawn by hand."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_convergence_is_the_time_until_every_average_stays_in_the_band(results: 
     assert value(m, "convergence", flow="late") is None
 
 
-def test_a_flow_that_never_settles_has_none_and_one_without_changes_no_value(results: Results) -> None:
+def test_a_flow_that_never_settles_has_null_and_one_without_changes_has_no_row(results: Results) -> None:
     m = results.metrics(["convergence"])
     assert value(m, "convergence", flow="saw") is None
     assert not has(m, "convergence", flow="far")
@@ -84,7 +84,7 @@ def test_a_flow_that_never_settles_has_none_and_one_without_changes_no_value(res
     assert not has(m, "convergence", flow="gone")
 
 
-def test_starts_count_where_they_are_in_the_window(results: Results) -> None:
+def test_starts_count_if_they_are_in_the_window(results: Results) -> None:
     m = compute(results, ["convergence"], (0, 10 * s.NS))
     # Between 0 and 1.5 s three flows begin, too soon after one another; from 1.5 s on all is steady but `saw`.
     assert value(m, "convergence", flow="mp") == pytest.approx(0)
@@ -100,13 +100,13 @@ def test_responsiveness_is_the_time_until_most_of_the_new_window(results: Result
     assert value(m, "responsiveness", flow="mp") == pytest.approx(2)
     # 2 t - 14, at most 17: 13.6 is exceeded at 14 s.
     assert value(m, "responsiveness", flow="saw", subflow="p") == pytest.approx(4)
-    # sf2 shares nothing with who left, late came after, far is elsewhere.
+    # sf2 shares no link with the flow that stopped, late started afterwards, and far is on other links.
     assert not has(m, "responsiveness", subflow="sf2")
     assert not has(m, "responsiveness", flow="late")
     assert not has(m, "responsiveness", flow="far")
 
 
-def test_a_file_that_is_complete_and_a_udp_stream_that_stops_make_room(tmp_path: Path) -> None:
+def test_the_end_of_a_file_and_of_a_udp_stream_is_the_end_of_a_competitor(tmp_path: Path) -> None:
     stream = {"name": "udp", "transport": "udp", "start_ns": 0, "stop_ns": 20 * s.NS, "rate_bps": 1_000_000}
     stream |= {"packet_bytes": 1000, "path": ["A"], "on_off": None}
     flows = [MP, s.tcp("file", s.subflow("p", "A"), traffic={"size_bytes": 90_000}), stream]

@@ -122,7 +122,7 @@ def test_losses_and_retransmissions_count_in_the_window_only(results: Results) -
     assert value(m, "blk_time", flow="mp") == pytest.approx(0.24)
 
 
-def test_reordering_is_that_of_what_was_delivered(results: Results) -> None:
+def test_reordering_counts_delivered_segments(results: Results) -> None:
     m = results.metrics()
     assert value(m, "ooo_delay", flow="mp") == pytest.approx(6)
     assert value(m, "reorder_depth", flow="mp") == pytest.approx(3)
@@ -299,7 +299,7 @@ def test_a_span_of_time_stands_for_the_window(results: Results) -> None:
     assert compute(results, span=(2 * s.NS, 10 * s.NS)).equals(results.metrics())
 
 
-def test_a_flow_counts_in_a_bin_for_as_long_as_it_is_there(tmp_path: Path) -> None:
+def test_a_flow_counts_in_a_bin_for_as_long_as_it_exists(tmp_path: Path) -> None:
     schedule = [{"at_ns": 4 * s.NS, "rate_bps": 2_000_000}]
     links = [s.link("A", "S", "D", 8, schedule=schedule)]
     flows = [
@@ -350,7 +350,7 @@ def test_fair_share_and_benefit(results: Results) -> None:
     assert not has(m, "agr_bf", flow="tcp")
 
 
-def test_transfer_time_only_of_what_finished(results: Results) -> None:
+def test_only_finished_transfers_have_a_time(results: Results) -> None:
     m = results.metrics()
     assert value(m, "ftt", flow="mp") == pytest.approx(8.75)
     assert not has(m, "ftt", flow="tcp")
@@ -406,7 +406,7 @@ def test_a_row_too_old_for_the_edge_gives_null(tmp_path: Path) -> None:
 
 
 def test_runs_keep_their_own_numbers(tmp_path: Path) -> None:
-    """Two runs of different length, warm-up and rate: nothing leaks from one into the other."""
+    """Two runs of different length, warm-up and rate: the values of one do not affect those of the other."""
     first = s.resolved(LINKS, [s.tcp("f", s.subflow("p", "A"))], duration_s=4, warmup_s=1)
     second = s.resolved(LINKS, [s.tcp("f", s.subflow("q", "B"))], duration_s=8, warmup_s=3)
     flow = [{**r, "run": 0} for r in counting({"flow": "f"}, {"delivered_bytes": 125_000}, [0.0, 1, 2, 3, 4])]

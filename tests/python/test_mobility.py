@@ -1,4 +1,4 @@
-"""The generator of walks: the assumed coverage, the fading on it, and files that scenarios read."""
+"""The generator of walks: the assumed coverage, its fading, and files that scenarios read."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_files_are_the_same_everywhere_whatever_the_caller_does_with_decimals() 
     assert len({hashlib.sha256(text.encode()).digest() for text in texts}) == 8
 
 
-def test_noise_never_gives_more_than_its_cap_nor_anything_without_coverage() -> None:
+def test_fading_never_exceeds_its_cap_and_gives_no_rate_without_coverage() -> None:
     options = Walk(seed=3, duration_s=Decimal(120), wifi_mbps=Decimal(20), cellular_mbps=Decimal(3))
     for radio, full in ((WIFI, 20_000_000), (CELLULAR, 3_600_000)):
         found = rows(mobility.changes(radio, options, 0))
@@ -104,7 +104,7 @@ def test_a_repetition_begins_later_in_the_walk_by_the_step() -> None:
     ("field", "value"),
     [("repetitions", 0), ("duration_s", Decimal(0)), ("phase_s", Decimal("0.05")), ("wifi_mbps", Decimal(0))],
 )
-def test_what_makes_no_walk_is_named(field: str, value: object) -> None:
+def test_invalid_options_of_a_walk_are_named(field: str, value: object) -> None:
     with pytest.raises(mptcplab.MptcplabError, match=rf"walk: {field}: .* (out of range|no multiple)"):
         Walk(**{field: value})
     with pytest.raises(mptcplab.MptcplabError, match="walk: phase_s: 'soon' is not a number"):

@@ -27,6 +27,8 @@ AT_ONCE = {
 SECONDS = 2.0
 AT_A_TIME = 4
 
+pytestmark = pytest.mark.kernel
+
 
 def scenarios() -> list[Path]:
     return sorted({experiment.scenario for experiment in catalog.load().experiments.values()})
@@ -88,6 +90,12 @@ def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest
     text = path.read_text().replace("[experiments.DUB-NSB]", '[experiments.DUB-NSB]\nsettings = { duration = "11 s" }')
     all_five = 'algorithms = ["lia", "olia", "balia", "wvegas", "uncoupled-cubic"]'
     path.write_text(text.replace(all_five, 'algorithms = ["lia"]'))
+    # The claim looks at four algorithms; the log of changes repeats it.
+    for name in ("claims.toml", "changes.toml"):
+        file = root / "dubey2023" / name
+        claim = "[lia,olia,balia,uncoupled-cubic]: mean(goodput{cc=$a,flow=mp}) >= 1.7"
+        assert claim in file.read_text()
+        file.write_text(file.read_text().replace(claim, claim.replace("lia,olia,balia,uncoupled-cubic", "lia")))
     library = catalog.load(root)
     monkeypatch.setattr(planner, "QUICK_REPETITIONS", 1)
     papers = library.choose("dubey2023")

@@ -1,4 +1,4 @@
-"""The report: self-contained, complete, and honest about what it shows."""
+"""The report: self-contained, complete, and clear about what it leaves out."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_page_fetches_nothing(tmp_path: Path) -> None:
     assert len(page) < 8_000_000
 
 
-def test_the_page_carries_the_table_and_how_to_repeat_it(tmp_path: Path) -> None:
+def test_the_page_has_the_table_and_the_command_that_repeats_it(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=2)
     page = results.report(figures=False).read_text()
     table = headline(results, results.summary())
@@ -80,7 +80,7 @@ def test_the_page_carries_the_table_and_how_to_repeat_it(tmp_path: Path) -> None
     assert "8 Mbit/s, 5 ms" in page
 
 
-def test_one_repetition_is_said_and_shows_no_interval(tmp_path: Path) -> None:
+def test_a_single_repetition_is_noted_and_shows_no_interval(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=1)
     table = headline(results, results.summary())
     assert "one repetition" in table.notes[0]
@@ -114,7 +114,7 @@ def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
         assert payload == pytest.approx(np.full(3, 8 * (50_000 - 3000 * number) / 1e6), rel=1e-3)
 
 
-def test_repetitions_that_repeat_the_same_packets_are_named(tmp_path: Path) -> None:
+def test_identical_repetitions_are_noted(tmp_path: Path) -> None:
     results = sweep(tmp_path / "chance", reps=2)
     assert not any("do not differ" in note for note in headline(results, results.summary()).notes)
     summary = results.summary().with_columns(max=pl.when(pl.col("config") == "olia").then("min").otherwise("max"))
@@ -261,7 +261,7 @@ def test_links_that_meet_at_a_node_keep_lanes_of_their_own() -> None:
     assert len({lanes[name] for name in "ABC"}) == 3
 
 
-def test_parallel_links_keep_off_the_lane_of_a_link_beside_them() -> None:
+def test_parallel_links_avoid_the_lane_of_a_link_beside_them() -> None:
     """A and B fan out from the first of three hosts, and B lay on C, which runs straight from the second."""
     links = [s.link("A", "h1", "r", 8), s.link("B", "h1", "r", 2), s.link("C", "h2", "r", 3), s.link("D", "h3", "r", 6)]
     links.append(s.link("E", "r", "d", 4))
@@ -293,7 +293,7 @@ def test_links_that_go_back_do_not_push_nodes_apart() -> None:
     assert layout.layers == 3
 
 
-def test_names_cannot_break_out_of_the_page(tmp_path: Path) -> None:
+def test_names_in_a_scenario_are_escaped_on_the_page(tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script>"
     scenario = s.resolved([s.link(hostile, "S", "D", 8)], [s.tcp(hostile, s.subflow("x", hostile))], duration_s=1)
     s.write(tmp_path, [s.run_row(0, scenario) | {"title": hostile, "scenario_toml": f"# {hostile}?"}])

@@ -17,7 +17,7 @@ def test_an_uncoupled_association_takes_more_from_tcp_than_a_coupled_connection(
     mean = {(row["config"], row["flow"]): row["mean"] for row in goodput.iter_rows(named=True)}
     mptcp, sctp = goodput["config"].unique(maintain_order=True)
     assert "cmt-sctp" in sctp and "cmt-sctp" not in mptcp
-    # Two Renos against one are to get two thirds of 1.5 Mbit/s, LIA half.
+    # Two Reno flows against one should get two thirds of 1.5 Mbit/s, LIA half.
     assert mean[sctp, "mp"] > 1.15 * mean[mptcp, "mp"]
     assert mean[sctp, "tcp"] < mean[mptcp, "tcp"]
     assert results.runs.filter(pl.col("subflow_cc").str.contains('"cc":"cmt-sctp"')).height == 2

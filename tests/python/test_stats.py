@@ -30,7 +30,7 @@ def configs(labels: dict[int, str]) -> pl.DataFrame:
     return pl.DataFrame({"run": list(labels), "config": list(labels.values())}, schema_overrides={"run": pl.UInt32})
 
 
-def test_the_interval_is_students() -> None:
+def test_the_interval_is_that_of_students_t() -> None:
     # Mean 10, s = 2, n = 4: t(0.975, 3) = 3.18245, half = 3.18245 x 2 / 2.
     frame = summarise(metrics({0: 8, 1: 9, 2: 10, 3: 13}), configs(dict.fromkeys(range(4), "lia")))
     row = frame.row(0, named=True)
@@ -70,6 +70,6 @@ def test_jain_is_between_one_nth_and_one_and_scale_free(values: list[float], sca
     assert frame.select(jain_index(pl.col("x") * scale)).item() == pytest.approx(jain, rel=1e-6)
 
 
-def test_jain_of_equal_and_of_one_for_all() -> None:
+def test_jain_is_one_for_equal_rates_and_one_nth_for_a_single_sender() -> None:
     assert pl.DataFrame({"x": [3.0, 3.0, 3.0]}).select(jain_index(pl.col("x"))).item() == pytest.approx(1)
     assert pl.DataFrame({"x": [5.0, 0.0, 0.0, 0.0]}).select(jain_index(pl.col("x"))).item() == pytest.approx(0.25)

@@ -78,7 +78,7 @@ def test_transfers_count_by_when_they_began(metrics: pl.DataFrame) -> None:
             assert of(metrics, name, other) == [], name
 
 
-def test_a_video_is_measured_by_the_chunks_that_came_in_the_window(metrics: pl.DataFrame) -> None:
+def test_a_video_is_measured_by_the_chunks_that_arrived_in_the_window(metrics: pl.DataFrame) -> None:
     # Chunks 1 to 4, complete at 4.5, 7, 12 and 15 s.
     expected = {"media_rate": 1.5, "switches": 2, "stalls": 2, "stall_time": 1.75, "startup_delay": 0.75}
     for name, value in expected.items():
@@ -87,7 +87,7 @@ def test_a_video_is_measured_by_the_chunks_that_came_in_the_window(metrics: pl.D
             assert of(metrics, name, other) == [], name
 
 
-def test_nobody_has_a_fair_share_beside_traffic_that_does_not_take_it(metrics: pl.DataFrame) -> None:
+def test_there_is_no_fair_share_beside_traffic_that_does_not_use_all_capacity(metrics: pl.DataFrame) -> None:
     for name in ("ideal", "ratio", "jain_weighted"):
         assert all(value is None for value in metrics.filter(metric=name)["value"]), name
     # Jain's index over the two bulk flows only, which are equal.

@@ -1,4 +1,4 @@
-"""What the kernel matrix calls a failure (tests/kernels/verdict.py), on traces that the simulator made."""
+"""What counts as a failure of the tests on distribution kernels (tests/kernels/verdict.py), on simulated traces."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_good_transfer_passes_and_shows_its_goodput(good: dict[str, pl.DataFra
     assert 8 < float(outcome.shown.split()[0]) < 11
 
 
-def test_a_trace_of_the_simulator_proves_nothing_about_a_kernel(good: dict[str, pl.DataFrame]) -> None:
+def test_a_trace_of_the_simulator_fails(good: dict[str, pl.DataFrame]) -> None:
     run = good["run"].with_columns(engine=pl.lit("sim"))
 
     assert problems(good, run=run) == "the trace is of the engine sim"
@@ -143,17 +143,17 @@ def failed(machine: verdict.Machine) -> dict[str, str]:
     return {row: "\n".join(outcome.problems) for row, outcome in outcomes.items() if outcome.problems}
 
 
-def test_a_machine_where_all_is_well_passes(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_a_machine_without_problems_passes(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
     assert failed(machine(tmp_path, files_of(good))) == {}
 
 
-def test_a_step_that_fails_shows_what_it_said(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_a_step_that_fails_shows_its_output(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
     files = files_of(good) | {"cc/status": b"2", "cc/stderr": b"error: no BTF"}
 
     assert failed(machine(tmp_path, files)) == {"cc load, list, unload": "exit code 2:\nerror: no BTF"}
 
 
-def test_what_is_left_behind_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_an_object_left_behind_on_the_host_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
     files = files_of(good) | {"run-lia/left": b"congestion control: mpl_1a2b_lia\n"}
 
     assert failed(machine(tmp_path, files)) == {"lia": "left behind: congestion control: mpl_1a2b_lia"}
@@ -171,9 +171,7 @@ def test_a_missing_table_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) ->
     assert "the trace cannot be read" in failed(machine(tmp_path, files))["lia"]
 
 
-def test_a_warning_of_the_kernel_fails_although_everything_passed(
-    tmp_path: Path, good: dict[str, pl.DataFrame]
-) -> None:
+def test_a_warning_of_the_kernel_fails_even_if_all_steps_passed(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
     warning = b"[9.1] WARNING: CPU: 0 PID: 93 at net/mptcp/protocol.c:1300"
     files = files_of(good) | {"dmesg": warning}
 

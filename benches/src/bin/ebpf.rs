@@ -1,4 +1,4 @@
-//! What the eBPF algorithms cost, as two tables.
+//! Measures the cost of the eBPF algorithms and prints two tables.
 //!
 //! usage: ebpf [seconds=N] [rounds=N]
 //!

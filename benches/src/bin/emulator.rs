@@ -1,4 +1,4 @@
-//! The emulator against its configuration, as a table: rate, added delay, loss, lateness, processor time.
+//! Compares the emulator with its configuration and prints a table: rate, added delay, loss, lateness, processor time.
 //!
 //! usage: emulator [seconds=N] [priority=N|off] [spin_us=N] [rates=N,N,...]
 //!
@@ -8,8 +8,8 @@
 //! an idle machine: the first and last lines say how busy this one was. Exit code 1 if a bound does not hold.
 //!
 //! Added delay: the kernel's time of arrival at the receiver (SO_TIMESTAMPNS) less the time at which the link model,
-//! without a clock, delivers packets that arrive when the sender called `send`. It has in it what the kernel and
-//! the emulator add together.
+//! without a clock, delivers packets that arrive when the sender called `send`. It includes the delays of the
+//! kernel and of the emulator.
 
 use mptcplab_emulator::{
     Clock, Emulator, LinkSetup, LogEntry, Options, Port, Report, Setup, Summary, start,

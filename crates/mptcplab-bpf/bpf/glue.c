@@ -15,9 +15,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define TCP_CONG_NON_RESTRICTED 1
 #define PROBES 32			/* entries tried for a connection */
-#define SILENT_US 1000000ull		/* a subflow is silent after this time, */
-#define SILENT_RTTS 4			/* and after so many smoothed RTTs */
-#define SILENT_CHECK_US 250000ull	/* time between two checks for silent siblings */
+#define IDLE_US 1000000ull		/* a subflow is idle after this time */
+#define IDLE_RTTS 4			/* plus this many smoothed RTTs without a hook */
+#define IDLE_CHECK_US 250000ull		/* time between two checks for idle siblings */
 
 /* Sockets that found no room in the table and run uncoupled. */
 u64 cc_unplaced;
@@ -134,19 +134,19 @@ static __always_inline void leave_place(struct sock *sk)
 /* ---- what siblings see ---- */
 
 /*
- * A subflow that carries nothing (an idle backup, a dead path) calls no hook, so its
- * siblings remove it from the set; it returns with its next ACK.
+ * The kernel calls no hook of a subflow that carries nothing (a backup, a path that is
+ * down), so its siblings remove it from the set. It returns with its next ACK.
  */
-static __always_inline void drop_silent(struct cc_entry *entry, u32 own, u64 now_us)
+static __always_inline void exclude_idle_siblings(struct cc_entry *entry, u32 own, u64 now_us)
 {
 	u32 i;
 
 	for (i = 0; i < CC_MAX_SUBFLOWS; i++) {
 		struct cc_slot *slot = &entry->conn.slot[i];
 		u64 srtt_us = (u32)slot->window_rtt;
-		s64 silent_us = (s64)(now_us - entry->last_us[i]);
+		s64 idle_us = (s64)(now_us - entry->last_us[i]);
 
-		if (i != own && silent_us > (s64)(SILENT_US + SILENT_RTTS * srtt_us))
+		if (i != own && idle_us > (s64)(IDLE_US + IDLE_RTTS * srtt_us))
 			slot->usable = false;
 	}
 }
@@ -169,9 +169,9 @@ static __always_inline void publish(struct sock *sk, u32 state)
 	for (i = 0; i < cc_shared_words; i++)
 		slot->words[i] = cc_priv(sk)->state[i];
 	entry->last_us[own] = now_us;
-	if (now_us - entry->checked_us[own] > SILENT_CHECK_US) {
+	if (now_us - entry->checked_us[own] > IDLE_CHECK_US) {
 		entry->checked_us[own] = now_us;
-		drop_silent(entry, own, now_us);
+		exclude_idle_siblings(entry, own, now_us);
 	}
 }
 

@@ -37,7 +37,7 @@ fn every_algorithm_loads_and_goes() {
             assert_eq!(loaded.kernel_name(), name);
             for program in loaded.programs() {
                 let (what, effort) = (program.name, program.verified_instructions);
-                // Kernels differ by some 20 %, and a verifier gives up at a million.
+                // Kernels differ by some 20 %, and the verifier rejects a program after a million instructions.
                 assert!(effort < 500_000, "{} {what}: {effort}", algorithm.name());
             }
             drop(loaded);

@@ -27,14 +27,14 @@ const PATHS: [Path; 2] = [
     },
 ];
 
-/// Prints why the test cannot run here.
+/// Whether the test cannot run here; prints the reason.
 fn impossible() -> bool {
     let reason = system::check()
         .err()
         .map(|e| e.to_string())
         .or_else(mptcplab_emulator::testbed::missing);
     let Some(reason) = reason else { return false };
-    // Past the harness, which shows the output of failed tests only.
+    // This bypasses the test harness, which shows the output of failed tests only.
     let _ = writeln!(
         std::io::stderr(),
         "SKIPPED: no eBPF or no TUN here: {reason}"
@@ -42,7 +42,7 @@ fn impossible() -> bool {
     true
 }
 
-/// Send [`BYTES`] over both paths under the congestion control, recording.
+/// Sends [`BYTES`] over both paths under the congestion control and returns the records.
 fn transfer(net: &Testbed, loaded: &mut Loaded) -> Vec<Record> {
     let Connection {
         mut client,
@@ -86,7 +86,7 @@ fn check(algorithm: &'static Algorithm, options: &Options, records: &[Record]) {
             panic!("{name}: {mismatch}\n{record:?}");
         }
     }
-    // The transfer was what it should be: losses, growth, both subflows in one table.
+    // The transfer had losses and growth, and both subflows in one table.
     let ack = if algorithm.has_cong_control() {
         Op::CongControl
     } else {
@@ -130,7 +130,7 @@ fn native_and_kernel_agree_bit_for_bit_over_lossy_transfers() {
             connections: 4,
             ..Options::named(format!("r{:x}_{index}", std::process::id() & 0xffff))
         };
-        // Other than the defaults, so that a parameter that is lost on the way shows.
+        // The values differ from the defaults, so that a parameter that is not passed on shows.
         options.params = algorithm
             .params()
             .iter()

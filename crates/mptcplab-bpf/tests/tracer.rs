@@ -31,7 +31,7 @@ fn count(records: &[Sample], event: Event) -> u64 {
         .count() as u64
 }
 
-/// The last record of the client's socket: it has been reset, so all looks are in.
+/// The last record of the client's socket. The socket is closed, so no further records follow.
 fn closed(tracer: &mut Tracer, seen: &mut Vec<Sample>, local: Ipv4Addr) -> Sample {
     wait_for("the record of the close", || {
         seen.extend(records(tracer));
@@ -69,7 +69,7 @@ fn on_a_clean_path_every_rtt_sample_is_counted_and_nothing_else_happens() {
     let mut seen = Vec::new();
     let last = closed(&mut tracer, &mut seen, client_address(0));
 
-    // One sample per advancing ACK and one of the handshake.
+    // There is one sample per advancing ACK, and one from the handshake.
     let advancing = lab.seen.advancing_acks.load(Ordering::Relaxed);
     assert_eq!(last.counters.rtt_count, advancing + 1);
     assert_eq!(tracer.missed().unwrap(), 0);
@@ -146,8 +146,8 @@ fn assert_ordered(seen: &[Sample]) {
     }
 }
 
-/// Drops, holds back and goes dark, always at the same packets.
-/// Beside that it drops as many packets as `next` says.
+/// Drops and delays packets and has an outage, always at the same packets. In addition, it drops as many of the next
+/// packets as `next` says.
 fn rough(next: Arc<AtomicU64>) -> tracer_lab::Policy {
     let mut dark = None;
     Box::new(move |packet| {
@@ -158,7 +158,7 @@ fn rough(next: Arc<AtomicU64>) -> tracer_lab::Policy {
             next.fetch_sub(1, Ordering::Relaxed);
             return Fate::Drop;
         }
-        // Longer than two timeouts of 200 ms.
+        // The outage is longer than two timeouts of 200 ms.
         if packet.data >= 2500 {
             let since: &Instant = dark.get_or_insert_with(Instant::now);
             if since.elapsed() < ms(900) {
@@ -194,7 +194,7 @@ fn on_a_rough_path_the_counters_are_those_of_the_kernel() {
     let mut connection = lab.connect(Transport::Tcp, "cubic");
     connection.transfer(5_000_000);
     lab.drain(0);
-    // A lost tail: the probe repairs it, which the ACK of later data shows.
+    // The last packet of a transfer is lost and the tail loss probe repairs it, as the ACK of later data shows.
     for _ in 0..3 {
         next.store(1, Ordering::Relaxed);
         connection.transfer(900);
@@ -223,7 +223,7 @@ fn on_a_rough_path_the_counters_are_those_of_the_kernel() {
         };
         seen.iter().filter(wanted).count() as u64
     };
-    // The kernel's tracepoints may leave changes out; the counters have them all the same.
+    // The kernel's tracepoints may omit state changes, but the counters include them.
     let recoveries = lab.statistic("TCPSackRecovery");
     let unseen = tracer.unseen_states().unwrap();
     assert!(recoveries - entries(None) <= unseen);
@@ -262,7 +262,7 @@ fn on_a_rough_path_the_counters_are_those_of_the_kernel() {
         "SACKs give samples too"
     );
 
-    // Events say what the counters count.
+    // There are as many events as the counters say.
     for (event, counted) in [
         (Event::LossEvent, c.loss_events),
         (Event::Rto, c.rto_count),
@@ -277,8 +277,8 @@ fn on_a_rough_path_the_counters_are_those_of_the_kernel() {
     assert_settled(&seen);
 }
 
-/// The window that the end of a fast recovery promises is the one that the next record shows, give or take the growth
-/// of one ACK.
+/// Checks that the window in the event at the end of a fast recovery is that of the next record, which may have grown
+/// by one ACK.
 fn assert_settled(seen: &[Sample]) {
     for pair in seen.windows(2) {
         let ended = pair[0].events().find(|(e, _)| *e == Event::RecoveryEnded);
@@ -325,7 +325,7 @@ fn of_an_end_that_closed_early_the_kernels_own_counters_are_still_complete() {
     let last = closed(&mut tracer, &mut Vec::new(), client_address(0));
     assert!(last.has_unseen_acks());
     assert!(!last.is_established());
-    // The SYN and the FIN count as a byte each.
+    // The SYN and the FIN count as one byte each.
     assert_eq!(last.acked_bytes, 400_002);
     assert_eq!(
         u64::from(last.sent_pkts),
@@ -446,7 +446,7 @@ fn subflows_carry_their_connections_token_and_their_own_paths_delay() {
         return;
     };
     let mut connection = lab.connect(Transport::Mptcp, "reno");
-    // Both ends have to have sent before a subflow may be added.
+    // Both ends must have sent data before a subflow may be added.
     connection.transfer(10_000);
     let token = mptcp::info(&connection.client).unwrap().token;
     let second = LocalAddress {
@@ -460,7 +460,7 @@ fn subflows_carry_their_connections_token_and_their_own_paths_delay() {
     wait_for("the second subflow", || {
         paths.subflow_create(token, second, target).ok()
     });
-    // Not by MPTCP_INFO: 6.1 does not count subflows that the user-space path manager made.
+    // MPTCP_INFO does not tell: Linux 6.1 does not count subflows that the user-space path manager created.
     wait_for("its handshake", || {
         let sockets = lab.client.tcp_sockets().unwrap();
         let joined = |s: &&TcpSocket| s.local.ip() == client_address(1);
@@ -598,7 +598,7 @@ fn without_samples_of_acks_events_and_counters_remain() {
     assert!(seen.len() < 40, "{}", seen.len());
     tracer.forget_closed(&last.key()).unwrap();
     assert!(tracer.latest(&last.key()).unwrap().is_none());
-    // What is gone is no error.
+    // A socket that is no longer there is not an error.
     tracer.forget_closed(&last.key()).unwrap();
 }
 
@@ -629,7 +629,7 @@ fn a_namespace_that_is_watched_late_begins_with_partial_counters_and_can_be_forg
         socket.acked_pkts()
     );
     assert!(socket.kernel_delivered() > before);
-    // Not while the connection lives.
+    // A socket of a live connection is not forgotten.
     tracer.forget_closed(&key).unwrap();
     assert!(tracer.latest(&key).unwrap().is_some());
     tracer.forget(lab.client.cookie()).unwrap();
@@ -668,7 +668,7 @@ fn an_ipv4_connection_of_an_ipv6_socket_is_followed() {
         .unwrap()
         .unwrap();
     let (server, _) = listener.accept().unwrap();
-    // The accepting end is the one that sends here.
+    // Here the accepting end sends.
     let mut turned = tracer_lab::Connection {
         client: server,
         server: client,

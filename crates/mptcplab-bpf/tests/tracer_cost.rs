@@ -9,7 +9,7 @@ use mptcplab_bpf::tracer::TracerConfig;
 use mptcplab_net::socket::Transport;
 use tracer_lab::{Lab, can_run, clean, tracer};
 
-/// Some 20000 ACKs each.
+/// About 20,000 ACKs per measurement.
 const BYTES: usize = 60_000_000;
 
 #[test]
@@ -30,7 +30,7 @@ fn cost_per_segment() {
     }
 }
 
-/// Prints what the sender's looks cost on average, and returns the cost of a look at a socket that is not watched, ns.
+/// Prints the mean cost of reading the sender's socket, and returns that of a socket that is not watched, in ns.
 fn measure(
     transport: Transport,
     what: &str,

@@ -7,7 +7,7 @@ use mptcplab_bpf::tracer::{Tracer, TracerConfig, TracerError};
 
 /// Set in the process that runs with other privileges.
 const CHILD: &str = "TRACER_CHILD";
-/// Exit codes of that process; others are the test harness'.
+/// Exit codes of that process. Other codes are those of the test harness.
 const STARTED: i32 = 40;
 const NOT_PRIVILEGED: i32 = 41;
 
@@ -37,7 +37,7 @@ fn two_capabilities_are_enough_and_without_them_the_message_names_them() {
     }
 }
 
-/// Run this test as uid 65534 with these capabilities only.
+/// Runs this test as uid 65534 with these capabilities only.
 fn as_nobody(capabilities: &str) -> Option<Output> {
     let own = std::env::current_exe().unwrap();
     let name = "two_capabilities_are_enough_and_without_them_the_message_names_them";

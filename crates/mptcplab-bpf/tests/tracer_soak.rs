@@ -29,11 +29,11 @@ impl Random {
 
 fn troubled(seed: u64) -> Policy {
     let mut random = Random(seed);
-    // Of a thousand packets.
+    // Shares of packets, in thousandths.
     let (dropped, held, marked) = (random.below(25), random.below(25), 2 * random.below(2));
     let mut dark_until = Instant::now();
     Box::new(move |packet| {
-        // The kernel's count of timeouts has those of the handshake, ours does not.
+        // The kernel counts timeouts of the handshake; the tracer does not.
         if packet.is_syn() {
             return Fate::Pass;
         }
@@ -125,7 +125,8 @@ fn run(test: &str, seed: u64) {
         (0, 0),
         "{context}"
     );
-    // The kernel also counts an undo that restores nothing because an echo came in between; we, as the simulator, don't.
+    // The kernel also counts an undo that restores nothing because an ECN echo came in between. The tracer does not,
+    // like the simulator.
     let undone = sum(&[
         "TCPFullUndo",
         "TCPPartialUndo",
@@ -135,7 +136,7 @@ fn run(test: &str, seed: u64) {
     let forfeited = undone - c.undo_count;
     assert!(forfeited <= c.ecn_events, "{undone} undone, {context}");
     assert_eq!(c.tlp_count, sum(&["TCPLossProbes"]), "{context}");
-    // The kernel's tracepoints may leave changes out; the counters have them all the same.
+    // The kernel's tracepoints may omit state changes, but the counters include them.
     let unseen = tracer.unseen_states().unwrap();
     let recoveries = sum(&["TCPSackRecovery"]);
     assert!(

@@ -1,10 +1,13 @@
-//! Support for the workspace's build scripts: digests of sources, the build's provenance, and the list of algorithm files.
+//! Support for the workspace's build scripts: digests of sources, the build's provenance, the list of algorithm files, their
+//! header comments and declarations.
 //!
-//! Nothing here is part of a running program.
+//! A running program uses it only for algorithms that are compiled at run time.
 
 #![forbid(unsafe_code)]
 
+pub mod declarations;
 pub mod digest;
+pub mod header;
 pub mod provenance;
 pub mod script;
 

@@ -4,15 +4,19 @@
 //! share. The hooks are Linux' own and are called in Linux' order: on an ACK [`Sock::pkts_acked`], then
 //! [`Sock::cong_avoid`] if the window may grow; on a congestion event [`Sock::ssthresh`], then [`Sock::set_state`].
 //!
-//! `unsafe` code is where it crosses into C.
+//! `unsafe` code is used only where Rust calls C.
 
 mod ffi;
+mod load;
 mod registry;
 pub mod replay;
 mod sock;
 mod tcp;
 pub mod vectors;
 
-pub use registry::{Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, algorithms, find};
+pub use load::{LoadError, load};
+pub use registry::{
+    Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, added, algorithms, find,
+};
 pub use sock::{Conn, MAX_PARAMS, MAX_SUBFLOWS, Sock};
 pub use tcp::{AckSample, CaEvent, CaState, INFINITE_SSTHRESH, RateSample, TcpSock};

@@ -1,29 +1,35 @@
-//! The algorithms in `algorithms/` at the time when this crate was built, with their parameters and fields.
+//! The algorithms in `algorithms/` at the time when this crate was built, and those that were added since, with their
+//! parameters and fields.
 
 use crate::ffi;
 use std::ffi::{CStr, c_char};
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// The oldest kernel that the eBPF build of every algorithm loads on, as `make test-kernels` shows with it and the
 /// newest.
 pub const OLDEST_KERNEL: (u32, u32) = (6, 1);
 
-/// An algorithm as the build script writes it.
-struct Entry {
-    name: &'static str,
-    title: &'static str,
-    sections: &'static [(&'static str, &'static str)],
-    source: &'static str,
-    raw: *const ffi::RawAlgorithm,
+/// An algorithm as the build script writes it, or as it was compiled at run time.
+pub(crate) struct Source {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) sections: &'static [(&'static str, &'static str)],
+    pub(crate) incomplete: Option<&'static str>,
+    pub(crate) source: &'static str,
+    pub(crate) raw: *const ffi::RawAlgorithm,
 }
 
-/// A congestion control algorithm: one C file of `algorithms/`.
+/// Algorithms that were added at run time, the newest last.
+static ADDED: RwLock<Vec<&'static Algorithm>> = RwLock::new(Vec::new());
+
+/// A congestion control algorithm: one C file of `algorithms/`, or one that [`crate::load`] has compiled.
 #[derive(Debug)]
 pub struct Algorithm {
     name: &'static str,
     title: &'static str,
     sections: &'static [(&'static str, &'static str)],
+    incomplete: Option<&'static str>,
     source: &'static str,
     params: Vec<ParamSpec>,
     fields: Vec<FieldSpec>,
@@ -70,7 +76,7 @@ pub enum ParamError {
     },
 }
 
-/// A member of an algorithm's per-subflow state that vectors and traces may name.
+/// A member of an algorithm's per-subflow state that test vectors may name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldSpec {
     pub name: &'static str,
@@ -82,21 +88,61 @@ pub struct FieldSpec {
     pub(crate) den: u64,
 }
 
-/// All algorithms, sorted by name.
+/// The algorithms of the build, sorted by name.
 pub fn algorithms() -> &'static [Algorithm] {
     static ALL: OnceLock<Vec<Algorithm>> = OnceLock::new();
     ALL.get_or_init(load)
 }
 
+/// The algorithms that were added at run time, sorted by name.
+pub fn added() -> Vec<&'static Algorithm> {
+    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// The algorithm of this name.
 pub fn find(name: &str) -> Option<&'static Algorithm> {
     let all = algorithms();
-    all.binary_search_by(|a| a.name.cmp(name))
-        .ok()
-        .map(|i| &all[i])
+    match all.binary_search_by(|a| a.name.cmp(name)) {
+        Ok(i) => Some(&all[i]),
+        Err(_) => added().into_iter().find(|a| a.name == name),
+    }
+}
+
+/// Adds an algorithm, in place of an earlier one of its name.
+pub(crate) fn add(algorithm: Algorithm) -> &'static Algorithm {
+    let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    match added.binary_search_by(|a| a.name.cmp(algorithm.name)) {
+        Ok(i) => added[i] = algorithm,
+        Err(i) => added.insert(i, algorithm),
+    }
+    algorithm
 }
 
 impl Algorithm {
+    pub(crate) fn new(source: Source) -> Self {
+        // SAFETY: the pointer is to the immutable static object of CC_REGISTER, in this program or in a library that is
+        // never closed.
+        let raw: &'static ffi::RawAlgorithm = unsafe { &*source.raw };
+        // SAFETY: `name` is a string literal of CC_REGISTER.
+        let registered = unsafe { string(raw.name) };
+        assert_eq!(
+            registered.replace('_', "-"),
+            source.name,
+            "CC_REGISTER must use the file's name"
+        );
+        Self {
+            name: source.name,
+            title: source.title,
+            sections: source.sections,
+            incomplete: source.incomplete,
+            source: source.source,
+            params: load_params(raw),
+            fields: load_fields(raw),
+            raw,
+        }
+    }
+
     /// Name: the stem of the C file.
     pub fn name(&self) -> &'static str {
         self.name
@@ -110,6 +156,11 @@ impl Algorithm {
     /// The header comment: (heading, text), in the fixed order of `algorithms/template.c`.
     pub fn sections(&self) -> &'static [(&'static str, &'static str)] {
         self.sections
+    }
+
+    /// What the header comment lacks, if it lacks something: the file is a draft then.
+    pub fn incomplete(&self) -> Option<&'static str> {
+        self.incomplete
     }
 
     /// A digest of its C file and of all headers of the folder that the file can reach in any build. It changes with any of
@@ -318,29 +369,8 @@ fn parse_scaled(text: &str, scale: u64) -> Option<u64> {
 }
 
 fn load() -> Vec<Algorithm> {
-    let entries: &[Entry] = &include!(concat!(env!("OUT_DIR"), "/registry.rs"));
-    entries.iter().map(load_entry).collect()
-}
-
-fn load_entry(entry: &Entry) -> Algorithm {
-    // SAFETY: the build script emits one symbol per compiled file; the descriptor is immutable and static.
-    let raw: &'static ffi::RawAlgorithm = unsafe { &*entry.raw };
-    // SAFETY: `name` is a string literal of CC_REGISTER.
-    let registered = unsafe { string(raw.name) };
-    assert_eq!(
-        registered.replace('_', "-"),
-        entry.name,
-        "CC_REGISTER must use the file's name"
-    );
-    Algorithm {
-        name: entry.name,
-        title: entry.title,
-        sections: entry.sections,
-        source: entry.source,
-        params: load_params(raw),
-        fields: load_fields(raw),
-        raw,
-    }
+    let sources: Vec<Source> = Vec::from(include!(concat!(env!("OUT_DIR"), "/registry.rs")));
+    sources.into_iter().map(Algorithm::new).collect()
 }
 
 fn load_params(raw: &'static ffi::RawAlgorithm) -> Vec<ParamSpec> {

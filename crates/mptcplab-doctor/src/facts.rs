@@ -1,6 +1,6 @@
 //! Collects facts about this machine; `checks` judges them.
 
-use super::probe::{self, Trial};
+use super::probe::{self, ProbeResults};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_bpf::system::{capabilities_in, parse_version, release, suffices};
 use mptcplab_net::Namespace;
@@ -104,7 +104,7 @@ pub(super) struct Facts {
     pub(super) capabilities: u64,
     /// Whether a congestion control could be loaded and unloaded; `None` if that was not tried.
     pub(super) load: Option<Result<(), String>>,
-    pub(super) trial: Trial,
+    pub(super) probe: ProbeResults,
     pub(super) tun_node: bool,
     /// Whether the BPF file system, which `cc load --pin` needs, is mounted.
     pub(super) bpffs: bool,
@@ -132,7 +132,7 @@ impl Facts {
             struct_ops: fs::read(BTF).ok().map(|btf| struct_ops_in(&btf)),
             capabilities,
             load: None,
-            trial: probe::trial().unwrap_or_default(),
+            probe: probe::run().unwrap_or_default(),
             tun_node: Path::new("/dev/net/tun").exists(),
             bpffs: statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC),
             paths: path_management().ok(),

@@ -12,7 +12,7 @@ mod probe;
 
 pub use error::Error;
 
-use checks::Demand;
+use checks::TargetBdp;
 use facts::Facts;
 use finding::{Finding, Status};
 use live::{LiveReport, Target};
@@ -46,8 +46,8 @@ pub struct Args {
 }
 
 impl Args {
-    fn demand(&self) -> Option<Demand> {
-        Some(Demand {
+    fn target_bdp(&self) -> Option<TargetBdp> {
+        Some(TargetBdp {
             rate_bps: self.rate?,
             rtt_ns: self.rtt?,
         })
@@ -71,7 +71,7 @@ pub fn main(args: &Args) -> Result<u8, Error> {
         live::enter_namespace_of(pid)?;
     }
     let facts = Facts::collect();
-    let findings = checks::all(&facts, args.demand());
+    let findings = checks::all(&facts, args.target_bdp());
     let report = args
         .target()
         .map(|target| live::examine(target, &facts))

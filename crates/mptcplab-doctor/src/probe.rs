@@ -1,5 +1,5 @@
-//! Tries the engine's privileged operations in a child process that ends at once, because only a trial shows what a security
-//! module allows.
+//! Tries the engine's privileged operations in a child process that ends at once, because only an attempt shows what a
+//! security module allows.
 //!
 //! The child only makes system calls, as a process must that was forked from a program that may have threads.
 
@@ -12,9 +12,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// The result of one step: `Ok`, or the kernel's error number. Steps after a failed one are `None`.
 pub(super) type Step = Option<Result<(), i32>>;
 
-/// The operations of a run's lab process, in their order.
+/// The results of the operations of a run's lab process, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Trial {
+pub(super) struct ProbeResults {
     /// Creating a user namespace.
     pub(super) user: Step,
     /// Creating a network namespace in it.
@@ -37,7 +37,7 @@ const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const PRIORITY: libc::c_int = 1;
 
 /// Runs the steps in a child. `None` if no child could be created.
-pub(super) fn trial() -> Option<Trial> {
+pub(super) fn run() -> Option<ProbeResults> {
     let (reader, writer) = pipe().ok()?;
     // SAFETY: the child calls `attempt`, which makes system calls only, and then `_exit`.
     match unsafe { fork() }.ok()? {
@@ -132,7 +132,7 @@ fn send(writer: &OwnedFd, outcome: &[i32; STEPS]) {
     };
 }
 
-fn receive(reader: OwnedFd) -> Option<Trial> {
+fn receive(reader: OwnedFd) -> Option<ProbeResults> {
     let mut bytes = Vec::new();
     File::from(reader).read_to_end(&mut bytes).ok()?;
     let numbers: Vec<i32> = bytes
@@ -145,7 +145,7 @@ fn receive(reader: OwnedFd) -> Option<Trial> {
         errno => Some(Err(errno)),
     };
     let [user, network, tun_node, tun, realtime] = <[i32; STEPS]>::try_from(numbers).ok()?;
-    Some(Trial {
+    Some(ProbeResults {
         user: step(user),
         network: step(network),
         tun_node: step(tun_node),
@@ -159,12 +159,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_answers_and_leaves_this_process_as_it_was() {
+    fn the_probe_answers_and_leaves_this_process_as_it_was() {
         let namespaces = || {
             ["user", "net"].map(|kind| std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap())
         };
         let before = namespaces();
-        let found = trial().expect("a child can be made");
+        let found = run().expect("a child can be made");
         assert_eq!(namespaces(), before);
         assert!(found.user.is_some(), "{found:?}");
         assert!(found.realtime.is_some(), "{found:?}");

@@ -3,7 +3,7 @@
 //! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links* from port to port, and a *clock*, and
 //! runs one thread that reads packets from the ports, gives them to [`mptcplab_model::link::Link`] and writes each into its
 //! link's destination port when the link says so. Rates, delays, queues, losses, AQM, schedules, delivery traces and
-//! reordering are implemented in the link model, which the simulator runs too; nothing of them is implemented here.
+//! reordering are implemented in the link model, which the simulator also uses; nothing of them is implemented here.
 //!
 //! ```text
 //! let setup = Setup {
@@ -40,10 +40,10 @@
 //! the emulator's owner sends it [`Emulator::thread_id`], it calls [`grant_real_time`], and the owner calls
 //! [`Emulator::refresh_scheduling`].
 //!
-//! # How it ends
+//! # The end
 //!
-//! [`Emulator::stop`], dropping the [`Emulator`], or an error: a port that was closed or went down, or a panic. After
-//! an error every call gives that error, which names the port.
+//! The emulator ends with [`Emulator::stop`], when the [`Emulator`] is dropped, or with an error: a port that was closed
+//! or went down, or a panic. After an error every call returns that error, which names the port.
 #![deny(unsafe_code)]
 
 mod buffer;

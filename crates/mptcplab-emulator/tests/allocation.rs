@@ -1,7 +1,7 @@
-//! In its steady state the emulator allocates nothing for a packet: memory that has to be asked for can take a page
-//! fault, or a lock that a thread without real-time priority holds.
+//! In its steady state the emulator allocates nothing for a packet. An allocation can cause a page fault, or wait for a
+//! lock that a thread without real-time priority holds.
 //!
-//! One test only: it counts the allocations of the whole process.
+//! This file has one test only, because it counts the allocations of the whole process.
 
 use mptcplab_emulator::{Clock, LinkSetup, Options, Pair, Port, Setup, start};
 use mptcplab_model::link::rng::Rng;

@@ -1,4 +1,4 @@
-//! The emulator does what the link crate does: recorded arrivals, replayed without a clock, give the same verdicts and
+//! The emulator does what the link model does: recorded arrivals, replayed without a clock, give the same verdicts and
 //! the same times of release.
 
 mod common;

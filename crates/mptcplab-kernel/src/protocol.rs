@@ -1,7 +1,7 @@
 //! The messages between supervisor and lab: one JSON object per line over a socket pair.
 
 use mptcplab_emulator::Report;
-use mptcplab_model::link::LinkStats;
+use mptcplab_trace::{EventRow, LinkRow, TransferRow};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -43,8 +43,8 @@ pub(crate) enum Traffic {
 pub(crate) enum FromLab {
     /// Everything is set up. Contains the cookies of the namespaces, by node.
     Ready { cookies: Vec<u64> },
-    /// An event.
-    Event(Event),
+    /// An event that only the lab can observe.
+    Event(EventRow),
     /// A sample of all flows, subflows and links.
     Sample(Box<Sample>),
     /// The run has ended.
@@ -56,17 +56,6 @@ pub(crate) enum FromLab {
     },
 }
 
-/// A row of the event table that only the lab can provide; indices are those of the run, -1 for none.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Event {
-    pub(crate) t_ns: u64,
-    pub(crate) kind: u8,
-    pub(crate) flow: i32,
-    pub(crate) subflow: i32,
-    pub(crate) link: i32,
-    pub(crate) value: u64,
-}
-
 /// The state of all flows, subflows and links at one time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
@@ -76,23 +65,9 @@ pub(crate) struct Sample {
     pub(crate) late_ns: u64,
     pub(crate) flows: Vec<FlowSample>,
     pub(crate) subflows: Vec<SubflowSample>,
-    pub(crate) links: Vec<LinkSample>,
+    pub(crate) links: Vec<LinkRow>,
     /// Transfers completed since the previous sample.
-    pub(crate) transfers: Vec<TransferSample>,
-}
-
-/// A row of the table of transfers; `None` for what has not happened or is not measured.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TransferSample {
-    pub(crate) t_ns: u64,
-    pub(crate) flow: u32,
-    pub(crate) transfer: u32,
-    pub(crate) bytes: u64,
-    pub(crate) media_bps: u64,
-    pub(crate) first_byte_ns: Option<u64>,
-    pub(crate) completion_ns: Option<u64>,
-    pub(crate) resent_pkts: Option<u64>,
-    pub(crate) stall_ns: Option<u64>,
+    pub(crate) transfers: Vec<TransferRow>,
 }
 
 /// A sample of a flow; `None` for what this kernel does not report.
@@ -134,38 +109,6 @@ pub(crate) struct SubflowSample {
     pub(crate) rx_payload_bytes: u64,
 }
 
-/// A sample of a link, with the columns of the table `link`.
-#[derive(Debug, Default, Clone, Serialize, Deserialize)]
-pub(crate) struct LinkSample {
-    pub(crate) queue_pkts: u32,
-    pub(crate) queue_bytes: u64,
-    pub(crate) arrived_pkts: u64,
-    pub(crate) dropped_random_pkts: u64,
-    pub(crate) dropped_queue_pkts: u64,
-    pub(crate) marked_pkts: u64,
-    pub(crate) departed_pkts: u64,
-    pub(crate) departed_bytes: u64,
-    pub(crate) queue_delay_sum_ns: u64,
-    pub(crate) queue_delay_max_ns: u64,
-}
-
-impl From<&LinkStats> for LinkSample {
-    fn from(s: &LinkStats) -> Self {
-        Self {
-            queue_pkts: s.queue_pkts,
-            queue_bytes: s.queue_bytes,
-            arrived_pkts: s.arrived_pkts,
-            dropped_random_pkts: s.dropped_random_pkts,
-            dropped_queue_pkts: s.dropped_queue_pkts,
-            marked_pkts: s.marked_pkts,
-            departed_pkts: s.departed_pkts,
-            departed_bytes: s.departed_bytes,
-            queue_delay_sum_ns: s.queue_delay_sum_ns,
-            queue_delay_max_ns: s.queue_delay_max_ns,
-        }
-    }
-}
-
 /// The lab's report of the whole run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RunReport {
@@ -177,7 +120,7 @@ pub(crate) struct RunReport {
     /// The emulator's report.
     pub(crate) emulator: Option<Report>,
     /// Transfers completed since the last sample, and those that were never completed.
-    pub(crate) transfers: Vec<TransferSample>,
+    pub(crate) transfers: Vec<TransferRow>,
     /// Sysctls of the namespaces that influence results: (key, value).
     pub(crate) sysctls: Vec<(String, String)>,
     /// Largest lateness of a sample.

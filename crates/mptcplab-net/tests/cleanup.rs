@@ -1,7 +1,7 @@
-//! Nothing is left behind: not when the owner drops everything, and not when it is killed in the middle of a transfer.
+//! Nothing is left behind, neither when the owner drops everything nor when it is killed in the middle of a transfer.
 //!
-//! The witness is a namespace that the test keeps, with one end of a veth pair whose other end is in a namespace of the
-//! process that dies: the pair goes when, and only when, the kernel takes that namespace apart.
+//! The tests keep a namespace, `observer`, with one end of a veth pair whose other end is in the namespace that has to
+//! disappear. The pair disappears exactly when the kernel destroys that namespace.
 
 mod common;
 
@@ -16,7 +16,7 @@ use common::{Connection, Hosts, PLANS, can_run, local_address, target, wait_for}
 use mptcplab_net::mptcp::{self, PathManager};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, Tun};
 
-/// Set for the process that is killed: the test that plays its part runs only then.
+/// Set for the process that is killed. The test that this process runs does nothing without it.
 const VICTIM: &str = "MPTCPLAB_NET_TEST_VICTIM";
 
 #[test]
@@ -24,12 +24,12 @@ fn nothing_is_left_when_everything_is_dropped() {
     if !can_run("nothing_is_left_when_everything_is_dropped") {
         return;
     }
-    let witness = Namespace::new("witness").unwrap();
-    let lives = Lives::new(&witness);
-    assert_eq!(names(&witness), ["lo", "w-client", "w-server"]);
+    let observer = Namespace::new("observer").unwrap();
+    let lives = Lives::new(&observer);
+    assert_eq!(names(&observer), ["lo", "w-client", "w-server"]);
     drop(lives);
     wait_for("the namespaces to go", || {
-        (names(&witness) == ["lo"]).then_some(())
+        (names(&observer) == ["lo"]).then_some(())
     });
 }
 
@@ -38,21 +38,21 @@ fn a_namespace_lives_as_long_as_something_of_it_does() {
     if !can_run("a_namespace_lives_as_long_as_something_of_it_does") {
         return;
     }
-    let witness = Namespace::new("witness").unwrap();
+    let observer = Namespace::new("observer").unwrap();
     let namespace = Namespace::new("kept").unwrap();
-    witness.veth("w-kept", &namespace, "kept", 1500).unwrap();
+    observer.veth("w-kept", &namespace, "kept", 1500).unwrap();
     let manager = PathManager::new(&namespace).unwrap();
     let clone = namespace.clone();
     drop(namespace);
     assert_eq!(clone.links().unwrap().len(), 2);
     drop(clone);
     assert_eq!(manager.endpoints().unwrap(), []);
-    // The kernel takes namespaces apart a little later; it must not have begun.
+    // The kernel destroys namespaces with a delay, within which it would have begun.
     thread::sleep(Duration::from_millis(200));
-    assert_eq!(names(&witness), ["lo", "w-kept"]);
+    assert_eq!(names(&observer), ["lo", "w-kept"]);
     drop(manager);
     wait_for("the namespace to go", || {
-        (names(&witness) == ["lo"]).then_some(())
+        (names(&observer) == ["lo"]).then_some(())
     });
 }
 
@@ -62,10 +62,10 @@ fn nothing_is_left_when_the_process_is_killed_during_a_transfer() {
         return;
     }
     for pause_ms in [0, 7, 61] {
-        let witness = Namespace::new("witness").unwrap();
-        let mut victim = start_victim(&witness);
+        let observer = Namespace::new("observer").unwrap();
+        let mut victim = start_victim(&observer);
         wait_for_line(&mut victim, "transferring");
-        assert_eq!(names(&witness), ["lo", "w-client", "w-server"]);
+        assert_eq!(names(&observer), ["lo", "w-client", "w-server"]);
         thread::sleep(Duration::from_millis(pause_ms));
         victim.kill().unwrap();
         assert_eq!(
@@ -74,12 +74,12 @@ fn nothing_is_left_when_the_process_is_killed_during_a_transfer() {
             "it lived until then"
         );
         wait_for("the namespaces to go", || {
-            (names(&witness) == ["lo"]).then_some(())
+            (names(&observer) == ["lo"]).then_some(())
         });
     }
 }
 
-/// The process that is killed. It starts inside the witness.
+/// The process that is killed. It starts inside the observer's namespace.
 #[test]
 fn victim() {
     if std::env::var_os(VICTIM).is_none() {
@@ -105,7 +105,7 @@ fn all_of_this_works_without_privileges_over_the_host() {
     common::run_all_in_a_user_namespace("all_of_this_works_without_privileges_over_the_host");
 }
 
-/// All kinds of things that this crate makes, in namespaces that the witness is tied to.
+/// All kinds of objects that this crate creates, in namespaces that a veth pair ties to the observer.
 struct Lives {
     _hosts: Hosts,
     connection: Connection,
@@ -114,13 +114,13 @@ struct Lives {
 }
 
 impl Lives {
-    fn new(witness: &Namespace) -> Self {
+    fn new(observer: &Namespace) -> Self {
         let hosts = Hosts::new();
-        witness
-            .veth("w-client", &hosts.client, "witness", 1500)
+        observer
+            .veth("w-client", &hosts.client, "observer", 1500)
             .unwrap();
-        witness
-            .veth("w-server", &hosts.server, "witness", 1500)
+        observer
+            .veth("w-server", &hosts.server, "observer", 1500)
             .unwrap();
         let mut connection = hosts.connect("reno");
         connection.client.write_all(b"x").unwrap();
@@ -137,7 +137,7 @@ impl Lives {
         wait_for("the subflows", || {
             (mptcp::info(&connection.client).unwrap().extra_subflows == 3).then_some(())
         });
-        // Where the device node is closed to us, the rest is still worth a test.
+        // Where the device node cannot be opened, the rest can still be tested.
         let tun = hosts
             .client
             .tun("tun", 1500, 100)
@@ -163,14 +163,14 @@ fn transfer(mut client: &TcpStream) {
     }
 }
 
-fn start_victim(witness: &Namespace) -> Child {
+fn start_victim(observer: &Namespace) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
         .args(["--exact", "victim", "--nocapture"])
         .env(VICTIM, "1");
     command.stdout(Stdio::piped());
-    // A process starts in the namespace of the thread that starts it.
-    witness.run(|| command.spawn()).unwrap().unwrap()
+    // A process inherits the namespace of the thread that starts it.
+    observer.run(|| command.spawn()).unwrap().unwrap()
 }
 
 fn wait_for_line(child: &mut Child, wanted: &str) {

@@ -1,4 +1,4 @@
-//! The lookup of a route, against what a bound socket would not tell.
+//! Route lookup, in cases where a socket bound to a device would not report an error.
 
 mod common;
 
@@ -30,7 +30,7 @@ fn only_an_entry_of_the_tables_is_a_way() {
     };
     assert_eq!(errno(NEIGHBOUR, None), None);
     assert_eq!(errno(NEIGHBOUR, Some(one.ifindex)), None);
-    // A socket bound to the device would send in these cases, to nobody.
+    // A socket bound to the device would send its packets in these cases, although nobody receives them.
     assert_eq!(
         errno(NEIGHBOUR, Some(other.ifindex)),
         Some(libc::EHOSTUNREACH)

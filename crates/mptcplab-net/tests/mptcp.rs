@@ -1,5 +1,5 @@
-//! A real MPTCP connection between two namespaces: exactly the chosen subflows, on the chosen paths, with the algorithm asked
-//! for, and everything that can be done to a live subflow.
+//! Real MPTCP connections between two namespaces: they have exactly the chosen subflows, on the chosen paths, with the
+//! chosen algorithm, and every operation on a live subflow works.
 
 mod common;
 
@@ -24,7 +24,7 @@ const HEADER_BYTES: u32 = 52;
 /// Ethernet, IPv4 and TCP with all options.
 const MOST_HEADER_BYTES: u64 = 14 + 20 + 60;
 const PAYLOAD_BYTES: usize = 1_000_003;
-/// The path manager may act once the first data have gone both ways.
+/// The path manager may act once data have been sent in both directions.
 const FIRST_BYTES: usize = 10;
 
 #[test]
@@ -198,8 +198,8 @@ fn a_backup_subflow_carries_nothing_new_until_it_is_made_a_regular_one() {
     exchange(&mut connection);
     let full = mptcp::full_info(&connection.client).unwrap();
     let subflow = subflow_of(&full.subflows, backup);
-    // On a machine that stalls the connection sends data again over whatever it has; nothing else may go there. Linux 6.1
-    // does not tell how much it sent again.
+    // On a machine that stalls, the connection sends data again over any subflow; nothing else may use the backup. Linux
+    // 6.1 does not report how much it sent again.
     let carried = subflow.tcp.bytes_sent - subflow.tcp.bytes_retrans;
     let sent_again = full.mptcp.bytes_retrans.unwrap_or(PAYLOAD_BYTES as u64 / 4);
     assert!(
@@ -499,7 +499,7 @@ fn the_kernels_own_path_manager_joins_from_endpoints() {
             add_addr_accepted: 0,
         })
         .unwrap();
-    // The kernel joins the address that the connection began with; the other path needs a way to it.
+    // The kernel joins the address with which the connection began, so the other path needs a route to it.
     let route = mptcplab_net::route::Route::host(PLANS[0].remote, hosts.client_devices[0]);
     hosts.client.replace_route(&route).unwrap();
     let endpoint = Endpoint {
@@ -606,7 +606,7 @@ fn a_connection_can_begin_without_waiting_and_tells_how_it_ended() {
     let (_accepted, peer) = listener.accept().unwrap();
     assert_eq!(peer.port(), 23_456);
     drop(stream);
-    // Nobody listens there.
+    // Nothing listens on that port.
     let refused = begin(PORT + 1);
     let error = wait_for("the refusal", || refused.take_error().unwrap());
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
@@ -636,7 +636,7 @@ fn expect_event(events: &mut Events, token: u32, kind: EventKind) -> Event {
     })
 }
 
-/// Two hosts, a connection, and all subflows of the plans established; `None` where this machine does not let us.
+/// Two hosts and a connection with all subflows of the plans established; `None` where this machine does not allow it.
 fn joined(congestion: &str) -> Option<(Hosts, Connection, PathManager)> {
     if !can_run(thread::current().name().unwrap_or("a test")) {
         return None;
@@ -659,7 +659,7 @@ fn joined(congestion: &str) -> Option<(Hosts, Connection, PathManager)> {
     Some((hosts, connection, paths))
 }
 
-/// Linux 6.1 joins backups as regular subflows; they are made backups once they are there.
+/// Linux 6.1 joins backups as regular subflows, so they become backups only after they have joined.
 fn settle_backups(hosts: &Hosts, connection: &Connection, paths: &PathManager) {
     let full = mptcp::full_info(&connection.client).unwrap();
     for plan in PLANS.into_iter().filter(|plan| plan.backup) {
@@ -677,7 +677,7 @@ fn settle_backups(hosts: &Hosts, connection: &Connection, paths: &PathManager) {
     }
 }
 
-/// Sends the payload from the client, half as much back, and compares every byte.
+/// Sends the payload from the client and half as much in return, and compares every byte.
 fn exchange(connection: &mut Connection) {
     exchange_bytes(connection, PAYLOAD_BYTES);
 }

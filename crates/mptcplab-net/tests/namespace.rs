@@ -1,4 +1,4 @@
-//! Namespaces, devices, addresses and routes, against what the kernel does with them.
+//! Namespaces, devices, addresses and routes, checked by what the kernel does with them.
 
 mod common;
 
@@ -412,7 +412,7 @@ fn tcp_takes_its_first_window_its_segments_and_ecn_from_the_route() {
         mptcp::tcp_info(&accepted).unwrap(),
     );
     assert_eq!((ours.snd_cwnd_pkts, ours.snd_mss_bytes), (23, 1210 - 52));
-    // The MSS that our SYN announced also limits the peer's segments.
+    // The MSS that the client's SYN announced also limits the server's segments.
     assert_eq!(
         (theirs.snd_cwnd_pkts, theirs.snd_mss_bytes),
         (31, 1210 - 52)
@@ -462,7 +462,7 @@ fn a_route_clamps_the_window_of_later_connections_to_its_destination() {
             accepted.read_exact(&mut vec![0; payload.len()]).unwrap();
         });
         let last = mptcp::tcp_info(&stream).unwrap();
-        // In order, and not by a reset, so that the destination is remembered.
+        // The connection is closed in order and not reset, so that the kernel remembers the destination.
         stream.shutdown(Shutdown::Write).unwrap();
         assert_eq!(accepted.read(&mut [0]).unwrap(), 0);
         drop(accepted);
@@ -609,7 +609,7 @@ fn all_of_this_works_without_privileges_over_the_host() {
     common::run_all_in_a_user_namespace("all_of_this_works_without_privileges_over_the_host");
 }
 
-/// Two namespaces with a veth pair between them and an address each, and the devices' indices.
+/// Two namespaces with a veth pair between them and an address each, and the indices of the devices.
 fn pair(test: &str) -> Option<(Namespace, Namespace, (u32, u32))> {
     if !can_run(test) {
         return None;

@@ -1,6 +1,7 @@
 //! Rust errors as Python exceptions: one base class and one subclass per kind.
 
 use crate::sweep::SweepError;
+use mptcplab_cc::LoadError;
 use mptcplab_trace::parquet::TraceError;
 use pyo3::PyErr;
 use pyo3::create_exception;
@@ -34,6 +35,16 @@ create_exception!(
 /// An error in the user's input.
 pub(crate) fn scenario(error: impl std::fmt::Display) -> PyErr {
     ScenarioError::new_err(error.to_string())
+}
+
+/// An algorithm's file that cannot be used, or a machine on which it cannot be compiled.
+pub(crate) fn algorithm(error: &LoadError) -> PyErr {
+    match error {
+        LoadError::NoCompiler { .. } | LoadError::Directory { .. } => {
+            EngineError::new_err(error.to_string())
+        }
+        _ => ScenarioError::new_err(error.to_string()),
+    }
 }
 
 impl From<SweepError> for PyErr {

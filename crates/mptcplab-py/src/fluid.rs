@@ -1,5 +1,5 @@
-//! Services for the fluid engine, which is written in Python: resolved runs, refusals with their place in the file, and
-//! the trace writer that every engine uses.
+//! Services for the fluid engine, which is written in Python: resolved runs, unsupported settings with their place in the file,
+//! and the trace writer that every engine uses.
 
 use crate::build_facts;
 use crate::errors::EngineError;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// A setting that the engine does not support.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Refusal {
+struct UnsupportedSetting {
     /// The keys that may set it, the most specific one first.
     keys: Vec<String>,
     message: String,
@@ -45,15 +45,16 @@ fn starts(run: &Run) -> Value {
     starts.collect()
 }
 
-/// All refusals as one text, without repetitions; `None` if there are none.
-pub(crate) fn refusal(
+/// The errors for all unsupported settings as one text, without repetitions; `None` if there are none.
+pub(crate) fn unsupported_settings(
     place: (&str, &str, &Overrides),
-    refusals: &str,
+    settings_json: &str,
 ) -> Result<Option<String>, serde_json::Error> {
     let mut texts: Vec<String> = Vec::new();
-    for refusal in serde_json::from_str::<Vec<Refusal>>(refusals)? {
-        let hint = Some(refusal.hint);
-        let text = mptcplab_scenario::refusal(place, &refusal.keys, refusal.message, hint);
+    for setting in serde_json::from_str::<Vec<UnsupportedSetting>>(settings_json)? {
+        let hint = Some(setting.hint);
+        let text =
+            mptcplab_scenario::unsupported_setting(place, &setting.keys, setting.message, hint);
         let text = text.to_string();
         if !texts.contains(&text) {
             texts.push(text);

@@ -21,8 +21,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, build_info, check,
-        format_doc, refuse, run, runs_json, schedulers_json, schema_json, trace_schema_json,
-        vectors_json, version, write_fluid,
+        format_doc, load_algorithm, reject_settings, run, runs_json, schedulers_json, schema_json,
+        trace_schema_json, unknown_name, vectors_json, version, write_fluid,
     };
 
     #[pymodule_init]
@@ -50,6 +50,14 @@ fn algorithms_json() -> String {
     reference::algorithms().to_string()
 }
 
+/// Compiles the text of an algorithm's C file and registers it under `name`; `place` is the file in messages.
+#[pyfunction]
+fn load_algorithm(py: Python<'_>, name: &str, text: &str, place: &str) -> PyResult<()> {
+    py.detach(|| mptcplab_cc::load(name, text, place))
+        .map(|_| ())
+        .map_err(|error| errors::algorithm(&error))
+}
+
 /// All schedulers with parameters and documentation.
 #[pyfunction]
 fn schedulers_json() -> String {
@@ -72,6 +80,16 @@ fn schema_json() -> String {
 #[pyfunction]
 fn format_doc() -> String {
     mptcplab_scenario::reference_page()
+}
+
+/// The error text about a name that is not among the known ones.
+#[pyfunction]
+fn unknown_name(kind: &str, name: &str, known: Vec<String>) -> String {
+    let known = known.iter().map(String::as_str);
+    match mptcplab_scenario::unknown_name(kind, name, known) {
+        (message, None) => message,
+        (message, Some(hint)) => format!("{message}\n\nhint: {hint}"),
+    }
 }
 
 /// Checks a scenario; its meaning as text and as resolved JSON.
@@ -147,12 +165,12 @@ fn runs_json(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<St
 
 /// Raises an error for settings that an engine does not support, with their places in the file.
 #[pyfunction]
-fn refuse(path: PathBuf, overrides_json: &str, refusals_json: &str) -> PyResult<()> {
+fn reject_settings(path: PathBuf, overrides_json: &str, settings_json: &str) -> PyResult<()> {
     let overrides = parse_overrides(overrides_json)?;
     let sweep = mptcplab_scenario::load(&path, &overrides).map_err(errors::scenario)?;
     let file = path.display().to_string();
     let place = (file.as_str(), sweep.text.as_str(), &overrides);
-    match fluid::refusal(place, refusals_json).map_err(errors::scenario)? {
+    match fluid::unsupported_settings(place, settings_json).map_err(errors::scenario)? {
         Some(text) => Err(errors::scenario(text)),
         None => Ok(()),
     }

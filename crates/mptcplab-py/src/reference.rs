@@ -2,7 +2,7 @@
 //! of the trace.
 
 use mptcplab_cc::vectors::{AlgorithmReport, Deviation, Failure, Report};
-use mptcplab_cc::{Algorithm, OLDEST_KERNEL, ParamSpec};
+use mptcplab_cc::{Algorithm, FieldSpec, OLDEST_KERNEL, ParamSpec};
 use mptcplab_model::sched::{Declaration, SchedulerConfig};
 use mptcplab_trace::parquet::{FILES, schemas};
 use serde_json::{Map, Value, json};
@@ -43,7 +43,9 @@ fn algorithm(algorithm: &Algorithm) -> Value {
         "oldest_kernel": format!("{}.{}", OLDEST_KERNEL.0, OLDEST_KERNEL.1),
         "source": algorithm.source(),
         "sections": sections(algorithm.sections()),
+        "incomplete": algorithm.incomplete(),
         "params": algorithm.params().iter().map(param).collect::<Value>(),
+        "fields": algorithm.fields().iter().map(field).collect::<Value>(),
     })
 }
 
@@ -64,6 +66,10 @@ fn param(param: &ParamSpec) -> Value {
         "range": param.range(),
         "doc": param.doc,
     })
+}
+
+fn field(field: &FieldSpec) -> Value {
+    json!({"name": field.name, "unit": field.unit})
 }
 
 pub(crate) fn vectors(report: &Report) -> Value {

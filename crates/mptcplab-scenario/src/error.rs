@@ -139,14 +139,51 @@ pub(crate) fn suggest<'a>(
     if let Some(near) = nearest(wrong, all.iter().copied()) {
         return Some(format!("did you mean \"{near}\"?"));
     }
-    match all.len() {
-        0 => None,
-        1..=20 => Some(format!("{what}: {}", all.join(", "))),
-        n => Some(format!(
-            "{what}: {}, ... ({n} in all)",
-            all[..20].join(", ")
-        )),
+    (!all.is_empty()).then(|| list(what, &all))
+}
+
+/// Only this many candidates are listed; a network can have thousands of links.
+const LISTED: usize = 60;
+/// Width of a list, in characters.
+const WIDTH: usize = 100;
+/// What stands before a hint; the lines that follow the first one are indented by as much.
+const HINT: &str = "hint: ";
+
+/// `what: a, b, c` in lines that fit a hint.
+fn list(what: &str, names: &[&str]) -> String {
+    let mut text = format!("{what}:");
+    let mut column = HINT.len() + text.chars().count();
+    let left_out = names.len().saturating_sub(LISTED);
+    let rest = (left_out > 0).then(|| format!("... and {left_out} more"));
+    let shown = names.len() - left_out;
+    let last = shown - usize::from(rest.is_none());
+    let words = names[..shown].iter().enumerate().map(|(i, name)| match i {
+        i if i == last => (*name).to_owned(),
+        _ => format!("{name},"),
+    });
+    for word in words.chain(rest) {
+        let length = 1 + word.chars().count();
+        if column + length > WIDTH {
+            text.push('\n');
+            text.push_str(&" ".repeat(HINT.len() - 1));
+            column = HINT.len() - 1;
+        }
+        text.push(' ');
+        text.push_str(&word);
+        column += length;
     }
+    text
+}
+
+/// The message and the hint about a name that is not among the known ones: `no algorithm "bali"`, and
+/// `did you mean "balia"?` or all names. `kind` is the singular of what is named.
+pub fn unknown_name<'a>(
+    kind: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> (String, Option<String>) {
+    let message = format!("no {kind} \"{}\"", shorten(name));
+    (message, suggest(name, known, &format!("{kind}s")))
 }
 
 /// Long text shortened for a message, on one line.
@@ -163,5 +200,42 @@ pub(crate) fn join(path: &str, key: &str) -> String {
     match path.is_empty() {
         true => key.to_string(),
         false => format!("{path}.{key}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_name_gets_the_nearest_or_the_list() {
+        let known = ["balia", "lia"];
+        assert_eq!(
+            unknown_name("algorithm", "bali", known),
+            (
+                "no algorithm \"bali\"".into(),
+                Some("did you mean \"balia\"?".into())
+            )
+        );
+        assert_eq!(
+            unknown_name("scheduler", "zzzz", known).1,
+            Some("schedulers: balia, lia".into())
+        );
+        assert_eq!(unknown_name("scheduler", "zzzz", []).1, None);
+    }
+
+    #[test]
+    fn a_list_is_broken_into_lines_and_ends_at_its_bound() {
+        let names: Vec<String> = (1..=LISTED + 7).map(|i| format!("link{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let whole = list("links", &names[..LISTED]);
+        assert!(whole.ends_with(", link59, link60"), "{whole}");
+        assert!(!whole.contains("more"));
+        let cut = list("links", &names);
+        assert!(cut.ends_with(" link60, ... and 7 more"), "{cut}");
+        for line in format!("{HINT}{cut}").lines() {
+            assert!(line.len() <= WIDTH && line.len() > WIDTH / 4, "{line}");
+        }
+        assert!(cut.contains("\n      link"), "{cut}");
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! 1. `document` reads TOML to a tree whose values know their places, and applies overrides.
 //! 2. `check` compares the tree with the declarations in `format`, from which the JSON Schema and the reference page are
-//!    made, too: every key is known, every value has its type, and a list where one value is expected is a sweep axis.
+//!    also made: every key is known, every value has its type, and a list where one value is expected is a sweep axis.
 //! 3. `resolve` turns each combination of axis values into a [`Run`]: links join to paths, queue sizes become packets or
 //!    bytes, defaults are filled in. It uses `units` for numbers, `registry` for algorithms and schedulers, and `files` for
 //!    the files that a scenario names.
@@ -19,6 +19,7 @@ mod document;
 mod error;
 mod files;
 mod format;
+mod jitter;
 mod load;
 mod names;
 mod output;
@@ -27,8 +28,8 @@ mod resolve;
 mod run;
 mod units;
 
-pub use document::{Overrides, refusal};
-pub use error::{Diagnostic, Error, Origin};
+pub use document::{Overrides, unsupported_setting};
+pub use error::{Diagnostic, Error, Origin, unknown_name};
 pub use format::{json_schema, reference_page};
 pub use load::{load, parse};
 pub use output::{describe, run_json, sweep_json};

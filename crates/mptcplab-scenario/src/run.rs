@@ -3,7 +3,9 @@
 use mptcplab_model::link::LinkConfig;
 use std::fmt;
 
-pub use mptcplab_model::traffic::{Arrivals, Level, SizeLaw, Span, StartTime, Transfers, Video};
+pub use mptcplab_model::traffic::{
+    ArrivalRate, Arrivals, DurationDistribution, SizeDistribution, StartTime, Transfers, Video,
+};
 
 /// A scenario file with its sweep axes expanded.
 #[derive(Debug, Clone)]
@@ -274,7 +276,10 @@ pub enum Traffic {
     /// This many application bytes; then the connection closes.
     Size { bytes: u64 },
     /// Unlimited data for `on`, then nothing for `off`, and so on.
-    OnOff { on: Span, off: Span },
+    OnOff {
+        on: DurationDistribution,
+        off: DurationDistribution,
+    },
     /// Transfers, each on a connection of its own.
     Transfers(Transfers),
     /// Video in chunks whose encoding follows the measured throughput, on one connection.
@@ -311,8 +316,9 @@ pub struct TcpOptions {
     pub reinject: bool,
     /// Number of timeouts in a row after which a subflow counts as stale (MPTCP only); `None` for the engine's default.
     pub stale_after: Option<u32>,
-    /// Upper bound of a random delay before each packet is sent, which avoids phase locking and keeps the order (0).
-    pub send_jitter_ns: u64,
+    /// Upper bound of the random delay before each packet is sent, which keeps the order; `None` for what avoids phase
+    /// effects on the subflow's path. [`Run::send_jitter_ns`] has the value for a subflow.
+    pub send_jitter_ns: Option<u64>,
     /// Whether segments leave in bursts as with Linux' TSO, and receivers answer PSH; `None` for the engine's default.
     pub tso: Option<bool>,
     /// Whether receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
@@ -358,5 +364,5 @@ pub struct UdpFlow {
     /// Forward path: indices into [`Run::links`].
     pub path: Vec<usize>,
     /// Lengths of active and silent periods; `None` if the stream never pauses.
-    pub on_off: Option<(Span, Span)>,
+    pub on_off: Option<(DurationDistribution, DurationDistribution)>,
 }

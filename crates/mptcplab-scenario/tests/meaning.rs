@@ -2,9 +2,10 @@
 
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
-    Arrivals, CcConfig, Flow, Level, LossRecovery, Overrides, Profile, RcvBuffer, Run, Scheduler,
-    SchedulerKind, SizeLaw, Span, StartTime, Sweep, TcpFlow, TcpOptions, Traffic, Transfers,
-    Transport, UdpFlow, Video, describe, parse, run_json, sweep_json,
+    ArrivalRate, Arrivals, CcConfig, DurationDistribution, Flow, LossRecovery, Overrides, Profile,
+    RcvBuffer, Run, Scheduler, SchedulerKind, SizeDistribution, StartTime, Sweep, TcpFlow,
+    TcpOptions, Traffic, Transfers, Transport, UdpFlow, Video, describe, parse, run_json,
+    sweep_json,
 };
 
 const MS: u64 = 1_000_000;
@@ -100,7 +101,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         slow_start_after_idle: true,
         reinject: true,
         stale_after: None,
-        send_jitter_ns: 0,
+        send_jitter_ns: None,
         tso: None,
         comp_sack: None,
         cwnd_clamp_pkts: None,
@@ -136,11 +137,39 @@ fn a_flow_overrules_the_common_tcp_settings() {
         (f.options.cwnd_clamp_pkts, f.options.initial_ssthresh_pkts),
         (Some(70), Some(50))
     );
-    assert_eq!(g.options.send_jitter_ns, 100_000);
+    assert_eq!(g.options.send_jitter_ns, Some(100_000));
     assert_eq!(
         (f.options.recovery, g.options.recovery),
         (LossRecovery::NewReno, LossRecovery::Tahoe)
     );
+}
+
+#[test]
+fn by_default_packets_wait_for_up_to_ten_packet_times_of_the_subflows_own_path() {
+    // A full packet has 1500 bytes, and 14 more on Ethernet. On `slow` it takes 12.112 ms, of which the RTT allows 20 ms.
+    // Behind `fast`, `wide` decides with 38 bytes more: 1538 x 8 / 10 Mbit/s = 1.2304 ms, and its RTT allows more than
+    // ten times that. The RTT of `near` allows not even one packet time, which is 6.056 ms; later rates do not count.
+    let links = "[links.slow]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"80 ms\"\n\
+                 [links.fast]\nfrom = \"S\"\nto = \"M\"\nrate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n\
+                 [links.wide]\nfrom = \"M\"\nto = \"D\"\nrate = \"10 Mbit/s\"\ndelay = \"59 ms\"\noverhead = \"38 bytes\"\n\
+                 [links.near]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"20 ms\"\n\
+                 schedule = [{ at = \"2 s\", rate = \"1 Mbit/s\" }]\n";
+    let flows = "[flows.mp]\npaths = [[\"slow\"], [\"fast\", \"wide\"], [\"near\"]]\n\
+                 [flows.one]\npath = [\"fast\"]\n[flows.off]\npath = [\"slow\"]\nsend_jitter = \"0 s\"\n\
+                 [flows.own]\npath = [\"wide\"]\nsend_jitter = \"70 us\"\n";
+    let run = &sweep(&format!(
+        "duration = \"40 s\"\ncc = \"reno\"\n{links}{flows}"
+    ))
+    .runs[0];
+    let jitter_ns = |flow: usize| {
+        let flow = tcp(&run.flows[flow]);
+        let of = |subflow| run.send_jitter_ns(flow, subflow);
+        flow.subflows.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(jitter_ns(0), [20_000_000, 12_304_000, 6_056_000]);
+    assert_eq!(jitter_ns(1), [121_120]);
+    assert_eq!(jitter_ns(2), [0]);
+    assert_eq!(jitter_ns(3), [70_000]);
 }
 
 #[test]
@@ -491,8 +520,8 @@ fn traffic_and_times_are_taken_over() {
         )
     );
     let expected = Traffic::OnOff {
-        on: Span::Fixed(3 * S),
-        off: Span::Uniform {
+        on: DurationDistribution::Fixed(3 * S),
+        off: DurationDistribution::Uniform {
             lo_ns: 20 * MS,
             hi_ns: S,
         },
@@ -501,8 +530,8 @@ fn traffic_and_times_are_taken_over() {
     let exponential =
         "cc = \"reno\"\npath = [\"a\"]\ntraffic = { on = \"exponential(10 ms)\", off = \"7 ms\" }";
     let expected = Traffic::OnOff {
-        on: Span::Exponential { mean_ns: 10 * MS },
-        off: Span::Fixed(7 * MS),
+        on: DurationDistribution::Exponential { mean_ns: 10 * MS },
+        off: DurationDistribution::Fixed(7 * MS),
     };
     assert_eq!(tcp(&one("", exponential).flows[0]).traffic, expected);
     let run = one(
@@ -602,7 +631,6 @@ fn an_algorithm_with_parameters_may_be_written_as_a_call() {
 #[test]
 fn overrides_replace_and_add() {
     let overrides = Overrides {
-        cc: None,
         reps: Some(3),
         seed: Some(77),
         profile: Some(vec!["linux-legacy".into()]),
@@ -614,6 +642,7 @@ fn overrides_replace_and_add() {
             ("flows.f.cc".into(), "ewtcp(weight=sqrt)".into()),
             ("tcp.pacing".into(), "true".into()),
         ],
+        ..Overrides::default()
     };
     let sweep = sweep_with(SWEPT, &overrides);
     assert_eq!(
@@ -708,11 +737,11 @@ fn transfers_have_a_law_of_sizes_and_one_of_times() {
         );
         tcp(&run.flows[0]).traffic.clone()
     };
-    let level = |per_1000_min, lasts_ns| Level {
+    let level = |per_1000_min, lasts_ns| ArrivalRate {
         per_1000_min,
         lasts_ns,
     };
-    let pareto = SizeLaw::Pareto {
+    let pareto = SizeDistribution::Pareto {
         mean_bytes: 200_000,
         shape: 1.5,
         max_bytes: 1_000_000_000,
@@ -727,7 +756,7 @@ fn transfers_have_a_law_of_sizes_and_one_of_times() {
     let written = "{ size = { law = \"exponential\", mean = \"3 kB\", most = \"4 kB\" }, \
                    arrivals = { levels = [{ rate = \"10 / s\", lasts = \"60 s\" }, { rate = \"7 / min\", lasts = \"20 s\" }] } }";
     let expected = Transfers {
-        size: SizeLaw::Exponential {
+        size: SizeDistribution::Exponential {
             mean_bytes: 3000,
             max_bytes: 4000,
         },
@@ -737,9 +766,9 @@ fn transfers_have_a_law_of_sizes_and_one_of_times() {
     };
     assert_eq!(traffic(written), Traffic::Transfers(expected));
     let expected = Transfers {
-        size: SizeLaw::Fixed { bytes: 5000 },
+        size: SizeDistribution::Fixed { bytes: 5000 },
         arrivals: Arrivals::Repeat {
-            gap: Span::Fixed(S),
+            gap: DurationDistribution::Fixed(S),
             count: Some(9),
         },
     };

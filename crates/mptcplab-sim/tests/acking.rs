@@ -1,11 +1,11 @@
-//! How segments are acknowledged, how slow start answers, and what a full link delivers.
+//! Acknowledgements, the growth of slow start that follows from them, and the throughput of a full link.
 
 mod common;
 
 use common::simulate_one;
 use mptcplab_trace::EventKind::FirstByte;
 
-/// RTT 100 ms at 1 Gbit/s: a window is a burst, well apart from the next.
+/// RTT 100 ms at 1 Gbit/s: every window is one burst, well separated from the next.
 const WIDE: &str = r#"
 duration = "2 s"
 sample = "1 ms"
@@ -26,7 +26,7 @@ fn slow_start_begins_with_ten_and_doubles_every_round_trip() {
     for profile in ["rfc", "linux-acked"] {
         let run = simulate_one(WIDE, &[("profile", profile)]);
         for (round, window) in [10, 20, 40, 80, 160, 320].into_iter().enumerate() {
-            // Established at 100 ms; the middle of a round lies between bursts.
+            // The connection is established at 100 ms. The middle of a round lies between two bursts.
             let ms = 150.0 + 100.0 * round as f64;
             let cwnd = run.at("f", 0, ms, |t| &t.cwnd_pkts);
             assert_eq!(cwnd, window, "{profile}, round {round}");
@@ -42,7 +42,7 @@ fn sixteen_quick_acks_then_every_second_segment_and_a_40_ms_timer() {
     let size = format!("{{ size = \"{} B\" }}", 37 * 1448);
     let acks = |profile: &str| {
         let run = simulate_one(WIDE, &[("profile", profile), ("flows.f.traffic", &size)]);
-        // The SYN/ACK also went back.
+        // The SYN/ACK is not an ACK of data.
         let back = run.link_last("L~", |t| &t.arrived_pkts) - 1;
         (back, run)
     };
@@ -78,14 +78,14 @@ fn a_full_link_delivers_its_rate_less_headers() {
         let text = FULL.replace("\"tcp\"", &format!("\"{transport}\""));
         let run = simulate_one(&text, &[]);
         let expected = 10.0 * payload / 1514.0;
-        // Ten seconds hold 8256 packets; one more or less at the ends.
+        // Ten seconds have room for 8256 packets, give or take one at the ends.
         let goodput = run.goodput("f");
         assert!(
             (goodput - expected).abs() < 10.0 * 2.0 / 8256.0,
             "{transport}: {goodput}, expected {expected}"
         );
         assert_eq!(run.last("f", 0, |t| &t.lost_pkts), 0);
-        // 60 packets at 1.2112 ms each; an ACK of two makes the RTT one packet less or more.
+        // 60 packets take 1.2112 ms each. An ACK for two packets changes the RTT by the time of one.
         let srtt = f64::from(run.last("f", 0, |t| &t.srtt_us));
         assert!(
             (srtt - 60.0 * 1211.2).abs() < 2.0 * 1211.2,
@@ -104,7 +104,7 @@ fn rtt_samples_and_counters_agree_with_the_packets() {
     let inflight = u64::from(run.last("f", 0, |t| &t.inflight_pkts));
     assert_eq!(sent, acked + inflight);
     assert_eq!(inflight, 60);
-    // One ACK and so one sample per segment, and one of the handshake.
+    // Every segment has an ACK and so a sample, and the handshake has one more.
     assert_eq!(run.last("f", 0, |t| &t.rtt_count), acked + 1);
     let rx = run.last("f", 0, |t| &t.rx_pkts);
     assert_eq!(run.last("f", 0, |t| &t.rx_payload_bytes), rx * 1448);

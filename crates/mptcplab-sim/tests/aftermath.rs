@@ -1,4 +1,4 @@
-//! State after losses and idle periods: the next loss, the next window, the next idle period.
+//! The state after losses and idle periods, as the next loss, window or idle period shows it.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn the_window_of_a_packet_after_a_silence_is_the_reduced_one() {
 
 #[test]
 fn recovery_with_little_to_send_still_ends_at_the_threshold() {
-    // Segment 5 of ten is lost and nothing follows: ssthresh 7, and that is the window.
+    // Segment 5 of ten is lost, and no new data follow. ssthresh is 7, and so is the window at the end.
     let run = simulate_one(
         &over_two_hops(
             10,
@@ -60,7 +60,8 @@ fn recovery_with_little_to_send_still_ends_at_the_threshold() {
 
 #[test]
 fn a_tail_is_probed_where_the_timeout_is_due_before_two_round_trips() {
-    // RTT 302 ms: two are more than one and 200 ms, so the probe goes when the timeout was due (RFC 8985 section 7.2).
+    // The RTT is 302 ms. Two RTTs exceed one RTT plus 200 ms, so the probe is sent when the timeout is due (RFC 8985
+    // section 7.2).
     let run = lose_the_tail(150, "");
     assert_eq!(run.events("f", 0, TlpSent).len(), 1);
     assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
@@ -69,7 +70,7 @@ fn a_tail_is_probed_where_the_timeout_is_due_before_two_round_trips() {
 
 #[test]
 fn a_probe_with_new_data_does_not_use_up_the_next_one() {
-    // The delay grows for a while: a probe with new data goes out for nothing. The tail is probed all the same.
+    // The delay grows for a while, so a probe with new data is sent needlessly. The tail is probed nevertheless.
     let jump = "{ at = \"2 s\", delay = \"900 ms\" }, { at = \"2.2 s\", delay = \"40 ms\" }";
     let run = lose_the_tail(40, jump);
     assert_eq!(run.events("f", 0, TlpSent).len(), 2);
@@ -78,7 +79,7 @@ fn a_probe_with_new_data_does_not_use_up_the_next_one() {
 
 #[test]
 fn a_duplicate_alone_does_not_slow_down_loss_detection() {
-    // A window of 80 segments; a needless probe is answered by a D-SACK. Without reordering three SACKs still decide.
+    // The window is 80 segments. A needless probe is answered by a D-SACK. Without reordering, three SACKs still decide.
     let loss = outage(3000.0, 3001.2);
     let jump =
         "{ at = \"1000 ms\", delay = \"260 ms\" }, { at = \"1400 ms\", delay = \"40 ms\" }, ";
@@ -96,7 +97,7 @@ fn a_duplicate_alone_does_not_slow_down_loss_detection() {
             run.flow_at("f", 30_000.0, |t| &t.duplicate_pkts),
             duplicates
         );
-        // Lost at B at 3000 ms at the earliest; the third SACK is back 80 ms and at most four packets later.
+        // The segment is lost at B at 3000 ms at the earliest. The third SACK is back 80 ms and at most four packets later.
         let lost = run.events("f", 0, LossEvent)[0].0;
         assert!(
             (3080.0..3087.0).contains(&lost),
@@ -105,7 +106,7 @@ fn a_duplicate_alone_does_not_slow_down_loss_detection() {
     }
 }
 
-/// An ACK for a single segment that was delayed comes with the first SACK beyond the loss: nothing was overtaken.
+/// The delayed ACK for a single segment comes with the first SACK beyond the loss. Nothing was reordered.
 #[test]
 fn an_ack_that_advances_and_sacks_does_not_look_like_reordering() {
     for from in [3000.8, 3002.0] {
@@ -125,8 +126,8 @@ fn an_ack_that_advances_and_sacks_does_not_look_like_reordering() {
 
 #[test]
 fn a_lost_burst_is_probed_after_two_round_trips_and_the_probe_is_not_in_flight() {
-    // Ten segments leave at 82 ms and are lost; srtt 82 ms and a bit. The SACK of the probe finds the nine others lost,
-    // and proportional rate reduction lets one go for one delivered.
+    // Ten segments leave at 82 ms and are lost; srtt is slightly above 82 ms. The SACK for the probe marks the nine others
+    // as lost, and proportional rate reduction sends one for each one delivered.
     let flow = "traffic = { size = \"14480 B\" }";
     let text = over_two_hops(10, 40, &outage(82.0, 110.0), flow);
     let run = simulate_one(&text, &[("sample", "off"), ("per_ack", "true")]);
@@ -179,17 +180,17 @@ fn a_subflow_probes_with_what_it_was_given() {
 
 #[test]
 fn losses_that_an_undo_forgave_are_found_again() {
-    // The first hop freezes with a part of the window in its queue; the rest, a probe among it, is lost. When the
-    // queue drains, its originals undo the timeout, and what was lost must be found by SACKs.
+    // The first hop stops with a part of the window in its queue. The rest, including a probe, is lost. When the queue
+    // drains, the original segments in it undo the timeout, and SACKs must show what was lost.
     let outage = outage(5000.0, 9000.0);
     let run = simulate_one(&over_two_links(&outage, "60 packets"), &[]);
     assert_eq!(run.events("f", 0, SubflowFailed).len(), 1);
     let undone = run.events("f", 0, Undo)[0].0;
-    // A spurious timeout's failure ends like any other.
+    // A failure that a spurious timeout caused ends like any other.
     assert_eq!(run.events("f", 0, SubflowRecovered)[0].0, undone);
     let over = run.events("f", 0, RecoveryEnded);
     assert!(!over.is_empty() && over[0].0 < undone + 500.0, "{over:?}");
-    // Open, with the whole window.
+    // The state is Open, with the whole window.
     assert_eq!(run.last("f", 0, |t| &t.state), 2);
     assert_eq!(run.last("f", 0, |t| &t.cwnd_pkts), 60);
 }

@@ -50,7 +50,7 @@ fn the_queue_stays_short_and_the_link_full() {
     assert!(bbr.last("f", 0, |t| &t.loss_events) <= 2);
 }
 
-/// Begin and length of every stay at a window of four packets or fewer, ms.
+/// Start and length of every period with a window of four packets or fewer, ms.
 fn stays_at_four(run: &Measured) -> Vec<(u64, u64)> {
     let t = &run.outcome.tables.subflow;
     let mut stays: Vec<(u64, u64)> = Vec::new();
@@ -73,7 +73,7 @@ fn the_propagation_time_is_measured_again_every_ten_seconds() {
     let run = simulate_one(ALONE, &[("duration", "45 s")]);
     let stays = stays_at_four(&run);
     assert_eq!(stays.len(), 4, "{stays:?}");
-    // 10 s after the last one ended; a round to drain, 200 ms, a round to come back.
+    // Each begins 10 s after the last one ended, and takes a round to drain, 200 ms, and a round to refill.
     let mut before = 0;
     for (at, length) in stays {
         assert!(
@@ -151,7 +151,7 @@ paths = [["fast"], ["slow"]]
 
 #[test]
 fn a_subflow_that_the_algorithm_gives_up_becomes_a_backup() {
-    // Asked to bring more than the best path's bandwidth the first time it is looked at, the slow path soon fails.
+    // The first check demands more than the best path's bandwidth of the slow path, which soon fails it.
     let strict = "cmpbbr(gain_lost=0, strikes=1)";
     let on = simulate_one(UNLIKE, &[("flows.mp.cc", strict)]);
     let off = simulate_one(
@@ -169,7 +169,7 @@ fn a_subflow_that_the_algorithm_gives_up_becomes_a_backup() {
         late(&off, 1)
     );
     assert!(late(&on, 0) > 30_000, "the best path stays in use");
-    // By the authors' numbers both stay.
+    // With the authors' numbers both paths stay in use.
     let usual = simulate_one(UNLIKE, &[]);
     assert!(late(&usual, 1) > 500, "{}", late(&usual, 1));
 }

@@ -33,14 +33,14 @@ fn scenario(recovery: &str, segments: u32, outages: &[(u32, u32)]) -> String {
     over_two_hops(1, 40, &changes.join(", "), &flow)
 }
 
-/// A transfer that arrives.
+/// The run of a transfer that is completed.
 fn run_any(recovery: &str, segments: u32, outages: &[(u32, u32)]) -> Measured {
     let run = simulate_one(&scenario(recovery, segments, outages), &[]);
     assert_eq!(run.events("f", -1, FlowCompleted).len(), 1, "not completed");
     run
 }
 
-/// The same, without any of what only Linux does.
+/// The same, and nothing happened that only Linux does.
 fn run(recovery: &str, segments: u32, outages: &[(u32, u32)]) -> Measured {
     let run = run_any(recovery, segments, outages);
     for linux in [TlpSent, Undo] {
@@ -80,7 +80,8 @@ fn happened(run: &Measured, kind: EventKind, wanted: &[(f64, u64)]) {
 
 #[test]
 fn one_loss_is_repaired_in_a_round_trip() {
-    // Segment 3 of ten; 4, 5 and 6 bring the three duplicates, then 7 to 9 and the three sent for 0 to 2 six more.
+    // Segment 3 of ten is lost. Segments 4, 5 and 6 cause three duplicate ACKs, and 7 to 9 and the three that were sent
+    // for 0 to 2 cause six more.
     for (recovery, windows) in [
         ("tahoe", [1, 2, 3, 4, 5, 6].as_slice()),
         ("reno", &[8, 9, 10, 11, 12, 13, 14, 5, 6]),
@@ -109,7 +110,7 @@ fn an_inflated_window_sends_new_segments_once_half_of_the_old_ones_left() {
     let sent = |ms: f64| run.at("f", 0, ms, |t| &t.sent_pkts);
     // Thirteen segments and one retransmission; ten are not acknowledged, so a window of 8 to 10 sends nothing.
     assert_eq!((sent(ack_of(6) + 1.0), sent(ack_of(8) + 1.0)), (14, 14));
-    // 7, 8 and 9 make it 11, and the duplicates of 10, 11 and 12, a round trip later, 12 to 14.
+    // The duplicate ACKs for 7, 8 and 9 raise it to 11, and those for 10, 11 and 12, a round trip later, to 14.
     assert_eq!(
         (sent(ack_of(9) + 1.0), sent(ack_of(2) + RTT + 1.0)),
         (15, 18)
@@ -125,7 +126,7 @@ fn an_inflated_window_sends_new_segments_once_half_of_the_old_ones_left() {
 #[test]
 fn two_losses_halve_reno_twice_and_newreno_once() {
     let losses = [(2, 2), (4, 4)];
-    // The first duplicate is that of segment 3; with 4 lost, 5 and 6 bring the others.
+    // Segment 3 causes the first duplicate ACK. As 4 is lost, 5 and 6 cause the others.
     let began = ack_of(6);
 
     let reno = run("reno", 30, &losses);
@@ -155,7 +156,7 @@ fn two_losses_halve_reno_twice_and_newreno_once() {
     let tahoe = run("tahoe", 30, &losses);
     happened(&tahoe, LossEvent, &[(began, 5)]);
     happened(&tahoe, RecoveryEnded, &[(began + 2.0 * RTT, 2)]);
-    // Going back, it also repeats segment 5, which had arrived.
+    // The sender goes back, so it also repeats segment 5, which had arrived.
     assert_eq!(tahoe.last("f", 0, |t| &t.retx_pkts), 3);
     assert_eq!(tahoe.flow_at("f", 30_000.0, |t| &t.duplicate_pkts), 1);
 
@@ -213,7 +214,8 @@ fn fewer_than_three_duplicates_wait_for_the_timer() {
 
 #[test]
 fn a_lost_retransmission_waits_for_the_timer_and_then_everything_goes_again() {
-    // Segment 3, and its second copy: it reaches B 2.2 ms after the third duplicate, behind one segment.
+    // Segment 3 and its retransmission are lost. The latter reaches B 2.2 ms after the third duplicate ACK, behind one
+    // segment.
     for recovery in ["reno", "newreno"] {
         let text = scenario(recovery, 13, &[(3, 3)]).replace(
             "]\nreverse",
@@ -222,7 +224,7 @@ fn a_lost_retransmission_waits_for_the_timer_and_then_everything_goes_again() {
         let run = simulate_one(&text, &[]);
         assert_eq!(run.events("f", 0, RtoFired).len(), 1, "{recovery}");
         let at = run.events("f", 0, RtoFired)[0].0;
-        // Nothing new can be sent: ten in flight, of which the timeout halves.
+        // Nothing new can be sent, so the timeout takes half of the ten segments in flight as the threshold.
         assert_eq!(run.at("f", 0, at + 1.0, |t| &t.ssthresh_pkts), 5);
         assert_eq!(run.at("f", 0, at + 1.0, |t| &t.cwnd_pkts), 1);
         assert_eq!(run.delivered_bytes("f"), 13 * 1448);
@@ -231,7 +233,7 @@ fn a_lost_retransmission_waits_for_the_timer_and_then_everything_goes_again() {
 
 #[test]
 fn newreno_does_not_take_echoes_of_its_retransmissions_for_losses() {
-    // The delay grows by 860 ms: the timeout is for nothing, everything is sent twice, and the second copies bring
+    // The delay grows by 860 ms: the timeout is spurious, everything is sent twice, and the second copies cause
     // duplicates of the last ACK. Reno and Tahoe take them for a loss (RFC 6582, section 1).
     let text = |recovery: &str| {
         scenario(recovery, 1, &[])
@@ -248,7 +250,7 @@ fn newreno_does_not_take_echoes_of_its_retransmissions_for_losses() {
     let losses = |run: &Measured| run.events("f", 0, LossEvent).len();
     let [tahoe, reno, newreno] = ["tahoe", "reno", "newreno"].map(run);
     assert_eq!((losses(&reno), losses(&newreno)), (1, 0));
-    // Tahoe repeats its whole window again, which brings the next duplicates, and so on (Floyd 1994).
+    // Tahoe repeats its whole window again, which causes the next duplicates, and so on (Floyd 1994).
     assert!(losses(&tahoe) > 10, "{}", losses(&tahoe));
     for run in [tahoe, reno, newreno] {
         assert!(!run.events("f", 0, RtoFired).is_empty());
@@ -259,7 +261,7 @@ fn newreno_does_not_take_echoes_of_its_retransmissions_for_losses() {
 
 #[test]
 fn no_sack_option_is_sent() {
-    // The ACKs of a window with a loss: 52 + 14 bytes each, and not a byte more.
+    // Each ACK of a window with a loss has 52 + 14 bytes, without SACK options.
     let bytes = |recovery: &str| {
         let run = run_any(recovery, 30, &[(3, 3)]);
         run.link_last("B~", |t| &t.departed_bytes) / run.link_last("B~", |t| &t.departed_pkts)
@@ -285,7 +287,7 @@ fn a_mark_halves_once_a_round_trip_at_once() {
 fn each_recovery_is_better_than_the_older_one_under_bursts_of_losses() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../../scenarios/textbook-recovery.toml"
+        "/../../scenarios/loss-recovery-bursts.toml"
     );
     let text = std::fs::read_to_string(file).unwrap();
     let runs = simulate_all(&text, &[("repetitions", "3"), ("sample", "off")]);

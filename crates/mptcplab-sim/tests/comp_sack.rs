@@ -1,4 +1,4 @@
-//! ACKs that a receiver puts together while segments are missing (`comp_sack`).
+//! ACKs that a receiver combines while segments are missing (`comp_sack`).
 
 mod common;
 
@@ -10,7 +10,7 @@ fn one_loss(comp_sack: &str) -> Measured {
     losses(&[2000.0], comp_sack)
 }
 
-/// A window of 400 packets, which 50 Mbit/s carry 0.242 ms apart; at each of these times (ms) one of them is lost.
+/// A window of 400 packets, 0.242 ms apart at 50 Mbit/s. One of them is lost at each of these times (ms).
 fn losses(at: &[f64], comp_sack: &str) -> Measured {
     let lost: Vec<String> = at
         .iter()
@@ -56,7 +56,7 @@ fn one_ack_tells_of_a_millisecond_of_segments_beyond_a_gap() {
         let times = acks_of_recovery(run);
         (times[times.len() - 1] - times[0]) / (times.len() - 1) as f64
     };
-    // The wait begins with a segment: every fifth or sixth one is told of.
+    // The wait begins with a segment, so every fifth or sixth one causes an ACK.
     assert!((0.24..0.25).contains(&apart(&each)), "{}", apart(&each));
     assert!(
         (1.1..1.5).contains(&apart(&together)),
@@ -73,10 +73,10 @@ fn fast_retransmit_is_as_quick_as_without() {
     assert_eq!(when("true"), when("false"));
 }
 
-/// Five of ten packets are lost, and an option has no room for all blocks: what waits is told before a third one. So all five
-/// are repaired once, and a later loss is found by its third ACK.
+/// Five of ten packets are lost, and an option has no room for all blocks. The ACK that waits is sent before there is a
+/// third block, so all five are repaired once, and a later loss is found by its third ACK.
 #[test]
-fn what_waits_is_told_before_there_are_more_blocks_than_an_option_holds() {
+fn a_waiting_ack_is_sent_before_there_are_more_blocks_than_an_option_holds() {
     let mut at: Vec<f64> = (0..5).map(|k| 2000.0 + 0.4845 * f64::from(k)).collect();
     at.push(2700.0);
     let run = losses(&at, "true");

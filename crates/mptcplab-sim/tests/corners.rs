@@ -82,7 +82,7 @@ subflows = [{ path = ["A"] }, { path = ["B"], backup = true }]"#;
     }
 }
 
-/// Before: a UDP stream just fell silent.
+/// Before: a UDP stream stopped without an event.
 #[test]
 fn a_udp_stream_says_when_it_stops() {
     let flow = r#"transport = "udp"

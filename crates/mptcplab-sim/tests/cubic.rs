@@ -17,8 +17,8 @@ const CONVERGED: f64 = (1.0 + BETA) / 2.0;
 /// `SubflowRow::state` of a sender that may grow its window.
 const OPEN: u8 = 2;
 
-/// ACKs in bunches on a link that is never full; a queue that fills, so that the RTT moves; small windows and many
-/// losses, where Reno's estimate rules. Losses end epochs below and above the last maximum.
+/// ACKs in bursts on a link that is never full; a queue that fills, so that the RTT changes; small windows and many
+/// losses, where Reno's estimate decides. Losses end epochs below and above the last maximum.
 const SCENARIO: &str = r#"
 duration = "300 s"
 sample = "10 s"

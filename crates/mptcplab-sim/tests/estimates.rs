@@ -5,7 +5,7 @@ mod common;
 use common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::LossEvent;
 
-/// Two unlike links; flows on them are added by the tests.
+/// Two different links, to which the tests add flows.
 const LINKS: &str = r#"
 duration = "60 s"
 warmup = "20 s"
@@ -49,7 +49,7 @@ fn vegas_keeps_between_alpha_and_beta_packets_queued() {
             least >= alpha && most <= beta,
             "{least} to {most} packets queued, {mean} on average, with alpha {alpha} and beta {beta}"
         );
-        // 8 Mbit/s less headers: nothing is given away.
+        // 8 Mbit/s less headers: the link is never idle.
         assert!(run.goodput("v") > 7.6, "goodput {}", run.goodput("v"));
         assert_eq!(run.last("v", 0, |t| &t.lost_pkts), 0);
     }

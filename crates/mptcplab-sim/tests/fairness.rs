@@ -1,6 +1,6 @@
 //! Multipath flows against single-path TCP: the design goals of RFC 6356 on the smallest topologies.
 //!
-//! Bounds are those of the issue that asked for them; docs/fidelity/fidelity.md shows the measured figures.
+//! The measured figures are in docs/fidelity/fidelity.md.
 
 mod common;
 

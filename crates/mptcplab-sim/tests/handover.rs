@@ -9,8 +9,8 @@ use mptcplab_trace::EventKind::{
     SubflowRemoved,
 };
 
-/// Path one: 10 Mbit/s, RTT 32 ms; path two: 6 Mbit/s, RTT 52 ms. The second hop of path one has room for nothing, so
-/// that an outage there loses what passes and delays nothing.
+/// Path one: 10 Mbit/s, RTT 32 ms; path two: 6 Mbit/s, RTT 52 ms. The second hop of path one has no queue, so that
+/// an outage there loses packets and delays none.
 const TWO: &str = r#"
 duration = "16 s"
 sample = "10 ms"
@@ -94,9 +94,9 @@ fn a_change_of_priority_moves_the_data() {
         let expected: [(f64, f64, [std::ops::RangeInclusive<f64>; 2]); 4] = [
             (1000.0, 4000.0, [0.95..=1.01, 0.0..=0.0]),
             (5000.0, 8000.0, [0.5..=1.01, 0.2..=1.01]),
-            // What was on its way is through after a second. A former backup alone fills its path.
+            // Packets in flight have arrived after a second. A former backup fills its path if it is alone.
             (9000.0, 12_000.0, [0.0..=0.0, 0.9..=1.01]),
-            // Both are backups now: both may carry.
+            // Both are backups now, so both may carry data.
             (13_000.0, 16_000.0, [0.5..=1.01, 0.2..=1.01]),
         ];
         for (from, to, ranges) in expected {
@@ -122,7 +122,7 @@ fn an_outage_stops_a_transfer_for_a_timeout_and_not_longer() {
     };
     let with = run("true");
     let timeout = with.events("f", 0, RtoFired)[0].0 - 5000.0;
-    // RTT 32 ms and a queue of at most 60 packets; 200 ms at least.
+    // The timeout covers an RTT of 32 ms and a queue of at most 60 packets, and is at least 200 ms.
     assert!((200.0..500.0).contains(&timeout), "{timeout} ms");
     let stall = longest_stall(&with, 4900.0, 9000.0);
     // The timeout, and then one window at the rate of the other path.
@@ -215,7 +215,7 @@ fn an_interface_that_returns_is_a_new_subflow_on_the_old_path() {
         let joined = run.events("f", 2, SubflowAdded)[0].0;
         assert!((8064.0..8066.0).contains(&joined), "{joined}");
         assert_eq!(run.at("f", 2, 7990.0, |t| &t.state), 0);
-        // It begins anew, with the initial window.
+        // It starts again with the initial window.
         assert_eq!(run.at("f", 2, joined, |t| &t.cwnd_pkts), 10);
         assert_eq!(load(&run, 0, 0, 5100.0, 16_000.0), 0.0);
         assert!(load(&run, 2, 0, 14_000.0, 16_000.0) > 0.8, "{cc}");
@@ -263,7 +263,7 @@ rcv_buffer = "2856 B"
     assert!((79..=80).contains(&pairs), "{pairs} pairs");
     assert_eq!(grown[1], pairs * 40_000_000);
     assert_eq!(grown[2], pairs);
-    // Room in both windows, data without end, and two segments that are not acknowledged: always blocked.
+    // Both windows have room, there are always data, and two segments are not acknowledged: always blocked.
     assert_eq!(grown[3], 8_000_000_000);
     assert_eq!(grown[4], 2 * pairs);
     assert_eq!(
@@ -286,16 +286,16 @@ fn upstream(stale_after: &str) -> Measured {
 
 /// On Linux 6.18 the same outage, with a window that is not clamped, was answered after 1.25 s.
 #[test]
-fn upstream_moves_nothing_at_a_timeout_and_everything_after_enough_silent_looks() {
+fn upstream_moves_nothing_at_a_timeout_and_everything_after_enough_checks_without_progress() {
     // Segments of the oldest chunk of 32 KiB.
     const CHUNK: u64 = 22;
-    for (stale_after, looks) in [("4", 5), ("3", 4)] {
+    for (stale_after, checks) in [("4", 5), ("3", 4)] {
         let run = upstream(stale_after);
         let failed = run.events("f", 0, SubflowFailed);
         assert_eq!(failed.len(), 1, "{stale_after}");
         let took = failed[0].0 - 5000.0;
-        // 200 ms from look to look once both subflows were seen with data outstanding. Before, two RTTs of up to 173 ms.
-        let least = 200.0 * f64::from(looks);
+        // Checks are 200 ms apart once both subflows have had data outstanding, and two RTTs of up to 173 ms before that.
+        let least = 200.0 * f64::from(checks);
         assert!(
             (least..least + 600.0).contains(&took),
             "{stale_after}: {took} ms"
@@ -305,9 +305,9 @@ fn upstream_moves_nothing_at_a_timeout_and_everything_after_enough_silent_looks(
         let timeout = run.events("f", 0, RtoFired)[0].0;
         assert!(timeout < failed[0].0 - 100.0);
         assert_eq!(again(timeout + 10.0), 0);
-        // With its buffer full the other subflow is idle at some look, and sends the oldest chunk.
+        // As the connection's buffer is full, the other subflow is idle at some check and sends the oldest chunk.
         assert!(again(failed[0].0 - 10.0) <= 3 * CHUNK, "{stale_after}");
-        // Then all of it, also what the other path has delivered: several windows of 60 segments.
+        // Then it sends all of it, including what the other path has delivered: several windows of 60 segments.
         assert!(again(11_000.0) > 180, "{stale_after}: {}", again(11_000.0));
         assert!(load(&run, 1, 1, failed[0].0 + 500.0, 11_000.0) > 0.95);
         assert!(load(&run, 0, 0, 14_000.0, 16_000.0) > 0.9);

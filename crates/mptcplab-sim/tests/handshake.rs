@@ -38,7 +38,7 @@ fn tcp_carries_data_after_one_round_trip() {
     let run = simulate_one(&text, &[]);
     // SYN and SYN/ACK: 60 + 14 bytes each, 592 ns each.
     close(run.events("f", 0, SubflowAdded)[0].0, 40.001_184);
-    // The first segment takes 1514 bytes and one way.
+    // The first segment takes the time of 1514 bytes and the delay of one way.
     close(run.events("f", -1, FirstByte)[0].0, 60.013_296);
 }
 
@@ -87,13 +87,14 @@ fn a_lost_syn_is_sent_again_after_1_3_and_7_seconds() {
 
 #[test]
 fn a_lost_third_packet_of_a_join_is_sent_again_after_two_round_trips() {
-    // The join's SYN leaves at 40 ms, its SYN/ACK is back at 110 ms, just when the path fails.
+    // The join's SYN leaves at 40 ms, and its SYN/ACK is back at 110 ms, just after the path has failed.
     let text = TWO_PATHS.replace(
         "delay = \"35 ms\"",
         "delay = \"35 ms\"\nschedule = [{ at = \"105 ms\", up = false }, { at = \"500 ms\", up = true }]",
     );
     let run = simulate_one(&text, &[]);
     let joined = run.events("f", 1, SubflowAdded)[0].0;
-    // Again every 140 ms and some microseconds, at last at 530 ms; the fourth packet answers it.
+    // The third packet is sent again every 140 ms and some microseconds, the last time at 530 ms. The fourth packet
+    // answers it.
     assert!((joined - 600.01).abs() < 0.01, "joined at {joined} ms");
 }

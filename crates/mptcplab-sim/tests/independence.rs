@@ -26,7 +26,7 @@ const HEAD: &str =
 const MP: &str = "[flows.mp]\npaths = [[\"L\"], [\"K\"]]\nstart = \"uniform(0 s, 1 s)\"\n";
 const TCP: &str = "[flows.tcp]\ntransport = \"tcp\"\ncc = \"cubic\"\npath = [\"K\"]\nstart = \"uniform(1 s, 2 s)\"\n";
 
-/// What a flow came to: bytes, and per subflow packets sent, retransmitted and lost.
+/// The totals of a flow: bytes, and per subflow packets sent, retransmitted and lost.
 fn result(run: &Measured, flow: &str, subflows: u32) -> (u64, Vec<[u64; 4]>) {
     let counters = (0..subflows).map(|s| {
         [
@@ -173,7 +173,7 @@ fn a_flow_sends_between_its_start_and_its_stop() {
     assert_eq!(run.at("f", 0, 2000.0, |t| &t.sent_pkts), 0);
     let sent = run.flow_at("f", 5000.0, |t| &t.sent_bytes);
     assert!(sent > 100_000);
-    // What was given to the subflow is still delivered, and nothing new is.
+    // Data that the subflow already had are still delivered, but nothing new is.
     assert_eq!(run.flow_at("f", 20_000.0, |t| &t.sent_bytes), sent);
     assert_eq!(run.delivered_bytes("f"), sent);
 }

@@ -27,11 +27,11 @@ fn scheduler_names() -> Vec<&'static str> {
     all.map(|d| d.name).collect()
 }
 
-/// A random network of up to four unlike paths, and a transfer over them. In every third case all links
-/// reorder, in every fourth priorities change.
+/// A random network of up to four different paths, and a transfer over them. In every third case all links reorder
+/// packets, and in every fourth case priorities change.
 fn scenario(case: u64) -> (String, u64) {
     let mut d = Draw(case.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    // On its own, so that the other cases stay as they are.
+    // Drawn from a stream of its own, so that the other cases stay as they are.
     let mut reordering =
         (case % 3 == 1).then(|| Draw(case.wrapping_mul(0xd134_2543_de82_ef95) | 1));
     let paths = 1 + d.below(4);
@@ -103,7 +103,7 @@ fn scenario(case: u64) -> (String, u64) {
     if case % 3 == 1 {
         text += "comp_sack = true\n";
     }
-    // On its own, too: every fourth case has changes of priority and subflows that are given up late.
+    // Again from a stream of its own: every fourth case has changes of priority and subflows that are given up late.
     let mut ranking = (case % 4 == 2).then(|| Draw(case.wrapping_mul(0xa076_1d64_78bd_642f) | 1));
     if let Some(d) = &mut ranking {
         text += &format!("stale_after = {}\n", 1 + d.below(5));
@@ -157,7 +157,7 @@ fn transfers_arrive_complete_and_once() {
 
 #[test]
 fn transfers_without_sack_arrive_complete_and_once() {
-    // Of the same networks and transfers; every recovery meets reordering, marks, jitter, pauses and lost ACKs.
+    // The networks and transfers are the same, so every recovery meets reordering, marks, jitter, pauses and lost ACKs.
     let mut met = [0; 3];
     for case in 0..360 {
         let (text, bytes) = scenario(case);
@@ -175,7 +175,7 @@ fn transfers_without_sack_arrive_complete_and_once() {
     assert!(met.iter().all(|n| *n > 1000), "few losses met: {met:?}");
 }
 
-/// Several unlike flows on a shared network of two stages: S to M over `A` links, M to D over `B` links.
+/// Several different flows on a shared network of two stages: S to M over `A` links, M to D over `B` links.
 fn crowd(case: u64) -> String {
     let mut d = Draw(case.wrapping_mul(0xd1b5_4a32_d192_ed03) | 1);
     let (first, second) = (1 + d.below(3), 1 + d.below(3));

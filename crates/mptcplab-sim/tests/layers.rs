@@ -1,5 +1,5 @@
 //! The order of the simulator's folders, as `src/lib.rs` describes it: an import never runs upwards, and files of one folder
-//! do not import each other in a circle.
+//! do not import each other in a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 /// From the bottom to the top.
 const ORDER: [&str; 7] = ["net", "stream", "tcp", "mptcp", "sctp", "app", "engine"];
 
-/// Of every file, as `folder::module`, the files and folders that it imports.
+/// The files and folders that every file imports, with files as `folder::module`.
 fn imports() -> BTreeMap<String, BTreeSet<String>> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut all = BTreeMap::new();
@@ -69,7 +69,8 @@ fn no_folder_imports_one_above_it() {
 #[test]
 fn no_files_of_a_folder_import_each_other_in_a_circle() {
     let mut left = imports();
-    // Take away what imports nothing that is left, until nothing is: what stays is in a circle or above one.
+    // Remove every file that imports none of the remaining ones, until there is no such file. Files that remain are in a
+    // cycle or import one.
     loop {
         let ready: Vec<String> = left
             .iter()

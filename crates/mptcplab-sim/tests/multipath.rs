@@ -8,7 +8,7 @@ use mptcplab_trace::EventKind::{
 };
 
 /// Path 1: 10 Mbit/s, RTT 32 ms; path 2: 6 Mbit/s, RTT 52 ms. Windows of 60 packets fill both. Their second hops
-/// hold no queue, so that an outage there loses what passes and delays nothing.
+/// have no queue, so that an outage there loses packets and delays none.
 const TWO: &str = r#"
 duration = "30 s"
 sample = "10 ms"
@@ -79,7 +79,7 @@ fn data_in_flight_on_a_removed_subflow_go_over_the_other() {
         assert_eq!(run.events("f", -1, FlowCompleted)[0].1, 4_000_000);
         assert_eq!(run.delivered_bytes("f"), 4_000_000);
         let handed_over = run.flow_at("f", 30_000.0, |t| &t.reinjected_pkts);
-        // A whole window, but for what data ACKs of the other path already cover.
+        // A whole window, except for what data ACKs of the other path already cover.
         assert!((50..=60).contains(&handed_over), "{handed_over}");
         assert_eq!(received(&run, removed as u32, 1100.0, 30_000.0), 0);
         assert_eq!(run.last("f", removed as u32, |t| &t.state), 0);

@@ -21,7 +21,7 @@ fn losses(run: &Measured, subflow: u32) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Two links of different rates and delays with random loss, a subflow on each, nobody else.
+/// Two links of different rates and delays with random loss, a subflow on each, and no other flows.
 const PRIVATE: &str = r#"
 duration = "40 s"
 sample = "off"
@@ -121,7 +121,8 @@ fn adw_balia_is_balia_row_for_row_where_one_bottleneck_gives_all_the_same_span()
         assert!(balia.events("mp", k, LossEvent).len() >= 6);
     }
     assert!(tables("adw-balia") == balia.outcome.tables);
-    // Not because its decrease is BALIA's anyway: no spans agree to the microsecond.
+    // The decrease is not always BALIA's: with this parameter it differs, because no two ranges of RTTs agree to the
+    // microsecond.
     assert!(tables("adw-balia(level0_low=1,level0_high=1)") != balia.outcome.tables);
 }
 
@@ -173,13 +174,13 @@ fn gets(text: &str, cc: &str) -> f64 {
 #[test]
 fn group_lia_is_one_tcp_at_a_shared_bottleneck_and_two_at_two() {
     let (shared, disjoint) = (competition("L"), competition("M"));
-    // At L, of 19 Mbit/s: about one share of two, where two uncoupled subflows take two of three.
+    // At L, with 19 Mbit/s, it gets about one of two shares; two uncoupled subflows get two of three.
     let (group, reno) = (gets(&shared, "group-lia"), gets(&shared, "reno"));
     assert!(
         (8.0..11.0).contains(&group) && reno > 12.0,
         "{group}, Reno {reno}"
     );
-    // At L and M: as two TCPs, where LIA is one.
+    // At L and M it competes like two TCPs, and LIA like one.
     let (group, reno, lia) = (
         gets(&disjoint, "group-lia"),
         gets(&disjoint, "reno"),

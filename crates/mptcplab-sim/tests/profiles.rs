@@ -26,7 +26,7 @@ transport = "mptcp"
 paths = [["a"], ["b"]]
 "#;
 
-/// They look at delays or rates, once a round, or at the clock; ACKs are not what they count.
+/// These algorithms use delays or rates, once per round, or the clock. They do not count ACKs.
 const COUNT_NO_ACKS: [&str; 6] = ["bbr", "cmpbbr", "cubic", "mcompound", "vegas", "wvegas"];
 
 fn run(algorithm: &Algorithm, profile: &str) -> Measured {

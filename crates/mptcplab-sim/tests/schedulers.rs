@@ -66,7 +66,7 @@ fn retransmission_and_penalisation_each_help_minrtt_and_both_help_more() {
     assert!(goodput(&none) < goodput(&resend).min(goodput(&slow_down)));
     assert!(again(&both) > 100 && again(&resend) > 100);
     assert_eq!((again(&slow_down), again(&none)), (0, 0));
-    // The slow subflow pays for it.
+    // The penalty reduces the window of the slow subflow.
     let slow = |run: &Measured| run.mean("f", 1, |t, i| f64::from(t.cwnd_pkts[i]));
     assert!(slow(&slow_down) < slow(&none));
 }
@@ -155,7 +155,7 @@ fn redundant_has_the_shortest_slow_transfers_under_loss() {
     }
 }
 
-/// Who waits for whom: path a has ten times the RTT of path b, and both have room.
+/// Path a has ten times the RTT of path b, and both have room, so a scheduler may wait for b.
 fn shares(scheduler: &str) -> [u64; 2] {
     let text = r#"
 duration = "20 s"

@@ -199,7 +199,7 @@ fn a_window_grows_while_the_other_path_holds_up_the_cumulative_ack() {
     let before = run.at("f", 0, early, cwnd);
     let after = run.at("f", 0, late, cwnd);
     assert!(after > 4 * before, "from {before} to {after} packets");
-    // A dead path costs time but no data.
+    // A path that is down costs time but no data.
     near(run.events("f", 1, RtoFired)[0].0, 1040.5);
     assert_eq!(run.events("f", -1, FlowCompleted)[0].1, 6_000_000);
     assert!(run.flow_at("f", 60_000.0, |t| &t.reinjected_pkts) > 0);

@@ -1,4 +1,4 @@
-//! Files, short transfers and video: when they begin, when they are complete, and what the trace has of them.
+//! Files, short transfers and video: when they begin, when they are complete, and their rows in the trace.
 
 mod common;
 
@@ -267,7 +267,7 @@ fn arrivals_and_sizes_depend_on_seed_and_name_alone() {
 
 #[test]
 fn an_outage_leaves_late_packets_that_no_later_transfer_takes_for_its_own() {
-    // 30 s of nothing on link b: what is in its queue arrives when its transfers are long over, by link a.
+    // Link b stops for 30 s. The packets in its queue arrive long after their transfers were completed over link a.
     let text = BUSY.replace(
         "queue = \"90 packets\"\n",
         "queue = \"90 packets\"\nschedule = [{ at = \"3 s\", rate = \"0 bit/s\" }, { at = \"33 s\", rate = \"8 Mbit/s\" }]\n",

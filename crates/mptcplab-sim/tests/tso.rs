@@ -1,4 +1,4 @@
-//! Segments in groups and ACKs that PSH asks for (`tso`), whose measure is what Linux 6.18 did on the same scenario.
+//! Groups of segments, and ACKs that PSH asks for (`tso`), compared with Linux 6.18 on the same scenario.
 
 mod common;
 
@@ -44,8 +44,9 @@ fn the_two_subflows_of_a_connection_lose_more_than_a_tcp_beside_them() {
     assert!((1.05..1.4).contains(&with), "{with}");
 }
 
-/// OLIA leaves one subflow at a window of one packet, on whose chunk of 64 kB the connection waits; the other is silent and is
-/// not counted meanwhile. Counted, it makes that 2.6 Mbit/s; in the kernel 4.1 (nine repetitions).
+/// OLIA leaves one subflow at a window of one packet, and the connection waits for its chunk of 64 kB. The other subflow is
+/// idle and is not counted meanwhile. If it were, the goodput would be 2.6 Mbit/s; in the kernel it is 4.1 (nine
+/// repetitions).
 #[test]
 fn a_subflow_that_has_nothing_to_send_does_not_hold_back_the_one_that_all_wait_for() {
     let set = [

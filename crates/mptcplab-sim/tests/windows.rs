@@ -153,7 +153,8 @@ fn automatic_buffer_reaches_the_bandwidth_delay_product() {
 
 #[test]
 fn pacing_spreads_a_window_over_the_round_trip() {
-    // 40 packets per 40 ms on a link that takes 83 in that time: a burst waits for itself, paced packets hardly.
+    // 40 packets per 40 ms on a link that takes 83 in that time: packets of a burst wait for each other, paced packets
+    // hardly wait.
     let text = PATH.replace("1 Gbit/s", "25 Mbit/s");
     let worst = |pacing: &str| {
         let set = [

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod from_scenario;
+mod link_row;
 mod run_table;
 mod schema;
 

@@ -4,6 +4,10 @@
 //! Counters are cumulative since the start of the run, so that any window is the difference of two rows and sampling
 //! loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
 
+#[cfg(feature = "parquet")]
+use crate::parquet::view::{TableView, Values};
+use serde::{Deserialize, Serialize};
+
 /// The value in memory of what an engine cannot measure, and of the time of something that never happened.
 pub const NOT_MEASURED: u64 = u64::MAX;
 
@@ -28,46 +32,6 @@ pub struct Null {
     pub value: u64,
     /// Completes the sentence "null ...".
     pub when: &'static str,
-}
-
-/// One table as the writer sees it.
-pub(crate) struct TableView<'a> {
-    pub(crate) name: &'static str,
-    pub(crate) columns: &'static [Column],
-    pub(crate) values: Vec<Values<'a>>,
-}
-
-/// All values of one column, borrowed from its table.
-#[derive(Debug, Clone, Copy)]
-pub enum Values<'a> {
-    /// A small code (state, kind).
-    U8(&'a [u8]),
-    /// A gauge or an index.
-    U32(&'a [u32]),
-    /// A time or a counter.
-    U64(&'a [u64]),
-    /// An index that may be -1 for "none".
-    I32(&'a [i32]),
-}
-
-macro_rules! values_from {
-    ($($ty:ty => $variant:ident),*) => {
-        $(impl<'a> From<&'a Vec<$ty>> for Values<'a> {
-            fn from(column: &'a Vec<$ty>) -> Self { Self::$variant(column) }
-        })*
-    };
-}
-values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
-
-impl Values<'_> {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::U8(v) => v.len(),
-            Self::U32(v) => v.len(),
-            Self::U64(v) => v.len(),
-            Self::I32(v) => v.len(),
-        }
-    }
 }
 
 /// A number type whose columns an engine outside Rust can hand over as bytes.
@@ -111,7 +75,7 @@ macro_rules! table {
         $($col:ident : $ty:ty, $unit:literal, $doc:literal $(, $null:expr => $when:literal)?;)*
     }) => {
         $(#[$m])*
-        #[derive(Debug, Clone, Copy, PartialEq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
         pub struct $row { $(#[doc = concat!($doc, $("; `", stringify!($null), "` ", $when,)? ".")] pub $col: $ty,)* }
 
         #[doc = concat!("Columns of the table `", $name, "`.")]
@@ -159,6 +123,12 @@ macro_rules! table {
                 $($(if self.$col.is_empty() { self.$col = vec![$null as $ty; self.t_ns.len()]; })?)*
             }
 
+            /// Whether all columns are equally long.
+            fn is_whole(&self) -> bool {
+                $(self.$col.len() == self.t_ns.len())&&*
+            }
+
+            #[cfg(feature = "parquet")]
             fn view(&self) -> TableView<'_> {
                 TableView {
                     name: Self::NAME,
@@ -403,14 +373,15 @@ impl Tables {
     /// Whether the columns of each table are equally long.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.views().iter().all(|table| {
-            let mut lengths = table.values.iter().map(Values::len);
-            let first = lengths.next();
-            lengths.all(|length| Some(length) == first)
-        })
+        self.flow.is_whole()
+            && self.subflow.is_whole()
+            && self.link.is_whole()
+            && self.event.is_whole()
+            && self.transfer.is_whole()
     }
 
     /// The tables in the order of their files.
+    #[cfg(feature = "parquet")]
     pub(crate) fn views(&self) -> [TableView<'_>; 5] {
         [
             self.flow.view(),

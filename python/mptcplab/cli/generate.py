@@ -21,27 +21,39 @@ def schema() -> None:
 
 def docs(
     context: typer.Context,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the pages go.")] = Path("docs/reference"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Directory for the pages instead of docs/reference, without the README."
+        ),
+    ] = None,
     check_only: Annotated[
         bool, typer.Option("--check", help="Write nothing; exit code 1 if a page is not up to date.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Generate the reference pages from the sources."""
-    from mptcplab import reference
+    """Generate the reference pages from the sources.
 
-    commands = context.find_root().command
+    The README's numbers of the papers' claims are written as well.
+    """
+    from mptcplab import reference
+    from mptcplab.studies.papers import catalog, summary
+
+    commands, place = context.find_root().command, out or Path("docs/reference")
+    # The README is no page that could go elsewhere.
+    papers = catalog.load() if out is None else None
     if check_only:
-        stale = reference.stale_pages(out, commands)
+        stale = [*reference.stale_pages(place, commands), *(summary.stale(papers) if papers else [])]
         print_paths("stale", stale, label="not up to date", as_json=as_json)
         if stale:
             raise typer.Exit(FAILED)
     else:
-        print_paths("written", reference.write_pages(out, commands), label="wrote", as_json=as_json)
+        written = [*reference.write_pages(place, commands), *(summary.refresh(papers) if papers else [])]
+        print_paths("written", written, label="wrote", as_json=as_json)
 
 
 def walk(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path("walk"),
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the files.")] = Path("walk"),
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the fading.")] = 1,
     reps: Annotated[int, typer.Option("--reps", metavar="N", help="Repetitions, each with its own fading.")] = 1,
     duration: Annotated[str, typer.Option("--duration-s", metavar="S", help="Length in seconds.")] = "60",
@@ -57,11 +69,11 @@ def walk(
     ] = "5.5",
     as_json: options.Json = False,
 ) -> None:
-    """Write a walk away from a Wi-Fi access point and back as files of link changes.
+    """Write the link changes of a walk out of Wi-Fi and back.
 
-    The files `wifi-REP.csv` and `cellular-REP.csv` have rate and loss of the two networks every 100 ms, for
-    `schedule_file` of a scenario's links. The coverage is assumed, with 6 s without Wi-Fi and 1 s without cellular
-    network; the fading is random. The same options give the same bytes.
+    The walk leads away from a Wi-Fi access point and back to it. The files `wifi-REP.csv` and `cellular-REP.csv` have
+    rate and loss of the two networks every 100 ms, for `schedule_file` of a scenario's links. The coverage is assumed,
+    with 6 s without Wi-Fi and 1 s without cellular network; the fading is random. The same options give the same bytes.
     """
     from mptcplab import mobility
 

@@ -24,8 +24,8 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="How ACKs are counted, as in a scenario: by packets (rfc, linux-acked), linux-legacy: coupled algorithms "
-        "by ACKs, linux-pre4: all by ACKs (linux-acked).",
+        help="How ACKs are counted, as in a scenario: acknowledged packets (rfc, linux-acked), ACKs for coupled "
+        "algorithms (linux-legacy), or ACKs for all (linux-pre4). Default: linux-acked.",
     ),
 ]
 Connections = Annotated[
@@ -36,7 +36,7 @@ OptionalNames = Annotated[list[str] | None, typer.Argument(metavar="NAME...", he
 
 cc = typer.Typer(
     name="cc",
-    help="Load, list and unload algorithms in this machine's kernel, for any application.",
+    help="Load, list and unload algorithms in this machine's kernel.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -62,10 +62,10 @@ def doctor(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check what this machine can do, what stands in the way, and how to mend it.
+    """Check what this machine can do and what is missing.
 
-    For a live connection it also lists the subflows, what each really runs, and why an expected one is missing. Exit
-    code 1 if something is missing that the kernel engine needs.
+    It says how to fix what is missing. For a live connection it also lists the subflows, what each really runs,
+    and why an expected one is missing. Exit code 1 if something is missing that the kernel engine needs.
     """
     from mptcplab import api
 
@@ -92,7 +92,10 @@ def load(
 
 @cc.command(name="list")
 def list_loaded(as_json: options.Json = False) -> None:
-    """List the algorithms that are loaded: by whom, how, and how many sockets use each."""
+    """List the loaded algorithms and how many sockets use each.
+
+    Also says who loaded each of them, and how.
+    """
     _exec("cc", "list", as_json=as_json)
 
 
@@ -116,7 +119,10 @@ def persist(
     remove: Annotated[bool, typer.Option("--remove", help="Remove the unit; what is loaded stays.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Load algorithms at every boot, by the systemd unit mptcplab-cc.service; needs root."""
+    """Load algorithms at every boot, by a systemd unit; needs root.
+
+    The unit is mptcplab-cc.service.
+    """
     flags = [*_flag("--print", show), *_flag("--remove", remove)]
     _exec("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
 

@@ -17,7 +17,7 @@ from mptcplab.cli.studies import print_verdicts
 if TYPE_CHECKING:
     from mptcplab.text import Table
 
-Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")]
+Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Describe only this one, in full.")]
 
 
 def algorithms(name: Name = None, as_json: options.Json = False) -> None:
@@ -44,8 +44,7 @@ def schedulers(
 ) -> None:
     """List the packet schedulers of the simulator.
 
-    With --compare, compare what each scheduler does with what it is meant for; exit code 1 if a statement does not
-    hold.
+    With --compare, check whether each scheduler serves its purpose; exit code 1 if a statement does not hold.
     """
     from mptcplab import api, reference
     from mptcplab.errors import MptcplabError, with_hint
@@ -101,10 +100,7 @@ def _named(known: list[dict[str, Any]], name: str, kind: str) -> dict[str, Any]:
     for entry in known:
         if entry["name"] == name:
             return entry
-    import difflib
+    from mptcplab import _core
+    from mptcplab.errors import MptcplabError
 
-    from mptcplab.errors import MptcplabError, with_hint
-
-    close = difflib.get_close_matches(name, [entry["name"] for entry in known], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"`mptcplab {kind}s` lists them"
-    raise MptcplabError(with_hint(f"no such {kind}: {name!r}", hint))
+    raise MptcplabError(_core.unknown_name(kind, name, [entry["name"] for entry in known]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,9 @@ Cc = Annotated[
     typer.Option(
         "--cc",
         metavar="NAMES",
-        help="Algorithms to compare instead of those in the file, separated by commas. Repeatable.",
+        help="Algorithms to compare instead of those in the file, separated by commas. Parameters are written in "
+        "parentheses, such as --cc 'lia,ewtcp(weight=fair)'. The simulator also "
+        "takes the path of a C file, which it compiles, such as --cc ./mine.c,lia. Repeatable.",
     ),
 ]
 Profiles = Annotated[
@@ -33,7 +36,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set any key of the file by its path, such as --set 'links.B1.queue=1 BDP'; KEY= removes it. Repeatable.",
+        help="Set any key of the file by its path, such as --set 'links.B1.queue=1 BDP'. Text needs no further quotes. "
+        "KEY= removes the key. Repeatable.",
     ),
 ]
 Reps = Annotated[int | None, typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.")]
@@ -43,12 +47,18 @@ SimReps = Annotated[
         "--sim-reps",
         min=1,
         metavar="N",
-        help="Repetitions of the simulator beside another engine, if not as many as --reps: a kernel takes real time.",
+        help="Repetitions on the simulator where it runs beside another engine. --reps then counts for the other "
+        "engines only.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Seed of everything that is random.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Seed of all random numbers.")]
 Duration = Annotated[
-    str | None, typer.Option("--duration", metavar="TIME", help='Simulated time of a run, such as "30 s".')
+    str | None,
+    typer.Option(
+        "--duration",
+        metavar="TIME",
+        help='Length of a run, such as "30 s": simulated time, on the kernel engine real time.',
+    ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier result in --out.")]
@@ -74,10 +84,11 @@ def overrides(
 
 
 def _names(values: list[str] | None) -> list[str] | None:
-    """`a,b` and repeated options mean the same."""
+    """`a,b` and repeated options mean the same; a comma in parentheses separates parameters of one name."""
     if values is None:
         return None
-    found = [part.strip() for value in values for part in value.split(",") if part.strip()]
+    parts = [part.strip() for value in values for part in re.split(r",(?![^(]*\))", value)]
+    found = [part for part in parts if part]
     if not found:
         raise MptcplabError(with_hint(f"no name in this list: {','.join(values)!r}", "such as lia,olia"))
     return found
@@ -91,7 +102,7 @@ def _pairs(settings: list[str] | None) -> dict[str, str] | None:
         key, equals, value = setting.partition("=")
         if not equals or not key.strip():
             raise MptcplabError(
-                with_hint(f"--set needs KEY=VALUE: {setting!r}", "such as --set 'links.B1.queue=\"1 BDP\"'")
+                with_hint(f"--set needs KEY=VALUE: {setting!r}", "such as --set 'links.B1.queue=1 BDP'")
             )
         pairs[key.strip()] = value.strip()
     return pairs

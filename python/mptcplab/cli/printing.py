@@ -38,9 +38,12 @@ def show_results(results: Results, report: Path | None, *, as_json: bool) -> Non
                 "report": None if report is None else str(report),
                 "runs": results.runs.height,
                 "problems": [run.as_dict() for run in results.excluded_runs],
+                "notes": results.remarks,
                 "summary": results.summary().to_dicts(),
             }
         )
+        for remark in results.remarks:
+            terminal.note(f"note: {remark}")
         return
     from mptcplab.report.tables import engine_comparison, headline
 

@@ -52,7 +52,8 @@ def run(
 ) -> None:
     """Run a scenario, print the summary and write a report.
 
-    Exit code 1 if a run does not count, 2 if one ended early: then what was recorded stays, and is marked.
+    The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, and
+    130 after Ctrl-C. A run that ended early is an error, but its trace up to then is kept and marked.
     """
     from mptcplab import api, errors, output
 
@@ -81,9 +82,9 @@ def report(
     directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.")],
     as_json: options.Json = False,
 ) -> None:
-    """Write the report of an earlier run again, and print its summary.
+    """Write the report of an earlier run again.
 
-    The trace is only read.
+    Prints the summary as well. The trace is only read. Exit code 1 if a run is invalid or ended early.
     """
     from mptcplab import api
 

@@ -25,10 +25,23 @@ def reproduce(
     experiment: Annotated[
         str | None, typer.Option("--experiment", metavar="ID", help="Only this experiment, such as ADW-1.")
     ] = None,
+    claim: Annotated[
+        str | None,
+        typer.Option("--claim", metavar="ID", help="Only this claim, such as ADW-01; prints the evidence, no report."),
+    ] = None,
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="A first answer: three repetitions of at most 60 s, none added. Does nothing for the fluid."
+            "--quick",
+            help="A first answer: provisional verdicts from three repetitions of at most 60 s. No effect on the fluid.",
+        ),
+    ] = False,
+    sensitivity: Annotated[
+        bool,
+        typer.Option(
+            "--sensitivity",
+            help="Also judge every claim under other choices, one at a time: queues, noise, how ACKs are counted, "
+            "dialect, scheduler, delays, readings. With --quick one choice of each. Simulator only.",
         ),
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
@@ -43,17 +56,28 @@ def reproduce(
     docs: Annotated[
         Path | None, typer.Option("--docs", metavar="DIR", help="Also write a shorter report in Markdown.")
     ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept", help="Take the verdicts over as expected ones: rewrite `expect` in papers/*/claims.toml."
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run all experiments of a paper, judge its claims and write a report.
+    """Run a paper's experiments, judge its claims, write a report.
 
-    Results that are in --out already are not computed again. Exit code 1 if a claim that is expected to hold fails;
-    with --quick that is a warning only, because its runs are few and short.
+    Results that are in --out already are not computed again. In a full reproduction in the simulator, the exit code is
+    1 if a verdict is another one than expected, or if numbers do not bear out a reason. With --quick, whose runs are
+    few and short, verdicts are provisional, and the exit code is 1 if one is the opposite of the expected one. On other
+    engines that is a warning only.
     """
     from mptcplab import api
-    from mptcplab.studies.papers.report.verdicts import as_data, headlines, verdict_table
+    from mptcplab.studies.papers import accept as expected
+    from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, unexpected, verdict_table
     from mptcplab.study.cell import work_unit
 
+    if accept:
+        expected.check(engine, quick=quick)
     # The fluid's results are the same either way.
     size = ["quick"] if quick and engine != "fluid" else []
     place = out or Path("results") / "-".join(["reproduce", *([engine] if engine != "sim" else []), *size])
@@ -61,7 +85,9 @@ def reproduce(
         paper,
         engine,
         experiment,
+        claim=claim,
         quick=quick,
+        sensitivity=sensitivity,
         out=place,
         docs=docs,
         jobs=jobs,
@@ -69,35 +95,52 @@ def reproduce(
     )
     if as_json:
         print_json(as_data(found))
+    elif claim is not None:
+        for line in evidence_lines(found):
+            print(line)
     else:
         terminal.print_table(verdict_table(found))
         for line in headlines(found):
             print(line)
         terminal.note(f"report: {place / 'index.html'}")
-    for claim in [judged.claim for one in found for judged in one.unexpected]:
-        here = " in this quick reproduction" if quick else ""
-        terminal.warning(f"{claim.id} is expected to hold, and fails{here}: {claim.statement}")
-    if not quick and any(one.unexpected for one in found):
+    if accept:
+        for line in expected.accept(found):
+            print(line)
+        return
+    for line in unexpected(found):
+        terminal.warning(line)
+    if any(one.failed for one in found):
         raise typer.Exit(FAILED)
 
 
 def fidelity(
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Directory of the page, its figures and its numbers.")
-    ] = Path("docs/fidelity"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Directory of the page, its figures and its numbers; without it docs/fidelity or docs/out-of-tree.",
+        ),
+    ] = None,
+    out_of_tree: Annotated[
+        bool,
+        typer.Option("--out-of-tree", help="Compare with goodputs of the out-of-tree kernel, on scenarios of papers."),
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Simulate less; this does not give the published page.")
     ] = False,
     jobs: options.Jobs = 0,
     as_json: options.Json = False,
 ) -> None:
-    """Compare the simulator with theory, and write the page.
+    """Compare the simulator with theory and write the page.
 
-    Simulates `scenarios/fidelity`; exit code 1 if a statement fails.
+    With --out-of-tree it is compared with the out-of-tree kernel instead. Simulates `scenarios/fidelity`, or
+    scenarios of the papers; exit code 1 if a statement fails.
     """
     from mptcplab import api
 
-    print_verdicts(*api.fidelity(out, quick=quick, jobs=jobs, announce=terminal.step), as_json=as_json)
+    measured = api.fidelity(out, out_of_tree=out_of_tree, quick=quick, jobs=jobs, announce=terminal.step)
+    print_verdicts(*measured, as_json=as_json)
 
 
 def goals(
@@ -184,10 +227,11 @@ def agree(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run a scenario on several engines and compare them with the first; name possible causes of differences.
+    """Run a scenario on several engines and compare the results.
 
-    A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index by
-    0.03. Exit code 1 if something is outside these bounds, or if a run does not count.
+    The first engine is the reference, and possible causes of differences are named. A flow's goodput may differ by
+    15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index by 0.03. Exit code 1 if something is
+    outside these bounds, or if a run does not count.
     """
     from mptcplab import api, output
     from mptcplab.studies.agreement import text

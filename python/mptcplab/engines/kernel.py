@@ -1,6 +1,6 @@
 """The kernel engine: finds and runs the program `mptcplab-kernel`, and translates its progress and errors.
 
-Sockets, namespaces and eBPF are the program's concern.
+The program itself deals with sockets, namespaces and eBPF.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -27,7 +28,6 @@ _HOME = Path(__file__).parents[1] / "_bin"
 BUILT = _HOME / "mptcplab-kernel"
 # Written by scripts/setup.sh: why it did not build the program, and in the second line what to do.
 NOT_BUILT = _HOME / "not-built.txt"
-PACKAGES = "clang libbpf-dev libelf-dev zlib1g-dev"
 
 _ROOT_PURPOSE = (
     "loading congestion control and tracing as eBPF, and the real-time priority of the link emulator; "
@@ -54,20 +54,18 @@ def program() -> Path:
         return path
     if BUILT.is_file():
         return BUILT
-    reason, remedy = "", f"install {PACKAGES}"
+    state = "not built yet"
+    remedy = "make setup, which says if packages are missing; if it is running already, wait until it has ended"
     if NOT_BUILT.is_file():
-        told, _, remedy = NOT_BUILT.read_text(encoding="utf-8").strip().partition("\n")
-        reason = f": {told}"
+        reason, _, remedy = NOT_BUILT.read_text(encoding="utf-8").strip().partition("\n")
+        state = f"not built: {reason}"
     raise EngineError(
-        with_hint(
-            f"the kernel engine was not built{reason}",
-            f"{remedy}, then: make setup\n      `--engine sim` (the default) works without it",
-        )
+        with_hint(f"the kernel engine is {state}", f"{remedy}\n      `--engine sim` (the default) works without it")
     )
 
 
 def require_available() -> None:
-    """Raise what keeps the kernel engine from running here."""
+    """Raise an error if the kernel engine cannot run here; the message says why."""
     program()
     require_privileges()
 
@@ -77,10 +75,12 @@ def require_privileges() -> None:
     held = _capabilities()
     if held is None or held >> _CAP_SYS_ADMIN & 1 or (held >> _CAP_BPF & 1 and held >> _CAP_PERFMON & 1):
         return
+    # By its path, because the PATH of sudo does not have the environment in which it is installed.
+    command = Path(sys.executable).with_name("mptcplab")
     raise EngineError(
         with_hint(
             "the kernel engine needs root (or CAP_BPF and CAP_PERFMON)",
-            f"sudo mptcplab run ... --engine kernel\n      root is for {_ROOT_PURPOSE}\n"
+            f"sudo {command} run ... --engine kernel\n      root is for {_ROOT_PURPOSE}\n"
             "      `--engine sim` needs no privileges; `mptcplab doctor` shows what this user may do",
         )
     )
@@ -106,6 +106,7 @@ def run(
     Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run ended early, the trace up to then
     is in `directory` nevertheless. A complete run that does not count raises nothing; its row in the run table says so.
     """
+    _refuse_files(overrides)
     words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
     if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
@@ -117,6 +118,17 @@ def run(
     code, stderr = _run_program(words, report)
     if code not in (0, _DOES_NOT_COUNT):
         raise _error(stderr, code, scenario)
+
+
+def _refuse_files(overrides: str) -> None:
+    """Raise an error for algorithms that were compiled for the simulator while this program runs."""
+    for name, place in json.loads(overrides).get("files", {}).items():
+        raise ScenarioError(
+            with_hint(
+                f"the kernel engine runs only algorithms of the build: {name}, from {place}",
+                "copy the file to algorithms/ and run make setup, or use --engine sim",
+            )
+        )
 
 
 def query(*words: str, accept: Iterable[int] = (0,)) -> Any:
@@ -138,7 +150,7 @@ def replace_process(*words: str) -> NoReturn:
 
 def _run_program(words: list[str], report: Callable[[Mapping[str, Any]], None]) -> tuple[int, str]:
     """Run the program, pass the JSON lines that it prints to `report`; return its exit code and its stderr."""
-    # In its own process group, so that it receives Ctrl-C once: from here.
+    # In its own process group, so that it receives Ctrl-C only once, from this process.
     child = subprocess.Popen(
         [program(), *words],
         stdin=subprocess.DEVNULL,
@@ -229,5 +241,5 @@ def _error(stderr: str, code: int, scenario: str | None = None) -> MptcplabError
         return EngineError(
             with_hint(f"mptcplab-kernel ended without a word: {how}", "`mptcplab doctor` checks the machine")
         )
-    # An error that begins with a place in the scenario file is about the scenario.
+    # An error that begins with a position in the scenario file is about the scenario.
     return ScenarioError(text) if scenario and text.startswith(f"{scenario}:") else EngineError(text)

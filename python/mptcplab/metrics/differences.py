@@ -65,7 +65,7 @@ def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.
     udp = {flow.name for topology in trace.topologies.values() for flow in topology.flows if flow.transport == "udp"}
     wanted = wanted.filter(~pl.col("flow").is_in(sorted(udp)).fill_null(False))
     found = wanted.drop_nulls("value").join(compared_runs(trace), on="run", maintain_order="left")
-    # Nulls would match nothing in a join.
+    # Nulls would match no row in a join.
     found = found.with_columns(pl.col("flow", "subflow").fill_null(_NO_ENTITY))
     error = _of_pairs if _in_pairs(trace) else _of_means
     rows = _compared(error(found, trace.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NO_ENTITY, None))

@@ -53,7 +53,7 @@ def responsiveness(window: Window) -> pl.DataFrame:
 
     After Peng, Walid, Hwang, Low (2016). A competitor is a flow that shares a link with the subflow's path; the new
     mean is taken over the second half of the time to the next change. A subflow's value is the mean over the
-    competitors that leave, a flow's is the mean over its subflows too. Absent if none leaves.
+    competitors that leave, a flow's is the mean over its subflows. Absent if none leaves.
     """
     delays = _measured(window, _after_competitors(window), SUBFLOW, _reached)
     mean = pl.col("value").mean()

@@ -1,7 +1,7 @@
 """Lateness of the kernel engine's emulated links, summed along round trips, and the simulator's `send_jitter` for it.
 
-Packets that arrive in lockstep fill a full queue in lockstep, and then their phase decides whose packet is dropped. The
-kernel has noise that breaks this; the simulator has only as much as a scenario's `send_jitter` says.
+If packets arrive at regular times, their phase decides which flow's packets a full queue drops. The timing of the
+kernel varies by itself, which prevents this; the simulator's varies by the random delay of a scenario's `send_jitter`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ def jitter_ns(kernel: Trace, least_ns: int) -> int:
     return max(least_ns, round(median(found))) if found else least_ns
 
 
-def jitter_note(results: Trace) -> str | None:
+def jitter_note(trace: Trace) -> str | None:
     """A sentence about the jitter that the simulator had beside a kernel; None if it had none."""
-    if not {"sim", "kernel"} <= set(results.engines):
+    if not {"sim", "kernel"} <= set(trace.engines):
         return None
-    simulated = results.runs.filter(engine="sim")["resolved"]
-    jitter = max((flow.get("send_jitter_ns", 0) for text in simulated for flow in json.loads(text)["flows"]), default=0)
+    simulated = trace.runs.filter(engine="sim")["resolved"]
+    flows = (flow for text in simulated for flow in json.loads(text)["flows"])
+    subflows = (subflow for flow in flows for subflow in flow.get("subflows", ()))
+    jitter = max((subflow.get("send_jitter_ns", 0) for subflow in subflows), default=0)
     if jitter == 0:
         return None
     return f"noise: sim delayed every packet at random by up to {duration(jitter)}; kernel was late by itself"

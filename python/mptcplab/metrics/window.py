@@ -3,7 +3,7 @@
 The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. A span of time may be given
 instead; then the window of a flow is its part of that span. Counters are cumulative, so a window is the difference of
 two rows. The counters at an edge are those of a row that is at most one sampling interval older; without such a row the
-value is null, never a guess.
+value is null.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def total(name: str) -> pl.Expr:
 
 
 def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
-    """Quotient that is null instead of infinite."""
+    """Quotient; null instead of infinite."""
     return pl.when(denominator > 0).then(numerator / denominator)
 
 

@@ -18,7 +18,7 @@ Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
 _RC: dict[str, Any] = {
     "svg.hashsalt": "mptcplab",
     "svg.fonttype": "none",
-    # Matplotlib's own font; its list of all others would be repeated at every text of an SVG.
+    # Matplotlib's own font; an SVG would repeat the list of all fallback fonts at every text.
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "axes.titlesize": 9,
@@ -36,7 +36,7 @@ _RC: dict[str, Any] = {
 }
 # The same bytes for the same data: no date, fixed ids.
 METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
-# The widest figure that a page shows at full size, what a letter takes of it, and the margins.
+# The widest figure that a page shows at full size, the width of a letter, and the margins.
 WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
 # A value to compare with: what a paper prints, or the fair share.
@@ -47,7 +47,7 @@ BAND: dict[str, Any] = {"color": SOFT, "alpha": 0.18, "linewidth": 0}
 
 
 def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function that draws or saves, with the look of all figures."""
+    """A function that draws or saves, with the style that all figures share."""
 
     @wraps(draw)
     def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -80,7 +80,7 @@ def constrained(width: float, height: float) -> Figure:
 
 
 def text_width(text: str) -> float:
-    """About how wide a text is, in inches."""
+    """The approximate width of a text in inches."""
     return _LETTER * max(map(len, text.split("\n")))
 
 

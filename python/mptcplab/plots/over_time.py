@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _GAP, _BETWEEN, _TITLE, _UNDER = 0.2, 0.14, 0.28, 0.5
 # The widest and the highest single plot.
 _WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
-# What two labels at the ends of lines need, as part of the height of a plot.
+# The distance that two labels at the ends of lines need, as a fraction of the height of a plot.
 _LABEL_GAP = 0.11
 
 
@@ -72,7 +72,7 @@ class Column:
 
 
 def axis_top(columns: Iterable[Column], panel: Panel) -> float:
-    """End of a panel's axis: the overshoot of slow start would press the rest flat, and may leave the plot."""
+    """End of a panel's axis: the overshoot of slow start would flatten the rest, so it may leave the plot."""
     peaks = [0.0]
     for column in columns:
         for series in column.of(panel):
@@ -83,7 +83,7 @@ def axis_top(columns: Iterable[Column], panel: Panel) -> float:
 
 
 def label_heights(lines: Sequence[Series], top: float) -> list[float]:
-    """Where the labels at the right ends of lines stand, as parts of the panel's height, far enough apart."""
+    """Where the labels at the right ends of lines stand, as fractions of the panel's height, far enough apart."""
     return _apart([_tail(series.values) / top for series in lines])
 
 
@@ -133,7 +133,7 @@ def over_time(
             top = row * row_height + title + number * (high + _BETWEEN)
             axes = canvas.axes(LEFT + place * (inside + _GAP), top, inside, high)
             _draw(axes, column, panel, shade=shade)
-            # Set, not found: a quantity without values at first must not be stretched over the whole run.
+            # Set explicitly: a quantity without values at first must not be stretched over the whole run.
             axes.set(xlim=span, ylim=(0, tops[panel]))
             last = number == len(panels) - 1
             axes.tick_params(labelleft=place == 0, labelbottom=last)

@@ -1,4 +1,4 @@
-"""Colours, dashes, markers and hatches: a subflow looks the same in every plot, and is never told by colour alone.
+"""Colours, dashes, markers and hatches: a subflow looks the same in every plot, and colour is never all that differs.
 
 The palette is that of Okabe and Ito (2008), made for colour-blind readers; the dark variants are its lighter tones.
 Pages name a colour by its CSS variable, so that it follows the light or dark scheme of the reader.
@@ -40,7 +40,7 @@ class Style:
     marker: str
 
     def for_page(self) -> dict[str, str]:
-        """What the script of a page needs; the colour is the name of a CSS variable."""
+        """The data that the script of a page needs; the colour is the name of a CSS variable."""
         return {"colour": self.css_colour, "dash": self.dash, "hatch": self.hatch}
 
 

@@ -1,4 +1,4 @@
-"""A Matplotlib figure as SVG inside a page: its colours follow the page's, its ids are its own, its text is text."""
+"""A Matplotlib figure as SVG inside a page: with the colours of the page, unique ids, and text as text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def inline(figure: Figure, name: str, title: str) -> str:
     svg = re.sub(r"<(metadata|style)\b.*?</\1>\s*", "", svg, flags=re.DOTALL)
     # HTML needs no namespaces.
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"|xlink:(?=href)', "", svg)
-    # Groups have names that nobody refers to; what is referred to must not mean another figure's.
+    # Names of groups are never referred to; names that are referred to must be unique on the page.
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)
     svg = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"\s*\n\s*", "\n", svg)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 
-def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
+def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
     from mptcplab.metrics import compute
     from mptcplab.metrics import summary as summarise_trace
@@ -27,16 +27,16 @@ def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
     from mptcplab.report.tables import comparison_frame
     from mptcplab.trace import samples
 
-    summary = summarise_trace(results)
-    goodput, plots = goodput_data(results, summary), plot_data(results)
-    samples.forget(results)
+    summary = summarise_trace(trace)
+    goodput, plots = goodput_data(trace, summary), plot_data(trace)
+    samples.forget(trace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(results, summary, goodput, plots))
+        write_text(path, render(trace, summary, goodput, plots))
         write_text(path.with_name("summary.csv"), summary.write_csv())
-        write_text(path.with_name("summary.json"), summary_json(results, summary))
-        write_text(path.with_name("metrics.csv"), compute(results).write_csv())
-        comparison = comparison_frame(results)
+        write_text(path.with_name("summary.json"), summary_json(trace, summary))
+        write_text(path.with_name("metrics.csv"), compute(trace).write_csv())
+        comparison = comparison_frame(trace)
         if comparison is not None:
             write_text(path.with_name("comparison.csv"), comparison.write_csv())
         if figures:
@@ -48,15 +48,15 @@ def write_report(results: Trace, path: Path, *, figures: bool = True) -> Path:
     return path
 
 
-def summary_json(results: Trace, summary: pl.DataFrame) -> str:
+def summary_json(trace: Trace, summary: pl.DataFrame) -> str:
     """The summary with the facts that explain it, for programs."""
-    first = results.runs.row(0, named=True)
+    first = trace.runs.row(0, named=True)
     facts = {key: first[key] for key in ("scenario", "title", "engine", "engine_version", "build", "seed")}
     summarised = {
         **facts,
-        "engines": results.engines,
-        "runs": results.runs.height,
-        "problems": [problem.as_dict() for problem in results.excluded_runs],
+        "engines": trace.engines,
+        "runs": trace.runs.height,
+        "problems": [problem.as_dict() for problem in trace.excluded_runs],
         "summary": summary.to_dicts(),
     }
     return json.dumps(summarised, indent=1) + "\n"

@@ -53,7 +53,7 @@ def write_figures(goodput: GoodputData, plots: PlotData, directory: Path) -> lis
 
 
 def first_repetitions(plots: PlotData) -> list[Column]:
-    """The first run of every configuration, of as many as a figure has room for."""
+    """The first run of every configuration, for as many configurations as a figure has room for."""
     firsts = {run.column.title: run.column for run in reversed(plots.runs)}
     return list(firsts.values())[::-1][:MAX_COLUMNS]
 

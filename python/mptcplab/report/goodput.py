@@ -60,7 +60,7 @@ class GoodputData:
         return 1.05 * max(seen, min(widest, 1.4 * seen)) or 1.0
 
     def for_page(self) -> dict[str, Any]:
-        """What the page's script needs."""
+        """The data that the page's script needs."""
         rows = [
             vars(row) | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
             for row in self.rows
@@ -68,19 +68,19 @@ class GoodputData:
         return {"rows": rows, "unit": self.unit, "axis": self.axis, "top": self.top if rows else 1.0}
 
 
-def goodput_data(results: Trace, summary: pl.DataFrame) -> GoodputData:
+def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
     """A row per configuration and connection; none where there are too many connections to show."""
-    flows = tables.connection_names(results)
+    flows = tables.connection_names(trace)
     if len(flows) > tables.MAX_FLOWS:
         return GoodputData(())
-    topology = next(iter(results.topologies.values()))
+    topology = next(iter(trace.topologies.values()))
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"])).drop_nulls("mean")
     stats = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
-    values = compute(results).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    points = tables.counted(results, values).join(results.configs, on="run", maintain_order="left").drop_nulls("value")
+    values = compute(trace).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    points = tables.counted(trace, values).join(trace.configs, on="run", maintain_order="left").drop_nulls("value")
     rows = []
-    for config in tables.config_names(results):
+    for config in tables.config_names(trace):
         for flow in flows:
             total = stats.get((config, "goodput", flow, None))
             if total is None:

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
     from mptcplab.trace.topology import Topology
 
-# The embedded 16-bit sample that stands for a missing value.
+# The embedded 16-bit sample that represents a missing value.
 _GAP = 65535
 
 
-def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData) -> str:
+def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData) -> str:
     """The HTML text of the report."""
-    first = results.runs.row(0, named=True)
-    topology = results.topologies[first["run"]]
-    headline = tables.headline(results, summary)
+    first = trace.runs.row(0, named=True)
+    topology = trace.topologies[first["run"]]
+    headline = tables.headline(trace, summary)
     drawable = topology_svg.can_draw(topology)
     data = page_data(goodput, plots)
     return page.render(
@@ -47,24 +47,24 @@ def render(results: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: P
         title=first["title"] or first["scenario"],
         scenario=first["scenario"],
         about=_about(first["scenario_toml"]),
-        facts=_facts(results),
+        facts=_facts(trace),
         headline=headline,
-        all_metrics=tables.all_metrics(results, summary),
-        problems=[problem.text for problem in results.excluded_runs],
+        all_metrics=tables.all_metrics(trace, summary),
+        problems=[problem.text for problem in trace.excluded_runs],
         warnings=[*headline.notes, *plots.notes],
-        comparison=tables.engine_comparison(results),
-        engines=_engines(results),
-        simulated=not any(ENGINES[engine].real_time for engine in results.engines),
+        comparison=tables.engine_comparison(trace),
+        engines=_engines(trace),
+        simulated=not any(ENGINES[engine].real_time for engine in trace.engines),
         topology=topology_svg.for_any_width(topology) if drawable else "",
-        varies=len({_shape(t) for t in results.topologies.values()}) > 1,
+        varies=len({_shape(t) for t in trace.topologies.values()}) > 1,
         flows=topology_svg.legend(topology),
         links=topology.data_links,
         goodput=inline(goodput_figure(goodput), "goodput", "Goodput") if goodput.rows else "",
         over_time=inline(time_figure(plots.runs[0].column), "time", "The first run over time") if plots.runs else "",
         shown=plots.runs[0] if plots.runs else None,
-        command=command(results),
+        command=command(trace),
         run=first,
-        algorithms=algorithms_run(results),
+        algorithms=algorithms_run(trace),
         toml=first["scenario_toml"],
     )
 
@@ -95,9 +95,9 @@ def _about(toml: str) -> dict[str, str]:
     return about
 
 
-def _facts(results: Trace) -> list[str]:
-    runs, configs = results.runs, tables.config_names(results)
-    *others, most = results.configs.group_by("config").len()["len"].unique().sort()
+def _facts(trace: Trace) -> list[str]:
+    runs, configs = trace.runs, tables.config_names(trace)
+    *others, most = trace.configs.group_by("config").len()["len"].unique().sort()
     or_fewer = "".join(f"{n} or " for n in others)
     seconds = runs["duration_ns"].unique().sort() / 1e9
     length = " / ".join(f"{s:g} s" for s in seconds)
@@ -106,14 +106,14 @@ def _facts(results: Trace) -> list[str]:
     return [
         f"{_count(len(configs), 'configuration')} {times} {or_fewer}{_count(most, 'repetition')}",
         f"{length} each" + (f", the first {warmup:g} s not counted" if warmup else ""),
-        f"engine {_engines(results)}",
+        f"engine {_engines(trace)}",
         "ACK profile " + ", ".join(runs["profile"].unique(maintain_order=True)),
     ]
 
 
-def _engines(results: Trace) -> str:
+def _engines(trace: Trace) -> str:
     """The engines with their versions."""
-    rows = results.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
+    rows = trace.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
     return ", ".join(" ".join(row) for row in rows)
 
 
@@ -121,9 +121,9 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def algorithms_run(results: Trace) -> list[tuple[str, str]]:
+def algorithms_run(trace: Trace) -> list[tuple[str, str]]:
     """Per configuration: the algorithm that every subflow really ran, as the engine recorded it."""
-    rows = results.configs.join(results.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
+    rows = trace.configs.join(trace.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
     firsts = rows.unique("config", keep="first", maintain_order=True)
     found = []
     for config, recorded in firsts.select("config", "subflow_cc").iter_rows():
@@ -150,15 +150,15 @@ def _shortened(names: list[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def command(results: Trace) -> str:
+def command(trace: Trace) -> str:
     """The command that repeats this sweep."""
-    asked = json.loads(results.overrides or "{}")
+    asked = json.loads(trace.overrides or "{}")
     verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
-    words = ["mptcplab", verb, f"{results.runs['scenario'][0]}.toml"]
-    if results.overrides is not None:
-        words += Overrides.from_json(results.overrides).to_options()
-    if results.engines != ["sim"]:
-        words += [engines, ",".join(results.engines)]
+    words = ["mptcplab", verb, f"{trace.runs['scenario'][0]}.toml"]
+    if trace.overrides is not None:
+        words += Overrides.from_json(trace.overrides).to_options()
+    if trace.engines != ["sim"]:
+        words += [engines, ",".join(trace.engines)]
     for option, key in (("--traffic", "traffic"), ("--sim-reps", "sim_reps")):
         if key in asked:
             words += [option, str(asked[key])]

@@ -50,20 +50,20 @@ class PlotData:
     notes: tuple[str, ...]
 
 
-def plot_data(results: Trace) -> PlotData:
+def plot_data(trace: Trace) -> PlotData:
     """Reduce the traces of a sweep to series for plots."""
-    chosen, notes = _choose_runs(results)
+    chosen, notes = _choose_runs(trace)
     if not chosen:
         return PlotData((), tuple(notes))
-    topologies = {run: results.topologies[run] for run in chosen}
+    topologies = {run: trace.topologies[run] for run in chosen}
     entities = sum(2 * min(_subflows(t), MAX_SERIES) + min(len(t.data_links), MAX_SERIES) for t in topologies.values())
     bins = int(np.clip(_BUDGET / (2 * max(entities, 1)), MIN_BINS, MAX_BINS))
     if max(_subflows(t) for t in topologies.values()) > MAX_SERIES:
         notes.append(f"plots show the first {MAX_SERIES} subflows of each run")
-    found = _SeriesBuilder(results, topologies, bins).all()
-    # A run that does not count is drawn, but never under the name of those that do.
-    states = {problem.run: f", {problem.status}" for problem in results.excluded_runs}
-    named = results.configs.select("run", "rep", "config").rows()
+    found = _SeriesBuilder(trace, topologies, bins).all()
+    # A run that does not count is drawn, but its name says that it does not count.
+    states = {problem.run: f", {problem.status}" for problem in trace.excluded_runs}
+    named = trace.configs.select("run", "rep", "config").rows()
     labels = {run: config + states.get(run, "") for run, _, config in named}
     reps = {run: rep for run, rep, _ in named}
     runs = [
@@ -74,12 +74,12 @@ def plot_data(results: Trace) -> PlotData:
     return PlotData(tuple(runs), tuple(notes))
 
 
-def _choose_runs(results: Trace) -> tuple[list[int], list[str]]:
+def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:
     """Runs to draw: all, or the first repetitions of every configuration, or the first configurations."""
-    sampled = results.runs.filter(pl.col("sample_ns").is_not_null())["run"]
+    sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"]
     if sampled.is_empty():
         return [], ["sampling was off: there are no plots over time"]
-    runs = results.configs.filter(pl.col("run").is_in(sampled.implode()))
+    runs = trace.configs.filter(pl.col("run").is_in(sampled.implode()))
     if runs.height <= MAX_RUNS:
         return runs["run"].to_list(), []
     configs = runs["config"].n_unique()
@@ -96,8 +96,8 @@ def _subflows(topology: Topology) -> int:
 class _SeriesBuilder:
     """Queries over the traces of the chosen runs."""
 
-    def __init__(self, results: Trace, topologies: dict[int, Topology], bins: int) -> None:
-        self.results = results
+    def __init__(self, trace: Trace, topologies: dict[int, Topology], bins: int) -> None:
+        self.trace = trace
         self.topologies = topologies
         self.bins = bins
         # Runs of a sweep may differ in length; each has the same number of bins.
@@ -107,10 +107,10 @@ class _SeriesBuilder:
     def all(self) -> dict[int, list[Series]]:
         """The series of every run, panel by panel."""
         columns = ("cwnd_pkts", "rtt_us", "rx_payload_bytes")
-        subflows = read(self.results, "subflow", columns, list(self.topologies))
+        subflows = read(self.trace, "subflow", columns, list(self.topologies))
         carrying = sorted({link.name for t in self.topologies.values() for link in t.data_links})
-        links = read(self.results, "link", ("queue_pkts",), list(self.topologies), carrying)
-        # Links that never queue would be lines at zero.
+        links = read(self.trace, "link", ("queue_pkts",), list(self.topologies), carrying)
+        # Links without queues would be lines at zero.
         queues = (
             (run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0
         )

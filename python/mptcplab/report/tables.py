@@ -56,40 +56,40 @@ class _Values:
         return mean_and_interval(mean, half, REGISTRY[metric].digits)
 
 
-def config_names(results: Trace) -> list[str]:
+def config_names(trace: Trace) -> list[str]:
     """Configurations in run order."""
-    return results.configs["config"].unique(maintain_order=True).to_list()
+    return trace.configs["config"].unique(maintain_order=True).to_list()
 
 
-def connection_names(results: Trace) -> list[str]:
+def connection_names(trace: Trace) -> list[str]:
     """TCP and MPTCP flows of all runs, in file order."""
-    names = (flow.name for topology in results.topologies.values() for flow in topology.connections)
+    names = (flow.name for topology in trace.topologies.values() for flow in topology.connections)
     return list(dict.fromkeys(names))
 
 
-def counted(results: Trace, frame: pl.DataFrame) -> pl.DataFrame:
+def counted(trace: Trace, frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of runs that count."""
-    return frame.filter(~pl.col("run").is_in([problem.run for problem in results.excluded_runs]))
+    return frame.filter(~pl.col("run").is_in([problem.run for problem in trace.excluded_runs]))
 
 
-def _states(results: Trace) -> dict[str, str]:
+def _states(trace: Trace) -> dict[str, str]:
     """Per configuration, how many of its runs do not count and why; empty if all runs count."""
-    if not results.excluded_runs:
+    if not trace.excluded_runs:
         return {}
-    runs = dict(results.configs.group_by("config").len().iter_rows())
-    found = dict.fromkeys(config_names(results), "complete")
-    for config in {problem.config for problem in results.excluded_runs}:
-        bad = [problem.status for problem in results.excluded_runs if problem.config == config]
+    runs = dict(trace.configs.group_by("config").len().iter_rows())
+    found = dict.fromkeys(config_names(trace), "complete")
+    for config in {problem.config for problem in trace.excluded_runs}:
+        bad = [problem.status for problem in trace.excluded_runs if problem.config == config]
         parts = [f"{bad.count(status)} of {runs[config]} {status}" for status in dict.fromkeys(bad)]
         found[config] = ", ".join(parts)
     return found
 
 
-def headline(results: Trace, summary: pl.DataFrame) -> Table:
+def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
-    values, configs, flows = _Values.of(summary), config_names(results), connection_names(results)
-    notes = [*(_identical_repetitions(summary) or _notes(results)), *results.remarks]
-    states = _states(results)
+    values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
+    notes = [*(_identical_repetitions(summary) or _notes(trace)), *trace.remarks]
+    states = _states(trace)
     if len(flows) > MAX_FLOWS:
         notes.append(f"with {len(flows)} flows the table shows whole runs only; summary.csv has every flow")
         keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
@@ -116,19 +116,19 @@ _COMPARED = ("goodput", "srtt_mean")
 _VERDICT = "verdict"
 
 
-def engine_comparison(results: Trace) -> Table | None:
+def engine_comparison(trace: Trace) -> Table | None:
     """Per algorithm and flow: the value on each engine, and its distance from the first engine; None for one engine."""
-    frame = comparison_frame(results)
+    frame = comparison_frame(trace)
     if frame is None:
         return None
-    return engine_table(frame.filter(pl.col("subflow").is_null()), results.engines)
+    return engine_table(frame.filter(pl.col("subflow").is_null()), trace.engines)
 
 
-def comparison_frame(results: Trace) -> pl.DataFrame | None:
+def comparison_frame(trace: Trace) -> pl.DataFrame | None:
     """The numbers of `engine_comparison`, as `metrics.differences` has them; None for one engine."""
-    if len(results.engines) < 2:
+    if len(trace.engines) < 2:
         return None
-    return differences(results, compute(results), _COMPARED)
+    return differences(trace, compute(trace), _COMPARED)
 
 
 def engine_table(frame: pl.DataFrame, engines: Sequence[str]) -> Table:
@@ -187,8 +187,8 @@ _ENGINE_TITLES = {"srtt_mean": "Mean srtt", "plr": "Lost", "share": "Share"}
 
 
 def _identical_repetitions(summary: pl.DataFrame) -> list[str]:
-    """A note where repetitions are the same packets again: their intervals of width zero look like certainty."""
-    # A run's goodput is a ratio of large counters: chance would change it somewhere.
+    """A note if all repetitions are identical: their intervals have width zero, which looks like certainty."""
+    # A run's goodput is a ratio of large counters: random events would change it.
     goodput = summary.filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     identical = goodput.group_by("config").agg(same=((pl.col("n") > 1) & (pl.col("min") == pl.col("max"))).all())
     names = identical.filter("same").sort("config")["config"].to_list()
@@ -212,8 +212,8 @@ def _by_subflow(values: _Values, config: str, flow: str | None) -> str:
     return " + ".join(f"{mean:.2f}" for mean in found) if len(found) > 1 else NOT_APPLICABLE
 
 
-def _notes(results: Trace) -> list[str]:
-    per_config = counted(results, results.configs).group_by("config").len()["len"]
+def _notes(trace: Trace) -> list[str]:
+    per_config = counted(trace, trace.configs).group_by("config").len()["len"]
     if per_config.is_empty():
         return ["no run counts, so there are no numbers"]
     if per_config.max() == 1:
@@ -223,10 +223,10 @@ def _notes(results: Trace) -> list[str]:
     return []
 
 
-def all_metrics(results: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:
+def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:
     """Every metric of every entity (data links only), one column per configuration."""
-    carrying = {link.name for topology in results.topologies.values() for link in topology.data_links}
-    configs = config_names(results)
+    carrying = {link.name for topology in trace.topologies.values() for link in topology.data_links}
+    configs = config_names(trace)
     rows = summary.filter(pl.col("link").is_null() | pl.col("link").is_in(sorted(carrying)))
     cells: dict[tuple[str, str | None, str | None, str | None], dict[str, str]] = {}
     for row in rows.select("config", "metric", "flow", "subflow", "link", "mean", "half").iter_rows():

@@ -1,4 +1,4 @@
-"""Layered layout of a scenario's graph: which node stands where, and along which lane each link runs.
+"""Layered layout of a scenario's graph: the place of each node, and the lane along which each link runs.
 
 Positions are abstract (layer, lane); the drawing turns them into pixels, left to right or top to bottom.
 """
@@ -22,7 +22,7 @@ class Edge:
     end: float
 
     def is_beside(self, other: Edge) -> bool:
-        """Whether both run through some layer's space."""
+        """Whether both run between the same two layers somewhere."""
         (low, high), (begin, end) = sorted((self.first, self.last)), sorted((other.first, other.last))
         return low < end and begin < high
 
@@ -54,7 +54,7 @@ def lay_out(topology: Topology) -> Layout:
         parallel.setdefault(frozenset(_ends(link)), []).append(link)
     placed: list[Edge] = []
     middles: dict[frozenset[str], float] = {}
-    # Straight links first: they cannot give way.
+    # Straight links first, because they cannot move.
     for link in sorted(links, key=lambda link: lanes[link.source] != lanes[link.target]):
         pair = frozenset(_ends(link))
         group = parallel[pair]
@@ -88,7 +88,7 @@ def _free_lane(edge: Edge, taken: set[float], lanes: dict[str, float]) -> float:
 
 
 def _free_middle(edge: Edge, count: int, taken: set[float], lanes: dict[str, float]) -> float:
-    """The middle of the lanes of parallel links: none of them on a lane that is taken, if that can be.
+    """The middle of the lanes of parallel links: none of them on a lane that is taken, if possible.
 
     Between their ends, or half a lane farther out, or farther in.
     """

@@ -13,7 +13,7 @@ from mptcplab.plots.styles import Style, subflow_labels, subflow_styles
 from mptcplab.report.topology_layout import Edge, Layout, lay_out
 from mptcplab.trace.topology import Link, Topology
 
-# With more than this a drawing explains nothing.
+# A drawing with more than this would be too crowded.
 MAX_DRAWN_LINKS = 24
 MAX_DRAWN_SUBFLOWS = 16
 
@@ -76,7 +76,7 @@ def draw(topology: Topology, *, wide: bool) -> str:
 
 
 def legend(topology: Topology) -> list[dict[str, Any]]:
-    """Every subflow with a sample of its line (SVG), its path and what it carries."""
+    """Every subflow with a sample of its line (SVG), its path and its traffic."""
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     rows = []
     for flow in topology.flows[:40]:

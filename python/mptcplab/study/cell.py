@@ -14,6 +14,7 @@ from typing import Any
 from mptcplab import _core
 from mptcplab.capabilities import ENGINES
 from mptcplab.scenario import Overrides
+from mptcplab.terminal import REAL_TIME
 from mptcplab.trace.topology import Topology
 
 
@@ -87,7 +88,7 @@ class RunSpec:
 
 def work_unit(engine: str) -> str:
     """The unit in which work is done, for progress: see `RunSpec.work`."""
-    return "M packet hops/s (estimated)" if ENGINES[engine].has_packets else "scenario s/s"
+    return "M packet hops/s (estimated)" if ENGINES[engine].has_packets else REAL_TIME
 
 
 def run_command(scenario: str, overrides: Overrides, *options: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -34,12 +34,19 @@ class Task:
 
 @dataclass
 class Outcome:
-    """The outcome of some cells: digests by cell, the reasons of refusals by digest, and the numbers of results."""
+    """The outcome of some cells: digests by cell, the reasons of refusals, and the digests of new and old results."""
 
     digests: dict[Cell, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    made: int = 0
-    reused: int = 0
+    made: set[str] = field(default_factory=set)
+    reused: set[str] = field(default_factory=set)
+
+    def of(self, cells: Container[Cell]) -> Outcome:
+        """The outcome of some cells (of block 0) with all of their further blocks."""
+        digests = {cell: digest for cell, digest in self.digests.items() if replace(cell, block=0) in cells}
+        found = set(digests.values())
+        refused = {digest: why for digest, why in self.refused.items() if digest in found}
+        return Outcome(digests, refused, self.made & found, self.reused & found)
 
 
 @dataclass
@@ -64,7 +71,7 @@ class Executor:
             if digest in self.outcome.refused:
                 continue
             if self.store.has(digest, VALUES, *([TIME_SERIES] if spec.time_series else [])):
-                self.outcome.reused += 1
+                self.outcome.reused |= {digest} - self.outcome.made
             elif digest not in tasks or spec.time_series:
                 tasks[digest] = Task(digest, spec, spec.work(self.engine))
         self._run(_sweeps(tasks.values()))
@@ -76,7 +83,7 @@ class Executor:
         for sweep, refused in self._results(sweeps):
             done += sum(task.work for task in sweep)
             finished += sum(task.spec.repetitions for task in sweep)
-            self.outcome.made += len(sweep) - len(refused)
+            self.outcome.made |= {task.digest for task in sweep} - set(refused)
             self.outcome.refused |= refused
             if self.progress is not None:
                 self.progress(finished, runs, done, total)

@@ -1,4 +1,4 @@
-"""The uncertainty of numbers: resampled repetitions, intervals of means, and bounds.
+"""Resampled repetitions, means with their intervals, and bounds; `study.decision` decides with them.
 
 There is one matrix of resampled indices per number of repetitions, the same for every quantity: what is computed from
 two quantities of the same repetitions stays paired.
@@ -13,11 +13,8 @@ from functools import cache
 import numpy as np
 
 from mptcplab.metrics.stats import t_quantile
-from mptcplab.study.verdict import Verdict
 
 RESAMPLES = 10_000
-# Half of what a 95 % interval leaves out.
-_TAIL = 0.025
 _SEED = 6356
 
 
@@ -30,22 +27,6 @@ def resamples(n: int, count: int = RESAMPLES) -> np.ndarray:
     """
     drawn = np.random.Generator(np.random.PCG64([_SEED, n])).integers(0, n, size=(count, n))
     return np.vstack([np.arange(n), drawn])
-
-
-def percentile_interval(values: np.ndarray, confidence: float = 0.95) -> tuple[float, float]:
-    """Percentile interval of a resampled statistic (row 0, the sample's own value, is left out)."""
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(values[1:], [tail, 1 - tail])
-    return float(low), float(high)
-
-
-def verdict_of_share(share: float) -> Verdict:
-    """The verdict on a statement that is true on this part of the resamples.
-
-    >>> [verdict_of_share(share).value for share in (0.99, 0.5, 0.01)]
-    ['holds', 'open', 'fails']
-    """
-    return Verdict.of(True if share >= 1 - _TAIL else False if share <= _TAIL else None)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,8 @@ class Store:
 
     def table(self, digest: str, name: str) -> pl.DataFrame:
         """A table of a result."""
-        return pl.read_parquet(self._table(digest, name))
+        # Tables are small: handing their columns to threads costs more than it saves.
+        return pl.read_parquet(self._table(digest, name), parallel="none")
 
     def clear(self) -> None:
         """Remove everything: the next run measures all of it again."""

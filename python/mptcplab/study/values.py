@@ -33,16 +33,31 @@ class CellValues:
     @classmethod
     def of(cls, frames: Sequence[pl.DataFrame]) -> CellValues:
         """From the stored tables of one or more blocks of repetitions."""
-        blocks = [0 if frame.is_empty() else int(frame["rep"].max()) + 1 for frame in frames]
-        repetitions, first = sum(blocks), 0
-        found: dict[Key, np.ndarray] = {}
-        for frame, count in zip(frames, blocks, strict=True):
-            rows = frame.select("span", "metric", "flow", "subflow", "link", "rep", "value").drop_nulls("value")
-            for *key, rep, value in rows.iter_rows():
-                column = found.setdefault(tuple(key), np.full(repetitions, np.nan))
-                column[first + rep] = value
-            first += count
-        return cls(repetitions, found)
+        return cls.joined([cls._block(frame) for frame in frames])
+
+    @classmethod
+    def joined(cls, blocks: Sequence[CellValues]) -> CellValues:
+        """The repetitions of one or more blocks, one after the other; NaN where a block has no value."""
+        if len(blocks) == 1:
+            return blocks[0]
+        keys = dict.fromkeys(key for block in blocks for key in block.by_key)
+        missing = [np.full(block.repetitions, np.nan) for block in blocks]
+        pairs = list(zip(blocks, missing, strict=True))
+        found = {key: np.concatenate([block.by_key.get(key, none) for block, none in pairs]) for key in keys}
+        return cls(sum(block.repetitions for block in blocks), found)
+
+    @classmethod
+    def _block(cls, frame: pl.DataFrame) -> CellValues:
+        repetitions = 0 if frame.is_empty() else int(frame["rep"].max()) + 1
+        found: dict[Key, list[float]] = {}
+        keys = zip(*(frame[name].to_list() for name in ("span", "metric", "flow", "subflow", "link")), strict=True)
+        for key, rep, value in zip(keys, frame["rep"].to_list(), frame["value"].to_list(), strict=True):
+            if value is not None:
+                column = found.get(key)
+                if column is None:
+                    column = found[key] = [np.nan] * repetitions
+                column[rep] = value
+        return cls(repetitions, {key: np.array(column) for key, column in found.items()})
 
     def get(
         self,
@@ -79,19 +94,28 @@ class DependencyRecorder:
 
 @dataclass
 class StoreSource:
-    """A source over the store, for a number of blocks of repetitions."""
+    """A source over the store, for a number of blocks of repetitions.
+
+    Sources over the same store may share what they have `read`, by digest.
+    """
 
     store: Store
     outcome: Outcome
     blocks: int = 1
+    read: dict[str, CellValues] = field(default_factory=dict)
     _known: dict[Cell, CellValues] = field(default_factory=dict)
 
     def values(self, cell: Cell) -> CellValues:
         """From the store. Raises `NotTestableError` where the engine refused the cell."""
         if cell not in self._known:
             digests = [self.digest(replace(cell, block=block)) for block in range(self.blocks)]
-            self._known[cell] = CellValues.of([self.store.table(digest, VALUES) for digest in digests])
+            self._known[cell] = CellValues.joined([self._block(digest) for digest in digests])
         return self._known[cell]
+
+    def _block(self, digest: str) -> CellValues:
+        if digest not in self.read:
+            self.read[digest] = CellValues.of([self.store.table(digest, VALUES)])
+        return self.read[digest]
 
     def digest(self, cell: Cell) -> str:
         """Where the store has a cell. Raises `NotTestableError` where it was not run or the engine refused it."""

@@ -42,17 +42,22 @@ class Verdict(StrEnum):
 class Finding:
     """A judged statement.
 
-    `evidence` are the comparisons or cases behind the verdict. Where the statement was judged by resampling, `share`
-    is the part of the resamples on which it is true, and `repetitions` the number of those that were resampled.
-    `reason` says in a line what decided, or why nothing could be decided.
+    `evidence` are the comparisons or cases behind the verdict, with their margins and intervals, and `repetitions` the
+    number of those that decided. `reason` says in a line what decided, or why nothing could be decided. A `provisional`
+    verdict is one of fewer and shorter runs than those that the statement is about.
     """
 
     name: str
     verdict: Verdict
     evidence: tuple[Any, ...] = ()
     reason: str = ""
-    share: float | None = None
     repetitions: int = 0
+    provisional: bool = False
+
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        return f"{'provisional: ' if self.provisional else ''}{self.verdict}"
 
 
 def counts(verdicts: Iterable[Verdict]) -> dict[str, int]:

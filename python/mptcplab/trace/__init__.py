@@ -1,1 +1,1 @@
-"""Reads what a sweep left in a directory: the tables, samples sorted by entity, the resolved scenario of every run."""
+"""Reads the output directory of a sweep: the tables, samples sorted by entity, the resolved scenario of every run."""

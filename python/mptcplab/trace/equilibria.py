@@ -1,4 +1,4 @@
-"""Remarks about the equilibria of fluid runs, from the records in the run table."""
+"""Remarks about the equilibria of runs that solve equations, from the records in the run table."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES, FLUID
+from mptcplab.capabilities import ENGINES
 from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import TABLES
-from mptcplab.trace.equilibria import remarks
+from mptcplab.trace import equilibria, rules
 from mptcplab.trace.topology import Topology
 
 # The label of a combination of axis values: the algorithm, and the values of other axes.
@@ -80,7 +80,7 @@ class Trace:
             raise ResultsError(
                 with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it wrote them")
             )
-        results = cls(directory)
+        trace = cls(directory)
         for part in _directories(directory):
             missing = [table for table in TABLES if not (part / f"{table}.parquet").is_file()]
             if missing:
@@ -91,10 +91,10 @@ class Trace:
                     )
                 )
         try:
-            _ = results.runs
+            _ = trace.runs
         except pl.exceptions.PolarsError as error:
             raise ResultsError(f"cannot read results: {directory / 'run.parquet'}: {error}") from error
-        return results
+        return trace
 
     def scan(self, table: str, runs: Sequence[int] | None = None) -> pl.LazyFrame:
         """A table as a lazy frame, for queries that need few columns of a large trace.
@@ -147,12 +147,16 @@ class Trace:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """Remarks of the fluid engine about its numbers, one line each."""
-        if FLUID.name not in self.engines:
-            return []
-        fluid = self.runs.filter(pl.col("engine") == FLUID.name).select("run", "host")
+        """Remarks, one line each: about equilibria that an engine recorded, and about rules of different kernels."""
+        solved = pl.lit(False)
+        if "host" in self.runs.columns:
+            solved = pl.col("host").str.contains('"equilibrium"', literal=True)
+        records = self.runs.filter(solved)
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
-        return remarks([(labels[run], json.loads(host)) for run, host in fluid.iter_rows()])
+        return [
+            *equilibria.remarks([(labels[run], json.loads(host)) for run, host in _columns(records, "run", "host")]),
+            *rules.remarks(_columns(self.runs.filter(~solved), "profile", "subflow_cc")),
+        ]
 
     @cached_property
     def flow(self) -> pl.DataFrame:
@@ -216,6 +220,11 @@ class Trace:
             },
             orient="row",
         )
+
+
+def _columns(rows: pl.DataFrame, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values of some columns, row by row; none if there are no rows."""
+    return rows.select(names).iter_rows() if len(rows) else iter(())
 
 
 def _directories(directory: Path) -> list[Path]:

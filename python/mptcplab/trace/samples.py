@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 KEYS = {"flow": ("run", "flow"), "subflow": ("run", "flow", "subflow"), "link": ("run", "link")}
-# An entity's number is made of its run, its (dictionary-coded) flow or link, and its subflow.
+# An entity's number combines its run, its (dictionary-coded) flow or link, and its subflow.
 _SUBFLOW_BITS = 16
 _FLOW_BITS = 24
 

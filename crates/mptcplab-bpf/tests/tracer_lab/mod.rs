@@ -18,11 +18,11 @@ use mptcplab_net::route::Route;
 use mptcplab_net::socket::{self, Options, Transport};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, TcpInfo};
 
-/// Far above what a busy machine needs; nothing asserts that it is fast.
+/// Timeout of all waits. It is far longer than a busy machine needs, because no test checks speed.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 pub const PORT: u16 = 5301;
 
-/// What happens to a packet.
+/// The treatment of a packet.
 pub enum Fate {
     Pass,
     Drop,
@@ -86,7 +86,7 @@ pub fn clean() -> Policy {
     Box::new(|_| Fate::Pass)
 }
 
-/// What the thread between the hosts has counted.
+/// The counters of the thread between the hosts.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// ACKs towards the client that acknowledged something new.
@@ -137,8 +137,8 @@ impl Lab {
             );
             ends.push((File::from(near.fd), File::from(far.fd), delay));
         }
-        // Everything fits into the send buffer, so that no writer holds the socket while ACKs arrive: the kernel would
-        // queue them and merge some, and the wire would have seen more than the kernel.
+        // Everything fits into the send buffer, so that no writer holds the socket while ACKs arrive. Otherwise the
+        // kernel would queue and merge some of them, and fewer ACKs would be processed than were sent.
         for host in [&client, &server] {
             host.sysctl("net.ipv4.tcp_wmem", "4096 16000000 32000000")
                 .unwrap();
@@ -207,7 +207,7 @@ impl Lab {
         }
     }
 
-    /// What the kernel says of the client's subflow that goes over `path`.
+    /// The kernel's TCP_INFO of the client's subflow over `path`.
     pub fn info(&self, path: usize) -> TcpInfo {
         let local = client_address(path);
         let sockets = self.client.tcp_sockets().unwrap();
@@ -238,7 +238,7 @@ impl Lab {
         value.unwrap().parse().unwrap()
     }
 
-    /// Wait until nothing is on its way, late duplicates and what they cause included.
+    /// Waits until no packet is in transit, including late duplicates and the packets that they cause.
     pub fn settle(&self, path: usize) -> TcpInfo {
         self.drain(path);
         let mut quiet = 0;
@@ -250,7 +250,7 @@ impl Lab {
         self.drain(path)
     }
 
-    /// Wait until all that the client sent is acknowledged.
+    /// Waits until everything that the client sent is acknowledged.
     pub fn drain(&self, path: usize) -> TcpInfo {
         wait_for("the last acknowledgement", || {
             let info = self.info(path);
@@ -286,7 +286,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Send so many bytes from the client to the server, and compare what arrives.
+    /// Sends this many bytes from the client to the server, and compares what arrives.
     pub fn transfer(&mut self, bytes: usize) {
         thread::scope(|scope| {
             let mut server = self.server.try_clone().unwrap();
@@ -326,7 +326,7 @@ fn pattern(at: usize) -> u8 {
     (at % 251) as u8
 }
 
-/// Asks until `question` has an answer.
+/// Calls `question` until it returns a value.
 pub fn wait_for<T>(what: &str, mut question: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -450,7 +450,8 @@ impl Wire {
     }
 }
 
-/// Prints why a test does not run if namespaces, TUN or eBPF are missing. Other errors are failures.
+/// Starts the tracer. If this machine does not allow loading eBPF, prints why the test is skipped. Other errors fail the
+/// test.
 pub fn tracer(test: &str, config: &TracerConfig<'_>) -> Option<Tracer> {
     match Tracer::start(config) {
         Ok(tracer) => Some(tracer),
@@ -462,7 +463,7 @@ pub fn tracer(test: &str, config: &TracerConfig<'_>) -> Option<Tracer> {
     }
 }
 
-/// Whether this machine allows creating namespaces and loading eBPF.
+/// Whether this machine allows creating namespaces and loading eBPF. If not, prints why the test is skipped.
 pub fn can_run(test: &str) -> bool {
     if let Err(error) = mptcplab_bpf::system::check() {
         eprintln!("SKIPPED {test}: {error}");

@@ -1,4 +1,4 @@
-//! Vectors of kind `sbd`: which flows share a bottleneck, from what was measured on each.
+//! Runs vectors of kind `sbd` (shared bottleneck detection): which flows share a bottleneck, from measurements on each.
 
 use super::events::{GROUP, NO_GROUP};
 use super::format::{Bottlenecks, Measured};

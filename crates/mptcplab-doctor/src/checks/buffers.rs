@@ -11,27 +11,27 @@ const USUAL_RTT_MS: u128 = 100;
 
 /// The rate and round-trip time that the buffers should support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Demand {
+pub(crate) struct TargetBdp {
     /// Rate of all subflows of a connection together.
     pub(crate) rate_bps: u64,
     /// Round-trip time of the slowest path.
     pub(crate) rtt_ns: u64,
 }
 
-impl Demand {
+impl TargetBdp {
     /// Bytes in flight.
-    fn bdp_bytes(self) -> u128 {
+    fn bytes(self) -> u128 {
         u128::from(self.rate_bps) * u128::from(self.rtt_ns) / 8 / 1_000_000_000
     }
 }
 
-pub(super) fn check(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {
+pub(super) fn check(facts: &Facts, target_bdp: Option<TargetBdp>) -> Vec<Finding> {
     [
         ("net.ipv4.tcp_rmem", "receive"),
         ("net.ipv4.tcp_wmem", "send"),
     ]
     .into_iter()
-    .filter_map(|(sysctl, name)| buffer(facts, sysctl, name, demand))
+    .filter_map(|(sysctl, name)| buffer(facts, sysctl, name, target_bdp))
     .collect()
 }
 
@@ -39,7 +39,7 @@ fn buffer(
     facts: &Facts,
     sysctl: &str,
     name: &'static str,
-    demand: Option<Demand>,
+    target_bdp: Option<TargetBdp>,
 ) -> Option<Finding> {
     let words = facts.words(sysctl);
     let [least, first, most] = words.as_slice() else {
@@ -48,7 +48,7 @@ fn buffer(
     let bytes: u128 = most.parse().ok()?;
     let payload = bytes / OVERHEAD;
     let found = format!("up to {} ({sysctl})", size(bytes));
-    let Some(demand) = demand else {
+    let Some(target_bdp) = target_bdp else {
         let bps = payload * 8 * 1000 / USUAL_RTT_MS;
         let meaning = format!(
             "half of it holds payload: enough for {} at a round-trip time of {USUAL_RTT_MS} ms, \
@@ -57,7 +57,7 @@ fn buffer(
         );
         return Some(Finding::ok(AREA, name, found, meaning));
     };
-    let bdp = demand.bdp_bytes();
+    let bdp = target_bdp.bytes();
     let meaning = format!(
         "half of it holds payload; that rate needs {} in flight",
         size(bdp)
@@ -67,7 +67,7 @@ fn buffer(
         line
     } else {
         let wanted = (bdp * OVERHEAD).next_multiple_of(4096);
-        let carried = payload * 8 * 1_000_000_000 / u128::from(demand.rtt_ns.max(1));
+        let carried = payload * 8 * 1_000_000_000 / u128::from(target_bdp.rtt_ns.max(1));
         let meaning = format!(
             "{}, so no more than {} is possible",
             line.meaning,
@@ -111,7 +111,7 @@ fn scaled(value: u128, step: u128, units: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy, healthy_except, line};
     use super::*;
 
     #[test]
@@ -127,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn a_demand_is_met_or_the_command_makes_it_so() {
+    fn a_small_buffer_comes_with_the_command_that_enlarges_it() {
         // 400 Mbit/s * 50 ms / 8 = 2.5 MB: more than half of the send buffer (2097152), less than of the other.
-        let demand = Demand {
+        let target_bdp = TargetBdp {
             rate_bps: 400_000_000,
             rtt_ns: 50_000_000,
         };
-        let found = check(&healthy(), Some(demand));
+        let found = check(&healthy(), Some(target_bdp));
         assert_eq!(line(&found, "receive").status, Status::Ok);
         let send = line(&found, "send");
         assert_eq!(send.status, Status::Warn);
@@ -147,12 +147,13 @@ mod tests {
             send.meaning
                 .ends_with("no more than 336 Mbit/s is possible")
         );
-        let mut mended = healthy();
-        mended
-            .sysctls
-            .insert("net.ipv4.tcp_wmem", "4096 16384 5001216".into());
+        let mended = healthy_except(|facts| {
+            facts
+                .sysctls
+                .insert("net.ipv4.tcp_wmem", "4096 16384 5001216".into());
+        });
         assert_eq!(
-            line(&check(&mended, Some(demand)), "send").status,
+            line(&check(&mended, Some(target_bdp)), "send").status,
             Status::Ok
         );
     }
@@ -168,8 +169,9 @@ mod tests {
 
     #[test]
     fn a_setting_that_is_not_three_numbers_is_left_out() {
-        let mut odd = healthy();
-        odd.sysctls.insert("net.ipv4.tcp_rmem", "4096".into());
+        let odd = healthy_except(|facts| {
+            facts.sysctls.insert("net.ipv4.tcp_rmem", "4096".into());
+        });
         assert!(
             check(&odd, None)
                 .iter()

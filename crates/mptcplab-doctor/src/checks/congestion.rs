@@ -148,14 +148,8 @@ fn of_runs(facts: &Facts, available: &[&str]) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy, healthy_except, line};
     use super::*;
-
-    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-        let mut facts = healthy();
-        change(&mut facts);
-        check(&facts)
-    }
 
     #[test]
     fn coupling_comes_from_the_algorithm_itself() {
@@ -170,25 +164,28 @@ mod tests {
 
     #[test]
     fn the_default_is_judged_by_name() {
-        assert_eq!(line(&of(|_| {}), "default").found, "cubic (uncoupled)");
-        let coupled = of(|facts| {
+        assert_eq!(
+            line(&check(&healthy()), "default").found,
+            "cubic (uncoupled)"
+        );
+        let coupled = check(&healthy_except(|facts| {
             drop(
                 facts
                     .sysctls
                     .insert("net.ipv4.tcp_congestion_control", "lab_olia".into()),
             )
-        });
+        }));
         assert_eq!(line(&coupled, "default").found, "lab_olia (coupled)");
     }
 
     #[test]
     fn a_loaded_algorithm_that_is_not_for_everybody_is_a_warning_with_the_whole_list() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts.sysctls.insert(
                 "net.ipv4.tcp_allowed_congestion_control",
                 "reno cubic".into(),
             );
-        });
+        }));
         let line = line(&found, "allowed");
         assert_eq!(line.status, Status::Warn);
         assert_eq!(
@@ -199,12 +196,12 @@ mod tests {
 
     #[test]
     fn who_holds_an_algorithm_is_shown_where_it_is_known() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts.sysctls.insert(
                 "net.ipv4.tcp_available_congestion_control",
                 "reno lab_olia lab_lia".into(),
             );
-        });
+        }));
         assert_eq!(
             line(&found, "of mptcplab").found,
             "lab_olia (pinned, sockets: 3), lab_lia"
@@ -214,7 +211,7 @@ mod tests {
     #[test]
     fn algorithms_of_runs_are_leftovers_only_if_nothing_holds_them() {
         let with_run = |leftover| {
-            of(|facts| {
+            check(&healthy_except(|facts| {
                 facts.sysctls.insert(
                     "net.ipv4.tcp_available_congestion_control",
                     "reno mpl_1a2b_0".into(),
@@ -225,10 +222,14 @@ mod tests {
                     held: "held by nobody",
                     leftover,
                 }]);
-            })
+            }))
         };
         assert_eq!(line(&with_run(false), "of runs").status, Status::Ok);
         assert_eq!(line(&with_run(true), "of runs").status, Status::Warn);
-        assert!(of(|_| {}).iter().all(|finding| finding.name != "of runs"));
+        assert!(
+            check(&healthy())
+                .iter()
+                .all(|finding| finding.name != "of runs")
+        );
     }
 }

@@ -108,26 +108,25 @@ fn struct_ops(facts: &Facts) -> Finding {
             "supported by the kernel",
             "loading was not tested: it needs privileges that this process lacks",
         )
-        .warn("sudo mptcplab doctor"),
+        .warn("sudo .venv/bin/mptcplab doctor"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy_except, line};
     use super::*;
-
-    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-        let mut facts = healthy();
-        change(&mut facts);
-        check(&facts)
-    }
 
     #[test]
     fn the_version_has_three_grades() {
-        let status =
-            |release: &str| line(&of(|facts| facts.release = release.into()), "version").status;
+        let status = |release: &str| {
+            line(
+                &check(&healthy_except(|facts| facts.release = release.into())),
+                "version",
+            )
+            .status
+        };
         assert_eq!(status("6.4.0"), Status::Ok);
         assert_eq!(status("7.0.1"), Status::Ok);
         assert_eq!(status("6.3.9"), Status::Warn);
@@ -138,18 +137,24 @@ mod tests {
 
     #[test]
     fn mptcp_off_is_not_mptcp_absent() {
-        let off = of(|facts| drop(facts.sysctls.insert("net.mptcp.enabled", "0".into())));
+        let off = check(&healthy_except(|facts| {
+            drop(facts.sysctls.insert("net.mptcp.enabled", "0".into()))
+        }));
         assert_eq!(
             line(&off, "MPTCP").remedy.as_deref(),
             Some("sysctl -w net.mptcp.enabled=1")
         );
-        let absent = of(|facts| drop(facts.sysctls.remove("net.mptcp.enabled")));
+        let absent = check(&healthy_except(|facts| {
+            drop(facts.sysctls.remove("net.mptcp.enabled"))
+        }));
         assert!(line(&absent, "MPTCP").meaning.contains("CONFIG_MPTCP"));
     }
 
     #[test]
     fn a_refused_load_carries_the_kernels_reason() {
-        let refused = of(|facts| facts.load = Some(Err("Operation not permitted".into())));
+        let refused = check(&healthy_except(|facts| {
+            facts.load = Some(Err("Operation not permitted".into()))
+        }));
         let found = line(&refused, "struct_ops");
         assert_eq!(found.status, Status::Missing);
         assert!(found.found.contains("Operation not permitted"));
@@ -157,12 +162,14 @@ mod tests {
 
     #[test]
     fn what_was_not_tried_is_not_called_missing() {
-        let untried = of(|facts| {
+        let untried = check(&healthy_except(|facts| {
             facts.load = None;
             facts.capabilities = 0;
-        });
+        }));
         assert_eq!(line(&untried, "struct_ops").status, Status::Warn);
-        let unknown = of(|facts| facts.struct_ops = Some(vec!["bpf_dummy_ops".into()]));
+        let unknown = check(&healthy_except(|facts| {
+            facts.struct_ops = Some(vec!["bpf_dummy_ops".into()])
+        }));
         assert_eq!(line(&unknown, "struct_ops").status, Status::Missing);
     }
 }

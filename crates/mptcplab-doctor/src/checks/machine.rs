@@ -21,7 +21,7 @@ fn clang(facts: &Facts) -> Finding {
             "none",
             "needed only to build mptcplab: the algorithms of this program are already compiled",
         )
-        .warn("apt-get install clang libbpf-dev libelf-dev zlib1g-dev"),
+        .warn("apt-get install clang pkg-config libbpf-dev libelf-dev zlib1g-dev"),
     }
 }
 
@@ -69,22 +69,16 @@ fn processors(facts: &Facts) -> Finding {
 mod tests {
     use super::super::super::facts::Processors;
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy_except, line};
     use super::*;
-
-    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-        let mut facts = healthy();
-        change(&mut facts);
-        check(&facts)
-    }
 
     #[test]
     fn an_old_iperf3_needs_mptcpize() {
         let old = |mptcpize| {
-            of(|facts| {
+            check(&healthy_except(|facts| {
                 facts.iperf3.as_mut().unwrap().mptcp = false;
                 facts.mptcpize = mptcpize;
-            })
+            }))
         };
         assert_eq!(line(&old(true), "iperf3").status, Status::Ok);
         assert_eq!(
@@ -92,7 +86,11 @@ mod tests {
             Some("apt-get install mptcpize")
         );
         assert_eq!(
-            line(&of(|facts| facts.iperf3 = None), "iperf3").status,
+            line(
+                &check(&healthy_except(|facts| facts.iperf3 = None)),
+                "iperf3"
+            )
+            .status,
             Status::Warn
         );
     }
@@ -101,13 +99,13 @@ mod tests {
     fn a_busy_or_single_processor_is_a_warning() {
         let with = |count, idle| {
             line(
-                &of(|facts| {
+                &check(&healthy_except(|facts| {
                     facts.processors = Processors {
                         count,
                         idle,
                         load: 1.5,
                     }
-                }),
+                })),
                 "processors",
             )
             .status

@@ -10,18 +10,18 @@ mod privileges;
 use super::facts::Facts;
 use super::finding::Finding;
 
-pub(super) use buffers::Demand;
+pub(super) use buffers::TargetBdp;
 pub(super) use congestion::couples;
 pub(super) use mptcp::is_path_manager_in_user_space;
 
 /// Every check, in the order of the table.
-pub(super) fn all(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {
+pub(super) fn all(facts: &Facts, target_bdp: Option<TargetBdp>) -> Vec<Finding> {
     [
         kernel::check(facts),
         privileges::check(facts),
         mptcp::check(facts),
         congestion::check(facts),
-        buffers::check(facts, demand),
+        buffers::check(facts, target_bdp),
         machine::check(facts),
     ]
     .concat()
@@ -31,7 +31,7 @@ pub(super) fn all(facts: &Facts, demand: Option<Demand>) -> Vec<Finding> {
 mod tests {
     use super::super::facts::{Endpoint, Facts, Iperf3, Loaded, PathManagement, Processors};
     use super::super::finding::{Finding, Status, worst};
-    use super::super::probe::Trial;
+    use super::super::probe::ProbeResults;
     use super::all;
 
     /// A machine on which everything runs.
@@ -61,7 +61,7 @@ mod tests {
             struct_ops: Some(vec!["tcp_congestion_ops".into()]),
             capabilities: u64::MAX,
             load: Some(Ok(())),
-            trial: Trial {
+            probe: ProbeResults {
                 user: Some(Ok(())),
                 network: Some(Ok(())),
                 tun_node: Some(Ok(())),
@@ -100,7 +100,14 @@ mod tests {
         }
     }
 
-    /// The line of that name.
+    /// The same machine after a change.
+    pub(super) fn healthy_except(change: impl FnOnce(&mut Facts)) -> Facts {
+        let mut facts = healthy();
+        change(&mut facts);
+        facts
+    }
+
+    /// The finding of that name.
     pub(super) fn line<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
         findings
             .iter()

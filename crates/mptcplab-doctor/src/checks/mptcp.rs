@@ -139,14 +139,8 @@ fn shown(endpoint: &Endpoint) -> String {
 mod tests {
     use super::super::super::facts::PathManagement;
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy, healthy_except, line};
     use super::*;
-
-    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-        let mut facts = healthy();
-        change(&mut facts);
-        check(&facts)
-    }
 
     #[test]
     fn either_setting_can_hand_path_management_to_user_space() {
@@ -154,32 +148,36 @@ mod tests {
             ("net.mptcp.pm_type", "1"),
             ("net.mptcp.path_manager", "userspace"),
         ] {
-            let found = of(|facts| drop(facts.sysctls.insert(name, value.into())));
+            let found = check(&healthy_except(|facts| {
+                drop(facts.sysctls.insert(name, value.into()))
+            }));
             assert_eq!(line(&found, "path manager").status, Status::Warn, "{name}");
         }
-        assert_eq!(line(&of(|_| {}), "path manager").found, "kernel");
+        assert_eq!(line(&check(&healthy()), "path manager").found, "kernel");
     }
 
     #[test]
     fn endpoints_are_shown_as_ip_mptcp_takes_them() {
         assert_eq!(
-            line(&of(|_| {}), "endpoints").found,
+            line(&check(&healthy()), "endpoints").found,
             "192.0.2.7 id 5 dev wlan0 subflow backup"
         );
     }
 
     #[test]
     fn limits_that_leave_one_subflow_are_a_warning() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts.paths = Some(PathManagement {
                 subflows: 0,
                 add_addr_accepted: 2,
                 endpoints: Vec::new(),
             });
-        });
+        }));
         assert_eq!(line(&found, "limits").remedy.as_deref(), Some(RAISE));
         assert_eq!(line(&found, "endpoints").status, Status::Warn);
-        let many = of(|facts| facts.paths.as_mut().unwrap().subflows = 20);
+        let many = check(&healthy_except(|facts| {
+            facts.paths.as_mut().unwrap().subflows = 20
+        }));
         assert!(
             line(&many, "limits")
                 .meaning
@@ -189,20 +187,20 @@ mod tests {
 
     #[test]
     fn schedulers_from_ebpf_are_recognised_by_btf() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts
                 .struct_ops
                 .as_mut()
                 .unwrap()
                 .push("mptcp_sched_ops".into())
-        });
+        }));
         assert!(
             line(&found, "scheduler")
                 .meaning
                 .contains("supports further")
         );
         assert!(
-            line(&of(|_| {}), "scheduler")
+            line(&check(&healthy()), "scheduler")
                 .meaning
                 .contains("supports no")
         );
@@ -210,6 +208,11 @@ mod tests {
 
     #[test]
     fn a_kernel_without_mptcp_has_no_lines_here() {
-        assert!(of(|facts| drop(facts.sysctls.remove("net.mptcp.enabled"))).is_empty());
+        assert!(
+            check(&healthy_except(|facts| drop(
+                facts.sysctls.remove("net.mptcp.enabled")
+            )))
+            .is_empty()
+        );
     }
 }

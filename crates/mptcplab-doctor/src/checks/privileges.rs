@@ -6,7 +6,7 @@ use super::super::finding::Finding;
 use super::super::probe::Step;
 
 const AREA: &str = "Privileges";
-const AS_ROOT: &str = "sudo mptcplab run SCENARIO --engine kernel";
+const AS_ROOT: &str = "sudo .venv/bin/mptcplab run SCENARIO --engine kernel";
 
 pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     vec![
@@ -55,7 +55,7 @@ fn net_admin(facts: &Facts) -> Finding {
 
 fn realtime(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "real-time priority", found, meaning);
-    match facts.trial.realtime {
+    match facts.probe.realtime {
         Some(Ok(())) => line("yes", "the link emulator has priority over ordinary processes"),
         Some(Err(errno)) => line(
             &format!("no ({})", reason(errno)),
@@ -70,7 +70,7 @@ fn user_namespaces(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "user namespaces", found, meaning);
     let meaning =
         "runs isolate themselves in a user namespace, so that they cannot affect the host";
-    match facts.trial.user {
+    match facts.probe.user {
         Some(Ok(())) => line("yes", meaning),
         Some(Err(errno)) => {
             line(&format!("no ({})", reason(errno)), meaning).missing(allow_users(facts, errno))
@@ -100,7 +100,7 @@ fn allow_in_apparmor(facts: &Facts) -> Option<String> {
 fn network_namespaces(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "network namespaces", found, meaning);
     let meaning = "every node of a scenario is a network namespace";
-    match facts.trial.network {
+    match facts.probe.network {
         Some(Ok(())) => line("yes", meaning),
         Some(Err(errno)) => {
             let full = facts.number("user.max_net_namespaces") == Some(0) || errno == libc::ENOSPC;
@@ -129,7 +129,7 @@ fn tun(facts: &Facts) -> Finding {
             "modprobe tun || { mkdir -p /dev/net && mknod -m 666 /dev/net/tun c 10 200; }",
         );
     }
-    let steps: [Step; 2] = [facts.trial.tun_node, facts.trial.tun];
+    let steps: [Step; 2] = [facts.probe.tun_node, facts.probe.tun];
     match steps {
         [Some(Ok(())), Some(Ok(()))] => line("/dev/net/tun"),
         [Some(Err(errno)), _] if errno == libc::EACCES => {
@@ -156,40 +156,38 @@ fn reason(errno: i32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::super::finding::Status;
-    use super::super::tests::{healthy, line};
+    use super::super::tests::{healthy_except, line};
     use super::*;
-
-    fn of(change: impl FnOnce(&mut Facts)) -> Vec<Finding> {
-        let mut facts = healthy();
-        change(&mut facts);
-        check(&facts)
-    }
 
     #[test]
     fn bpf_alone_is_not_enough_and_the_missing_one_is_named() {
-        let found = of(|facts| facts.capabilities = 1 << BPF);
+        let found = check(&healthy_except(|facts| facts.capabilities = 1 << BPF));
         let ebpf = line(&found, "eBPF privileges");
         assert_eq!(
             (ebpf.status, ebpf.found.as_str()),
             (Status::Missing, "no CAP_PERFMON")
         );
-        let both = of(|facts| facts.capabilities = 1 << BPF | 1 << PERFMON);
+        let both = check(&healthy_except(|facts| {
+            facts.capabilities = 1 << BPF | 1 << PERFMON
+        }));
         assert_eq!(line(&both, "eBPF privileges").status, Status::Ok);
         assert_eq!(line(&both, "CAP_NET_ADMIN").status, Status::Warn);
-        let old = of(|facts| facts.capabilities = 1 << mptcplab_bpf::system::CAP_SYS_ADMIN);
+        let old = check(&healthy_except(|facts| {
+            facts.capabilities = 1 << mptcplab_bpf::system::CAP_SYS_ADMIN
+        }));
         assert_eq!(line(&old, "eBPF privileges").status, Status::Ok);
     }
 
     #[test]
     fn ubuntu_refuses_the_second_step_and_the_remedy_is_its_own() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts
                 .sysctls
                 .insert("kernel.apparmor_restrict_unprivileged_userns", "1".into());
-            facts.trial.network = Some(Err(libc::EPERM));
-            facts.trial.tun_node = None;
-            facts.trial.tun = None;
-        });
+            facts.probe.network = Some(Err(libc::EPERM));
+            facts.probe.tun_node = None;
+            facts.probe.tun = None;
+        }));
         assert_eq!(line(&found, "user namespaces").status, Status::Ok);
         let network = line(&found, "network namespaces");
         assert_eq!(
@@ -201,21 +199,21 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_user_namespaces_is_named() {
-        let found = of(|facts| {
+        let found = check(&healthy_except(|facts| {
             facts.sysctls.insert("user.max_user_namespaces", "0".into());
-            facts.trial.user = Some(Err(libc::ENOSPC));
-            facts.trial.network = None;
-        });
+            facts.probe.user = Some(Err(libc::ENOSPC));
+            facts.probe.network = None;
+        }));
         assert_eq!(
             line(&found, "user namespaces").remedy.as_deref(),
             Some("sysctl -w user.max_user_namespaces=15000")
         );
-        let debian = of(|facts| {
+        let debian = check(&healthy_except(|facts| {
             facts
                 .sysctls
                 .insert("kernel.unprivileged_userns_clone", "0".into());
-            facts.trial.user = Some(Err(libc::EPERM));
-        });
+            facts.probe.user = Some(Err(libc::EPERM));
+        }));
         assert_eq!(
             line(&debian, "user namespaces").remedy.as_deref(),
             Some("sysctl -w kernel.unprivileged_userns_clone=1")
@@ -224,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_tun_node_can_be_absent_closed_or_useless() {
-        let absent = of(|facts| facts.tun_node = false);
+        let absent = check(&healthy_except(|facts| facts.tun_node = false));
         assert!(
             line(&absent, "TUN device")
                 .remedy
@@ -232,15 +230,17 @@ mod tests {
                 .unwrap()
                 .contains("mknod")
         );
-        let closed = of(|facts| {
-            facts.trial.tun_node = Some(Err(libc::EACCES));
-            facts.trial.tun = None;
-        });
+        let closed = check(&healthy_except(|facts| {
+            facts.probe.tun_node = Some(Err(libc::EACCES));
+            facts.probe.tun = None;
+        }));
         assert_eq!(
             line(&closed, "TUN device").remedy.as_deref(),
             Some("chmod 666 /dev/net/tun")
         );
-        let useless = of(|facts| facts.trial.tun_node = Some(Err(libc::ENODEV)));
+        let useless = check(&healthy_except(|facts| {
+            facts.probe.tun_node = Some(Err(libc::ENODEV))
+        }));
         assert_eq!(
             line(&useless, "TUN device").remedy.as_deref(),
             Some("modprobe tun")
@@ -249,7 +249,9 @@ mod tests {
 
     #[test]
     fn without_real_time_the_engine_still_runs() {
-        let found = of(|facts| facts.trial.realtime = Some(Err(libc::EPERM)));
+        let found = check(&healthy_except(|facts| {
+            facts.probe.realtime = Some(Err(libc::EPERM))
+        }));
         assert_eq!(line(&found, "real-time priority").status, Status::Warn);
     }
 }

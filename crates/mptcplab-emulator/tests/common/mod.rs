@@ -1,4 +1,4 @@
-//! An emulator between unix sockets: what a TUN does, without privileges.
+//! An emulator between Unix sockets, which behave like TUN devices and need no privileges.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod packet;

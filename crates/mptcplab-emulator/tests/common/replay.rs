@@ -1,4 +1,4 @@
-//! The same link without a clock: the recorded arrivals through the link crate must give what the emulator did.
+//! Replays recorded arrivals through the link model without a clock; the result must be what the emulator did.
 
 use mptcplab_emulator::LogEntry;
 use mptcplab_model::link::rng::Rng;

@@ -42,12 +42,12 @@ fn algorithm(name: &str) -> Result<&'static Algorithm, Failure> {
         .unwrap_or(name)
         .replace('_', "-");
     mptcplab_cc::find(&bare).ok_or_else(|| {
-        let known: Vec<&str> = mptcplab_cc::algorithms()
-            .iter()
-            .map(Algorithm::name)
-            .collect();
-        Failure::new(format!("no algorithm {name}"))
-            .hint(format!("available are: {}", known.join(", ")))
+        let known = mptcplab_cc::algorithms().iter().map(Algorithm::name);
+        let (message, hint) = mptcplab_scenario::unknown_name("algorithm", &bare, known);
+        Failure {
+            hint,
+            ..Failure::new(message)
+        }
     })
 }
 

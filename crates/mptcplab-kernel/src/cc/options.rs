@@ -141,7 +141,7 @@ mod tests {
             ("weight=fair", "name the algorithm"),
             ("ewtcp.weight", "KEY=VALUE"),
             ("olia.metric=rate", "not among"),
-            ("nobody.metric=rate", "no algorithm nobody"),
+            ("nobody.metric=rate", "no algorithm \"nobody\""),
         ] {
             let error = assignment(&both, bad).unwrap_err().to_string();
             assert!(error.contains(what), "{bad}: {error}");

@@ -1,12 +1,13 @@
 //! Takes samples from the kernel's TCP_INFO and MPTCP_INFO at both ends, the emulator's counters, and the receiving
 //! applications.
 
-use crate::protocol::{FlowSample, LinkSample, Sample, SubflowSample};
+use crate::protocol::{FlowSample, Sample, SubflowSample};
 use crate::traffic::{Context, End, FlowTotals, SubflowState};
 use mptcplab_emulator::{PairStats, Sample as Counters};
 use mptcplab_net::mptcp::Subflow;
 use mptcplab_net::{TcpInfo, TcpState};
 use mptcplab_scenario::{TcpFlow, Transport};
+use mptcplab_trace::LinkRow;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -65,7 +66,10 @@ impl Sampler {
                     .push(self.subflow(&context, subflow, sender.as_ref(), pair));
             }
         }
-        sample.links = counters.links.iter().map(LinkSample::from).collect();
+        let links = (0..).zip(&counters.links);
+        sample.links = links
+            .map(|(link, stats)| LinkRow::new(t_ns, link, stats))
+            .collect();
         sample
     }
 

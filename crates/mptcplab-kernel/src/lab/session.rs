@@ -6,14 +6,12 @@ use super::sample_clock::{DueSample, SampleClock};
 use super::sampler::Sampler;
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
-use crate::protocol::{
-    Event, FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab, Traffic, TransferSample,
-};
+use crate::protocol::{FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab, Traffic};
 use crate::traffic::{self, Context, Iperf3, Listener, Reporter, Shared, ThreadMessage};
 use mptcplab_emulator::{Bound, Clock, Emulator, Report};
 use mptcplab_scenario::Traffic::Bulk;
 use mptcplab_scenario::{Overrides, Run};
-use mptcplab_trace::EventKind;
+use mptcplab_trace::{EventKind, EventRow, TransferRow};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -170,8 +168,8 @@ struct Session {
     clock: SampleClock,
     running: RunningAlgorithms,
     /// Events to be sent before the next sample.
-    events: VecDeque<Event>,
-    transfers: Vec<TransferSample>,
+    events: VecDeque<EventRow>,
+    transfers: Vec<TransferRow>,
     problems: Vec<Problem>,
     sample_late_ns: u64,
     edge_late_ns: u64,
@@ -268,7 +266,7 @@ impl Session {
         for change in &counters.changes {
             let (kind, link) = (EventKind::LinkChanged as u8, change.link as i32);
             let value = change.change as u64;
-            self.events.push_back(Event {
+            self.events.push_back(EventRow {
                 t_ns: change.at_ns,
                 kind,
                 flow: -1,

@@ -30,7 +30,7 @@ pub(super) fn assign(run: &Run) -> Vec<Vec<Endpoints>> {
 }
 
 fn endpoints(index: usize) -> Endpoints {
-    // Both fit a byte: refusals bounds the number of subflows.
+    // Both fit a byte: `unsupported_settings` bounds the number of subflows.
     let (high, low) = ((index / HOSTS) as u8, (index % HOSTS) as u8 + 1);
     Endpoints {
         source: Ipv4Addr::new(10, 1, high, low),

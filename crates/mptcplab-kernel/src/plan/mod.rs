@@ -7,12 +7,12 @@
 
 mod address;
 mod capacity;
-mod refuse;
 mod routes;
+mod unsupported;
 
 pub(crate) use address::Endpoints;
-pub(crate) use refuse::{Refusal, refusals};
 pub(crate) use routes::{Metrics, Route};
+pub(crate) use unsupported::{UnsupportedSetting, unsupported_settings};
 
 use mptcplab_scenario::{
     CcConfig, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
@@ -109,7 +109,7 @@ pub(crate) struct AlgorithmPlan {
 }
 
 impl Plan {
-    /// The plan of a run. [`refusals`] must have found nothing to refuse.
+    /// The plan of a run. [`unsupported_settings`] must have found nothing to refuse.
     pub(crate) fn new(run: &Run) -> Self {
         let subflows = address::assign(run);
         let (ports, exits) = ports(run);
@@ -133,7 +133,7 @@ impl Plan {
                     to,
                     connection_per_transfer,
                     max_connections,
-                    // There are fewer flows than ports: refusals bounds them.
+                    // There are fewer flows than ports: `unsupported_settings` bounds them.
                     port: FIRST_PORT + u16::try_from(index).unwrap_or(0),
                     subflows,
                     algorithm: tcp(flow)
@@ -302,7 +302,7 @@ fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
             if tcp.mptcp {
                 nodes[plan.from].stale_after = tcp.options.stale_after;
             }
-            // Buffers for segments with and without a DSS option differ by 1 %; refuse.rs has refused larger differences.
+            // Buffers for segments with and without a DSS option differ by 1 %; unsupported.rs refuses larger differences.
             let buffer = receive_buffer(tcp);
             let larger = |other: Buffer| {
                 if other.max > buffer.max {

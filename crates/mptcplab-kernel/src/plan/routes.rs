@@ -44,7 +44,7 @@ pub(super) fn routes(run: &Run, flows: &[FlowPlan]) -> Vec<Route> {
                 Metrics::default(),
                 &mut routes,
             ),
-            Transport::Sctp(_) => unreachable!("refused by refuse.rs"),
+            Transport::Sctp(_) => unreachable!("refused by unsupported.rs"),
             Transport::Tcp(tcp) => {
                 for (subflow, ends) in tcp.subflows.iter().zip(&plan.subflows) {
                     along(

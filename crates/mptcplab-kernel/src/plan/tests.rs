@@ -1,4 +1,4 @@
-//! Plans and refusals of small scenarios.
+//! Plans and unsupported settings of small scenarios.
 
 use super::*;
 use mptcplab_scenario::{Overrides, parse};
@@ -306,9 +306,9 @@ fn short_segments_need_more_memory_for_the_same_window() {
 
 /// First key and message of everything refused.
 fn refused(run: &Run) -> Vec<(String, String)> {
-    refusals(run)
+    unsupported_settings(run)
         .into_iter()
-        .map(|refusal| (refusal.keys[0].clone(), refusal.message))
+        .map(|setting| (setting.keys[0].clone(), setting.message))
         .collect()
 }
 
@@ -508,7 +508,7 @@ path = ["leg-{}"]
 #[test]
 fn a_flow_with_a_count_is_named_without_its_number() {
     let run = run("[flows.f]\ncount = 2\npath = [\"a\"]\nsend_jitter = \"1 ms\"\n");
-    let found = refusals(&run);
+    let found = unsupported_settings(&run);
     assert_eq!(found.len(), 2);
     assert_eq!(
         found[1].keys[..3],

@@ -1,7 +1,7 @@
 //! Loads a run's algorithms into the kernel, under names that are unique to the run.
 
 use crate::failure::Failure;
-use crate::plan::{AlgorithmPlan, Refusal};
+use crate::plan::{AlgorithmPlan, UnsupportedSetting};
 use mptcplab_bpf::registered::RUN_PREFIX;
 use mptcplab_bpf::{LoadError, Loaded, Options};
 use mptcplab_scenario::Run;
@@ -56,10 +56,7 @@ impl Algorithms {
 
 fn load(plan: &AlgorithmPlan, index: usize) -> Result<Loaded, Failure> {
     let Some(algorithm) = mptcplab_cc::find(&plan.choice.name) else {
-        return Err(Failure::new(format!(
-            "no algorithm named {:?}",
-            plan.choice.name
-        )));
+        return Err(Failure::new(format!("no algorithm {:?}", plan.choice.name)));
     };
     let mut refused = None;
     for attempt in 0..TRIES {
@@ -87,7 +84,7 @@ fn name(process: u32, index: usize, attempt: u32) -> String {
 }
 
 /// Refuses the kernel's own algorithms (`kernel:NAME`) that this kernel does not have.
-pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
+pub(super) fn unknown(runs: &[Run]) -> Result<Vec<UnsupportedSetting>, Failure> {
     let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
     for flow in runs.iter().flat_map(|run| &run.flows) {
         if let Some(name) = crate::plan::tcp(flow).and_then(|tcp| tcp.cc.kernel_name()) {
@@ -106,7 +103,7 @@ pub(super) fn unknown(runs: &[Run]) -> Result<Vec<Refusal>, Failure> {
         .collect();
     let missing = wanted.into_iter().filter(|(_, name)| !known.contains(name));
     Ok(missing
-        .map(|(flow, name)| Refusal {
+        .map(|(flow, name)| UnsupportedSetting {
             keys: vec![format!("flows.{flow}.cc"), "cc".into()],
             message: format!("\"kernel:{name}\": this kernel has no such algorithm"),
             hint: format!(

@@ -104,13 +104,21 @@ fn worse(one: Status, other: Status) -> Status {
 fn refuse(arguments: &Arguments, overrides: &Overrides, sweep: &Sweep) -> Result<(), Failure> {
     let file = arguments.scenario.display().to_string();
     let mut messages: Vec<String> = Vec::new();
-    let mut found: Vec<plan::Refusal> = sweep.runs.iter().flat_map(plan::refusals).collect();
+    let mut found: Vec<plan::UnsupportedSetting> = sweep
+        .runs
+        .iter()
+        .flat_map(plan::unsupported_settings)
+        .collect();
     found.extend(algorithms::unknown(&sweep.runs)?);
-    for refusal in found {
+    for setting in found {
         let place = (file.as_str(), sweep.text.as_str(), overrides);
-        let text =
-            mptcplab_scenario::refusal(place, &refusal.keys, refusal.message, Some(refusal.hint))
-                .to_string();
+        let text = mptcplab_scenario::unsupported_setting(
+            place,
+            &setting.keys,
+            setting.message,
+            Some(setting.hint),
+        )
+        .to_string();
         if !messages.contains(&text) {
             messages.push(text);
         }

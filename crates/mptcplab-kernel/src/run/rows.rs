@@ -6,13 +6,11 @@
 use super::aggregate::Aggregates;
 use super::skipped_programs::SkippedPrograms;
 use crate::plan::Plan;
-use crate::protocol::{Event, FlowSample, LinkSample, Sample, SubflowSample, TransferSample};
+use crate::protocol::{FlowSample, Sample, SubflowSample};
 use mptcplab_bpf::tracer::{
     Event as TracerEvent, Sample as Record, SampleKind, SocketKey, Tracer, TracerError,
 };
-use mptcplab_trace::{
-    EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, SubflowRow, Tables, TransferRow,
-};
+use mptcplab_trace::{EventKind, EventRow, FlowRow, NOT_MEASURED, SubflowRow, Tables};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -134,23 +132,8 @@ impl Rows {
     }
 
     /// Adds an event that the lab reported.
-    pub(super) fn event(&mut self, event: &Event) {
-        let Event {
-            t_ns,
-            kind,
-            flow,
-            subflow,
-            link,
-            value,
-        } = *event;
-        self.events.push(EventRow {
-            t_ns,
-            kind,
-            flow,
-            subflow,
-            link,
-            value,
-        });
+    pub(super) fn event(&mut self, row: EventRow) {
+        self.events.push(row);
     }
 
     /// Adds a sample of the lab, completed with the tracer's present counters. The ring must have been read.
@@ -160,8 +143,8 @@ impl Rows {
         for (flow, row) in (0..).zip(&sample.flows) {
             self.tables.flow.push(flow_row((t_ns, flow), row));
         }
-        for row in &sample.transfers {
-            self.transfer(row);
+        for row in sample.transfers {
+            self.tables.transfer.push(row);
         }
         for subflow in sample.subflows {
             if let Some(row) = self.aggregates.row(t_ns, &subflow, tracer)? {
@@ -177,26 +160,10 @@ impl Rows {
                 .push(subflow_row(t_ns, &subflow, known.as_ref()));
             self.last.insert((subflow.flow, subflow.subflow), subflow);
         }
-        for (link, row) in (0..).zip(&sample.links) {
-            self.tables.link.push(link_row((t_ns, link), row));
+        for row in sample.links {
+            self.tables.link.push(row);
         }
         Ok(())
-    }
-
-    /// Adds a transfer that is complete, or was not completed by the end of the run.
-    pub(super) fn transfer(&mut self, row: &TransferSample) {
-        let known = |value: Option<u64>| value.unwrap_or(NOT_MEASURED);
-        self.tables.transfer.push(TransferRow {
-            t_ns: row.t_ns,
-            flow: row.flow,
-            transfer: row.transfer,
-            bytes: row.bytes,
-            media_bps: row.media_bps,
-            first_byte_ns: known(row.first_byte_ns),
-            completion_ns: known(row.completion_ns),
-            resent_pkts: known(row.resent_pkts),
-            stall_ns: known(row.stall_ns),
-        });
     }
 
     /// Moves rows and events up to a time into the tables, in the order of time.
@@ -345,22 +312,5 @@ fn per_ack(
         rx_pkts: seen.rx_pkts,
         rx_wire_bytes: seen.rx_wire_bytes,
         rx_payload_bytes: seen.rx_payload_bytes,
-    }
-}
-
-fn link_row((t_ns, link): (u64, u32), sample: &LinkSample) -> LinkRow {
-    LinkRow {
-        t_ns,
-        link,
-        queue_pkts: sample.queue_pkts,
-        queue_bytes: sample.queue_bytes,
-        arrived_pkts: sample.arrived_pkts,
-        dropped_random_pkts: sample.dropped_random_pkts,
-        dropped_queue_pkts: sample.dropped_queue_pkts,
-        marked_pkts: sample.marked_pkts,
-        departed_pkts: sample.departed_pkts,
-        departed_bytes: sample.departed_bytes,
-        queue_delay_sum_ns: sample.queue_delay_sum_ns,
-        queue_delay_max_ns: sample.queue_delay_max_ns,
     }
 }

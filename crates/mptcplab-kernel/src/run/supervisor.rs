@@ -210,7 +210,7 @@ impl ActiveRun<'_> {
         loop {
             self.drain()?;
             match self.lab.recv()? {
-                Received::Message(FromLab::Event(event)) => self.rows.event(&event),
+                Received::Message(FromLab::Event(event)) => self.rows.event(event),
                 Received::Message(FromLab::Sample(sample)) => {
                     let t_ns = sample.t_ns;
                     self.rows.sample(*sample, &self.tracer)?;
@@ -285,8 +285,8 @@ impl ActiveRun<'_> {
         };
         self.drain()?;
         if let Some(report) = &report {
-            for row in &report.transfers {
-                self.rows.transfer(row);
+            for &row in &report.transfers {
+                self.rows.tables.transfer.push(row);
             }
         }
         self.rows.flush(self.run.duration_ns);

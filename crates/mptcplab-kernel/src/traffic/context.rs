@@ -1,13 +1,12 @@
 //! The state that the threads of a flow share, and how a flow begins and stops.
 
-use super::pattern::Pattern;
+use super::payload_pattern::PayloadPattern;
 use super::state::{FlowState, Reporter, Shared};
 use crate::plan::{FlowPlan, Plan};
-use crate::protocol::TransferSample;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic;
 use mptcplab_scenario::{Flow, Run, TcpFlow};
-use mptcplab_trace::EventKind;
+use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
 use std::sync::Arc;
 
 /// A flow and everything that its threads need.
@@ -26,7 +25,7 @@ pub(crate) struct Context {
     pub(crate) end_ns: u64,
     /// Its own random stream, after the start was drawn from it.
     pub(crate) rng: Rng,
-    pub(crate) pattern: Arc<Pattern>,
+    pub(crate) pattern: Arc<PayloadPattern>,
     pub(crate) state: Arc<FlowState>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) reporter: Reporter,
@@ -62,16 +61,16 @@ impl Context {
         }
         if let Some(pending) = self.state.pending.remove(transfer) {
             let row = pending.row(tcp, self.index, transfer);
-            self.reporter.transfer(TransferSample {
-                completion_ns: Some(now_ns.saturating_sub(row.t_ns)),
-                stall_ns,
+            self.reporter.transfer(TransferRow {
+                completion_ns: now_ns.saturating_sub(row.t_ns),
+                stall_ns: stall_ns.unwrap_or(NOT_MEASURED),
                 ..row
             });
         }
     }
 
     /// The rows of the transfers that were not complete at the end of the run.
-    pub(crate) fn unfinished(&self) -> Vec<TransferSample> {
+    pub(crate) fn unfinished(&self) -> Vec<TransferRow> {
         let Some(tcp) = crate::plan::tcp(&self.flow) else {
             return Vec::new();
         };
@@ -117,7 +116,7 @@ pub(crate) fn contexts(
             stop_ns: flow.stop_ns.unwrap_or(u64::MAX).min(run.duration_ns),
             end_ns: run.duration_ns,
             rng,
-            pattern: Arc::new(Pattern::new(&flow.name)),
+            pattern: Arc::new(PayloadPattern::new(&flow.name)),
             state: Arc::new(FlowState::new(flow)),
             shared: Arc::clone(shared),
             reporter: reporter.clone(),

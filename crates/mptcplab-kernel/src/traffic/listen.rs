@@ -48,7 +48,7 @@ pub(crate) fn listen(
             nonblocking(listener.set_nonblocking(true), plan.port)?;
             Ok(Listener::Tcp(listener))
         }
-        Transport::Sctp(_) => unreachable!("refused by refuse.rs"),
+        Transport::Sctp(_) => unreachable!("refused by unsupported.rs"),
         Transport::Udp(_) => {
             let address = SocketAddrV4::new(plan.subflows[0].destination, plan.port);
             let bound = to.run(|| UdpSocket::bind(address))?;

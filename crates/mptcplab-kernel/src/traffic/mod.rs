@@ -7,7 +7,7 @@ mod context;
 mod iperf;
 mod listen;
 mod pacing;
-mod pattern;
+mod payload_pattern;
 mod pending;
 mod periods;
 mod receive;

@@ -1,8 +1,8 @@
 //! Transfers that are not yet complete (a file, a short transfer, a chunk of a video), and their rows in the trace.
 
 use super::connection::Connection;
-use crate::protocol::TransferSample;
 use mptcplab_scenario::TcpFlow;
+use mptcplab_trace::{NOT_MEASURED, TransferRow};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,19 +42,21 @@ impl PendingTransfer {
     }
 
     /// The row of a transfer that is not complete.
-    pub(super) fn row(&self, tcp: &TcpFlow, flow: usize, transfer: u32) -> TransferSample {
+    pub(super) fn row(&self, tcp: &TcpFlow, flow: usize, transfer: u32) -> TransferRow {
         let since = |at: u64| at.saturating_sub(self.begun_ns);
         let resent = self.connection.resent_pkts(tcp);
-        TransferSample {
+        TransferRow {
             t_ns: self.begun_ns,
             flow: flow as u32,
             transfer,
             bytes: self.bytes,
             media_bps: self.media_bps,
-            first_byte_ns: self.first_byte_ns.map(since),
-            completion_ns: None,
-            resent_pkts: resent.map(|pkts| pkts.saturating_sub(self.resent_before_pkts)),
-            stall_ns: None,
+            first_byte_ns: self.first_byte_ns.map_or(NOT_MEASURED, since),
+            completion_ns: NOT_MEASURED,
+            resent_pkts: resent.map_or(NOT_MEASURED, |pkts| {
+                pkts.saturating_sub(self.resent_before_pkts)
+            }),
+            stall_ns: NOT_MEASURED,
         }
     }
 }

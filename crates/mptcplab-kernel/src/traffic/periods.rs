@@ -1,23 +1,28 @@
 //! The periods in which an application sends, from its start to its stop.
 
 use mptcplab_model::link::rng::Rng;
-use mptcplab_model::traffic::span;
-use mptcplab_scenario::Span;
+use mptcplab_model::traffic::duration;
+use mptcplab_scenario::DurationDistribution;
 
 /// The active periods of a flow. Random lengths are drawn from the flow's stream in the same order as in the simulator.
 #[derive(Debug)]
 pub(crate) struct Periods {
-    spans: Option<(Span, Span)>,
+    on_off: Option<(DurationDistribution, DurationDistribution)>,
     rng: Rng,
     stop_ns: u64,
     next_ns: u64,
 }
 
 impl Periods {
-    /// `spans` are the lengths of active and idle periods; without them the flow is active all the time.
-    pub(crate) fn new(spans: Option<(Span, Span)>, rng: Rng, start_ns: u64, stop_ns: u64) -> Self {
+    /// `on_off` are the lengths of active and idle periods; without them the flow is active all the time.
+    pub(crate) fn new(
+        on_off: Option<(DurationDistribution, DurationDistribution)>,
+        rng: Rng,
+        start_ns: u64,
+        stop_ns: u64,
+    ) -> Self {
         Self {
-            spans,
+            on_off,
             rng,
             stop_ns,
             next_ns: start_ns,
@@ -34,12 +39,12 @@ impl Iterator for Periods {
         if begin >= self.stop_ns {
             return None;
         }
-        let Some((on, off)) = self.spans else {
+        let Some((on, off)) = self.on_off else {
             self.next_ns = self.stop_ns;
             return Some((begin, self.stop_ns));
         };
-        let end = begin.saturating_add(span(on, &mut self.rng).max(1));
-        self.next_ns = end.saturating_add(span(off, &mut self.rng).max(1));
+        let end = begin.saturating_add(duration(on, &mut self.rng).max(1));
+        self.next_ns = end.saturating_add(duration(off, &mut self.rng).max(1));
         Some((begin, end.min(self.stop_ns)))
     }
 }
@@ -63,7 +68,10 @@ mod tests {
 
     #[test]
     fn periods_alternate_until_the_stop() {
-        let spans = (Span::Fixed(30), Span::Fixed(12));
+        let spans = (
+            DurationDistribution::Fixed(30),
+            DurationDistribution::Fixed(12),
+        );
         let periods: Vec<_> = Periods::new(Some(spans), rng(), 7, 100).collect();
         assert_eq!(periods, [(7, 37), (49, 79), (91, 100)]);
     }
@@ -71,11 +79,11 @@ mod tests {
     #[test]
     fn random_periods_follow_the_flow_s_stream() {
         let spans = (
-            Span::Uniform {
+            DurationDistribution::Uniform {
                 lo_ns: 10,
                 hi_ns: 20,
             },
-            Span::Uniform {
+            DurationDistribution::Uniform {
                 lo_ns: 100,
                 hi_ns: 300,
             },

@@ -3,10 +3,10 @@
 use super::active_transfers::ActiveTransfers;
 use super::connection::Connection;
 use super::pending::PendingTransfers;
-use crate::protocol::{Event, Problem, ProblemKind, TransferSample};
+use crate::protocol::{Problem, ProblemKind};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::Flow;
-use mptcplab_trace::EventKind;
+use mptcplab_trace::{EventKind, EventRow, TransferRow};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
@@ -103,10 +103,10 @@ impl FlowState {
 /// A message from a thread to the lab's main thread.
 #[derive(Debug)]
 pub(crate) enum ThreadMessage {
-    Event(Event),
+    Event(EventRow),
     Problem(Problem),
     /// A transfer is complete.
-    Transfer(TransferSample),
+    Transfer(TransferRow),
     /// A subflow is open, so that its algorithm can be read back.
     SubflowOpened,
 }
@@ -117,7 +117,7 @@ pub(crate) struct Reporter(pub(crate) Sender<ThreadMessage>);
 
 impl Reporter {
     pub(crate) fn event(&self, t_ns: u64, kind: EventKind, flow: usize, value: u64) {
-        self.send(ThreadMessage::Event(Event {
+        self.send(ThreadMessage::Event(EventRow {
             t_ns,
             kind: kind as u8,
             flow: flow as i32,
@@ -135,7 +135,7 @@ impl Reporter {
         value: u64,
     ) {
         let (flow, subflow) = (flow as i32, subflow as i32);
-        self.send(ThreadMessage::Event(Event {
+        self.send(ThreadMessage::Event(EventRow {
             t_ns,
             kind: kind as u8,
             flow,
@@ -161,7 +161,7 @@ impl Reporter {
         }));
     }
 
-    pub(crate) fn transfer(&self, row: TransferSample) {
+    pub(crate) fn transfer(&self, row: TransferRow) {
         self.send(ThreadMessage::Transfer(row));
     }
 

@@ -1,7 +1,7 @@
 //! UDP flows: a constant rate, with or without pauses, and no feedback.
 
 use super::context::Context;
-use super::pattern::Pattern;
+use super::payload_pattern::PayloadPattern;
 use super::periods::Periods;
 use super::stream::PATIENCE;
 use mptcplab_scenario::UdpFlow;
@@ -92,7 +92,7 @@ fn payload_bytes(udp: &UdpFlow) -> usize {
 }
 
 /// A payload: the packet's number, and the data that belong to it.
-fn payload(pattern: &Pattern, number: u64, length: usize) -> Vec<u8> {
+fn payload(pattern: &PayloadPattern, number: u64, length: usize) -> Vec<u8> {
     let mut payload: Vec<u8> = number.to_le_bytes().into_iter().take(length).collect();
     let mut position = number.wrapping_mul(length as u64);
     while payload.len() < length {
@@ -145,7 +145,7 @@ fn receive_all(context: &Context, socket: &UdpSocket) -> std::io::Result<()> {
     Ok(())
 }
 
-fn check(pattern: &Pattern, data: &[u8]) -> std::io::Result<()> {
+fn check(pattern: &PayloadPattern, data: &[u8]) -> std::io::Result<()> {
     let Some((number, rest)) = data.split_first_chunk::<NUMBER_BYTES>() else {
         return Ok(());
     };

@@ -52,9 +52,13 @@ cc = "reno"
 traffic = { size = "1 MB", gap = "0.2 s" }
 "#;
 
-/// A run of the scenario in the simulator.
+/// A run of the scenario in the simulator, without the random delays that stand for the kernel's own.
 fn simulated(scenario: &str) -> (Run, Tables) {
-    let parsed = mptcplab_scenario::parse(scenario, "test.toml", None, &Overrides::default());
+    let exact = Overrides {
+        set: vec![("tcp.send_jitter".into(), "0 s".into())],
+        ..Overrides::default()
+    };
+    let parsed = mptcplab_scenario::parse(scenario, "test.toml", None, &exact);
     let run = parsed.expect("a good scenario").runs.remove(0);
     let outcome = mptcplab_sim::simulate(&run, &Control::default()).expect("a run");
     (run, outcome.tables)

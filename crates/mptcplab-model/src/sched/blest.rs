@@ -106,46 +106,49 @@ impl Schedule for Blest {
             "lambda",
             (1200, 0, 10_000),
             1000,
-            "Initial factor on what the fast subflow is expected to send.",
+            "Initial factor by which the expected data of the fast subflow are multiplied.",
         ));
         params.push(number(
             "min_lambda",
             (1000, 0, 10_000),
             1000,
-            "Lower bound of the factor as it adapts.",
+            "Lower bound of the factor.",
         ));
         params.push(number(
             "max_lambda",
             (1300, 0, 10_000),
             1000,
-            "Upper bound of the factor as it adapts; at least min_lambda.",
+            "Upper bound of the factor; at least min_lambda.",
         ));
         Declaration {
             name: "blest",
-            title: "leaves a slow subflow alone if it would block the window of the fast one",
+            title: "does not use a slow subflow if that would block the shared window for the fast one",
             sections: vec![
                 (
                     "Idea",
-                    "Before a slower subflow gets a segment, estimate what the fastest one will send until that segment is \
-                     acknowledged. If it would not fit the shared window beside what the slow subflow holds, wait.",
+                    "Before a slower subflow gets a segment, BLEST estimates how much the fastest subflow will send \
+                     until that segment is acknowledged. If this does not fit into the shared window beside the data \
+                     of the slow subflow, BLEST waits for the fastest subflow.",
                 ),
                 (
                     "Rules",
-                    "T = time that s holds the segment: max(srtt_s, interpolation of its least and largest srtt by \
-                     (inflight+1)/cwnd); k = floor(T/rtt_f) + 1 rounds; packets of f: cwnd (2^k - 1) in initial slow start, \
-                     else (max(cwnd, ssthresh+1) + (k-1)/2) k. Wait if packets mss lambda > window - segment - (inflight_s + \
-                     queued_s) mss. lambda moves by +0.04 after an opportunistic retransmission and by -0.01 otherwise, at \
-                     most once per least srtt of s.",
+                    "Let s be the slow and f the fast subflow. T is the time until the segment is acknowledged on s: \
+                     max(srtt_s, interpolation between the least and the largest srtt of s by (inflight_s+1)/cwnd_s). \
+                     In this time f has k = floor(T/rtt_f) + 1 rounds and sends this many packets: cwnd_f (2^k - 1) \
+                     in initial slow start, else (max(cwnd_f, ssthresh_f+1) + (k-1)/2) k. Wait if packets mss lambda \
+                     > window - segment - (inflight_s + queued_s) mss. lambda changes by +0.04 after an opportunistic \
+                     retransmission and by -0.01 otherwise, at most once per least srtt of s.",
                 ),
                 (
                     "Deviations",
-                    "The kernel's form, in exact integers. An idle backup never counts as the fastest subflow: it would be \
-                     waited for in vain.",
+                    "The rules are those of the kernel, in exact integers. A backup subflow that is not in use never \
+                     counts as the fastest subflow, because waiting for it would be in vain.",
                 ),
                 (
                     "Reference",
                     "Ferlin et al., BLEST: Blocking Estimation-Based MPTCP Scheduler for Heterogeneous Networks, IFIP \
-                     Networking 2016; mptcp_blest of the multipath-tcp.org kernels (retransmits, does not penalise).",
+                     Networking 2016; mptcp_blest of the multipath-tcp.org kernels (which retransmits but does not \
+                     penalise).",
                 ),
             ],
             params,

@@ -18,20 +18,23 @@ impl Schedule for DelayVar {
             sections: vec![
                 (
                     "Idea",
-                    "A subflow is stable while its RTT is within a threshold of its least one. Stable subflows come first, \
-                     within a class the one with the largest cwnd/RTT; an unstable one is not used where a stable one \
-                     would get the backlog through earlier. A lost segment is also sent on the first available subflow.",
+                    "A subflow is stable while its RTT exceeds its minimum by no more than a threshold. Stable \
+                     subflows come before unstable ones, and among each kind the subflow with the largest cwnd/RTT \
+                     comes first. An unstable subflow is not used if a stable one would deliver the backlog earlier. \
+                     A lost segment is also sent on the first available subflow.",
                 ),
                 (
                     "Rules",
-                    "mu = (rtt - rtt_min)/rtt_min, stable: mu <= threshold. Wait if rtt_s ceil(backlog/cwnd_s) + rtt_s/2 < \
-                     rtt_u/2 for a stable s and an unstable pick u.",
+                    "mu = (rtt - rtt_min)/rtt_min; a subflow is stable if mu <= threshold. If the first available \
+                     subflow u is unstable, wait if rtt_s ceil(backlog/cwnd_s) + rtt_s/2 < rtt_u/2 for any stable \
+                     subflow s.",
                 ),
                 (
                     "Deviations",
-                    "The paper leaves mu, the threshold and its adaptive fast retransmit undefined; the rules above \
-                     complete it. The paper's window rule is the congestion control `delayvar`; take both \
-                     to run the paper: cc = \"delayvar\", scheduler = \"delayvar\". The backlog is bounded as ECF's.",
+                    "The paper does not define mu, the threshold or its adaptive fast retransmit; the rules above \
+                     fill these gaps. The paper's rule for the window is the congestion control algorithm `delayvar`; \
+                     to run what the paper describes, use both: cc = \"delayvar\", scheduler = \"delayvar\". The \
+                     backlog is limited as for ECF.",
                 ),
                 (
                     "Reference",
@@ -43,12 +46,12 @@ impl Schedule for DelayVar {
                     "threshold",
                     (500, 0, 100_000),
                     1000,
-                    "Largest variation (rtt - rtt_min)/rtt_min of a stable subflow.",
+                    "Largest value of (rtt - rtt_min)/rtt_min at which a subflow is stable.",
                 ),
                 switch(
                     "copy_losses",
                     true,
-                    "Send a segment that fast retransmit repairs also on the first available subflow.",
+                    "When fast retransmit sends a segment again, also send it on the first available subflow.",
                 ),
             ],
             ordered: None,

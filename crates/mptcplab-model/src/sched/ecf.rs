@@ -20,33 +20,34 @@ impl Schedule for Ecf {
             "beta",
             (250, 0, 10_000),
             1000,
-            "Hysteresis: once waiting, the fast subflow may be later by this part.",
+            "Hysteresis: once ECF has waited, it accepts that the fast subflow is later by this fraction.",
         ));
         Declaration {
             name: "ecf",
-            title: "leaves a slow subflow alone if the fast one would be done earlier",
+            title: "does not use a slow subflow if the fast one would finish earlier",
             sections: vec![
                 (
                     "Idea",
-                    "With a backlog of k segments: if waiting for the fastest subflow f completes them before the slower \
-                     one s would, wait.",
+                    "If the fastest subflow f, after a wait, would complete the backlog of k segments before the \
+                     slower subflow s, ECF waits for f.",
                 ),
                 (
                     "Rules",
-                    "n = 1 + max(k/cwnd_f, 1), delta = max(rttvar_f, rttvar_s). If n srtt_f < (1 + waiting beta)(srtt_s + \
-                     delta): wait if max(k/cwnd_s, 1) srtt_s >= 2 srtt_f + delta, else use s; otherwise stop waiting and \
-                     use s.",
+                    "n = 1 + max(k/cwnd_f, 1), delta = max(rttvar_f, rttvar_s). waiting is 0 at first. If n srtt_f < \
+                     (1 + waiting beta)(srtt_s + delta), then wait and set waiting = 1 if max(k/cwnd_s, 1) srtt_s >= \
+                     2 srtt_f + delta, and use s if not. Otherwise set waiting = 0 and use s.",
                 ),
                 (
                     "Deviations",
-                    "rttvar is the measured mean deviation; the kernel's has a floor of 200 ms. An idle backup never counts \
-                     as the fastest subflow. The backlog is what a send buffer of twice the windows would hold: that of a bulk \
-                     transfer is endless, and ECF would never wait.",
+                    "rttvar is the measured mean deviation; the kernel's rttvar is at least 200 ms. A backup subflow \
+                     that is not in use never counts as the fastest subflow. The backlog is limited to what a send \
+                     buffer of twice the windows would hold, because a bulk transfer has an endless backlog, with \
+                     which ECF would never wait.",
                 ),
                 (
                     "Reference",
-                    "Lim et al., ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT 2017; mptcp_ecf of the \
-                     multipath-tcp.org kernels (retransmits and penalises as its default).",
+                    "Lim et al., ECF: An MPTCP Path Scheduler to Manage Heterogeneous Paths, CoNEXT 2017; mptcp_ecf \
+                     of the multipath-tcp.org kernels (which retransmits and penalises like their default scheduler).",
                 ),
             ],
             params,

@@ -69,22 +69,25 @@ impl Schedule for Linger {
     fn declaration() -> Declaration {
         Declaration {
             name: "linger",
-            title: "upstream Linux: the subflow whose queued data leave first",
+            title: "the scheduler of upstream Linux: the subflow that will have sent its queued data first",
             sections: vec![
                 (
                     "Idea",
-                    "The subflow whose send queue would be empty first at its average pacing rate gets the next burst of up \
-                     to 64 kB, ahead of its congestion window, as far as its send buffer takes it.",
+                    "The subflow whose send queue would be the first to empty, at its average pacing rate, gets the \
+                     next burst of up to 64 kB. The congestion window does not limit a burst; only the send buffer \
+                     does.",
                 ),
                 (
                     "Rules",
-                    "Least queued/avg_pacing; burst = min(65428, window) bytes; avg_pacing = (avg_pacing queued + pacing \
-                     burst)/(queued + burst). No pick while that subflow's send buffer, or the connection's, is full.",
+                    "Pick the subflow with the least queued/avg_pacing, and give it burst = min(65428, window) bytes. \
+                     Then avg_pacing = (avg_pacing queued + pacing burst)/(queued + burst). Pick none while the send \
+                     buffer of that subflow or of the connection is full.",
                 ),
                 (
                     "Deviations",
-                    "Send buffers are sized from the windows as the kernel sizes them, in payload; the kernel also counts the \
-                     memory around it. The burst goes whole to the subflow that has room when it is picked.",
+                    "The size of a send buffer follows the windows as in the kernel, but counts only payload, while \
+                     the kernel also counts the memory around it. A subflow whose send buffer has any room when it is \
+                     picked gets the whole burst, even if that is more than the room.",
                 ),
                 (
                     "Reference",

@@ -16,20 +16,21 @@ impl Schedule for MinRtt {
             sections: vec![
                 (
                     "Idea",
-                    "A segment goes to the subflow with the lowest smoothed RTT whose window has room. When the shared \
-                     receive window blocks, the segment that everything waits for is sent again on a faster subflow, and \
-                     the slower ones that hold it are slowed down.",
+                    "Of the subflows whose window has room, the one with the lowest smoothed RTT gets the next \
+                     segment. When the shared receive window is full, the first unacknowledged segment is sent again \
+                     on a faster subflow, and the slower subflows that carry it have their windows halved.",
                 ),
                 (
                     "Rules",
-                    "Penalty: cwnd = max(cwnd/2, 1), and outside slow start ssthresh = max(ssthresh/2, 2), once per srtt of the \
-                     fast subflow f, for holders h with srtt_h > srtt_f in state Open. Retransmission on f unless f holds \
-                     the segment or 4 srtt_f >= srtt_h; a holder with cwnd <= 4 always counts as slow.",
+                    "Let f be the fast subflow and h a subflow that carries the segment. Penalty for h, if srtt_h > \
+                     srtt_f and h is in state Open, at most once per srtt_f: cwnd = max(cwnd/2, 1) and, outside slow \
+                     start, ssthresh = max(ssthresh/2, 2). Retransmission on f, unless f carries the segment itself \
+                     or 4 srtt_f >= srtt_h; a subflow h with cwnd <= 4 always counts as slow.",
                 ),
                 (
                     "Deviations",
-                    "No send buffer is modelled, so only the receive window makes it act. minrtt(opportunistic=false, \
-                     penalise=false) is the plain rule.",
+                    "No send buffer is modelled, so only a full receive window triggers retransmission and penalties. \
+                     minrtt(opportunistic=false, penalise=false) is the rule without them.",
                 ),
                 (
                     "Reference",

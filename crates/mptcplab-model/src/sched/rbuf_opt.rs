@@ -20,12 +20,13 @@ pub(super) fn params(penalise: bool) -> Vec<ParamSpec> {
         switch(
             "opportunistic",
             true,
-            "When the shared receive window blocks, send the segment that everything waits for again on a faster subflow.",
+            "When the shared receive window is full, send the first unacknowledged segment again on a faster subflow.",
         ),
         switch(
             "penalise",
             penalise,
-            "When the shared receive window blocks, halve the window of slower subflows that hold that segment, at most once per RTT of the faster one.",
+            "When the shared receive window is full, halve the windows of the slower subflows that carry the first \
+             unacknowledged segment, at most once per RTT of the faster subflow.",
         ),
         ParamSpec {
             name: "holders",
@@ -34,7 +35,7 @@ pub(super) fn params(penalise: bool) -> Vec<ParamSpec> {
             max: 1,
             scale: 1,
             values: vec![("all", 0), ("first", 1)],
-            doc: "Whom to penalise: all subflows that hold the segment, or the first one only, as older kernels did.",
+            doc: "Which subflows to penalise: all that carry the segment, or only the first one, as in older kernels.",
         },
     ]
 }

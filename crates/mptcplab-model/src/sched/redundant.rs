@@ -20,18 +20,19 @@ impl Schedule for Redundant {
     fn declaration() -> Declaration {
         Declaration {
             name: "redundant",
-            title: "the same data on every subflow: latency for capacity",
+            title: "the same data on every subflow: lower delay at the cost of capacity",
             sections: vec![
                 (
                     "Idea",
-                    "Every regular subflow sends, at its own pace, the oldest segment that is not acknowledged at connection \
-                     level and that it has not sent yet. The first copy to arrive counts, so a loss or a slow path costs \
-                     nothing as long as another subflow delivers.",
+                    "Every regular subflow sends, at its own rate, the first segment that it has not sent yet and \
+                     that is not acknowledged at connection level. The first copy that arrives is used, so a loss or \
+                     a slow path causes no delay as long as another subflow delivers the segment.",
                 ),
                 (
                     "Deviations",
-                    "Backups do not replicate: where only they are usable, one of them sends. A subflow repairs its own \
-                     losses, also of data that another one has delivered meanwhile, as TCP must.",
+                    "Backup subflows send no copies: if no regular subflow is usable, one backup subflow sends alone. \
+                     As TCP requires, a subflow retransmits what it lost even if another subflow has delivered the \
+                     data in the meantime.",
                 ),
                 (
                     "Reference",

@@ -16,18 +16,18 @@ impl Schedule for RoundRobin {
     fn declaration() -> Declaration {
         Declaration {
             name: "roundrobin",
-            title: "one subflow after the other",
+            title: "the subflows in turn",
             sections: vec![
                 (
                     "Idea",
-                    "Every subflow sends num_segments segments, then it is the next one's turn. With cwnd_limited subflows \
-                     without room are passed over; without it the one whose turn it is is waited for, so that all carry \
-                     the same amount and the slowest sets the pace.",
+                    "The subflows take turns, and each sends num_segments segments in a row. If cwnd_limited is set, \
+                     a subflow whose window is full is skipped. Otherwise the scheduler waits for it, so all subflows \
+                     carry the same amount of data, and the slowest one limits the rate of all.",
                 ),
                 (
                     "Deviations",
-                    "The lowest index begins a round; the kernel begins with the last of its list. Backups take part only when \
-                     no regular subflow is usable.",
+                    "A round begins with the subflow of the lowest index; in the kernel it begins with the last \
+                     subflow of the list. Backup subflows take part only when no regular subflow is usable.",
                 ),
                 (
                     "Reference",
@@ -39,12 +39,12 @@ impl Schedule for RoundRobin {
                     "num_segments",
                     (1, 1, 255),
                     1,
-                    "Segments that a subflow sends in a row.",
+                    "Number of segments that a subflow sends in a row.",
                 ),
                 switch(
                     "cwnd_limited",
                     true,
-                    "Whether to pass over subflows whose window is full instead of waiting for them.",
+                    "Skip a subflow whose window is full instead of waiting for it.",
                 ),
             ],
             ordered: None,

@@ -1,24 +1,24 @@
-//! The parameters of traffic, with explicit units: start times, transfers, random spans and sizes, video.
+//! The parameters of traffic, with explicit units: start times, transfers, random durations and sizes, video.
 
 /// Transfers of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transfers {
     /// How large they are.
-    pub size: SizeLaw,
+    pub size: SizeDistribution,
     /// When they begin.
     pub arrivals: Arrivals,
 }
 
-/// The law of a size; random ones are drawn from the flow's stream and are a byte at least.
+/// The distribution of a size. Random sizes are drawn from the flow's stream and are at least one byte.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SizeLaw {
+pub enum SizeDistribution {
     Fixed {
         /// Application bytes.
         bytes: u64,
     },
     Exponential {
         mean_bytes: u64,
-        /// Larger ones are cut to this.
+        /// Larger sizes are cut to this.
         max_bytes: u64,
     },
     /// Pareto: P(size > x) = (min / x)^shape from `min` = mean (shape - 1) / shape on.
@@ -26,7 +26,7 @@ pub enum SizeLaw {
         mean_bytes: u64,
         /// Exponent of the tail, above 1.
         shape: f64,
-        /// Larger ones are cut to this.
+        /// Larger sizes are cut to this.
         max_bytes: u64,
     },
 }
@@ -36,24 +36,24 @@ pub enum SizeLaw {
 pub enum Arrivals {
     /// A Poisson process, whatever became of earlier transfers.
     Poisson {
-        /// Its rate over time, from the flow's start on and repeated.
-        levels: Vec<Level>,
+        /// The rate over time: a cycle that begins at the flow's start and is repeated.
+        levels: Vec<ArrivalRate>,
     },
     /// One after the other: the first at the flow's start, the next so long after the one before was complete.
     Repeat {
         /// Pause in between.
-        gap: Span,
+        gap: DurationDistribution,
         /// How many; `None`: until the flow stops.
         count: Option<u64>,
     },
 }
 
-/// A level of a Poisson process.
+/// The rate of a Poisson process during a part of its cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Level {
+pub struct ArrivalRate {
     /// Arrivals in 1000 minutes.
     pub per_1000_min: u64,
-    /// How long it lasts; `u64::MAX` for ever.
+    /// How long it lasts; `u64::MAX` means for ever.
     pub lasts_ns: u64,
 }
 
@@ -74,9 +74,9 @@ pub struct Video {
     pub first_estimate_bps: u64,
 }
 
-/// A time span, fixed or random.
+/// The distribution of a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
+pub enum DurationDistribution {
     Fixed(u64),
     /// Uniform in `[lo_ns, hi_ns)`, drawn from the flow's stream.
     Uniform {

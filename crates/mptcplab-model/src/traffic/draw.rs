@@ -3,19 +3,19 @@
 //! Logarithm and exponential function are implemented here with additions, multiplications and divisions only, because those of
 //! the system library may differ in the last bit between machines.
 
-use super::config::{SizeLaw, Span, StartTime};
+use super::config::{DurationDistribution, SizeDistribution, StartTime};
 use crate::link::rng::Rng;
 
-/// Draw a span.
-pub fn span(span: Span, rng: &mut Rng) -> u64 {
-    match span {
-        Span::Fixed(ns) => ns,
-        Span::Uniform { lo_ns, hi_ns } => lo_ns + rng.below((hi_ns - lo_ns).max(1)),
-        Span::Exponential { mean_ns } => (exponential(rng) * mean_ns as f64) as u64,
+/// Draws a duration in nanoseconds.
+pub fn duration(distribution: DurationDistribution, rng: &mut Rng) -> u64 {
+    match distribution {
+        DurationDistribution::Fixed(ns) => ns,
+        DurationDistribution::Uniform { lo_ns, hi_ns } => lo_ns + rng.below((hi_ns - lo_ns).max(1)),
+        DurationDistribution::Exponential { mean_ns } => (exponential(rng) * mean_ns as f64) as u64,
     }
 }
 
-/// Draw a start time.
+/// Draws a start time.
 pub fn start(start: StartTime, rng: &mut Rng) -> u64 {
     match start {
         StartTime::At(ns) => ns,
@@ -23,15 +23,15 @@ pub fn start(start: StartTime, rng: &mut Rng) -> u64 {
     }
 }
 
-/// Draw a size in bytes, at least one.
-pub fn size(law: SizeLaw, rng: &mut Rng) -> u64 {
-    match law {
-        SizeLaw::Fixed { bytes } => bytes,
-        SizeLaw::Exponential {
+/// Draws a size in bytes, at least one.
+pub fn size(distribution: SizeDistribution, rng: &mut Rng) -> u64 {
+    match distribution {
+        SizeDistribution::Fixed { bytes } => bytes,
+        SizeDistribution::Exponential {
             mean_bytes,
             max_bytes,
         } => within(exponential(rng) * mean_bytes as f64, max_bytes),
-        SizeLaw::Pareto {
+        SizeDistribution::Pareto {
             mean_bytes,
             shape,
             max_bytes,
@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn exponential_spans_have_their_mean_and_their_memory() {
+    fn exponential_durations_have_their_mean_and_their_tail() {
         let mut rng = rng();
-        let law = Span::Exponential {
+        let distribution = DurationDistribution::Exponential {
             mean_ns: 10_000_000,
         };
         let draws: Vec<f64> = (0..100_000)
-            .map(|_| span(law, &mut rng) as f64 / 1e7)
+            .map(|_| duration(distribution, &mut rng) as f64 / 1e7)
             .collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
         // The mean of 100,000 has a standard deviation of 0.0032.
@@ -135,12 +135,12 @@ mod tests {
     #[test]
     fn pareto_sizes_have_their_least_value_tail_and_cut() {
         let mut rng = rng();
-        let law = SizeLaw::Pareto {
+        let distribution = SizeDistribution::Pareto {
             mean_bytes: 200_000,
             shape: 2.5,
             max_bytes: 40_000_000,
         };
-        let draws: Vec<u64> = (0..100_000).map(|_| size(law, &mut rng)).collect();
+        let draws: Vec<u64> = (0..100_000).map(|_| size(distribution, &mut rng)).collect();
         // 200 kB x 1.5 / 2.5
         assert!(draws.iter().all(|d| (120_000..=40_000_000).contains(d)));
         let mean = draws.iter().map(|d| *d as f64).sum::<f64>() / 1e5;
@@ -149,7 +149,7 @@ mod tests {
         // P(size > 480 kB) = (1/4)^2.5 = 1/32
         let tail = draws.iter().filter(|d| **d > 480_000).count() as f64 / 1e5;
         assert!((tail - 1.0 / 32.0).abs() < 0.0022, "{tail}");
-        let heavy = SizeLaw::Pareto {
+        let heavy = SizeDistribution::Pareto {
             mean_bytes: 200_000,
             shape: 1.1,
             max_bytes: 300_000,
@@ -160,15 +160,15 @@ mod tests {
     #[test]
     fn exponential_sizes_have_their_mean_and_are_a_byte_at_least() {
         let mut rng = rng();
-        let law = |mean_bytes| SizeLaw::Exponential {
+        let distribution = |mean_bytes| SizeDistribution::Exponential {
             mean_bytes,
             max_bytes: 1_000_000,
         };
         let mean = (0..100_000)
-            .map(|_| size(law(30_000), &mut rng) as f64)
+            .map(|_| size(distribution(30_000), &mut rng) as f64)
             .sum::<f64>()
             / 1e5;
         assert!((mean - 30_000.0).abs() < 390.0, "{mean}");
-        assert!((0..100).all(|_| size(law(1), &mut rng) >= 1));
+        assert!((0..100).all(|_| size(distribution(1), &mut rng) >= 1));
     }
 }

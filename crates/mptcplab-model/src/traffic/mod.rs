@@ -8,7 +8,9 @@ mod draw;
 mod transfers;
 mod video;
 
-pub use config::{Arrivals, Level, SizeLaw, Span, StartTime, Transfers, Video};
-pub use draw::{size, span, start};
+pub use config::{
+    ArrivalRate, Arrivals, DurationDistribution, SizeDistribution, StartTime, Transfers, Video,
+};
+pub use draw::{duration, size, start};
 pub use transfers::{Schedule, Transfer};
 pub use video::{Chunk, Player, Watched};

@@ -1,6 +1,6 @@
 //! Transfers: when they begin and how large they are.
 
-use super::config::{Arrivals, Level, Transfers};
+use super::config::{ArrivalRate, Arrivals, Transfers};
 use crate::link::rng::Rng;
 use crate::traffic::draw;
 
@@ -18,7 +18,7 @@ pub struct Transfer {
 /// The transfers of a flow, in order: of each the time is drawn, then the size.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    law: Transfers,
+    transfers: Transfers,
     rng: Rng,
     start_ns: u64,
     stop_ns: u64,
@@ -27,9 +27,9 @@ pub struct Schedule {
 
 impl Schedule {
     /// From `start_ns`, and no more from `stop_ns` on. `rng`: the flow's stream after its start was drawn.
-    pub fn new(law: Transfers, rng: Rng, start_ns: u64, stop_ns: u64) -> Self {
+    pub fn new(transfers: Transfers, rng: Rng, start_ns: u64, stop_ns: u64) -> Self {
         Self {
-            law,
+            transfers,
             rng,
             start_ns,
             stop_ns,
@@ -39,12 +39,12 @@ impl Schedule {
 
     /// Whether a transfer waits for the one before.
     pub fn is_closed_loop(&self) -> bool {
-        matches!(self.law.arrivals, Arrivals::Repeat { .. })
+        matches!(self.transfers.arrivals, Arrivals::Repeat { .. })
     }
 
     /// The first transfer.
     pub fn first(&mut self) -> Option<Transfer> {
-        match &self.law.arrivals {
+        match &self.transfers.arrivals {
             Arrivals::Poisson { .. } => self.after(self.start_ns),
             Arrivals::Repeat { .. } => self.make(self.start_ns),
         }
@@ -52,7 +52,7 @@ impl Schedule {
 
     /// The transfer after this time: that of an arrival, or of a completion where one waits for the other.
     pub fn after(&mut self, from_ns: u64) -> Option<Transfer> {
-        let at_ns = match &self.law.arrivals {
+        let at_ns = match &self.transfers.arrivals {
             Arrivals::Poisson { levels } => {
                 let work = draw::exponential(&mut self.rng);
                 arrival(levels, self.start_ns, from_ns, work)
@@ -60,7 +60,9 @@ impl Schedule {
             Arrivals::Repeat { count, .. } if count.is_some_and(|n| u64::from(self.next) >= n) => {
                 return None;
             }
-            Arrivals::Repeat { gap, .. } => from_ns.saturating_add(draw::span(*gap, &mut self.rng)),
+            Arrivals::Repeat { gap, .. } => {
+                from_ns.saturating_add(draw::duration(*gap, &mut self.rng))
+            }
         };
         self.make(at_ns)
     }
@@ -74,7 +76,7 @@ impl Schedule {
         Some(Transfer {
             index,
             at_ns,
-            bytes: draw::size(self.law.size, &mut self.rng),
+            bytes: draw::size(self.transfers.size, &mut self.rng),
         })
     }
 }
@@ -83,7 +85,7 @@ impl Schedule {
 const NS_PER_1000_MIN: f64 = 60e12;
 
 /// When a process whose rate goes through `levels` from `start_ns` on has brought `work` more expected arrivals.
-fn arrival(levels: &[Level], start_ns: u64, from_ns: u64, mut work: f64) -> u64 {
+fn arrival(levels: &[ArrivalRate], start_ns: u64, from_ns: u64, mut work: f64) -> u64 {
     let cycle = levels
         .iter()
         .fold(0_u64, |sum, level| sum.saturating_add(level.lasts_ns));
@@ -110,16 +112,16 @@ fn arrival(levels: &[Level], start_ns: u64, from_ns: u64, mut work: f64) -> u64 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::traffic::config::{SizeLaw, Span};
+    use crate::traffic::config::{DurationDistribution, SizeDistribution};
 
     const S: u64 = 1_000_000_000;
 
     fn schedule(arrivals: Arrivals, stop_ns: u64) -> Schedule {
-        let law = Transfers {
-            size: SizeLaw::Fixed { bytes: 1 },
+        let transfers = Transfers {
+            size: SizeDistribution::Fixed { bytes: 1 },
             arrivals,
         };
-        Schedule::new(law, Rng::new(3, 1, "flow", "web"), 5 * S, stop_ns)
+        Schedule::new(transfers, Rng::new(3, 1, "flow", "web"), 5 * S, stop_ns)
     }
 
     fn all(mut schedule: Schedule) -> Vec<u64> {
@@ -133,8 +135,8 @@ mod tests {
         times
     }
 
-    fn level(per_s: u64, lasts_ns: u64) -> Level {
-        Level {
+    fn level(per_s: u64, lasts_ns: u64) -> ArrivalRate {
+        ArrivalRate {
             per_1000_min: per_s * 60_000,
             lasts_ns,
         }
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn repeated_transfers_wait_for_the_one_before() {
         let arrivals = Arrivals::Repeat {
-            gap: Span::Fixed(2 * S),
+            gap: DurationDistribution::Fixed(2 * S),
             count: Some(3),
         };
         let mut one = schedule(arrivals, 100 * S);

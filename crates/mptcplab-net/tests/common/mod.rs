@@ -1,4 +1,4 @@
-//! Two hosts, two paths between them, and whether this machine lets us make them.
+//! Two hosts with two paths between them, and a check whether this machine allows creating them.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
@@ -15,7 +15,7 @@ use mptcplab_net::route::{Metrics, Route};
 use mptcplab_net::socket::{self, Options, Transport};
 use mptcplab_net::{LOOPBACK_IFINDEX, Namespace, userns};
 
-/// Far above what a busy machine needs; nothing asserts that it is fast.
+/// Timeout of all waits. It is far longer than a busy machine needs, because no test checks speed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 pub const PORT: u16 = 5201;
 
@@ -61,10 +61,10 @@ pub const PLANS: [Plan; 4] = [
     },
 ];
 
-/// The paths' MTUs, by which a route to the wrong path shows.
+/// The MTUs of the paths. They differ, so that a route over the wrong path shows.
 pub const MTU_BYTES: [u32; 2] = [1500, 1400];
 
-/// Says why a test does not run, loudly, unless it can.
+/// Whether tests can run here. If not, prints why `test` is skipped.
 pub fn can_run(test: &str) -> bool {
     match Namespace::new("probe") {
         Ok(_) => true,
@@ -84,7 +84,7 @@ pub fn kernel_is_at_least(major: u32, minor: u32) -> bool {
     (numbers.next().unwrap(), numbers.next().unwrap()) >= (major, minor)
 }
 
-/// Says that a test does not run, past the harness, which hides what passing tests print.
+/// Prints that a test is skipped. It bypasses the test harness, which hides the output of passing tests.
 pub fn skipped(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}\n");
     io::stderr().write_all(line.as_bytes()).unwrap();
@@ -228,7 +228,7 @@ pub fn local_address(plan: Plan) -> LocalAddress {
     }
 }
 
-/// Asks until `question` has an answer.
+/// Calls `question` until it returns a value.
 pub fn wait_for<T>(what: &str, mut question: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -260,8 +260,8 @@ pub fn v4(address: SocketAddr) -> SocketAddrV4 {
 /// Set in the process that runs a test file's tests once more inside a user namespace.
 const IN_USER_NAMESPACE: &str = "MPTCPLAB_NET_TEST_IN_USER_NAMESPACE";
 
-/// Runs all tests of this file once more, in a process that is root in a user namespace of its own and nothing outside.
-/// `caller` is the test that asks for it.
+/// Runs all tests of this file once more, in a process that is root in a user namespace of its own and has no privileges
+/// outside it. `caller` is the calling test.
 pub fn run_all_in_a_user_namespace(caller: &str) {
     if std::env::var_os(IN_USER_NAMESPACE).is_some() {
         assert_powerless_over_the_host();
@@ -270,13 +270,13 @@ pub fn run_all_in_a_user_namespace(caller: &str) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.arg("--test-threads=2").env(IN_USER_NAMESPACE, "1");
     // SAFETY: between fork and exec the child only enters the namespace and writes three files of /proc. It allocates,
-    // which glibc allows there although POSIX does not; nothing else of this process's threads is touched.
+    // which glibc allows there although POSIX does not. It uses nothing else that belongs to other threads.
     unsafe {
         command.pre_exec(|| userns::enter().map_err(|error| io::Error::other(error.to_string())))
     };
     let output = match command.output() {
         Ok(output) => output,
-        // The machine's policy, which a test cannot change.
+        // The machine's policy forbids it, which a test cannot change.
         Err(error) => {
             skipped(caller, &format!("no user namespace here: {error}"));
             return;

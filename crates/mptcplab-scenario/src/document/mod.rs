@@ -2,11 +2,11 @@
 //! tables by their declarations.
 
 pub(crate) mod overrides;
-mod refusal;
 mod table;
+mod unsupported;
 mod value;
 
 pub use overrides::Overrides;
-pub use refusal::refusal;
 pub(crate) use table::{Item, Res, Table, example};
+pub use unsupported::unsupported_setting;
 pub(crate) use value::{Entry, Kind, Value, parse_document};

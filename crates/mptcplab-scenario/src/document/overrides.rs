@@ -1,5 +1,7 @@
 //! Changes that a caller makes to a scenario without editing the file.
 
+use std::collections::BTreeMap;
+
 use super::value::{Entry, Kind, Value, parse_override};
 use crate::error::{Diagnostic, Origin, join, suggest};
 use crate::format::{SCENARIO, TableSpec, Type};
@@ -21,6 +23,8 @@ pub struct Overrides {
     /// Key paths and values, which are TOML or text without quotes (`links.B1.queue`, `1 BDP`). An empty value removes the
     /// key.
     pub set: Vec<(String, String)>,
+    /// Files that algorithms in `cc` were compiled from at run time, for records only: the algorithms are registered already.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Overrides {

@@ -4,7 +4,7 @@ use super::value::{Entry, Kind, Value};
 use crate::error::{Diagnostic, Origin, join};
 use crate::format::{Field, Need, SCENARIO, TableSpec, Type};
 use crate::units::{self, UnitError};
-use mptcplab_model::traffic::Span;
+use mptcplab_model::traffic::DurationDistribution;
 use std::borrow::Cow;
 
 pub(crate) type Res<T> = Result<T, Diagnostic>;
@@ -169,7 +169,7 @@ impl<'a> Item<'a> {
     }
 
     /// A span that may be exponential, too.
-    pub(crate) fn period(&self) -> Res<Span> {
+    pub(crate) fn period(&self) -> Res<DurationDistribution> {
         self.quantity(units::period)
     }
 

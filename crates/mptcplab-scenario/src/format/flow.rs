@@ -152,9 +152,20 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
         Type::Bool,
         Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
     ),
-    /// Upper bound of a random delay before each packet is sent; the order is kept. It avoids phase locking if it is at
-    /// least about the time that a packet takes on the bottleneck.
-    send_jitter: field(DURATION, Need::Default("0 s")),
+    /// Upper bound of a random delay before each packet is sent; the order is kept. Without it, the phase of a full
+    /// drop-tail queue decides whose packets are dropped. The kernel engine, whose noise is real, refuses all durations
+    /// but `"0 s"`, and the run record has the bound of every subflow.
+    send_jitter: field(
+        Type::OneOf(&[
+            DURATION,
+            Type::Choice(&[(
+                "auto",
+                "ten times what a full packet takes on the slowest link of the subflow's path, but at most an eighth of \
+                 the path's base RTT unless a packet takes longer than that; none in the kernel and the fluid engine",
+            )]),
+        ]),
+        Need::Default("auto"),
+    ),
 };
 
 /// Keys of UDP streams.

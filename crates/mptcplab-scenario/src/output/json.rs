@@ -3,9 +3,9 @@
 
 use super::text::aqm_name;
 use crate::run::{
-    Arrivals, CMT_SCTP, Flow, Level, Link, PriorityChange, RcvBuffer, Run, Scheduler,
-    SchedulerKind, SctpFlow, SizeLaw, Span, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport,
-    UdpFlow,
+    ArrivalRate, Arrivals, CMT_SCTP, CcConfig, DurationDistribution, Flow, Link, PriorityChange,
+    RcvBuffer, Run, Scheduler, SchedulerKind, SctpFlow, SizeDistribution, StartTime, Subflow,
+    Sweep, TcpFlow, Traffic, Transport, UdpFlow,
 };
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit};
 use serde_json::{Map, Value, json};
@@ -186,15 +186,9 @@ fn flow(run: &Run, flow: &Flow, scheduler: Option<SchedulerKind>) -> Value {
 
 fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     let options = &tcp.options;
-    let params: Map<_, _> = tcp
-        .cc
-        .params
-        .iter()
-        .map(|(name, raw)| (name.clone(), json!(raw)))
-        .collect();
     json!({
         "transport": if tcp.mptcp { "mptcp" } else { "tcp" },
-        "cc": { "text": tcp.cc.to_string(), "name": tcp.cc.name, "params_raw": params },
+        "cc": cc(&tcp.cc),
         "scheduler": tcp
             .scheduler
             .or(scheduler.map(Scheduler::new))
@@ -215,8 +209,29 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
         "send_jitter_ns": options.send_jitter_ns,
         "tso": options.tso,
         "comp_sack": options.comp_sack,
-        "subflows": tcp.subflows.iter().map(|s| subflow(run, s)).collect::<Vec<_>>(),
+        "subflows": tcp.subflows.iter().map(|s| tcp_subflow(run, tcp, s)).collect::<Vec<_>>(),
     })
+}
+
+/// The algorithm, and for one that is not in the build the digest of its source: otherwise the build says what ran.
+fn cc(cc: &CcConfig) -> Value {
+    let params: Map<_, _> = cc
+        .params
+        .iter()
+        .map(|(name, raw)| (name.clone(), json!(raw)))
+        .collect();
+    let mut value = json!({ "text": cc.to_string(), "name": cc.name, "params_raw": params });
+    let added = mptcplab_cc::added();
+    if let Some(algorithm) = added.iter().find(|a| a.name() == cc.name) {
+        value["source"] = json!(algorithm.source());
+    }
+    value
+}
+
+fn tcp_subflow(run: &Run, tcp: &TcpFlow, of: &Subflow) -> Value {
+    let mut value = subflow(run, of);
+    value["send_jitter_ns"] = json!(run.send_jitter_ns(tcp, of));
+    value
 }
 
 /// The congestion control has a name here, so that it has one for every connection.
@@ -256,7 +271,7 @@ fn udp(run: &Run, udp: &UdpFlow) -> Value {
         "rate_bps": udp.rate_bps,
         "packet_bytes": udp.packet_bytes,
         "path": names(run, &udp.path),
-        "on_off": udp.on_off.map(|(on, off)| json!({ "on_ns": span(on), "off_ns": span(off) })),
+        "on_off": udp.on_off.map(|(on, off)| json!({ "on_ns": duration(on), "off_ns": duration(off) })),
     })
 }
 
@@ -270,9 +285,9 @@ fn traffic(traffic: &Traffic) -> Value {
     match traffic {
         Traffic::Bulk => json!("bulk"),
         Traffic::Size { bytes } => json!({ "size_bytes": bytes }),
-        Traffic::OnOff { on, off } => json!({ "on_ns": span(*on), "off_ns": span(*off) }),
+        Traffic::OnOff { on, off } => json!({ "on_ns": duration(*on), "off_ns": duration(*off) }),
         Traffic::Transfers(transfers) => json!({
-            "size": size_law(transfers.size),
+            "size": size_distribution(transfers.size),
             "arrivals": arrivals(&transfers.arrivals),
         }),
         Traffic::Video(video) => json!({ "video": {
@@ -286,14 +301,14 @@ fn traffic(traffic: &Traffic) -> Value {
     }
 }
 
-fn size_law(law: SizeLaw) -> Value {
-    match law {
-        SizeLaw::Fixed { bytes } => json!(bytes),
-        SizeLaw::Exponential {
+fn size_distribution(distribution: SizeDistribution) -> Value {
+    match distribution {
+        SizeDistribution::Fixed { bytes } => json!(bytes),
+        SizeDistribution::Exponential {
             mean_bytes,
             max_bytes,
         } => json!({ "law": "exponential", "mean_bytes": mean_bytes, "max_bytes": max_bytes }),
-        SizeLaw::Pareto {
+        SizeDistribution::Pareto {
             mean_bytes,
             shape,
             max_bytes,
@@ -306,21 +321,21 @@ fn size_law(law: SizeLaw) -> Value {
 fn arrivals(arrivals: &Arrivals) -> Value {
     match arrivals {
         Arrivals::Poisson { levels } => {
-            let level = |level: &Level| {
+            let level = |level: &ArrivalRate| {
                 let lasts_ns = Some(level.lasts_ns).filter(|&ns| ns != u64::MAX);
                 json!({ "per_s": level.per_1000_min as f64 / 60_000.0, "lasts_ns": lasts_ns })
             };
             json!({ "levels": levels.iter().map(level).collect::<Vec<_>>() })
         }
-        Arrivals::Repeat { gap, count } => json!({ "gap_ns": span(*gap), "count": count }),
+        Arrivals::Repeat { gap, count } => json!({ "gap_ns": duration(*gap), "count": count }),
     }
 }
 
-fn span(span: Span) -> Value {
-    match span {
-        Span::Fixed(ns) => json!(ns),
-        Span::Uniform { lo_ns, hi_ns } => json!({ "uniform_ns": [lo_ns, hi_ns] }),
-        Span::Exponential { mean_ns } => json!({ "exponential_mean_ns": mean_ns }),
+fn duration(distribution: DurationDistribution) -> Value {
+    match distribution {
+        DurationDistribution::Fixed(ns) => json!(ns),
+        DurationDistribution::Uniform { lo_ns, hi_ns } => json!({ "uniform_ns": [lo_ns, hi_ns] }),
+        DurationDistribution::Exponential { mean_ns } => json!({ "exponential_mean_ns": mean_ns }),
     }
 }
 

@@ -1,8 +1,9 @@
 //! A resolved sweep as text.
 
 use crate::run::{
-    Arrivals, Flow, Level, Link, LossRecovery, RcvBuffer, Run, SctpFlow, SizeLaw, Span, StartTime,
-    Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport, UdpFlow, Video,
+    ArrivalRate, Arrivals, DurationDistribution, Flow, Link, LossRecovery, RcvBuffer, Run,
+    SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport,
+    UdpFlow, Video,
 };
 use crate::units::display::{percent, rate, size, time};
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
@@ -285,7 +286,7 @@ fn traffic(traffic: &Traffic) -> String {
     match traffic {
         Traffic::Bulk => "bulk".to_string(),
         Traffic::Size { bytes } => size(*bytes),
-        Traffic::OnOff { on, off } => format!("on {}, off {}", span(*on), span(*off)),
+        Traffic::OnOff { on, off } => format!("on {}, off {}", duration(*on), duration(*off)),
         Traffic::Transfers(transfers) => transfers_summary(transfers),
         Traffic::Video(video) => video_summary(video),
     }
@@ -301,7 +302,7 @@ fn rcv_buffer(buffer: RcvBuffer) -> String {
 
 fn udp_summary(udp: &UdpFlow) -> String {
     let pattern = udp.on_off.map_or(String::new(), |(on, off)| {
-        format!(", on {}, off {}", span(on), span(off))
+        format!(", on {}, off {}", duration(on), duration(off))
     });
     format!(
         "UDP {}, {} bytes per packet{pattern}",
@@ -344,17 +345,17 @@ fn subflow_notes(subflow: &Subflow) -> String {
 
 fn transfers_summary(transfers: &Transfers) -> String {
     let size = match transfers.size {
-        SizeLaw::Fixed { bytes } => size(bytes),
-        SizeLaw::Exponential { mean_bytes, .. } => {
+        SizeDistribution::Fixed { bytes } => size(bytes),
+        SizeDistribution::Exponential { mean_bytes, .. } => {
             format!("exponential of mean {}", size(mean_bytes))
         }
-        SizeLaw::Pareto {
+        SizeDistribution::Pareto {
             mean_bytes, shape, ..
         } => format!("Pareto({shape}) of mean {}", size(mean_bytes)),
     };
     match &transfers.arrivals {
         Arrivals::Poisson { levels } => {
-            let level = |level: &Level| match levels.len() {
+            let level = |level: &ArrivalRate| match levels.len() {
                 1 => arrival_rate(level.per_1000_min),
                 _ => format!(
                     "{} for {}",
@@ -367,7 +368,7 @@ fn transfers_summary(transfers: &Transfers) -> String {
         }
         Arrivals::Repeat { gap, count } => {
             let count = count.map_or("again and again".to_string(), |n| format!("{n} times"));
-            format!("{size} {count}, gap {}", span(*gap))
+            format!("{size} {count}, gap {}", duration(*gap))
         }
     }
 }
@@ -386,10 +387,14 @@ fn video_summary(video: &Video) -> String {
     )
 }
 
-fn span(span: Span) -> String {
-    match span {
-        Span::Fixed(ns) => time(ns),
-        Span::Uniform { lo_ns, hi_ns } => format!("{}-{}", time(lo_ns), time(hi_ns)),
-        Span::Exponential { mean_ns } => format!("exponential of mean {}", time(mean_ns)),
+fn duration(distribution: DurationDistribution) -> String {
+    match distribution {
+        DurationDistribution::Fixed(ns) => time(ns),
+        DurationDistribution::Uniform { lo_ns, hi_ns } => {
+            format!("{}-{}", time(lo_ns), time(hi_ns))
+        }
+        DurationDistribution::Exponential { mean_ns } => {
+            format!("exponential of mean {}", time(mean_ns))
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parameters::{self, Form};
 use crate::document::{Item, Res, Value};
-use crate::error::{Diagnostic, join, shorten, suggest};
+use crate::error::{Diagnostic, join, unknown_name};
 use crate::run::{CcConfig, KERNEL_CC};
 use mptcplab_cc::Algorithm;
 
@@ -36,15 +36,13 @@ fn check(
         return kernel_algorithm(item, (kernel, written), &parameters);
     }
     let Some(algorithm) = mptcplab_cc::find(name) else {
-        let names = mptcplab_cc::algorithms().iter().map(Algorithm::name);
-        let message = format!("no algorithm \"{}\"", shorten(name));
-        return Err(
-            Diagnostic::new(written.origin, &item.path, message).maybe_hint(suggest(
-                name,
-                names,
-                "algorithms",
-            )),
-        );
+        let added = mptcplab_cc::added();
+        let names = mptcplab_cc::algorithms()
+            .iter()
+            .chain(added.iter().copied())
+            .map(Algorithm::name);
+        let (message, hint) = unknown_name("algorithm", name, names);
+        return Err(Diagnostic::new(written.origin, &item.path, message).maybe_hint(hint));
     };
     Ok(CcConfig {
         name: name.to_string(),

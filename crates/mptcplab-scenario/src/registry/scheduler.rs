@@ -2,7 +2,7 @@
 
 use super::parameters::{self, Form};
 use crate::document::{Item, Res};
-use crate::error::{Diagnostic, join, shorten, suggest};
+use crate::error::{Diagnostic, join, unknown_name};
 use crate::run::Scheduler;
 
 const FORM: Form = Form {
@@ -18,13 +18,9 @@ pub(crate) fn resolve(item: &Item<'_>) -> Res<Scheduler> {
     let written = parameters::read(item, &FORM)?;
     let Some(declaration) = mptcplab_model::sched::find(&written.name) else {
         let names = mptcplab_model::sched::declarations().iter().map(|d| d.name);
-        let message = format!("no scheduler \"{}\"", shorten(&written.name));
+        let (message, hint) = unknown_name("scheduler", &written.name, names);
         return Err(
-            Diagnostic::new(written.name_value.origin, &item.path, message).maybe_hint(suggest(
-                &written.name,
-                names,
-                "schedulers",
-            )),
+            Diagnostic::new(written.name_value.origin, &item.path, message).maybe_hint(hint),
         );
     };
     let given = parameters::check(

@@ -2,7 +2,7 @@
 
 use super::dimension::{DURATION, UnitError};
 use crate::error::shorten;
-use mptcplab_model::traffic::Span;
+use mptcplab_model::traffic::DurationDistribution;
 
 pub(crate) const UNIFORM_EXAMPLE: &str = "uniform(0 s, 1 s)";
 
@@ -34,11 +34,11 @@ pub(crate) fn span(text: &str) -> Result<(u64, u64), UnitError> {
 pub(crate) const EXPONENTIAL_EXAMPLE: &str = "exponential(100 ms)";
 
 /// Parses a span that may be exponential, too, as in `"exponential(100 ms)"`.
-pub(crate) fn period(text: &str) -> Result<Span, UnitError> {
+pub(crate) fn period(text: &str) -> Result<DurationDistribution, UnitError> {
     let Some(inside) = text.strip_prefix("exponential") else {
         return span(text).map(|(lo_ns, hi_ns)| match lo_ns == hi_ns {
-            true => Span::Fixed(lo_ns),
-            false => Span::Uniform { lo_ns, hi_ns },
+            true => DurationDistribution::Fixed(lo_ns),
+            false => DurationDistribution::Uniform { lo_ns, hi_ns },
         });
     };
     let mean = inside
@@ -51,7 +51,7 @@ pub(crate) fn period(text: &str) -> Result<Span, UnitError> {
         })?;
     DURATION
         .parse(mean.trim())
-        .map(|mean_ns| Span::Exponential { mean_ns })
+        .map(|mean_ns| DurationDistribution::Exponential { mean_ns })
 }
 
 /// Regular expression of [`period`].

@@ -11,8 +11,8 @@ use crate::net::record::since;
 use crate::stream::DSN_MAX;
 use crate::tcp::state::Phase;
 use mptcplab_model::link::rng::Rng;
-use mptcplab_model::traffic::span;
-use mptcplab_scenario::Span;
+use mptcplab_model::traffic::duration;
+use mptcplab_scenario::DurationDistribution;
 use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
 use video::VideoServer;
 
@@ -34,8 +34,8 @@ pub(crate) enum Kind {
     Size { bytes: u64 },
     /// Data without limit during `on`, nothing during `off`.
     OnOff {
-        on: Span,
-        off: Span,
+        on: DurationDistribution,
+        off: DurationDistribution,
         active: bool,
         rng: Rng,
     },
@@ -100,8 +100,8 @@ impl App {
             } => {
                 *active = !*active;
                 tx.written = if *active { DSN_MAX } else { tx.next };
-                let law = if *active { *on } else { *off };
-                next = next.min(cx.now + span(law, rng).max(1));
+                let distribution = if *active { *on } else { *off };
+                next = next.min(cx.now + duration(distribution, rng).max(1));
             }
             // The pool of transfers writes.
             Kind::Transfer { .. } => {}

@@ -4,8 +4,8 @@ use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
 use mptcplab_model::link::rng::Rng;
-use mptcplab_model::traffic::span;
-use mptcplab_scenario::Span;
+use mptcplab_model::traffic::duration;
+use mptcplab_scenario::DurationDistribution;
 use mptcplab_trace::EventKind;
 
 pub(crate) struct UdpSource {
@@ -16,7 +16,7 @@ pub(crate) struct UdpSource {
     rate_bps: u64,
     /// Bits that one packet takes on the first link, layer 2 included.
     packet_bits: u64,
-    on_off: Option<(Span, Span)>,
+    on_off: Option<(DurationDistribution, DurationDistribution)>,
     start_ns: u64,
     stop_ns: u64,
     /// End of the current active period.
@@ -37,7 +37,7 @@ pub(crate) struct UdpConfig {
     pub(crate) packet_bytes: u16,
     pub(crate) overhead_bytes: u32,
     pub(crate) rate_bps: u64,
-    pub(crate) on_off: Option<(Span, Span)>,
+    pub(crate) on_off: Option<(DurationDistribution, DurationDistribution)>,
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
 }
@@ -95,7 +95,7 @@ impl UdpSource {
         }
         if first || cx.now >= self.active_until {
             self.active_until = match self.on_off {
-                Some((on, _)) => cx.now + span(on, &mut self.rng),
+                Some((on, _)) => cx.now + duration(on, &mut self.rng),
                 None => NEVER,
             };
         }
@@ -108,7 +108,9 @@ impl UdpSource {
         cx.net.send(cx.now, packet);
         let mut next = cx.now + self.interval();
         if next >= self.active_until {
-            let off = self.on_off.map_or(0, |(_, off)| span(off, &mut self.rng));
+            let off = self
+                .on_off
+                .map_or(0, |(_, off)| duration(off, &mut self.rng));
             next = next.max(self.active_until + off);
         }
         cx.timers.set(

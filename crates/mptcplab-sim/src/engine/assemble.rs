@@ -80,8 +80,8 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
     engine.fixed_conns = engine.apps.len();
     engine.fixed_routes = engine.owners.len();
     for builder in tcp.iter().filter(has_transfers) {
-        if let Traffic::Transfers(law) = &builder.tcp.traffic {
-            add_pool(&mut engine, *builder, law, &paths)?;
+        if let Traffic::Transfers(transfers) = &builder.tcp.traffic {
+            add_pool(&mut engine, *builder, transfers, &paths)?;
         }
     }
     engine.first_non_tcp = engine.world.net.routes();
@@ -165,7 +165,7 @@ fn video_server(run: &Run, t: &TcpFlow, video: &Video) -> VideoServer {
 fn add_pool<'a>(
     engine: &mut Engine<'a>,
     builder: FlowBuilder<'a>,
-    law: &Transfers,
+    transfers: &Transfers,
     paths: &Paths<'_>,
 ) -> Result<(), SimError> {
     let flow = &builder.run.flows[builder.index];
@@ -181,7 +181,7 @@ fn add_pool<'a>(
     engine.pools.push(TransferPool::new(TransferPoolConfig {
         builder,
         routes,
-        law: law.clone(),
+        transfers: transfers.clone(),
         rng,
         start_ns,
         stop_ns: stop_of(builder.run, flow),

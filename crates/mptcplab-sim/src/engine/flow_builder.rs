@@ -13,7 +13,7 @@ use crate::tcp::subflow;
 use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
-use mptcplab_scenario::{Flow, LossRecovery, Run, SizeLaw, Subflow, TcpFlow, Traffic};
+use mptcplab_scenario::{Flow, LossRecovery, Run, SizeDistribution, Subflow, TcpFlow, Traffic};
 use std::collections::VecDeque;
 
 /// IP (20), TCP (20) and timestamp (12) bytes.
@@ -82,7 +82,7 @@ impl<'a> FlowBuilder<'a> {
             make_sock(run, flow, t)?,
             id,
             subflow.backup,
-            sender_config(t),
+            sender_config(t, run.send_jitter_ns(t, subflow)),
             Rng::new(run.seed, run.rep, "subflow", &name),
         );
         sender.entry = entry;
@@ -134,8 +134,9 @@ fn largest_bytes(traffic: &Traffic) -> u64 {
     match traffic {
         Traffic::Size { bytes } => *bytes,
         Traffic::Transfers(transfers) => match transfers.size {
-            SizeLaw::Fixed { bytes } => bytes,
-            SizeLaw::Exponential { max_bytes, .. } | SizeLaw::Pareto { max_bytes, .. } => max_bytes,
+            SizeDistribution::Fixed { bytes } => bytes,
+            SizeDistribution::Exponential { max_bytes, .. }
+            | SizeDistribution::Pareto { max_bytes, .. } => max_bytes,
         },
         Traffic::Bulk | Traffic::OnOff { .. } | Traffic::Video(_) => 0,
     }
@@ -185,22 +186,28 @@ pub(super) fn unsupported(flow: &Flow, what: &str, value: impl std::fmt::Display
     ))
 }
 
-fn sender_config(t: &TcpFlow) -> SenderConfig {
+/// Headers of a data packet and of an ACK without SACK blocks.
+fn header_bytes(t: &TcpFlow) -> (u16, u16) {
     let (data, ack) = if t.mptcp {
         (DSS_DATA_BYTES, DSS_ACK_BYTES)
     } else {
         (0, 0)
     };
+    (TCP_HEADER_BYTES + data, TCP_HEADER_BYTES + ack)
+}
+
+fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
+    let (data_header, ack_header) = header_bytes(t);
     SenderConfig {
         mptcp: t.mptcp,
-        data_header: TCP_HEADER_BYTES + data,
-        ack_header: TCP_HEADER_BYTES + ack,
+        data_header,
+        ack_header,
         initial_cwnd: t.options.initial_cwnd_pkts,
         ecn: t.options.ecn,
         recovery: t.options.recovery,
         pacing: t.options.pacing,
         slow_start_after_idle: t.options.slow_start_after_idle,
-        send_jitter_ns: t.options.send_jitter_ns,
+        send_jitter_ns,
         tso: t.options.tso.unwrap_or(false),
     }
 }
@@ -211,11 +218,12 @@ fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> Rec
         (LossRecovery::Sack, true) => SACK_BLOCKS.1,
         _ => 0,
     };
+    let (data_header, ack_bytes) = header_bytes(t);
     ReceiverConfig {
         delayed_acks: run.profile.delayed_acks(),
         comp_sack: t.options.comp_sack == Some(true) && max_blocks > 0,
-        ack_bytes: sender_config(t).ack_header,
-        data_header: sender_config(t).data_header,
+        ack_bytes,
+        data_header,
         base_rtt_ns: run.base_rtt_ns(subflow),
         entry,
         max_blocks,

@@ -117,21 +117,9 @@ impl Engine<'_> {
     fn sample_links(&mut self) {
         let t_ns = self.world.now;
         for i in 0..self.link_ids.len() {
-            let s = self.world.net.link_stats(i, t_ns);
-            self.world.rec.tables.link.push(LinkRow {
-                t_ns,
-                link: self.link_ids[i].0,
-                queue_pkts: s.queue_pkts,
-                queue_bytes: s.queue_bytes,
-                arrived_pkts: s.arrived_pkts,
-                dropped_random_pkts: s.dropped_random_pkts,
-                dropped_queue_pkts: s.dropped_queue_pkts,
-                marked_pkts: s.marked_pkts,
-                departed_pkts: s.departed_pkts,
-                departed_bytes: s.departed_bytes,
-                queue_delay_sum_ns: s.queue_delay_sum_ns,
-                queue_delay_max_ns: s.queue_delay_max_ns,
-            });
+            let stats = self.world.net.link_stats(i, t_ns);
+            let row = LinkRow::new(t_ns, self.link_ids[i].0, &stats);
+            self.world.rec.tables.link.push(row);
         }
     }
 }

@@ -104,7 +104,7 @@ pub(crate) struct TransferPoolConfig<'a> {
     pub(crate) builder: FlowBuilder<'a>,
     /// The way of each subflow.
     pub(crate) routes: Vec<Route>,
-    pub(crate) law: mptcplab_scenario::Transfers,
+    pub(crate) transfers: mptcplab_scenario::Transfers,
     pub(crate) rng: Rng,
     pub(crate) start_ns: u64,
     pub(crate) stop_ns: u64,
@@ -113,7 +113,7 @@ pub(crate) struct TransferPoolConfig<'a> {
 impl<'a> TransferPool<'a> {
     pub(crate) fn new(c: TransferPoolConfig<'a>) -> Self {
         Self {
-            schedule: Schedule::new(c.law, c.rng, c.start_ns, c.stop_ns),
+            schedule: Schedule::new(c.transfers, c.rng, c.start_ns, c.stop_ns),
             subflows: vec![SubflowSum::default(); c.routes.len()],
             builder: c.builder,
             routes: c.routes,

@@ -1,4 +1,4 @@
-//! Idle subflows leave the coupling set, as in the kernel (`drop_silent` in crates/mptcplab-bpf/bpf/glue.c).
+//! Idle subflows leave the coupling set, as in the kernel (`exclude_idle_siblings` in crates/mptcplab-bpf/bpf/glue.c).
 //!
 //! With upstream's scheduler a connection fills its send buffer while a slow subflow works on the burst that it was given, and
 //! the others have nothing to send. If their windows still counted, they would slow down the subflow that all wait for.
@@ -9,10 +9,10 @@ use crate::tcp::subflow::Subflow;
 use mptcplab_cc::Conn as CcTable;
 use mptcplab_model::sched::MAX_SUBFLOWS;
 
-/// A subflow is idle after this long, and after so many smoothed round-trip times: `SILENT_US` and `SILENT_RTTS` in glue.c.
+/// A subflow is idle after this time plus this many smoothed round-trip times: `IDLE_US` and `IDLE_RTTS` in glue.c.
 const IDLE_NS: u64 = 1_000_000_000;
 const IDLE_RTTS: u64 = 4;
-/// How often a subflow checks its siblings: `LOOK_AROUND_US` in glue.c.
+/// How often a subflow checks its siblings: `IDLE_CHECK_US` in glue.c.
 const CHECK_INTERVAL_NS: u64 = 250_000_000;
 
 /// When each subflow last checked its siblings.

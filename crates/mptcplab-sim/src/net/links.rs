@@ -1,4 +1,4 @@
-//! Links and routes: the way of a packet from host to host.
+//! Links and routes, over which packets travel from host to host.
 
 use super::event::WinnerTree;
 use super::options::{GapTable, SackTable};

@@ -1,4 +1,5 @@
-//! Side tables for the SACK blocks of packets in flight. Most packets carry none, so that the packet itself has no room for them.
+//! Side tables for the SACK blocks of packets in flight. Most packets carry none, so the packet itself has no field
+//! for them.
 
 /// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
 pub(crate) const MAX_BLOCKS: usize = 4;

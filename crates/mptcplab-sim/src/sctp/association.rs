@@ -1,4 +1,4 @@
-//! An association with its destinations: their state, and what handles which event.
+//! An association with its destinations: their state, and the handling of events.
 
 use super::chunk::{DATA_HEADER_BYTES, kind};
 use super::outstanding::{Outstanding, Progress};

@@ -1,4 +1,4 @@
-//! Chunks: what kinds there are, and how many bytes surround their payload.
+//! The kinds of chunks, and the bytes that surround their payload.
 
 /// IP (20), SCTP common header (12) and DATA chunk header (16).
 pub(crate) const DATA_HEADER_BYTES: u16 = 48;

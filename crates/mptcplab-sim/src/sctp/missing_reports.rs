@@ -1,4 +1,4 @@
-//! When a gap is a loss: missing reports of CMT-SCTP (Iyengar, Amer, Stewart 2006).
+//! Missing reports of CMT-SCTP, which decide when a gap is a loss (Iyengar, Amer, Stewart 2006).
 //!
 //! Split fast retransmit (section 3.1, SFR): a packet is reported missing only by a SACK that newly acknowledges a packet
 //! sent later *to the same destination*. Paths of different delay reorder packets between destinations, never within one.

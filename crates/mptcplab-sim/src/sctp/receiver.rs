@@ -1,4 +1,4 @@
-//! The receiving end: in-order delivery, and when a SACK goes out and what it says (RFC 9260 section 6.2).
+//! The receiving end: in-order delivery, and the time and content of SACKs (RFC 9260 section 6.2).
 //!
 //! SACKs are delayed also while data are missing, and say how many packets arrived since the last one (DAC). They return
 //! over the path of the packet that made them due; one that the timer sends, over that of the latest packet.

@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout of one destination (RFC 9260 section 6.3).
 //!
-//! One packet per round trip is timed, and none that was sent twice (Karn). Times are integers of a microsecond.
+//! One packet per round trip is timed, and none that was sent twice (Karn). Times are whole microseconds.
 
 /// `RTO.Initial`, `RTO.Min` and `RTO.Max` (RFC 9260 section 16).
 const RTO_INITIAL_US: u64 = 1_000_000;

@@ -1,4 +1,5 @@
-//! The sending end: what a SACK or a timeout changes, and what is sent then (RFC 9260 sections 6.1 to 6.3, 7.2).
+//! The sending end: the reaction to SACKs and timeouts, and the choice of what to send (RFC 9260 sections 6.1 to
+//! 6.3, 7.2).
 
 use super::association::{Association, Phase};
 use super::chunk::{DATA_HEADER_BYTES, kind};

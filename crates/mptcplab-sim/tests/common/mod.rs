@@ -1,9 +1,11 @@
-//! Scenarios as text, runs as numbers.
+//! Runs scenarios that are given as text, and reads numbers from the results.
 #![allow(dead_code)]
 
 use mptcplab_scenario::{Overrides, Sweep, parse};
 use mptcplab_sim::{Control, Outcome, simulate};
 use mptcplab_trace::EventKind;
+
+const SEND_JITTER: &str = "send_jitter";
 
 /// A TCP flow `f` over A (10 Mbit/s, 1 ms) and the fast hop B with a one-way delay and a schedule; `flow` is the rest of
 /// its table. Every segment is acknowledged.
@@ -35,10 +37,15 @@ paths = [["A", "B"]]
     )
 }
 
-/// Parse a scenario and override keys.
+/// Parses a scenario and overrides keys. Packets leave at once, so that their times can be worked out by hand, unless the
+/// scenario or an override says otherwise.
 pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
-    let set = set
+    let says_jitter =
+        text.contains(SEND_JITTER) || set.iter().any(|(k, _)| k.ends_with(SEND_JITTER));
+    let exact = (!says_jitter).then_some(("tcp.send_jitter", "0 s"));
+    let set = exact
         .iter()
+        .chain(set)
         .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
         .collect();
     match parse(
@@ -55,7 +62,7 @@ pub(crate) fn sweep(text: &str, set: &[(&str, &str)]) -> Sweep {
     }
 }
 
-/// Simulate every run of a scenario.
+/// Simulates every run of a scenario.
 pub(crate) fn simulate_all(text: &str, set: &[(&str, &str)]) -> Vec<Measured> {
     let sweep = sweep(text, set);
     sweep
@@ -68,7 +75,7 @@ pub(crate) fn simulate_all(text: &str, set: &[(&str, &str)]) -> Vec<Measured> {
         .collect()
 }
 
-/// Simulate the first run of a scenario.
+/// Simulates the first run of a scenario.
 pub(crate) fn simulate_one(text: &str, set: &[(&str, &str)]) -> Measured {
     simulate_all(text, set).swap_remove(0)
 }
@@ -224,8 +231,9 @@ pub(crate) fn jain(x: &[f64]) -> f64 {
     sum * sum / (x.len() as f64 * x.iter().map(|v| v * v).sum::<f64>())
 }
 
-/// A long flow `f` instead of a segment's worth over [`over_two_hops`], whose link A marks instead of dropping: the run,
-/// and time and threshold of its reductions, which halve the window once per round trip of 82 ms and lose nothing.
+/// Runs a long flow `f` over a scenario like [`over_two_hops`] whose link A marks instead of dropping. Returns the run and
+/// the time and threshold of every reduction. Reductions halve the window at most once per round trip of 82 ms, without
+/// a loss.
 pub(crate) fn halved_by_marks(text: &str) -> (Measured, Vec<(f64, u64)>) {
     let text = text
         .replace(

@@ -2,8 +2,9 @@
 //! absence of one become null.
 
 use super::error::TraceError;
+use super::view::{TableView, Values};
 use crate::run_table::{RunRecord, RunValue};
-use crate::schema::{Column, EventKind, EventTable, SUBFLOW_STATES, TableView, Tables, Values};
+use crate::schema::{Column, EventKind, EventTable, SUBFLOW_STATES, Tables};
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{
     ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, StringArray, UInt32Array, UInt64Array,
@@ -336,16 +337,4 @@ where
     let nulls = null.map(|null| nulls(order, |row| u64::try_from(values[row]).ok() != Some(null)));
     let ordered: Vec<T::Native> = order.iter().map(|&row| values[row]).collect();
     Arc::new(PrimitiveArray::<T>::new(ordered.into(), nulls))
-}
-
-impl Values<'_> {
-    /// An index or a code; only called for columns of indices and codes.
-    fn get(&self, row: usize) -> i64 {
-        match self {
-            Self::U8(v) => v[row].into(),
-            Self::U32(v) => v[row].into(),
-            Self::U64(v) => v[row] as i64,
-            Self::I32(v) => v[row].into(),
-        }
-    }
 }

@@ -8,6 +8,7 @@
 mod batch;
 mod error;
 mod reserve;
+pub(crate) mod view;
 mod writer;
 
 #[cfg(test)]

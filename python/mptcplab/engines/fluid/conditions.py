@@ -37,7 +37,7 @@ class Conditions:
 
 
 def changes_s(graph: Graph) -> list[float]:
-    """Times at which the conditions change, in seconds, sorted, including the begin and the end of the run."""
+    """Times at which the conditions change, in seconds, sorted, including the beginning and the end of the run."""
     run = graph.run
     times = {0, run["duration_ns"]}
     times |= {change["at_ns"] for link in run["links"] for change in link["schedule"]}
@@ -92,7 +92,7 @@ def _loss(model: dict[str, Any] | None) -> float:
 
 
 def _room(limit: dict[str, Any] | None, packet_bytes: float) -> float:
-    """Bytes that may wait, if all packets have the largest size; at least the last bytes, in which drops begin."""
+    """Bytes that may wait, if all packets have the largest size; at least the bytes within which drops begin."""
     if limit is None:
         return np.inf
     waiting = limit["packets"] * packet_bytes if "packets" in limit else float(limit["bytes"])
@@ -104,8 +104,9 @@ def _base_rtt(graph: Graph, subflow: Subflow, rate: Array, delay: Array) -> floa
     time = sum(
         delay[link] + (size + graph.overheads[link]) / max(rate[link], 1.0) for path, size in ways for link in path
     )
-    # A uniform random delay before each packet adds half of its bound on average.
-    return time + graph.run["flows"][subflow.flow]["send_jitter_ns"] / 2e9
+    # A uniform random delay before each packet adds half of its bound on average. There is none unless the scenario
+    # asks for it: a fluid has no packets whose phase could matter.
+    return time + (graph.run["flows"][subflow.flow]["send_jitter_ns"] or 0) / 2e9
 
 
 def _udp_rate(graph: Graph, stream: Stream, at_ns: int) -> float:

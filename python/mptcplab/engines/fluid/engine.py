@@ -15,7 +15,7 @@ from mptcplab import _core
 from mptcplab.engines.fluid import equilibrium, integrate, trace
 from mptcplab.engines.fluid.equations import Model
 from mptcplab.engines.fluid.graph import Graph
-from mptcplab.engines.fluid.unsupported import refusals
+from mptcplab.engines.fluid.unsupported import unsupported_settings
 from mptcplab.errors import EngineError
 
 Progress = Callable[[int, int, float, float], None]
@@ -37,7 +37,7 @@ def run(
     """
     runs = json.loads(_core.runs_json(fspath(scenario), overrides_json))
     algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
-    refuse(scenario, overrides_json, runs, algorithms)
+    reject_unsupported(scenario, overrides_json, runs, algorithms)
     solver = Solver(algorithms)
     total_s = sum(entry["duration_ns"] for entry in runs) / 1e9
     done_s = 0.0
@@ -53,16 +53,16 @@ def run(
     _core.write_fluid(fspath(scenario), fspath(out), overrides_json, libraries(), solve)
 
 
-def refuse(
+def reject_unsupported(
     scenario: str | PathLike[str],
     overrides_json: str,
     runs: list[dict[str, Any]],
     algorithms: dict[str, dict[str, Any]],
 ) -> None:
     """Raise `ScenarioError` if the equations cannot describe one of the runs."""
-    found = [refusal.as_dict() for entry in runs for refusal in refusals(entry, algorithms)]
+    found = [setting.as_dict() for entry in runs for setting in unsupported_settings(entry, algorithms)]
     if found:
-        _core.refuse(fspath(scenario), overrides_json, json.dumps(found))
+        _core.reject_settings(fspath(scenario), overrides_json, json.dumps(found))
 
 
 class Solver:
@@ -71,7 +71,7 @@ class Solver:
     def __init__(self, algorithms: dict[str, dict[str, Any]]) -> None:
         self.algorithms = algorithms
         self._last: tuple[str, Solved] | None = None
-        self._equilibrium: tuple[str, equilibrium.Equilibrium] | None = None
+        self._equilibrium: tuple[str, equilibrium.Equilibria] | None = None
 
     def solve(self, run: dict[str, Any]) -> Solved:
         """Tables of a run, its equilibrium (JSON), and the number of evaluations of the equations."""
@@ -80,7 +80,7 @@ class Solver:
             try:
                 self._last = (same, self._solve(run))
             except EngineError as error:
-                # In the words of the simulator, so that users find the run of their sweep.
+                # Named as in the simulator, so that users find the run in their sweep.
                 axes = "".join(f"{key} = {value}, " for key, value in run["axes"].items())
                 raise EngineError(f"run {run['run']} ({axes}repetition {run['rep']}): {error}") from error
         return self._last[1]
@@ -93,7 +93,7 @@ class Solver:
         report = json.dumps({"equilibrium": equilibrium.report(model, found)})
         return trace.tables(model, solution, grid), report, solution.evaluations + found.evaluations
 
-    def _equilibria(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibrium:
+    def _equilibria(self, run: dict[str, Any], model: Model, solution: integrate.Solution) -> equilibrium.Equilibria:
         """The equilibria of a run, which do not depend on when its flows began."""
         combination = _key(run, (*_NOT_IN_EQUATIONS, "starts_ns"))
         if self._equilibrium is None or self._equilibrium[0] != combination:

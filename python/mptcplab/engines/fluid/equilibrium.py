@@ -14,7 +14,7 @@ from mptcplab.engines.fluid.integrate import Counter, RunState, tolerances
 from mptcplab.engines.fluid.network import Array
 from mptcplab.errors import EngineError
 
-# Spans of time after each of which the goodputs are compared; they rest if they did not change in the last one.
+# Spans of time after each of which the goodputs are compared; at rest, they did not change in the last span.
 _SPANS_S = (30.0, 100.0, 300.0, 1000.0, 3000.0)
 # Goodputs that differ by less than this fraction of the largest are the same.
 _SAME = 0.01
@@ -24,7 +24,7 @@ _APART = 0.03
 
 
 @dataclass(frozen=True)
-class Rest:
+class EndState:
     """The end state from one start: goodput of every subflow in packets/s, and whether it is an equilibrium."""
 
     goodput: Array
@@ -33,38 +33,38 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Equilibrium:
+class Equilibria:
     """The different equilibria that were found; the first is that of the run."""
 
-    rests: tuple[Rest, ...]
+    states: tuple[EndState, ...]
     evaluations: int
 
-    def of(self, goodput: Array) -> Equilibrium:
+    def of(self, goodput: Array) -> Equilibria:
         """The same for another run of these equations, which ended with this goodput: the nearest equilibrium first."""
-        nearest = sorted(self.rests, key=lambda rest: float(np.abs(rest.goodput - goodput).max(initial=0.0)))
-        return Equilibrium(tuple(nearest), 0)
+        nearest = sorted(self.states, key=lambda state: float(np.abs(state.goodput - goodput).max(initial=0.0)))
+        return Equilibria(tuple(nearest), 0)
 
 
-def find(model: Model, last: RunState, now: Conditions) -> Equilibrium:
+def find(model: Model, last: RunState, now: Conditions) -> Equilibria:
     """Continue from a run's end until the equations rest, and again with every connection on one of its subflows.
 
     The conditions no longer change, and no subflow is in slow start.
     """
     found = [_settle(model, start, now) for start in (last.state, *_starts(model, last.state, now))]
     scale = max(float(found[0].goodput.max(initial=0.0)), 1e-9)
-    different: list[Rest] = []
-    for rest in found:
-        if all(np.abs(rest.goodput - other.goodput).max(initial=0.0) > 2 * _SAME * scale for other in different):
-            different.append(rest)
-    return Equilibrium(tuple(different), sum(rest.evaluations for rest in found))
+    different: list[EndState] = []
+    for state in found:
+        if all(np.abs(state.goodput - other.goodput).max(initial=0.0) > 2 * _SAME * scale for other in different):
+            different.append(state)
+    return Equilibria(tuple(different), sum(state.evaluations for state in found))
 
 
-def report(model: Model, found: Equilibrium) -> dict[str, Any]:
+def report(model: Model, found: Equilibria) -> dict[str, Any]:
     """The record of a run: whether the equations rest, whether that is unique, and the goodputs in Mbit/s."""
     return {
-        "rests": found.rests[0].reached,
-        "unique": len(found.rests) == 1,
-        "goodput_mbps": [_named(model, rest.goodput) for rest in found.rests],
+        "rests": found.states[0].reached,
+        "unique": len(found.states) == 1,
+        "goodput_mbps": [_named(model, state.goodput) for state in found.states],
     }
 
 
@@ -101,7 +101,7 @@ def _starts(model: Model, state: Array, now: Conditions) -> list[Array]:
     return starts
 
 
-def _settle(model: Model, state: Array, now: Conditions) -> Rest:
+def _settle(model: Model, state: Array, now: Conditions) -> EndState:
     slow = np.zeros(len(model.graph.subflows), bool)
     derivative = Counter(lambda at: model.derivative(at, now, slow))
     before, reached = None, False
@@ -131,4 +131,4 @@ def _settle(model: Model, state: Array, now: Conditions) -> Rest:
                 break
         before = goodput
     f = model.quantities(state, now, slow)
-    return Rest(f.rate * (1.0 - f.loss), reached, derivative.count)
+    return EndState(f.rate * (1.0 - f.loss), reached, derivative.count)

@@ -17,7 +17,7 @@ from mptcplab.errors import EngineError, with_hint
 # Relative error per step, and absolute errors that do not matter: of a window in packets, of a queue in bytes.
 _RELATIVE = 1e-5
 _WINDOW_ERROR, _QUEUE_ERROR = 1e-4, 1.0
-# Per piece; beyond this the equations are too stiff to wait for.
+# Evaluations per piece; if more are needed, the equations are too stiff to be integrated in a reasonable time.
 _MAX_EVALUATIONS = 100_000
 # The largest step in slow start, so that its end is not missed.
 _SLOW_STEP_S = 0.05
@@ -92,7 +92,7 @@ def over_time(model: Model, grid_s: Array) -> Solution:
 
 
 def initial_state(model: Model) -> RunState:
-    """The state in which nobody sends and all queues are empty."""
+    """The state in which no flow sends and all queues are empty."""
     n, state = len(model.graph.subflows), np.zeros(model.layout.size)
     state[model.layout.windows] = LEAST_PKTS
     return RunState(state, np.zeros(n, bool), np.full(n, np.inf))

@@ -111,10 +111,10 @@ def olia_increase(c: Coupled) -> Array:
 
     Source: Khalili, Gast, Popovic and Le Boudec, "MPTCP is not Pareto-optimal", ToN 21(5), 2013. alpha moves windows
     from the subflows with the largest window, M, to the best ones that are not in M, C: 1/(n |C|) and -1/(n |M|). Their
-    fluid is a differential inclusion, with 1/p for the packets l between two losses. Here the sets have soft edges
-    (`_NEAR`), and l is the mean number of packets since the last loss: dl/dt = x (1 - p) - x p l, which rests at 1/p
-    (the algorithm takes the previous interval if that was longer). Otherwise a queue that is full only for a moment
-    would change the sets faster than a sender learns of any loss.
+    fluid is a differential inclusion, with 1/p for the packets l between two losses. Here a subflow enters and leaves
+    a set gradually (`_NEAR`), and l is the mean number of packets since the last loss: dl/dt = x (1 - p) - x p l, which
+    rests at 1/p (the algorithm takes the previous interval if that was longer). Otherwise a queue that is full only
+    for a moment would change the sets faster than a sender learns of any loss.
     """
     return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
 

@@ -2,7 +2,7 @@
 
 Columns for which a fluid has no value are left out, and are null in the trace: out-of-order data, timeouts, undone
 reductions, ECN, ssthresh, pacing. Packets are fractions inside and whole numbers in the trace. Every loss is a loss
-event: the equations know no round trips of recovery.
+event: the equations have no round trips of recovery.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _Sampled:
         return _sample_times_ns(self.model.graph.run).astype("<u8")
 
     @cached_property
-    def flowing(self) -> Quantities:
+    def on_grid(self) -> Quantities:
         """All quantities on the grid; the pieces one after the other."""
         parts = [self.model.quantities(piece.states, piece.now, piece.slow) for piece in self.solution.pieces]
         names = Quantities.__dataclass_fields__
@@ -108,7 +108,7 @@ class _Sampled:
             )
             passed = (reached[:, own] * payload).sum(axis=1)
             delivered.append(passed)
-            sent.append((self.flowing.stream_rate[:, own] * payload).sum(axis=1) if is_udp else passed)
+            sent.append((self.on_grid.stream_rate[:, own] * payload).sum(axis=1) if is_udp else passed)
         rows = _Rows(self.t_ns, len(run["flows"]))
         return {
             "t_ns": rows.times(),
@@ -119,7 +119,7 @@ class _Sampled:
 
     def _reaching(self) -> Array:
         """[t, s]: packets per second of every stream that leave its last link."""
-        f, graph = self.flowing, self.model.graph
+        f, graph = self.on_grid, self.model.graph
         lost = np.log1p(-f.drop) @ graph.crossing.T - self._of_pieces(lambda now: _random_loss(graph, now))
         # Packets that lengthen a queue have not left it yet.
         delayed = np.log(np.maximum(self._leaving, 1e-9)) @ graph.crossing.T
@@ -128,7 +128,7 @@ class _Sampled:
     @cached_property
     def _leaving(self) -> Array:
         """[t, k]: rate that leaves a queued link over the rate it accepts; above 1 while its queue gets shorter."""
-        f = self.flowing
+        f = self.on_grid
         admitted = f.load * (1.0 - f.drop)
         capacity = self._of_pieces(lambda now: now.capacity)
         leaving = 1.0 - queue_growth(admitted, capacity, f.queue) / np.maximum(admitted, 1.0)
@@ -136,7 +136,7 @@ class _Sampled:
 
     def subflow(self) -> dict[str, bytes]:
         """The subflow table."""
-        f, graph, at = self.flowing, self.model.graph, self.at
+        f, graph, at = self.on_grid, self.model.graph, self.at
         subflows = graph.subflows
         rows = _Rows(self.t_ns, len(subflows))
         active = self._of_pieces(lambda now: now.active)[at]
@@ -199,7 +199,7 @@ class _Sampled:
 
         Departures are accepted packets that no longer wait (`counter`).
         """
-        graph, f = self.model.graph, self.flowing
+        graph, f = self.model.graph, self.on_grid
         own = [s for s, stream in enumerate(graph.streams) if link in stream.path]
         arriving = self._arriving(link, own)
         offered = arriving.sum(axis=1)
@@ -226,7 +226,7 @@ class _Sampled:
 
     def _arriving(self, link: int, own: list[int]) -> Array:
         """[t, own]: packets per second of the streams that arrive at a link."""
-        graph, f = self.model.graph, self.flowing
+        graph, f = self.model.graph, self.on_grid
         passed = np.empty((len(self.grid), len(own)))
         for column, s in enumerate(own):
             before = graph.streams[s].path[: graph.streams[s].path.index(link)]

@@ -1,6 +1,6 @@
 """Settings of a scenario that the equations cannot describe.
 
-Nothing is ignored silently: each refusal names the key, the value, the reason, and an alternative.
+Nothing is ignored silently: each setting names the key, the value, the reason, and an alternative.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 from mptcplab.engines.fluid import rules
 
 _SIMULATE = "the simulator runs it: leave --engine fluid out"
-# With unlimited backlogs and buffers these keep every window full and send nothing twice, so they give the same rates.
+# With unlimited backlogs and buffers, these schedulers keep every window full and send nothing twice, so that all of
+# them give the same rates.
 _FILLING = ("minrtt", "roundrobin", "blest")
 # A link that changes more often is better simulated.
 _MAX_CHANGES = 200
@@ -20,7 +21,7 @@ _MAX_STATES = 400
 
 
 @dataclass(frozen=True)
-class Refusal:
+class UnsupportedSetting:
     """One setting that cannot be described. `keys`: where it may be written, the most specific first."""
 
     keys: tuple[str, ...]
@@ -28,12 +29,12 @@ class Refusal:
     hint: str = _SIMULATE
 
     def as_dict(self) -> dict[str, Any]:
-        """For `_core.refuse`."""
+        """For `_core.reject_settings`."""
         return {"keys": list(self.keys), "message": self.message, "hint": self.hint}
 
 
-def refusals(run: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> list[Refusal]:
-    """Everything in a run (an element of `_core.runs_json`) that a fluid cannot do."""
+def unsupported_settings(run: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> list[UnsupportedSetting]:
+    """All settings of a run (an element of `_core.runs_json`) that the equations cannot describe."""
     found = [*_run(run)]
     for link in run["links"]:
         found += _link(link)
@@ -42,24 +43,26 @@ def refusals(run: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> list
     return found
 
 
-def _run(run: dict[str, Any]) -> Iterator[Refusal]:
+def _run(run: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     if run["per_ack"]:
-        yield Refusal(("per_ack",), "true: a fluid has no ACKs to record", 'leave it out; sample = "1 ms" is fine')
+        yield UnsupportedSetting(
+            ("per_ack",), "true: a fluid has no ACKs to record", 'leave it out; sample = "1 ms" is fine'
+        )
     subflows = sum(len(flow.get("subflows", ())) for flow in run["flows"])
     if subflows == 0:
-        yield Refusal(("flows",), "no flow reacts to congestion: there is no equation to solve")
+        yield UnsupportedSetting(("flows",), "no flow reacts to congestion: there is no equation to solve")
     if subflows + len(run["links"]) > _MAX_STATES:
         size = f"{subflows} subflows and {len(run['links'])} directed links"
-        yield Refusal(("flows",), f"{size}: the fluid engine takes {_MAX_STATES} of both together")
+        yield UnsupportedSetting(("flows",), f"{size}: the fluid engine takes {_MAX_STATES} of both together")
     changes = max((len(link["schedule"]) for link in run["links"]), default=0)
     if changes > _MAX_CHANGES:
         message = f"a link changes {changes} times: the fluid engine takes {_MAX_CHANGES}, beyond that it is slow"
-        yield Refusal(("links",), message)
+        yield UnsupportedSetting(("links",), message)
 
 
-def _link(link: dict[str, Any]) -> Iterator[Refusal]:
-    def no(key: str, message: str, hint: str = _SIMULATE) -> Refusal:
-        return Refusal(_link_keys(link["name"], key), message, hint)
+def _link(link: dict[str, Any]) -> Iterator[UnsupportedSetting]:
+    def no(key: str, message: str, hint: str = _SIMULATE) -> UnsupportedSetting:
+        return UnsupportedSetting(_link_keys(link["name"], key), message, hint)
 
     if link["aqm"]["name"] != "drop-tail":
         yield no("aqm", f'"{link["aqm"]["name"]}": the equations here are those of drop-tail queues', "leave aqm out")
@@ -95,7 +98,7 @@ def _without_number(name: str) -> list[str]:
     return [stem] if dash and number.isdigit() else []
 
 
-def _flow(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[Refusal]:
+def _flow(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[UnsupportedSetting]:
     if flow["transport"] == "udp":
         yield from _udp(flow)
         return
@@ -108,20 +111,20 @@ def _flow(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterat
     yield from _subflows(flow)
 
 
-def _no(flow: dict[str, Any], key: str, message: str, hint: str = _SIMULATE) -> Refusal:
+def _no(flow: dict[str, Any], key: str, message: str, hint: str = _SIMULATE) -> UnsupportedSetting:
     names = [flow["name"], *_without_number(flow["name"])]
     keys = [f"flows.{name}.{key}" for name in names] + [f"tcp.{key}", key] + [f"flows.{name}" for name in names]
-    return Refusal(tuple(keys), message, hint)
+    return UnsupportedSetting(tuple(keys), message, hint)
 
 
-def _udp(flow: dict[str, Any]) -> Iterator[Refusal]:
+def _udp(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     spans = (flow["on_off"] or {}).values()
     if not all(isinstance(span, int) for span in spans):
         message = "random spans of silence: the equations know no chance"
         yield _no(flow, "traffic", message, 'write fixed spans, such as "1 s"')
 
 
-def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[Refusal]:
+def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterator[UnsupportedSetting]:
     name, text = flow["cc"]["name"], flow["cc"]["text"]
     if name not in rules.modelled():
         message = f'"{text}": no fluid model of it is published'
@@ -136,7 +139,7 @@ def _algorithm(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> I
 _UNKNOWN_VARIANTS = {("dialect", "mptcp-0.95"), ("metric", "draft")}
 
 
-def _traffic(flow: dict[str, Any]) -> Iterator[Refusal]:
+def _traffic(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     traffic = flow["traffic"]
     if traffic == "bulk":
         return
@@ -147,7 +150,7 @@ def _traffic(flow: dict[str, Any]) -> Iterator[Refusal]:
     yield _no(flow, "traffic", message, hint)
 
 
-def _options(flow: dict[str, Any]) -> Iterator[Refusal]:
+def _options(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     if flow["rcv_buffer"] is not None:
         ((_, size),) = flow["rcv_buffer"].items()
         message = f"{size} bytes: the equations do not know what waits for reordering in a receive buffer"
@@ -161,7 +164,7 @@ def _options(flow: dict[str, Any]) -> Iterator[Refusal]:
         yield _no(flow, "scheduler", message, f"leave it out, or one of {', '.join(_FILLING)}, which fill every window")
 
 
-def _subflows(flow: dict[str, Any]) -> Iterator[Refusal]:
+def _subflows(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     for subflow in flow["subflows"]:
         if subflow["backup"] or subflow["priority"]:
             message = f"{subflow['name']}: a backup is used when others fail, and in a fluid none fails"

@@ -1,6 +1,6 @@
 """Possible causes of a difference between two engines: each check looks for one in two sets of runs.
 
-A cause is stated with its figures or not at all. Figures that differ do not prove that they are why the results differ.
+A cause is stated only with its figures. Figures that differ do not prove that they are why the results differ.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ LATE_PART = 0.05
 BLOCKED_PART = 0.01
 # Packets lost per loss event that differ by this factor.
 BURST_FACTOR = 1.5
-# Fewer loss events than this have no mean to speak of.
+# Fewer loss events than this have no meaningful mean.
 LEAST_EVENTS = 10
-# Difference between the parts of loss episodes that hit everybody, and least number of episodes for it.
+# Difference between the fractions of loss episodes that hit all flows, and the least number of episodes.
 SYNCHRONY_POINTS, LEAST_EPISODES = 20, 5
-# A window that begins fewer round trips than this after slow start still shows what slow start left behind.
+# A window that begins fewer round trips than this after slow start still shows the effects of slow start.
 SETTLED_ROUNDS = 50
 # Windows at the end of slow start that differ by this factor.
 EXIT_FACTOR = 1.5
@@ -110,7 +110,7 @@ class Pair:
 
     @property
     def subflows(self) -> Iterator[tuple[Flow, Subflow, str]]:
-        """Every subflow of every flow that reacts to congestion, with its name for people."""
+        """Every subflow of every flow that reacts to congestion, with its name in texts."""
         for flow in self.one.flows:
             for subflow in flow.subflows:
                 yield flow, subflow, f"{flow.name} {subflow.name}"
@@ -278,7 +278,7 @@ def segmentation(pair: Pair) -> Sentences:
 
 
 def chance(pair: Pair) -> Sentences:
-    """The repetitions differ so much that the difference may be none."""
+    """The repetitions differ so much that there may be no difference."""
     for row in pair.rows.filter(verdict=Verdict.FAILS.value).iter_rows(named=True):
         who = row["flow"] or "Jain's index"
         if row["n"] < 2:
@@ -299,7 +299,7 @@ def _apart(one: float | None, other: float | None, factor: float) -> bool:
     return max(one, other) > factor * min(one, other)
 
 
-# In the order of the report: what went wrong first, then what the engines do differently, chance last.
+# In the order of the report: first problems of a run, then differences of the engines, then chance.
 CHECKS: dict[str, Check] = {
     "lateness": lateness,
     "schedulers": schedulers,

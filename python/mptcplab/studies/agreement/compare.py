@@ -73,11 +73,11 @@ def _refuse_early(scenario: str, overrides_json: str, engines: Iterable[str]) ->
     """Raise what the fluid refuses before the other engines have taken their time; the kernel says so at its start."""
     if "fluid" not in engines:
         return
-    from mptcplab.engines.fluid.engine import refuse
+    from mptcplab.engines.fluid.engine import reject_unsupported
 
     runs = json.loads(_core.runs_json(scenario, overrides_json))
     algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
-    refuse(scenario, overrides_json, runs, algorithms)
+    reject_unsupported(scenario, overrides_json, runs, algorithms)
 
 
 def _default() -> tuple[list[str], str]:

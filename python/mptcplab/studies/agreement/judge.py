@@ -53,7 +53,7 @@ def bounds_of(*engines: str) -> Bounds:
 class EngineFinding(Finding):
     """The verdict on one engine against the first.
 
-    `worst_percent` is the flow that is farthest off and `median_percent` the median over all, in percent of goodput;
+    `worst_percent` is the largest difference of a flow and `median_percent` the median over all, in percent of goodput;
     `outside` of the `judged` differences are beyond their bound.
     """
 
@@ -85,7 +85,7 @@ class EngineFinding(Finding):
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """One line of text."""
         return f"{self.verdict}: {self.name}: {self.reason}"
 
     def as_dict(self) -> dict[str, Any]:

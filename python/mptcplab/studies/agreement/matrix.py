@@ -31,7 +31,7 @@ ENGINES = ("sim", "kernel")
 # Packet hops per second that two processors emulate together without being late: of scenarios with 44, 5, 3 and 3
 # thousand all runs counted, of those with 46, 30, 23 and 22 thousand none did.
 MOST_HOPS_PER_S = 65_000
-# Each is a set of processes, which want to wake up on time.
+# Each is a set of processes that have to wake up in time.
 MOST_AT_ONCE = 6
 # Modules that decide an entry besides the engines.
 _DECIDING = (
@@ -45,18 +45,18 @@ class Size:
     """The size of a short version: seconds after the last flow starts (a quarter is warm-up), repetitions, algorithms.
 
     `simulated` repetitions are the simulator's beside a kernel. A scenario whose last flow starts later than
-    `patience_s` is left out.
+    `latest_start_s` is left out.
     """
 
     seconds: int
     repetitions: int
     simulated: int
     algorithms: int
-    patience_s: int
+    latest_start_s: int
 
 
 # The kernel takes real time: about 70 and less than 5 minutes for all papers.
-FULL, QUICK = Size(70, 4, 15, 1, patience_s=120), Size(6, 1, 1, 1, patience_s=15)
+FULL, QUICK = Size(70, 4, 15, 1, latest_start_s=120), Size(6, 1, 1, 1, latest_start_s=15)
 
 
 @dataclass(frozen=True)
@@ -227,10 +227,10 @@ class _Runner:
     def _measured(self, path: Path, jobs: int, progress: Progress | None) -> Entry:
         if self.checkpoint is None:
             return _entry(path, self.size, self.engines, jobs, progress)
-        # Before, because a file may change while it is run.
+        # Computed first, because a file may change while it is run.
         digest = self._digest(path)
         entry = _entry(path, self.size, self.engines, jobs, progress)
-        # What has no numbers is soon found out again.
+        # An entry without numbers takes little time to find again.
         if entry.evidence and self._digest(path) == digest:
             self.checkpoint.prepare()
             self.checkpoint.put(digest, asdict(entry))
@@ -295,7 +295,7 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
     try:
         changes = short(path, size, engines)
         if changes is None:
-            return untested(f"left out, because its last flow starts later than {size.patience_s} s")
+            return untested(f"left out, because its last flow starts later than {size.latest_start_s} s")
         sim_reps = size.simulated if "kernel" in engines and _is_one_network(path, changes) else None
         options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
         command = shlex.join([*words, *options])
@@ -332,7 +332,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     """
     runs = resolved_runs(path, Overrides(reps=size.repetitions))
     last_s = max(start for run in runs for start in run["starts_ns"]) / 1e9
-    if last_s > size.patience_s:
+    if last_s > size.latest_start_s:
         return None
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
@@ -361,7 +361,7 @@ def _rows(found: Agreement) -> tuple[Row, ...]:
 
 
 def _kernels(found: Agreement) -> tuple[str, ...]:
-    """The kernels that ran, as they name themselves."""
+    """The kernels that ran, by the names that they report."""
     runs = found.results.runs
     hosts = [json.loads(text) for text in runs["host"]] if "host" in runs.columns else []
     return tuple(dict.fromkeys(f"Linux {host['kernel']}" for host in hosts if host.get("kernel")))

@@ -43,7 +43,7 @@ _OF_MEANS = " of the means (over pairs of repetitions where each has links of it
 
 
 def prepare(out: Path) -> None:
-    """Make the directory of the page: before an hour of runs, not after."""
+    """Create the directory of the page, so that an error comes before an hour of runs."""
     with writing(f"write the page: {out}", "choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
 

@@ -1,4 +1,4 @@
-"""The end of slow start, from samples: when a subflow first has a threshold, and whether a loss gave it."""
+"""The end of slow start, from samples: when a subflow first has a threshold, and whether a loss set it."""
 
 from __future__ import annotations
 

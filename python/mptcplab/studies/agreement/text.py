@@ -66,7 +66,7 @@ def cause_lines(causes: list[Cause]) -> list[str]:
 
 
 def _distance(row: dict[str, object]) -> str:
-    """Who is off, and by how much."""
+    """Which flow differs, and by how much."""
     metric = REGISTRY[str(row["metric"])]
     who = row["flow"] or metric.title
     difference = row["difference"]

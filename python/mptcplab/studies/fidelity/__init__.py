@@ -1,7 +1,8 @@
-"""Fidelity: what the simulator must show before its comparisons mean anything, measured and written down.
+"""Fidelity: properties that the simulator needs for its comparisons to be meaningful, measured and written to a page.
 
 `write_page` simulates the scenarios in scenarios/fidelity and writes the page docs/fidelity/fidelity.md; with the study
-`SCHEDULERS` those in scenarios/schedulers, for docs/schedulers/schedulers.md.
+`SCHEDULERS` those in scenarios/schedulers, for docs/schedulers/schedulers.md; with `OUT_OF_TREE` scenarios of the
+papers, for docs/out-of-tree/out-of-tree.md.
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ from pathlib import Path
 
 from mptcplab.output import writing
 from mptcplab.scenario import Overrides
-from mptcplab.studies.fidelity import measure, page, schedulers
+from mptcplab.studies.fidelity import measure, out_of_tree, page, schedulers
 from mptcplab.studies.fidelity.statement import Measured, Statement, Study
 from mptcplab.study.cell import run_command
 from mptcplab.study.page import find_directory
 from mptcplab.study.progress import Announce, silent
 from mptcplab.sweep import Progress, run
 
-__all__ = ["FIDELITY", "SCHEDULERS", "STATEMENTS", "Measured", "Statement", "Study", "scenario_directory", "write_page"]
+__all__ = [
+    *("FIDELITY", "OUT_OF_TREE", "SCHEDULERS", "STATEMENTS"),
+    *("Measured", "Statement", "Study", "scenario_directory", "write_page"),
+]
 
 STATEMENTS = (
     Statement(
@@ -70,6 +74,20 @@ STATEMENTS = (
         {"reps": 18, "duration": "120 s"},
     ),
     Statement(
+        "equal-flows",
+        "Equal flows lose equally",
+        "With the noise that the simulator has by default, flows of equal algorithm, delay and packet size lose the "
+        "same part of their packets at a full drop-tail queue. The ratio of these parts is within 10 %, for 1.5 to "
+        "1000 Mbit/s, round-trip times of 10 to 200 ms, queues of 0.25 to 2 BDP, Reno and CUBIC, and an ACK for every "
+        "segment and for every second one.",
+        "Packets marked lost over packets sent, after the warm-up. Each bottleneck has as many subflows as TCP "
+        "connections. Subflows of LIA are coupled, so that its connections are compared with each other; their ratios "
+        "are shown and decide nothing.",
+        "equal-flows.toml",
+        measure.equal_flows,
+        {"reps": 2, "duration": "100 s"},
+    ),
+    Statement(
         "drop-tail-phase",
         "Drop-tail phase effects",
         "Where phase effects of a drop-tail queue break the statement above, they are shown and not tuned away.",
@@ -112,8 +130,8 @@ STATEMENTS = (
 FIDELITY = Study(
     "fidelity",
     "Fidelity",
-    "What the simulator has to show before anyone believes its comparisons: known laws of TCP, the design goals of\n"
-    "Multipath TCP, and that results can be repeated.",
+    "This page checks properties without which the simulator's comparisons would mean nothing: known laws of TCP, the\n"
+    "design goals of Multipath TCP, and repeatable results.",
     "mptcplab fidelity",
     Path("scenarios") / "fidelity",
     STATEMENTS,
@@ -121,10 +139,21 @@ FIDELITY = Study(
 SCHEDULERS = Study(
     "schedulers",
     "Schedulers",
-    "What the packet schedulers are for.",
+    "This page checks whether the packet schedulers serve their purposes.",
     "mptcplab schedulers --compare",
     Path("scenarios") / "schedulers",
     schedulers.STATEMENTS,
+)
+OUT_OF_TREE = Study(
+    "out-of-tree",
+    "The out-of-tree kernel",
+    "How near the simulator comes to the out-of-tree kernel (multipath-tcp.org), which four of the papers ran.\n"
+    "The goodputs of that kernel were reported by a user who ran these experiments on it; they are stored in\n"
+    "`python/mptcplab/studies/fidelity/out_of_tree.csv`. Goodputs that papers print are compared on\n"
+    "[the pages of the papers](../papers/README.md).",
+    "mptcplab fidelity --out-of-tree",
+    out_of_tree.SCENARIOS,
+    out_of_tree.STATEMENTS,
 )
 
 
@@ -137,7 +166,7 @@ def write_page(
     cores). `announce` is called with the title of each statement and gives a context that reports progress.
     """
     scenarios = scenario_directory(study=study)
-    # Before minutes of simulation, not after.
+    # Checked before minutes of simulation.
     with writing(f"write the page: {out}", "choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
     measured = []
@@ -165,10 +194,14 @@ def _measured(
     study: Study, one: Statement, scenarios: Path, scratch: Path, quick: bool, jobs: int, progress: Progress | None
 ) -> Measured:
     changes = one.quick if quick else {}
-    overrides = Overrides(reps=changes.get("reps"), duration=changes.get("duration"))
+    reps, duration = changes.get("reps"), changes.get("duration")
+    overrides = Overrides.of(one.cc, reps, None, one.profile or None, duration, one.settings)
     results = [
         run(
             scenarios / one.scenario,
+            cc=overrides.cc or None,
+            profile=overrides.profile or None,
+            settings=overrides.settings,
             reps=overrides.reps,
             duration=overrides.duration,
             jobs=own or jobs,

@@ -1,4 +1,4 @@
-"""Figures of the fidelity page. Nothing is told by colour alone: every series has a marker or a line of its own."""
+"""Figures of the fidelity page. Colour is never the only difference: every series has its own marker or line."""
 
 from __future__ import annotations
 
@@ -157,5 +157,27 @@ def phases(cases: Sequence[Case], special: Mapping[str, Band], usual: Band) -> F
     grid[0].set_yticks(range(len(ways)), [f"start {start}, jitter {jitter}" for start, jitter in ways])
     grid[0].set_ylim(len(ways) - 0.5, -0.5)
     figure.supxlabel("Goodput of two subflows over that of one Reno flow")
+    figure.legend(handles=_handles(grid[0], looks), loc="outside upper center", ncols=len(looks))
+    return figure
+
+
+@styled
+def equal_flows(cases: Sequence[Case], bound: Band) -> Figure:
+    """One small plot per algorithm and profile: the ratio at every bottleneck, a marker per noise."""
+    names = list(dict.fromkeys(case.labels[0] for case in cases))
+    columns = list(dict.fromkeys((case.labels[1], case.labels[3]) for case in cases))
+    looks = _looks(list(dict.fromkeys(case.labels[-1] for case in cases)))
+    figure = constrained(1.2 + 2.0 * len(columns), 1.0 + 0.4 * len(names))
+    grid = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (cc, profile) in zip(grid, columns, strict=True):
+        axes.axvspan(*bound, **BAND)
+        axes.axvline(1, color=INK, lw=0.8, ls=":")
+        for case in (case for case in cases if (case.labels[1], case.labels[3]) == (cc, profile)):
+            shift = (list(looks).index(case.labels[-1]) - (len(looks) - 1) / 2) * 0.3
+            _points(axes, names.index(case.labels[0]) + shift, case, looks[case.labels[-1]])
+        axes.set_title(f"{plain(cc)}\n{profile}")
+    grid[0].set_yticks(range(len(names)), names)
+    grid[0].set_ylim(len(names) - 0.5, -0.5)
+    figure.supxlabel("Ratio of losses")
     figure.legend(handles=_handles(grid[0], looks), loc="outside upper center", ncols=len(looks))
     return figure

@@ -1,4 +1,4 @@
-"""The page of a study: statements to Markdown, figures and CSV. No date, no machine: same numbers, same bytes."""
+"""The page of a study as Markdown, figures and CSV. Without date or machine: the same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from mptcplab import markdown
 from mptcplab.output import write_text
 from mptcplab.plots.figure import save
 from mptcplab.studies.fidelity.statement import Case, Measured, Study
+from mptcplab.study.decision import ERROR
 from mptcplab.study.page import csv_text
 from mptcplab.study.statistics import Bound
 from mptcplab.study.verdict import Verdict
@@ -26,8 +27,10 @@ _INTRODUCTION = """\
 which simulates the scenarios in `{scenarios}` with the seeds written in them and writes this page again, byte by
 byte (and its figures as well, with the same Matplotlib). `mean` is over repetitions (n of them, each with its own
 random numbers), ± is the 95 % confidence interval (Student's t), `range` the smallest and largest repetition. A bound
-has to be met by the mean, or by every repetition where it says "each"; a bound in brackets is there for comparison and
-decides nothing. The numbers are in [{numbers}]({numbers}) and, per repetition, in [{values}]({values})."""
+has to be met by the mean, or by every repetition where it says "each". It holds where the whole interval, widened for
+skewness, is within the bound, fails where all of it is outside, and is open otherwise. A mean exactly at its bound is
+decided in at most {error:g} % of all cases. A bound in brackets is there for comparison and decides nothing. The
+numbers are in [{numbers}]({numbers}) and, per repetition, in [{values}]({values})."""
 
 
 def write(study: Study, measured: Sequence[Measured], out: Path, command: str) -> list[Path]:
@@ -45,7 +48,12 @@ def write(study: Study, measured: Sequence[Measured], out: Path, command: str) -
 def page(study: Study, measured: Sequence[Measured], command: str) -> str:
     """The page as text."""
     introduction = _INTRODUCTION.format(
-        about=study.about, command=command, scenarios=study.scenarios.as_posix(), numbers=NUMBERS, values=VALUES
+        about=study.about,
+        command=command,
+        scenarios=study.scenarios.as_posix(),
+        numbers=NUMBERS,
+        values=VALUES,
+        error=100 * ERROR,
     )
     titles = (one.statement.title for one in measured)
     overview = [

@@ -8,7 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mptcplab.study.statistics import Bound, Estimate
+import numpy as np
+
+from mptcplab.study import decision
+from mptcplab.study.decision import Joint, Margin, Rule
+from mptcplab.study.statistics import Bound, Estimate, resamples
 from mptcplab.study.verdict import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 class Case:
     """One number of a statement: its values, one per repetition, and the bound that they have to meet.
 
-    >>> case = Case(("lia",), (0.9, 1.1), "1", Bound(0.7, 1.15))
+    >>> case = Case(("lia",), (0.95, 1.0, 1.05), "1", Bound(0.7, 1.15))
     >>> case.mean, case.verdict.value
     (1.0, 'holds')
     """
@@ -41,7 +45,7 @@ class Case:
 
     @property
     def identical(self) -> bool:
-        """Whether all repetitions gave the same value: nothing in them is random."""
+        """Whether all repetitions gave the same value, because nothing in them is random."""
         return len(set(self.values)) == 1
 
     @property
@@ -54,12 +58,25 @@ class Case:
         """Whether the statement depends on this case."""
         return self.bound is not None and not self.bound.shown
 
+    @cached_property
+    def within(self) -> decision.Statement | None:
+        """That the bound is met; None where there is none."""
+        if self.bound is None:
+            return None
+        if self.bound.each:
+            return Margin.certain(met=all(map(self.bound.admits, self.values)))
+        n = len(self.values)
+        mean = np.asarray(self.values)[resamples(n)].mean(axis=1)
+        ends = [Margin.between(mean, self.bound.low, n)] if self.bound.low is not None else []
+        ends += [Margin.between(self.bound.high, mean, n)] if self.bound.high is not None else []
+        return Joint(ends, every=True)
+
     @property
     def verdict(self) -> Verdict:
-        """Whether the bound is met; not testable where there is none."""
-        if self.bound is None:
+        """Whether the repetitions say that the bound is met; not testable where there is none."""
+        if self.within is None:
             return Verdict.NOT_TESTABLE
-        return Verdict.of(all(map(self.bound.admits, self.values if self.bound.each else (self.mean,))))
+        return Rule().decide(self.within, len(self.values))
 
     @property
     def verdict_text(self) -> str:
@@ -93,7 +110,8 @@ class Statement:
     """A claim about the simulator, and the scenario and function that measure it.
 
     `quick` is what a short run changes in the scenario. It is run once for each of `jobs`, the number of threads (0:
-    as the caller says), and `measure` gets the results of every run.
+    as the caller says), and `measure` gets the results of every run. `cc`, `profile` and `settings` change the
+    scenario.
     """
 
     name: str
@@ -104,6 +122,9 @@ class Statement:
     measure: Callable[..., Measurement]
     quick: Mapping[str, int | str] = field(default_factory=dict)
     jobs: tuple[int, ...] = (0,)
+    cc: tuple[str, ...] = ()
+    profile: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -118,7 +139,13 @@ class Measured:
     def finding(self) -> Finding:
         """The verdict, on all deciding cases at once: not testable where none decides."""
         cases = self.measurement.cases
-        return Finding(self.statement.name, Verdict.joint(case.verdict for case in cases if case.decides), cases)
+        deciding = [(case, case.within) for case in cases if case.decides and case.within is not None]
+        verdict = Verdict.NOT_TESTABLE
+        if deciding:
+            # Cases with different numbers of repetitions: each is decided by its own, at its part of the error.
+            rule, whole = Rule(), Joint([within for _, within in deciding], every=True)
+            verdict = Verdict.joint(rule.decide_part(one, whole, len(case.values)) for case, one in deciding)
+        return Finding(self.statement.name, verdict, cases)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class Study:
 
     @property
     def page(self) -> Path:
-        """The page for people."""
+        """The HTML page."""
         return self.directory / "goals.html"
 
     def counts(self, goal: Goal) -> dict[str, int]:
@@ -131,7 +131,7 @@ def write_study(
         page.write(studies[0], command)
 
     directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
-    # Around the simulation as well: what cannot be written is refused before minutes of it, not after.
+    # Around the simulation as well, so that a path that cannot be written is refused before minutes of simulation.
     output.write_into(directory, write, force=force, is_former=page.is_former)
     return studies[0]
 

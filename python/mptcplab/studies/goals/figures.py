@@ -1,4 +1,4 @@
-"""Heat maps of the margins. Nothing is told by colour alone: every cell shows its margin and its verdict."""
+"""Heat maps of the margins. Colour is never the only information: every cell shows its margin and its verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from mptcplab.studies.goals.judge import GoalFinding
 
-# Okabe and Ito's orange-red and blue: told apart by every kind of colour vision; the middle is nearly white.
+# Okabe and Ito's orange-red and blue, which can be distinguished with any colour vision; the middle is nearly white.
 _BELOW, _MIDDLE, _ABOVE = "#D55E00", "#FAFAFA", "#0072B2"
 # The same in all figures, so that algorithms can be compared; larger margins are as dark as this one.
 _SCALE_PERCENT = 30
@@ -73,7 +73,7 @@ def _draw(axes: Axes, at: tuple[int, int], found: GoalFinding) -> None:
 
 
 def signed(percent: float) -> str:
-    r"""A margin for people, in whole percent of the goal's reference; its sign is never lost to rounding.
+    r"""A margin as text, in whole percent of the goal's reference; its sign is never lost to rounding.
 
     >>> signed(12.4), signed(0.2), signed(-0.2) == "\N{MINUS SIGN}0"
     ('+12', '+0', True)

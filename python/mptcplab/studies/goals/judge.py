@@ -1,9 +1,8 @@
 """From the measurements of a network to the verdict on each goal, with the confidence that the repetitions give.
 
 The rules themselves are in `metrics.goals`. They are evaluated on means over repetitions, and again on the means of
-resampled repetitions: the paired percentile bootstrap, in which all runs of one repetition stay together. A goal holds
-where its rule is met on at least 97.5 % of the resamples, fails where it is met on at most 2.5 %, and is open in
-between.
+resampled repetitions, in which all runs of one repetition stay together. A goal holds where the whole interval of its
+margin is within the bound, fails where none of it is, and is open in between (`study.decision`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from mptcplab.metrics.goals import Balance, GoalResult, balance, do_no_harm, imp
 from mptcplab.studies.goals.grid import Network
 from mptcplab.studies.goals.measure import Measured, Values
 from mptcplab.studies.goals.scenarios import layout
-from mptcplab.study.statistics import percentile_interval, resamples, verdict_of_share
+from mptcplab.study.decision import ERROR, Joint, Margin, Rule, moments
+from mptcplab.study.statistics import resamples
 from mptcplab.study.verdict import Finding, Verdict
 
 
@@ -57,7 +57,13 @@ def judge(network: Network, measured: Measured) -> Judged:
     different, which = np.unique(drawn, axis=0, return_inverse=True)
     counts = (different[:, :, None] == np.arange(repetitions)).sum(axis=1)
     again = [_rules(network, measured, row / repetitions) for row in counts]
-    goals = [_finding(rule, [row[position] for row in again], which.ravel()) for position, rule in enumerate(means)]
+    # The best of the paths, every protected competitor, and for goal 3 both and the shift.
+    single, protected = len(measured.single_paths), len(set(layout(network).bottlenecks.values()))
+    comparisons = (single, protected, single + protected + 1)
+    goals = [
+        _finding(rule, [row[position] for row in again], which.ravel(), repetitions, comparisons[position])
+        for position, rule in enumerate(means)
+    ]
     third = means[2]
     return Judged((goals[0], goals[1], goals[2]), _every_path(network, measured), third.cbi, third.shift)
 
@@ -101,13 +107,22 @@ def _every_path(network: Network, measured: Measured) -> float | None:
     return do_no_harm(beside_mp, beside_tcp, protected).margin
 
 
-def _finding(mean: GoalResult, again: list[GoalResult], which: np.ndarray) -> GoalFinding:
-    """One goal: the rule on the means, and on the resamples; `which` of the different results belongs to each."""
+def _finding(
+    mean: GoalResult, again: list[GoalResult], which: np.ndarray, repetitions: int, comparisons: int
+) -> GoalFinding:
+    """One goal: the rule on the means, and on the resamples; `which` of the different results belongs to each.
+
+    The margin is the smallest of several comparisons, of which each may be the one that fails.
+    """
     margins = np.array([np.nan if result.margin is None else result.margin for result in again])[which]
-    # The first is the sample itself.
-    if np.isnan(margins[1:]).all():
+    if mean.margin is None:
         return GoalFinding(mean.name, Verdict.NOT_TESTABLE, reason=mean.text)
-    share = float(np.array([result.met for result in again])[which][1:].mean())
-    low, high = percentile_interval(margins)
-    verdict = verdict_of_share(share)
-    return GoalFinding(mean.name, verdict, (), mean.text, share, margin=mean.margin, low=low, high=high)
+    asked = np.isfinite(margins)
+    rule, margin = Rule(), Margin(*moments(margins[asked], repetitions))
+    whole = Joint([margin] * comparisons, every=True)
+    verdict = rule.decide(whole, repetitions)
+    # It cannot be said to fail where it may ask for nothing.
+    if verdict == Verdict.FAILS and asked.mean() < 1 - ERROR / 2:
+        verdict = Verdict.OPEN
+    value, low, high = rule.interval(whole, whole, repetitions)
+    return GoalFinding(mean.name, verdict, (), mean.text, repetitions, margin=value, low=low, high=high)

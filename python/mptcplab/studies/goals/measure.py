@@ -83,7 +83,7 @@ class Planner:
 
 
 def measure(grid: Grid, setting: Setting, jobs: int, progress: Progress | None) -> dict[Network, Measured]:
-    """Simulate every network of a grid; the traces are gone afterwards."""
+    """Simulate every network of a grid; the traces are deleted afterwards."""
     with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
         store = Store(Path(scratch) / "store")
         store.prepare()

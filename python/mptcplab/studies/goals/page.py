@@ -20,7 +20,6 @@ from mptcplab.studies.goals.figures import heat_map
 from mptcplab.studies.goals.judge import GoalFinding
 from mptcplab.studies.goals.scenarios import BASE_RTT_MS, RATE_1_MBPS, RATE_2_MBPS, Setting, scenario
 from mptcplab.study.page import writing_page
-from mptcplab.study.statistics import RESAMPLES
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE
 
@@ -182,7 +181,6 @@ def render(study: Study, command: str | None) -> str:
         command=command,
         version=_core.version(),
         build=_core.build_info(),
-        resamples=RESAMPLES,
         rates=(RATE_1_MBPS, RATE_2_MBPS),
         base_rtt_ms=BASE_RTT_MS,
         examples={kind: scenario(network, study.grid, study.setting) for kind, network in reversed(kinds.items())},

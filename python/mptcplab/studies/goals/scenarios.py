@@ -174,8 +174,4 @@ repetitions = {repetitions}
 cc = {cc}
 # Metrics need the counters at the edges of the measured window only.
 sample = "off"
-
-[tcp]
-# Packets leave with a little jitter, so that no flow is locked out by the phase of a drop-tail queue.
-send_jitter = "1 ms"
 """

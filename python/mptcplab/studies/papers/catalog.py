@@ -1,6 +1,7 @@
 """The papers of `papers/`, with their experiments and claims, read strictly.
 
-`papers/<id>/paper.toml` describes the experiments, `claims.toml` the claims; the scenario files are beside them.
+`papers/<id>/paper.toml` describes the experiments, `claims.toml` the claims, and `changes.toml`, if there is one, what
+was changed in the claims; the scenario files are beside them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.studies.papers import changes
+from mptcplab.studies.papers.changes import Change
+from mptcplab.studies.papers.predicate import parse
+from mptcplab.studies.papers.reasons import NO_REASON, Reason, read_reason
 from mptcplab.study.page import find_directory
 from mptcplab.study.verdict import Verdict
 
@@ -21,8 +26,12 @@ PAPERS = Path("papers")
 Profile = Literal["rfc", "linux-acked", "linux-legacy", "linux-pre4"]
 # How ACKs are counted on today's kernels.
 TODAY = "linux-acked"
+# The parameter `dialect` of the algorithms that have it: their source's rule, or the out-of-tree kernel's.
+Dialect = Literal["spec", "mptcp-0.95"]
 
 T = TypeVar("T")
+# The ACK profile and the dialect of a paper, unless an experiment has others.
+_Rules = tuple[Profile, Dialect]
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,7 @@ class Experiment:
     where: str
     scenario: Path
     profile: Profile
+    dialect: Dialect = "spec"
     algorithms: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
     repetitions: int = 10
@@ -90,6 +100,12 @@ class Experiment:
     figures: tuple[FigureSpec, ...] = ()
     # Another experiment whose runs this one looks at, instead of runs of its own.
     view_of: str = ""
+    # How the experiment reads what the paper describes in more than one way.
+    reading: str = ""
+    # A sensitivity study sets these: a further parameter of the algorithm of a treatment, by the treatment's label, and
+    # the scheduler of connections that have none.
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    scheduler: str = ""
 
     @property
     def points(self) -> tuple[Point, ...]:
@@ -101,6 +117,10 @@ class Experiment:
         """The labels of the points; an empty one stands for the only point of an experiment without a sweep."""
         return tuple(point.label for point in self.points) or ("",)
 
+    def dialect_in(self, profile: str) -> Dialect:
+        """The dialect of all algorithms in an ACK profile: the paper's goes with its own profile only."""
+        return self.dialect if profile == self.profile else "spec"
+
     def point(self, label: str) -> Point:
         """The sweep point with this label."""
         return {point.label: point for point in self.points}[label]
@@ -111,7 +131,9 @@ class Claim:
     """A checkable statement of a paper, or of ours about it.
 
     `kind`: "shape" (about order), "number" (with a relative `tolerance`), "consistency" (between printed numbers; needs
-    no run). `expect` is what a full reproduction in the simulator finds; `why` explains it.
+    no run). `expect` is what the last full reproduction in the simulator found, a mark for regressions; `why` explains
+    it, in words that rest on the predicate `why_if`. `cannot_fail` says why the claim is no test of the paper: it holds
+    by construction, or the scenario was calibrated for it.
     """
 
     id: str
@@ -125,12 +147,27 @@ class Claim:
     published: str = ""
     tolerance: float | None = None
     headline: bool = False
-    why: str = ""
+    cannot_fail: Literal["", "by construction", "calibrated"] = ""
+    why: Reason = NO_REASON
+    why_if: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How treatments are run that a paper does not define completely: one reading of several.
+
+    `others` are parameters of the algorithm that stand for other readings.
+    """
+
+    of: tuple[str, ...]
+    name: str
+    says: str
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its experiments and claims, in file order."""
+    """A paper: its experiments, claims and the changes of its claims, in file order."""
 
     id: str
     title: str
@@ -139,6 +176,8 @@ class Paper:
     directory: Path
     experiments: Mapping[str, Experiment]
     claims: tuple[Claim, ...]
+    changes: tuple[Change, ...] = ()
+    readings: tuple[Reading, ...] = ()
 
     def experiment(self, name: str) -> Experiment:
         """The experiment of this name, or an error that lists them."""
@@ -147,12 +186,21 @@ class Paper:
         known = ", ".join(self.experiments)
         raise MptcplabError(with_hint(f"no such experiment of {self.id}: {name!r}", f"one of {known}"))
 
+    def claim(self, name: str) -> Claim:
+        """The claim of this name, or an error that lists them."""
+        found = {claim.id: claim for claim in self.claims}
+        if name in found:
+            return found[name]
+        raise MptcplabError(with_hint(f"no such claim of {self.id}: {name!r}", f"one of {', '.join(found)}"))
+
 
 @dataclass(frozen=True)
 class Library:
     """All papers of a directory."""
 
     papers: Mapping[str, Paper] = field(default_factory=dict)
+    # Where they were read from; the priors and the verdicts of earlier versions are beside them.
+    root: Path | None = None
 
     @cached_property
     def experiments(self) -> dict[str, Experiment]:
@@ -183,7 +231,7 @@ def load(root: Path | None = None) -> Library:
     """Read every paper below `root`, or say what is wrong in which file."""
     found = directory() if root is None else root
     papers = [_paper(path.parent) for path in sorted(found.glob("*/paper.toml"))]
-    library = Library({paper.id: paper for paper in papers})
+    library = Library({paper.id: paper for paper in papers}, found)
     for paper in papers:
         for claim in paper.claims:
             if claim.experiment is not None and claim.experiment not in library.experiments:
@@ -194,17 +242,48 @@ def load(root: Path | None = None) -> Library:
 
 def _paper(folder: Path) -> Paper:
     table, claims = (_Table.of(folder / name) for name in ("paper.toml", "claims.toml"))
-    profile = table.value("profile", Profile)
+    rules: _Rules = (table.value("profile", Profile), table.value("dialect", Dialect, "spec"))
+    read = tuple(_claim(part) for part in claims.rows("claim"))
     return table.read(
         Paper,
         id=folder.name,
         directory=folder,
-        experiments={name: _experiment(folder, profile, part) for name, part in table.parts("experiments").items()},
-        claims=tuple(part.read(Claim) for part in claims.rows("claim")),
+        experiments={name: _experiment(folder, rules, part) for name, part in table.parts("experiments").items()},
+        claims=read,
+        changes=_changes(folder / "changes.toml", read),
+        readings=tuple(part.read(Reading) for part in table.rows("readings")),
     )
 
 
-def _experiment(folder: Path, profile: str, table: _Table) -> Experiment:
+def _claim(table: _Table) -> Claim:
+    claim = table.read(Claim)
+    for key in ("predicate", "why_if"):
+        text = getattr(claim, key)
+        if text:
+            table.checked(key, parse, text)
+    if claim.cannot_fail and not claim.why.pieces:
+        raise table.wrong("cannot_fail", claim.cannot_fail, "explained by why")
+    if claim.why_if and not claim.why.pieces:
+        raise table.wrong("why_if", claim.why_if, "the condition of a why")
+    return claim
+
+
+def _changes(path: Path, claims: tuple[Claim, ...]) -> tuple[Change, ...]:
+    if not path.is_file():
+        return ()
+    table = _Table.of(path)
+    found = tuple(part.read(Change) for part in table.rows("change"))
+    table.done()
+    changes.check(path, found, {claim.id: _parts(claim) for claim in claims})
+    return found
+
+
+def _parts(claim: Claim) -> changes.Parts:
+    tolerance = "" if claim.tolerance is None else f"{claim.tolerance:g}"
+    return {"predicate": claim.predicate, "statement": claim.statement, "kind": claim.kind, "tolerance": tolerance}
+
+
+def _experiment(folder: Path, rules: _Rules, table: _Table) -> Experiment:
     scenario = folder / table.value("scenario", str)
     if not scenario.is_file():
         raise table.wrong("scenario", scenario.name, "a file beside paper.toml")
@@ -218,9 +297,12 @@ def _experiment(folder: Path, profile: str, table: _Table) -> Experiment:
         id=table.name.removeprefix("experiments."),
         paper=folder.name,
         scenario=scenario,
-        profile=table.value("profile", Profile, profile),
+        profile=table.value("profile", Profile, rules[0]),
+        dialect=table.value("dialect", Dialect, rules[1]),
         sweep=Sweep(axis, points) if points else None,
         spans=spans,
+        parameters={},
+        scheduler="",
         figures=tuple(part.read(FigureSpec) for part in table.rows("figures")),
     )
 
@@ -255,9 +337,13 @@ class _Table:
             if one.name not in known:
                 default = [one.default_factory()] if one.default_factory is not MISSING else [one.default]
                 known[one.name] = self.value(one.name, types[one.name], *(d for d in default if d is not MISSING))
+        self.done()
+        return cls(**known)
+
+    def done(self) -> None:
+        """Refuse keys that nobody asked for."""
         if self.left:
             raise MptcplabError(f"{self.path}: {self._path(min(self.left))}: unknown key")
-        return cls(**known)
 
     def value(self, key: str, type_: Any, *default: Any) -> Any:
         self.left.discard(key)
@@ -273,9 +359,17 @@ class _Table:
             return Verdict(found) if type_ is Verdict else found
         right, convert = _CONVERSIONS[type_]
         try:
-            return convert(found)
+            return self.checked(key, convert, found)
         except (AttributeError, TypeError, ValueError):
             raise self.wrong(key, str(found), right) from None
+
+    def checked(self, key: str, read: Callable[[Any], Any], found: Any) -> Any:
+        """What `read` makes of a value; what it says is wrong is said with the place."""
+        try:
+            return read(found)
+        except MptcplabError as error:
+            name = self.data.get("id")
+            raise MptcplabError(f"{self.path}: {name + ': ' if name else ''}{self._path(key)}: {error}") from None
 
     def parts(self, key: str) -> dict[str, _Table]:
         parts = self.value(key, dict, {})
@@ -330,6 +424,7 @@ def _toml_value(value: Any) -> str:
 _CONVERSIONS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     str: ("a text", lambda value: _text(value).strip()),
     str | None: ("a text", lambda value: _text(value) or None),
+    Reason: ("a text", lambda value: read_reason(" ".join(_text(value).split()))),
     bool: ("true or false", _only(bool)),
     int: ("a whole number", _only(int)),
     float: ("a number", _number),

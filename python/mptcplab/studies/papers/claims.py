@@ -1,28 +1,42 @@
-"""Claims judged: each in its paper's own ACK profile, and claims about order in today's as well."""
+"""Claims judged: each in its paper's own ACK profile, and claims about order in today's as well.
+
+An ACK profile stands for all the rules of a kernel: the dialect of the algorithms goes with it
+(`catalog.Experiment.dialect_in`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from mptcplab.capabilities import ENGINES
 from mptcplab.studies.papers.catalog import TODAY, Claim, Experiment
 from mptcplab.studies.papers.planner import Planner
-from mptcplab.studies.papers.predicate import Domain, Evaluation, evaluate, parse
+from mptcplab.studies.papers.predicate import Domain, Lookup, evaluate, look_up, parse
 from mptcplab.studies.papers.selectors import SelectorResolver
 from mptcplab.study.cell import Cell
+from mptcplab.study.decision import Rule
 from mptcplab.study.execute import Executor
-from mptcplab.study.statistics import verdict_of_share
-from mptcplab.study.values import DependencyRecorder, NotTestableError, Source, StoreSource
+from mptcplab.study.values import CellValues, DependencyRecorder, NotTestableError, Source, StoreSource
 from mptcplab.study.verdict import Finding, Verdict
 
 
 @dataclass(frozen=True)
 class JudgedClaim:
-    """A claim with a finding per ACK profile; the first, in the paper's own profile, decides."""
+    """A claim with a finding per ACK profile; the first, in the paper's own profile, decides.
+
+    `why` explains the verdict that is expected, with the numbers of this run; `why_fits` says whether they bear out its
+    words. `cells` are those behind the verdict in the paper's own profile.
+    """
 
     claim: Claim
     findings: tuple[Finding, ...]
+    why: str = ""
+    why_fits: bool = True
+    cells: frozenset[Cell] = frozenset()
 
     @property
     def verdict(self) -> Verdict:
@@ -35,9 +49,19 @@ class JudgedClaim:
         return {Verdict.HOLDS, Verdict.FAILS} <= {finding.verdict for finding in self.findings}
 
     @property
-    def unexpected(self) -> bool:
-        """Whether a claim that is expected to hold fails."""
-        return self.claim.expect == Verdict.HOLDS and self.verdict == Verdict.FAILS
+    def changed(self) -> bool:
+        """Whether the verdict is another one than the last full reproduction in the simulator found."""
+        return self.verdict != self.claim.expect
+
+    @property
+    def reversed(self) -> bool:
+        """Whether a claim fails that is expected to hold, or the other way round."""
+        return {self.verdict, self.claim.expect} == {Verdict.HOLDS, Verdict.FAILS}
+
+    @property
+    def provisional(self) -> bool:
+        """Whether it was judged on a quick reproduction's runs."""
+        return self.findings[0].provisional
 
 
 @dataclass(frozen=True)
@@ -46,17 +70,37 @@ class ClaimJudge:
 
     planner: Planner
     executor: Executor
-    # By the number of blocks: what one claim has read, another need not read again.
+    # What one claim has read, another need not read again: blocks of repetitions by digest.
+    read: dict[str, CellValues] = field(default_factory=dict)
+    # By the number of blocks.
     _sources: dict[int, StoreSource] = field(default_factory=dict)
+    # By claim and profile.
+    _cells_of: dict[tuple[str, str | None], frozenset[Cell]] = field(default_factory=dict)
+    _others_of: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
 
     def cells(self, claim: Claim) -> set[Cell]:
-        """The cells that a claim needs, without further repetitions."""
+        """The cells that a claim and its reason need, without further repetitions."""
+        return self.judged_cells(claim) | self._reason_cells(claim)
+
+    def judged_cells(self, claim: Claim) -> set[Cell]:
+        """The cells that the verdict needs."""
         return {cell for profile in self._profiles(claim) for cell in self._cells(claim, profile)}
 
-    def _cells(self, claim: Claim, profile: str | None) -> set[Cell]:
-        recorder = DependencyRecorder()
-        self._evaluate(claim, recorder, profile)
-        return recorder.cells
+    def own_cells(self, claim: Claim) -> frozenset[Cell]:
+        """The cells that the verdict in the paper's own profile needs."""
+        return self._cells(claim, None)
+
+    def own_finding(self, claim: Claim) -> Finding:
+        """The finding in the paper's own profile, without further repetitions."""
+        return self._finding(claim, None, 1)
+
+    def _cells(self, claim: Claim, profile: str | None) -> frozenset[Cell]:
+        key = claim.id, profile
+        if key not in self._cells_of:
+            recorder = DependencyRecorder()
+            look_up(parse(claim.predicate), *self._asked(claim, recorder, profile))
+            self._cells_of[key] = frozenset(recorder.cells)
+        return self._cells_of[key]
 
     def judge(self, claims: Iterable[Claim]) -> list[JudgedClaim]:
         """Judge claims. Those that stay open get further repetitions, in their paper's profile, all together."""
@@ -66,8 +110,7 @@ class ClaimJudge:
         while True:
             undecided = [name for name, one in judged.items() if one.verdict == Verdict.OPEN]
             cells = {name: self._cells(chosen[name], None) for name in undecided}
-            more = {name: self.planner.more_blocks({cell.experiment for cell in some}) for name, some in cells.items()}
-            again = [name for name in cells if blocks <= more[name]]
+            again = [name for name in cells if blocks < self._rule(chosen[name], None).looks]
             if not again:
                 return list(judged.values())
             self.executor.make(sorted({replace(cell, block=blocks) for name in again for cell in cells[name]}))
@@ -77,27 +120,64 @@ class ClaimJudge:
     def _judged(self, claim: Claim, blocks: int) -> JudgedClaim:
         """In the paper's own profile on so many blocks, in others on the first."""
         own, *others = self._profiles(claim)
-        findings = [self._finding(claim, own, blocks), *(self._finding(claim, other, 1) for other in others)]
-        return JudgedClaim(claim, tuple(findings))
+        if claim.id not in self._others_of:
+            self._others_of[claim.id] = tuple(self._finding(claim, other, 1) for other in others)
+        findings = (self._finding(claim, own, blocks), *self._others_of[claim.id])
+        source = self._source(self._blocks_of(self._reason_cells(claim), blocks))
+        why, fits = self._reason(claim, source)
+        return JudgedClaim(claim, findings, why, fits, self._cells(claim, own))
 
     def _finding(self, claim: Claim, profile: str | None, blocks: int) -> Finding:
-        source = self._sources.setdefault(blocks, StoreSource(self.executor.store, self.executor.outcome, blocks))
+        source = self._source(blocks)
         name = profile or (self._experiment(claim).profile if claim.experiment else "")
+        rule = self._rule(claim, profile)
         try:
-            found = self._evaluate(claim, source, profile)
-            repetitions = max((source.values(cell).repetitions for cell in self._cells(claim, profile)), default=0)
+            asked = self._asked(claim, source, profile)
+            found = evaluate(parse(claim.predicate), *asked, claim.tolerance, rule)
         except NotTestableError as error:
             return Finding(name, Verdict.NOT_TESTABLE, reason=str(error).partition("\n")[0])
-        verdict = verdict_of_share(found.share)
-        return Finding(name, verdict, found.facts, share=found.share, repetitions=repetitions)
+        return Finding(name, found.verdict, found.facts, "", found.repetitions, rule.provisional)
 
-    def _evaluate(self, claim: Claim, source: Source, profile: str | None) -> Evaluation:
-        tree = parse(claim.predicate)
+    def _rule(self, claim: Claim, profile: str | None) -> Rule:
+        """Only what decides, in the paper's own profile, may be judged again on more repetitions."""
+        experiments = {cell.experiment for cell in self._cells(claim, profile)}
+        rule = self.planner.rule(experiments)
+        return rule if profile is None else replace(rule, looks=1)
+
+    def _source(self, blocks: int) -> StoreSource:
+        if blocks not in self._sources:
+            self._sources[blocks] = StoreSource(self.executor.store, self.executor.outcome, blocks, self.read)
+        return self._sources[blocks]
+
+    def _blocks_of(self, some: Iterable[Cell], most: int) -> int:
+        """The blocks that all of some cells have, up to `most`: a reason may look at cells that needed no more."""
+        known = self.executor.outcome.digests
+        return next((n for n in range(most, 1, -1) if all(replace(cell, block=n - 1) in known for cell in some)), 1)
+
+    def _reason(self, claim: Claim, source: Source) -> tuple[str, bool]:
+        """The reason with its numbers, and whether these bear out its words."""
+        lookup, domain = self._asked(claim, source, None)
+        try:
+            fits = not claim.why_if or evaluate(parse(claim.why_if), lookup, domain).held
+        except NotTestableError:
+            fits = True
+        return claim.why.shown(lookup, domain), fits
+
+    def _reason_cells(self, claim: Claim) -> set[Cell]:
+        recorder = DependencyRecorder()
+        lookup, domain = self._asked(claim, recorder, None)
+        claim.why.shown(lookup, domain)
+        if claim.why_if:
+            with suppress(NotTestableError):
+                look_up(parse(claim.why_if), lookup, domain)
+        return recorder.cells
+
+    def _asked(self, claim: Claim, source: Source, profile: str | None) -> tuple[Lookup, Domain]:
+        """What answers the selectors of a claim, and what its functions run over."""
         if claim.experiment is None:
-            return evaluate(tree, _no_metric, Domain((), ()), claim.tolerance)
+            return _no_metric, Domain((), ())
         experiment = self._experiment(claim)
-        resolver = SelectorResolver(self.planner, source, experiment, profile)
-        return evaluate(tree, resolver, Domain.of(experiment), claim.tolerance)
+        return SelectorResolver(self.planner, source, experiment, profile), Domain.of(experiment)
 
     def _experiment(self, claim: Claim) -> Experiment:
         assert claim.experiment is not None
@@ -113,5 +193,5 @@ class ClaimJudge:
         return [None, TODAY]
 
 
-def _no_metric(metric: str, _: object) -> object:
+def _no_metric(metric: str, _: object) -> np.ndarray:
     raise NotTestableError(f"{metric}: a claim about printed numbers needs no metric")

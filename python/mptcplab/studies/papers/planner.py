@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from mptcplab import _core
 from mptcplab.capabilities import ENGINES
-from mptcplab.studies.papers.catalog import Experiment, Library
-from mptcplab.studies.papers.treatments import treatment
+from mptcplab.studies.papers.catalog import Dialect, Experiment, Library
+from mptcplab.studies.papers.treatments import in_dialect, treatment, with_parameter
 from mptcplab.study import cell as cells
 from mptcplab.study.cell import Cell, RunSpec
+from mptcplab.study.decision import Rule
+from mptcplab.trace.rules import algorithms_with_dialect
 from mptcplab.trace.topology import Topology
 
 # Repetitions up to which a claim that stays open gets more, and those of a quick reproduction.
@@ -20,6 +23,8 @@ MOST_REPETITIONS = 30
 QUICK_REPETITIONS = 3
 # A quick reproduction measures no longer than this, where the length of a run decides nothing.
 QUICK_SECONDS = 60.0
+# How far such a short run may misstate a quantity, as a part of it (papers/README.md).
+QUICK_ALLOWANCE = 0.1
 # Metrics of the whole window of a run.
 METRICS = (
     *("throughput", "goodput", "pps", "receiver_rate", "sender_rate", "std_1s", "ftt", "agr_bf", "retx", "rto_count"),
@@ -30,25 +35,33 @@ METRICS = (
 
 @dataclass(frozen=True)
 class Planner:
-    """Maps cells to runs of one engine; `quick` makes them shorter."""
+    """Maps cells to runs of one engine; `quick` makes them shorter, `most` limits their repetitions."""
 
     library: Library
     engine: str
     quick: bool
+    most: int = MOST_REPETITIONS
     _specs: dict[Cell, RunSpec] = field(default_factory=dict, compare=False, repr=False)
 
     def repetitions(self, experiment: Experiment) -> int:
         """Repetitions of one block."""
         if not ENGINES[self.engine].repetitions_differ:
             return 1
-        return min(experiment.repetitions, QUICK_REPETITIONS) if self.quick else experiment.repetitions
+        return min(experiment.repetitions, self.most, QUICK_REPETITIONS if self.quick else self.most)
 
     def more_blocks(self, experiments: Iterable[str]) -> int:
         """Further blocks that a claim about these experiments may ask for while it stays open."""
         if self.quick or not ENGINES[self.engine].repetitions_differ:
             return 0
-        most = (MOST_REPETITIONS // self.library.experiments[name].repetitions - 1 for name in experiments)
+        most = (self.most // self.library.experiments[name].repetitions - 1 for name in experiments)
         return max(0, min(most, default=0))
+
+    def rule(self, experiments: Collection[str]) -> Rule:
+        """The rule that decides claims about these experiments."""
+        if not self.quick:
+            return Rule(1 + self.more_blocks(experiments))
+        shortened = any(self._seconds(self.library.experiments[name]) is not None for name in experiments)
+        return Rule(provisional=bool(experiments), allowance=QUICK_ALLOWANCE if shortened else 0.0)
 
     def drawn_cells(self, experiment: Experiment) -> list[Cell]:
         """The cells that the figures of an experiment show: every algorithm at every point, in the paper's profile."""
@@ -65,17 +78,30 @@ class Planner:
         experiment = self.library.experiments[cell.experiment]
         settings = self._settings(experiment, cell.point, cell.variant)
         chosen = treatment(cell.label, self.topology(experiment), algorithm_names())
+        parameter = experiment.parameters.get(cell.label)
+        cc = with_parameter(chosen.cc, parameter) if chosen.cc is not None and parameter else chosen.cc
+        settings |= chosen.settings
+        if experiment.scheduler and _leaves_scheduler_open(experiment.scenario, settings, cc):
+            settings["scheduler"] = f'"{experiment.scheduler}"'
         return RunSpec(
             experiment.scenario,
-            chosen.cc,
+            self._in_dialect(cc, experiment.dialect_in(cell.profile)),
             cell.profile,
             self.repetitions(experiment),
             1 + cell.block,
-            tuple((settings | chosen.settings).items()),
+            tuple(settings.items()),
             METRICS,
             tuple((name, *edges) for name, edges in experiment.spans.items()),
-            cell.block == 0 and any(figure.kind == "time" for figure in experiment.figures),
+            cell.block == 0
+            and self.most == MOST_REPETITIONS
+            and any(figure.kind == "time" for figure in experiment.figures),
         )
+
+    def _in_dialect(self, cc: str | None, dialect: Dialect) -> str | None:
+        """An algorithm as the paper's kernel had it; equations know no dialect."""
+        if cc is None or not ENGINES[self.engine].has_packets:
+            return cc
+        return in_dialect(cc, dialect, algorithms_with_dialect())
 
     def topology(self, experiment: Experiment) -> Topology:
         """The network and the flows of an experiment, as its scenario has them."""
@@ -89,14 +115,27 @@ class Planner:
         if variant:
             settings |= experiment.variants[variant]
         settings |= ENGINES[self.engine].requires
-        if self.quick and not experiment.spans and "duration" not in settings:
-            whole = cells.topology(experiment.scenario)
-            seconds = min(whole.duration_ns / 1e9, whole.warmup_ns / 1e9 + QUICK_SECONDS)
+        seconds = self._seconds(experiment)
+        if seconds is not None and "duration" not in settings:
             settings["duration"] = f'"{seconds:g} s"'
         return settings
+
+    def _seconds(self, experiment: Experiment) -> float | None:
+        """The duration of an experiment's runs where it is shorter than the scenario's."""
+        if not self.quick or experiment.spans:
+            return None
+        whole = cells.topology(experiment.scenario)
+        seconds = whole.warmup_ns / 1e9 + QUICK_SECONDS
+        return seconds if seconds < whole.duration_ns / 1e9 else None
 
 
 @cache
 def algorithm_names() -> set[str]:
     """Algorithms of this build."""
     return {entry["name"] for entry in json.loads(_core.algorithms_json())}
+
+
+def _leaves_scheduler_open(scenario: Path, settings: Mapping[str, str], cc: str | None) -> bool:
+    """Whether there is an MPTCP connection without a scheduler of its own."""
+    flows = cells.topology(scenario, tuple(settings.items()), cc).flows
+    return any(flow.transport == "mptcp" and not flow.scheduler for flow in flows)

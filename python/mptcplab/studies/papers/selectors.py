@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.studies.papers.catalog import Experiment
+from mptcplab.studies.papers.catalog import Experiment, Profile
 from mptcplab.studies.papers.planner import METRICS, Planner
 from mptcplab.studies.papers.treatments import MULTIPATH
 from mptcplab.study.cell import Cell
@@ -23,7 +24,8 @@ _KBPS_PER_MBPS = 125.0
 # Numbers that iperf3 shows: the names are known, but no trace has them.
 _ELSEWHERE = ("iperf_cwnd_range", "iperf_retr")
 _KNOWN = {*METRICS, *_RENAMED, *_ELSEWHERE, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
-_KNOWN |= {"throughput_kBps"}
+_KNOWN |= {"throughput_kBps", "subflows"}
+_KEYS = ("exp", "cc", "flow", "sf", "link", "links", "flows", "sweep", "bin", "phase", "profile", "variant", "kind")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,10 @@ class SelectorResolver:
             raise MptcplabError(
                 with_hint(f"no such metric in claims: {metric!r}", f"one of {', '.join(sorted(_KNOWN))}")
             )
+        for key in keys:
+            _one_of("key", key, _KEYS)
         chosen = self._chosen_cell(keys)
+        chosen.check(keys)
         if chosen.values is None:
             return np.ones(2)
         found, where = chosen.select(metric, keys), f"{chosen.experiment.id} ({_described(keys)})"
@@ -56,12 +61,21 @@ class SelectorResolver:
 
     def _chosen_cell(self, keys: Mapping[str, str]) -> _ChosenCell:
         library = self.planner.library
-        own = library.source(library.experiments[keys["exp"]] if "exp" in keys else self.experiment)
+        name = _one_of("exp", keys.get("exp", self.experiment.id), library.experiments)
+        own = library.source(library.experiments[name])
         label = keys.get("cc") or own.algorithms[0]
-        point = keys.get("sweep") or own.labels[0]
-        profile = keys.get("profile") or self.profile or own.profile
-        cell = Cell(own.id, label, point, profile, keys.get("variant", ""))
+        point = _one_of("sweep", keys.get("sweep") or own.labels[0], own.labels)
+        profile = _one_of("profile", keys.get("profile") or self.profile or own.profile, get_args(Profile))
+        variant = _one_of("variant", keys.get("variant", ""), ("", *own.variants))
+        cell = Cell(own.id, label, point, profile, variant)
         return _ChosenCell(own, self.planner.spec(cell).topology, self.source.values(cell))
+
+
+def _one_of(key: str, value: str, known: Iterable[str]) -> str:
+    if value not in known:
+        hint = f"one of {', '.join(sorted(name for name in known if name))}"
+        raise MptcplabError(with_hint(f"no such {key} in claims: {value!r}", hint))
+    return value
 
 
 def _described(keys: Mapping[str, str]) -> str:
@@ -75,6 +89,17 @@ class _ChosenCell:
     experiment: Experiment
     topology: Topology
     values: CellValues | None
+
+    def check(self, keys: Mapping[str, str]) -> None:
+        """Refuse what the experiment does not have: a mistake in a claim must not look like a missing value."""
+        if span := _span(keys):
+            _one_of("part of the run", span, self.experiment.spans)
+        for key in ("link", "links"):
+            for link in keys[key].split("/") if key in keys else ():
+                _one_of(key, link, self.topology.links)
+        for flow in self._flows(keys) if "sf" in keys else ():
+            for part in keys["sf"].split("+"):
+                _one_of(f"subflow of {flow.name}", part, [subflow.name for subflow in flow.subflows])
 
     def select(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         if metric in _RENAMED:
@@ -93,6 +118,8 @@ class _ChosenCell:
             return _PERCENT * self._value(metric, link=keys["link"])
         if metric == "loss":
             return self._value(metric, link=keys["link"])
+        if metric == "subflows":
+            return self._subflows(keys)
         if metric in ("ratio", "ratio_wire"):
             return self._ratio("goodput" if metric == "ratio" else "throughput", keys)
         if metric in ("share", "pkt_share"):
@@ -104,7 +131,7 @@ class _ChosenCell:
     def _get(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         """The mean over the flows that are meant; subflows joined by + add up."""
         span = _span(keys)
-        parts = keys["sf"].split("+") if "sf" in keys and "/" not in keys["sf"] else [None]
+        parts = keys["sf"].split("+") if "sf" in keys else [None]
         columns = [
             np.sum([self._value(metric, flow=flow.name, subflow=part, span=span) for part in parts], axis=0)
             for flow in self._flows(keys)
@@ -114,6 +141,15 @@ class _ChosenCell:
     def _value(self, metric: str, **keys: str | None) -> np.ndarray:
         assert self.values is not None
         return self.values.get(metric, **keys)  # type: ignore[arg-type]
+
+    def _subflows(self, keys: Mapping[str, str]) -> np.ndarray:
+        """The number of subflows of a flow in which data arrived, as the trace has them."""
+        (flow,) = self._flows(keys)
+        assert self.values is not None
+        names = {key[3] for key in self.values.by_key if key[1:3] == ("pps", flow.name) and key[3] is not None}
+        if not names:
+            return np.full(self.values.repetitions, np.nan)
+        return np.sum([self._value("pps", flow=flow.name, subflow=name) > 0 for name in sorted(names)], axis=0)
 
     def _ratio(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         columns = []
@@ -140,7 +176,10 @@ class _ChosenCell:
         columns = []
         for group in groups:
             rates = np.stack([self._rate(name, _span(keys)) for name in group])
-            columns.append(rates.sum(axis=0) ** 2 / (len(group) * (rates**2).sum(axis=0)))
+            squares = len(group) * (rates**2).sum(axis=0)
+            # A repetition in which nobody got anything has no index.
+            nothing = np.full(squares.shape, np.nan)
+            columns.append(np.divide(rates.sum(axis=0) ** 2, squares, out=nothing, where=squares > 0))
         return np.mean(columns, axis=0)
 
     def _rate(self, name: str, span: str) -> np.ndarray:

@@ -8,7 +8,7 @@ and leaves LIA at its sender; the names of Kushwah and Kumar combine algorithm, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from mptcplab.errors import MptcplabError
@@ -59,6 +59,23 @@ def treatment(label: str, topology: Topology, known: set[str]) -> Treatment:
     if cc.partition("(")[0] not in known:
         raise MptcplabError(f"no such algorithm or treatment: {label!r}")
     return Treatment(cc, {})
+
+
+def in_dialect(cc: str, dialect: str, knowing: Container[str]) -> str:
+    """An algorithm, with its parameters in parentheses, in a dialect, if it is one of those `knowing` dialects."""
+    if cc.partition("(")[0] not in knowing or dialect == "spec":
+        return cc
+    return with_parameter(cc, f"dialect={dialect}")
+
+
+def with_parameter(cc: str, parameter: str) -> str:
+    """An algorithm with one more parameter.
+
+    >>> with_parameter("dolia", "gamma=text"), with_parameter("delayvar(threshold=1)", "decrease=halved")
+    ('dolia(gamma=text)', 'delayvar(threshold=1, decrease=halved)')
+    """
+    name, _, parameters = cc.partition("(")
+    return f"{name}({', '.join(filter(None, (parameters.removesuffix(')'), parameter)))})"
 
 
 def _single(topology: Topology, subflow: str | None, cc: str, transport: str) -> Treatment:

@@ -7,6 +7,7 @@ use super::transport::{check_segment_count, rcv_buffer};
 use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, join};
 use crate::format::UDP_FIELDS;
+use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
 use crate::run::{CcConfig, LossRecovery, Scheduler, Subflow, TcpFlow, TcpOptions, Traffic};
 
@@ -158,19 +159,23 @@ fn recovery(settings: &Settings<'_>) -> Res<LossRecovery> {
     found.ok_or_else(|| item.wrong("is not a loss recovery"))
 }
 
+fn send_jitter_ns(settings: &Settings<'_>) -> Res<Option<u64>> {
+    let item = settings.item("send_jitter")?;
+    if item.is("auto") {
+        return Ok(None);
+    }
+    match item.duration()? {
+        ns if ns <= MAX_JITTER_NS => Ok(Some(ns)),
+        _ => Err(item.wrong("is out of range").hint("at most \"1 s\"")),
+    }
+}
+
 fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
     let flag = |key| settings.item(key)?.boolean();
     let given = |key| settings.get(key).map(|i| i.boolean()).transpose();
     let unless = |key, word| match settings.item(key)? {
         item if item.is(word) => Ok(None),
         item => item.packets().map(Some),
-    };
-    let jitter = settings.item("send_jitter")?;
-    let send_jitter_ns = match jitter.duration()? {
-        ns if ns <= 1_000_000_000 => ns,
-        _ => {
-            return Err(jitter.wrong("is out of range").hint("at most \"1 s\""));
-        }
     };
     let stale_after = settings.get("stale_after").map(|i| i.int()).transpose()?;
     Ok(TcpOptions {
@@ -183,7 +188,7 @@ fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
         reinject: flag("reinject")?,
         // At most 255, by its type.
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
-        send_jitter_ns,
+        send_jitter_ns: send_jitter_ns(settings)?,
         tso: given("tso")?,
         comp_sack: given("comp_sack")?,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,

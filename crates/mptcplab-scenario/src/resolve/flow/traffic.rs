@@ -3,7 +3,9 @@
 use crate::document::{Item, Res, Table};
 use crate::error::Diagnostic;
 use crate::format::{ARRIVAL_LEVELS, LEVEL, SIZE_LAW, TRAFFIC, VIDEO, VIDEO_LADDER_BPS};
-use crate::run::{Arrivals, Level, SizeLaw, Span, Traffic, Transfers, Video};
+use crate::run::{
+    ArrivalRate, Arrivals, DurationDistribution, SizeDistribution, Traffic, Transfers, Video,
+};
 
 /// Share of the nominal rate that a video expects before its first measurement, 4/10 (an assumption of this lab).
 const FIRST_ESTIMATE: (u64, u64) = (4, 10);
@@ -57,7 +59,7 @@ fn incomplete(keys: &[&str]) -> String {
 fn once(table: &Table<'_>) -> Res<Traffic> {
     let item = table.item("size")?;
     match size(&item)? {
-        SizeLaw::Fixed { bytes } => Ok(Traffic::Size { bytes }),
+        SizeDistribution::Fixed { bytes } => Ok(Traffic::Size { bytes }),
         _ => Err(item
             .error("one transfer has a fixed size")
             .hint("write \"10 MB\", or add arrivals or gap for transfers of random size")),
@@ -69,9 +71,9 @@ fn transfers(table: &Table<'_>, arrivals: Arrivals) -> Res<Traffic> {
     Ok(Traffic::Transfers(Transfers { size, arrivals }))
 }
 
-fn size(item: &Item<'_>) -> Res<SizeLaw> {
+fn size(item: &Item<'_>) -> Res<SizeDistribution> {
     if !item.is_table() {
-        return positive(item).map(|bytes| SizeLaw::Fixed { bytes });
+        return positive(item).map(|bytes| SizeDistribution::Fixed { bytes });
     }
     let table = item.table(&SIZE_LAW)?;
     let mean_bytes = positive(&table.item("mean")?)?;
@@ -88,12 +90,12 @@ fn size(item: &Item<'_>) -> Res<SizeLaw> {
                 .error("an exponential law has no shape")
                 .hint("remove it, or write law = \"pareto\""));
         }
-        return Ok(SizeLaw::Exponential {
+        return Ok(SizeDistribution::Exponential {
             mean_bytes,
             max_bytes,
         });
     }
-    Ok(SizeLaw::Pareto {
+    Ok(SizeDistribution::Pareto {
         mean_bytes,
         shape: table.item("shape")?.number()?,
         max_bytes,
@@ -114,7 +116,7 @@ fn poisson(item: &Item<'_>) -> Res<Arrivals> {
         let items = levels.list()?;
         items.iter().map(level).collect::<Res<Vec<_>>>()?
     } else {
-        vec![Level {
+        vec![ArrivalRate {
             per_1000_min: item.arrivals()?,
             lasts_ns: u64::MAX,
         }]
@@ -125,7 +127,7 @@ fn poisson(item: &Item<'_>) -> Res<Arrivals> {
     Ok(Arrivals::Poisson { levels })
 }
 
-fn level(item: &Item<'_>) -> Res<Level> {
+fn level(item: &Item<'_>) -> Res<ArrivalRate> {
     let table = item.table(&LEVEL)?;
     let lasts = table.item("lasts")?;
     let lasts_ns = lasts.duration()?;
@@ -134,7 +136,7 @@ fn level(item: &Item<'_>) -> Res<Level> {
             .wrong("is too short a level")
             .hint("at least \"1 ms\""));
     }
-    Ok(Level {
+    Ok(ArrivalRate {
         per_1000_min: table.item("rate")?.arrivals()?,
         lasts_ns,
     })
@@ -193,12 +195,12 @@ fn ladder(table: &Table<'_>) -> Res<Vec<u64>> {
     }
 }
 
-fn period(item: &Item<'_>) -> Res<Span> {
+fn period(item: &Item<'_>) -> Res<DurationDistribution> {
     let span = item.period()?;
     let longest_ns = match span {
-        Span::Fixed(ns) => ns,
-        Span::Uniform { hi_ns, .. } => hi_ns,
-        Span::Exponential { mean_ns } => mean_ns,
+        DurationDistribution::Fixed(ns) => ns,
+        DurationDistribution::Uniform { hi_ns, .. } => hi_ns,
+        DurationDistribution::Exponential { mean_ns } => mean_ns,
     };
     match longest_ns {
         ns if ns < LEAST_NS => Err(item

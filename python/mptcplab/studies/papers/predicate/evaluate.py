@@ -1,7 +1,8 @@
-"""The value of a predicate: true or false on the sample and on each of its resamples.
+"""From a predicate to the statement that the repetitions decide, with its comparisons.
 
-Every expression is an array over the resamples (`study.statistics`), so that a verdict accounts for the spread of its
-numbers.
+Every expression is an array over the resamples (`study.statistics`), from which `study.decision` takes the spread of
+its numbers. The largest or smallest of several quantities stays a choice between them (`choice`) until it is compared,
+so that each of them is compared.
 """
 
 from __future__ import annotations
@@ -10,22 +11,40 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from lark import Token, Tree
 
-from mptcplab.study.statistics import RESAMPLES, percentile_interval, resamples
-
-if TYPE_CHECKING:
-    from mptcplab.studies.papers.catalog import Experiment
+from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
+from mptcplab.studies.papers.predicate.repetition import Names, each, items
+from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated
+from mptcplab.study.statistics import RESAMPLES, resamples
+from mptcplab.study.verdict import Verdict
 
 # Gives the values of a selector, one per repetition, with the names of its keys bound.
 Lookup = Callable[[str, Mapping[str, str]], np.ndarray]
-Names = Mapping[str, str]
 Item = float | str | tuple[str, str]
+# The first row of the resamples is the sample itself. A second one keeps NumPy from adding up a table in another order.
+_SAMPLE = 2
+
+
+class _Point(Protocol):
+    @property
+    def label(self) -> str: ...
+    @property
+    def x(self) -> float: ...
+
+
+class _Experiment(Protocol):
+    """What an experiment compares: treatments at the points of a sweep."""
+
+    @property
+    def algorithms(self) -> Sequence[str]: ...
+    @property
+    def points(self) -> Sequence[_Point]: ...
 
 
 @dataclass(frozen=True)
@@ -36,14 +55,19 @@ class Domain:
     points: Sequence[tuple[str, float]]
 
     @classmethod
-    def of(cls, experiment: Experiment) -> Domain:
+    def of(cls, experiment: _Experiment) -> Domain:
         """The domain of the claims about an experiment."""
         return cls(experiment.algorithms, [(point.label, point.x) for point in experiment.points])
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One comparison: both sides as written, with names filled in, and what they are; `held` on the sample."""
+    """One comparison: both sides as written, with names filled in, and what they are; `held` on the sample.
+
+    `margin` is how far the left side is inside its bound, in the unit of the sides and at least 0 where the comparison
+    is true; `low` and `high` are the ends of its interval, as they decide in the whole claim, from `repetitions`. A
+    comparison of words has none (None).
+    """
 
     left: str
     operator: str
@@ -51,114 +75,188 @@ class Fact:
     left_value: str
     right_value: str
     held: bool
+    margin: float | None
+    low: float | None
+    high: float | None
+    repetitions: int
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`share` of the resamples on which the predicate is true, and the comparisons in it."""
+    """The statement of a predicate, whether it is true on the sample, and its verdict on so many repetitions.
 
-    truth: np.ndarray
+    `facts` are the comparisons in it.
+    """
+
+    statement: Statement
+    held: bool
+    repetitions: int
+    verdict: Verdict
     facts: tuple[Fact, ...]
 
-    @property
-    def share(self) -> float:
-        """Part of the resamples on which it is true."""
-        return float(self.truth[1:].mean())
 
-
-def evaluate(tree: Tree, lookup: Lookup, domain: Domain, tolerance: float | None = None) -> Evaluation:
+def evaluate(
+    tree: Tree, lookup: Lookup, domain: Domain, tolerance: float | None = None, rule: Rule | None = None
+) -> Evaluation:
     """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given."""
-    evaluator = _Evaluator(lookup, domain, tolerance)
-    truth = evaluator.of(tree, {})
-    return Evaluation(np.broadcast_to(np.asarray(truth, dtype=bool), RESAMPLES + 1), tuple(evaluator.facts))
+    rule = rule or Rule()
+    evaluator = _Evaluator(lookup, domain, tolerance, sized=rule.allowance > 0)
+    whole = evaluator.of(tree, {})
+    # What different numbers of repetitions decide together is as sure as the smallest of them makes it.
+    count = min(evaluator.repetitions, default=1)
+    facts = tuple(one.fact(rule, whole, count) for one in evaluator.compared)
+    held = rule.interval(whole, whole, count).value >= 0
+    return Evaluation(whole, held, count, rule.decide(whole, count), facts)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A comparison with its texts, values and statement."""
+
+    left: str
+    operator: str
+    right: str
+    values: Sequence[Any]
+    statement: Statement
+
+    def fact(self, rule: Rule, whole: Statement, repetitions: int) -> Fact:
+        found = rule.interval(self.statement, whole, repetitions)
+        numbers = found if math.isfinite(found.value) else (None, None, None)
+        sides = (shown(value, repetitions) for value in self.values)
+        return Fact(self.left, self.operator, self.right, *sides, found.value >= 0, *numbers, repetitions)
+
+
+def look_up(tree: Tree, lookup: Lookup, domain: Domain) -> None:
+    """Look up all that a predicate asks for, and decide nothing."""
+    _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
+
+
+def value(tree: Tree, lookup: Lookup, domain: Domain) -> float | str:
+    """The value of an expression on the repetitions as they are."""
+    found = _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
+    return found.found if isinstance(found, Named) else float(np.asarray(found, dtype=float).flat[0])
 
 
 @dataclass
 class _Evaluator:
-    """A method per rule of the grammar: it takes the parts of a node, and gives its value or truth."""
+    """A method per rule of the grammar: it takes the parts of a node, and gives its value or statement."""
 
     lookup: Lookup
     domain: Domain
     tolerance: float | None
-    facts: list[Fact] = field(default_factory=list)
+    # Whether the size of differences' terms matters.
+    sized: bool = False
+    # Rows of the resamples that are looked at; None stands for all.
+    rows: int | None = None
+    # The largest term of the sides that are being compared.
+    terms: float = 0.0
+    compared: list[_Compared] = field(default_factory=list)
+    # The numbers of repetitions behind the metrics.
+    repetitions: set[int] = field(default_factory=set)
 
     def of(self, node: Tree, names: Names) -> Any:
-        """The value or truth of a node, with the names that quantifiers bind."""
+        """The value or statement of a node, with the names that quantifiers bind."""
         return getattr(self, node.data)(node.children, names)
 
-    def disjunction(self, parts: Sequence[Tree], names: Names) -> Any:
-        return reduce(np.logical_or, [self.of(part, names) for part in parts])
+    def disjunction(self, parts: Sequence[Tree], names: Names) -> Statement:
+        return Joint([self.of(part, names) for part in parts], every=False)
 
-    def conjunction(self, parts: Sequence[Tree], names: Names) -> Any:
-        return reduce(np.logical_and, [self.of(part, names) for part in parts])
+    def conjunction(self, parts: Sequence[Tree], names: Names) -> Statement:
+        return Joint([self.of(part, names) for part in parts], every=True)
 
-    def quantifier(self, parts: Sequence[Any], names: Names) -> Any:
+    def quantifier(self, parts: Sequence[Any], names: Names) -> Statement:
         operator, name, items, body = parts
-        join = np.logical_and if operator == "all" else np.logical_or
-        return reduce(join, [self.of(body, {**names, **_bound(name, item)}) for item in self.of(items, names)])
+        found = [self.of(body, {**names, **_bound(name, item)}) for item in self.of(items, names)]
+        return Joint(found, every=operator == "all")
 
-    def never(self, _: Sequence[Any], __: Names) -> bool:
+    def never(self, _: Sequence[Any], __: Names) -> Statement:
         """A contradiction that is verbal."""
-        return False
+        return Margin.certain(met=False)
 
-    def comparison(self, parts: Sequence[Any], names: Names) -> Any:
+    def comparison(self, parts: Sequence[Any], names: Names) -> Statement:
         """A chain such as `a < b < c`."""
         operands, operators = parts[::2], [str(operator) for operator in parts[1::2]]
         values = [self.of(operand, names) for operand in operands]
-        result: Any = True
+        links = []
         for i, operator in enumerate(operators):
-            held = self._compare(operator, values[i], values[i + 1])
-            self._note(operands[i : i + 2], operator, values[i : i + 2], held, names)
-            result = np.logical_and(result, held)
-        return result
+            self.terms = max(self._size(operand, names) for operand in operands[i : i + 2]) if self.sized else 0.0
+            links.append(self._compare(operator, values[i], values[i + 1]))
+            self._note(operands[i : i + 2], operator, values[i : i + 2], links[-1], names)
+        return links[0] if len(links) == 1 else Joint(links, every=True)
+
+    def _size(self, node: Tree, names: Names) -> float:
+        """The largest term of a sum or difference, or the size of anything else."""
+        children = [child for child in node.children if isinstance(child, Tree)]
+        adds = node.data == "arithmetic" and node.children[1] in ("+", "-")
+        if adds or node.data in ("operand", "negative") or (node.data == "call" and node.children[0] == "abs"):
+            return max(self._size(child, names) for child in children)
+        found = self.of(node, names)
+        return 0.0 if isinstance(found, str | tuple | Named) else abs(float(np.asarray(found, dtype=float).flat[0]))
 
     def operand(self, parts: Sequence[Tree], names: Names) -> Any:
         return self.of(parts[0], names)
 
-    def _compare(self, operator: str, left: Any, right: Any) -> Any:
-        if operator == "in":
-            low, high = right
-            return (left >= float(low)) & (left <= float(high))
+    def _compare(self, operator: str, left: Any, right: Any) -> Statement:
         if operator in ("==", "!="):
-            return self._equal(left, right) if operator == "==" else np.logical_not(self._equal(left, right))
-        compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}[operator]
-        return compare(left, right)
+            equal = self._equal(left, right)
+            return equal if operator == "==" else negated(equal)
+        if operator == "in":
+            low, high = map(float, right)
+            return self._between(left, low, high)
+        inside, outside = (left, right) if operator in (">", ">=") else (right, left)
+        return self._at_least(inside, outside, strict=operator in ("<", ">"))
 
-    def _equal(self, left: Any, right: Any) -> Any:
-        if self.tolerance is not None and not isinstance(right, str | tuple):
-            return np.abs(np.asarray(left) / np.asarray(right) - 1) <= self.tolerance
-        if isinstance(left, tuple) or isinstance(right, tuple):
-            return left == right
-        if isinstance(left, str) or isinstance(right, str) or np.asarray(left).dtype.kind in "US":
-            return np.equal(left, right)
-        return np.isclose(left, right, rtol=1e-6)
+    def _at_least(self, inside: Any, outside: Any, *, strict: bool = False) -> Statement:
+        """One quantity reaches another: for a choice, each that it is between or any of them."""
+        for side, all_of_largest in ((inside, False), (outside, True)):
+            if isinstance(side, Choice):
+                pairs = ((part, outside) if side is inside else (inside, part) for part in side.parts)
+                every = side.largest == all_of_largest
+                return Joint([self._at_least(*pair, strict=strict) for pair in pairs], every)
+        return Margin.between(inside, outside, min(self.repetitions, default=1), strict=strict, terms=self.terms)
 
-    def equivalence(self, parts: Sequence[Tree], names: Names) -> Any:
-        """Two one-sided tests at 5 %: decided where the 90 % interval of the ratio is inside, or all outside."""
+    def _between(self, value: Any, low: Any, high: Any) -> Statement:
+        return Joint([self._at_least(value, low), self._at_least(high, value)], every=True)
+
+    def _equal(self, left: Any, right: Any) -> Statement:
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Named) and isinstance(other, str):
+                return self._is_extreme(one, other)
+        if isinstance(left, str | tuple) or isinstance(right, str | tuple):
+            return Margin.certain(met=left == right)
+        tolerance = 1e-6 if self.tolerance is None else self.tolerance
+        ends = [combined("*", right, 1 - tolerance), combined("*", right, 1 + tolerance)]
+        return self._between(left, *(ends if float(np.asarray(right).flat[0]) >= 0 else reversed(ends)))
+
+    def _is_extreme(self, found: Named, name: str) -> Statement:
+        """Nothing else in the table is beyond what has this name."""
+        if name not in found.names:
+            return Margin.certain(met=False)
+        mine = found.table[found.names.index(name)]
+        others = [row for row, other in zip(found.table, found.names, strict=True) if other != name]
+        pairs = [(mine, other) if found.largest else (other, mine) for other in others]
+        return Joint([self._at_least(*pair) for pair in pairs], every=True) if pairs else Margin.certain(met=True)
+
+    def equivalence(self, parts: Sequence[Tree], names: Names) -> Statement:
+        """Two one-sided tests of the ratio."""
         left, right, margin = (self.of(part, names) for part in parts)
-        margin = float(np.asarray(margin))
-        ratio = np.broadcast_to(np.asarray(left, dtype=float) / np.asarray(right, dtype=float), RESAMPLES + 1)
-        low, high = 1 - margin, 1 / (1 - margin)
-        begin, end = percentile_interval(ratio, 0.90)
-        held = (ratio >= low) & (ratio <= high)
-        if low <= begin and end <= high:
-            held = np.full(RESAMPLES + 1, True)
-        elif end < low or begin > high:
-            held = np.full(RESAMPLES + 1, False)
+        margin = float(np.asarray(margin).flat[0])
+        held = self._between(combined("/", left, right), 1 - margin, 1 / (1 - margin))
         self._note(parts[:2], f"equal within {100 * margin:g} % to", (left, right), held, names)
         return held
 
-    def _note(self, operands: Sequence[Tree], operator: str, values: Sequence[Any], held: Any, names: Names) -> None:
+    def _note(
+        self, operands: Sequence[Tree], operator: str, values: Sequence[Any], held: Statement, names: Names
+    ) -> None:
         left, right = (_filled(operand.meta.text, names) for operand in operands)
-        holds = bool(np.broadcast_to(np.asarray(held, dtype=bool), RESAMPLES + 1)[0])
-        self.facts.append(Fact(left, operator, right, *map(shown, values), holds))
+        self.compared.append(_Compared(left, operator, right, values, held))
 
     def arithmetic(self, parts: Sequence[Any], names: Names) -> Any:
         left, operator, right = parts
-        return _OPERATIONS[operator](self.of(left, names), self.of(right, names))
+        return combined(operator, self.of(left, names), self.of(right, names))
 
     def negative(self, parts: Sequence[Tree], names: Names) -> Any:
-        return np.subtract(0.0, self.of(parts[0], names))
+        return combined("-", 0.0, self.of(parts[0], names))
 
     def number(self, parts: Sequence[Token], _: Names) -> float:
         return float(parts[0])
@@ -167,36 +265,59 @@ class _Evaluator:
         return parts[0][1:-1]
 
     def items(self, parts: Sequence[Token], _: Names) -> tuple[Item, ...]:
-        return tuple(_item(word.strip()) for word in parts[0][1:-1].split(","))
+        return tuple(_item(word) for word in items(parts[0]))
 
-    def pairs(self, parts: Sequence[Token], names: Names) -> tuple[Item, ...]:
-        return tuple(combinations(map(str, self.items(parts, names)), 2))
+    def pairs(self, parts: Sequence[Token], _: Names) -> tuple[Item, ...]:
+        return tuple(combinations(items(parts[0]), 2))
 
     def selector(self, parts: Sequence[Token], names: Names) -> np.ndarray:
         """A metric of some flow, subflow, link or run: its mean over the repetitions."""
-        return self._over_repetitions("mean", parts[0], names)
+        return self._over_repetitions("mean", Tree("selector", list(parts)), names)
 
     def call(self, parts: Sequence[Any], names: Names) -> Any:
         name, *arguments = parts
         over: Sequence[str] = ()
         if arguments[-1].data == "over":
-            over = [str(item) for item in self.items(arguments.pop().children, names)]
-        if name in _STATISTICS and len(arguments) == 1 and arguments[0].data == "selector":
-            return self._over_repetitions(name, arguments[0].children[0], names)
+            over = items(arguments.pop().children[0])
+        if name in {*_STATISTICS, *_EXTREMES} and len(arguments) == 1:
+            return self._over_repetitions(name, arguments[0], names)
         if name in ("min", "max"):
-            return reduce(_EXTREMES[name], [self.of(argument, names) for argument in arguments])
-        if name in ("abs", "log"):
-            return {"abs": np.abs, "log": np.log}[name](self.of(arguments[0], names))
+            return extreme([self.of(argument, names) for argument in arguments], largest=name == "max")
+        if name == "abs":
+            value = self.of(arguments[0], names)
+            return extreme([value, combined("-", 0.0, value)], largest=True)
+        if name == "log":
+            return transformed(np.log, self.of(arguments[0], names))
         if name == "corr_over_cc":
             return _correlation(*(self._table(a, "*cc", over or self.domain.algorithms, names) for a in arguments))
         if name.endswith("_cc"):
             table = self._table(arguments[0], "*cc", over, names)
-            if name in ("max_cc", "min_cc"):
-                return table.max(axis=0) if name == "max_cc" else table.min(axis=0)
-            return np.asarray(over)[table.argmax(axis=0) if name == "argmax_cc" else table.argmin(axis=0)]
+            largest = name.endswith("max_cc")
+            return Named(tuple(over), table, largest) if name.startswith("arg") else extreme(table, largest=largest)
         return self._over_sweep(name, arguments[0], names)
 
-    def _over_repetitions(self, name: str, selector: str, names: Names) -> np.ndarray:
+    def _over_repetitions(self, name: str, node: Tree, names: Names) -> np.ndarray:
+        """A statistic of what is computed in every repetition by itself."""
+        read: list[np.ndarray] = []
+
+        def values(selector: str, names: Names) -> np.ndarray:
+            read.append(self._values(selector, names))
+            if len(read[-1]) != len(read[0]):
+                raise MptcplabError(f"predicate: {name}: its metrics differ in their number of repetitions")
+            return read[-1]
+
+        found = each(node, values, names)
+        if name in _EXTREMES:
+            # The extreme of the runs that were made, of which resamples say nothing about others.
+            return np.full(self._width, _EXTREMES[name](found))
+        return _STATISTICS[name](found[resamples(len(found))[: self.rows]])
+
+    @property
+    def _width(self) -> int:
+        return RESAMPLES + 1 if self.rows is None else self.rows
+
+    def _values(self, selector: str, names: Names) -> np.ndarray:
+        """The values of a selector, one per repetition."""
         metric, _, inside = selector[:-1].partition("{")
         keys: dict[str, str] = {}
         # A comma inside brackets belongs to a list of flows.
@@ -206,14 +327,15 @@ class _Evaluator:
                 keys[key.strip()] = _filled(value.strip(), names)
         for key in ("cc", "sweep"):
             if keys.get(key) == "*":
-                keys[key] = names[f"*{key}"]
+                keys[key] = _known(names, f"*{key}", f"{key}=* in {selector}")
         values = self.lookup(metric, keys)
-        return _STATISTICS[name](values[resamples(len(values))])
+        self.repetitions.add(len(values))
+        return values
 
     def _table(self, node: Tree, name: str, bindings: Iterable[str], names: Names) -> np.ndarray:
         """The values of a node with a name bound to one thing after another: a row for each."""
         columns = [self.of(node, {**names, name: binding}) for binding in bindings]
-        return np.stack([np.broadcast_to(np.asarray(column, dtype=float), RESAMPLES + 1) for column in columns])
+        return np.stack([np.broadcast_to(np.asarray(column, dtype=float), self._width) for column in columns])
 
     def _over_sweep(self, name: str, node: Tree, names: Names) -> np.ndarray:
         table = self._table(node, "*sweep", [label for label, _ in self.domain.points], names)
@@ -221,8 +343,8 @@ class _Evaluator:
         if name == "mean_sweep":
             return table.mean(axis=0)
         if name == "spearman_sweep":
-            return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), RESAMPLES + 1, axis=1))
-        return _correlation(table, np.repeat(x[:, None], RESAMPLES + 1, axis=1)) ** 2
+            return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), self._width, axis=1))
+        return _correlation(table, np.repeat(x[:, None], self._width, axis=1)) ** 2
 
 
 def _item(word: str) -> Item:
@@ -232,19 +354,11 @@ def _item(word: str) -> Item:
         return word
 
 
-_OPERATIONS: dict[str, Callable[[object, object], object]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-}
-_EXTREMES = {"min": np.minimum, "max": np.maximum}
+_EXTREMES = {"min": np.min, "max": np.max}
 _STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": lambda table: table.mean(axis=1),
     "median": lambda table: np.median(table, axis=1),
     "std": lambda table: table.std(axis=1, ddof=1),
-    "min": lambda table: table.min(axis=1),
-    "max": lambda table: table.max(axis=1),
 }
 
 
@@ -269,27 +383,28 @@ def _bound(name: str, item: Item) -> dict[str, str]:
 
 def _filled(text: str, names: Names) -> str:
     """A text with `$name` replaced by what the name is bound to."""
-    return re.sub(r"\$(\w+(?:\.\d)?)", lambda match: names[match[1]], text)
+    return re.sub(r"\$(\w+(?:\.\d)?)", lambda match: _known(names, match[1], f"${match[1]} in {text}"), text)
 
 
-def shown(value: object) -> str:
+def _known(names: Names, name: str, where: str) -> str:
+    if name not in names:
+        raise MptcplabError(f"predicate: nothing around it gives a value to {where}")
+    return names[name]
+
+
+def shown(value: Any, repetitions: int) -> str:
     """A value for people: the sample's own, and its 95 % interval where it varies."""
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
         return ", ".join(f"{item:g}" if isinstance(item, float) else str(item) for item in value)
-    array = np.asarray(value)
+    if isinstance(value, Named):
+        return value.found
+    array = np.asarray(value, dtype=float)
     if array.ndim == 0:
         return _number(float(array))
-    if array.dtype.kind in "US":
-        found, counts = np.unique(array[1:], return_counts=True)
-        others = [
-            f"{name} in {100 * n / RESAMPLES:.0f} %" for name, n in zip(found, counts, strict=True) if name != array[0]
-        ]
-        return str(array[0]) + (f" ({', '.join(others)} of the resamples)" if others else "")
-    low, high = percentile_interval(array)
-    own = _number(float(array[0]))
-    return own if math.isclose(low, high) else f"{own} ({_number(low)} to {_number(high)})"
+    own, low, high = estimated(array, repetitions)
+    return _number(own) if math.isclose(low, high) else f"{_number(own)} ({_number(low)} to {_number(high)})"
 
 
 def _number(value: float) -> str:

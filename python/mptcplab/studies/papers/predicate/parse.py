@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Literal
 
 from lark import Lark, Tree
 from lark.exceptions import UnexpectedInput
 
 from mptcplab.errors import MptcplabError
 
+Start = Literal["predicate", "expression"]
+
 _GRAMMAR = r"""
-?start: _predicate
+?predicate: _predicate
+?expression: sum
 _predicate: disjunction
 ?disjunction: conjunction ("or" conjunction)*
 ?conjunction: _statement ("and" _statement)*
@@ -64,20 +68,64 @@ _WANTED = {
 
 @cache
 def _parser() -> Lark:
-    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True)
+    return Lark(_GRAMMAR, parser="lalr", propagate_positions=True, start=["predicate", "expression"])
 
 
 @cache
-def parse(text: str) -> Tree:
-    """The tree of a predicate, whose operands have their `meta.text`; a mistake is an error that shows the place."""
+def parse(text: str, start: Start = "predicate") -> Tree:
+    """The tree of a predicate or of an expression; a mistake is an error that shows the place.
+
+    The operands of a predicate have their `meta.text`.
+    """
     try:
-        tree = _parser().parse(text)
+        tree = _parser().parse(text, start=start)
     except UnexpectedInput as error:
         at_end = getattr(getattr(error, "token", None), "type", "") == "$END"
         begin = len(text) if at_end else error.pos_in_stream
         allowed = getattr(error, "expected", None) or getattr(error, "allowed", ())
         wanted = next((words for name, words in _WANTED.items() if name in allowed), "something else")
-        raise MptcplabError(f"predicate: {text[begin:][:40]!r} where {wanted} should be: {text}") from None
+        raise MptcplabError(f"{start}: {text[begin:][:40]!r} where {wanted} should be: {text}") from None
     for operand in tree.find_data("operand"):
         operand.meta.text = text[operand.meta.start_pos : operand.meta.end_pos]
+    for call in tree.find_data("call"):
+        _check(call, text)
     return tree
+
+
+# Functions that reduce the repetitions to one number; `min` and `max` do so with one argument.
+_STATISTICS = ("mean", "median", "std", "min", "max")
+# What a statistic cannot look into: it takes one number per repetition.
+_NOT_PER_REPETITION = ("comparison", "quantifier", "equivalence", "never", "text")
+
+
+def _check(call: Tree, text: str) -> None:
+    """Refuse a function whose arguments have no meaning."""
+    name, *arguments = call.children
+    over = any(argument.data == "over" for argument in arguments)
+    if name.endswith("_cc") and name != "corr_over_cc" and not over:
+        raise _wrong(call, text, "it needs over=[...], the treatments that it ranges over")
+    if over and not name.endswith("_cc"):
+        raise _wrong(call, text, "over=[...] belongs to functions that range over treatments")
+    several, count = name in ("min", "max"), len(arguments) - over
+    if count != (2 if name == "corr_over_cc" else 1) and not several:
+        raise _wrong(call, text, f"{name} has {count} arguments")
+    if not _is_statistic(call):
+        return
+    if not any(token.type == "SELECTOR" for token in call.scan_values(lambda _: True)):
+        raise _wrong(call, text, "no metric in it has a value per repetition")
+    for inner in call.children[1].iter_subtrees():
+        if inner.data in _NOT_PER_REPETITION or (inner.data == "call" and not _is_per_repetition(inner)):
+            raise _wrong(call, text, "inside it is one number per repetition, without a statistic or a comparison")
+
+
+def _is_statistic(call: Tree) -> bool:
+    return call.children[0] in _STATISTICS and len(call.children) == 2
+
+
+def _is_per_repetition(call: Tree) -> bool:
+    """Whether a function has a number in every repetition; others reduce them, or name something."""
+    return call.children[0] in ("abs", "log", "min", "max", "max_cc", "min_cc") and not _is_statistic(call)
+
+
+def _wrong(call: Tree, text: str, why: str) -> MptcplabError:
+    return MptcplabError(f"predicate: {text[call.meta.start_pos : call.meta.end_pos]!r}: {why}: {text}")

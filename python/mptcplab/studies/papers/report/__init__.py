@@ -12,7 +12,7 @@ from mptcplab.study.page import writing_page
 if TYPE_CHECKING:
     from mptcplab.studies.papers.reproduce import Reproduction
 
-__all__ = ["write", "write_docs"]
+__all__ = ["write", "write_docs", "write_sensitivity"]
 
 
 def write(reproductions: Sequence[Reproduction], out: Path, command: str) -> Path:
@@ -31,6 +31,18 @@ def write(reproductions: Sequence[Reproduction], out: Path, command: str) -> Pat
         write_text(out / "verdicts.json", verdicts_json(reproductions))
         write_text(out / "index.html", index_page(reproductions, command))
     return out / "index.html"
+
+
+def write_sensitivity(reproductions: Sequence[Reproduction], out: Path, docs: Path | str | None) -> None:
+    """Write `sensitivity.json` into `out`, and into `docs` beside the claims that it has already."""
+    from mptcplab.studies.papers import sensitivity
+
+    claims = {name: one for found in reproductions for name, one in found.sensitivity.claims.items()}
+    for place in (out, docs):
+        if place is not None:
+            with writing_page(Path(place)):
+                Path(place).mkdir(parents=True, exist_ok=True)
+                sensitivity.write(sensitivity.Study(claims), Path(place) / sensitivity.FILE.name)
 
 
 def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:

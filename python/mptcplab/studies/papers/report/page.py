@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,16 +11,22 @@ from mptcplab.plots.svg import inline
 from mptcplab.report import page, topology_svg
 from mptcplab.studies.papers.catalog import Experiment, FigureSpec
 from mptcplab.studies.papers.claims import JudgedClaim
-from mptcplab.studies.papers.planner import QUICK_SECONDS
+from mptcplab.studies.papers.classes import ClaimClass, class_counts, class_of
+from mptcplab.studies.papers.planner import QUICK_ALLOWANCE, QUICK_SECONDS
 from mptcplab.studies.papers.predicate import Fact
+from mptcplab.studies.papers.priors import Priors, quality
 from mptcplab.studies.papers.report import charts, tables
 from mptcplab.studies.papers.report.draw import draw
+from mptcplab.studies.papers.report.evidence import Evidence, background, evidence
 from mptcplab.studies.papers.report.reader import Reader, order
-from mptcplab.studies.papers.report.verdicts import claim_counts
+from mptcplab.studies.papers.report.verdicts import count_rows, dependence, expected_errors, is_literal, margin
 from mptcplab.studies.papers.reproduce import Reproduction
-from mptcplab.study.statistics import RESAMPLES
-from mptcplab.study.verdict import Verdict
+from mptcplab.study.decision import ERROR
 
+CITE = (
+    "To cite a verdict, name the claim, the version of mptcplab and the commit of the page, for example: DUB-08, "
+    "mptcplab 0.1.0, docs/papers/dubey2023.md at commit 69a84db. The command of each entry repeats it."
+)
 # With more comparisons than this, a claim shows them only when asked.
 _MANY_FACTS = 8
 
@@ -34,16 +39,20 @@ def paper_page(reproduction: Reproduction, command: str) -> str:
         title=reproduction.paper.title,
         paper=reproduction.paper,
         facts=tables.facts(reproduction),
-        quick=_quick(reproduction),
+        quick=quick_note(reproduction),
         command=command,
-        counts=claim_counts(reproduction.claims),
+        counts=count_rows([reproduction]),
+        dependence=dependence([reproduction]),
+        cite=CITE,
+        evidence=_evidence([reproduction]),
         headlines=[judged for judged in reproduction.claims if judged.claim.headline],
         unexpected=reproduction.unexpected,
         sections=[_Section(reproduction, one, places) for one in reproduction.experiments],
         combined=[_drawn(figure, f"all-{i}") for i, figure in enumerate(combined(reproduction))],
         contradictions=contradictions(reproduction),
+        contradiction_counts=class_counts(contradictions(reproduction)),
         comments=tables.comments(reproduction.experiments),
-        resamples=RESAMPLES,
+        error=ERROR,
     )
 
 
@@ -53,52 +62,69 @@ def index_page(reproductions: Sequence[Reproduction], command: str) -> str:
         "index.html",
         title="Papers reproduced",
         reproductions=reproductions,
-        quick=_quick(reproductions[0]) if reproductions else "",
+        quick=quick_note(reproductions[0]) if reproductions else "",
         command=command,
-        counts=claim_counts,
-        total=claim_counts([judged for one in reproductions for judged in one.claims]),
+        counts=count_rows(reproductions),
+        evidence=_evidence(reproductions),
+        papers={one.paper.id: one.paper for one in reproductions},
+        dependence=dependence(reproductions),
+        priors=_priors(reproductions),
+        cite=CITE,
         unexpected=[(one.paper, judged) for one in reproductions for judged in one.unexpected],
+        errors=expected_errors(reproductions),
         engine=", ".join(dict.fromkeys(one.planner.engine for one in reproductions)),
     )
 
 
-def _quick(reproduction: Reproduction) -> str:
+def _priors(reproductions: Sequence[Reproduction]) -> str:
+    """How good the priors were."""
+    known = background(reproductions[0]).priors if reproductions else Priors()
+    return quality(known, known.scored(judged for one in reproductions for judged in one.claims))
+
+
+def _evidence(reproductions: Sequence[Reproduction]) -> dict[str, Evidence]:
+    """The evidence by claim."""
+    return {judged.claim.id: evidence(one, judged) for one in reproductions for judged in one.claims}
+
+
+def quick_note(reproduction: Reproduction) -> str:
+    """What the verdicts of a quick reproduction are worth; nothing for a full one."""
     planner = reproduction.planner
     if not planner.quick:
         return ""
     most = max((planner.repetitions(one) for one in reproduction.experiments), default=0)
     return (
         f"A quick reproduction: at most {most} repetitions, and no more than {QUICK_SECONDS:g} s measured where the "
-        "length of a run decides nothing. Claims may stay open that a full reproduction decides."
+        "length of a run decides nothing. Its verdicts are provisional. Where runs are shorter, a claim is "
+        f"decided only if its margin also exceeds {100 * QUICK_ALLOWANCE:g} % of the compared quantities."
     )
 
 
 def _render(name: str, **context: Any) -> str:
     style = page.template_text(__package__, "papers.css")
-    helpers = {"expected": expected, "side": side, "share": share, "sign": sign, "many_facts": _MANY_FACTS}
-    return page.render(__package__, name, style, verdicts=tuple(Verdict), **helpers, **context)
+    helpers = {"expected": expected, "reason": reason, "side": side, "share": share, "sign": sign, "margin": margin}
+    helpers |= {"many_facts": _MANY_FACTS, "class_of": class_of}
+    return page.render(__package__, name, style, classes=tuple(ClaimClass), **helpers, **context)
 
 
 def expected(judged: JudgedClaim) -> str:
-    """Compares the verdict with the one that a full reproduction in the simulator should find."""
-    if judged.unexpected:
-        return "unexpected: it should hold"
-    return "as expected" if judged.verdict == judged.claim.expect else f"expected: {judged.claim.expect}"
+    """Compares the verdict with that of the last full reproduction in the simulator."""
+    return f"expected: {judged.claim.expect}" if judged.changed else "as expected"
+
+
+def reason(judged: JudgedClaim) -> str:
+    """The reason with its numbers; where these or the verdict are not what it explains, it says so."""
+    if not judged.why:
+        return ""
+    if judged.changed:
+        return f"Written for another verdict ({judged.claim.expect}): {judged.why}"
+    return judged.why if judged.why_fits else f"These words no longer fit the numbers: {judged.why}"
 
 
 def side(fact: Fact, right: bool) -> str:
     """One side of a comparison: what it is, and its value unless that says the same."""
     text, value = (fact.right, fact.right_value) if right else (fact.left, fact.left_value)
-    return text if _is_literal(text) else f"{text} = {value}"
-
-
-def _is_literal(text: str) -> bool:
-    """Whether a side is written out: a number, a word in quotes, a set.
-
-    >>> _is_literal("0.90"), _is_literal("'olia'"), _is_literal("[0.9,1.1]"), _is_literal("1.05 * mean(pps{cc=lia})")
-    (True, True, True, False)
-    """
-    return re.fullmatch(r"-?\d+(\.\d+)?|'[^']*'|\[[^\[\]]*\]", text) is not None
+    return text if is_literal(text) else f"{text} = {value}"
 
 
 def sign(operator: str) -> str:
@@ -111,7 +137,7 @@ def sign(operator: str) -> str:
 
 
 def share(value: float) -> str:
-    """Part of the resamples in percent.
+    """A part in percent.
 
     >>> share(1.0), share(0.9763)
     ('100 %', '97.6 %')
@@ -166,7 +192,7 @@ class _Section:
         self.drawable = topology_svg.can_draw(self.topology)
         mine = reproduction.claims_about(experiment)
         self.claims = [judged for judged in mine if judged.claim.kind != "consistency"]
-        self.counts = claim_counts(self.claims)
+        self.counts = class_counts(self.claims)
         self.beside = tables.beside(self.reader, self.claims)
         self.ideals = tables.ideals(self.reader)
         self.ideal_names = tuple(tables.IDEALS.values())

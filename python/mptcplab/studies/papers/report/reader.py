@@ -75,10 +75,10 @@ class Reader:
         """The network and the flows of the scenario."""
         return self.reproduction.planner.topology(self.experiment)
 
-    @cached_property
+    @property
     def stored(self) -> StoreSource:
         """Where the results of the cells are."""
-        return StoreSource(self.reproduction.store, self.reproduction.outcome)
+        return self.reproduction.results
 
     @cached_property
     def _resolver(self) -> SelectorResolver:

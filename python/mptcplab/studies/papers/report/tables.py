@@ -212,7 +212,7 @@ def leading_comment(toml: str) -> list[str]:
 
 
 def facts(reproduction: Reproduction) -> dict[str, str]:
-    """The origin of a paper's results: engine, version, build, ACK profiles, seeds, repetitions."""
+    """The origin of a paper's results: engine, version, build, ACK profiles, dialect, seeds, repetitions."""
     outcome = reproduction.outcome
     records = [reproduction.store.record(one) for one in sorted(set(outcome.digests.values()) - set(outcome.refused))]
     reps = sorted({reproduction.planner.repetitions(one) for one in reproduction.experiments})
@@ -220,6 +220,7 @@ def facts(reproduction: Reproduction) -> dict[str, str]:
         "Engine": _all(f"{record['engine']} {record['engine_version']}" for record in records),
         "Build": _all(record["build"] for record in records),
         "ACK profile": _all(record["profile"] for record in records),
+        "Dialect": _all(reproduction.planner.library.source(one).dialect for one in reproduction.experiments),
         "Seed": _all(record["seed"] for record in records),
         "Repetitions": ", ".join(map(str, reps)),
     }

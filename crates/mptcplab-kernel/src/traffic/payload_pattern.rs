@@ -10,7 +10,7 @@ const PERIOD: usize = 1_048_573;
 
 /// The data of one flow.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct PayloadPattern {
     table: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Mismatch {
     pub(crate) found: u8,
 }
 
-impl Pattern {
+impl PayloadPattern {
     /// The payload of the flow with this name. Every flow has a different one, so that mixed-up flows are detected.
     pub(crate) fn new(flow: &str) -> Self {
         let mut rng = Rng::new(0, 0, "payload", flow);
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn every_byte_is_checked_across_the_table_s_end() {
-        let pattern = Pattern::new("mp");
+        let pattern = PayloadPattern::new("mp");
         let start = PERIOD as u64 - 100;
         let mut data: Vec<u8> = pattern
             .from(start)
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn shifted_data_and_another_flow_s_data_are_wrong() {
-        let (one, two) = (Pattern::new("one"), Pattern::new("two"));
+        let (one, two) = (PayloadPattern::new("one"), PayloadPattern::new("two"));
         let data = &one.from(1_428)[..1_428];
         assert!(one.check(0, data).is_err() && one.check(1_427, data).is_err());
         assert!(two.check(1_428, data).is_err());

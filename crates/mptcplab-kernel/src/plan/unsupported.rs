@@ -1,5 +1,5 @@
-//! Refuses scenarios that this engine cannot run as written. No setting is ignored silently: each refusal names the key, the
-//! value and the reason.
+//! The settings of a scenario that this engine does not support. No setting is ignored silently: the error names the
+//! key, the value and the reason.
 
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A setting that this engine does not support.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct UnsupportedSetting {
     /// The keys under which the setting may be written in the scenario, the most specific one first.
     pub(crate) keys: Vec<String>,
     pub(crate) message: String,
@@ -33,13 +33,13 @@ const MAX_MSS_BYTES: u32 = super::DEVICE_MTU - TCP_HEADER_BYTES - DSS_BYTES;
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
 /// All settings of a run that this engine does not support.
-pub(crate) fn refusals(run: &Run) -> Vec<Refusal> {
+pub(crate) fn unsupported_settings(run: &Run) -> Vec<UnsupportedSetting> {
     let mut found = Vec::new();
     size(run, &mut found);
     for flow in &run.flows {
         match &flow.transport {
             Transport::Tcp(tcp) => options(run, flow, tcp, &mut found),
-            Transport::Sctp(_) => found.push(refusal(
+            Transport::Sctp(_) => found.push(unsupported(
                 keys(flow, "transport"),
                 format!(
                     "\"{CMT_SCTP}\": Linux's SCTP cannot send over several paths at once (it has no CMT)"
@@ -53,8 +53,12 @@ pub(crate) fn refusals(run: &Run) -> Vec<Refusal> {
     found
 }
 
-fn refusal(keys: Vec<String>, message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal {
+fn unsupported(
+    keys: Vec<String>,
+    message: impl Into<String>,
+    hint: impl Into<String>,
+) -> UnsupportedSetting {
+    UnsupportedSetting {
         keys,
         message: message.into(),
         hint: hint.into(),
@@ -82,11 +86,11 @@ fn keys(flow: &Flow, key: &str) -> Vec<String> {
 
 const SIMULATE: &str = "the simulator runs it: leave --engine kernel out";
 
-fn size(run: &Run, found: &mut Vec<Refusal>) {
+fn size(run: &Run, found: &mut Vec<UnsupportedSetting>) {
     let mut bound = |key: &str, count: usize, max: usize, what: &str| {
         if count > max {
             let message = format!("{count} {what}; the kernel engine supports at most {max}");
-            found.push(refusal(vec![key.into()], message, SIMULATE));
+            found.push(unsupported(vec![key.into()], message, SIMULATE));
         }
     };
     bound("nodes", run.nodes.len(), MAX_NODES, "nodes");
@@ -104,7 +108,7 @@ fn size(run: &Run, found: &mut Vec<Refusal>) {
             "{} us is too short an interval: each sample queries the kernel about every subflow",
             sample_ns / 1000
         );
-        found.push(refusal(
+        found.push(unsupported(
             vec!["sample".into()],
             message,
             "use at least \"1 ms\"; per_ack = true records every ACK",
@@ -119,13 +123,13 @@ fn size(run: &Run, found: &mut Vec<Refusal>) {
             MAX_LOAD * 100.0
         );
         let hint = "reduce the rates (to about 600 Mbit/s over one link in total), shorten the paths, or simulate it";
-        found.push(refusal(vec!["links".into()], message, hint));
+        found.push(unsupported(vec!["links".into()], message, hint));
     }
 }
 
-fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
+fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSetting>) {
     let mut no = |key: &str, message: String, hint: &str| {
-        found.push(refusal(keys(flow, key), message, hint))
+        found.push(unsupported(keys(flow, key), message, hint))
     };
     let options = &tcp.options;
     if let Some(scheduler) = tcp
@@ -159,7 +163,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
     }
     if options.recovery != LossRecovery::Sack {
         let message = format!(
-            "\"{}\": the kernel recovers with SACK and RACK; it has no textbook recovery",
+            "\"{}\": the kernel recovers with SACK and RACK and offers no other recovery",
             options.recovery.name()
         );
         no("recovery", message, SIMULATE);
@@ -185,15 +189,15 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<Refusal>) {
             "leave it out",
         );
     }
-    if options.send_jitter_ns > 0 {
+    if let Some(ns) = options.send_jitter_ns.filter(|&ns| ns > 0) {
         let message = format!(
             "{} us: a real kernel has its own jitter, to which none can be added",
-            options.send_jitter_ns / 1000
+            ns / 1000
         );
         no(
             "send_jitter",
             message,
-            "write --set 'tcp.send_jitter=0 s' (or set it in the flow), or simulate it",
+            "leave it out, write --set 'tcp.send_jitter=0 s' (or set it in the flow), or simulate it",
         );
     }
     if tcp.mss_bytes > MAX_MSS_BYTES {
@@ -239,7 +243,7 @@ fn differ(a: Buffer, b: Buffer) -> bool {
 }
 
 /// Refuses different values of settings that a namespace has only once.
-fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
+fn shared_settings(run: &Run, found: &mut Vec<UnsupportedSetting>) {
     let mut buffers: BTreeMap<usize, (&str, &TcpFlow)> = BTreeMap::new();
     let mut idles: BTreeMap<usize, (&str, bool)> = BTreeMap::new();
     let mut stales: BTreeMap<usize, (&str, Option<u32>)> = BTreeMap::new();
@@ -254,7 +258,7 @@ fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
                  a kernel has one setting per host",
                 flow.name, run.nodes[to], first.mss_bytes, tcp.mss_bytes
             );
-            found.push(refusal(
+            found.push(unsupported(
                 keys(flow, "rcv_buffer"),
                 message,
                 "use the same value for both, or let them end at different nodes",
@@ -268,7 +272,11 @@ fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
                 flow.name, run.nodes[from]
             );
             let hint = "use the same value for both, or let them begin at different nodes";
-            found.push(refusal(keys(flow, "slow_start_after_idle"), message, hint));
+            found.push(unsupported(
+                keys(flow, "slow_start_after_idle"),
+                message,
+                hint,
+            ));
         }
         if !tcp.mptcp {
             continue;
@@ -281,7 +289,7 @@ fn shared_settings(run: &Run, found: &mut Vec<Refusal>) {
                 flow.name, run.nodes[from]
             );
             let hint = "use the same value for both, or let them begin at different nodes";
-            found.push(refusal(keys(flow, "stale_after"), message, hint));
+            found.push(unsupported(keys(flow, "stale_after"), message, hint));
         }
     }
 }

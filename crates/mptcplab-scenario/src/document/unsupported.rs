@@ -7,7 +7,7 @@ use crate::error::{Diagnostic, Origin};
 /// An error that names the place of an unsupported setting. It names the first of `keys` that the file or an override
 /// sets, or the first key if none is set.
 #[must_use]
-pub fn refusal(
+pub fn unsupported_setting(
     (file, text, changed): (&str, &str, &Overrides),
     keys: &[String],
     message: impl Into<String>,
@@ -55,7 +55,7 @@ mod tests {
 
     fn place(keys: &[&str], changed: &Overrides) -> String {
         let keys: Vec<String> = keys.iter().map(|k| (*k).to_string()).collect();
-        refusal(("f.toml", TEXT, changed), &keys, "no", None).to_string()
+        unsupported_setting(("f.toml", TEXT, changed), &keys, "no", None).to_string()
     }
 
     #[test]

@@ -1,0 +1,53 @@
+//! Sampled tables as the writer sees them: the declarations of the columns with their borrowed values.
+
+use crate::schema::Column;
+
+/// One table as the writer sees it.
+pub(crate) struct TableView<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) columns: &'static [Column],
+    pub(crate) values: Vec<Values<'a>>,
+}
+
+/// All values of one column, borrowed from its table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values<'a> {
+    /// A small code (state, kind).
+    U8(&'a [u8]),
+    /// A gauge or an index.
+    U32(&'a [u32]),
+    /// A time or a counter.
+    U64(&'a [u64]),
+    /// An index that may be -1 for "none".
+    I32(&'a [i32]),
+}
+
+macro_rules! values_from {
+    ($($ty:ty => $variant:ident),*) => {
+        $(impl<'a> From<&'a Vec<$ty>> for Values<'a> {
+            fn from(column: &'a Vec<$ty>) -> Self { Self::$variant(column) }
+        })*
+    };
+}
+values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
+
+impl Values<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::U8(v) => v.len(),
+            Self::U32(v) => v.len(),
+            Self::U64(v) => v.len(),
+            Self::I32(v) => v.len(),
+        }
+    }
+
+    /// An index or a code; only called for columns of indices and codes.
+    pub(super) fn get(&self, row: usize) -> i64 {
+        match self {
+            Self::U8(v) => v[row].into(),
+            Self::U32(v) => v[row].into(),
+            Self::U64(v) => v[row] as i64,
+            Self::I32(v) => v[row].into(),
+        }
+    }
+}

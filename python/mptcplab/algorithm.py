@@ -1,0 +1,100 @@
+"""Algorithms that are compiled from a C file while the program runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from mptcplab import _core
+from mptcplab.errors import MptcplabError, ScenarioError, with_hint
+
+_REGISTERED = re.compile(r"\bCC_REGISTER\(\s*(\w+)")
+# The path of a C file, perhaps with parameters: names of algorithms have no dot.
+_FILE = re.compile(r"(?P<path>.+\.c)(?P<parameters>\(.*\))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A congestion control algorithm that is not in the build: one C file that includes `cc.h`.
+
+    It was compiled with the system's compiler against the headers of this build, as the algorithms of the build are,
+    and the simulator runs it wherever its name is given. docs/algorithm-contract.md introduces the contract. Its code
+    runs in this process, so use only files that you trust.
+
+    >>> text = '''
+    ... #include "cc.h"
+    ... CC_UNCOUPLED(mine);
+    ... CC_REGISTER(mine, .ssthresh = cc_reno_ssthresh, .cong_avoid = cc_reno_cong_avoid,
+    ...             .undo_cwnd = cc_reno_undo_cwnd);
+    ... '''
+    >>> str(Algorithm.from_source(text))
+    'mine'
+    """
+
+    name: str
+    place: str
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Algorithm:
+        """Compile a C file, whose stem is the algorithm's name.
+
+        Raises `ScenarioError` for a file that cannot be used, and `EngineError` where there is no compiler.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            hint = "give the path of a C file such as algorithms/template-coupled.c"
+            raise ScenarioError(with_hint(f"{file}: {error.strerror}", hint)) from error
+        except UnicodeDecodeError as error:
+            raise ScenarioError(with_hint(f"{file}: not UTF-8 text", "an algorithm is one C file")) from error
+        return cls._compiled(file.stem, text, str(path))
+
+    @classmethod
+    def from_source(cls, text: str, name: str | None = None) -> Algorithm:
+        """Compile the text of a C file. Without `name` it is the one that CC_REGISTER says, with '-' for '_'.
+
+        A second call with the same name replaces the algorithm. Raises as `from_file`.
+        """
+        if name is None:
+            found = _REGISTERED.search(text)
+            if not found:
+                hint = "end it with CC_REGISTER(name, ...), as algorithms/template.c ends"
+                raise ScenarioError(with_hint("the source registers no algorithm", hint))
+            name = found[1].replace("_", "-")
+        return cls._compiled(name, text, f"{name}.c")
+
+    @classmethod
+    def _compiled(cls, name: str, text: str, place: str) -> Algorithm:
+        _core.load_algorithm(name, text, place)
+        return cls(name, place)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# One algorithm, or several: names such as "ewtcp(weight=fair)", paths of C files, compiled algorithms.
+Algorithms = str | Algorithm | Iterable[str | Algorithm]
+
+
+def named(algorithms: Algorithms | None) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The names of algorithms, and for those that are not in the build the place of their source.
+
+    C files are compiled; `path.c(parameter=value)` sets parameters.
+    """
+    if algorithms is None:
+        return (), {}
+    names: list[str] = []
+    places: dict[str, str] = {}
+    for one in (algorithms,) if isinstance(algorithms, str | Algorithm) else algorithms:
+        if not isinstance(one, str | Algorithm):
+            raise MptcplabError(with_hint(f"not an algorithm: {one!r}", 'write cc="lia", or cc=["lia", "olia"]'))
+        file = _FILE.fullmatch(one.strip()) if isinstance(one, str) else None
+        algorithm = Algorithm.from_file(file["path"]) if file else one
+        names.append(str(algorithm) + ((file["parameters"] or "") if file else ""))
+        if isinstance(algorithm, Algorithm):
+            places[algorithm.name] = algorithm.place
+    return tuple(names), places

@@ -1,0 +1,78 @@
+"""Known differences between the simulator and the kernel, by algorithm and by scenario of the papers.
+
+They come from the comparison of the engines below docs/agreement: `agreement.json` has every flow of every scenario,
+`algorithms.toml` what was measured apart from it.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers.treatments import MULTIPATH
+
+DIRECTORY = Path("docs") / "agreement"
+
+
+@dataclass(frozen=True)
+class Bias:
+    """The kernel's goodput over the simulator's, minus 1, in percent: of an algorithm in one scenario."""
+
+    algorithm: str
+    scenario: str
+    percent: float
+    half: float | None
+    why: str = ""
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is larger than the spread of the runs, or was measured without one."""
+        return self.half is None or abs(self.percent) > self.half
+
+    def __str__(self) -> str:
+        """The difference in words.
+
+        >>> str(Bias("lia", "papers/kushwah2024/disjoint.toml", -27.6, 3.6))
+        'lia gets 28 % (± 4) less in the kernel on papers/kushwah2024/disjoint.toml'
+        """
+        spread = "" if self.half is None else f" (± {self.half:.0f})"
+        more = "more" if self.percent > 0 else "less"
+        why = f": {self.why}" if self.why else ""
+        return f"{self.algorithm} gets {abs(self.percent):.0f} %{spread} {more} in the kernel on {self.scenario}{why}"
+
+
+def load(repository: Path) -> tuple[Bias, ...]:
+    """All known differences; none where the engines were not compared."""
+    found: list[Bias] = []
+    for name, read in (("algorithms.toml", _apart), ("agreement.json", _compared)):
+        path = repository / DIRECTORY / name
+        if path.is_file():
+            try:
+                found += read(path.read_text(encoding="utf-8"))
+            except (KeyError, TypeError, ValueError) as error:
+                raise MptcplabError(f"{path}: not right: {error}") from None
+    return tuple(found)
+
+
+def _apart(text: str) -> Iterator[Bias]:
+    for one in tomllib.loads(text)["difference"]:
+        half = float(one["half"]) if "half" in one else None
+        yield Bias(one["algorithm"], one["scenario"], float(one["kernel"]), half, one.get("why", ""))
+
+
+def _compared(text: str) -> Iterator[Bias]:
+    for entry in json.loads(text)["entries"]:
+        for row in entry["evidence"]:
+            if row["metric"] == "goodput" and row["flow"] == MULTIPATH:
+                yield _of_row(entry["name"], row)
+
+
+def _of_row(scenario: str, row: dict[str, Any]) -> Bias:
+    # The algorithms of a scenario in the order of its flows, the multipath connection's first.
+    algorithm = row["base"].partition("+")[0]
+    return Bias(algorithm, scenario, float(row["difference"]), float(row["half"]))

@@ -1,0 +1,265 @@
+"""What stands beside a verdict: its reason with computed numbers, and the verdict that is expected."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers import accept, catalog
+from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
+from mptcplab.studies.papers.planner import QUICK_ALLOWANCE, Planner
+from mptcplab.studies.papers.predicate import Domain
+from mptcplab.studies.papers.reasons import read_reason
+from mptcplab.studies.papers.report import verdicts
+from mptcplab.studies.papers.report.page import index_page, reason
+from mptcplab.studies.papers.report.verdicts import unexpected
+from mptcplab.studies.papers.reproduce import Reproduction, reproduce
+from mptcplab.study.decision import Rule
+from mptcplab.study.execute import Executor, Outcome
+from mptcplab.study.store import Store
+from mptcplab.study.values import NotTestableError
+from mptcplab.study.verdict import Finding, Verdict
+from mptcplab.text import NOT_APPLICABLE
+
+LIBRARY = catalog.load()
+VALUES = {"lia": [4.0, 5.0, 6.0], "olia": [7.0, 8.0, 9.75]}
+
+
+def lookup(metric: str, keys: dict[str, str]) -> np.ndarray:
+    if metric != "goodput":
+        raise NotTestableError(f"no {metric}")
+    return np.array(VALUES[keys["cc"]])
+
+
+def shown(text: str) -> str:
+    return read_reason(text).shown(lookup, Domain(("lia", "olia"), ()))
+
+
+# Reasons
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{mean(goodput{cc=lia}):.2f} Mbit/s", "5.00 Mbit/s"),
+        ("{mean(goodput{cc=olia}) / mean(goodput{cc=lia}) - 1:+.0%} against it", "+65 % against it"),
+        ("{mean(goodput{cc=lia}) / mean(goodput{cc=lia}) - 1:+.1%}", "0.0 %"),
+        ("{1 - mean(goodput{cc=olia}) / mean(goodput{cc=lia}):.0%}", "-65 %"),
+        ("{mean(goodput{cc=olia})}", "8.25"),
+        ("it is {argmax_cc(mean(goodput{cc=*}), over=[lia,olia])}", "it is olia"),
+        ("{mean(retx{cc=lia}):.1f} packets", f"{NOT_APPLICABLE} packets"),
+        ("the paper's {=9.25}, see DUB-08 and sf1 in linux-pre4", "the paper's 9.25, see DUB-08 and sf1 in linux-pre4"),
+    ],
+)
+def test_a_reason_shows_the_numbers_of_the_run(text: str, expected: str) -> None:
+    assert shown(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("LIA gets 9.42 of it", "a typed number: '9.42' in 'LIA gets 9.42 of it'"),
+        ("LIA gets half of it", "a typed number: 'half'"),
+        ("it is Twice as fast", "a typed number: 'Twice'"),
+        ("{mean(goodput{cc=lia}:.2f}", "expression: "),
+        ("{mean(goodput{cc=lia}) > 2}", "expression: '> 2' where"),
+        ("{mean(goodput{cc=lia}):.22f}", "not a format: '.22f'"),
+        ("{mean(goodput{cc=lia})", "{ without }: '{mean(goodput{cc=lia})'"),
+        ("so}", "} without {: 'so}'"),
+    ],
+)
+def test_a_mistake_in_a_reason_is_an_error(text: str, message: str) -> None:
+    with pytest.raises(MptcplabError) as caught:
+        read_reason(text)
+    assert str(caught.value).startswith(message)
+
+
+def copied(tmp_path: Path) -> Path:
+    shutil.copytree(LIBRARY.papers["dubey2023"].directory, tmp_path / "papers" / "dubey2023")
+    return tmp_path / "papers"
+
+
+def edited(papers: Path, before: str, after: str) -> Path:
+    path = papers / "dubey2023" / "claims.toml"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('why = "LIA delivers', 'why = "LIA, 9 times,', "DUB-03: claim[2].why: a typed number: '9'"),
+        ('why_if = "mean(receiver_rate', 'why_if = "avg(receiver_rate', "DUB-03: claim[2].why_if: predicate: 'avg("),
+        (
+            'predicate = "mean(receiver_rate{cc=lia}) ==',
+            'predicate = "mean(receiver_rate{cc=lia}) =',
+            "claim[2].predicate",
+        ),
+        ('cannot_fail = "by construction"', 'cannot_fail = "by luck"', "claim[1].cannot_fail: not right: 'by luck'"),
+    ],
+)
+def test_a_mistake_in_a_claim_names_file_and_claim(tmp_path: Path, before: str, after: str, message: str) -> None:
+    path = edited(copied(tmp_path), before, after)
+    with pytest.raises(MptcplabError) as caught:
+        catalog.load(tmp_path / "papers")
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_reasons_need_no_runs_of_their_own() -> None:
+    """What a reason looks at is run for the verdicts and figures of its paper already."""
+    planner = Planner(LIBRARY, "sim", quick=False)
+    judge = ClaimJudge(planner, Executor(planner.spec, "sim", Store(Path("unused")), 1, None))
+    for paper in LIBRARY.papers.values():
+        runs = {cell for one in paper.experiments.values() for cell in planner.drawn_cells(one)}
+        runs |= {cell for claim in paper.claims for cell in judge.judged_cells(claim)}
+        for claim in paper.claims:
+            assert judge.cells(claim) <= runs, claim.id
+
+
+def test_no_reason_was_lost() -> None:
+    explained = [claim.id for paper in LIBRARY.papers.values() for claim in paper.claims if claim.why.measured]
+    assert len(explained) >= 60
+
+
+# Expected verdicts
+
+
+TEXT = """\
+# expect = "holds" is explained above.
+
+[[claim]]
+id = "A-1"
+statement = 'expect = "open"'
+expect = "holds"
+why = "So."
+
+[[claim]]
+id = "A-2"
+expect = "fails"  # kept
+expect = "fails"
+"""
+
+
+def test_only_the_expected_verdict_of_the_claim_is_rewritten() -> None:
+    after = accept.rewritten(TEXT, {"A-1": Verdict.NOT_TESTABLE}, Path("claims.toml"))
+    assert after == TEXT.replace('\nexpect = "holds"\nwhy', '\nexpect = "not testable"\nwhy')
+    assert accept.rewritten(TEXT, {}, Path("claims.toml")) == TEXT
+
+
+def test_a_claim_without_the_line_is_an_error() -> None:
+    with pytest.raises(MptcplabError, match=r"no id followed by expect: A-3"):
+        accept.rewritten(TEXT, {"A-3": Verdict.OPEN}, Path("claims.toml"))
+
+
+@pytest.mark.parametrize(("engine", "few"), [("fluid", False), ("sim", True)])
+def test_only_a_full_reproduction_in_the_simulator_is_accepted(engine: str, few: bool) -> None:
+    with pytest.raises(MptcplabError, match="only a full reproduction in the simulator"):
+        accept.check(engine, quick=few)
+    accept.check("sim", quick=False)
+
+
+def reproduced(papers: Path, tmp_path: Path) -> Reproduction:
+    """One experiment with one claim, in full but small."""
+    library = catalog.load(papers)
+    (paper,) = library.choose("dubey2023")
+    small = replace(paper.experiment("DUB-CMP"), algorithms=("lia",), repetitions=3)
+    library = catalog.Library({paper.id: replace(paper, experiments={small.id: small})})
+    chosen = library.choose("dubey2023")
+    (found,) = reproduce(library, chosen, "sim", tmp_path / "out", experiment="DUB-CMP", jobs=1)
+    return found
+
+
+def test_changes_in_either_direction_are_reported_and_accepted(tmp_path: Path) -> None:
+    papers = copied(tmp_path)
+    path = papers / "dubey2023" / "claims.toml"
+    (judged,) = reproduced(papers, tmp_path).claims
+    was = "open" if judged.verdict != Verdict.OPEN else "holds"
+    text = path.read_text()
+    place = text.index('id = "DUB-12"')
+    path.write_text(text[:place] + re.sub(r'expect = "[a-z ]*"', f'expect = "{was}"', text[place:], count=1))
+    found = reproduced(papers, tmp_path)
+    assert [one.claim.id for one in found.unexpected] == ["DUB-12"]
+    assert unexpected([found])[0].startswith(f"DUB-12: expected {was}, found {judged.verdict}: ")
+
+    assert accept.accept([found]) == [f"DUB-12: {was} -> {judged.verdict}; check that its why explains this"]
+
+    claims = {claim["id"]: claim for claim in tomllib.loads(path.read_text())["claim"]}
+    assert claims["DUB-12"]["expect"] == judged.verdict
+    assert accept.accept([reproduced(papers, tmp_path)]) == []
+
+
+def test_a_reason_that_the_numbers_do_not_bear_out_is_reported(tmp_path: Path) -> None:
+    papers = copied(tmp_path)
+    path = papers / "dubey2023" / "claims.toml"
+    text = path.read_text()
+    place = text.index('id = "DUB-12"')
+    (judged,) = reproduced(papers, tmp_path).claims
+    rate = "mean(goodput{cc=lia,flow=mp})"
+    for condition, fits in ((f"{rate} > 0", True), (f"{rate} > 10", False)):
+        new = f'expect = "{judged.verdict}"\nwhy = "It gets {{{rate}:.1f}}."\nwhy_if = "{condition}"'
+        path.write_text(
+            text[:place] + re.sub(r'expect = ".*"\nwhy = .*', lambda _, new=new: new, text[place:], count=1)
+        )
+        found = reproduced(papers, tmp_path)
+        (one,) = found.claims
+        assert re.fullmatch(r"It gets \d\.\d\.", one.why)
+        assert (found.unexpected, len(found.unfit)) == ([], 0 if fits else 1)
+        assert reason(one).startswith("It gets" if fits else "These words no longer fit the numbers: It gets")
+        assert len(unexpected([found])) == (0 if fits else 1)
+
+
+# Quick reproductions
+
+
+def test_a_quick_verdict_allows_for_bias_where_runs_are_shorter_and_is_judged_once() -> None:
+    quick, full = (Planner(LIBRARY, "sim", quick=few) for few in (True, False))
+    # ADW-1 lasts longer than 60 s; what happens during DOL-SC is part of the experiment, so it is not shortened.
+    assert quick.rule({"ADW-1"}) == Rule(1, provisional=True, allowance=QUICK_ALLOWANCE)
+    assert quick.rule({"ADW-1", "DOL-SC"}).allowance == QUICK_ALLOWANCE
+    assert quick.rule({"DOL-SC"}) == Rule(1, provisional=True)
+    assert full.rule({"ADW-1"}) == Rule(3)
+    # A claim about printed numbers is as certain as ever.
+    assert quick.rule(set()) == Rule(1)
+
+
+def test_a_provisional_verdict_says_so_in_every_line(tmp_path: Path) -> None:
+    paper = LIBRARY.papers["dubey2023"]
+    claim = next(one for one in paper.claims if one.headline and one.expect == "holds")
+    judged = JudgedClaim(claim, (Finding("rfc", Verdict.FAILS, repetitions=3, provisional=True),))
+    planner = Planner(LIBRARY, "sim", quick=True)
+    found = Reproduction(paper, (), (judged,), planner, Store(tmp_path), Outcome())
+    assert f"{claim.id}  ✕ provisional: refuted: " in verdicts.headlines([found])[0]
+    assert verdicts.verdict_table([found]).rows[0][0] == "the lab's own claims (provisional)"
+    assert verdicts.unexpected([found])[0].startswith(f"{claim.id}: expected holds, found provisional: fails: ")
+    index = index_page([found], "")
+    assert "Its verdicts are provisional" in index
+    assert index.count("(provisional)") == 1
+    assert ">provisional</span> <span" in index
+    # The opposite of the expected verdict is what a quick reproduction must not find; an open one is no failure.
+    assert found.failed
+    undecided = JudgedClaim(claim, (Finding("rfc", Verdict.OPEN, repetitions=3, provisional=True),))
+    assert not replace(found, claims=(undecided,)).failed
+    assert not replace(found, planner=Planner(LIBRARY, "kernel", quick=True)).failed
+
+
+def test_the_summary_says_how_many_false_verdicts_the_claims_imply(tmp_path: Path) -> None:
+    claims = LIBRARY.papers["dubey2023"].claims
+    random = [JudgedClaim(claim, (Finding("rfc", Verdict.HOLDS, repetitions=10),)) for claim in claims[:6]]
+    others = [Finding("rfc", Verdict.NOT_TESTABLE), Finding("", Verdict.FAILS, repetitions=1)]
+    rest = [JudgedClaim(claim, (finding,)) for claim, finding in zip(claims[6:], others, strict=False)]
+    planner = Planner(LIBRARY, "sim", quick=False)
+    found = Reproduction(LIBRARY.papers["dubey2023"], (), (*random, *rest), planner, Store(tmp_path), Outcome())
+    # 5 % of 6.
+    assert verdicts.expected_errors([found]).startswith("6 claims were judged by repetitions.")
+    assert "at most 5 % of them, 0.3 claims" in verdicts.expected_errors([found])
+    assert verdicts.expected_errors([replace(found, claims=tuple(rest))]) == ""

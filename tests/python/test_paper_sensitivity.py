@@ -1,0 +1,292 @@
+"""Verdicts under other choices: what each choice changes, how the answers are counted, stored and shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers import catalog, sensitivity, summary
+from mptcplab.studies.papers.choices import Choice, bottlenecks, choices, one_per_axis
+from mptcplab.studies.papers.planner import Planner
+from mptcplab.studies.papers.reproduce import reproduce
+from mptcplab.studies.papers.sensitivity import Answer, Sensitivity, SensitivityStudy, Study
+from mptcplab.study.cell import Cell
+from mptcplab.study.verdict import Verdict
+from mptcplab.trace.topology import Topology
+
+LIBRARY = catalog.load()
+PLANNER = Planner(LIBRARY, "sim", quick=False)
+KUSHWAH = LIBRARY.papers["kushwah2024"]
+
+
+def choice(text: str, paper: str = "kushwah2024") -> Choice:
+    (found,) = (one for one in choices(LIBRARY.papers[paper]) if str(one) == text)
+    return found
+
+
+def changed(text: str, experiment: str) -> catalog.Experiment:
+    chosen = LIBRARY.experiments[experiment]
+    return choice(text, chosen.paper).change(chosen, PLANNER.topology(chosen))
+
+
+def planner(text: str, experiment: str) -> Planner:
+    """A planner under a choice, for one experiment."""
+    new = changed(text, experiment)
+    paper = LIBRARY.papers[new.paper]
+    papers = {**LIBRARY.papers, paper.id: replace(paper, experiments={**paper.experiments, experiment: new})}
+    return Planner(catalog.Library(papers, LIBRARY.root), "sim", quick=False, most=4)
+
+
+def topology(text: str, experiment: str) -> Topology:
+    return planner(text, experiment).topology(changed(text, experiment))
+
+
+# The choices
+
+
+def test_a_queue_is_that_of_the_bottlenecks_alone() -> None:
+    before = PLANNER.topology(LIBRARY.experiments["ADW-1"])
+    after = topology("queue 100 packets", "ADW-1")
+    limits = {link.name for link in bottlenecks(before)}
+    assert limits
+    assert limits < set(before.links)
+    for name, link in after.links.items():
+        assert (link.queue == "100 packets") == (name in limits), name
+        assert name in limits or link.queue == before.links[name].queue
+
+
+def test_the_noise_of_a_packet_is_its_time_at_the_slowest_link() -> None:
+    experiment = LIBRARY.experiments["ADW-1"]
+    network = PLANNER.topology(experiment)
+    slowest = min(link.rate_bps for link in bottlenecks(network))
+    noise = changed("noise a packet's time", "ADW-1").settings["tcp.send_jitter"]
+    # 1500 bytes of IP in 1514 of Ethernet, unless the scenario has smaller segments.
+    assert noise == f'"{round(8e9 * 1514 / slowest)} ns"'
+    assert changed("noise none", "ADW-1").settings["tcp.send_jitter"] == '"0 s"'
+
+
+@pytest.mark.parametrize("direction", ["towards the receiver only", "of ACKs only"])
+def test_a_delay_that_moves_to_one_direction_keeps_every_round_trip_time(direction: str) -> None:
+    moved = 0
+    for name, experiment in LIBRARY.experiments.items():
+        before, after = PLANNER.topology(experiment), topology(f"delay {direction}", name)
+        for flow, other in zip(before.flows, after.flows, strict=True):
+            rtts = [subflow.base_rtt_ns for subflow in flow.subflows]
+            assert [subflow.base_rtt_ns for subflow in other.subflows] == rtts, name
+        moved += any(after.links[key].delay_ns != link.delay_ns for key, link in before.links.items())
+    assert moved > 30
+
+
+def test_a_profile_keeps_the_papers_dialect_and_a_dialect_its_profile() -> None:
+    own = LIBRARY.experiments["ADW-1"]
+    other = changed("ACK profile rfc", "ADW-1")
+    assert (other.profile, other.dialect_in(other.profile)) == ("rfc", own.dialect)
+    spec = changed("dialect spec", "ADW-1")
+    assert (spec.profile, spec.dialect) == (own.profile, "spec")
+    assert own.dialect == "mptcp-0.95"
+
+
+def test_a_scheduler_is_for_connections_without_one_of_their_own() -> None:
+    by = planner("scheduler roundrobin", "KK-TCP")
+    labels = LIBRARY.experiments["KK-TCP"].algorithms
+    for label in labels:
+        cell = Cell("KK-TCP", label, LIBRARY.experiments["KK-TCP"].labels[0], LIBRARY.experiments["KK-TCP"].profile)
+        assert dict(by.spec(cell).settings) == dict(PLANNER.spec(cell).settings), label
+    free = LIBRARY.experiments["ADW-1"]
+    settings = dict(planner("scheduler roundrobin", "ADW-1").spec(Cell("ADW-1", "olia", "", free.profile)).settings)
+    assert settings["scheduler"] == '"roundrobin"'
+
+
+def test_a_reading_is_another_parameter_of_the_treatments_that_it_is_about() -> None:
+    experiment = LIBRARY.experiments["KK-TCP"]
+    cells = {label: Cell("KK-TCP", label, experiment.labels[0], experiment.profile) for label in ("proposed", "mptcp")}
+    by = planner("reading of the proposed scheme decrease=halved", "KK-TCP")
+    assert by.spec(cells["proposed"]).cc == "delayvar(decrease=halved)"
+    assert by.spec(cells["mptcp"]).cc == PLANNER.spec(cells["mptcp"]).cc
+    elsewhere = LIBRARY.experiments["ADW-1"]
+    reading = choice("reading of the proposed scheme decrease=halved")
+    assert reading.change(elsewhere, PLANNER.topology(elsewhere)) == elsewhere
+
+
+def test_every_experiment_can_run_under_every_axis() -> None:
+    for paper in LIBRARY.papers.values():
+        study = SensitivityStudy(PLANNER, replace(paper, experiments=paper.experiments))
+        numbers = [study.choices.index(one) for one in one_per_axis(study.choices)]
+        for number in numbers:
+            by = study.planners[number]
+            for experiment in map(by.library.source, by.library.papers[paper.id].experiments.values()):
+                for label in experiment.algorithms:
+                    cell = Cell(experiment.id, label, experiment.labels[0], experiment.profile)
+                    spec = by.spec(cell)
+                    assert replace(spec, repetitions=1).resolved()
+                    assert spec.repetitions <= sensitivity.REPETITIONS
+                    assert not spec.time_series
+
+
+def test_only_choices_that_change_a_claims_runs_count() -> None:
+    study = SensitivityStudy(PLANNER, KUSHWAH)
+    wanted = study.wanted([KUSHWAH.claim("KK-02")])["KK-02"]
+    names = {str(study.choices[number]) for number in wanted}
+    own = LIBRARY.experiments["KK-TCP"].profile
+    assert f"ACK profile {own}" not in names
+    assert "dialect spec" not in names
+    assert "scheduler roundrobin" not in names
+    assert {"queue 100 packets", "reading of the proposed scheme threshold=1", "noise none"} <= names
+
+
+# Counting
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+
+
+def answers(*verdicts: Verdict) -> tuple[Answer, ...]:
+    return tuple(Answer("queue" if i % 2 == 0 else "noise", f"{i}", one) for i, one in enumerate(verdicts))
+
+
+def test_robust_is_what_nothing_turns_or_opens() -> None:
+    one = Sensitivity(HOLDS, answers(HOLDS, HOLDS, HOLDS))
+    assert one.robust
+    assert str(one) == "robust: holds in 4 of 4, fails in 0"
+    opened = Sensitivity(HOLDS, answers(HOLDS, OPEN, HOLDS))
+    assert not opened.robust
+    assert str(opened) == "holds in 3 of 4, fails in 0; turned by none"
+    turned = Sensitivity(FAILS, answers(HOLDS, FAILS, HOLDS, HOLDS))
+    assert str(turned) == "holds in 3 of 5, fails in 2; turned by queue 0, 2; noise 3"
+    assert turned.short == "fails in 2 of 5; turned by queue, noise"
+    assert not Sensitivity(OPEN, answers(OPEN, OPEN)).robust
+    assert Sensitivity(OPEN, answers(HOLDS, FAILS)).turned_by == []
+
+
+def test_a_study_is_stored_and_another_papers_claims_stay(tmp_path: Path) -> None:
+    path = tmp_path / "sensitivity.json"
+    first = Study({"A-1": Sensitivity(HOLDS, answers(FAILS, OPEN)), "B-1": Sensitivity(FAILS, ())})
+    sensitivity.write(first, path)
+    assert sensitivity.read(path) == first
+    second = Study({"A-1": Sensitivity(OPEN, answers(HOLDS))})
+    sensitivity.write(second, path)
+    assert sensitivity.read(path).claims == {**first.claims, **second.claims}
+    path.write_text('{"claims": {"A-1": {"verdict": "maybe", "answers": []}}, "repetitions": 4}')
+    with pytest.raises(MptcplabError, match=r"sensitivity\.json: not right: .*maybe"):
+        sensitivity.read(path)
+    assert sensitivity.read(tmp_path / "none.json") == Study()
+
+
+def test_the_readme_says_which_headline_claims_are_robust() -> None:
+    rows = [
+        {"claim": name, "headline": headline, "group": group, "rules": "paper"}
+        for name, headline, group in [
+            ("A-1", True, summary.PAPERS),
+            ("A-2", True, summary.PAPERS),
+            ("A-3", True, summary.PAPERS),
+            ("A-4", False, summary.PAPERS),
+            ("A-5", True, summary.OURS),
+        ]
+    ]
+    claims = {
+        "A-1": Sensitivity(HOLDS, answers(HOLDS)),
+        "A-2": Sensitivity(HOLDS, answers(FAILS, FAILS)),
+        "A-3": Sensitivity(HOLDS, answers(OPEN)),
+        "A-4": Sensitivity(HOLDS, answers(HOLDS)),
+        "A-5": Sensitivity(HOLDS, answers(HOLDS)),
+    }
+    assert summary.sensitivity_lines(rows, Study(claims)) == [
+        "- Robust headline claims, with the same verdict under every other choice: A-1.",
+        "- Headline claims that another choice turns (which): A-2 (queue, noise).",
+        "- Headline claims that no choice turns, but some leave open: A-3.",
+    ]
+    assert summary.sensitivity_lines(rows, Study()) == []
+
+
+# The study
+
+
+def _small(tmp_path: Path) -> catalog.Library:
+    """One paper with one claim on a scenario of a few seconds."""
+    paper = tmp_path / "papers" / "tiny"
+    paper.mkdir(parents=True)
+    (paper / "paper.toml").write_text(
+        """\
+title = "Tiny"
+cite = "Doe 2024"
+about = "A check."
+profile = "linux-legacy"
+dialect = "mptcp-0.95"
+
+[experiments.T1]
+title = "One path each"
+where = "section 1"
+scenario = "tiny.toml"
+algorithms = ["lia", "dlia"]
+repetitions = 3
+
+[[readings]]
+of = ["dlia"]
+name = "D-LIA"
+says = "nothing is open, but a test needs a reading"
+others = ["gamma=text"]
+"""
+    )
+    (paper / "tiny.toml").write_text(
+        """\
+title = "Tiny"
+source = "made for the test"
+duration = "6 s"
+warmup = "2 s"
+seed = 5
+cc = "lia"
+
+[links]
+A = { from = "S", to = "D", rate = "6 Mbit/s", delay = "8 ms", queue = "30 packets" }
+B = { from = "S", to = "D", rate = "2 Mbit/s", delay = "21 ms", queue = "25 packets" }
+
+[flows.mp]
+subflows = [{ name = "sf1", path = ["A"] }, { name = "sf2", path = ["B"] }]
+"""
+    )
+    claims = [
+        ("T-01", "mean(goodput{cc=lia,flow=mp}) >= 1", "holds"),
+        ("T-02", "mean(goodput{cc=dlia,flow=mp}) >= 9", "fails"),
+    ]
+    (paper / "claims.toml").write_text(
+        "".join(
+            f'[[claim]]\nid = "{name}"\norigin = "paper"\nkind = "shape"\nexperiment = "T1"\nstatement = "It does"\n'
+            f'predicate = \'{predicate}\'\nexpect = "{expect}"\nwhy = "it is so"\n\n'
+            for name, predicate, expect in claims
+        )
+    )
+    return catalog.load(tmp_path / "papers")
+
+
+def test_claims_are_judged_under_every_choice_and_a_second_call_runs_nothing(tmp_path: Path) -> None:
+    library = _small(tmp_path)
+    papers = list(library.papers.values())
+    (first,) = reproduce(library, papers, "sim", tmp_path / "out", sensitivity=True, jobs=1)
+    found = first.sensitivity.claims
+    lia, dlia = found["T-01"], found["T-02"]
+    # No link is faster than the sum of both, and LIA nearly fills it under any choice.
+    assert lia.robust, str(lia)
+    assert dlia.robust
+    axes = {answer.axis for answer in lia.answers}
+    assert axes == {"queue", "noise", "ACK profile", "dialect", "scheduler", "delay"}
+    # The reading is about D-LIA only.
+    assert {answer.axis for answer in dlia.answers} == axes | {"reading of D-LIA"}
+
+    stored = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "store").iterdir()}
+    (second,) = reproduce(library, papers, "sim", tmp_path / "out", sensitivity=True, jobs=1)
+    assert second.sensitivity == first.sensitivity
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out" / "store").iterdir()} == stored
+    (plain,) = reproduce(library, papers, "sim", tmp_path / "out", jobs=1)
+    assert plain.sensitivity == Study()
+
+
+def test_a_quick_study_has_one_choice_of_each_axis(tmp_path: Path) -> None:
+    library = _small(tmp_path)
+    (found,) = reproduce(
+        library, list(library.papers.values()), "sim", tmp_path / "out", quick=True, sensitivity=True, jobs=1
+    )
+    axes = [answer.axis for answer in found.sensitivity.claims["T-01"].answers]
+    assert len(axes) == len(set(axes))
+    assert "queue" in axes
