@@ -9,7 +9,24 @@ from typing import Any
 
 from mptcplab._core import EngineError, MptcplabError, OutputError, ScenarioError
 
-__all__ = ["EngineError", "MptcplabError", "OutputError", "ResultsError", "ScenarioError", "UnfinishedError"]
+__all__ = [
+    "DamagedResultWarning",
+    "EngineError",
+    "LeftoverWarning",
+    "MptcplabError",
+    "OutputError",
+    "ResultsError",
+    "ScenarioError",
+    "UnfinishedError",
+]
+
+
+class DamagedResultWarning(UserWarning):
+    """A stored result is not what was written; it is computed again."""
+
+
+class LeftoverWarning(UserWarning):
+    """A process that was killed had left something, which has been put right."""
 
 
 class ResultsError(MptcplabError):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mptcplab.capabilities import ENGINES
-from mptcplab.errors import OutputError, with_hint
+from mptcplab.errors import LeftoverWarning, OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
 DERIVED = (
     "overrides.json",
+    "checksums.json",
     "report.html",
     "summary.csv",
     "summary.json",
@@ -24,8 +28,15 @@ DERIVED = (
 )
 
 
+# Directories beside a result: a new one that is being written, and one that is being replaced, with the process.
+_NEW, _FORMER = ".new-", ".former-"
+_LEFT = re.compile(rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(\.partial)?")
+
+
 class PartialOutputError(Exception):
-    """Raised by a writer that failed, with the error as its cause, but left a directory to be kept."""
+    """Raised by a writer that failed, with the error as its cause, but left a directory to be kept: `directory`."""
+
+    directory: Path
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
@@ -34,7 +45,7 @@ def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
     while True:
         name = scenario.stem if number == 1 else f"{scenario.stem}-{number}"
         candidate = root / name
-        if not candidate.exists() and not candidate.with_name(name + ".partial").exists():
+        if not candidate.exists():
             return candidate
         number += 1
 
@@ -80,31 +91,78 @@ def write_into(
     force: bool,
     is_former: Callable[[Path], bool] = is_former_result,
 ) -> None:
-    """Let `write` create `directory`; an earlier result is removed only after the new one is complete.
+    """Let `write` create a directory beside `directory`, which it replaces when it is complete.
 
-    If `write` raises anything but `PartialOutputError`, the new directory is removed again.
+    If `write` raises `PartialOutputError`, what it created is kept: as `directory`, or as `directory.unfinished` beside
+    an earlier result, which then stays; the error's `directory` says where. After any other error nothing is left.
+    What runs that were killed have left is put right first.
     """
+    _put_right(directory)
     require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)
-    former = directory.with_name(f"{directory.name}.former-{os.getpid()}")
-    if directory.exists():
-        directory.rename(former)
+    new = directory.with_name(f"{directory.name}{_NEW}{os.getpid()}")
     try:
-        write(directory)
-    except PartialOutputError:
-        if former.exists():
-            shutil.rmtree(former)
+        write(new)
+    except PartialOutputError as partial:
+        partial.directory = _keep_unfinished(new, directory)
         raise
     except BaseException:
-        shutil.rmtree(directory, ignore_errors=True)
-        if former.exists():
-            former.rename(directory)
+        shutil.rmtree(new, ignore_errors=True)
         for parent in made:
             if not any(parent.iterdir()):
                 parent.rmdir()
         raise
-    if former.exists():
-        shutil.rmtree(former)
+    _replace(directory, new)
+
+
+def _replace(directory: Path, new: Path) -> None:
+    """Put `new` in the place of `directory`. If this is interrupted, `_put_right` finds the former one."""
+    former = directory.with_name(f"{directory.name}{_FORMER}{os.getpid()}")
+    if directory.exists():
+        directory.rename(former)
+    new.rename(directory)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _keep_unfinished(new: Path, directory: Path) -> Path:
+    """Give an incomplete result a name of its own where an earlier one stays; return it."""
+    if not directory.exists() or not any(directory.iterdir()):
+        _replace(directory, new)
+        return directory
+    number, kept = 1, directory.with_name(f"{directory.name}.unfinished")
+    while kept.exists():
+        number += 1
+        kept = directory.with_name(f"{directory.name}.unfinished-{number}")
+    new.rename(kept)
+    return kept
+
+
+def _put_right(directory: Path) -> None:
+    """Clear away what killed processes left of runs into `directory`; say so where something had been lost."""
+    if not directory.parent.is_dir():
+        return
+    for left in sorted(directory.parent.glob(f"{glob.escape(directory.name)}.*")):
+        found = _LEFT.fullmatch(left.name.removeprefix(directory.name))
+        if found is None or not left.is_dir() or _is_alive(int(found["process"])):
+            continue
+        kind = found["kind"]
+        if kind == _FORMER and not directory.exists():
+            left.rename(directory)
+            warnings.warn(f"a run was killed; its former result is back: {directory}", LeftoverWarning, 3)
+            continue
+        shutil.rmtree(left, ignore_errors=True)
+        if kind == _NEW:
+            warnings.warn(f"a run was killed; what it left is removed: {left}", LeftoverWarning, 3)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @contextmanager
@@ -116,19 +174,30 @@ def writing(what: str, hint: str) -> Iterator[None]:
         raise OutputError(with_hint(f"cannot {what}: {error.strerror}", hint)) from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file so that a reader never sees an incomplete one."""
-    write_bytes(path, text.encode())
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write a file so that a reader never sees an incomplete one; `durable` also after a power failure."""
+    write_bytes(path, text.encode(), durable=durable)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Like `write_text`, for bytes."""
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_bytes(content)
+        if durable:
+            _synchronize(partial)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _synchronize(path: Path) -> None:
+    """Wait until the content of a file is on the disk: a rename may be there before it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _make_parents(parent: Path) -> list[Path]:

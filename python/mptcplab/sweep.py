@@ -16,7 +16,8 @@ from mptcplab.engines import kernel, sim
 from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, resolved_runs
-from mptcplab.trace.reader import OVERRIDES
+from mptcplab.trace.checksums import seal
+from mptcplab.trace.reader import OVERRIDES, tables_in
 
 PathArg = str | PathLike[str]
 Progress = Callable[[int, int, float, float], None]
@@ -127,6 +128,8 @@ class Sweep:
         try:
             write()
         except output.PartialOutputError as partial_output:
+            if out is not None:
+                results = Results(partial_output.directory)
             raise UnfinishedError(str(partial_output.__cause__), results) from partial_output.__cause__
         return results
 
@@ -141,8 +144,10 @@ class Sweep:
         finally:
             # Also with the trace of a run that ended early.
             if directory.is_dir():
-                with output.writing(f"write {directory / OVERRIDES}", "make room there, or name another directory"):
+                with output.writing(f"write to {directory}", "make room there, or name another directory"):
                     output.write_text(directory / OVERRIDES, json.dumps(self._asked()) + "\n")
+                    for part in tables_in(directory):
+                        seal(part)
 
     def _asked(self) -> dict[str, object]:
         """The caller's arguments, from which the report reconstructs the command."""

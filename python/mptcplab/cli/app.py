@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -67,9 +68,16 @@ def main() -> None:
     sys.exit(code)
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    """Warnings of this package as its other messages; those of libraries concern developers."""
+    if category.__module__.startswith("mptcplab"):
+        terminal.warning(str(message))
+
+
 def _run_command() -> int:
     from mptcplab.errors import MptcplabError
 
+    warnings.showwarning = _show_warning
     try:
         # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
         code = app(standalone_mode=False) or 0

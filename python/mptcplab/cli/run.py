@@ -73,7 +73,8 @@ def run(
                 **options.overrides(cc, reps, seed, profile, duration, settings),
             )
     except errors.UnfinishedError as unfinished:
-        show_results(unfinished.results, page, as_json=as_json)
+        kept = unfinished.results
+        show_results(kept, None if no_report else kept.directory / "report.html", as_json=as_json)
         raise
     _finish(results, page, as_json=as_json)
 

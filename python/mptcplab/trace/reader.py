@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +15,7 @@ import polars as pl
 from mptcplab.capabilities import ENGINES
 from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import TABLES
-from mptcplab.trace import equilibria, rules
+from mptcplab.trace import checksums, equilibria, rules
 from mptcplab.trace.topology import Topology
 
 # The label of a combination of axis values: the algorithm, and the values of other axes.
@@ -53,9 +53,15 @@ class _Part:
 
     directory: Path
     offset: int
+    # Tables whose checksum has been compared.
+    verified: set[str] = field(default_factory=set)
 
     def scan(self, table: str) -> pl.LazyFrame:
-        lazy = pl.scan_parquet(self.directory / f"{table}.parquet")
+        path = self.directory / f"{table}.parquet"
+        if table not in self.verified:
+            checksums.verify(path)
+            self.verified.add(table)
+        lazy = pl.scan_parquet(path)
         if self.offset == 0:
             return lazy
         return lazy.with_columns((pl.col("run") + self.offset).cast(pl.UInt32))
@@ -81,7 +87,7 @@ class Trace:
                 with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it wrote them")
             )
         trace = cls(directory)
-        for part in _directories(directory):
+        for part in tables_in(directory):
             missing = [table for table in TABLES if not (part / f"{table}.parquet").is_file()]
             if missing:
                 raise ResultsError(
@@ -110,10 +116,10 @@ class Trace:
     @cached_property
     def _parts(self) -> list[_Part]:
         parts, offset = [], 0
-        for directory in _directories(self.directory):
-            parts.append(_Part(directory, offset))
-            last = pl.scan_parquet(directory / "run.parquet").select(pl.col("run").max()).collect().item()
-            offset += 0 if last is None else last + 1
+        for directory in tables_in(self.directory):
+            parts.append(part := _Part(directory, offset))
+            last = part.scan("run").select(pl.col("run").max()).collect().item()
+            offset = offset if last is None else last + 1
         return parts
 
     @cached_property
@@ -227,7 +233,7 @@ def _columns(rows: pl.DataFrame, *names: str) -> Iterator[tuple[Any, ...]]:
     return rows.select(names).iter_rows() if len(rows) else iter(())
 
 
-def _directories(directory: Path) -> list[Path]:
+def tables_in(directory: Path) -> list[Path]:
     """The directories with tables: the directory itself, or one below it for each engine."""
     if (directory / "run.parquet").is_file():
         return [directory]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -133,7 +133,7 @@ def write_study(
     directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
     # Around the simulation as well, so that a path that cannot be written is refused before minutes of simulation.
     output.write_into(directory, write, force=force, is_former=page.is_former)
-    return studies[0]
+    return replace(studies[0], directory=directory)
 
 
 def _resolved(grid: Grid, setting: Setting) -> Setting:

@@ -1,0 +1,39 @@
+"""Checksums of a trace's tables: a bit that a disk or a copy has changed must not become another result."""
+
+from __future__ import annotations
+
+import json
+from hashlib import file_digest
+from pathlib import Path
+
+from mptcplab.errors import ResultsError, with_hint
+from mptcplab.output import TABLES, write_text
+
+# Beside the tables: the SHA-256 of each, by the name of its file.
+CHECKSUMS = "checksums.json"
+_HINT = "run the scenario again, or restore the file from a copy"
+
+
+def seal(directory: Path) -> None:
+    """Write the checksums of the tables in a directory."""
+    sums = {path.name: _sha256(path) for table in TABLES if (path := directory / f"{table}.parquet").is_file()}
+    write_text(directory / CHECKSUMS, json.dumps(sums, indent=1) + "\n")
+
+
+def verify(path: Path) -> None:
+    """Raise `ResultsError` if a table is not what was written; one without a checksum is taken as it is."""
+    sums = path.with_name(CHECKSUMS)
+    if not sums.is_file():
+        return
+    try:
+        known = json.loads(sums.read_text(encoding="utf-8"))
+        expected = known[path.name]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ResultsError(with_hint(f"cannot read the checksum of {path.name} in {sums}: {error!r}", _HINT)) from error
+    if _sha256(path) != expected:
+        raise ResultsError(with_hint(f"the trace is damaged: {path} does not match its SHA-256 in {sums.name}", _HINT))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

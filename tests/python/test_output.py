@@ -1,0 +1,146 @@
+"""Output directories: a good result is never destroyed, and what killed processes leave is put right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import mptcplab
+from mptcplab import output
+from mptcplab.errors import LeftoverWarning, ResultsError
+
+SCENARIO = "scenarios/dolia-scenario-1.toml"
+SHORT = {"cc": "lia", "reps": 1, "duration": "12 s"}
+
+
+def _result(content: str = "new", error: BaseException | None = None) -> Callable[[Path], None]:
+    def write(directory: Path) -> None:
+        directory.mkdir()
+        (directory / "run.parquet").write_text(content)
+        if error is not None:
+            raise error
+
+    return write
+
+
+def _dead() -> int:
+    """The number of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def _names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_complete_result_replaces_the_former(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    output.write_into(place, _result("old"), force=False)
+    output.write_into(place, _result("new"), force=True)
+    assert (place / "run.parquet").read_text() == "new"
+    assert _names(tmp_path) == ["x"]
+
+
+def test_the_former_result_stays_while_the_new_one_is_written(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    output.write_into(place, _result("old"), force=False)
+
+    def write(directory: Path) -> None:
+        assert (place / "run.parquet").read_text() == "old"
+        _result()(directory)
+
+    output.write_into(place, write, force=True)
+    with pytest.raises(ValueError, match="no"):
+        output.write_into(place, _result("bad", ValueError("no")), force=True)
+    assert (place / "run.parquet").read_text() == "new"
+    assert _names(tmp_path) == ["x"]
+
+
+def test_an_unfinished_result_does_not_replace_a_good_one(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    output.write_into(place, _result("good"), force=False)
+    for number in ("", "-2"):
+        with pytest.raises(output.PartialOutputError) as caught:
+            output.write_into(place, _result(f"half{number}", output.PartialOutputError()), force=True)
+        assert caught.value.directory == tmp_path / f"x.unfinished{number}"
+        assert (caught.value.directory / "run.parquet").read_text() == f"half{number}"
+    assert (place / "run.parquet").read_text() == "good"
+    with pytest.raises(output.PartialOutputError) as caught:
+        output.write_into(tmp_path / "y", _result("half", output.PartialOutputError()), force=False)
+    assert caught.value.directory == tmp_path / "y"
+    assert _names(tmp_path) == ["x", "x.unfinished", "x.unfinished-2", "y"]
+
+
+def test_the_former_result_of_a_killed_run_comes_back(tmp_path: Path) -> None:
+    place, dead = tmp_path / "x", _dead()
+    former = tmp_path / f"x.former-{dead}"
+    _result("good")(former)
+    _result("half")(tmp_path / f"x.new-{dead}")
+    with pytest.warns(LeftoverWarning) as said, pytest.raises(mptcplab.MptcplabError, match="not empty"):
+        output.write_into(place, _result(), force=False)
+    assert (place / "run.parquet").read_text() == "good"
+    assert [str(one.message) for one in said] == [
+        f"a run was killed; its former result is back: {place}",
+        f"a run was killed; what it left is removed: {tmp_path / f'x.new-{dead}'}",
+    ]
+    assert _names(tmp_path) == ["x"]
+
+
+def test_what_a_running_process_or_somebody_else_has_there_stays(tmp_path: Path) -> None:
+    stay = [f"x.new-{os.getppid()}", f"x.former-{os.getppid()}", "x.former-notes", "x.new-7z", f"xy.new-{_dead()}"]
+    for name in stay:
+        _result()(tmp_path / name)
+    with warnings.catch_warnings(action="error"):
+        output.write_into(tmp_path / "x", _result(), force=False)
+    assert _names(tmp_path) == sorted(["x", *stay])
+
+
+def test_a_killed_run_leaves_the_former_result_as_it_was(tmp_path: Path) -> None:
+    """SIGKILL in the middle of a real run with --force, and the same command again."""
+    place = tmp_path / "x"
+    mptcplab.run(SCENARIO, out=place, **SHORT)
+    good = {path.name: path.read_bytes() for path in place.iterdir()}
+    command = [sys.executable, "-m", "mptcplab", "run", SCENARIO, "--out", str(place), "--force", "--reps", "500"]
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not any(tmp_path.glob("x.new-*")):
+        assert child.poll() is None
+    child.kill()
+    child.wait()
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == good
+    with pytest.warns(LeftoverWarning, match="what it left is removed"):
+        mptcplab.run(SCENARIO, out=place, force=True, **SHORT)
+    assert _names(tmp_path) == ["x"]
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == good
+
+
+@pytest.mark.parametrize("table", output.TABLES)
+def test_a_changed_bit_in_a_trace_is_an_error(tmp_path: Path, table: str) -> None:
+    place = tmp_path / "x"
+    mptcplab.run(SCENARIO, out=place, **SHORT)
+    path = place / f"{table}.parquet"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ResultsError, match=rf"trace is damaged: .*{table}\.parquet does not match.*\n\nhint: run"):
+        results = mptcplab.load(place)
+        getattr(results, "runs" if table == "run" else table)
+
+
+def test_damaged_or_missing_checksums(tmp_path: Path) -> None:
+    place = tmp_path / "x"
+    mptcplab.run(SCENARIO, out=place, **SHORT)
+    sums = place / "checksums.json"
+    for text in ("", "[]", "{}"):
+        sums.write_text(text)
+        with pytest.raises(ResultsError, match=r"cannot read the checksum of run\.parquet in .*checksums\.json"):
+            mptcplab.load(place)
+    # As traces of earlier versions are.
+    sums.unlink()
+    assert mptcplab.load(place).runs.height == 1
