@@ -156,8 +156,8 @@ STATEMENTS = (
         "rfc",
         _AT_60_MBPS,
         "One run of that kernel; the bounds are shown and decide nothing. LIA took more than either TCP there. With "
-        "equal loss rates, RFC 6356 would give it a third of the link, 20 Mbit/s, which the next section shows. Why that "
-        "run got more than its rule's own share is not known.",
+        "equal loss rates, RFC 6356 would give it a third of the link, 20 Mbit/s, which the next section shows. Why "
+        "that run got more than its rule's own share is not known.",
     ),
     _statement(
         "shared-random",
