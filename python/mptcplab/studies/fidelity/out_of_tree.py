@@ -187,8 +187,8 @@ STATEMENTS = (
         None,
         "With losses that are independent LIA gets what it got on that kernel: the difference in the section before "
         "this one comes from flows that lose in the same overflow of a drop-tail queue. On two "
-        "paths with equal windows and RTTs BALIA's rule is LIA's, so the two goodputs of that kernel differ by 15 % for "
-        "another reason than the rule. A single run is not nearer to its mean than that.",
+        "paths with equal windows and RTTs BALIA's rule is LIA's, so the two goodputs of that kernel differ by 15 % "
+        "for another reason than the rule. A single run is not nearer to its mean than that.",
         settings=_drops_at_random("N1", "N2"),
     ),
 )
