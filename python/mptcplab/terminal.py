@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 from rich.console import Console
 
@@ -28,32 +29,46 @@ _LINE_EVERY_S = 10.0
 _RATE_OVER_S = 15.0
 
 
+def printable(text: str) -> str:
+    """Text of others, such as a scenario's title, with control characters that a terminal would obey written out."""
+    return "".join(_escaped(one) if category(one).startswith("C") and one not in "\n\t" else one for one in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _console(*, stderr: bool = False, width: int | None = None) -> Console:
+    """A console that prints text as it is: no markup, and no emoji for `:100:`."""
+    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=stderr)
+
+
 def error(message: str) -> None:
     """`error: what failed`, and the hint if there is one."""
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console = _console(stderr=True)
     console.print("error:", style="bold red", end=" ")
-    console.print(message.rstrip("\n"))
+    console.print(printable(message.rstrip("\n")))
 
 
 def warning(message: str) -> None:
     """An important message of a command that succeeded."""
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console = _console(stderr=True)
     console.print("warning:", style="bold yellow", end=" ")
-    console.print(message)
+    console.print(printable(message))
 
 
 def note(message: str) -> None:
     """A message that is not data."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(message)
+    _console(stderr=True).print(printable(message))
 
 
 def print_table(table: Table) -> None:
     """A table on stdout: in a terminal the columns that fit, in a file or pipe all of them; prose is broken."""
-    console = Console(highlight=False, markup=False)
+    console = _console()
     shown = len(table.head)
     if not console.is_terminal:
         width = max(_PAGE, _least_width(console, _rich(table, shown)))
-        console = Console(highlight=False, markup=False, width=width)
+        console = _console(width=width)
     while shown > 2 and _least_width(console, _rich(table, shown)) > console.width:
         shown -= 1
     console.print(_rich(table, shown))
@@ -80,10 +95,10 @@ def _rich(table: Table, columns: int) -> RichTable:
 
     rich = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, unit in table.head[:columns]:
-        head = f"{name}\n{unit}" if unit else name
+        head = printable(f"{name}\n{unit}" if unit else name)
         rich.add_column(head, justify="left" if name in _LEFT else "right", no_wrap=name not in _PROSE)
     for row in table.rows:
-        rich.add_row(*row[:columns])
+        rich.add_row(*map(printable, row[:columns]))
     return rich
 
 

@@ -356,6 +356,32 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     assert process.wait(20) == 0
 
 
+@pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])
+def test_a_full_disk_behind_the_output_is_an_error(words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mptcplab", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: cannot write to the standard output: No space left on device\n\n"
+        "hint: make room there, or print to another place\n"
+    )
+
+
+def test_what_others_wrote_reaches_the_terminal_as_text(scenario: Path, tmp_path: Path) -> None:
+    """No emoji for `:100:`, no style for `[red]`, and no escape sequence in a title."""
+    done = lab("check", "no:100:[red]\x1b[31m.toml", cwd=tmp_path)
+    assert "no:100:[red]\\x1b[31m.toml" in done.stderr
+    text = scenario.read_text()
+    named = tmp_path / "named.toml"
+    named.write_text(re.sub(r"(?m)^cc = .*$", 'cc = ["none:100:\\\\u001b]0;owned\\\\u0007"]', text, count=1))
+    done = lab("run", named, "--out", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "\x1b" not in done.stderr
+    assert ":100:" in done.stderr
+
+
 def test_vectors_of_the_specification_pass(tmp_path: Path) -> None:
     files = sorted(Path(__file__).resolve().parents[2].glob("crates/mptcplab-cc/**/vectors.json"))
     assert files

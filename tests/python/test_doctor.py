@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import kernel_program as k
@@ -52,6 +53,21 @@ def test_every_line_has_a_status_and_every_problem_is_explained() -> None:
     assert found["ready"] == all(line["status"] != "missing" for line in found["findings"])
     names = [line["name"] for line in found["findings"]]
     assert {"version", "BTF", "struct_ops", "TUN device", "default", "receive", "iperf3"} <= set(names)
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("cc", "list")])
+def test_an_output_that_cannot_be_written_is_no_panic(words: tuple[str, ...]) -> None:
+    command = [k.program(), *words]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cannot write to the standard output: No space left on device")
+    # A reader that has gone wants no more, and that is no error.
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    reader.wait()
+    done = subprocess.run(command, stdout=reader.stdin, stderr=subprocess.PIPE, text=True, check=False)
+    assert "panicked" not in done.stderr
+    assert "error" not in done.stderr
 
 
 def test_the_exit_code_and_the_table_say_the_same_as_the_json() -> None:

@@ -88,6 +88,20 @@ def test_a_single_repetition_is_noted_and_shows_no_interval(tmp_path: Path) -> N
     assert "one repetition" in results.report(figures=False).read_text()
 
 
+def test_a_value_cannot_end_or_open_the_script(tmp_path: Path) -> None:
+    """`<!--<script>` in JSON makes a browser skip the end of the script, as does `</script>`."""
+    runs = []
+    for run, cc in enumerate(("<!--<script>", "</script>")):
+        mp = s.tcp("mp", s.subflow("sf1", "A"), cc=cc)
+        runs.append(s.run_row(run, s.resolved(LINKS, [mp], duration_s=3), cc=cc, rep=0, sample_ms=100))
+    rows = [{"run": run, "t": t, "flow": "mp", "delivered_bytes": 9 * t} for run in (0, 1) for t in (0.0, 1.0, 2.0)]
+    s.write(tmp_path, runs, flow=rows, subflow=[{**row, "subflow": "sf1"} for row in rows], link=[])
+    page = Results.open(tmp_path).report(figures=False).read_text()
+    embedded = re.search(r'id="data">(.*?)</script>', page, re.S)[1]
+    assert "<" not in embedded
+    assert [run["config"] for run in json.loads(embedded)["runs"]] == ["<!--<script>", "</script>"]
+
+
 def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
     """The page's numbers, unpacked as the script does, keep every run's own values and its only peak."""
     results = sweep(tmp_path, reps=2)

@@ -8,6 +8,7 @@ mod error;
 mod facts;
 mod finding;
 mod live;
+pub mod output;
 mod probe;
 
 pub use error::Error;
@@ -77,7 +78,7 @@ pub fn main(args: &Args) -> Result<u8, Error> {
         .map(|target| live::examine(target, &facts))
         .transpose()?;
     if args.json {
-        println!("{:#}", as_json(&findings, report.as_ref()));
+        outln!("{:#}", as_json(&findings, report.as_ref()));
     } else {
         print(&findings, report.as_ref());
     }
@@ -90,10 +91,10 @@ pub fn main(args: &Args) -> Result<u8, Error> {
 
 fn print(findings: &[Finding], report: Option<&LiveReport>) {
     let width = width();
-    print!("{}", finding::table(findings, width));
-    println!("\n{}", verdict(finding::worst(findings)));
+    out!("{}", finding::table(findings, width));
+    outln!("\n{}", verdict(finding::worst(findings)));
     if let Some(report) = report {
-        print!("\n{}", finding::table(&report.findings, width));
+        out!("\n{}", finding::table(&report.findings, width));
     }
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -12,6 +13,9 @@ import typer
 from mptcplab import terminal
 from mptcplab.cli import generate, kernel, lists, run, studies
 from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
+
+# What a full or broken disk answers, and a file that may not grow.
+_OUTPUT_REFUSED = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 
 app = typer.Typer(
     name="mptcplab",
@@ -65,6 +69,8 @@ def main() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         code = _ignore_closed_pipe()
+    except OSError as error:
+        code = _cannot_print(error)
     sys.exit(code)
 
 
@@ -88,18 +94,34 @@ def _run_command() -> int:
         return _ignore_closed_pipe()
     except MptcplabError as error:
         return _fail(str(error))
+    except OSError as error:
+        if error.filename is None and error.errno in _OUTPUT_REFUSED:
+            return _cannot_print(error)
+        return _internal(error)
     except Exception as error:
         # Usage errors of the command line parser say what is wrong; anything else is a bug.
         describe = getattr(error, "format_message", None)
         if describe is not None:
             return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
-        return _fail(
-            f"internal error: {type(error).__name__}: {error}\n\n"
-            "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
-        )
+        return _internal(error)
     if code == INTERRUPTED:
         terminal.error("interrupted")
     return code
+
+
+def _internal(error: Exception) -> int:
+    return _fail(
+        f"internal error: {type(error).__name__}: {error}\n\n"
+        "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"
+    )
+
+
+def _cannot_print(error: OSError) -> int:
+    """The disk behind the output is full or broken: the buffer is given up, or Python complains at exit."""
+    _discard_output()
+    return _fail(
+        f"cannot write to the standard output: {error.strerror}\n\nhint: make room there, or print to another place"
+    )
 
 
 def _fail(message: str) -> int:
@@ -113,5 +135,9 @@ def _fail(message: str) -> int:
 
 def _ignore_closed_pipe() -> int:
     """The reader of stdout closed it, which is no error: Python must not complain at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _discard_output()
     return 0
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

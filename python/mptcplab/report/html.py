@@ -43,7 +43,7 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         "report.html",
         script=page.template_text(__package__, "report.js"),
         plotly=_plotly_script(),
-        data=json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
+        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         title=first["title"] or first["scenario"],
         scenario=first["scenario"],
         about=_about(first["scenario_toml"]),

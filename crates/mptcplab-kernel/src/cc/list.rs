@@ -4,6 +4,7 @@ use super::{is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_cc::Algorithm;
+use mptcplab_doctor::outln;
 use serde_json::{Map, Value, json};
 
 /// List the eBPF congestion controls in this machine's kernel, what holds them, and how many sockets use them.
@@ -18,9 +19,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let found = registered()?;
     if arguments.json {
         let rows: Vec<Value> = found.iter().map(row).collect();
-        println!("{}", Value::Array(rows));
+        outln!("{}", Value::Array(rows));
     } else if found.is_empty() {
-        println!("no eBPF congestion control is loaded");
+        outln!("no eBPF congestion control is loaded");
     } else {
         print(&found);
     }
@@ -28,12 +29,15 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 fn print(found: &[Registered]) {
-    println!(
+    outln!(
         "{:<16} {:<10} {:>7}  {:<7}  held by",
-        "name", "kind", "sockets", "counts"
+        "name",
+        "kind",
+        "sockets",
+        "counts"
     );
     for one in found {
-        println!(
+        outln!(
             "{:<16} {:<10} {:>7}  {:<7}  {}",
             one.name,
             kind(one),
@@ -44,7 +48,7 @@ fn print(found: &[Registered]) {
         let params = params(one);
         if !params.is_empty() {
             let params: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
-            println!("{:<16} {}", "", params.join(", "));
+            outln!("{:<16} {}", "", params.join(", "));
         }
     }
 }

@@ -5,6 +5,7 @@ use super::{algorithms, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_bpf::{Loaded, load, system};
+use mptcplab_doctor::outln;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
@@ -53,7 +54,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
     print_names(&names, arguments.json, "loaded");
     if !arguments.json {
-        println!("they stay loaded until this command ends (Ctrl-C)");
+        outln!("they stay loaded until this command ends (Ctrl-C)");
     }
     let _ = ends.wait();
     warn_of_unplaced(&loaded);
@@ -112,10 +113,10 @@ fn block_signals() -> SigSet {
 fn print_names(names: &[String], as_json: bool, how: &str) {
     if as_json {
         let rows: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
-        println!("{}", json!({ how: rows }));
+        outln!("{}", json!({ how: rows }));
     } else {
-        println!("{how}: {}", names.join(", "));
-        println!(
+        outln!("{how}: {}", names.join(", "));
+        outln!(
             "use: setsockopt(TCP_CONGESTION) with that name, or sysctl -w net.ipv4.tcp_congestion_control={}",
             names[0]
         );

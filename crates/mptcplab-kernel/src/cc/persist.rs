@@ -4,6 +4,7 @@ use super::algorithms;
 use super::options::LoadOptions;
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
+use mptcplab_doctor::{out, outln};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         .map_err(|error| Failure::new(format!("cannot find the file of this program: {error}")))?;
     let unit = unit(&program, &names, &options)?;
     if arguments.print {
-        print!("{unit}");
+        out!("{unit}");
         return Ok(0);
     }
     needs_systemd()?;
@@ -59,9 +60,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         return Err(error);
     }
     if arguments.json {
-        println!("{}", json!({ "unit": path, "names": names }));
+        outln!("{}", json!({ "unit": path, "names": names }));
     } else {
-        println!(
+        outln!(
             "wrote and enabled {}; to load the algorithms now: systemctl start {UNIT}",
             path.display()
         );
@@ -148,9 +149,9 @@ fn remove(path: &Path, as_json: bool) -> Result<u8, Failure> {
     })?;
     systemctl(&["daemon-reload"])?;
     if as_json {
-        println!("{}", json!({ "removed": path }));
+        outln!("{}", json!({ "removed": path }));
     } else {
-        println!("removed {}", path.display());
+        outln!("removed {}", path.display());
     }
     Ok(0)
 }

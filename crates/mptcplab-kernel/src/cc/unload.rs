@@ -4,6 +4,7 @@ use super::list::{holder, users};
 use super::{algorithm, is_loaded_by_operator, kernel_name};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
+use mptcplab_doctor::outln;
 use serde_json::json;
 
 /// Unload algorithms that were loaded with --pin.
@@ -45,16 +46,16 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     if arguments.json {
         let names: Vec<&str> = chosen.iter().map(|one| one.name.as_str()).collect();
-        println!("{}", json!({ "unloaded": names }));
+        outln!("{}", json!({ "unloaded": names }));
         return Ok(0);
     }
     if chosen.is_empty() {
-        println!("no algorithm was loaded");
+        outln!("no algorithm was loaded");
     }
     for one in &chosen {
         match users(one) {
-            Some(users) => println!("unloaded {}; {users} keep it until they close", one.name),
-            None => println!("unloaded {}", one.name),
+            Some(users) => outln!("unloaded {}; {users} keep it until they close", one.name),
+            None => outln!("unloaded {}", one.name),
         }
     }
     Ok(0)
