@@ -26,7 +26,7 @@ fn bpffs(facts: &Facts) -> Finding {
         &format!("none at {BPFFS}"),
         "`mptcplab cc load --pin` cannot pin algorithms; runs do not need it",
     )
-    .warn(format!("mount -t bpf bpf {BPFFS}"))
+    .warn(format!("mount -t bpf -o mode=0700 bpf {BPFFS}"))
 }
 
 fn version(facts: &Facts) -> Finding {

@@ -1,7 +1,7 @@
 //! `cc load`: loads all of the named algorithms or none.
 
 use super::options::LoadOptions;
-use super::{algorithms, plural};
+use super::{algorithms, plural, trust};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_bpf::{Loaded, load, system};
@@ -70,13 +70,24 @@ fn prepare_folder() -> Result<(), Failure> {
             "no BPF file system is mounted at {}",
             mount.display()
         ))
-        .hint(format!("mount -t bpf bpf {}", mount.display())));
+        .hint(format!("mount -t bpf -o mode=0700 bpf {}", mount.display())));
     }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))
+        .map_err(|error| Failure::new(format!("cannot create {}: {error}", folder.display())))?;
+    // Somebody else may have made it before: whoever owns it could unload or replace the algorithms.
+    trust::private_folder(folder).map_err(|why| {
+        Failure::new(format!(
+            "cannot rely on the folder of pinned algorithms: {why}"
+        ))
+        .hint(format!(
+            "find out who made it, then: rm -r {}; chmod 700 {}",
+            folder.display(),
+            mount.display()
+        ))
+    })
 }
 
 /// Pins all algorithms or none: after an error the pins made so far are removed.

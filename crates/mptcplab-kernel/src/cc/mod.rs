@@ -6,6 +6,7 @@ mod list;
 mod load;
 mod options;
 mod persist;
+mod trust;
 mod unload;
 
 use crate::failure::Failure;

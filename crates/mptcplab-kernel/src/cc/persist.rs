@@ -1,14 +1,14 @@
 //! `cc persist`: a systemd unit that loads algorithms at boot.
 
-use super::algorithms;
 use super::options::LoadOptions;
+use super::{algorithms, trust};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_doctor::{out, outln};
 use serde_json::json;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 const UNIT: &str = "mptcplab-cc.service";
 const FOLDER: &str = "/etc/systemd/system";
@@ -45,14 +45,14 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let names: Vec<&str> = chosen.iter().map(|a| a.name()).collect();
     let plan = arguments.options.plan(&chosen)?;
     let options = arguments.options.arguments(&plan);
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(format!("cannot find the file of this program: {error}")))?;
+    let program = program()?;
     let unit = unit(&program, &names, &options)?;
     if arguments.print {
         out!("{unit}");
         return Ok(0);
     }
     needs_systemd()?;
+    require_protected(&program)?;
     write(&path, &unit)?;
     let done = systemctl(&["daemon-reload"]).and_then(|()| systemctl(&["enable", UNIT]));
     if let Err(error) = done {
@@ -68,6 +68,36 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         );
     }
     Ok(0)
+}
+
+/// The path of this program as it was called: a link that names the installed version stays one.
+fn program() -> Result<PathBuf, Failure> {
+    let real = env::current_exe()
+        .map_err(|error| Failure::new(format!("cannot find the file of this program: {error}")))?;
+    let called = env::args_os().next().map(PathBuf::from);
+    let called = called
+        .filter(|path| path.components().count() > 1)
+        .and_then(|path| path::absolute(path).ok())
+        .filter(|path| fs::canonicalize(path).is_ok_and(|found| found == real));
+    Ok(called.unwrap_or(real))
+}
+
+/// Root runs the program at every boot, so nobody else may be able to replace it.
+fn require_protected(program: &Path) -> Result<(), Failure> {
+    let real = fs::canonicalize(program)
+        .map_err(|error| Failure::new(format!("cannot examine {}: {error}", program.display())))?;
+    for path in [program, &real] {
+        trust::protected_file(path).map_err(|why| {
+            Failure::new(format!(
+                "root would run at every boot what others can replace: {why}"
+            ))
+            .hint(format!(
+                "install -m 0755 {} /usr/local/sbin/mptcplab-kernel, and call that",
+                real.display()
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 /// The text of the unit. Names and options need no quoting.
