@@ -139,7 +139,7 @@ def test_only_choices_that_change_a_claims_runs_count() -> None:
 
 # Counting
 
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+HOLDS, FAILS, OPEN, NOT_TESTABLE = Verdict
 
 
 def answers(*verdicts: Verdict) -> tuple[Answer, ...]:
@@ -153,6 +153,7 @@ def test_robust_is_what_nothing_turns_or_opens() -> None:
     opened = Sensitivity(HOLDS, answers(HOLDS, OPEN, HOLDS))
     assert not opened.robust
     assert str(opened) == "holds in 3 of 4, fails in 0; turned by none"
+    assert opened.same_as_measured == 0
     turned = Sensitivity(FAILS, answers(HOLDS, FAILS, HOLDS, HOLDS))
     assert str(turned) == "holds in 3 of 5, fails in 2; turned by queue 0, 2; noise 3"
     assert turned.short == "fails in 2 of 5; turned by queue, noise"
@@ -160,9 +161,30 @@ def test_robust_is_what_nothing_turns_or_opens() -> None:
     assert Sensitivity(OPEN, answers(HOLDS, FAILS)).turned_by == []
 
 
+def test_what_stays_open_says_on_which_side_it_was_measured() -> None:
+    some = (
+        Answer("queue", "a", OPEN, True),
+        Answer("queue", "b", OPEN, True),
+        Answer("noise", "c", OPEN, False),
+        Answer("dialect", "d", HOLDS, True),
+        Answer("scheduler", "e", NOT_TESTABLE),
+    )
+    held = Sensitivity(HOLDS, some)
+    assert held.short == "holds in 2 of 6, and as measured in 2 more"
+    assert str(held) == (
+        "holds in 2 of 6, fails in 0, and as measured holds in 2 more and fails in 1 more; turned by none"
+    )
+    assert [one.value for one in held.measured_otherwise] == ["c"]
+    failed = Sensitivity(FAILS, some)
+    assert failed.short == "fails in 1 of 6, and as measured in 1 more; turned by dialect"
+    assert [one.value for one in failed.measured_otherwise] == ["a", "b", "d"]
+    assert Sensitivity(OPEN, some).measured_otherwise == []
+
+
 def test_a_study_is_stored_and_another_papers_claims_stay(tmp_path: Path) -> None:
     path = tmp_path / "sensitivity.json"
-    first = Study({"A-1": Sensitivity(HOLDS, answers(FAILS, OPEN)), "B-1": Sensitivity(FAILS, ())})
+    some = (*answers(FAILS, OPEN), Answer("dialect", "spec", OPEN, True))
+    first = Study({"A-1": Sensitivity(HOLDS, some), "B-1": Sensitivity(FAILS, ())})
     sensitivity.write(first, path)
     assert sensitivity.read(path) == first
     second = Study({"A-1": Sensitivity(OPEN, answers(HOLDS))})
@@ -183,19 +205,26 @@ def test_the_readme_says_which_headline_claims_are_robust() -> None:
             ("A-3", True, summary.PAPERS),
             ("A-4", False, summary.PAPERS),
             ("A-5", True, summary.OURS),
+            ("A-6", True, summary.PAPERS),
+            ("A-7", True, summary.PAPERS),
         ]
     ]
     claims = {
         "A-1": Sensitivity(HOLDS, answers(HOLDS)),
         "A-2": Sensitivity(HOLDS, answers(FAILS, FAILS)),
-        "A-3": Sensitivity(HOLDS, answers(OPEN)),
+        "A-3": Sensitivity(HOLDS, (Answer("queue", "a", OPEN, True),)),
         "A-4": Sensitivity(HOLDS, answers(HOLDS)),
         "A-5": Sensitivity(HOLDS, answers(HOLDS)),
+        "A-6": Sensitivity(FAILS, (Answer("queue", "a", OPEN, False), Answer("noise", "b", OPEN, True))),
+        "A-7": Sensitivity(OPEN, answers(HOLDS, FAILS)),
     }
     assert summary.sensitivity_lines(rows, Study(claims)) == [
         "- Robust headline claims, with the same verdict under every other choice: A-1.",
         "- Headline claims that another choice turns (which): A-2 (queue, noise).",
-        "- Headline claims that no choice turns, but some leave open: A-3.",
+        "- Headline claims measured the same under every choice, with too few repetitions to decide under some: A-3.",
+        "- Headline claims that some choices leave open, with values on the other side of the bound (which): "
+        "A-6 (noise).",
+        "- Headline claims that are open under the paper's own rules: A-7.",
     ]
     assert summary.sensitivity_lines(rows, Study()) == []
 

@@ -44,7 +44,8 @@ class Finding:
 
     `evidence` are the comparisons or cases behind the verdict, with their margins and intervals, and `repetitions` the
     number of those that decided. `reason` says in a line what decided, or why nothing could be decided. A `provisional`
-    verdict is one of fewer and shorter runs than those that the statement is about.
+    verdict is one of fewer and shorter runs than those that the statement is about. `held` says whether the statement
+    is true of what was measured, decided or not; None where this is not known.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Finding:
     reason: str = ""
     repetitions: int = 0
     provisional: bool = False
+    held: bool | None = None
 
     @property
     def text(self) -> str:

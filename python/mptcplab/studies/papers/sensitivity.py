@@ -29,11 +29,19 @@ FILE = Path("docs") / "papers" / "sensitivity.json"
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict on a claim under one choice."""
+    """The verdict on a claim under one choice, and whether the claim is true of what was measured."""
 
     axis: str
     value: str
     verdict: Verdict
+    held: bool | None = None
+
+    @property
+    def measured(self) -> Verdict:
+        """The verdict, or, where it is open, what the measured values say without regard to chance."""
+        if self.verdict != Verdict.OPEN or self.held is None:
+            return self.verdict
+        return Verdict.HOLDS if self.held else Verdict.FAILS
 
 
 @dataclass(frozen=True)
@@ -64,16 +72,34 @@ class Sensitivity:
         return self.verdict in (Verdict.HOLDS, Verdict.FAILS) and self.count(self.verdict) == self.total
 
     @property
+    def same_as_measured(self) -> int:
+        """The number of choices that leave the claim open, with values that agree with its own verdict."""
+        return sum(one.verdict == Verdict.OPEN and one.measured == self.verdict for one in self.answers)
+
+    @property
+    def measured_otherwise(self) -> list[Answer]:
+        """The choices whose values disagree with the claim's own verdict, decided or not."""
+        opposite = {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}.get(self.verdict)
+        return [one for one in self.answers if one.measured == opposite]
+
+    @property
     def short(self) -> str:
         """The same verdict in how many, and the axes that turn it, for a table."""
         axes = ", ".join(dict.fromkeys(one.axis for one in self.turned_by))
         same = f"{self.verdict} in {self.count(self.verdict)} of {self.total}"
-        return f"robust, {same}" if self.robust else f"{same}; turned by {axes}" if axes else same
+        if self.robust:
+            return f"robust, {same}"
+        more = f", and as measured in {self.same_as_measured} more" if self.same_as_measured else ""
+        return f"{same}{more}" + (f"; turned by {axes}" if axes else "")
 
     def __str__(self) -> str:
         counts = f"holds in {self.count(Verdict.HOLDS)} of {self.total}, fails in {self.count(Verdict.FAILS)}"
         if self.robust:
             return f"robust: {counts}"
+        undecided = [one.measured for one in self.answers if one.verdict == Verdict.OPEN and one.held is not None]
+        if undecided:
+            counts += f", and as measured holds in {undecided.count(Verdict.HOLDS)} more"
+            counts += f" and fails in {undecided.count(Verdict.FAILS)} more"
         names: dict[str, list[str]] = {}
         for one in self.turned_by:
             names.setdefault(one.axis, []).append(one.value)
@@ -91,7 +117,7 @@ class Study:
     def to_json(self) -> str:
         """The text of the file that `read` reads."""
         claims = {
-            name: {"verdict": one.verdict, "answers": [[a.axis, a.value, a.verdict] for a in one.answers]}
+            name: {"verdict": one.verdict, "answers": [[a.axis, a.value, a.verdict, a.held] for a in one.answers]}
             for name, one in self.claims.items()
         }
         return json.dumps({"repetitions": self.repetitions, "claims": claims}, indent=1, ensure_ascii=False) + "\n"
@@ -104,7 +130,9 @@ def read(path: Path) -> Study:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         claims = {
-            name: Sensitivity(Verdict(one["verdict"]), tuple(Answer(a, v, Verdict(w)) for a, v, w in one["answers"]))
+            name: Sensitivity(
+                Verdict(one["verdict"]), tuple(Answer(a, v, Verdict(w), h) for a, v, w, h in one["answers"])
+            )
             for name, one in data["claims"].items()
         }
         return Study(claims, int(data["repetitions"]))
@@ -223,7 +251,8 @@ class SensitivityStudy:
                 )
                 for name, some in wanted.items():
                     if number in some:
-                        answers[name].append(Answer(choice.axis, choice.value, judge.own_finding(claims[name]).verdict))
+                        found = judge.own_finding(claims[name])
+                        answers[name].append(Answer(choice.axis, choice.value, found.verdict, found.held))
                 if progress is not None:
                     progress(number + 1, len(self.choices), float(number + 1), float(len(self.choices)))
         return Study({name: Sensitivity(judged[name].verdict, tuple(some)) for name, some in answers.items()})

@@ -148,7 +148,8 @@ def _other_choices(stored: Study, reproductions: Sequence[Reproduction]) -> str:
         f"of algorithms that a paper leaves undefined. {robust} are *robust*: every choice that changes their runs "
         f"gives the same verdict. {turned} are turned by a choice: the opposite is decided. The others stay open "
         f"under some choices; {REPETITIONS} repetitions each, fewer than the verdicts themselves rest on, leave more "
-        "open. `mptcplab reproduce all --sensitivity` judges all of them again."
+        "open. Of a claim that stays open, *as measured* says on which side of the bound the measured values are. "
+        "`mptcplab reproduce all --sensitivity` judges all of them again."
     )
 
 

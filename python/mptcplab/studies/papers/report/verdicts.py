@@ -13,6 +13,7 @@ from mptcplab.studies.papers.classes import PAPERS, ClaimClass, class_counts, cl
 from mptcplab.studies.papers.predicate import Fact
 from mptcplab.studies.papers.report.evidence import Evidence, evidence
 from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.studies.papers.sensitivity import Answer
 from mptcplab.study.decision import ERROR
 from mptcplab.study.page import csv_text
 from mptcplab.study.verdict import Finding, Verdict
@@ -128,9 +129,14 @@ def evidence_lines(found: Sequence[Reproduction]) -> list[str]:
                 lines.append(f"  expected before anything was run: {known.prior}")
             if known.sensitivity is not None:
                 lines.append(f"  under other choices: {known.sensitivity}")
-                lines += [f"    {one.axis} {one.value}: {one.verdict}" for one in known.sensitivity.answers]
+                lines += [f"    {one.axis} {one.value}: {_answer(one)}" for one in known.sensitivity.answers]
             lines += [f"  assumptions: {path}" for path in known.scenarios]
     return lines
+
+
+def _answer(answer: Answer) -> str:
+    """The verdict under another choice; of an open one also what was measured."""
+    return f"{answer.verdict}" if answer.measured == answer.verdict else f"open, as measured {answer.measured}"
 
 
 def comparison(fact: Fact) -> str:
