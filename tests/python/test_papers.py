@@ -704,7 +704,7 @@ def test_a_reproduction_goes_on_where_it_was_and_is_the_same(tmp_path: Path) -> 
     assert elsewhere.claims == first.claims
     for name in sorted(path.name for path in store.iterdir()):
         assert (store / name).read_bytes() == (tmp_path / "b" / "store" / name).read_bytes(), name
-    record = json.loads(next(store.glob("*.json")).read_text())
+    record = json.loads(next(store.glob("*.json")).read_text())["record"]
     assert record["engine"] == "sim"
     assert "mp" in {entry["flow"] for entry in record["subflow_cc"]}
 
