@@ -84,12 +84,13 @@ def run(
     overrides_json: str = "{}",
     jobs: int = 0,
     progress: Callable[[int, int, float, float], object] | None = None,
+    only: int | None = None,
 ) -> str:
     """Simulate every run of a scenario on `jobs` threads (0: one per core) and write the trace to `out_dir`.
 
     `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C raises
     KeyboardInterrupt; if anything is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
-    simulated_s, events, packet_hops}.
+    simulated_s, events, packet_hops}. With `only`, nothing but the run of that number is simulated.
     """
 
 def runs_json(path: str | PathLike[str], overrides_json: str) -> str:

@@ -118,7 +118,7 @@ fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 
 /// Simulates every run of a scenario and writes the trace.
 #[pyfunction]
-#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None))]
+#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None, only = None))]
 fn run(
     py: Python<'_>,
     path: PathBuf,
@@ -126,11 +126,13 @@ fn run(
     overrides_json: &str,
     jobs: usize,
     progress: Option<Py<PyAny>>,
+    only: Option<u32>,
 ) -> PyResult<String> {
     let overrides = parse_overrides(overrides_json)?;
-    let sweep = py
+    let mut sweep = py
         .detach(|| mptcplab_scenario::load(&path, &overrides))
         .map_err(errors::scenario)?;
+    sweep.runs.retain(|run| only.is_none_or(|id| run.id == id));
     // The exception of a signal handler or of `progress`, which ends the sweep.
     let mut interrupted: Option<PyErr> = None;
     let totals = py.detach(|| {

@@ -48,6 +48,7 @@ for _command in (
     studies.fidelity,
     studies.goals,
     studies.agree,
+    studies.kernels,
     kernel.doctor,
     generate.schema,
     generate.walk,

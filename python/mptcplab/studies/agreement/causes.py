@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.metrics import Window
 from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
@@ -78,7 +78,7 @@ class Side:
     @property
     def has_packets(self) -> bool:
         """Whether single packets are lost and windows are whole: not in a fluid."""
-        return ENGINES[self.engine].has_packets
+        return engine_of(self.engine).has_packets
 
     def rows(self, table: str) -> pl.LazyFrame:
         """The rows of a table of these runs."""
