@@ -165,9 +165,16 @@ def load(directory: PathArg) -> Results:
 
 
 def agree_all(
-    out: PathArg = Path("docs") / "agreement", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+    out: PathArg = Path("docs") / "agreement",
+    *,
+    engines: str | Iterable[str] | None = None,
+    quick: bool = False,
+    jobs: int = 0,
+    announce: Announce | None = None,
 ) -> tuple[Matrix, list[Path]]:
-    """Compare sim and kernel on short versions of the scenarios of all papers; write the page and return its files.
+    """Compare two engines on short versions of the scenarios of all papers; write the page and return its files.
+
+    `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
     stopped. `quick` shortens the runs further. `jobs` and `announce` are as in `reproduce`.
@@ -176,10 +183,15 @@ def agree_all(
     from mptcplab.study.progress import silent
     from mptcplab.study.store import Store
 
+    names = parse_engines(engines if engines is not None else matrix.ENGINES)
+    if len(names) != 2:
+        raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
     directory = Path(out)
     page.prepare(directory)
     checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
-    found = matrix.measure(quick=quick, jobs=jobs, announce=announce or silent, checkpoint=checkpoint)
+    found = matrix.measure(
+        quick=quick, jobs=jobs, announce=announce or silent, engines=(names[0], names[1]), checkpoint=checkpoint
+    )
     written = page.write(found, directory)
     checkpoint.clear()
     return found, written

@@ -216,7 +216,8 @@ def agree(
         bool,
         typer.Option(
             "--all",
-            help="Run short versions of the scenarios of all papers on sim,kernel, and write the page about them. "
+            help="Run short versions of the scenarios of all papers, on sim,kernel or two other engines, and write the "
+            "page about them. "
             "An interrupted command continues where it stopped.",
         ),
     ] = False,
@@ -244,7 +245,6 @@ def agree(
     from mptcplab import api, output
 
     given = {
-        "--engines": engines,
         "--cc": cc,
         "--reps": reps,
         "--seed": seed,
@@ -257,7 +257,7 @@ def agree(
     }
     _check_agree_options(everything, quick, [name for name, value in given.items() if value is not None])
     if everything:
-        _agree_on_all(out or Path("docs/agreement"), quick=quick, jobs=jobs, as_json=as_json)
+        _agree_on_all(out or Path("docs/agreement"), engines, quick=quick, jobs=jobs, as_json=as_json)
         return
     assert scenario is not None
     directory = out or output.fresh_directory(scenario)
@@ -358,7 +358,9 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
 
     if everything and others:
         raise MptcplabError(
-            with_hint(f"--all chooses what it runs: {others[0]}", "give --quick, --jobs, --out or --json beside it")
+            with_hint(
+                f"--all chooses what it runs: {others[0]}", "give --engines, --quick, --jobs, --out or --json beside it"
+            )
         )
     if not everything and "SCENARIO" not in others:
         raise MptcplabError(with_hint("no scenario", "mptcplab agree FILE, or mptcplab agree --all"))
@@ -366,11 +368,11 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
         raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
 
 
-def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
+def _agree_on_all(out: Path, engines: str | None, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
     from mptcplab import api
 
-    found, written = api.agree_all(out, quick=quick, jobs=jobs, announce=terminal.step)
+    found, written = api.agree_all(out, engines=engines, quick=quick, jobs=jobs, announce=terminal.step)
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})
     else:

@@ -32,7 +32,7 @@ def kernels(runs: pl.DataFrame) -> dict[str, str]:
     """The kernel of every engine that is an emulated machine, with its Debian package; `runs` is the run table."""
     found: dict[str, str] = {}
     for engine, host in runs.select("engine", "host").iter_rows() if "host" in runs.columns else ():
-        record = json.loads(host or "{}").get("machine") if is_machine(engine) else None
+        record = json.loads(host or "{}").get("vm") if is_machine(engine) else None
         if record is not None:
             package = f", {record['package']}" if record["package"] else ""
             found[engine] = f"Linux {record['release']}{package}"
@@ -43,7 +43,7 @@ def remarks(records: Iterable[tuple[str, dict[str, Any]]]) -> list[str]:
     """A line about machines that were busy, from pairs of a configuration and the record of a run."""
     busy: dict[str, float] = {}
     for config, record in records:
-        share = record.get("machine", {}).get("busy_share", 0.0)
+        share = record.get("vm", {}).get("busy_share", 0.0)
         if share >= NOTED:
             busy[config] = max(share, busy.get(config, 0.0))
     if not busy:

@@ -166,7 +166,7 @@ class _Sweep:
         """What the run table says in addition to what the program in the machine knows."""
         row = pl.read_parquet(trace / "run.parquet", columns=["host", "status", "status_reason"]).row(0, named=True)
         host = json.loads(row["host"] or "{}")
-        host["machine"] = {
+        host["vm"] = {
             "kernel": self.kernel.name,
             "release": self.kernel.release,
             "package": self.kernel.package,
