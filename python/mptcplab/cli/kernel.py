@@ -77,7 +77,7 @@ def doctor(
     if as_json:
         found = api.doctor(pid, connection, rate, rtt)
         print_json(found)
-        checks = [*found["findings"], *found.get("connection_findings", [])]
+        checks = [*found.get("findings", []), *found.get("connection_findings", [])]
         if any(check["status"] == "missing" for check in checks):
             raise typer.Exit(FAILED)
         return

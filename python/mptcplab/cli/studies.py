@@ -304,9 +304,9 @@ def kernels(
     force: options.Force = False,
     as_json: options.Json = False,
 ) -> None:
-    """Run a scenario on several kernels in virtual time and compare the results.
+    """Run a scenario on several kernels and compare the results.
 
-    Every kernel has the same scenario and the same seeds. Differences from the first one are judged as those of engines
+    Each is in an emulated machine, in virtual time. Every kernel has the same scenario and the same seeds. Differences from the first one are judged as those of engines
     are: see `agree`. Exit code 1 if something is outside the bounds, or if a run does not count.
     """
     from mptcplab import api, output
