@@ -306,8 +306,9 @@ def kernels(
 ) -> None:
     """Run a scenario on several kernels and compare the results.
 
-    Each is in an emulated machine, in virtual time. Every kernel has the same scenario and the same seeds. Differences from the first one are judged as those of engines
-    are: see `agree`. Exit code 1 if something is outside the bounds, or if a run does not count.
+    Each is in an emulated machine, in virtual time. Every kernel has the same scenario and the same seeds. Differences
+    from the first one are judged as those of engines are: see `agree`. Exit code 1 if something is outside the bounds,
+    or if a run does not count.
     """
     from mptcplab import api, output
 
