@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         cc_unload,
         check,
         doctor,
+        kernels,
         load,
         run,
         schedulers,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "run": "api",
     "agree": "api",
+    "kernels": "api",
     "load": "api",
     "check": "api",
     "algorithms": "api",
@@ -69,6 +71,7 @@ __all__ = [
     "cc_unload",
     "check",
     "doctor",
+    "kernels",
     "load",
     "run",
     "schedulers",

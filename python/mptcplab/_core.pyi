@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 
 class MptcplabError(Exception):
     """Base of all errors; the text is `what failed: value`, and possibly a blank line and `hint: what to do`."""
@@ -83,16 +84,31 @@ def run(
     overrides_json: str = "{}",
     jobs: int = 0,
     progress: Callable[[int, int, float, float], object] | None = None,
+    only: int | None = None,
 ) -> str:
     """Simulate every run of a scenario on `jobs` threads (0: one per core) and write the trace to `out_dir`.
 
     `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C raises
     KeyboardInterrupt; if anything is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
-    simulated_s, events, packet_hops}.
+    simulated_s, events, packet_hops}. With `only`, nothing but the run of that number is simulated.
     """
 
 def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
     """Every run of a scenario, resolved as by `check`, with `starts_ns`: the start time that each flow draws."""
+
+def scenario_files(path: str | PathLike[str], overrides_json: str) -> list[str]:
+    """The files that the runs of a scenario use, as paths relative to the scenario file, sorted."""
+
+def merge_traces(
+    directories: list[str] | list[Path],
+    out_dir: str | PathLike[str],
+    texts: list[dict[str, str]] | None = None,
+) -> None:
+    """Write the runs of several traces to `out_dir`, in the order of the directories and numbered from 0.
+
+    `texts` has for each directory what replaces columns of its rows in the run table. If anything is raised, `out_dir`
+    does not appear.
+    """
 
 def reject_settings(path: str | PathLike[str], overrides_json: str, settings_json: str) -> None:
     """Raise ScenarioError for a list of {keys, message, hint}, with their places in the file; nothing for an empty one.

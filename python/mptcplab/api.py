@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core
-from mptcplab.capabilities import SIM
+from mptcplab.capabilities import SIM, machine_with
 from mptcplab.engines import kernel
+from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, as_names, check
@@ -19,6 +20,7 @@ from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, parse_engines, run
 
 if TYPE_CHECKING:
+    from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.studies.agreement.matrix import Matrix
     from mptcplab.studies.fidelity import Measured
     from mptcplab.studies.fidelity import Study as FidelityStudy
@@ -41,6 +43,7 @@ __all__ = [
     "doctor_options",
     "fidelity",
     "goals",
+    "kernels",
     "load",
     "reproduce",
     "run",
@@ -115,15 +118,63 @@ def reproduce(
     return found
 
 
+def kernels(
+    scenario: PathArg,
+    kernels: str | Iterable[str],
+    cc: str | Iterable[str] | None = None,
+    reps: int | None = None,
+    seed: int | None = None,
+    jobs: int = 0,
+    out: PathArg | None = None,
+    *,
+    profile: str | Iterable[str] | None = None,
+    duration: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Agreement:
+    """Run a scenario with the same seeds on several kernels in virtual time, and compare the others with the first.
+
+    `kernels` is "bookworm,trixie-backports" (suites of Debian, or paths of kernel images) or a list. Everything else is
+    as in `run`, and differences are judged as in `agree`.
+    """
+    names = kernels.split(",") if isinstance(kernels, str) else list(kernels)
+    names = [name.strip() for name in names if name.strip()]
+    if len(set(names)) < 2:
+        hint = "two or more, such as bookworm,trixie-backports"
+        raise MptcplabError(with_hint(f"nothing to compare with: kernels {','.join(names)!r}", hint))
+    return agree(
+        scenario,
+        [machine_with(name) for name in names],
+        cc,
+        reps,
+        seed,
+        jobs,
+        out,
+        profile=profile,
+        duration=duration,
+        settings=settings,
+        force=force,
+        progress=progress,
+    )
+
+
 def load(directory: PathArg) -> Results:
     """Open the results that an earlier run left in a directory."""
     return Results.open(Path(directory))
 
 
 def agree_all(
-    out: PathArg = Path("docs") / "agreement", *, quick: bool = False, jobs: int = 0, announce: Announce | None = None
+    out: PathArg = Path("docs") / "agreement",
+    *,
+    engines: str | Iterable[str] | None = None,
+    quick: bool = False,
+    jobs: int = 0,
+    announce: Announce | None = None,
 ) -> tuple[Matrix, list[Path]]:
-    """Compare sim and kernel on short versions of the scenarios of all papers; write the page and return its files.
+    """Compare two engines on short versions of the scenarios of all papers; write the page and return its files.
+
+    `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
     stopped. `quick` shortens the runs further. `jobs` and `announce` are as in `reproduce`.
@@ -132,10 +183,15 @@ def agree_all(
     from mptcplab.study.progress import silent
     from mptcplab.study.store import Store
 
+    names = parse_engines(engines if engines is not None else matrix.ENGINES)
+    if len(names) != 2:
+        raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
     directory = Path(out)
     page.prepare(directory)
     checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
-    found = matrix.measure(quick=quick, jobs=jobs, announce=announce or silent, checkpoint=checkpoint)
+    found = matrix.measure(
+        quick=quick, jobs=jobs, announce=announce or silent, engines=(names[0], names[1]), checkpoint=checkpoint
+    )
     written = page.write(found, directory)
     checkpoint.clear()
     return found, written
@@ -228,9 +284,10 @@ def doctor(
 
     With `pid`, or with `connection` such as "10.0.0.1:40000-10.0.0.2:443", it also checks the live MPTCP connections of
     that process or that connection. With `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") it checks whether the
-    buffers are large enough.
+    buffers are large enough. `vm` has one entry per thing that the engine vm needs; `ready` is about the engine kernel.
     """
-    return kernel.query("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
+    found = kernel.query("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
+    return {**found, "vm": [check.as_dict() for check in host.findings()]}
 
 
 def doctor_options(pid: int | None, connection: str | None, rate: str | None, rtt: str | None) -> list[str]:

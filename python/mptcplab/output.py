@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import LeftoverWarning, OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
@@ -53,7 +53,7 @@ def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
 def is_former_result(directory: Path) -> bool:
     """Whether a directory holds an earlier result of mptcplab and nothing else."""
     entries = {entry.name for entry in directory.iterdir()}
-    engines = entries & set(ENGINES)
+    engines = {name for name in entries if is_directory_of_engine(name)}
     if engines:
         return entries <= engines | set(DERIVED) and all(is_former_result(directory / engine) for engine in engines)
     known = {f"{table}.parquet" for table in TABLES} | set(DERIVED)

@@ -11,8 +11,23 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from mptcplab import output
-from mptcplab.capabilities import ENGINES, KERNEL, OWN_TRAFFIC, SEND_JITTER, SIM
+from mptcplab.capabilities import (
+    ENGINES,
+    KERNEL,
+    OWN_TRAFFIC,
+    SEND_JITTER,
+    SIM,
+    VM,
+    directory_of,
+    engine_of,
+    full_name,
+    in_order,
+    is_machine,
+    kernel_of,
+)
 from mptcplab.engines import kernel, sim
+from mptcplab.engines.vm import engine as vm
+from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, resolved_runs
@@ -44,12 +59,14 @@ def run(
 ) -> Results:
     """Run every run of a scenario and return its traces.
 
-    `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "fluid" (the
-    published differential equations), or several, such as ["sim", "kernel"]: then the results hold the traces of all.
-    `traffic` is the program that sends on the kernel: "own" or "iperf3". `sim_reps` are the repetitions of
-    the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number of the
-    simulator's threads (0: all cores). Without `out` the trace is in a temporary directory that disappears with the
-    returned object.
+    `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "vm" (the same on a
+    stock kernel in an emulated machine: no root, and the same bytes every time), "fluid" (the published differential
+    equations), or several, such as ["sim", "vm:bookworm"]: then the results hold the traces of all. "vm:SUITE" is the
+    kernel of a Debian suite, "vm:PATH" a kernel image with its modules in modules/ beside it; "vm" alone the newest of
+    Debian's stable release. `traffic` is the program that sends on the kernel: "own" or "iperf3". `sim_reps` are the
+    repetitions of the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number
+    of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is in a temporary
+    directory that disappears with the returned object.
     `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second.
 
     A run that ended early raises `UnfinishedError`, whose `results` hold what was recorded until then. Runs that do not
@@ -71,24 +88,33 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
     Raises an error for names and traffic that do not exist, and for engines that this machine cannot run.
     """
     names = asked.split(",") if isinstance(asked, str) else list(asked)
-    names = [name.strip() for name in names if name.strip()]
+    names = [full_name(name.strip()) for name in names if name.strip()]
     known = ", ".join(ENGINES)
     for name in names:
-        if name not in ENGINES:
-            raise MptcplabError(with_hint(f"no such engine: {name!r}", f"one of {known}, or several: sim,fluid"))
+        if name not in ENGINES and not (is_machine(name) and kernel_of(name)):
+            hint = f"one of {known}, or several: sim,fluid; vm:SUITE is a kernel of Debian, vm:PATH a kernel image"
+            raise MptcplabError(with_hint(f"no such engine: {name!r}", hint))
     if not names:
         raise MptcplabError(with_hint(f"no engine in this list: {asked!r}", f"one of {known}, or several: sim,fluid"))
     if len(set(names)) < len(names):
         raise MptcplabError(with_hint(f"an engine is named twice: {','.join(names)}", f"each once, such as {known}"))
     if traffic not in KERNEL.traffic:
         raise MptcplabError(with_hint(f"no such traffic: {traffic!r}", f"one of {', '.join(KERNEL.traffic)}"))
-    if not any(traffic in ENGINES[name].traffic for name in names):
+    machines = [name for name in names if is_machine(name)]
+    if machines and traffic not in VM.traffic:
+        hint = "leave it out, or use --engine kernel, which runs programs of this machine"
+        raise MptcplabError(
+            with_hint(f"a machine has no other traffic than its own: {traffic!r} on {machines[0]}", hint)
+        )
+    if not any(traffic in engine_of(name).traffic for name in names):
         raise MptcplabError(
             with_hint(f"only the kernel engine has other traffic than its own: {traffic!r}", "add --engine kernel")
         )
     if KERNEL.name in names:
         kernel.require_available()
-    return tuple(name for name in ENGINES if name in names)
+    for name in machines:
+        host.require_available(name)
+    return tuple(in_order(names))
 
 
 @dataclass(frozen=True)
@@ -103,7 +129,7 @@ class Sweep:
     sim_reps: int | None = None
     jobs: int = 0
     progress: Progress | None = None
-    # The kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
+    # A kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
     same_noise: bool = False
 
     def __post_init__(self) -> None:
@@ -140,7 +166,7 @@ class Sweep:
             directory.mkdir()
         try:
             for engine in self._order:
-                self._run_engine(engine, directory / engine if several else directory)
+                self._run_engine(engine, directory / directory_of(engine) if several else directory)
         finally:
             # Also with the trace of a run that ended early.
             if directory.is_dir():
@@ -158,19 +184,28 @@ class Sweep:
             asked["sim_reps"] = self.sim_reps
         if self.same_noise:
             asked["same_noise"] = True
+        machines = [directory_of(name) for name in self.engines if is_machine(name)]
+        if len(machines) > 1:
+            asked["machines"] = machines
         return asked
 
     def _run_engine(self, engine: str, directory: Path) -> None:
         progress, overrides = self._progress(engine), self._overrides(engine)
         if engine == SIM.name:
-            beside_kernel = self._order[0] == KERNEL.name
-            if beside_kernel:
-                overrides = self._with_noise_of(directory.with_name(KERNEL.name), overrides)
+            late = self._late
+            if late is not None:
+                overrides = self._with_noise_of(directory.with_name(directory_of(late)), overrides)
             asked = overrides.to_json()
-            sim.run(self.scenario, directory, asked, jobs=self.jobs, progress=progress, low_priority=beside_kernel)
-        elif engine == KERNEL.name:
+            # Beside a kernel, whose links are emulated in real time.
+            polite = late is not None and engine_of(late).real_time
+            sim.run(self.scenario, directory, asked, jobs=self.jobs, progress=progress, low_priority=polite)
+        elif engine_of(engine).has_sockets:
+            asked = overrides.to_json()
             try:
-                kernel.run(self.scenario, directory, overrides.to_json(), traffic=self.traffic, progress=progress)
+                if engine == KERNEL.name:
+                    kernel.run(self.scenario, directory, asked, traffic=self.traffic, progress=progress)
+                else:
+                    vm.run(self.scenario, directory, asked, engine=engine, jobs=self.jobs, progress=progress)
             except MptcplabError as error:
                 if (directory / "run.parquet").is_file():
                     raise output.PartialOutputError from error
@@ -190,16 +225,22 @@ class Sweep:
         if engine == SIM.name and self.sim_reps is not None:
             overrides = replace(overrides, reps=self.sim_reps)
         if len(self.engines) > 1:
-            missing = {key: value for key, value in ENGINES[engine].requires.items() if key not in overrides.settings}
+            missing = {key: value for key, value in engine_of(engine).requires.items() if key not in overrides.settings}
             overrides = replace(overrides, settings={**overrides.settings, **missing})
         return overrides
 
     @property
     def _order(self) -> tuple[str, ...]:
         """The engines in the order in which they run."""
-        if self.same_noise and {SIM.name, KERNEL.name} <= set(self.engines):
-            return (KERNEL.name, *(name for name in self.engines if name != KERNEL.name))
-        return self.engines
+        late = self._late
+        return self.engines if late is None else (late, *(name for name in self.engines if name != late))
+
+    @property
+    def _late(self) -> str | None:
+        """The engine that gives the simulator its noise: the first whose links are late by themselves."""
+        if not self.same_noise or SIM.name not in self.engines:
+            return None
+        return next((name for name in self.engines if engine_of(name).has_sockets), None)
 
     def _with_noise_of(self, kernel_runs: Path, overrides: Overrides) -> Overrides:
         """The same with the kernel's noise, unless the caller says how much, or the scenario asks for more."""
@@ -237,7 +278,7 @@ class Sweep:
         return sizes
 
     def _weight(self, engine: str) -> float:
-        beside = any(ENGINES[other].real_time for other in self.engines) and not ENGINES[engine].real_time
+        beside = any(engine_of(other).real_time for other in self.engines) and not engine_of(engine).real_time
         return _WEIGHT_BESIDE_REAL_TIME if beside else 1.0
 
 

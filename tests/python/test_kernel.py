@@ -395,15 +395,6 @@ def test_old_results_without_a_status_count(scenario: Path) -> None:
 
 
 COMMANDS = {
-    ("doctor",): ["doctor"],
-    ("doctor", "--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms", "--json"): [
-        "doctor",
-        *("--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms", "--json"),
-    ],
-    ("doctor", "--connection", "10.0.0.1:4000-10.0.0.2:443"): [
-        "doctor",
-        *("--connection", "10.0.0.1:4000-10.0.0.2:443"),
-    ],
     ("cc", "load", "olia", "lia", "--param", "x=2", "--pin"): ["cc", "load", "olia", "lia", "--param", "x=2", "--pin"],
     ("cc", "load", "olia", "--connections", "9"): ["cc", "load", "olia", "--connections", "9"],
     ("cc", "persist", "--remove"): ["cc", "persist", "--remove"],
@@ -423,9 +414,26 @@ def test_commands_replace_the_process_by_the_program(fake: Fake, tmp_path: Path,
     assert fake.words == COMMANDS[words]
 
 
+@pytest.mark.parametrize("options", [(), ("--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms")])
+def test_doctor_shows_what_both_engines_need(fake: Fake, tmp_path: Path, options: tuple[str, ...]) -> None:
+    fake.behave(print="a table", code=1)
+    done = lab("doctor", *options, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.startswith("a table\n\nengine vm (")
+    assert fake.words == ["doctor", *options]
+    fake.behave(print='{"ready": false, "findings": [{"status": "missing"}]}', code=1)
+    done = lab("doctor", *options, "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert {check["name"] for check in json.loads(done.stdout)["vm"]} >= {"qemu-system-x86_64", "cc"}
+    assert fake.words == ["doctor", "--json", *options]
+    # An error of the program is all that is shown.
+    fake.behave(print="", code=2)
+    assert lab("doctor", *options, cwd=tmp_path).stdout == "\n"
+
+
 def test_the_api_requests_json(fake: Fake) -> None:
     fake.behave(print='{"ready": false}', code=1)
-    assert mptcplab.doctor(pid=5, rate="1 Mbit/s", rtt="2 ms") == {"ready": False}
+    assert mptcplab.doctor(pid=5, rate="1 Mbit/s", rtt="2 ms")["ready"] is False
     assert fake.words == ["doctor", "--json", "--pid", "5", "--rate", "1 Mbit/s", "--rtt", "2 ms"]
     fake.behave(print="[]")
     assert api.cc_load(["olia"], {"x": 3}) == []

@@ -68,6 +68,7 @@ fn hint(error: &TraceError) -> &'static str {
         TraceError::Foreign { .. } => {
             "\n\nhint: move that file elsewhere; the directory is for unfinished runs"
         }
+        TraceError::Read { .. } => "\n\nhint: give directories with the tables of a trace",
         TraceError::NoName { .. } | TraceError::Order { .. } => {
             "\n\nhint: this is a bug of mptcplab; please report it with the scenario, its seed and this message"
         }

@@ -10,8 +10,10 @@ mod sweep;
 
 use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
 use mptcplab_scenario::Overrides;
+use mptcplab_trace::parquet::Part;
 use pyo3::prelude::*;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use sweep::{Progress, SweepError, run_sweep};
 
@@ -21,8 +23,9 @@ mod _core {
     #[pymodule_export]
     use super::{
         EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, build_info, check,
-        format_doc, load_algorithm, reject_settings, run, runs_json, schedulers_json, schema_json,
-        trace_schema_json, unknown_name, vectors_json, version, write_fluid,
+        format_doc, load_algorithm, merge_traces, reject_settings, run, runs_json, scenario_files,
+        schedulers_json, schema_json, trace_schema_json, unknown_name, vectors_json, version,
+        write_fluid,
     };
 
     #[pymodule_init]
@@ -40,7 +43,7 @@ fn version() -> &'static str {
 
 /// What the extension was built from.
 #[pyfunction]
-fn build_info() -> std::collections::BTreeMap<&'static str, &'static str> {
+fn build_info() -> BTreeMap<&'static str, &'static str> {
     build_facts::FACTS.into_iter().collect()
 }
 
@@ -115,7 +118,7 @@ fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 
 /// Simulates every run of a scenario and writes the trace.
 #[pyfunction]
-#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None))]
+#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None, only = None))]
 fn run(
     py: Python<'_>,
     path: PathBuf,
@@ -123,11 +126,13 @@ fn run(
     overrides_json: &str,
     jobs: usize,
     progress: Option<Py<PyAny>>,
+    only: Option<u32>,
 ) -> PyResult<String> {
     let overrides = parse_overrides(overrides_json)?;
-    let sweep = py
+    let mut sweep = py
         .detach(|| mptcplab_scenario::load(&path, &overrides))
         .map_err(errors::scenario)?;
+    sweep.runs.retain(|run| only.is_none_or(|id| run.id == id));
     // The exception of a signal handler or of `progress`, which ends the sweep.
     let mut interrupted: Option<PyErr> = None;
     let totals = py.detach(|| {
@@ -161,6 +166,35 @@ fn runs_json(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<St
     let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
     let sweep = sweep.map_err(errors::scenario)?;
     Ok(fluid::runs(&sweep).to_string())
+}
+
+/// The files that a scenario's runs use, relative to the scenario file.
+#[pyfunction]
+fn scenario_files(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResult<Vec<String>> {
+    let overrides = parse_overrides(overrides_json)?;
+    let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
+    Ok(sweep.map_err(errors::scenario)?.files)
+}
+
+/// Joins traces to one, in which their runs are numbered from 0.
+#[pyfunction]
+#[pyo3(signature = (directories, out_dir, texts = None))]
+fn merge_traces(
+    py: Python<'_>,
+    directories: Vec<PathBuf>,
+    out_dir: PathBuf,
+    texts: Option<Vec<BTreeMap<String, String>>>,
+) -> PyResult<()> {
+    let texts = texts.unwrap_or_else(|| vec![BTreeMap::new(); directories.len()]);
+    if texts.len() != directories.len() {
+        let message = format!("{} traces and texts for {}", directories.len(), texts.len());
+        return Err(EngineError::new_err(message));
+    }
+    let parts: Vec<Part> = std::iter::zip(directories, texts)
+        .map(|(dir, texts)| Part { dir, texts })
+        .collect();
+    let merged = py.detach(|| mptcplab_trace::parquet::merge(&parts, &out_dir));
+    merged.map_err(|error| SweepError::Trace(error).into())
 }
 
 /// Raises an error for settings that an engine does not support, with their places in the file.

@@ -66,7 +66,8 @@ pub fn parse(
     let mut root = parse_document(text).map_err(fail)?;
     overrides::apply(&mut root, overrides).map_err(|e| fail(vec![e]))?;
     let axes = check(&root).map_err(fail)?;
-    let runs = expand(&root, &axes, &mut Files::new(base_dir)).map_err(|e| fail(vec![e]))?;
+    let mut files = Files::new(base_dir);
+    let runs = expand(&root, &axes, &mut files).map_err(|e| fail(vec![e]))?;
     let written = |key: &str| root.get(key).and_then(Value::as_text).map(str::to_string);
     let name = written("name").unwrap_or_else(|| stem(file_name));
     Ok(Sweep {
@@ -79,6 +80,7 @@ pub fn parse(
             .iter()
             .map(|a| (a.path.clone(), a.values.iter().map(Value::label).collect()))
             .collect(),
+        files: files.names(),
     })
 }
 

@@ -22,6 +22,8 @@ pub struct Sweep {
     pub runs: Vec<Run>,
     /// The axes in file order: key, and values as written.
     pub axes: Vec<(String, Vec<String>)>,
+    /// The files that the scenario names and its runs use, as paths relative to the scenario file, sorted.
+    pub files: Vec<String>,
 }
 
 /// One run of one engine.

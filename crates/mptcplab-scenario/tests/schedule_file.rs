@@ -28,6 +28,7 @@ fn at(ms: u64) -> Change {
 #[test]
 fn every_repetition_has_its_own_file_where_its_number_is_in_the_name() {
     let sweep = sweep("schedule_file = \"walk-{rep}.csv\"");
+    assert_eq!(sweep.files, ["walk-0.csv", "walk-1.csv"]);
     let [first, second] = [0, 1].map(|rep: usize| {
         let run = &sweep.runs[rep];
         assert_eq!((run.rep as usize, run.id as usize), (rep, rep));

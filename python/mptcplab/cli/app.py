@@ -53,6 +53,7 @@ for _command in (
     studies.fidelity,
     studies.goals,
     studies.agree,
+    studies.kernels,
     kernel.doctor,
     generate.schema,
     generate.walk,

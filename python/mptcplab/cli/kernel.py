@@ -1,6 +1,6 @@
 """Commands that the kernel engine's program carries out: `doctor` and the group `cc`.
 
-The program replaces this process, so that its output, its signals and its exit code are those of the command.
+The program of `cc` replaces this process, so that its output, its signals and its exit code are those of the command.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from mptcplab.cli import options
+from mptcplab.cli.exit_codes import FAILED
+from mptcplab.cli.printing import print_json
+from mptcplab.errors import EngineError
 
 Params = Annotated[
     list[str] | None,
@@ -64,12 +67,43 @@ def doctor(
 ) -> None:
     """Check what this machine can do and what is missing.
 
-    It says how to fix what is missing. For a live connection it also lists the subflows, what each really runs,
-    and why an expected one is missing. Exit code 1 if something is missing that the kernel engine needs.
+    It says how to fix what is missing: for the kernel engine, and for the engine vm, which needs no privileges. For a
+    live connection it also lists the subflows, what each really runs, and why an expected one is missing. Exit code 1
+    if something is missing that the kernel engine needs.
     """
     from mptcplab import api
+    from mptcplab.engines import kernel
 
-    _exec("doctor", *api.doctor_options(pid, connection, rate, rtt), as_json=as_json)
+    if as_json:
+        found = api.doctor(pid, connection, rate, rtt)
+        print_json(found)
+        checks = [*found.get("findings", []), *found.get("connection_findings", [])]
+        if any(check["status"] == "missing" for check in checks):
+            raise typer.Exit(FAILED)
+        return
+    try:
+        code = kernel.call("doctor", *api.doctor_options(pid, connection, rate, rtt))
+    except EngineError:
+        _print_machine()
+        raise
+    if code in (0, FAILED):
+        _print_machine()
+    if code:
+        raise typer.Exit(code)
+
+
+def _print_machine() -> None:
+    """Print what the engine vm needs, in the form in which the program prints its checks."""
+    from mptcplab.engines.vm import host
+
+    found = host.findings()
+    ready = all(check.status == "ok" for check in found)
+    print(f"\nengine vm (real sockets in virtual time, without root): {'ready' if ready else 'not ready'}")
+    width = max(len(check.name) for check in found)
+    for check in found:
+        print(f"  {check.status:<8}{check.name:<{width}}  {check.found}")
+        if check.remedy:
+            print(f"  {'':<8}{'':<{width}}  {check.meaning}\n  {'':<8}{'':<{width}}  -> {check.remedy}")
 
 
 @cc.command()

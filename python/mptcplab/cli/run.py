@@ -29,8 +29,9 @@ def run(
         typer.Option(
             "--engine",
             metavar="NAMES",
-            help="Engine to run it on: sim (simulator), kernel (real sockets on this machine; root), fluid "
-            "(differential equations), or several, such as sim,fluid.",
+            help="Engine to run it on: sim (simulator), vm (real sockets of a stock kernel in virtual time; vm:SUITE "
+            "names one of Debian's, vm:PATH an image), kernel (real sockets on this machine; root), fluid "
+            "(differential equations), or several, such as sim,vm:bookworm.",
         ),
     ] = "sim",
     traffic: Annotated[

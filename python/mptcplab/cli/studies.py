@@ -1,4 +1,4 @@
-"""Commands that run studies: `reproduce`, `fidelity`, `goals`, `agree`."""
+"""Commands that run studies: `reproduce`, `fidelity`, `goals`, `agree`, `kernels`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json
 
 if TYPE_CHECKING:
+    from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.studies.fidelity import Measured
 
 
@@ -20,7 +21,11 @@ def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help="A paper below papers/, such as kim2021, or all.")],
     engine: Annotated[
         str,
-        typer.Option("--engine", metavar="NAME", help="Engine to run it on: sim, kernel (root; real time) or fluid."),
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="Engine to run it on: sim, vm or vm:SUITE, kernel (root; real time) or fluid.",
+        ),
     ] = "sim",
     experiment: Annotated[
         str | None, typer.Option("--experiment", metavar="ID", help="Only this experiment, such as ADW-1.")
@@ -72,6 +77,7 @@ def reproduce(
     engines that is a warning only.
     """
     from mptcplab import api
+    from mptcplab.capabilities import directory_of
     from mptcplab.studies.papers import accept as expected
     from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, unexpected, verdict_table
     from mptcplab.study.cell import work_unit
@@ -80,7 +86,9 @@ def reproduce(
         expected.check(engine, quick=quick)
     # The fluid's results are the same either way.
     size = ["quick"] if quick and engine != "fluid" else []
-    place = out or Path("results") / "-".join(["reproduce", *([engine] if engine != "sim" else []), *size])
+    place = out or Path("results") / "-".join(
+        ["reproduce", *([directory_of(engine)] if engine != "sim" else []), *size]
+    )
     found = api.reproduce(
         paper,
         engine,
@@ -192,8 +200,8 @@ def agree(
         typer.Option(
             "--engines",
             metavar="NAMES",
-            help="sim,kernel or sim,fluid or sim,kernel,fluid; the first is the reference. Default: sim,kernel where "
-            "the kernel engine can run here, else sim,fluid.",
+            help="Such as sim,kernel or sim,vm:bookworm or sim,fluid; the first is the reference. Default: sim,kernel "
+            "where the kernel engine can run here, else sim,fluid.",
         ),
     ] = None,
     cc: options.Cc = None,
@@ -208,7 +216,8 @@ def agree(
         bool,
         typer.Option(
             "--all",
-            help="Run short versions of the scenarios of all papers on sim,kernel, and write the page about them. "
+            help="Run short versions of the scenarios of all papers, on sim,kernel or two other engines, and write the "
+            "page about them. "
             "An interrupted command continues where it stopped.",
         ),
     ] = False,
@@ -234,10 +243,8 @@ def agree(
     outside these bounds, or if a run does not count.
     """
     from mptcplab import api, output
-    from mptcplab.studies.agreement import text
 
     given = {
-        "--engines": engines,
         "--cc": cc,
         "--reps": reps,
         "--seed": seed,
@@ -250,7 +257,7 @@ def agree(
     }
     _check_agree_options(everything, quick, [name for name, value in given.items() if value is not None])
     if everything:
-        _agree_on_all(out or Path("docs/agreement"), quick=quick, jobs=jobs, as_json=as_json)
+        _agree_on_all(out or Path("docs/agreement"), engines, quick=quick, jobs=jobs, as_json=as_json)
         return
     assert scenario is not None
     directory = out or output.fresh_directory(scenario)
@@ -265,6 +272,65 @@ def agree(
             progress=progress,
             **options.overrides(cc, reps, seed, profile, duration, settings),
         )
+    _show_agreement(found, directory, as_json=as_json)
+
+
+def kernels(
+    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).")],
+    kernels: Annotated[
+        str,
+        typer.Option(
+            "--kernels",
+            metavar="NAMES",
+            help="Two or more of Debian's suites, such as bookworm,trixie-backports, or paths of kernel images; the "
+            "first is the reference.",
+        ),
+    ],
+    cc: options.Cc = None,
+    reps: options.Reps = None,
+    seed: options.Seed = None,
+    profile: options.Profiles = None,
+    duration: options.Duration = None,
+    settings: options.Settings = None,
+    jobs: options.Jobs = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Output directory. Default: results/<scenario>, with a number appended if that exists.",
+        ),
+    ] = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
+) -> None:
+    """Run a scenario on several kernels and compare the results.
+
+    Each is in an emulated machine, in virtual time. Every kernel has the same scenario and the same seeds. Differences
+    from the first one are judged as those of engines are: see `agree`. Exit code 1 if something is outside the bounds,
+    or if a run does not count.
+    """
+    from mptcplab import api, output
+
+    directory = out or output.fresh_directory(scenario)
+    with terminal.progress() as progress:
+        found = api.kernels(
+            scenario,
+            kernels,
+            jobs=jobs,
+            out=directory,
+            force=force,
+            progress=progress,
+            **options.overrides(cc, reps, seed, profile, duration, settings),
+        )
+    _show_agreement(found, directory, as_json=as_json)
+
+
+def _show_agreement(found: Agreement, directory: Path, *, as_json: bool) -> None:
+    """Write the report and print how engines agree; exit code 1 if they do not, or if a run does not count."""
+    from mptcplab.studies.agreement import text
+    from mptcplab.trace import machines
+
     with terminal.working("writing the report"):
         page = found.results.report(directory / "report.html")
         text.write(found, directory / "agreement.json")
@@ -276,7 +342,8 @@ def agree(
             print()
         for line in text.lines(found):
             print(line)
-    for remark in (found.why, *found.results.remarks):
+    booted = [f"{engine} is {kernel}" for engine, kernel in machines.kernels(found.results.runs).items()]
+    for remark in (found.why, *booted, *found.results.remarks):
         if remark is not None:
             terminal.note(f"note: {remark}")
     for run in found.results.excluded_runs:
@@ -292,7 +359,9 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
 
     if everything and others:
         raise MptcplabError(
-            with_hint(f"--all chooses what it runs: {others[0]}", "give --quick, --jobs, --out or --json beside it")
+            with_hint(
+                f"--all chooses what it runs: {others[0]}", "give --engines, --quick, --jobs, --out or --json beside it"
+            )
         )
     if not everything and "SCENARIO" not in others:
         raise MptcplabError(with_hint("no scenario", "mptcplab agree FILE, or mptcplab agree --all"))
@@ -300,11 +369,11 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
         raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
 
 
-def _agree_on_all(out: Path, *, quick: bool, jobs: int, as_json: bool) -> None:
+def _agree_on_all(out: Path, engines: str | None, *, quick: bool, jobs: int, as_json: bool) -> None:
     """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
     from mptcplab import api
 
-    found, written = api.agree_all(out, quick=quick, jobs=jobs, announce=terminal.step)
+    found, written = api.agree_all(out, engines=engines, quick=quick, jobs=jobs, announce=terminal.step)
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})
     else:

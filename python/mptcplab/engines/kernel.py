@@ -106,7 +106,7 @@ def run(
     Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run ended early, the trace up to then
     is in `directory` nevertheless. A complete run that does not count raises nothing; its row in the run table says so.
     """
-    _refuse_files(overrides)
+    refuse_files(overrides, "kernel")
     words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
     if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
@@ -117,15 +117,15 @@ def run(
 
     code, stderr = _run_program(words, report)
     if code not in (0, _DOES_NOT_COUNT):
-        raise _error(stderr, code, scenario)
+        raise failure(stderr, code, scenario)
 
 
-def _refuse_files(overrides: str) -> None:
+def refuse_files(overrides: str, engine: str) -> None:
     """Raise an error for algorithms that were compiled for the simulator while this program runs."""
     for name, place in json.loads(overrides).get("files", {}).items():
         raise ScenarioError(
             with_hint(
-                f"the kernel engine runs only algorithms of the build: {name}, from {place}",
+                f"the engine {engine} runs only algorithms of the build: {name}, from {place}",
                 "copy the file to algorithms/ and run make setup, or use --engine sim",
             )
         )
@@ -135,11 +135,17 @@ def query(*words: str, accept: Iterable[int] = (0,)) -> Any:
     """Run a command of the program that prints one JSON document; return it."""
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
     if done.returncode not in set(accept):
-        raise _error(done.stderr, done.returncode)
+        raise failure(done.stderr, done.returncode)
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError as error:
         raise EngineError(f"mptcplab-kernel {words[0]}: not JSON: {done.stdout[:200]!r}: {error}") from error
+
+
+def call(*words: str) -> int:
+    """Run a command of the program, which prints its own text; return the exit code."""
+    sys.stdout.flush()
+    return subprocess.run([program(), *words], check=False).returncode
 
 
 def replace_process(*words: str) -> NoReturn:
@@ -232,7 +238,7 @@ def _message(line: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _error(stderr: str, code: int, scenario: str | None = None) -> MptcplabError:
+def failure(stderr: str, code: int, scenario: str | None = None) -> MptcplabError:
     """An exception with everything after the first `error:` on the program's stderr."""
     _, marked, text = f"\n{stderr}".partition("\nerror: ")
     text = text.rstrip() if marked else stderr.strip()

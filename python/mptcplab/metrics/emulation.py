@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from mptcplab.capabilities import SIM, engine_of
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
@@ -45,12 +46,13 @@ def jitter_ns(kernel: Trace, least_ns: int) -> int:
 
 def jitter_note(trace: Trace) -> str | None:
     """A sentence about the jitter that the simulator had beside a kernel; None if it had none."""
-    if not {"sim", "kernel"} <= set(trace.engines):
+    late = [name for name in trace.engines if engine_of(name).has_sockets]
+    if SIM.name not in trace.engines or not late:
         return None
-    simulated = trace.runs.filter(engine="sim")["resolved"]
+    simulated = trace.runs.filter(engine=SIM.name)["resolved"]
     flows = (flow for text in simulated for flow in json.loads(text)["flows"])
     subflows = (subflow for flow in flows for subflow in flow.get("subflows", ()))
     jitter = max((subflow.get("send_jitter_ns", 0) for subflow in subflows), default=0)
     if jitter == 0:
         return None
-    return f"noise: sim delayed every packet at random by up to {duration(jitter)}; kernel was late by itself"
+    return f"noise: sim delayed every packet at random by up to {duration(jitter)}; {late[0]} was late by itself"

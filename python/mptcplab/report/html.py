@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
 from mptcplab.plots.svg import inline
 from mptcplab.report import page, tables, topology_svg
@@ -22,6 +22,7 @@ from mptcplab.report.figures import goodput_figure, time_figure
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.series import PANELS, PlotData, RunPlots
 from mptcplab.scenario import Overrides
+from mptcplab.trace import machines
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -54,7 +55,7 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         warnings=[*headline.notes, *plots.notes],
         comparison=tables.engine_comparison(trace),
         engines=_engines(trace),
-        simulated=not any(ENGINES[engine].real_time for engine in trace.engines),
+        simulated=not any(engine_of(engine).real_time for engine in trace.engines),
         topology=topology_svg.for_any_width(topology) if drawable else "",
         varies=len({_shape(t) for t in trace.topologies.values()}) > 1,
         flows=topology_svg.legend(topology),
@@ -112,9 +113,10 @@ def _facts(trace: Trace) -> list[str]:
 
 
 def _engines(trace: Trace) -> str:
-    """The engines with their versions."""
+    """The engines with their versions, and the kernels of emulated machines."""
     rows = trace.runs.select("engine", "engine_version").unique(maintain_order=True).iter_rows()
-    return ", ".join(" ".join(row) for row in rows)
+    kernels = machines.kernels(trace.runs)
+    return ", ".join(" ".join([*row, *([f"({kernels[row[0]]})"] if row[0] in kernels else [])]) for row in rows)
 
 
 def _count(number: int, what: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of, is_machine
 from mptcplab.scenario import Overrides
 from mptcplab.terminal import REAL_TIME
 from mptcplab.trace.topology import Topology
@@ -82,13 +82,13 @@ class RunSpec:
     def work(self, engine: str) -> float:
         """About how long all repetitions take: millions of packets times links, or for the fluid seconds."""
         # Equations take the same time however many packets flow.
-        one = _packet_hops(self.topology) if ENGINES[engine].has_packets else self.topology.duration_ns / 1e9
+        one = _packet_hops(self.topology) if engine_of(engine).has_packets else self.topology.duration_ns / 1e9
         return one * self.repetitions
 
 
 def work_unit(engine: str) -> str:
     """The unit in which work is done, for progress: see `RunSpec.work`."""
-    return "M packet hops/s (estimated)" if ENGINES[engine].has_packets else REAL_TIME
+    return "M packet hops/s (estimated)" if engine_of(engine).has_packets else REAL_TIME
 
 
 def run_command(scenario: str, overrides: Overrides, *options: str) -> str:
@@ -145,10 +145,21 @@ def engine_digest(engine: str) -> str:
         import scipy
 
         return f"{own} {python_digest('engines/fluid')} scipy {scipy.__version__}"
+    if is_machine(engine):
+        return _machine_digest(engine)
     import platform
 
     program = files("mptcplab").joinpath("_bin", "mptcplab-kernel").read_bytes()
     return f"{hashlib.sha256(program).hexdigest()} Linux {platform.release()}"
+
+
+def _machine_digest(engine: str) -> str:
+    """The digest of an emulated machine: its emulator, its kernel, and the program that runs in it."""
+    from mptcplab.engines import kernel
+    from mptcplab.engines.vm import kernels, machine
+
+    program = hashlib.sha256(kernel.program().read_bytes()).hexdigest()
+    return f"{program} {python_digest('engines/vm')} {kernels.find(engine).digest} {machine.versions()}"
 
 
 # Modules of the metrics' package that work on values that others have measured.
@@ -162,7 +173,7 @@ def python_digest(*parts: str) -> str:
     digest = hashlib.sha256()
     for part in parts:
         place = root / part
-        modules = [path for path in sorted(place.glob("*.py")) if path.name not in _UNMEASURED]
+        modules = [path for path in sorted([*place.glob("*.py"), *place.glob("*.c")]) if path.name not in _UNMEASURED]
         for path in modules if place.is_dir() else [place]:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.errors import EngineError, ScenarioError
 from mptcplab.study import workers
 from mptcplab.study.cell import Cell, RunSpec
@@ -90,11 +90,11 @@ class Executor:
 
     def _results(self, sweeps: list[list[Task]]) -> Iterator[tuple[list[Task], dict[str, str]]]:
         task = partial(_run_sweep, engine=self.engine, store=self.store)
-        jobs = 1 if ENGINES[self.engine].real_time else min(self.jobs or os.cpu_count() or 1, len(sweeps))
+        jobs = 1 if engine_of(self.engine).real_time else min(self.jobs or os.cpu_count() or 1, len(sweeps))
         if jobs <= 1:
             return ((sweep, task(sweep)) for sweep in sweeps)
         # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
-        return workers.each(task, sweeps, jobs, processes=ENGINES[self.engine].in_python)
+        return workers.each(task, sweeps, jobs, processes=engine_of(self.engine).in_python)
 
 
 def _sweeps(tasks: Iterable[Task]) -> list[list[Task]]:

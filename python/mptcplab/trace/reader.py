@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import ENGINES, VM, is_directory_of_engine
 from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import TABLES
-from mptcplab.trace import checksums, equilibria, rules
+from mptcplab.trace import checksums, equilibria, machines, rules
 from mptcplab.trace.topology import Topology
 
 # The label of a combination of axis values: the algorithm, and the values of other axes.
@@ -72,7 +72,8 @@ class Trace:
     """The traces of a sweep.
 
     A directory holds the tables themselves, or a directory of tables for each engine that ran the sweep (`sim`,
-    `kernel`). Then run numbers continue from one engine to the next, and every table has the rows of all engines.
+    `kernel`, `vm-bookworm`). Then run numbers continue from one engine to the next, and every table has the rows of all
+    engines.
     """
 
     directory: Path
@@ -153,13 +154,15 @@ class Trace:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """Remarks, one line each: about equilibria that an engine recorded, and about rules of different kernels."""
+        """Remarks, one line each: about busy machines, equilibria, and rules of different kernels."""
         solved = pl.lit(False)
         if "host" in self.runs.columns:
             solved = pl.col("host").str.contains('"equilibrium"', literal=True)
         records = self.runs.filter(solved)
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
+        emulated = _columns(self.runs.filter(pl.col("engine").str.starts_with(VM.name)), "run", "host")
         return [
+            *machines.remarks((labels[run], json.loads(host or "{}")) for run, host in emulated),
             *equilibria.remarks([(labels[run], json.loads(host)) for run, host in _columns(records, "run", "host")]),
             *rules.remarks(_columns(self.runs.filter(~solved), "profile", "subflow_cc")),
         ]
@@ -237,7 +240,16 @@ def tables_in(directory: Path) -> list[Path]:
     """The directories with tables: the directory itself, or one below it for each engine."""
     if (directory / "run.parquet").is_file():
         return [directory]
-    return [path for engine in ENGINES if (path := directory / engine).is_dir()] or [directory]
+    found = {path.name: path for path in directory.iterdir() if path.is_dir() and is_directory_of_engine(path.name)}
+    own = [[name] if name != VM.name else _machines(directory, found) for name in ENGINES]
+    return [found[name] for names in own for name in names if name in found] or [directory]
+
+
+def _machines(directory: Path, found: Iterable[str]) -> list[str]:
+    """The directories of emulated machines: in the order in which they ran, others by name."""
+    asked = directory / OVERRIDES
+    ran = json.loads(asked.read_text(encoding="utf-8")).get("machines", []) if asked.is_file() else []
+    return [*ran, *sorted(name for name in found if name not in ENGINES and name not in ran)]
 
 
 def axes_of(text: str) -> dict[str, str]:

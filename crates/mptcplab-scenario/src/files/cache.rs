@@ -4,7 +4,7 @@ use super::{mahimahi, schedule};
 use crate::document::{Item, Res};
 use crate::error::Diagnostic;
 use mptcplab_model::link::{Change, DeliveryTrace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Largest file.
@@ -60,6 +60,16 @@ impl<'a> Files<'a> {
         })?;
         self.schedules.insert(name, changes.clone());
         Ok(changes)
+    }
+
+    /// The names of all files read so far, relative to the scenario file, sorted.
+    pub(crate) fn names(self) -> Vec<String> {
+        let names: BTreeSet<String> = self
+            .traces
+            .into_keys()
+            .chain(self.schedules.into_keys())
+            .collect();
+        names.into_iter().collect()
     }
 
     fn name(&mut self, item: &Item<'_>) -> Res<String> {

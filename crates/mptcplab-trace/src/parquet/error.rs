@@ -1,4 +1,4 @@
-//! Errors of writing a trace.
+//! Errors of writing and joining traces.
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,12 @@ pub enum TraceError {
     /// The Parquet library refused.
     #[error("cannot write {}: {source}", path.display())]
     Parquet {
+        path: PathBuf,
+        source: parquet::errors::ParquetError,
+    },
+    /// A file is no part of a trace.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
         path: PathBuf,
         source: parquet::errors::ParquetError,
     },
@@ -54,6 +60,12 @@ impl TraceError {
 
     pub(super) fn parquet(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         move |source| Self::Parquet {
+            path: path.to_owned(),
+            source,
+        }
+    }
+    pub(super) fn read(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+        move |source| Self::Read {
             path: path.to_owned(),
             source,
         }

@@ -7,6 +7,7 @@
 
 mod batch;
 mod error;
+mod merge;
 mod reserve;
 pub(crate) mod view;
 mod writer;
@@ -16,4 +17,5 @@ mod tests;
 
 pub use batch::{record_batches, schemas};
 pub use error::TraceError;
+pub use merge::{Part, merge};
 pub use writer::{EncodedRun, Encoder, FILES, RunEncoder, TraceWriter};

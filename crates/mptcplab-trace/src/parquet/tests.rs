@@ -1,6 +1,6 @@
 //! Tables that are written and read back, and the life of a trace directory.
 
-use super::{FILES, TraceError, TraceWriter, record_batches, schemas};
+use super::{FILES, Part, TraceError, TraceWriter, merge, record_batches, schemas};
 use crate::{
     EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, RunRecord, SUBFLOW_STATES, SubflowRow,
     Tables, TransferRow,
@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{UInt32Type, UInt64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -532,4 +533,71 @@ fn flow_rows_keep_their_columns_apart() {
         ),
         (vec![Some(3)], vec![Some(1 << 40)], vec![None])
     );
+}
+
+fn part(dir: PathBuf) -> Part {
+    Part {
+        dir,
+        texts: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn joined_traces_have_the_bytes_of_one_process() {
+    let dir = tempfile::tempdir().expect("a directory");
+    // More runs than a row group of the run table has.
+    let runs = 0..300;
+    let parts: Vec<Part> = runs
+        .clone()
+        .map(|run| dir.path().join(format!("run-{run}")))
+        .zip(runs.clone())
+        .map(|(path, run)| {
+            write(&path, [run]);
+            part(path)
+        })
+        .collect();
+    let (whole, joined) = (dir.path().join("whole"), dir.path().join("joined"));
+    write(&whole, runs);
+    merge(&parts, &joined).expect("a trace");
+    for file in FILES {
+        let bytes = |of: &Path| fs::read(of.join(file)).expect("a file");
+        assert!(bytes(&whole) == bytes(&joined), "{file} differs");
+    }
+}
+
+#[test]
+fn joined_traces_are_numbered_in_order_and_take_other_texts() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    write(&first, [4, 7]);
+    write(&second, [2]);
+    let mut parts = [part(first), part(second)];
+    parts[1].texts = [("engine", "vm:bookworm"), ("status", "invalid")]
+        .map(|(column, text)| (column.to_owned(), text.to_owned()))
+        .into();
+    let joined = dir.path().join("joined");
+    merge(&parts, &joined).expect("a trace");
+    let runs = read(&joined, "run.parquet");
+    assert_eq!(text(&runs, "run"), ["Some(0)", "Some(1)", "Some(2)"]);
+    assert_eq!(text(&runs, "rep"), ["Some(9)", "Some(15)", "Some(5)"]);
+    assert_eq!(
+        text(&runs, "status"),
+        [
+            "Some(\"complete\")",
+            "Some(\"complete\")",
+            "Some(\"invalid\")"
+        ]
+    );
+    assert_eq!(text(&runs, "engine")[2], "Some(\"vm:bookworm\")");
+    // The subflows of a run have 40 samples and one more per number, three subflows each.
+    let samples = text(&read(&joined, "subflow.parquet"), "run");
+    let of = |run: &str| samples.iter().filter(|sample| *sample == run).count();
+    assert_eq!(
+        [of("Some(0)"), of("Some(1)"), of("Some(2)")],
+        [44 * 3, 47 * 3, 42 * 3]
+    );
+    parts[0].texts.insert("colour".into(), "red".into());
+    let failed = merge(&parts, &dir.path().join("never")).expect_err("no such column");
+    assert!(failed.to_string().contains("colour"), "{failed}");
+    assert!(!dir.path().join("never").exists());
 }

@@ -33,7 +33,7 @@ pub const FILES: [&str; 6] = [
 ];
 
 /// Runs per row group of the `run` table, whose rows hold whole scenarios.
-const RUNS_PER_GROUP: usize = 256;
+pub(super) const RUNS_PER_GROUP: usize = 256;
 
 /// Encodes and compresses runs; shared by the threads that simulate.
 #[derive(Debug)]
@@ -132,17 +132,19 @@ fn write_rows(
     Ok(())
 }
 
-fn encode_table(
+fn encode_rows(
     factory: &ArrowRowGroupWriterFactory,
-    batch: &RecordBatch,
+    batches: &[RecordBatch],
 ) -> ParquetResult<Option<Vec<ArrowColumnChunk>>> {
-    if batch.num_rows() == 0 {
-        return Ok(None);
-    }
     let mut writers = None;
-    write_rows(factory, &mut writers, batch)?;
-    let chunks = writers.into_iter().flatten().map(ArrowColumnWriter::close);
-    chunks.collect::<ParquetResult<Vec<_>>>().map(Some)
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        write_rows(factory, &mut writers, batch)?;
+    }
+    let close = |writers: Vec<ArrowColumnWriter>| {
+        let chunks = writers.into_iter().map(ArrowColumnWriter::close);
+        chunks.collect::<ParquetResult<Vec<_>>>()
+    };
+    writers.map(close).transpose()
 }
 
 /// Writes `<dir>.partial` and renames it to `dir` at the end. If it is dropped before [`TraceWriter::finish`], it
@@ -271,9 +273,18 @@ impl TraceWriter {
 
     fn flush_runs(&mut self) -> Result<(), TraceError> {
         let batch = run_batch(&std::mem::take(&mut self.pending));
-        let chunks = encode_table(&self.encoder.tables[0], &batch)
-            .map_err(TraceError::parquet(&self.partial.path.join(FILES[0])))?;
-        chunks.map_or(Ok(()), |chunks| self.append_group(0, chunks))
+        self.append_rows(0, &[batch])
+    }
+
+    /// Appends rows to a file as a row group; nothing if there are none.
+    pub(super) fn append_rows(
+        &mut self,
+        index: usize,
+        batches: &[RecordBatch],
+    ) -> Result<(), TraceError> {
+        let chunks = encode_rows(&self.encoder.tables[index], batches)
+            .map_err(TraceError::parquet(&self.partial.path.join(FILES[index])))?;
+        chunks.map_or(Ok(()), |chunks| self.append_group(index, chunks))
     }
 
     fn append_group(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import SIM, engine_of
 from mptcplab.metrics import Window
 from mptcplab.metrics.differences import compared_runs
 from mptcplab.metrics.emulation import round_trips
@@ -78,7 +78,7 @@ class Side:
     @property
     def has_packets(self) -> bool:
         """Whether single packets are lost and windows are whole: not in a fluid."""
-        return ENGINES[self.engine].has_packets
+        return engine_of(self.engine).has_packets
 
     def rows(self, table: str) -> pl.LazyFrame:
         """The rows of a table of these runs."""
@@ -267,9 +267,9 @@ def schedulers(pair: Pair) -> Sentences:
 
 def segmentation(pair: Pair) -> Sentences:
     """A kernel sends segments in groups, whose last one asks for an ACK at once; the simulator did not."""
-    if {side.engine for side in pair.sides} != {"sim", "kernel"}:
+    simulated = next((side for side in pair.sides if side.engine == SIM.name), None)
+    if simulated is None or not any(engine_of(side.engine).has_sockets for side in pair.sides):
         return
-    simulated = next(side for side in pair.sides if side.engine == "sim")
     flows = json.loads(simulated.recorded[0]["resolved"])["flows"]
     single = [flow["name"] for flow in flows if "tso" in flow and not flow["tso"]]
     if single:

@@ -8,6 +8,7 @@ from os import fspath
 from typing import TYPE_CHECKING
 
 from mptcplab import _core
+from mptcplab.capabilities import full_name
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, with_hint
 from mptcplab.scenario import Overrides
@@ -16,7 +17,7 @@ from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
 
-_SUCH_AS = "two or more, such as sim,kernel or sim,fluid"
+_SUCH_AS = "two or more, such as sim,kernel, sim,vm or sim,fluid"
 
 
 def agree(
@@ -37,9 +38,9 @@ def agree(
 ) -> Agreement:
     """Run a scenario on several engines, compare the others with the first, and list possible causes of differences.
 
-    `engines` is "sim,kernel", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel where the kernel
-    engine can run here, else sim and fluid. Everything else is as in `run`, errors included, except
-    that the kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
+    `engines` is "sim,kernel", "sim,vm:bookworm", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel
+    where the kernel engine can run here, else sim and fluid. Everything else is as in `run`, errors included, except
+    that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
     median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
     of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
 
@@ -63,7 +64,7 @@ def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str
     if asked is None:
         return _default()
     names = asked.split(",") if isinstance(asked, str) else list(asked)
-    names = [name.strip() for name in names if name.strip()]
+    names = [full_name(name.strip()) for name in names if name.strip()]
     if len(set(names)) < 2:
         raise MptcplabError(with_hint(f"nothing to compare with: engines {','.join(names)!r}", _SUCH_AS))
     return names, None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Cause, find_causes
 from mptcplab.study.verdict import Finding, Verdict
@@ -46,7 +46,7 @@ FLUID = Bounds(flow_percent=15, median_percent=None, jain=0.03)
 
 def bounds_of(*engines: str) -> Bounds:
     """The bounds between two engines."""
-    return PACKETS if all(ENGINES[name].has_packets for name in engines) else FLUID
+    return PACKETS if all(engine_of(name).has_packets for name in engines) else FLUID
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from mptcplab.capabilities import KERNEL
+from mptcplab.capabilities import KERNEL, SIM, engine_of
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
@@ -25,9 +25,9 @@ from mptcplab.study.cell import algorithm_digests, digest_of, engine_digest, pyt
 from mptcplab.study.progress import Announce, silent
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Finding, Verdict
-from mptcplab.sweep import Progress, run
+from mptcplab.sweep import Progress, parse_engines, run
 
-ENGINES = ("sim", "kernel")
+ENGINES = (SIM.name, KERNEL.name)
 # Packet hops per second that two processors emulate together without being late: of scenarios with 44, 5, 3 and 3
 # thousand all runs counted, of those with 46, 30, 23 and 22 thousand none did.
 MOST_HOPS_PER_S = 65_000
@@ -180,15 +180,13 @@ def measure(
     """Run a short version of every scenario of every paper (or of `scenarios`) on two engines.
 
     What is in `checkpoint` is not run again, and what is measured goes there at once; the caller clears it in the end.
-    Raises `EngineError` if the kernel engine cannot run here at all; what it refuses of one scenario is an entry.
+    Raises `EngineError` if an engine cannot run here at all; what it refuses of one scenario is an entry.
     """
-    if "kernel" in engines:
-        from mptcplab.engines import kernel
-
-        kernel.require_available()
+    parse_engines(engines)
     paths = _of_papers() if scenarios is None else list(scenarios)
     runner = _Runner(QUICK if quick else FULL, engines, jobs, announce, checkpoint)
-    command = "mptcplab agree --all" + (" --quick" if quick else "")
+    words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
+    command = shlex.join([*words, *(["--quick"] if quick else [])])
     return Matrix(engines, command, tuple(runner.entries(paths)))
 
 
@@ -207,11 +205,13 @@ class _Runner:
         found = {path: entry for path in paths if (entry := self._stored(path)) is not None}
         missing = [path for path in paths if path not in found]
         loads = {path: _load(path, self.size, self.engines, self.jobs) for path in missing}
-        jobs = 1 if "kernel" in self.engines else self.jobs
+        # What runs in real time is the same at once as alone, and leaves the processors idle; others use all of them.
+        real_time = _has_real_time(self.engines)
+        jobs = 1 if real_time else self.jobs
         new = workers.each(
             lambda path: self._measured(path, jobs, None),
             missing,
-            MOST_AT_ONCE,
+            MOST_AT_ONCE if real_time or not _has_sockets(self.engines) else 1,
             load=loads.__getitem__,
             capacity=MOST_HOPS_PER_S,
         )
@@ -255,12 +255,20 @@ class _Runner:
         return digest_of(path.as_posix(), runs, asdict(self.size), engines, algorithm_digests(), own)
 
 
+def _has_real_time(engines: Iterable[str]) -> bool:
+    return any(engine_of(name).real_time for name in engines)
+
+
+def _has_sockets(engines: Iterable[str]) -> bool:
+    return any(engine_of(name).has_sockets for name in engines)
+
+
 def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
     """Packet hops per second that a kernel would carry, as the simulator counts them; 0 where none runs.
 
     A scenario that the simulator cannot run goes alone.
     """
-    if "kernel" not in engines:
+    if not _has_real_time(engines):
         return 0
     try:
         changes = short(path, size, engines)
@@ -296,7 +304,7 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
         changes = short(path, size, engines)
         if changes is None:
             return untested(f"left out, because its last flow starts later than {size.latest_start_s} s")
-        sim_reps = size.simulated if "kernel" in engines and _is_one_network(path, changes) else None
+        sim_reps = size.simulated if _has_sockets(engines) and _is_one_network(path, changes) else None
         options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
         command = shlex.join([*words, *options])
         title = check(path, changes)["resolved"]["title"]
@@ -337,7 +345,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
     settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
-    settings |= {**KERNEL.behaves_as, **reduced.settings(path)} if "kernel" in engines else {}
+    settings |= {**KERNEL.behaves_as, **reduced.settings(path)} if _has_sockets(engines) else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
     return Overrides(

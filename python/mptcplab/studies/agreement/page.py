@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import median
 
+from mptcplab.capabilities import engine_of
 from mptcplab.markdown import anchor, command, document, table
 from mptcplab.markdown import figure as figure_link
 from mptcplab.output import write_text, writing
@@ -37,7 +38,9 @@ are reduced, so that a kernel can run them in real time: links that never fill h
 flows. Files outlast the run. The kernel has noise of its own, without which full drop-tail
 queues lock flows out by the phase in which their packets arrive; the simulator's `send_jitter` is as large as the
 kernel's links were late, summed over a round trip (99th percentiles; the median of all round trips), or as the
-scenario's own if that is larger. The kernel runs in real time: another run, or another machine, gives other numbers."""
+scenario's own if that is larger."""
+_REAL_TIME = " The kernel runs in real time: another run, or another machine, gives other numbers."
+_VIRTUAL_TIME = " The kernel runs in virtual time: another run of the same kernel gives the same numbers."
 
 _OF_MEANS = " of the means (over pairs of repetitions where each has links of its own)"
 
@@ -67,13 +70,15 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
     one, other = matrix.engines
     at_median = "" if bounds.median_percent is None else f" and by {bounds.median_percent:g} % at the median"
     host = f" This one: {matrix.host}." if matrix.host else ""
+    has_sockets = any(engine_of(name).has_sockets for name in matrix.engines)
+    time = _REAL_TIME if any(engine_of(name).real_time for name in matrix.engines) else _VIRTUAL_TIME
     introduction = _INTRODUCTION.format(
         one=one,
         other=other,
         command=matrix.command,
         numbers=NUMBERS,
-        alike=f"{_ALIKE}{host}" if "kernel" in matrix.engines else "",
-        over=_OF_MEANS if "kernel" in matrix.engines else " over pairs of repetitions",
+        alike=f"{_ALIKE}{time}{host}" if has_sockets else "",
+        over=_OF_MEANS if has_sockets else " over pairs of repetitions",
         flow=bounds.flow_percent,
         at_median=at_median,
         jain=bounds.jain,

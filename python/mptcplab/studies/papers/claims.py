@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.studies.papers.catalog import TODAY, Claim, Experiment
 from mptcplab.studies.papers.planner import Planner
 from mptcplab.studies.papers.predicate import Domain, Lookup, evaluate, look_up, parse
@@ -185,7 +185,7 @@ class ClaimJudge:
 
     def _profiles(self, claim: Claim) -> list[str | None]:
         """None stands for the paper's own; the fluid engine has no ACKs to count."""
-        if claim.experiment is None or claim.kind != "shape" or not ENGINES[self.planner.engine].has_packets:
+        if claim.experiment is None or claim.kind != "shape" or not engine_of(self.planner.engine).has_packets:
             return [None]
         own = self._experiment(claim).profile
         if own == TODAY or "profile=" in claim.predicate:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from mptcplab import _core
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.studies.papers.catalog import Dialect, Experiment, Library
 from mptcplab.studies.papers.treatments import in_dialect, treatment, with_parameter
 from mptcplab.study import cell as cells
@@ -45,13 +45,13 @@ class Planner:
 
     def repetitions(self, experiment: Experiment) -> int:
         """Repetitions of one block."""
-        if not ENGINES[self.engine].repetitions_differ:
+        if not engine_of(self.engine).repetitions_differ:
             return 1
         return min(experiment.repetitions, self.most, QUICK_REPETITIONS if self.quick else self.most)
 
     def more_blocks(self, experiments: Iterable[str]) -> int:
         """Further blocks that a claim about these experiments may ask for while it stays open."""
-        if self.quick or not ENGINES[self.engine].repetitions_differ:
+        if self.quick or not engine_of(self.engine).repetitions_differ:
             return 0
         most = (self.most // self.library.experiments[name].repetitions - 1 for name in experiments)
         return max(0, min(most, default=0))
@@ -99,7 +99,7 @@ class Planner:
 
     def _in_dialect(self, cc: str | None, dialect: Dialect) -> str | None:
         """An algorithm as the paper's kernel had it; equations know no dialect."""
-        if cc is None or not ENGINES[self.engine].has_packets:
+        if cc is None or not engine_of(self.engine).has_packets:
             return cc
         return in_dialect(cc, dialect, algorithms_with_dialect())
 
@@ -114,7 +114,7 @@ class Planner:
             settings |= experiment.point(point).settings
         if variant:
             settings |= experiment.variants[variant]
-        settings |= ENGINES[self.engine].requires
+        settings |= engine_of(self.engine).requires
         seconds = self._seconds(experiment)
         if seconds is not None and "duration" not in settings:
             settings["duration"] = f'"{seconds:g} s"'

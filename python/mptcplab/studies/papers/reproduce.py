@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from mptcplab.capabilities import ENGINES
+from mptcplab.capabilities import engine_of
 from mptcplab.studies.papers.catalog import Claim, Experiment, Library, Paper
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import Planner
@@ -82,7 +82,7 @@ def reproduce(
     again under one other choice at a time.
     """
     # A shorter run is as much work for the fluid.
-    planner = Planner(library, engine, quick and ENGINES[engine].has_packets)
+    planner = Planner(library, engine, quick and engine_of(engine).has_packets)
     plans = [_plan(paper, experiment, claim) for paper in papers]
     store = Store(out / "store")
     store.prepare()

@@ -1,0 +1,226 @@
+"""A sweep on a stock kernel in emulated machines: one machine per run, and one trace of all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mptcplab import _core
+from mptcplab.engines import kernel as program
+from mptcplab.engines.vm import kernels, machine
+from mptcplab.engines.vm.kernels import Kernel
+from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
+from mptcplab.trace import machines
+
+Progress = Callable[[int, int, float, float], None]
+
+# Exit code of a complete run that does not count.
+_DOES_NOT_COUNT = 1
+# Host seconds after which a machine is given up: at least, and for each second of the run.
+_PATIENCE_S, _PATIENCE_PER_S = 300.0, 120.0
+# Where the machine has its files, and writes the trace.
+_JOB, _TRACE = "/job", "trace"
+
+
+def run(
+    scenario: str,
+    directory: Path,
+    overrides: str,
+    *,
+    engine: str,
+    jobs: int = 0,
+    progress: Progress | None = None,
+) -> None:
+    """Run every run of a scenario on the kernel of an engine such as "vm:bookworm"; write the traces to `directory`.
+
+    At most `jobs` machines run at once (0: one per core), which does not affect the traces. Raises what the engine
+    `kernel` raises. If a run ended early, or its machine broke, the traces of those that have ended are in `directory`.
+    """
+    program.refuse_files(overrides, "vm")
+    runs = json.loads(_core.runs_json(scenario, overrides))
+    kernel = kernels.find(engine)
+    sweep = _Sweep(scenario, runs, kernel, engine)
+    planned = sweep.jobs(overrides)
+    report = _Report(runs, progress)
+    with tempfile.TemporaryDirectory(prefix="mptcplab-vm-") as scratch:
+        outs = [Path(scratch) / str(position) for position in range(len(runs))]
+        ended: dict[int, machine.Outcome] = {}
+        outcomes = machine.run_jobs(
+            planned,
+            outs,
+            kernel=kernel,
+            program=program.program(),
+            machines=min(jobs or os.cpu_count() or 1, len(runs)),
+            progress=report.message,
+        )
+        try:
+            for position, outcome in _closing(outcomes):
+                if (outs[position] / _TRACE / "run.parquet").is_file():
+                    ended[position] = outcome
+                sweep.check(position, outcome, has_trace=position in ended)
+                report.ended(position)
+        except ScenarioError:
+            raise
+        except EngineError as error:
+            if not ended:
+                raise
+            sweep.merge(outs, ended, directory)
+            raise EngineError(
+                f"{error}\n      the traces of {len(ended)} of {len(runs)} runs are in {directory}"
+            ) from error
+        sweep.merge(outs, ended, directory)
+
+
+def _closing(outcomes: Iterator[tuple[int, machine.Outcome]]) -> Iterator[tuple[int, machine.Outcome]]:
+    """The same; machines that still run are ended as soon as nobody asks for more."""
+    close = getattr(outcomes, "close", None)
+    try:
+        yield from outcomes
+    finally:
+        if close is not None:
+            close()
+
+
+def machine_seed(seed: int, repetition: int) -> int:
+    """The seed of a machine: it depends on what the random streams of a scenario depend on, and on nothing else."""
+    return int.from_bytes(hashlib.sha256(f"mptcplab vm {seed} {repetition}".encode()).digest()[:8], "big")
+
+
+def job_files(scenario: Path, overrides: str) -> tuple[str, dict[str, bytes]]:
+    """The path of the scenario in the machine, relative to its directory of files, and all files that it needs."""
+    named = _core.scenario_files(scenario, overrides)
+    for name in named:
+        if Path(name).is_absolute():
+            raise ScenarioError(
+                with_hint(
+                    f"{scenario}: a file by its absolute path, which a machine does not have: {name}",
+                    "write the path relative to the scenario file",
+                )
+            )
+    home = scenario.absolute().parent
+    # `..` is taken as it is written, because the machine has no symbolic links.
+    places = {name: Path(os.path.normpath(home / name)) for name in named}
+    root = Path(os.path.commonpath([home, *(path.parent for path in places.values())]))
+    inside = (home / scenario.name).relative_to(root)
+    files = {str(inside): scenario.read_bytes()}
+    files |= {str(place.relative_to(root)): (home / name).read_bytes() for name, place in places.items()}
+    return str(inside), files
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """The runs of a scenario on one kernel."""
+
+    scenario: str
+    runs: Sequence[Mapping[str, Any]]
+    kernel: Kernel
+    engine: str
+
+    def jobs(self, overrides: str) -> list[machine.Job]:
+        """A job for each run."""
+        inside, files = job_files(Path(self.scenario), overrides)
+        words = ("run", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides)
+        return [
+            machine.Job(
+                arguments=(*words, "--run", str(position), "--out", f"/out/{_TRACE}", "--json-progress"),
+                files=files,
+                seed=self._seed(run),
+                patience_s=_PATIENCE_S + _PATIENCE_PER_S * run["duration_ns"] / 1e9,
+            )
+            for position, run in enumerate(self.runs)
+        ]
+
+    def check(self, position: int, outcome: machine.Outcome, *, has_trace: bool) -> None:
+        """Raise an error for a run that failed."""
+        if outcome.code in (0, _DOES_NOT_COUNT) and has_trace:
+            return
+        if outcome.code in (0, _DOES_NOT_COUNT):
+            error: MptcplabError = EngineError(
+                with_hint("the machine sent no trace", "this is a bug of mptcplab; please report it with the scenario")
+            )
+        else:
+            error = program.failure(_on_this_side(outcome.stderr, self.scenario), outcome.code, self.scenario)
+        if isinstance(error, ScenarioError):
+            raise error
+        raise EngineError(f"run {position} ({self._label(position)}) on {self.kernel.release}: {error}")
+
+    def merge(self, outs: Sequence[Path], ended: Mapping[int, machine.Outcome], directory: Path) -> None:
+        """Write one trace of all runs that have ended, in their order."""
+        positions = sorted(ended)
+        traces = [outs[position] / _TRACE for position in positions]
+        texts = [
+            self._texts(position, trace, ended[position]) for position, trace in zip(positions, traces, strict=True)
+        ]
+        _core.merge_traces(traces, directory, texts)
+
+    def _texts(self, position: int, trace: Path, outcome: machine.Outcome) -> dict[str, str]:
+        """What the run table says in addition to what the program in the machine knows."""
+        row = pl.read_parquet(trace / "run.parquet", columns=["host", "status", "status_reason"]).row(0, named=True)
+        host = json.loads(row["host"] or "{}")
+        host["vm"] = {
+            "kernel": self.kernel.name,
+            "release": self.kernel.release,
+            "package": self.kernel.package,
+            "kernel_digest": self.kernel.digest,
+            "emulator": machine.versions(),
+            "seed": self._seed(self.runs[position]),
+            "clock": "virtual: one instruction takes one nanosecond",
+            "virtual_ns": outcome.virtual_ns,
+            "busy_share": outcome.busy_share,
+        }
+        texts = {"engine": self.engine, "host": json.dumps(host)}
+        busy = machines.too_busy(outcome.busy_share)
+        if busy is not None:
+            texts |= {"status": "invalid", "status_reason": "; ".join(filter(None, (row["status_reason"], busy)))}
+        return texts
+
+    def _seed(self, run: Mapping[str, Any]) -> int:
+        return machine_seed(run["seed"], run["rep"])
+
+    def _label(self, position: int) -> str:
+        """The values that distinguish a run from the others of its sweep."""
+        run = self.runs[position]
+        axes = run.get("axes") or {}
+        pairs = axes.items() if isinstance(axes, Mapping) else axes
+        return ", ".join([*(f"{key} = {value}" for key, value in pairs), f"repetition {run['rep']}"])
+
+
+def _on_this_side(stderr: str, scenario: str) -> str:
+    """What the program in the machine says, with the scenario's path as the user wrote it."""
+    inside = rf"{_JOB}/(\S*/)?{re.escape(Path(scenario).name)}"
+    return re.sub(inside, lambda _: scenario, stderr)
+
+
+class _Report:
+    """Progress of all machines as progress of the sweep."""
+
+    def __init__(self, runs: Sequence[Mapping[str, Any]], progress: Progress | None) -> None:
+        self.seconds = [run["duration_ns"] / 1e9 for run in runs]
+        self.reached = [0.0] * len(runs)
+        self.done = 0
+        self.progress = progress
+
+    def message(self, position: int, message: Mapping[str, Any]) -> None:
+        """A line that the program in a machine has printed."""
+        if message.get("type") == "progress":
+            self.reached[position] = min(float(message["done_s"]), self.seconds[position])
+            self._tell()
+
+    def ended(self, position: int) -> None:
+        """A run has ended."""
+        self.reached[position] = self.seconds[position]
+        self.done += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.progress is not None:
+            self.progress(self.done, len(self.seconds), sum(self.reached), sum(self.seconds))
