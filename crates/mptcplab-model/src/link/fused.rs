@@ -7,7 +7,7 @@
 
 use crate::link::loss::LossProcess;
 use crate::link::red::{IDLE_PACKET_BYTES, Red};
-use crate::link::ring::{Ring, Slot};
+use crate::link::ring::Ring;
 use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
@@ -136,42 +136,22 @@ impl<P: Packet> Fused<P> {
         Verdict::Queued
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
-        self.deliver(now, next_ns)?.take().map(|slot| slot.packet)
-    }
-
-    /// As [`poll`](Self::poll), with one move of the packet, from the ring to where it is used.
-    #[inline]
-    pub(crate) fn poll_into(&mut self, now: u64, next_ns: &mut u64, out: &mut P) -> bool {
-        let Some(slot) = self.deliver(now, next_ns) else {
-            return false;
-        };
-        if let Some(slot) = slot {
-            std::mem::swap(out, &mut slot.packet);
-        }
-        *slot = None;
-        true
-    }
-
-    /// The slot of the packet that arrives at `now`, for the caller to empty.
-    #[inline]
-    fn deliver(&mut self, now: u64, next_ns: &mut u64) -> Option<&mut Option<Slot<P>>> {
-        if now < *next_ns || self.ring.len() == 0 {
+        if now < *next_ns {
             return None;
         }
         let position = self.ring.head();
-        if cfg!(debug_assertions) {
-            self.counters.delivered += 1;
-            self.counters.check(self.ring.len() - 1);
-        }
-        let (slot, following_ns) = self.ring.pop();
+        let (packet, following_ns) = self.ring.pop()?;
         *next_ns = following_ns;
         if position >= self.serving {
-            let ip_bytes = slot.as_ref().map_or(0, |slot| slot.packet.ip_bytes());
-            self.served_ip_bytes += u64::from(ip_bytes);
+            self.served_ip_bytes += u64::from(packet.ip_bytes());
         }
-        Some(slot)
+        if cfg!(debug_assertions) {
+            self.counters.delivered += 1;
+            self.check();
+        }
+        Some(packet)
     }
 
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {

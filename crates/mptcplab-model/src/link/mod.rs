@@ -199,27 +199,11 @@ impl<P: Packet> Link<P> {
 
     /// Handle one event that is due at `now`. Returns the packet that arrives at the far end, or `None` after an internal step
     /// or when nothing is due. Call it until `next_ns() > now`.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, now: u64) -> Option<P> {
         match &mut self.machine {
             Machine::Fused(fused) => fused.poll(now, &mut self.next_ns),
             Machine::General(general) => general.poll(now, &mut self.next_ns),
-        }
-    }
-
-    /// As [`poll`](Self::poll), but the packet is written to `out`; returns whether there was one. It moves a small packet once
-    /// instead of twice, which makes the simulator measurably faster.
-    #[inline]
-    pub fn poll_into(&mut self, now: u64, out: &mut P) -> bool {
-        match &mut self.machine {
-            Machine::Fused(fused) => fused.poll_into(now, &mut self.next_ns, out),
-            Machine::General(general) => match general.poll(now, &mut self.next_ns) {
-                Some(packet) => {
-                    *out = packet;
-                    true
-                }
-                None => false,
-            },
         }
     }
 

@@ -12,14 +12,23 @@ pub(crate) struct Route {
     reverse: (u32, u32),
 }
 
+/// What may have to be done for an event of a link, beyond passing the packet to its host.
+mod duty {
+    /// A path goes on after this link.
+    pub(super) const PASS_ON: u8 = 1;
+    /// The link may have dropped packets that it had accepted.
+    pub(super) const RELEASE_DROPPED: u8 = 2;
+    /// The engine checks the event.
+    pub(super) const CHECK: u8 = 4;
+}
+
 pub(crate) struct Net {
     links: Vec<Link<Packet>>,
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// Links at which every path that contains them ends.
-    terminal: Vec<bool>,
-    late_drops: bool,
+    /// For every link, the [`duty`] bits of its events. One byte, because it is checked for every packet.
+    duties: Vec<u8>,
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
@@ -37,7 +46,8 @@ impl Net {
         if late_drops {
             links.iter_mut().for_each(Link::keep_dropped);
         }
-        let terminal = vec![true; links.len()];
+        let duties = if late_drops { duty::RELEASE_DROPPED } else { 0 };
+        let duties = vec![duties; links.len()];
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
             tree.set(i, link.next_ns());
@@ -46,8 +56,7 @@ impl Net {
             links,
             tree,
             routes: Vec::new(),
-            terminal,
-            late_drops,
+            duties,
             hops: Vec::new(),
             sacks: SackTable::default(),
             gaps: GapTable::default(),
@@ -71,7 +80,7 @@ impl Net {
             .skip(1)
             .chain(reverse.iter().rev().skip(1))
         {
-            self.terminal[link as usize] = false;
+            self.duties[link as usize] |= duty::PASS_ON;
         }
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(forward);
@@ -97,6 +106,13 @@ impl Net {
     /// Give paths to a reserved index.
     pub(crate) fn set_route(&mut self, index: usize, route: Route) {
         self.routes[index] = route;
+    }
+
+    /// From now on no link is direct: the engine checks every event.
+    pub(crate) fn check_all(&mut self) {
+        for duties in &mut self.duties {
+            *duties |= duty::CHECK;
+        }
     }
 
     pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
@@ -195,30 +211,54 @@ impl Net {
         }
     }
 
-    /// Handle the next event of a link. Returns whether a packet, in `out`, reached its host.
-    #[inline]
-    pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
-        let link = &mut self.links[index];
-        let left = link.poll_into(now, out);
-        self.tree.set(index, link.next_ns());
-        if self.late_drops {
+    /// Whether nothing but [`step_direct`](Self::step_direct) has to be done for an event of this link.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self, index: usize) -> bool {
+        self.duties[index] == 0
+    }
+
+    /// Handle the next event of a direct link. Returns the packet that reached its host, if one did.
+    #[inline(always)]
+    pub(crate) fn step_direct(&mut self, index: usize) -> Option<Packet> {
+        let packet = self.poll_next(index)?;
+        self.note_arrival();
+        Some(packet)
+    }
+
+    /// Handle the next event of any link. Returns the packet that reached its host, if one did.
+    pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
+        let left = self.poll_next(index);
+        let duties = self.duties[index];
+        if duties & duty::RELEASE_DROPPED != 0 {
             self.release_dropped(index);
         }
-        if !left {
-            return false;
+        let mut packet = left?;
+        if duties & duty::PASS_ON != 0 && self.pass_on(now, &mut packet) {
+            return None;
         }
-        self.crossed += 1;
-        if !self.terminal[index] && self.go_on(now, out) {
-            return false;
-        }
+        self.note_arrival();
+        Some(packet)
+    }
+
+    /// Handle the next event of a link, whose time has come. Returns the packet that left the link, if one did.
+    #[inline(always)]
+    fn poll_next(&mut self, index: usize) -> Option<Packet> {
+        let link = &mut self.links[index];
+        let packet = link.poll(link.next_ns());
+        self.tree.set(index, link.next_ns());
+        self.crossed += u64::from(packet.is_some());
+        packet
+    }
+
+    #[inline(always)]
+    fn note_arrival(&mut self) {
         if cfg!(debug_assertions) {
             self.arrived += 1;
         }
-        true
     }
 
-    /// Put a packet on the next link of its path, if there is one.
-    fn go_on(&mut self, now: u64, packet: &mut Packet) -> bool {
+    /// Put a packet on the next link of its path, if there is one. Returns whether there is.
+    fn pass_on(&mut self, now: u64, packet: &mut Packet) -> bool {
         packet.advance_hop();
         let next = self.next_link(packet);
         if let Some(link) = next {
