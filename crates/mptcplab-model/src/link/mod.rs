@@ -190,6 +190,16 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// As [`enqueue`](Self::enqueue) where that is sure to accept the packet without looking at the queue; elsewhere the packet
+    /// comes back, and nothing has happened. Short enough to be inlined wherever packets are sent.
+    #[inline(always)]
+    pub fn enqueue_unchecked(&mut self, now: u64, packet: P) -> Result<(), P> {
+        match &mut self.machine {
+            Machine::Fused(fused) => fused.enqueue_unchecked(now, packet, &mut self.next_ns),
+            Machine::General(_) => Err(packet),
+        }
+    }
+
     /// Time in ns of the next event of this link, a delivery or an internal step; `u64::MAX` when there is none.
     /// Any call with `&mut self` may change it.
     #[inline]

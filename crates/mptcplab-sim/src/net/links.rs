@@ -166,10 +166,18 @@ impl Net {
         path.get(packet.hop()).map(|&link| link as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
-        let [a, b, c] = packet.words();
-        self.enqueue_words(index, now, a, b, c);
+        let link = &mut self.links[index];
+        let was_idle = link.next_ns() == u64::MAX;
+        match link.enqueue_unchecked(now, packet) {
+            Ok(()) if was_idle => self.tree.set(index, link.next_ns()),
+            Ok(()) => {}
+            Err(packet) => {
+                let [a, b, c] = packet.words();
+                self.enqueue_words(index, now, a, b, c);
+            }
+        }
     }
 
     /// The packet comes in registers.
