@@ -211,7 +211,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, packet: &Packet) {
         // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
@@ -253,7 +253,7 @@ impl<'a> Engine<'a> {
         (owner, conn, &mut self.world)
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_data(&mut self, packet: &Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         if conn.on_data(cx, owner.subflow as usize, packet) {
@@ -261,7 +261,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, packet: &Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         let counts = conn.on_ack(cx, owner.subflow as usize, packet);

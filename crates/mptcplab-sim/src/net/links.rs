@@ -136,7 +136,7 @@ impl Net {
     }
 
     /// A host sends a packet and knows the first link of its path.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: Packet) {
         if cfg!(debug_assertions) {
             self.sent += 1;
