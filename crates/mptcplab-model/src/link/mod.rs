@@ -217,6 +217,23 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Whether every event of this link is the delivery of a packet that [`take_due`](Self::take_due) returns.
+    #[inline]
+    pub fn only_delivers(&self) -> bool {
+        matches!(self.machine, Machine::Fused(_))
+    }
+
+    /// As [`poll`](Self::poll) at [`next_ns`](Self::next_ns), for a link that [`only_delivers`](Self::only_delivers); `None` on
+    /// any other. It calls nothing that returns a packet in memory, so that a small packet stays in registers.
+    #[inline(always)]
+    pub fn take_due(&mut self) -> Option<P> {
+        let now = self.next_ns;
+        match &mut self.machine {
+            Machine::Fused(fused) => fused.poll(now, &mut self.next_ns),
+            Machine::General(_) => None,
+        }
+    }
+
     /// The counters at time `now`; starts a new interval for `queue_delay_max_ns`.
     pub fn stats(&mut self, now: u64) -> LinkStats {
         match &mut self.machine {

@@ -164,13 +164,15 @@ impl<'a> Engine<'a> {
 
     #[inline(always)]
     fn on_link(&mut self, link: usize) {
-        let packet = if self.world.net.is_direct(link) {
-            self.world.net.step_direct(link)
+        // As words: functions that are not inlined take a reference to the packet, so that the compiler would move it from
+        // variable to variable in memory.
+        let words = if self.world.net.is_direct(link) {
+            self.world.net.step_direct(link).map(Packet::words)
         } else {
-            self.step_indirect(link)
+            self.step_indirect(link).map(Packet::words)
         };
-        if let Some(packet) = packet {
-            self.deliver(&packet);
+        if let Some([a, b, c]) = words {
+            self.deliver(&Packet::from_words(a, b, c));
         }
     }
 

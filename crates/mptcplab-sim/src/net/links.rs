@@ -20,6 +20,8 @@ mod duty {
     pub(super) const RELEASE_DROPPED: u8 = 2;
     /// The engine checks the event.
     pub(super) const CHECK: u8 = 4;
+    /// The event may be an internal step of the link.
+    pub(super) const POLL: u8 = 8;
 }
 
 pub(crate) struct Net {
@@ -46,8 +48,9 @@ impl Net {
         if late_drops {
             links.iter_mut().for_each(Link::keep_dropped);
         }
-        let duties = if late_drops { duty::RELEASE_DROPPED } else { 0 };
-        let duties = vec![duties; links.len()];
+        let late_drops = if late_drops { duty::RELEASE_DROPPED } else { 0 };
+        let poll = |link: &Link<Packet>| if link.only_delivers() { 0 } else { duty::POLL };
+        let duties = links.iter().map(|link| late_drops | poll(link)).collect();
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
             tree.set(i, link.next_ns());
@@ -228,34 +231,31 @@ impl Net {
     /// Handle the next event of a direct link. Returns the packet that reached its host, if one did.
     #[inline(always)]
     pub(crate) fn step_direct(&mut self, index: usize) -> Option<Packet> {
-        let packet = self.poll_next(index)?;
+        let link = &mut self.links[index];
+        let packet = link.take_due();
+        self.tree.set(index, link.next_ns());
+        let packet = packet?;
+        self.crossed += 1;
         self.note_arrival();
         Some(packet)
     }
 
     /// Handle the next event of any link. Returns the packet that reached its host, if one did.
     pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
-        let left = self.poll_next(index);
+        let link = &mut self.links[index];
+        let left = link.poll(now);
+        self.tree.set(index, link.next_ns());
         let duties = self.duties[index];
         if duties & duty::RELEASE_DROPPED != 0 {
             self.release_dropped(index);
         }
         let mut packet = left?;
+        self.crossed += 1;
         if duties & duty::PASS_ON != 0 && self.pass_on(now, &mut packet) {
             return None;
         }
         self.note_arrival();
         Some(packet)
-    }
-
-    /// Handle the next event of a link, whose time has come. Returns the packet that left the link, if one did.
-    #[inline(always)]
-    fn poll_next(&mut self, index: usize) -> Option<Packet> {
-        let link = &mut self.links[index];
-        let packet = link.poll(link.next_ns());
-        self.tree.set(index, link.next_ns());
-        self.crossed += u64::from(packet.is_some());
-        packet
     }
 
     #[inline(always)]
