@@ -3,7 +3,7 @@
 # number whatever else the machine does, so CI can hold it. usage: benches/gate.sh [LIMIT]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-limit=${1:-550}
+limit=${1:-455}
 
 if ! command -v valgrind >/dev/null; then
     echo "bench-gate: not run, valgrind is not installed (apt install valgrind)"

@@ -7,13 +7,15 @@
 
 use crate::link::loss::LossProcess;
 use crate::link::red::{IDLE_PACKET_BYTES, Red};
-use crate::link::ring::{Ring, Slot};
+use crate::link::ring::Ring;
 use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
 
-/// One check for room covers this many packets if there is room for all of them.
-const STRIDE: u64 = 16;
+/// One check for room covers as many packets as possible of these numbers.
+const STRIDES: &[u64] = &[16, 4, 1];
+/// With random loss every packet is checked.
+const SINGLY: &[u64] = &[1];
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
@@ -37,8 +39,8 @@ pub(crate) struct Fused<P> {
     counters: Counters,
     /// With fewer packets than this waiting or in service there is room; 0 with RED, which decides on each arrival.
     check_from: u64,
-    /// Packets that one check may cover: [`STRIDE`], or 1 with random loss.
-    stride: u64,
+    /// Packets that one check may cover: [`STRIDES`], or [`SINGLY`].
+    strides: &'static [u64],
     /// Fast, see [`Rate::is_fast`].
     rate: Rate,
     overhead_bytes: u32,
@@ -88,7 +90,11 @@ impl<P: Packet> Fused<P> {
             serving: 0,
             counters: Counters::default(),
             check_from,
-            stride: if config.loss == Loss::None { STRIDE } else { 1 },
+            strides: if config.loss == Loss::None {
+                STRIDES
+            } else {
+                SINGLY
+            },
             rate,
             overhead_bytes: config.overhead_bytes,
             loss: LossProcess::new(config.loss, rng.fork("loss")),
@@ -99,28 +105,44 @@ impl<P: Packet> Fused<P> {
 
     #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
-        if cfg!(debug_assertions) {
-            self.counters.arrived += 1;
+        match self.enqueue_unchecked(now, packet, next_ns) {
+            Ok(()) => Verdict::Queued,
+            Err(packet) => self.check_and_accept(now, packet, next_ns),
         }
-        if self.ring.tail() < self.check_at {
-            self.accept(now, packet, next_ns)
-        } else {
-            self.check_and_accept(now, packet, next_ns)
+    }
+
+    /// Accept a packet if that needs no check, else give it back.
+    #[inline(always)]
+    pub(crate) fn enqueue_unchecked(
+        &mut self,
+        now: u64,
+        packet: P,
+        next_ns: &mut u64,
+    ) -> Result<(), P> {
+        if self.ring.tail() >= self.check_at {
+            return Err(packet);
         }
+        self.accept(now, packet, next_ns);
+        Ok(())
     }
 
     /// Not inlined, and with its own copy of the packet, so that the usual case moves the packet once.
     #[inline(never)]
     fn check_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
-        match self.decide(now, &mut packet) {
-            Verdict::Queued => self.accept(now, packet, next_ns),
-            lost => lost,
+        let verdict = self.decide(now, &mut packet);
+        if verdict == Verdict::Queued {
+            self.accept(now, packet, next_ns);
+        } else if cfg!(debug_assertions) {
+            self.counters.arrived += 1;
         }
+        verdict
     }
 
     /// The queue and the ring have room.
-    #[inline]
-    fn accept(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
+    #[inline(always)]
+    fn accept(&mut self, now: u64, packet: P, next_ns: &mut u64) {
+        // Read first: after the packet is stored, the compiler would have to read it again.
+        let was_empty = *next_ns == u64::MAX;
         let ip_bytes = packet.ip_bytes();
         let start = self.free.max(Instant::from_ns(now));
         self.free = start.after(self.duration(ip_bytes));
@@ -129,49 +151,31 @@ impl<P: Packet> Fused<P> {
         let deliver_ns = self.free.ns() + self.delay_ns;
         self.ring.push(deliver_ns, packet);
         // All packets that were there before are due earlier.
-        if *next_ns == u64::MAX {
+        if was_empty {
             *next_ns = deliver_ns;
         }
-        self.check();
-        Verdict::Queued
-    }
-
-    #[inline]
-    pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
-        self.deliver(now, next_ns)?.take().map(|slot| slot.packet)
-    }
-
-    /// As [`poll`](Self::poll), with one move of the packet, from the ring to where it is used.
-    #[inline]
-    pub(crate) fn poll_into(&mut self, now: u64, next_ns: &mut u64, out: &mut P) -> bool {
-        let Some(slot) = self.deliver(now, next_ns) else {
-            return false;
-        };
-        if let Some(slot) = slot {
-            std::mem::swap(out, &mut slot.packet);
+        if cfg!(debug_assertions) {
+            self.counters.arrived += 1;
+            self.check();
         }
-        *slot = None;
-        true
     }
 
-    /// The slot of the packet that arrives at `now`, for the caller to empty.
-    #[inline]
-    fn deliver(&mut self, now: u64, next_ns: &mut u64) -> Option<&mut Option<Slot<P>>> {
-        if now < *next_ns || self.ring.len() == 0 {
+    #[inline(always)]
+    pub(crate) fn poll(&mut self, now: u64, next_ns: &mut u64) -> Option<P> {
+        if now < *next_ns {
             return None;
         }
         let position = self.ring.head();
-        if cfg!(debug_assertions) {
-            self.counters.delivered += 1;
-            self.counters.check(self.ring.len() - 1);
-        }
-        let (slot, following_ns) = self.ring.pop();
+        let (packet, following_ns) = self.ring.pop()?;
         *next_ns = following_ns;
         if position >= self.serving {
-            let ip_bytes = slot.as_ref().map_or(0, |slot| slot.packet.ip_bytes());
-            self.served_ip_bytes += u64::from(ip_bytes);
+            self.served_ip_bytes += u64::from(packet.ip_bytes());
         }
-        Some(slot)
+        if cfg!(debug_assertions) {
+            self.counters.delivered += 1;
+            self.check();
+        }
+        Some(packet)
     }
 
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
@@ -252,9 +256,9 @@ impl<P: Packet> Fused<P> {
             self.counters.dropped_random += 1;
             return Verdict::LostRandom;
         }
-        let strides = [self.stride, 1];
+        let strides = self.strides.iter();
         let sure = strides
-            .into_iter()
+            .copied()
             .find(|&more| self.has_room_for(more, now))
             .unwrap_or(0);
         if sure == 0 && !self.admit(now, packet) {

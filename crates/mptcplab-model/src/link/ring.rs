@@ -11,14 +11,14 @@ const INITIAL_SLOTS: usize = 4;
 
 /// A packet and when it is due.
 #[derive(Debug)]
-pub(crate) struct Slot<P> {
+struct Slot<P> {
     due: Due,
-    pub(crate) packet: P,
+    packet: P,
 }
 
 /// A due time below 2^62 ns, with the niche that lets `Option<Slot>` be as large as `Slot`: twice the time plus one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Due(NonZeroU64);
+struct Due(NonZeroU64);
 
 impl Due {
     #[inline]
@@ -98,18 +98,17 @@ impl<P> Ring<P> {
         self.tail += 1;
     }
 
-    /// Free the oldest packet's slot, which the caller empties; there must be one. With it comes the due time of the
-    /// next one, `u64::MAX` if there is none.
-    #[inline]
-    pub(crate) fn pop(&mut self) -> (&mut Option<Slot<P>>, u64) {
-        debug_assert!(self.len() > 0, "no packet");
+    /// Take the oldest packet, if there is one. With it comes the due time of the next one, `u64::MAX` if there is none.
+    // By value: the packet stays in registers, and only the due time of the slot is written.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<(P, u64)> {
         let slots = self.slots.as_mut_slice();
         let mask = slots.len() - 1;
-        let index = self.head as usize & mask;
+        let slot = slots[self.head as usize & mask].take()?;
         self.head += 1;
         let next = &slots[self.head as usize & mask];
         let next_ns = Due::next_ns(next.as_ref().map(|slot| slot.due));
-        (&mut slots[index], next_ns)
+        Some((slot.packet, next_ns))
     }
 
     /// Due time and packet at a position, if there is one.
@@ -172,10 +171,7 @@ mod tests {
                 let expected = model
                     .pop_front()
                     .map(|(_, round)| (round, model.front().map_or(u64::MAX, |(due, _)| *due)));
-                let popped = (ring.len() > 0).then(|| {
-                    let (slot, next_ns) = ring.pop();
-                    (*slot.take().expect("filled").packet, next_ns)
-                });
+                let popped = ring.pop().map(|(round, next_ns)| (*round, next_ns));
                 assert_eq!(popped, expected);
             }
             assert_eq!(ring.len(), model.len() as u64);

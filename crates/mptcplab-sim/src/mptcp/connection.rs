@@ -60,13 +60,13 @@ impl Connection {
     }
 
     /// Send what may be sent; the event that makes room happened on subflow `k`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, cx: &mut World, k: usize) {
         self.tx.push(cx, &mut self.subflows, k);
     }
 
     /// A data packet arrived. Returns whether it completes a transfer.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_data(&mut self, cx: &mut World, k: usize, packet: &Packet) -> bool {
         let Subflow { sender, receiver } = &mut self.subflows[k];
         let rx = &mut self.rx;
@@ -132,7 +132,7 @@ impl Connection {
     }
 
     /// An ACK arrived. Returns whether its subflow is established, so that the ACK counts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, cx: &mut World, k: usize, packet: &Packet) -> bool {
         let sender = &mut self.subflows[k].sender;
         if sender.phase != Phase::Established {

@@ -149,7 +149,7 @@ impl ConnectionSender {
     }
 
     /// Connection-level part of an ACK: data acknowledged and the window.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_data_ack(&mut self, data_ack: u32, window: u16) {
         self.una = self.una.max(data_ack);
         let end = if window == WINDOW_UNLIMITED {
@@ -192,7 +192,7 @@ impl ConnectionSender {
         self.next < self.written && self.next >= self.window_end
     }
 
-    #[inline]
+    #[inline(always)]
     fn take_new(&mut self) -> (u32, u16) {
         let dsn = self.next;
         let payload = self.payload(dsn);
@@ -202,14 +202,14 @@ impl ConnectionSender {
     }
 
     /// Send the next new segment on this subflow.
-    #[inline]
+    #[inline(always)]
     fn send_next(&mut self, cx: &mut World, sender: &mut Sender) {
         let (dsn, payload) = self.take_new();
         sender.send_new(cx, &mut self.cc, dsn, payload);
     }
 
     /// Send what may be sent; the event that makes room happened on subflow `acked`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
         match subflows {
             [only] if self.reinject.is_empty() => self.push_single(cx, &mut only.sender),
@@ -217,7 +217,7 @@ impl ConnectionSender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_single(&mut self, cx: &mut World, sender: &mut Sender) {
         if sender.phase != Phase::Established {
             return;

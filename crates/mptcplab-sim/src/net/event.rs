@@ -19,45 +19,63 @@ pub(crate) const HORIZON: u64 = u64::MAX >> SOURCE_BITS;
 
 /// Earliest pending time over a fixed set of sources; equal times go to the lowest index.
 ///
-/// A tree of pairwise winners below four top nodes, which `first` compares on each call: with up to four busy links,
+/// A tree of pairwise winners below four top nodes, which `first` compares on each call: with up to four links,
 /// which is most topologies, a change is one store.
 #[derive(Debug)]
 pub(crate) struct WinnerTree {
-    /// `time << SOURCE_BITS | index`: leaves at `base..`, a node holds the smaller of its children, 4 to 7 are the top.
+    /// Nodes 4 to 7. Not in `nodes`, so that they are read without following a pointer.
+    top: [u64; TOP],
+    /// `time << SOURCE_BITS | index`: leaves at `base..`, a node holds the smaller of its children. The indices up to 7
+    /// are not used.
     nodes: Vec<u64>,
     base: usize,
 }
 
-/// First index below the top.
-const BELOW_TOP: usize = 8;
+/// Number of top nodes, and index of the first one.
+const TOP: usize = 4;
 
 impl WinnerTree {
     pub(crate) fn new(sources: usize) -> Self {
-        let base = sources.next_power_of_two().max(BELOW_TOP / 2);
+        let base = sources.next_power_of_two().max(TOP);
         Self {
+            top: [u64::MAX; TOP],
             nodes: vec![u64::MAX; 2 * base],
             base,
         }
     }
 
     /// Time and index of the earliest source; the index means nothing when the time is [`HORIZON`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn first(&self) -> (u64, usize) {
-        let nodes = &self.nodes[..BELOW_TOP];
-        let first = nodes[4].min(nodes[5]).min(nodes[6].min(nodes[7]));
+        let [a, b, c, d] = self.top;
+        let first = a.min(b).min(c.min(d));
         (first >> SOURCE_BITS, first as usize & (MAX_SOURCES - 1))
     }
 
     /// Set the pending time of one source.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, source: usize, at: u64) {
-        let mut winner = at.min(HORIZON) << SOURCE_BITS | source as u64;
+        let entry = at.min(HORIZON) << SOURCE_BITS | source as u64;
+        if self.base == TOP {
+            self.top[source % TOP] = entry;
+        } else {
+            self.set_leaf(source, entry);
+        }
+    }
+
+    /// Set a leaf below the top, and the nodes above it as far as they change.
+    fn set_leaf(&mut self, source: usize, entry: u64) {
         let mut p = self.base + source;
+        let mut winner = entry;
         let nodes = self.nodes.as_mut_slice();
         nodes[p] = winner;
-        while p >= BELOW_TOP {
+        loop {
             winner = winner.min(nodes[p ^ 1]);
             p >>= 1;
+            if p < 2 * TOP {
+                self.top[p % TOP] = winner;
+                return;
+            }
             if nodes[p] == winner {
                 return;
             }

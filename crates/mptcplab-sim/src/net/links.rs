@@ -12,14 +12,25 @@ pub(crate) struct Route {
     reverse: (u32, u32),
 }
 
+/// What may have to be done for an event of a link, beyond passing the packet to its host.
+mod duty {
+    /// A path goes on after this link.
+    pub(super) const PASS_ON: u8 = 1;
+    /// The link may have dropped packets that it had accepted.
+    pub(super) const RELEASE_DROPPED: u8 = 2;
+    /// The engine checks the event.
+    pub(super) const CHECK: u8 = 4;
+    /// The event may be an internal step of the link.
+    pub(super) const POLL: u8 = 8;
+}
+
 pub(crate) struct Net {
     links: Vec<Link<Packet>>,
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// Links at which every path that contains them ends.
-    terminal: Vec<bool>,
-    late_drops: bool,
+    /// For every link, the [`duty`] bits of its events. One byte, because it is checked for every packet.
+    duties: Vec<u8>,
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
@@ -37,7 +48,9 @@ impl Net {
         if late_drops {
             links.iter_mut().for_each(Link::keep_dropped);
         }
-        let terminal = vec![true; links.len()];
+        let late_drops = if late_drops { duty::RELEASE_DROPPED } else { 0 };
+        let poll = |link: &Link<Packet>| if link.only_delivers() { 0 } else { duty::POLL };
+        let duties = links.iter().map(|link| late_drops | poll(link)).collect();
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
             tree.set(i, link.next_ns());
@@ -46,8 +59,7 @@ impl Net {
             links,
             tree,
             routes: Vec::new(),
-            terminal,
-            late_drops,
+            duties,
             hops: Vec::new(),
             sacks: SackTable::default(),
             gaps: GapTable::default(),
@@ -71,7 +83,7 @@ impl Net {
             .skip(1)
             .chain(reverse.iter().rev().skip(1))
         {
-            self.terminal[link as usize] = false;
+            self.duties[link as usize] |= duty::PASS_ON;
         }
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(forward);
@@ -99,6 +111,13 @@ impl Net {
         self.routes[index] = route;
     }
 
+    /// From now on no link is direct: the engine checks every event.
+    pub(crate) fn check_all(&mut self) {
+        for duties in &mut self.duties {
+            *duties |= duty::CHECK;
+        }
+    }
+
     pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
         &mut self.links
     }
@@ -120,7 +139,7 @@ impl Net {
     }
 
     /// A host sends a packet and knows the first link of its path.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_on(&mut self, link: usize, now: u64, packet: Packet) {
         if cfg!(debug_assertions) {
             self.sent += 1;
@@ -150,10 +169,18 @@ impl Net {
         path.get(packet.hop()).map(|&link| link as usize)
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
-        let [a, b, c] = packet.words();
-        self.enqueue_words(index, now, a, b, c);
+        let link = &mut self.links[index];
+        let was_idle = link.next_ns() == u64::MAX;
+        match link.enqueue_unchecked(now, packet) {
+            Ok(()) if was_idle => self.tree.set(index, link.next_ns()),
+            Ok(()) => {}
+            Err(packet) => {
+                let [a, b, c] = packet.words();
+                self.enqueue_words(index, now, a, b, c);
+            }
+        }
     }
 
     /// The packet comes in registers.
@@ -195,30 +222,51 @@ impl Net {
         }
     }
 
-    /// Handle the next event of a link. Returns whether a packet, in `out`, reached its host.
-    #[inline]
-    pub(crate) fn step(&mut self, now: u64, index: usize, out: &mut Packet) -> bool {
+    /// Whether nothing but [`step_direct`](Self::step_direct) has to be done for an event of this link.
+    #[inline(always)]
+    pub(crate) fn is_direct(&self, index: usize) -> bool {
+        self.duties[index] == 0
+    }
+
+    /// Handle the next event of a direct link. Returns the packet that reached its host, if one did.
+    #[inline(always)]
+    pub(crate) fn step_direct(&mut self, index: usize) -> Option<Packet> {
         let link = &mut self.links[index];
-        let left = link.poll_into(now, out);
+        let packet = link.take_due();
         self.tree.set(index, link.next_ns());
-        if self.late_drops {
+        let packet = packet?;
+        self.crossed += 1;
+        self.note_arrival();
+        Some(packet)
+    }
+
+    /// Handle the next event of any link. Returns the packet that reached its host, if one did.
+    pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
+        let link = &mut self.links[index];
+        let left = link.poll(now);
+        self.tree.set(index, link.next_ns());
+        let duties = self.duties[index];
+        if duties & duty::RELEASE_DROPPED != 0 {
             self.release_dropped(index);
         }
-        if !left {
-            return false;
-        }
+        let mut packet = left?;
         self.crossed += 1;
-        if !self.terminal[index] && self.go_on(now, out) {
-            return false;
+        if duties & duty::PASS_ON != 0 && self.pass_on(now, &mut packet) {
+            return None;
         }
+        self.note_arrival();
+        Some(packet)
+    }
+
+    #[inline(always)]
+    fn note_arrival(&mut self) {
         if cfg!(debug_assertions) {
             self.arrived += 1;
         }
-        true
     }
 
-    /// Put a packet on the next link of its path, if there is one.
-    fn go_on(&mut self, now: u64, packet: &mut Packet) -> bool {
+    /// Put a packet on the next link of its path, if there is one. Returns whether there is.
+    fn pass_on(&mut self, now: u64, packet: &mut Packet) -> bool {
         packet.advance_hop();
         let next = self.next_link(packet);
         if let Some(link) = next {

@@ -138,7 +138,7 @@ impl Receiver {
     }
 
     /// Process a data packet at subflow level.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len());
@@ -294,7 +294,7 @@ impl Receiver {
     }
 
     /// Build the ACK for the current state.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn make_ack(&mut self, cx: &mut World, data_ack: u32, window: u16) -> Packet {
         let next = self.order.next();
         let (sack, sack_bytes) = if self.n_blocks > 0 || self.duplicate.is_some() {

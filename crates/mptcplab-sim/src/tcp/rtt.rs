@@ -46,7 +46,7 @@ impl RttEstimator {
     }
 
     /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3), at the time that `tp` says it is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64) {
         let rtt_us = ((rtt_ns / 1000) as u32).max(1);
         self.latest_us = rtt_us;
@@ -65,7 +65,7 @@ impl RttEstimator {
         self.rto_ns = (u64::from((tp.srtt_us >> 3) + tp.rttvar_us) * 1000).min(RTO_MAX_NS);
     }
 
-    #[inline]
+    #[inline(always)]
     fn smooth(&mut self, tp: &mut TcpSock, rtt_us: u32) {
         let error = rtt_us as i32 - (tp.srtt_us >> 3) as i32;
         tp.srtt_us = tp.srtt_us.wrapping_add_signed(error).max(1);
@@ -87,7 +87,7 @@ impl RttEstimator {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn minimum(&mut self, tp: &mut TcpSock, rtt_us: u32) {
         let now_us = tp.tcp_mstamp;
         // Nothing changes while no candidate is beaten and no sub-window expires.

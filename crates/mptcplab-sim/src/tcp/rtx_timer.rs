@@ -15,7 +15,7 @@ const TIMER_SLACK_NS: u64 = 2_000_000;
 
 impl Sender {
     /// Timeout with backoff.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rto_backed_off(&self) -> u64 {
         // Nearly always; the estimator has bounded it.
         if self.rtx.backoff == 0 {
@@ -25,7 +25,7 @@ impl Sender {
     }
 
     /// Set the timer after progress or a first transmission: a tail loss probe if allowed, else the timeout.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn rearm_timer(&mut self, cx: &mut World) {
         let tp = &self.sock.tp;
         if tp.packets_out == 0 {
@@ -60,14 +60,14 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn probes(&self) -> bool {
         let tp = &self.sock.tp;
         self.recovery.may_probe() && tp.sacked_out == 0 && tp.srtt_us != 0
     }
 
     /// 2 srtt; the receiver may delay its ACK of a single packet.
-    #[inline]
+    #[inline(always)]
     fn probe_wait(&self) -> u64 {
         let tp = &self.sock.tp;
         let slack = if tp.packets_out == 1 {
@@ -84,7 +84,7 @@ impl Sender {
     }
 
     /// Set the timer.
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, cx: &mut World, pending: Pending, at: u64) {
         self.rtx.pending = pending;
         self.rtx.armed_ns = cx.now;

@@ -176,7 +176,7 @@ impl Sender {
 
     /// Handle an ACK; the connection sends new data afterwards. Returns whether the ACK took the fast path and changed nothing
     /// that the connection has to check.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) -> bool {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
@@ -199,7 +199,7 @@ impl Sender {
     }
 
     /// The fast path: nothing lost, nothing out of order, nothing retransmitted.
-    #[inline]
+    #[inline(always)]
     fn ack_in_order(&mut self, cx: &mut World, cc: &mut CcTable, ack: u32, newly: u32) {
         let una = self.sock.tp.snd_una;
         let first_sent = self.segments.get(una).sent_ns;
@@ -332,7 +332,7 @@ impl Sender {
     }
 
     /// Send a new segment with this data sequence number and payload.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
         let len = payload + self.config.data_header;
         if self.sock.tp.packets_out == 0 {
@@ -420,7 +420,7 @@ impl Sender {
     }
 
     /// Put a data packet on the path (first or repeated transmission).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
         cx: &mut World,
@@ -449,7 +449,7 @@ impl Sender {
         self.put_on_path(cx, packet);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put_on_path(&mut self, cx: &mut World, packet: Packet) {
         if self.config.send_jitter_ns == 0 {
             cx.net.send_on(self.entry as usize, cx.now, packet);
@@ -508,7 +508,7 @@ impl Sender {
     }
 
     /// After an attempt to send, note whether the window limits the sender (Linux `tcp_cwnd_validate`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
         let limited = !self.has_room() || self.tso.deferred;
         let tp = &mut self.sock.tp;
