@@ -2,13 +2,13 @@
 //! that ends it. `python/mptcplab/engines/vm/qemu.py` adds them.
 
 use crate::failure::Failure;
-use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt as _;
+use nix::errno::Errno;
+use std::arch::asm;
 
 /// QEMU's `pvpanic` stops the machine at the instruction that writes to it (`-action panic=pause`).
-const STOP: (u64, u8) = (0x505, 1);
+const STOP: (u16, u8) = (0x505, 1);
 /// QEMU's `isa-debug-exit` ends the emulator with the exit code `value * 2 + 1`.
-const EXIT: u64 = 0xf4;
+const EXIT: u16 = 0xf4;
 /// Values for [`exit`]: the job's result is in the mailbox, and the machine failed.
 pub(super) const DONE: u8 = 0x10;
 pub(super) const FAILED: u8 = 0x11;
@@ -27,13 +27,14 @@ pub(super) fn exit(value: u8) -> ! {
     std::process::exit(1)
 }
 
-fn write(port: u64, value: u8) -> Result<(), Failure> {
-    OpenOptions::new()
-        .write(true)
-        .open("/dev/port")
-        .and_then(|ports| ports.write_all_at(&[value], port))
-        .map_err(|error| {
-            Failure::new(format!("I/O port {port:#x}: {error}"))
-                .hint("the kernel needs CONFIG_DEVPORT and must not be locked down")
-        })
+fn write(port: u16, value: u8) -> Result<(), Failure> {
+    // SAFETY: `ioperm` changes only what this process may do, and only this port.
+    let result = unsafe { libc::ioperm(libc::c_ulong::from(port), 1, 1) };
+    Errno::result(result).map_err(|errno| {
+        Failure::new(format!("I/O port {port:#x}: {errno}"))
+            .hint("the kernel needs CONFIG_X86_IOPL_IOPERM and must not be locked down")
+    })?;
+    // SAFETY: the ports belong to devices of the emulator that only this process uses; they do not touch its memory.
+    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nostack, preserves_flags)) };
+    Ok(())
 }

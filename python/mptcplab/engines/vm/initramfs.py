@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -28,13 +29,30 @@ def build(program: Path, modules: Sequence[Path]) -> bytes:
     for directory in _DIRECTORIES:
         archive.directory(PurePosixPath(directory))
     archive.node("dev/console", stat.S_IFCHR | 0o600, device=_CONSOLE)
-    archive.file(PROGRAM, program)
+    archive.file(PROGRAM, _without_symbols(program))
     for library in libraries(program):
-        archive.file(str(library).lstrip("/"), library)
+        archive.file(str(library).lstrip("/"), library.read_bytes())
     # The program inserts them in the order of their names.
     for index, module in enumerate(modules):
-        archive.file(f"{_MODULES}/{index:03}-{module.name}", module)
+        archive.file(f"{_MODULES}/{index:03}-{module.name}", module.read_bytes())
     return archive.end()
+
+
+def _without_symbols(program: Path) -> bytes:
+    """A program without what only debuggers need, which would fill most of the machine's memory."""
+    with tempfile.TemporaryDirectory() as directory:
+        small = Path(directory) / program.name
+        try:
+            done = subprocess.run(
+                ["strip", "--strip-debug", "-o", small, program], capture_output=True, text=True, check=False
+            )
+        except FileNotFoundError:
+            raise EngineError(
+                with_hint("virtual machines need binutils: there is no strip", "as root: apt-get install binutils")
+            ) from None
+        if done.returncode != 0:
+            raise EngineError(f"strip {program}: {done.stderr.strip()}")
+        return small.read_bytes()
 
 
 def libraries(program: Path) -> Iterator[Path]:
@@ -64,9 +82,9 @@ class _Archive:
                 self._known.add(one)
                 self.node(str(one), stat.S_IFDIR | 0o755)
 
-    def file(self, name: str, source: Path) -> None:
+    def file(self, name: str, content: bytes) -> None:
         self.directory(PurePosixPath(name).parent)
-        self.node(name, stat.S_IFREG | 0o755, source.read_bytes())
+        self.node(name, stat.S_IFREG | 0o755, content)
 
     def node(self, name: str, mode: int, content: bytes = b"", device: tuple[int, int] = (0, 0)) -> None:
         encoded = name.encode() + b"\0"

@@ -38,6 +38,8 @@ static int (*real_poll)(struct pollfd *, nfds_t, int);
 static atomic_int running;
 /* What the processor waits on. */
 static _Atomic(pthread_cond_t *) halted_on;
+/* The big lock, which the processor's thread gives up while it waits. */
+static _Atomic(pthread_mutex_t *) big_lock;
 
 static __thread int is_processor;
 static __thread int is_main;
@@ -73,10 +75,8 @@ int pthread_setname_np(pthread_t thread, const char *name)
 	size_t length = strlen(name), suffix = strlen(PROCESSOR_SUFFIX);
 
 	if (pthread_equal(thread, pthread_self()) && length >= suffix &&
-	    !strcmp(name + length - suffix, PROCESSOR_SUFFIX)) {
+	    !strcmp(name + length - suffix, PROCESSOR_SUFFIX))
 		is_processor = 1;
-		atomic_store(&running, 1);
-	}
 	return real_setname(thread, name);
 }
 
@@ -88,6 +88,7 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 	if (!is_processor)
 		return real_cond_wait(condition, mutex);
 	atomic_store(&halted_on, condition);
+	atomic_store(&big_lock, mutex);
 	atomic_store(&running, 0);
 	syscall(SYS_futex, &running, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	result = real_cond_wait(condition, mutex);
@@ -114,10 +115,15 @@ int pthread_cond_signal(pthread_cond_t *condition)
 	return real_cond_signal(condition);
 }
 
-/* Waits until it is the main loop's turn. */
+/*
+ * Waits until it is the main loop's turn. Whoever waits for events with the big lock held, as QEMU does while it ends,
+ * keeps the processor from running anyway.
+ */
 static void gate(void)
 {
-	if (!is_main)
+	pthread_mutex_t *lock = atomic_load(&big_lock);
+
+	if (!is_main || !lock || lock->__data.__owner == getpid())
 		return;
 	while (atomic_load(&running))
 		syscall(SYS_futex, &running, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);

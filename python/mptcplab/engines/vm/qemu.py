@@ -38,7 +38,7 @@ _COMMAND_LINE = (
     f"memmap={mailbox.SIZE >> 20}M$4G rdinit=/{initramfs.PROGRAM} -- guest"
 )
 _QMP_LIMIT_S = 120.0
-_CONSOLE_LINES = 25
+_CONSOLE_LINES = 45
 
 
 @cache
