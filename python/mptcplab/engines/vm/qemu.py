@@ -156,17 +156,30 @@ class Machine:
         # The machine's memory is a file that both sides of a snapshot share, so that only the devices are written.
         shared = {"capability": "x-ignore-shared", "state": True}
         self.execute("migrate-set-capabilities", capabilities=[shared])
+        # A restored machine would announce itself to a network at times of the host; the timer for that counts in
+        # icount_get_limit() of accel/tcg/tcg-accel-ops-icount.c, and the processor would wait for it.
+        self.execute("migrate-set-parameters", **{"announce-rounds": 0})
 
     def execute(self, command: str, **arguments: Any) -> Any:
         """Execute a command of QMP; return its answer."""
         until = time.monotonic() + _QMP_LIMIT_S
-        self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        self._send(command, arguments)
         while True:
             message = self._message(until)
             if "return" in message:
                 return message["return"]
             if "error" in message:
                 raise self.error(f"{command}: {message['error'].get('desc')}")
+
+    def go(self) -> None:
+        """Let the machine continue. QEMU answers when the processor is idle for the first time, or never."""
+        self._send("cont", {})
+
+    def _send(self, command: str, arguments: Mapping[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        except OSError as error:
+            raise self.error(f"{command}: {error.strerror}") from error
 
     def migrated(self) -> None:
         """Wait until a snapshot has been written or read."""

@@ -48,7 +48,7 @@ class Snapshot:
         machine.connect()
         machine.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(self.directory / 'devices'))}")
         machine.migrated()
-        machine.execute("cont")
+        machine.go()
 
     @property
     def _memory(self) -> Path:
@@ -112,7 +112,7 @@ def _make(snapshot: Snapshot, archive: bytes) -> None:
                 snapshot.image, memory, box, library=snapshot.library, seed=_SEED, initrd=draft / "initramfs"
             ) as machine:
                 machine.connect()
-                machine.execute("cont")
+                machine.go()
                 machine.stopped(_BOOT_LIMIT_S)
                 if not box.printed():
                     raise machine.error("its kernel stopped during the boot")
