@@ -80,8 +80,10 @@ def lockstep(directory: Path) -> Path:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise EngineError(
-            with_hint(f"{compiler} cannot compile {_LOCKSTEP}:\n{done.stderr.strip()}", "a C compiler and the C library's "
-                      "headers are needed; as root: apt-get install gcc libc6-dev")
+            with_hint(
+                f"{compiler} cannot compile {_LOCKSTEP}:\n{done.stderr.strip()}",
+                "a C compiler and the C library's headers are needed; as root: apt-get install gcc libc6-dev",
+            )
         )
     draft.replace(library)
     return library
@@ -233,7 +235,9 @@ class Machine:
             parts.append(f"QEMU: {said}")
         if lines:
             parts.append("the end of its console:\n  " + "\n  ".join(lines))
-        hint = "mptcplab doctor says what the engine vm needs; if it has all that, please report this with the text above"
+        hint = (
+            "mptcplab doctor says what the engine vm needs; if it has all that, please report this with the text above"
+        )
         return EngineError(with_hint("\n".join(parts), hint))
 
 
