@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::failure::Failure;
-use crate::{cc, lab, run};
+use crate::{cc, guest, lab, run};
 use clap::{Parser, Subcommand};
 use mptcplab_doctor as doctor;
 
@@ -27,6 +27,9 @@ enum Command {
         #[arg(long)]
         supervisor: i32,
     },
+    /// The first process of a virtual machine; started by its kernel.
+    #[command(hide = true)]
+    Guest,
 }
 
 /// Executes the command line; returns the exit code.
@@ -36,5 +39,6 @@ pub(crate) fn main() -> Result<u8, Failure> {
         Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
         Command::Lab { supervisor } => lab::main(supervisor).map(|()| 0),
+        Command::Guest => guest::main(),
     }
 }

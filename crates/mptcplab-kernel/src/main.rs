@@ -4,6 +4,7 @@ mod build;
 mod cc;
 mod cli;
 mod failure;
+mod guest;
 mod lab;
 mod plan;
 mod priority;

@@ -27,6 +27,8 @@ pub(crate) struct RunRequest {
     /// Kernel-visible names of the plan's algorithms.
     pub(crate) algorithms: Vec<String>,
     pub(crate) traffic: Traffic,
+    /// Whether the emulator may spin before packets are due.
+    pub(crate) spins: bool,
 }
 
 /// The application that generates the traffic.

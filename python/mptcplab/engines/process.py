@@ -10,6 +10,6 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent() -> None:
-    """Make the calling process end when its parent ends, even by SIGKILL."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+def die_with_parent(by: signal.Signals = signal.SIGTERM) -> None:
+    """Make the calling process end when the thread that started it ends, even by SIGKILL."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, by)

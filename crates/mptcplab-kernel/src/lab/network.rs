@@ -122,7 +122,7 @@ impl Network {
         &mut self,
         run: &Run,
         plan: &Plan,
-        clock: Clock,
+        (clock, spins): (Clock, bool),
     ) -> Result<Emulator, mptcplab_emulator::Error> {
         let ports = plan
             .ports
@@ -164,6 +164,7 @@ impl Network {
             pairs: pairs.collect(),
             options: Options {
                 priority: u8::try_from(crate::priority::REAL_TIME).ok(),
+                spin_ns: if spins { Options::default().spin_ns } else { 0 },
                 ..Options::default()
             },
         })

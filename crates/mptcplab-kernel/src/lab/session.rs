@@ -189,7 +189,7 @@ impl Session {
         let contexts =
             traffic::contexts(&run, &plan, &request.algorithms, &shared, &Reporter(sender));
         // Until now this thread has the emulator's real-time priority, which the traffic must not have.
-        let emulator = network.emulate(&run, &plan, clock);
+        let emulator = network.emulate(&run, &plan, (clock, request.spins));
         crate::priority::drop_own()
             .map_err(|errno| Failure::new(format!("lab: scheduling: {errno}")))?;
         let emulator = emulator?;

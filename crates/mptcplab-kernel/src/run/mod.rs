@@ -41,6 +41,10 @@ pub(crate) struct Arguments {
     /// Print progress and results on standard output, one JSON object per line.
     #[arg(long)]
     json_progress: bool,
+    /// Do not spin before packets are due: in a virtual machine whose time is counted in instructions, spinning costs
+    /// most of the host's time, and a sleep ends on time.
+    #[arg(long, hide = true)]
+    no_spin: bool,
 }
 
 /// Exit code if the traces were written but not all of them are valid.

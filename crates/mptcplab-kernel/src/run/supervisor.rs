@@ -117,6 +117,7 @@ impl Supervisor<'_> {
             resolved: mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string(),
             algorithms: algorithms.names.clone(),
             traffic: self.arguments.traffic,
+            spins: !self.arguments.no_spin,
         }
     }
 

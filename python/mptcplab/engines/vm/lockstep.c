@@ -1,0 +1,146 @@
+/*
+ * Keeps QEMU's main loop and the thread of its virtual processor in step. It is preloaded into QEMU (LD_PRELOAD).
+ *
+ * With `-icount shift=0,sleep=off` the machine's time is the number of instructions that the virtual processor has
+ * executed, and the main loop advances it while the processor is idle. The host decides, though, when the main loop
+ * gets the big lock (BQL) while the processor is running: it then runs timers of devices some instructions earlier or
+ * later, and two runs differ. Here the main loop continues from waiting for events only while the processor's thread
+ * waits on a condition variable, and it has not been woken. Main loop and processor then alternate: an idle processor,
+ * one turn of the main loop, which may wake it, and the processor until it is idle again. Timers that expire while it
+ * runs are run by its own thread, at exactly their instruction (icount_handle_deadline() in
+ * accel/tcg/tcg-accel-ops-icount.c).
+ *
+ * QEMU names the thread "CPU 0/TCG" or "ALL CPUs/TCG" with `-name debug-threads=on`.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROCESSOR_SUFFIX "/TCG"
+
+static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *);
+static int (*real_cond_broadcast)(pthread_cond_t *);
+static int (*real_cond_signal)(pthread_cond_t *);
+static int (*real_setname)(pthread_t, const char *);
+static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+static int (*real_poll)(struct pollfd *, nfds_t, int);
+
+/* 1 from when the processor is woken until it waits again; 0 before it exists. */
+static atomic_int running;
+/* What the processor waits on. */
+static _Atomic(pthread_cond_t *) halted_on;
+/* The big lock, which the processor's thread gives up while it waits. */
+static _Atomic(pthread_mutex_t *) big_lock;
+
+static __thread int is_processor;
+static __thread int is_main;
+
+static void *find(const char *name)
+{
+	/* glibc has two versions of the condition variables, and dlsym() may find the old one. */
+	void *found = dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
+
+	if (!found)
+		found = dlsym(RTLD_NEXT, name);
+	if (!found)
+		abort();
+	return found;
+}
+
+/* The program's first thread, which becomes the main loop, runs this before it starts others. */
+__attribute__((constructor)) static void start(void)
+{
+	real_cond_wait = find("pthread_cond_wait");
+	real_cond_broadcast = find("pthread_cond_broadcast");
+	real_cond_signal = find("pthread_cond_signal");
+	real_setname = find("pthread_setname_np");
+	real_ppoll = find("ppoll");
+	real_poll = find("poll");
+	is_main = 1;
+	/* Programs that QEMU starts do without. */
+	unsetenv("LD_PRELOAD");
+}
+
+int pthread_setname_np(pthread_t thread, const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(PROCESSOR_SUFFIX);
+
+	if (pthread_equal(thread, pthread_self()) && length >= suffix &&
+	    !strcmp(name + length - suffix, PROCESSOR_SUFFIX))
+		is_processor = 1;
+	return real_setname(thread, name);
+}
+
+/* The processor's thread calls this with the big lock, so that the main loop cannot act before it really waits. */
+int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+	int result;
+
+	if (!is_processor)
+		return real_cond_wait(condition, mutex);
+	atomic_store(&halted_on, condition);
+	atomic_store(&big_lock, mutex);
+	atomic_store(&running, 0);
+	syscall(SYS_futex, &running, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	result = real_cond_wait(condition, mutex);
+	atomic_store(&running, 1);
+	return result;
+}
+
+/* The main loop wakes the processor with the big lock held: from then on, it is that thread's turn. */
+static void woken(pthread_cond_t *condition)
+{
+	if (is_main && condition == atomic_load(&halted_on))
+		atomic_store(&running, 1);
+}
+
+int pthread_cond_broadcast(pthread_cond_t *condition)
+{
+	woken(condition);
+	return real_cond_broadcast(condition);
+}
+
+int pthread_cond_signal(pthread_cond_t *condition)
+{
+	woken(condition);
+	return real_cond_signal(condition);
+}
+
+/*
+ * Waits until it is the main loop's turn. Whoever waits for events with the big lock held, as QEMU does while it ends,
+ * keeps the processor from running anyway.
+ */
+static void gate(void)
+{
+	pthread_mutex_t *lock = atomic_load(&big_lock);
+
+	if (!is_main || !lock || lock->__data.__owner == getpid())
+		return;
+	while (atomic_load(&running))
+		syscall(SYS_futex, &running, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	int result = real_ppoll(fds, count, timeout, mask);
+
+	gate();
+	return result;
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	int result = real_poll(fds, count, timeout_ms);
+
+	gate();
+	return result;
+}

@@ -1,0 +1,254 @@
+"""Starts QEMU and speaks its control protocol (QMP).
+
+The machine's time is counted in instructions (`-icount shift=0,sleep=off`): each takes one nanosecond, and idle time is
+skipped. Its clock begins at a fixed date, its random numbers follow from a seed, and lockstep.c removes what remains of
+the host's scheduling. QMP is used only while the machine stands still.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mptcplab.engines.process import die_with_parent
+from mptcplab.engines.vm import initramfs, mailbox
+from mptcplab.errors import EngineError, with_hint
+
+PROGRAM = "qemu-system-x86_64"
+# Exit codes of the machine by the first process: `value * 2 + 1` of crates/mptcplab-kernel/src/guest/ports.rs.
+DONE, FAILED = 0x21, 0x23
+MEMORY_MIB = 512
+_LOCKSTEP = Path(__file__).with_name("lockstep.c")
+# A serious fault stops the machine at once (`oops=panic`, `panic=-1`), so that it is not overlooked. The mailbox lies
+# above 4 GiB; the kernel must not use it as memory.
+_COMMAND_LINE = (
+    "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off random.trust_cpu=on numa=off "
+    f"memmap={mailbox.SIZE >> 20}M$4G rdinit=/{initramfs.PROGRAM} -- guest"
+)
+_QMP_LIMIT_S = 120.0
+_CONSOLE_LINES = 45
+
+
+@cache
+def version() -> str:
+    """What QEMU says about itself, such as "QEMU emulator version 10.0.3 (Debian ...)"."""
+    done = subprocess.run([program(), "--version"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise EngineError(f"{PROGRAM} --version: {done.stderr.strip()}")
+    return done.stdout.splitlines()[0].strip()
+
+
+def program() -> str:
+    """The path of QEMU; raises an error that says how to get it."""
+    found = shutil.which(PROGRAM)
+    if found is None:
+        raise EngineError(
+            with_hint(f"no such program: {PROGRAM}", "as root: apt-get install --no-install-recommends qemu-system-x86")
+        )
+    return found
+
+
+def lockstep_digest() -> str:
+    """Identifies the library that keeps QEMU's threads in step."""
+    return hashlib.sha256(_LOCKSTEP.read_bytes()).hexdigest()
+
+
+def lockstep(directory: Path) -> Path:
+    """The compiled library, in a directory where it stays."""
+    library = directory / f"lockstep-{lockstep_digest()[:16]}.so"
+    if library.is_file():
+        return library
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise EngineError(
+            with_hint("virtual machines need a C compiler: there is no cc", "as root: apt-get install gcc libc6-dev")
+        )
+    draft = library.with_name(f"{library.name}.{os.getpid()}")
+    words = [compiler, "-O2", "-Wall", "-shared", "-fPIC", "-pthread", "-o", draft, _LOCKSTEP, "-ldl"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise EngineError(
+            with_hint(
+                f"{compiler} cannot compile {_LOCKSTEP}:\n{done.stderr.strip()}",
+                "a C compiler and the C library's headers are needed; as root: apt-get install gcc libc6-dev",
+            )
+        )
+    draft.replace(library)
+    return library
+
+
+class Machine:
+    """A running QEMU whose machine stands still until `go`."""
+
+    def __init__(
+        self, image: Path, memory: Path, box: mailbox.Mailbox, *, library: Path, seed: int, initrd: Path | None = None
+    ) -> None:
+        """`memory` is the machine's memory: the file itself if the machine boots from `initrd`, a private copy if not."""
+        boots = initrd is not None
+        self.console_fd = os.memfd_create("mptcplab-console")
+        self.output_fd = os.memfd_create("mptcplab-qemu")
+        self._socket, other = socket.socketpair()
+        self._received = b""
+        words = [
+            program(), "-name", "mptcplab,debug-threads=on", "-no-user-config", "-nodefaults", "-display", "none",
+            "-machine", f"q35,max-ram-below-4g={MEMORY_MIB}M,hpet=off", "-cpu", "max", "-accel", "tcg",
+            "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", str(seed), "-smp", "1",
+            "-m", f"{MEMORY_MIB + (mailbox.SIZE >> 20)}M",
+            "-object", f"memory-backend-file,id=memory,size={MEMORY_MIB}M,mem-path={_escaped(memory)},"
+            f"share={'on' if boots else 'off'}",
+            "-object", f"memory-backend-file,id=mailbox,size={mailbox.SIZE},mem-path=/proc/self/fd/{box.fd},share=on",
+            "-numa", "node,nodeid=0,cpus=0,memdev=memory", "-numa", "node,nodeid=1,memdev=mailbox",
+            "-device", "pvpanic", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
+            "-no-reboot", "-action", f"panic={'pause' if boots else 'shutdown'}",
+            "-chardev", f"file,id=console,path=/proc/self/fd/{self.console_fd}", "-serial", "chardev:console",
+            "-chardev", f"socket,id=control,fd={other.fileno()}", "-mon", "chardev=control,mode=control",
+            "-kernel", str(image), "-append", _COMMAND_LINE,
+        ]  # fmt: skip
+        words += ["-S", "-initrd", str(initrd)] if boots else ["-incoming", "defer"]
+        try:
+            self.process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=self.output_fd,
+                stderr=self.output_fd,
+                pass_fds=(box.fd, self.console_fd, other.fileno()),
+                env={**os.environ, "LD_PRELOAD": str(library)},
+                process_group=0,
+                preexec_fn=_die_with_parent,
+            )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            other.close()
+        self._ended = os.pidfd_open(self.process.pid)
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # It has no state that anybody needs, and a machine that never idles would not listen to anything else.
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ended)
+        self._close()
+
+    def _close(self) -> None:
+        self._socket.close()
+        os.close(self.console_fd)
+        os.close(self.output_fd)
+
+    def connect(self) -> None:
+        """Open the control connection."""
+        self._message(time.monotonic() + _QMP_LIMIT_S)
+        self.execute("qmp_capabilities")
+        # The machine's memory is a file that both sides of a snapshot share, so that only the devices are written.
+        shared = {"capability": "x-ignore-shared", "state": True}
+        self.execute("migrate-set-capabilities", capabilities=[shared])
+        # A restored machine would announce itself to a network at times of the host; the timer for that counts in
+        # icount_get_limit() of accel/tcg/tcg-accel-ops-icount.c, and the processor would wait for it.
+        self.execute("migrate-set-parameters", **{"announce-rounds": 0})
+
+    def execute(self, command: str, **arguments: Any) -> Any:
+        """Execute a command of QMP; return its answer."""
+        until = time.monotonic() + _QMP_LIMIT_S
+        self._send(command, arguments)
+        while True:
+            message = self._message(until)
+            if "return" in message:
+                return message["return"]
+            if "error" in message:
+                raise self.error(f"{command}: {message['error'].get('desc')}")
+
+    def go(self) -> None:
+        """Let the machine continue. QEMU answers when the processor is idle for the first time, or never."""
+        self._send("cont", {})
+
+    def _send(self, command: str, arguments: Mapping[str, Any]) -> None:
+        try:
+            self._socket.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        except OSError as error:
+            raise self.error(f"{command}: {error.strerror}") from error
+
+    def migrated(self) -> None:
+        """Wait until a snapshot has been written or read."""
+        until = time.monotonic() + _QMP_LIMIT_S
+        while True:
+            status = self.execute("query-migrate").get("status")
+            if status == "completed":
+                return
+            if status in ("failed", "cancelled") or time.monotonic() > until:
+                raise self.error(f"the snapshot could not be moved: {status}")
+            time.sleep(0.002)
+
+    def stopped(self, limit_s: float) -> None:
+        """Wait until the machine stops itself."""
+        until = time.monotonic() + limit_s
+        while self._message(until).get("event") != "STOP":
+            pass
+
+    def _message(self, until: float) -> Mapping[str, Any]:
+        while b"\n" not in self._received:
+            self._socket.settimeout(max(0.001, until - time.monotonic()))
+            try:
+                new = self._socket.recv(65_536)
+            except TimeoutError:
+                raise self.error("the machine does not get ready") from None
+            except ConnectionError:
+                new = b""
+            if not new:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(5)
+                raise self.error(f"the machine ended too early (QEMU's exit code is {self.process.returncode})")
+            self._received += new
+        line, self._received = self._received.split(b"\n", 1)
+        message: Mapping[str, Any] = json.loads(line)
+        return message
+
+    def has_ended(self, wait_s: float) -> bool:
+        """Whether the machine has ended, at the latest after some time."""
+        return bool(select.select([self._ended], [], [], wait_s)[0]) and self.process.wait() is not None
+
+    def console(self) -> str:
+        """The kernel's messages."""
+        return _content(self.console_fd)
+
+    def error(self, message: str) -> EngineError:
+        """An error of this machine, with what it and QEMU said last."""
+        said = _content(self.output_fd).strip()
+        lines = self.console().replace("\r", "").strip().splitlines()[-_CONSOLE_LINES:]
+        parts = [f"virtual machine: {message}"]
+        if said:
+            parts.append(f"QEMU: {said}")
+        if lines:
+            parts.append("the end of its console:\n  " + "\n  ".join(lines))
+        hint = (
+            "mptcplab doctor says what the engine vm needs; if it has all that, please report this with the text above"
+        )
+        return EngineError(with_hint("\n".join(parts), hint))
+
+
+def _content(fd: int) -> str:
+    return os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace")
+
+
+def _escaped(path: Path) -> str:
+    """A path within an option of QEMU."""
+    return str(path).replace(",", ",,")
+
+
+def _die_with_parent() -> None:
+    die_with_parent(signal.SIGKILL)

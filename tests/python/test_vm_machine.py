@@ -1,0 +1,199 @@
+"""The virtual machines of the engine `vm`: the same bytes twice, errors that arrive, and nothing that is left behind.
+
+The kernel is one that scripts/vm/kernel.sh has downloaded before; without QEMU, a kernel or the kernel engine's program
+the tests are skipped with the reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mptcplab.engines import kernel as kernel_engine
+from mptcplab.engines.vm import mailbox, qemu, snapshot
+from mptcplab.engines.vm.kernels import Kernel
+from mptcplab.engines.vm.machine import Job, Outcome, run_jobs, versions
+from mptcplab.errors import EngineError
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = (ROOT / "tests/kernels/two-paths.toml").read_bytes()
+SUITES = ("trixie-backports", "bookworm-backports", "bookworm")
+PATIENCE_S = 600.0
+
+
+def _program() -> Path:
+    try:
+        return kernel_engine.program()
+    except EngineError:
+        built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/mptcplab-kernel"
+        if not built.is_file():
+            pytest.skip("the kernel engine is not built")
+        return built
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Kernel:
+    for tool in (qemu.PROGRAM, "cc", "strip", "cpio"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool}; scripts/vm/packages.sh installs what virtual machines need")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mptcplab/kernels"
+    found = next((cache / suite for suite in SUITES if (cache / suite / "modules.cpio").is_file()), None)
+    if found is None:
+        pytest.skip("no kernel was downloaded before: scripts/vm/kernel.sh trixie-backports")
+    root = tmp_path_factory.mktemp("modules")
+    archive = (found / "modules.cpio").read_bytes()
+    subprocess.run(["cpio", "--quiet", "-id"], input=archive, cwd=root, check=True)
+    release = (found / "release").read_text().strip()
+    modules = _in_order(root / "lib/modules" / release)
+    digest = hashlib.sha256((found / "vmlinuz").read_bytes() + archive).hexdigest()
+    return Kernel(found.name, release, "", found / "vmlinuz", modules, digest)
+
+
+def _in_order(directory: Path) -> tuple[Path, ...]:
+    """The modules of a directory, dependencies first."""
+    needs = {}
+    for line in (directory / "modules.dep").read_text().splitlines():
+        name, _, others = line.partition(":")
+        needs[name] = others.split()
+    order: list[str] = []
+
+    def add(name: str) -> None:
+        for other in reversed(needs[name]):
+            add(other)
+        if name not in order:
+            order.append(name)
+
+    for name in sorted(needs):
+        add(name)
+    return tuple(directory / name for name in order)
+
+
+def _run(seed: int = 1) -> Job:
+    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps({"cc": ["lia"]}))
+    return Job(
+        (*words, "--out", "/out/trace", "--json-progress", "--no-spin"), {"two-paths.toml": SCENARIO}, seed, PATIENCE_S
+    )
+
+
+def _content(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def load() -> Iterator[None]:
+    """A host with more to do than it can."""
+    busy = [
+        multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
+        for _ in range(2 * (os.cpu_count() or 1))
+    ]
+    for process in busy:
+        process.start()
+    yield
+    for process in busy:
+        process.kill()
+        process.join()
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def _outcomes(jobs: list[Job], tmp: Path, kernel: Kernel, machines: int = 1) -> list[tuple[Outcome, dict[str, bytes]]]:
+    outs = [tmp / str(index) for index in range(len(jobs))]
+    found = dict(run_jobs(jobs, outs, kernel=kernel, program=_program(), machines=machines))
+    return [(found[index], _content(out)) for index, out in enumerate(outs)]
+
+
+def test_the_same_seed_gives_the_same_bytes_on_a_loaded_host(kernel: Kernel, tmp_path: Path, load: None) -> None:
+    (first, content), (second, again), (_, other) = _outcomes([_run(1), _run(1), _run(2)], tmp_path, kernel, machines=2)
+    assert first.code == 0, first.stderr
+    assert content
+    assert {name: content[name] == again[name] for name in content} == dict.fromkeys(content, True)
+    assert first == second
+    # The sequence numbers of TCP and the keys of MPTCP differ, and with them the times of some packets.
+    assert content != other
+
+
+def test_the_error_of_a_program_arrives(kernel: Kernel, tmp_path: Path) -> None:
+    job = Job(("run", "--scenario", "/job/missing.toml", "--out", "/out/trace"), {}, 1, PATIENCE_S)
+    ((outcome, content),) = _outcomes([job], tmp_path, kernel)
+    assert outcome.code == 2
+    assert "missing.toml" in outcome.stderr
+    assert not content
+
+
+def test_progress_is_passed_on(kernel: Kernel, tmp_path: Path) -> None:
+    seen: list[tuple[int, str]] = []
+    jobs = run_jobs(
+        [_run()], [tmp_path], kernel=kernel, program=_program(), machines=1,
+        progress=lambda index, message: seen.append((index, message["type"])),
+    )  # fmt: skip
+    ((_, outcome),) = jobs
+    assert seen[0] == (0, "progress")
+    assert seen[-1] == (0, "done")
+    assert outcome.virtual_ns > 1_000_000_000
+    assert 0 < outcome.busy_share < 1
+
+
+def test_patience_ends_a_machine(kernel: Kernel, tmp_path: Path) -> None:
+    snapshot.ready(kernel, _program())
+    job = Job(_run().arguments, _run().files, 1, 0.0)
+    with pytest.raises(EngineError, match="did not end within 0 s"):
+        list(run_jobs([job], [tmp_path], kernel=kernel, program=_program(), machines=1))
+    assert _children() == []
+
+
+def test_closing_the_iterator_ends_all_machines(kernel: Kernel, tmp_path: Path) -> None:
+    quick = Job(("--version",), {}, 1, PATIENCE_S)
+    jobs = run_jobs([quick, _run(), _run()], [tmp_path] * 3, kernel=kernel, program=_program(), machines=3)
+    index, outcome = next(jobs)
+    assert (index, outcome.code) == (0, 0)
+    jobs.close()  # type: ignore[attr-defined]
+    assert _children() == []
+
+
+def test_an_interrupt_ends_all_machines(kernel: Kernel, tmp_path: Path) -> None:
+    snapshot.ready(kernel, _program())
+
+    def interrupt(_index: int, _message: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        # Handled at the latest here.
+        time.sleep(10)
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run_jobs([_run()], [tmp_path], kernel=kernel, program=_program(), machines=1, progress=interrupt))
+    assert _children() == []
+
+
+def test_versions_name_qemu(kernel: Kernel) -> None:
+    assert versions().startswith("QEMU emulator version")
+
+
+def test_what_was_packed_is_unpacked() -> None:
+    entries = {"seed": bytes(8), "job/ä": b"x", "empty": b""}
+    assert dict(mailbox.unpack(mailbox.pack(entries))) == entries
+    with pytest.raises(ValueError, match="ends too early"):
+        list(mailbox.unpack(mailbox.pack(entries)[:-9]))
+
+
+def _children() -> list[str]:
+    """Machines that this process has started and that still run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().rpartition(")")
+        except OSError:
+            continue
+        if int(rest.split()[1]) == os.getpid() and "qemu" in name:
+            found.append(name)
+    return found
