@@ -94,7 +94,7 @@ def run_jobs(
             try:
                 run = _Run(ready, jobs[index], outs[index], stop)
                 outcome = run.run(lambda message, index=index: reports.put((index, message)))
-            except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+            except BaseException as error:
                 reports.put((index, error))
             else:
                 if outcome is not None:

@@ -113,7 +113,7 @@ class Machine:
             "-device", "pvpanic", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
             "-no-reboot", "-action", f"panic={'pause' if boots else 'shutdown'}",
             "-chardev", f"file,id=console,path=/proc/self/fd/{self.console_fd}", "-serial", "chardev:console",
-            "-chardev", f"socket,id=control,fd={other.fileno()}", "-mon", "chardev=control,mode=control",
+            "-chardev", f"socket,id=control,fd={other.fileno()},mux=on", "-mon", "chardev=control,mode=control",
             "-kernel", str(image), "-append", _COMMAND_LINE,
         ]  # fmt: skip
         words += ["-S", "-initrd", str(initrd)] if boots else ["-incoming", "defer"]
