@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from mptcplab.engines import kernel as kernel_engine
 from mptcplab.engines.vm import mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
@@ -114,7 +115,8 @@ def _outcomes(jobs: list[Job], tmp: Path, kernel: Kernel, machines: int = 1) -> 
     return [(found[index], _content(out)) for index, out in enumerate(outs)]
 
 
-def test_the_same_seed_gives_the_same_bytes_on_a_loaded_host(kernel: Kernel, tmp_path: Path, load: None) -> None:
+@pytest.mark.usefixtures("load")
+def test_the_same_seed_gives_the_same_bytes_on_a_loaded_host(kernel: Kernel, tmp_path: Path) -> None:
     (first, content), (second, again), (_, other) = _outcomes([_run(1), _run(1), _run(2)], tmp_path, kernel, machines=2)
     assert first.code == 0, first.stderr
     assert content
@@ -175,7 +177,8 @@ def test_an_interrupt_ends_all_machines(kernel: Kernel, tmp_path: Path) -> None:
     assert _children() == []
 
 
-def test_versions_name_qemu(kernel: Kernel) -> None:
+@pytest.mark.usefixtures("kernel")
+def test_versions_name_qemu() -> None:
     assert versions().startswith("QEMU emulator version")
 
 

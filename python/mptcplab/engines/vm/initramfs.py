@@ -1,5 +1,7 @@
-"""The file system with which a virtual machine starts: the kernel engine's program, the libraries that it is linked
-with, and modules of the kernel. There is no shell and no other program.
+"""The file system with which a virtual machine starts.
+
+It contains the kernel engine's program, the libraries that it is linked with, and modules of the kernel. There is no
+shell and no other program.
 
 The format is cpio's "newc" (Documentation/driver-api/early-userspace/buffer-format.rst of the Linux sources). It is not
 compressed, because the emulated processor would take longer to decompress it than to read it.

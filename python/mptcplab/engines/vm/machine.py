@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -85,6 +86,9 @@ def run_jobs(
         waiting.put(index)
     stop = threading.Event()
 
+    def report_progress(index: int, message: Mapping[str, Any]) -> None:
+        reports.put((index, message))
+
     def work() -> None:
         while not stop.is_set():
             try:
@@ -93,8 +97,8 @@ def run_jobs(
                 return
             try:
                 run = _Run(ready, jobs[index], outs[index], stop)
-                outcome = run.run(lambda message, index=index: reports.put((index, message)))
-            except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+                outcome = run.run(partial(report_progress, index))
+            except BaseException as error:
                 reports.put((index, error))
             else:
                 if outcome is not None:

@@ -1,5 +1,7 @@
-"""The memory that a virtual machine shares with the host: the job goes in, what the program prints and the result come
-out. `crates/mptcplab-kernel/src/guest/mailbox.rs` is the other side and has the same numbers.
+"""The memory that a virtual machine shares with the host.
+
+The job goes in, what the program prints and the result come out. The other side has the same numbers:
+`crates/mptcplab-kernel/src/guest/mailbox.rs`.
 
 Reading it does not disturb the machine, and the job is there before the machine continues: nothing in the machine
 depends on when the host does something.

@@ -76,7 +76,7 @@ def lockstep(directory: Path) -> Path:
             with_hint("virtual machines need a C compiler: there is no cc", "as root: apt-get install gcc libc6-dev")
         )
     draft = library.with_name(f"{library.name}.{os.getpid()}")
-    words = [compiler, "-O2", "-Wall", "-shared", "-fPIC", "-pthread", "-o", draft, _LOCKSTEP, "-ldl"]
+    words = [compiler, "-O2", "-Wall", "-shared", "-fPIC", "-pthread", "-o", str(draft), str(_LOCKSTEP), "-ldl"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise EngineError(
@@ -95,7 +95,7 @@ class Machine:
     def __init__(
         self, image: Path, memory: Path, box: mailbox.Mailbox, *, library: Path, seed: int, initrd: Path | None = None
     ) -> None:
-        """`memory` is the machine's memory: the file itself if the machine boots from `initrd`, a private copy if not."""
+        """`memory` is the file with its memory, itself if the machine boots from `initrd`, and a private copy if not."""
         boots = initrd is not None
         self.console_fd = os.memfd_create("mptcplab-console")
         self.output_fd = os.memfd_create("mptcplab-qemu")
@@ -113,7 +113,7 @@ class Machine:
             "-device", "pvpanic", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
             "-no-reboot", "-action", f"panic={'pause' if boots else 'shutdown'}",
             "-chardev", f"file,id=console,path=/proc/self/fd/{self.console_fd}", "-serial", "chardev:console",
-            "-chardev", f"socket,id=control,fd={other.fileno()}", "-mon", "chardev=control,mode=control",
+            "-chardev", f"socket,id=control,fd={other.fileno()},mux=on", "-mon", "chardev=control,mode=control",
             "-kernel", str(image), "-append", _COMMAND_LINE,
         ]  # fmt: skip
         words += ["-S", "-initrd", str(initrd)] if boots else ["-incoming", "defer"]
