@@ -75,8 +75,8 @@ class Machines:
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_bytes(content)
         words = job.arguments
-        assert words[0] == "run"
-        asked = dict(zip(words[1::2], words[2::2], strict=False))
+        assert words[:2] == ("run", "--no-spin")
+        asked = dict(zip(words[2::2], words[3::2], strict=False))
         inside = home / Path(asked["--scenario"]).relative_to("/job")
         out.mkdir()
         trace = out / Path(asked["--out"]).relative_to("/out")

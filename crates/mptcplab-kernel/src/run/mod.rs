@@ -32,9 +32,6 @@ pub(crate) struct Arguments {
     /// Directory for the traces. It must not exist or must be empty.
     #[arg(long)]
     out: PathBuf,
-    /// Make only this run of the sweep, counted from 0 in the order of its axes and repetitions.
-    #[arg(long, value_name = "N")]
-    run: Option<u32>,
     /// The application that generates the traffic.
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
@@ -53,10 +50,7 @@ const CHECK_FAILED: u8 = 1;
 /// Makes all runs of a scenario. The exit code says whether all of them are complete.
 pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
-    let mut sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
-    if let Some(id) = arguments.run {
-        keep(&mut sweep, id)?;
-    }
+    let sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
     refuse(arguments, &overrides, &sweep)?;
     let signals = signals()?;
     let mut writer = TraceWriter::create_with_reserve(&arguments.out)?;
@@ -85,7 +79,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
                 }
             }
             // The traces of the earlier runs are complete.
-            Err(failure) if progress.done_runs > 0 => {
+            Err(failure) if run.id > 0 => {
                 writer.finish()?;
                 return Err(progress.aborted(run, failure));
             }
@@ -99,19 +93,6 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         Status::Invalid => CHECK_FAILED,
         Status::Partial => ERROR,
     })
-}
-
-/// Leaves one run in the sweep, which keeps its number.
-fn keep(sweep: &mut Sweep, id: u32) -> Result<(), Failure> {
-    let all = sweep.runs.len();
-    sweep.runs.retain(|run| run.id == id);
-    if sweep.runs.is_empty() {
-        return Err(Failure::new(format!("no such run: {id}")).hint(format!(
-            "the scenario has {all} runs, counted from 0 to {}",
-            all.saturating_sub(1)
-        )));
-    }
-    Ok(())
 }
 
 fn worse(one: Status, other: Status) -> Status {
