@@ -95,7 +95,7 @@ class Machine:
     def __init__(
         self, image: Path, memory: Path, box: mailbox.Mailbox, *, library: Path, seed: int, initrd: Path | None = None
     ) -> None:
-        """`memory` is the file with its memory, itself if the machine boots from `initrd`, and a private copy if not."""
+        """`memory` is the file of its memory: itself if the machine boots from `initrd`, a private copy if not."""
         boots = initrd is not None
         self.console_fd = os.memfd_create("mptcplab-console")
         self.output_fd = os.memfd_create("mptcplab-qemu")
