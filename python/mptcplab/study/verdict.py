@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -54,7 +54,7 @@ class Finding:
     reason: str = ""
     repetitions: int = 0
     provisional: bool = False
-    held: bool | None = None
+    held: bool | None = field(default=None, kw_only=True)
 
     @property
     def text(self) -> str:

@@ -136,7 +136,7 @@ class ClaimJudge:
             found = evaluate(parse(claim.predicate), *asked, claim.tolerance, rule)
         except NotTestableError as error:
             return Finding(name, Verdict.NOT_TESTABLE, reason=str(error).partition("\n")[0])
-        return Finding(name, found.verdict, found.facts, "", found.repetitions, rule.provisional, found.held)
+        return Finding(name, found.verdict, found.facts, "", found.repetitions, rule.provisional, held=found.held)
 
     def _rule(self, claim: Claim, profile: str | None) -> Rule:
         """Only what decides, in the paper's own profile, may be judged again on more repetitions."""
