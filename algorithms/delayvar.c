@@ -30,7 +30,10 @@
 
 #define DELAYVAR_ONE 1000u /* 1.0 of the threshold */
 
-enum { DELAYVAR_EASED, DELAYVAR_HALVED };
+enum {
+	DELAYVAR_EASED,
+	DELAYVAR_HALVED
+};
 
 CC_PARAMS(delayvar,
 	  CC_PARAM(threshold, .initial = 0.5, .max = 100, .scale = DELAYVAR_ONE,

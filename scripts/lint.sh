@@ -29,7 +29,7 @@ without_kernel
 check "Formatting of Rust" cargo fmt --all --check -- crates/mptcplab-model/src/sched/*.rs
 check "Formatting of Python" "$BIN/ruff" format --check --quiet python tests
 check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] \
-	crates/mptcplab-bpf/bpf/*.[ch]
+	crates/mptcplab-bpf/bpf/*.[ch] python/mptcplab/engines/vm/*.c
 check "Warnings of gcc" compile_c gcc
 check "Warnings of clang" compile_c clang
 check "Oldest Rust" scripts/oldest-rust.sh
