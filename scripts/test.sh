@@ -9,7 +9,7 @@ without_kernel
 check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" --locked
 # Python tests run virtual machines where they can.
 scripts/vm/packages.sh || say "SKIPPED: tests of the engine vm, for this reason"
-check "Python tests" "$BIN/python" -m pytest --numprocesses auto -m "not kernel"
+check "Python tests" "$BIN/python" -m pytest --numprocesses auto --durations 15 -m "not kernel"
 # A kernel that shares the processor with simulations is late.
 check "Python tests on this machine's kernel" "$BIN/python" -m pytest -m kernel tests/python
 check "The kernel engine on Debian's oldest and newest kernel" scripts/test-kernels.sh --optional

@@ -101,7 +101,7 @@ def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest
     papers = library.choose("dubey2023")
     (found,) = reproduce(library, papers, "kernel", tmp_path / "out", experiment="DUB-NSB", quick=True)
     assert not found.outcome.refused
-    records = [json.loads(file.read_text()) for file in (tmp_path / "out" / "store").glob("*.json")]
+    records = [json.loads(file.read_text())["record"] for file in (tmp_path / "out" / "store").glob("*.json")]
     assert {record["engine"] for record in records} == {"kernel"}
     assert all(entry["cc"] == "lia" for record in records for entry in record["subflow_cc"])
     (judged,) = found.claims
