@@ -14,8 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+import mptcplab
 from mptcplab.engines import kernel as kernel_engine
 from mptcplab.engines.vm import kernels, mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
@@ -91,6 +93,28 @@ def test_the_same_seed_gives_the_same_bytes_on_a_loaded_host(kernel: Kernel, tmp
     assert first == second
     # The sequence numbers of TCP and the keys of MPTCP differ, and with them the times of some packets.
     assert content != other
+
+
+def test_a_sweep_is_one_trace_of_the_runs_that_were_asked_for(kernel: Kernel, tmp_path: Path) -> None:
+    """Without a fake: the engine, its machines and the program in them."""
+    scenario = tmp_path / "two-paths.toml"
+    scenario.write_bytes(SCENARIO)
+    settings = {"flows.transfer.traffic.size": '"400 kB"'}
+    results = mptcplab.run(
+        scenario, cc=["reno", "olia"], engine="vm:trixie-backports", duration="1 s", settings=settings, reps=1
+    )
+    assert results.runs["cc"].to_list() == ["reno", "olia"]
+    assert results.runs["status"].to_list() == ["complete", "complete"]
+    assert results.runs["engine"].unique().to_list() == ["vm:trixie-backports"]
+    hosts = [json.loads(host) for host in results.runs["host"]]
+    assert [host["kernel"] for host in hosts] == [kernel.release] * 2
+    assert [host["algorithms"][0]["cc"] for host in hosts] == ["reno", "olia"]
+    # Repetition 0 of both has the same seed, and with it the same machine.
+    assert hosts[0]["vm"]["seed"] == hosts[1]["vm"]["seed"]
+    for run in (0, 1):
+        delivered = results.subflow.filter(run=run).group_by("subflow").agg(pl.col("rx_payload_bytes").max())
+        assert delivered["rx_payload_bytes"].min() > 20_000
+        assert delivered["rx_payload_bytes"].sum() >= 400_000
 
 
 def test_the_error_of_a_program_arrives(kernel: Kernel, tmp_path: Path) -> None:

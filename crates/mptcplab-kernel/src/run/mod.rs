@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Print progress and results on standard output, one JSON object per line.
     #[arg(long)]
     json_progress: bool,
+    /// Make only this run of the scenario, counted from 0.
+    #[arg(long)]
+    run: Option<u32>,
     /// Do not spin before packets are due: in a virtual machine whose time is counted in instructions, spinning costs
     /// most of the host's time, and a sleep ends on time.
     #[arg(long, hide = true)]
@@ -50,7 +53,10 @@ const CHECK_FAILED: u8 = 1;
 /// Makes all runs of a scenario. The exit code says whether all of them are complete.
 pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
-    let sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
+    let mut sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
+    if let Some(id) = arguments.run {
+        only(&mut sweep, id)?;
+    }
     refuse(arguments, &overrides, &sweep)?;
     let signals = signals()?;
     let mut writer = TraceWriter::create_with_reserve(&arguments.out)?;
@@ -79,7 +85,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
                 }
             }
             // The traces of the earlier runs are complete.
-            Err(failure) if run.id > 0 => {
+            Err(failure) if progress.done_runs > 0 => {
                 writer.finish()?;
                 return Err(progress.aborted(run, failure));
             }
@@ -93,6 +99,21 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         Status::Invalid => CHECK_FAILED,
         Status::Partial => ERROR,
     })
+}
+
+/// Removes all runs but one.
+fn only(sweep: &mut Sweep, id: u32) -> Result<(), Failure> {
+    let count = sweep.runs.len();
+    sweep.runs.retain(|run| run.id == id);
+    if sweep.runs.is_empty() {
+        return Err(
+            Failure::new(format!("--run: the scenario has no run {id}")).hint(format!(
+                "it has {count} runs, which are counted from 0; the last one is {}",
+                count.saturating_sub(1)
+            )),
+        );
+    }
+    Ok(())
 }
 
 fn worse(one: Status, other: Status) -> Status {
