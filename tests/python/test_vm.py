@@ -17,7 +17,7 @@ import pytest
 import mptcplab
 from mptcplab import _core, capabilities
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import debian, engine, host, kernels, machine, modules
+from mptcplab.engines.vm import debian, engine, host, kernels, machine, modules, qemu
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError
@@ -524,7 +524,7 @@ def test_what_is_missing_is_named_with_its_remedy(tmp_path: Path, monkeypatch: p
     with pytest.raises(EngineError, match="no program qemu-system-x86_64") as failed:
         host.require_available("vm:bookworm")
     assert "install the package qemu-system-x86" in str(failed.value)
-    for name in (host.EMULATOR, "cc"):
+    for name in (qemu.PROGRAM, "cc"):
         (programs / name).write_text("")
         (programs / name).chmod(0o755)
     # A kernel by its path needs no apt.
@@ -575,4 +575,4 @@ def test_one_run_of_a_sweep_can_be_simulated_alone(scenario: Path, tmp_path: Pat
 def test_doctor_names_what_the_engine_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel_engine, "query", lambda *_, **__: {"ready": False, "findings": []})
     found = mptcplab.doctor()
-    assert {check["name"] for check in found["vm"]} >= {host.EMULATOR, "cc", "cache"}
+    assert {check["name"] for check in found["vm"]} >= {qemu.PROGRAM, "cc", "cache"}

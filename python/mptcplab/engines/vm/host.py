@@ -11,11 +11,9 @@ from typing import Any
 
 from mptcplab.capabilities import kernel_of
 from mptcplab.engines import kernel
-from mptcplab.engines.vm import debian
+from mptcplab.engines.vm import debian, qemu
 from mptcplab.engines.vm.cache import cache
 from mptcplab.errors import EngineError, with_hint
-
-EMULATOR = "qemu-system-x86_64"
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ def _executable(name: str, meaning: str, package: str) -> Finding:
 
 
 def _emulator() -> Finding:
-    return _executable(EMULATOR, "the emulator of the machine", "qemu-system-x86")
+    return _executable(qemu.PROGRAM, "the emulator of the machine", "qemu-system-x86")
 
 
 def _compiler() -> Finding:

@@ -7,19 +7,16 @@ as the runs: the first process stops the machine itself, at the same instruction
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab.engines.vm import initramfs, qemu
+from mptcplab.engines.vm.cache import cache, locked
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.mailbox import Mailbox
 from mptcplab.errors import EngineError, with_hint
@@ -55,15 +52,9 @@ class Snapshot:
         return self.directory / "memory"
 
 
-def home() -> Path:
-    """The directory of all snapshots."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "mptcplab" / "machines"
-
-
 def ready(kernel: Kernel, program: Path) -> Snapshot:
     """The snapshot for a kernel and a program; made if there is none, while other processes that need it wait."""
-    top = home()
+    top = cache() / "machines"
     try:
         top.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -71,7 +62,7 @@ def ready(kernel: Kernel, program: Path) -> Snapshot:
     archive = initramfs.build(program, kernel.modules)
     key = _key(kernel, archive)
     directory = top / key
-    with _locked(top / f"{key}.lock"):
+    with locked(top / f"{key}.lock"):
         library = qemu.lockstep(top)
         snapshot = Snapshot(directory, library, kernel.image)
         if not directory.is_dir():
@@ -89,13 +80,6 @@ def _key(kernel: Kernel, archive: bytes) -> str:
         "lockstep": qemu.lockstep_digest(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _make(snapshot: Snapshot, archive: bytes) -> None:
