@@ -12,6 +12,8 @@ use std::time::Duration;
 
 // Where the host is busy, one ACK stands for many packets; this is still twice the ACKs that the test asks for.
 const BYTES: usize = 6 << 20;
+/// Testbeds at the same time.
+const TESTBEDS: usize = 3;
 /// Two different paths.
 const PATHS: [Path; 2] = [
     Path {
@@ -123,33 +125,45 @@ fn native_and_kernel_agree_bit_for_bit_over_lossy_transfers() {
     if impossible() {
         return;
     }
-    let net = Testbed::new(&PATHS);
-    for (index, algorithm) in mptcplab_cc::algorithms().iter().enumerate() {
-        let mut options = Options {
-            record: true,
-            growth_per_ack: index % 2 == 1,
-            connections: 4,
-            ..Options::named(format!("r{:x}_{index}", std::process::id() & 0xffff))
-        };
-        // The values differ from the defaults, so that a parameter that is not passed on shows.
-        options.params = algorithm
-            .params()
-            .iter()
-            .map(|p| (p.name.to_owned(), p.max))
-            .collect();
-        let mut loaded =
-            load(algorithm, &options).unwrap_or_else(|e| panic!("{}: {e}", algorithm.name()));
-        let records = transfer(&net, &mut loaded);
-        assert_eq!(loaded.unrecorded(), 0, "{}", algorithm.name());
-        assert_eq!(loaded.unplaced(), 0, "{}", algorithm.name());
-        check(algorithm, &options, &records);
-        if algorithm.name() == "reno" {
-            let cubic = mptcplab_cc::find("cubic").unwrap();
-            let differs = |r: &Record| r.replay(cubic, &[], options.growth_per_ack).is_err();
-            assert!(
-                records.iter().any(differs),
-                "a replay cannot tell reno from cubic"
-            );
+    let algorithms: Vec<_> = mptcplab_cc::algorithms().iter().enumerate().collect();
+    // A transfer mostly waits for its links, and nothing here depends on how late they are.
+    std::thread::scope(|scope| {
+        for part in algorithms.chunks(algorithms.len().div_ceil(TESTBEDS)) {
+            scope.spawn(move || {
+                let net = Testbed::new(&PATHS);
+                for &(index, algorithm) in part {
+                    transfer_and_replay(&net, index, algorithm);
+                }
+            });
         }
+    });
+}
+
+fn transfer_and_replay(net: &Testbed, index: usize, algorithm: &'static Algorithm) {
+    let mut options = Options {
+        record: true,
+        growth_per_ack: index % 2 == 1,
+        connections: 4,
+        ..Options::named(format!("r{:x}_{index}", std::process::id() & 0xffff))
+    };
+    // The values differ from the defaults, so that a parameter that is not passed on shows.
+    options.params = algorithm
+        .params()
+        .iter()
+        .map(|p| (p.name.to_owned(), p.max))
+        .collect();
+    let mut loaded =
+        load(algorithm, &options).unwrap_or_else(|e| panic!("{}: {e}", algorithm.name()));
+    let records = transfer(net, &mut loaded);
+    assert_eq!(loaded.unrecorded(), 0, "{}", algorithm.name());
+    assert_eq!(loaded.unplaced(), 0, "{}", algorithm.name());
+    check(algorithm, &options, &records);
+    if algorithm.name() == "reno" {
+        let cubic = mptcplab_cc::find("cubic").unwrap();
+        let differs = |r: &Record| r.replay(cubic, &[], options.growth_per_ack).is_err();
+        assert!(
+            records.iter().any(differs),
+            "a replay cannot tell reno from cubic"
+        );
     }
 }
