@@ -5,6 +5,7 @@
 //! in this order; `serving` is the position of the one in service and is updated only on demand.
 //! The queue is checked for room for several packets at a time.
 
+use crate::link::lookahead::{Lookahead, Passing};
 use crate::link::loss::LossProcess;
 use crate::link::red::{IDLE_PACKET_BYTES, Red};
 use crate::link::ring::Ring;
@@ -47,6 +48,8 @@ pub(crate) struct Fused<P> {
     loss: LossProcess,
     limit: QueueLimit,
     red: Option<Box<Red>>,
+    /// Decides and counts where packets are known before they arrive; then the ring holds only packets that will be delivered.
+    lookahead: Option<Box<Lookahead>>,
 }
 
 /// A packet length and its serialisation time.
@@ -100,7 +103,61 @@ impl<P: Packet> Fused<P> {
             loss: LossProcess::new(config.loss, rng.fork("loss")),
             limit: config.queue,
             red,
+            lookahead: None,
         })
+    }
+
+    /// Whether the fate of a packet may be decided before it arrives.
+    pub(crate) fn can_look_ahead(&self) -> bool {
+        // RED marks packets.
+        self.red.is_none()
+    }
+
+    /// From now on packets come by [`enqueue_ahead`](Self::enqueue_ahead). There has been none.
+    pub(crate) fn look_ahead(&mut self) {
+        let machine = Fused {
+            ring: Ring::<Passing>::new(),
+            check_at: self.check_at,
+            free: self.free,
+            last: self.last,
+            delay_ns: self.delay_ns,
+            accepted_ip_bytes: 0,
+            served_ip_bytes: 0,
+            serving: 0,
+            counters: Counters::default(),
+            check_from: self.check_from,
+            strides: self.strides,
+            rate: self.rate,
+            overhead_bytes: self.overhead_bytes,
+            loss: self.loss.clone(),
+            limit: self.limit,
+            red: None,
+            lookahead: None,
+        };
+        self.lookahead = Some(Box::new(Lookahead::new(machine)));
+    }
+
+    /// A packet arrives at `at`, which is `now` or later. Returns when it is delivered; `None` if it is dropped.
+    #[inline(always)]
+    pub(crate) fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u32) -> Option<u64> {
+        self.lookahead.as_mut()?.enqueue(now, at, ip_bytes)
+    }
+
+    /// Keep a packet until its delivery. Returns whether it is the only one.
+    #[inline(always)]
+    pub(crate) fn keep(&mut self, delivery_ns: u64, packet: P, next_ns: &mut u64) -> bool {
+        if self.ring.is_full() {
+            self.ring.grow();
+        }
+        if cfg!(debug_assertions) {
+            self.counters.arrived += 1;
+        }
+        self.ring.push(delivery_ns, packet);
+        let only = *next_ns == u64::MAX;
+        if only {
+            *next_ns = delivery_ns;
+        }
+        only
     }
 
     #[inline]
@@ -128,7 +185,12 @@ impl<P: Packet> Fused<P> {
 
     /// Not inlined, and with its own copy of the packet, so that the usual case moves the packet once.
     #[inline(never)]
-    fn check_and_accept(&mut self, now: u64, mut packet: P, next_ns: &mut u64) -> Verdict {
+    pub(crate) fn check_and_accept(
+        &mut self,
+        now: u64,
+        mut packet: P,
+        next_ns: &mut u64,
+    ) -> Verdict {
         let verdict = self.decide(now, &mut packet);
         if verdict == Verdict::Queued {
             self.accept(now, packet, next_ns);
@@ -179,6 +241,9 @@ impl<P: Packet> Fused<P> {
     }
 
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
+        if let Some(lookahead) = &mut self.lookahead {
+            return lookahead.stats(now);
+        }
         self.advance(now);
         let accepted = self.ring.tail();
         let departed = self.serving;
@@ -191,11 +256,41 @@ impl<P: Packet> Fused<P> {
     }
 
     pub(crate) fn in_transit(&self) -> u64 {
-        self.ring.len()
+        let lookahead = self.lookahead.as_ref();
+        lookahead.map_or(self.ring.len(), |lookahead| lookahead.in_transit())
     }
 
     pub(crate) fn delivered_pkts(&self) -> u64 {
-        self.ring.head()
+        let lookahead = self.lookahead.as_ref();
+        lookahead.map_or(self.ring.head(), |lookahead| lookahead.delivered())
+    }
+
+    /// When the last accepted packet is delivered.
+    #[inline(always)]
+    pub(crate) fn last_delivery_ns(&self) -> u64 {
+        self.free.ns() + self.delay_ns
+    }
+
+    /// Delivery time and packet at a position of the ring, from its head on; `None` beyond the last one.
+    #[inline(always)]
+    pub(crate) fn get(&self, position: u64) -> Option<(u64, &P)> {
+        if position == self.ring.tail() {
+            return None;
+        }
+        self.ring.get(position)
+    }
+
+    /// Whether the ring has no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.ring.is_full()
+    }
+
+    pub(crate) fn delay_ns(&self) -> u64 {
+        self.delay_ns
+    }
+
+    pub(crate) fn overhead_bytes(&self) -> u64 {
+        u64::from(self.overhead_bytes)
     }
 
     /// How long a packet of this length is serialised, in 2^-16 ns.

@@ -16,6 +16,7 @@ mod fifo;
 mod fq_codel;
 mod fused;
 mod general;
+mod lookahead;
 mod loss;
 mod opportunities;
 mod red;
@@ -200,6 +201,41 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Whether packets may come by [`enqueue_ahead`](Self::enqueue_ahead): where all that happens to a packet is decided on its
+    /// arrival.
+    pub fn can_look_ahead(&self) -> bool {
+        matches!(&self.machine, Machine::Fused(fused) if fused.can_look_ahead())
+    }
+
+    /// From now on all packets come by [`enqueue_ahead`](Self::enqueue_ahead). Only for a link that
+    /// [can look ahead](Self::can_look_ahead) and has had no packet.
+    pub fn look_ahead(&mut self) {
+        if let Machine::Fused(fused) = &mut self.machine {
+            fused.look_ahead();
+        }
+    }
+
+    /// A packet of this length arrives at time `at` (ns), which is `now` or later and not before those of earlier calls.
+    /// Returns when it reaches the far end; `None` if it is lost or dropped. The counters follow when the time has come. Only
+    /// after [`look_ahead`](Self::look_ahead).
+    #[inline(always)]
+    pub fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u32) -> Option<u64> {
+        match &mut self.machine {
+            Machine::Fused(fused) => fused.enqueue_ahead(now, at, ip_bytes),
+            Machine::General(_) => None,
+        }
+    }
+
+    /// Keep the packet that the last [`enqueue_ahead`](Self::enqueue_ahead) was about, for [`poll`](Self::poll) at the time that
+    /// it returned. Returns whether it is the only one that is kept.
+    #[inline(always)]
+    pub fn keep(&mut self, delivery_ns: u64, packet: P) -> bool {
+        match &mut self.machine {
+            Machine::Fused(fused) => fused.keep(delivery_ns, packet, &mut self.next_ns),
+            Machine::General(_) => false,
+        }
+    }
+
     /// Time in ns of the next event of this link, a delivery or an internal step; `u64::MAX` when there is none.
     /// Any call with `&mut self` may change it.
     #[inline]
@@ -246,7 +282,8 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Packets that the link holds: waiting, in service or propagating.
+    /// Packets that the link holds: waiting, in service or propagating; as of the last [`stats`](Self::stats) where it looks
+    /// ahead.
     pub fn in_transit(&self) -> u64 {
         match &self.machine {
             Machine::Fused(fused) => fused.in_transit(),
@@ -254,7 +291,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Packets that [`poll`](Self::poll) has returned.
+    /// Packets that have reached the far end; as of the last [`stats`](Self::stats) where the link looks ahead.
     pub fn delivered_pkts(&self) -> u64 {
         match &self.machine {
             Machine::Fused(fused) => fused.delivered_pkts(),

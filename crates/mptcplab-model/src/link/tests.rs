@@ -4,6 +4,7 @@ use super::*;
 
 mod aqm;
 mod equivalence;
+mod lookahead;
 mod reorder;
 mod schedule;
 mod timing;

@@ -102,7 +102,7 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
             "more than {MAX_SUBFLOWS} subflows share links (a flow of many transfers counts {MAX_AT_ONCE} times)"
         )));
     }
-    engine.start();
+    engine.start(run.duration_ns);
     Ok(engine)
 }
 

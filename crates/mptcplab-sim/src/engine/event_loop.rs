@@ -85,14 +85,17 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Arm the timers that start everything.
-    pub(crate) fn start(&mut self) {
+    /// Arm the timers that start everything, for a run of `end_ns`.
+    pub(crate) fn start(&mut self, end_ns: u64) {
         let has_slots = !self.pools.is_empty();
         self.checks_links = self.has_schedules || has_slots;
         if self.checks_links {
             self.world.net.check_all();
+        } else {
+            self.look_ahead(end_ns);
         }
         self.checks_acks = self.per_ack || has_slots;
+        self.world.timers.reserve(self.world.net.routes());
         for app in &mut self.apps {
             app.start(&mut self.world);
         }
@@ -110,6 +113,16 @@ impl<'a> Engine<'a> {
             self.world
                 .timers
                 .set(&mut pool.timer, at, TimerKind::Transfer, i as u32);
+        }
+    }
+
+    fn look_ahead(&mut self, end_ns: u64) {
+        let senders = || self.apps.iter().flat_map(|app| &app.conn.subflows);
+        let knows: Vec<bool> = senders().map(|s| s.sender.holds_back()).collect();
+        let begins = self.world.net.look_ahead(&knows, end_ns);
+        let subflows = self.apps.iter_mut().flat_map(|app| &mut app.conn.subflows);
+        for (subflow, begins) in subflows.zip(begins) {
+            subflow.sender.jitter.is_sent_ahead = begins;
         }
     }
 
@@ -154,6 +167,10 @@ impl<'a> Engine<'a> {
             }
         }
         self.world.now = end;
+        // As if every delivery and every release had been an event.
+        self.events += self.world.net.count_forwarded(end);
+        let subflows = self.apps.iter().flat_map(|app| &app.conn.subflows);
+        self.events += subflows.map(|s| s.sender.jitter.releases).sum::<u64>();
         self.record_unfinished();
         caller.report(end - reported)?;
         if cfg!(debug_assertions) {
@@ -315,8 +332,8 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle
             | TimerKind::Retransmit
             | TimerKind::Pace
-            | TimerKind::SendJitter
             | TimerKind::DelayedAck => self.on_subflow_timer(entry),
+            TimerKind::SendJitter => self.on_send_jitter(entry),
             TimerKind::App | TimerKind::Priority | TimerKind::DataRtx | TimerKind::Read => {
                 self.on_connection_timer(entry);
             }
@@ -344,7 +361,6 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle => &mut sender.lifecycle.timer,
             TimerKind::Retransmit => &mut sender.rtx.timer,
             TimerKind::Pace => &mut sender.pacing.timer,
-            TimerKind::SendJitter => &mut sender.jitter.timer,
             _ => &mut receiver.timer,
         };
         if !cx.timers.fires(timer, entry) {
@@ -354,8 +370,15 @@ impl<'a> Engine<'a> {
             TimerKind::Lifecycle => conn.on_lifecycle(cx, k),
             TimerKind::Retransmit => conn.on_retransmit(cx, k),
             TimerKind::Pace => conn.on_pace(cx, k),
-            TimerKind::SendJitter => sender.release_jittered(cx),
             _ => conn.on_delayed_ack(cx, k),
+        }
+    }
+
+    fn on_send_jitter(&mut self, entry: TimerEntry) {
+        let (owner, conn, cx) = self.owner(entry.2 as usize);
+        let sender = &mut conn.subflows[owner.subflow as usize].sender;
+        if cx.timers.fires(&mut sender.jitter.timer, entry) {
+            sender.release_jittered(cx);
         }
     }
 

@@ -147,7 +147,9 @@ pub(crate) type TimerEntry = (u64, TimerKind, u32);
 #[derive(Debug)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<TimerEntry>>,
-    /// Time of the top entry, cached because every event reads it.
+    /// The timers of kind [`TimerKind::SendJitter`], which fire for every packet, by subflow.
+    jitter: WinnerTree,
+    /// Time of the earliest entry, cached because every event reads it.
     first: u64,
 }
 
@@ -155,8 +157,14 @@ impl Timers {
     pub(crate) fn new() -> Self {
         Self {
             heap: BinaryHeap::new(),
+            jitter: WinnerTree::new(0),
             first: NEVER,
         }
+    }
+
+    /// The number of subflows; nothing is armed yet.
+    pub(crate) fn reserve(&mut self, subflows: usize) {
+        self.jitter = WinnerTree::new(subflows);
     }
 
     /// Time of the earliest entry, which may turn out to be stale.
@@ -167,9 +175,22 @@ impl Timers {
 
     /// Remove the earliest entry.
     pub(crate) fn pop(&mut self) -> Option<TimerEntry> {
-        let entry = self.heap.pop().map(|e| e.0);
-        self.first = self.heap.peek().map_or(NEVER, |e| e.0.0);
-        entry
+        let (at, subflow) = self.jitter.first();
+        let jitter = (at, TimerKind::SendJitter, subflow as u32);
+        let entry = match self.heap.peek() {
+            Some(&Reverse(entry)) if entry < jitter => {
+                self.heap.pop();
+                entry
+            }
+            _ if at < HORIZON => {
+                self.jitter.set(subflow, NEVER);
+                jitter
+            }
+            _ => return None,
+        };
+        let in_heap = self.heap.peek().map_or(NEVER, |e| e.0.0);
+        self.first = in_heap.min(self.jitter.first().0);
+        Some(entry)
     }
 
     /// Move a deadline; costs a heap operation only when it moves before the live entry.
@@ -179,7 +200,11 @@ impl Timers {
         if deadline < timer.armed {
             timer.armed = deadline;
             self.first = self.first.min(deadline);
-            self.heap.push(Reverse((deadline, kind, index)));
+            if kind == TimerKind::SendJitter {
+                self.jitter.set(index as usize, deadline);
+            } else {
+                self.heap.push(Reverse((deadline, kind, index)));
+            }
         }
     }
 

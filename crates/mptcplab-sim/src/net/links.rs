@@ -1,9 +1,10 @@
 //! Links and routes, over which packets travel from host to host.
 
 use super::event::WinnerTree;
+use super::lookahead;
 use super::options::{GapTable, SackTable};
 use super::packet::{Kind, Packet};
-use mptcplab_model::link::{Link, LinkStats, Verdict};
+use mptcplab_model::link::{Link, LinkStats, Packet as _, Verdict};
 
 /// Forward and reverse path of a subflow as ranges of [`Net::hops`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +23,8 @@ mod duty {
     pub(super) const CHECK: u8 = 4;
     /// The event may be an internal step of the link.
     pub(super) const POLL: u8 = 8;
+    /// None: the link has no events, and its packets enter the next link as soon as they enter this one.
+    pub(super) const FORWARD: u8 = 16;
 }
 
 pub(crate) struct Net {
@@ -37,6 +40,8 @@ pub(crate) struct Net {
     pub(crate) gaps: GapTable,
     /// Links crossed by packets so far.
     pub(crate) crossed: u64,
+    /// When the run ends, for [`send_ahead`](Self::send_ahead).
+    end_ns: u64,
     /// Packets that hosts put on a path, and that reached a host (debug builds).
     sent: u64,
     arrived: u64,
@@ -64,6 +69,7 @@ impl Net {
             sacks: SackTable::default(),
             gaps: GapTable::default(),
             crossed: 0,
+            end_ns: u64::MAX,
             sent: 0,
             arrived: 0,
         }
@@ -118,6 +124,50 @@ impl Net {
         }
     }
 
+    /// Do without events where packets are known before they arrive, see [`lookahead`]. All routes must be known, and no packet
+    /// on its way. `knows`: whether the sender of a route tells when a packet leaves before it does. Returns for every route
+    /// whether it is to use [`send_ahead`](Self::send_ahead), for a run of `end_ns`.
+    pub(crate) fn look_ahead(&mut self, knows: &[bool], end_ns: u64) -> Vec<bool> {
+        self.end_ns = end_ns;
+        let ends = self
+            .routes
+            .iter()
+            .flat_map(|route| [route.forward, route.reverse]);
+        let paths: Vec<&[u32]> = ends
+            .map(|(start, end)| &self.hops[start as usize..end as usize])
+            .collect();
+        let sender_knows = |path: usize| path % 2 == 0 && knows.get(path / 2) == Some(&true);
+        let parts = lookahead::parts(&self.links, &paths, sender_knows);
+        for (index, part) in parts.iter().enumerate() {
+            if part.forwards || part.follows {
+                self.links[index].look_ahead();
+                self.duties[index] |= if part.forwards { duty::FORWARD } else { 0 };
+            }
+        }
+        let begins = |route: usize| {
+            let entry = self.entry(route as u32)[0] as usize;
+            sender_knows(2 * route) && parts[entry].follows
+        };
+        (0..self.routes.len()).map(begins).collect()
+    }
+
+    /// When the run ends.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
+    /// A host sends a packet that leaves at `at`, or later than the run ends.
+    #[inline]
+    pub(crate) fn send_ahead(&mut self, now: u64, at: u64, packet: Packet) {
+        if at > self.end_ns {
+            return;
+        }
+        if cfg!(debug_assertions) {
+            self.sent += 1;
+        }
+        self.enqueue_chain(now, at, packet);
+    }
+
     pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
         &mut self.links
     }
@@ -159,14 +209,19 @@ impl Net {
 
     /// The link that follows on a packet's path, if it has not arrived.
     fn next_link(&self, packet: &Packet) -> Option<usize> {
+        let (start, end) = self.range(packet);
+        let path = &self.hops[start as usize..end as usize];
+        path.get(packet.hop()).map(|&link| link as usize)
+    }
+
+    /// The packet's path, as a range of `hops`.
+    fn range(&self, packet: &Packet) -> (u32, u32) {
         let route = &self.routes[packet.subflow()];
-        let (start, end) = if packet.is_forward() {
+        if packet.is_forward() {
             route.forward
         } else {
             route.reverse
-        };
-        let path = &self.hops[start as usize..end as usize];
-        path.get(packet.hop()).map(|&link| link as usize)
+        }
     }
 
     #[inline(always)]
@@ -187,6 +242,10 @@ impl Net {
     #[inline(never)]
     fn enqueue_words(&mut self, index: usize, now: u64, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words(a, b, c);
+        if self.duties[index] & duty::FORWARD != 0 {
+            self.enqueue_chain(now, now, packet);
+            return;
+        }
         let link = &mut self.links[index];
         let before = link.next_ns();
         match link.enqueue(now, packet) {
@@ -198,6 +257,29 @@ impl Net {
             }
             Verdict::LostRandom | Verdict::LostQueue => self.lost(index, &packet),
         }
+    }
+
+    /// Put a packet on a link at a time from `now` on, and on all that follow it.
+    fn enqueue_chain(&mut self, now: u64, mut at: u64, mut packet: Packet) {
+        let (start, end) = self.range(&packet);
+        let rest = start as usize + packet.hop()..end as usize;
+        for &link in &self.hops[rest] {
+            let index = link as usize;
+            let link = &mut self.links[index];
+            let Some(arrival) = link.enqueue_ahead(now, at, packet.ip_bytes()) else {
+                self.release(&packet);
+                return;
+            };
+            if self.duties[index] & duty::FORWARD == 0 {
+                if link.keep(arrival, packet) {
+                    self.tree.set(index, arrival);
+                }
+                return;
+            }
+            packet.advance_hop();
+            at = arrival;
+        }
+        debug_assert!(false, "a link that forwards is the last of no path");
     }
 
     #[cold]
@@ -278,8 +360,23 @@ impl Net {
     /// Counters of a link.
     pub(crate) fn link_stats(&mut self, index: usize, now: u64) -> LinkStats {
         let stats = self.links[index].stats(now);
-        self.tree.set(index, self.links[index].next_ns());
+        if self.duties[index] & duty::FORWARD == 0 {
+            self.tree.set(index, self.links[index].next_ns());
+        }
         stats
+    }
+
+    /// Count the packets that crossed links without events until `now`; the number of them.
+    pub(crate) fn count_forwarded(&mut self, now: u64) -> u64 {
+        let mut forwarded = 0;
+        for (link, duties) in self.links.iter_mut().zip(&self.duties) {
+            if duties & duty::FORWARD != 0 {
+                link.stats(now);
+                forwarded += link.delivered_pkts();
+            }
+        }
+        self.crossed += forwarded;
+        forwarded
     }
 
     /// Check that every packet that hosts sent has arrived, was dropped, or is on a link.

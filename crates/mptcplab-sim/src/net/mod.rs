@@ -2,6 +2,7 @@
 
 pub(crate) mod event;
 mod links;
+mod lookahead;
 mod options;
 pub(crate) mod packet;
 pub(crate) mod record;

@@ -458,19 +458,28 @@ impl Sender {
         }
     }
 
+    /// Whether packets leave later than they are sent, by a time that is known then.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.config.send_jitter_ns > 0
+    }
+
     /// Delay a packet by a random time, keeping order, to break phase effects.
     #[inline(never)]
     fn hold(&mut self, cx: &mut World, packet: Packet) {
-        let earliest = self.jitter.held.back().map_or(cx.now, |h| h.0.max(cx.now));
-        let release = earliest.max(cx.now + self.jitter.rng.below(self.config.send_jitter_ns + 1));
-        self.jitter.held.push_back((release, packet));
-        let first = self.jitter.held[0].0;
-        cx.timers.set(
-            &mut self.jitter.timer,
-            first,
-            TimerKind::SendJitter,
-            self.id,
-        );
+        let jitter = &mut self.jitter;
+        let earliest = jitter.last_ns.max(cx.now);
+        let release = earliest.max(cx.now + jitter.rng.below(self.config.send_jitter_ns + 1));
+        let is_later = release > jitter.last_ns;
+        jitter.last_ns = release;
+        if jitter.is_sent_ahead {
+            jitter.releases += u64::from(is_later && release <= cx.net.end_ns());
+            cx.net.send_ahead(cx.now, release, packet);
+            return;
+        }
+        jitter.held.push_back((release, packet));
+        let first = jitter.held[0].0;
+        cx.timers
+            .set(&mut jitter.timer, first, TimerKind::SendJitter, self.id);
     }
 
     /// The subflow has ended: stop its timers and drop the packets that jitter has held back.
@@ -493,7 +502,7 @@ impl Sender {
                 return;
             }
             self.jitter.held.pop_front();
-            cx.net.send(cx.now, packet);
+            cx.net.send_on(self.entry as usize, cx.now, packet);
         }
     }
 

@@ -111,6 +111,12 @@ pub(crate) struct SendJitter {
     pub(crate) timer: Timer,
     /// Release times and packets, in order.
     pub(super) held: VecDeque<(u64, Packet)>,
+    /// Release time of the last packet.
+    pub(super) last_ns: u64,
+    /// Packets are not held, because the first link knows what to do with packets that come later.
+    pub(crate) is_sent_ahead: bool,
+    /// How many times packets were sent ahead for.
+    pub(crate) releases: u64,
     pub(super) rng: Rng,
 }
 
@@ -119,6 +125,9 @@ impl SendJitter {
         Self {
             timer: Timer::OFF,
             held: VecDeque::new(),
+            last_ns: 0,
+            is_sent_ahead: false,
+            releases: 0,
             rng,
         }
     }
