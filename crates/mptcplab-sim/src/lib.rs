@@ -16,6 +16,9 @@
 #![forbid(unsafe_code)]
 
 mod app;
+#[cfg(test)]
+#[path = "../tests/conformance/mod.rs"]
+mod conformance;
 mod control;
 mod engine;
 mod mptcp;

@@ -231,7 +231,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn deliver(&mut self, packet: &Packet) {
+    pub(crate) fn deliver(&mut self, packet: &Packet) {
         // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
             Kind::Data => self.on_data(packet),
@@ -322,7 +322,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(never)]
-    fn on_timer(&mut self) {
+    pub(crate) fn on_timer(&mut self) {
         let Some(entry) = self.world.timers.pop() else {
             return;
         };

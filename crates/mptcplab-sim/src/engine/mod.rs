@@ -1,7 +1,7 @@
 //! One part of a topology: built from the run, simulated event by event, sampled.
 
 pub(crate) mod assemble;
-mod event_loop;
+pub(crate) mod event_loop;
 mod flow_builder;
 pub(crate) mod partition;
 mod sample;

@@ -1,0 +1,166 @@
+//! The format of the scripts, see `README.md`.
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// `>`: what is under test sends exactly this, as text that the wire writes in the same form.
+    Sends(Vec<String>),
+    /// `<`: this packet arrives.
+    Arrives(Arrival),
+    /// `=`: names and values of the state.
+    Is(Vec<(String, String)>),
+}
+
+/// An arriving packet: an ACK in scripts of a sender, a data segment in scripts of a receiver.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Arrival {
+    /// The cumulative ACK, or the segments.
+    pub(super) first: u32,
+    pub(super) end: u32,
+    pub(super) sack: Vec<(u32, u32)>,
+    pub(super) dsack: Option<(u32, u32)>,
+    /// Time in ms of the timestamp that is echoed or carried.
+    pub(super) stamp: Option<f64>,
+    /// Window in segments.
+    pub(super) window: Option<u16>,
+    /// ECN: an echo on an ACK, a mark on data.
+    pub(super) marked: bool,
+    /// The sender has reduced its window (CWR).
+    pub(super) reduced: bool,
+    /// The data have PSH.
+    pub(super) pushes: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) at_ns: u64,
+    pub(super) action: Action,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// Keys of the flow's table in the scenario, and of its top.
+    pub(super) flow: Vec<String>,
+    pub(super) top: Vec<String>,
+    /// The receiver is under test instead of the sender.
+    pub(super) is_receiver: bool,
+    /// What is sent is not compared, only the state.
+    pub(super) is_silent: bool,
+    /// Round-trip time of the handshake.
+    pub(super) handshake_ns: u64,
+    pub(super) lines: Vec<Line>,
+}
+
+pub(super) fn parse(text: &str) -> Result<Script, String> {
+    let mut script = Script {
+        handshake_ns: 100_000_000,
+        ..Script::default()
+    };
+    for (i, line) in text.lines().enumerate() {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let fail = |why: &str| format!("line {}: {why}: {line}", i + 1);
+        match line.strip_prefix('!') {
+            Some(setting) => set(&mut script, setting.trim()).map_err(|why| fail(&why))?,
+            None => {
+                let (at_ns, action) =
+                    read(line, script.is_receiver).ok_or_else(|| fail("not understood"))?;
+                if script.lines.last().is_some_and(|last| at_ns < last.at_ns) {
+                    return Err(fail("earlier than the line above"));
+                }
+                script.lines.push(Line {
+                    number: i + 1,
+                    at_ns,
+                    action,
+                });
+            }
+        }
+    }
+    Ok(script)
+}
+
+fn set(script: &mut Script, setting: &str) -> Result<(), String> {
+    if setting == "receiver" {
+        script.is_receiver = true;
+        return Ok(());
+    }
+    if setting == "silent" {
+        script.is_silent = true;
+        return Ok(());
+    }
+    let (key, value) = setting.split_once('=').ok_or("a setting is key = value")?;
+    match key.trim() {
+        "handshake" => {
+            script.handshake_ns = nanoseconds(value.trim()).ok_or("a time in ms")?;
+        }
+        "profile" => script.top.push(setting.to_owned()),
+        _ => script.flow.push(setting.to_owned()),
+    }
+    Ok(())
+}
+
+fn nanoseconds(ms: &str) -> Option<u64> {
+    Some((ms.parse::<f64>().ok()? * 1e6).round() as u64)
+}
+
+fn read(line: &str, is_receiver: bool) -> Option<(u64, Action)> {
+    let mut words = line.split_whitespace();
+    let at_ns = nanoseconds(words.next()?)?;
+    let kind = words.next()?;
+    let rest: Vec<&str> = words.collect();
+    let action = match kind {
+        ">" => {
+            let text = rest.join(" ");
+            let nothing = text == "nothing";
+            let parts = text.split(',').map(|part| part.trim().to_owned());
+            Action::Sends(parts.filter(|_| !nothing).collect())
+        }
+        "<" => Action::Arrives(arrival(&rest, is_receiver)?),
+        "=" => {
+            let (pairs, alone) = rest.as_chunks::<2>();
+            if !alone.is_empty() {
+                return None;
+            }
+            Action::Is(pairs.iter().map(|[a, b]| ((*a).to_owned(), (*b).to_owned())).collect())
+        }
+        _ => return None,
+    };
+    Some((at_ns, action))
+}
+
+fn range(word: &str) -> Option<(u32, u32)> {
+    let (start, end) = word.split_once(':')?;
+    Some((start.parse().ok()?, end.parse().ok()?))
+}
+
+fn arrival(words: &[&str], is_receiver: bool) -> Option<Arrival> {
+    let mut found = Arrival::default();
+    let mut words = words.iter().copied().peekable();
+    if is_receiver {
+        (found.first, found.end) = range(words.next()?)?;
+    } else {
+        words.next().filter(|word| *word == "ack")?;
+        found.first = words.next()?.parse().ok()?;
+    }
+    while let Some(word) = words.next() {
+        match word {
+            "sack" => {
+                while let Some(block) = words.peek().and_then(|word| range(word)) {
+                    found.sack.push(block);
+                    words.next();
+                }
+            }
+            "dsack" => found.dsack = Some(range(words.next()?)?),
+            "stamp" => found.stamp = Some(words.next()?.parse().ok()?),
+            "window" => found.window = Some(words.next()?.parse().ok()?),
+            "ece" | "ce" => found.marked = true,
+            "cwr" => found.reduced = true,
+            "push" => found.pushes = true,
+            _ => return None,
+        }
+    }
+    Some(found)
+}
