@@ -50,7 +50,8 @@ fn cubic_estimates_reno_faster_once_it_is_back_at_the_former_window() {
     let early = cubic.window() - start;
     assert!((early - 8.0 * 0.53).abs() < 0.4, "{early} after 8");
     rounds(&mut conn, &mut cubic, 2_008_000, 12);
-    assert!((cubic.window() - 28.4).abs() < 0.7, "{}", cubic.window());
+    // Whole packets per round make it a little slower; without the change it would be 24.6.
+    assert!((27.0..29.0).contains(&cubic.window()), "{}", cubic.window());
 }
 
 /// At the former window already, because the reduction was undone: the whole packet per round trip from the first ACK on.
@@ -69,6 +70,16 @@ fn cubic_estimates_reno_at_full_speed_after_an_undo() {
     assert!((0.095..0.101).contains(&grown), "{before}, then {grown} more");
 }
 
+fn sample(conn: &mut Conn, sock: &mut Sock, now_us: u64, rtt_us: i32) {
+    sock.tp.tcp_mstamp = now_us;
+    let sample = AckSample {
+        pkts_acked: 1,
+        rtt_us,
+        in_flight: 1,
+    };
+    sock.pkts_acked(conn, &sample);
+}
+
 /// HyStart takes no delay samples for a second after an epoch of congestion avoidance began (Linux `cubictcp_acked`), and takes them
 /// from exactly then on. A lower sample is the new least RTT, so that the slow start after a timeout ends at a lower delay.
 #[test]
@@ -76,45 +87,20 @@ fn hystart_ignores_delays_for_a_second_after_a_reduction() {
     for (sampled_at_us, ends) in [(2_999_999, false), (3_000_000, true)] {
         let mut conn = Conn::new();
         let mut cubic = sock(&mut conn, "cubic", 0, 40, 50_000);
-        let mut sample = |cubic: &mut Sock, now_us: u64, rtt_us: i32| {
-            cubic.tp.tcp_mstamp = now_us;
-            let sample = AckSample {
-                pkts_acked: 1,
-                rtt_us,
-                in_flight: 1,
-            };
-            cubic.pkts_acked(&mut conn, &sample);
-        };
-        sample(&mut cubic, 1_500_000, 50_000);
+        sample(&mut conn, &mut cubic, 1_500_000, 50_000);
         lose(&mut conn, &mut cubic);
         ack(&mut conn, &mut cubic, 2_000_000);
-        let mut sample = |cubic: &mut Sock, now_us: u64, rtt_us: i32| {
-            cubic.tp.tcp_mstamp = now_us;
-            let sample = AckSample {
-                pkts_acked: 1,
-                rtt_us,
-                in_flight: 1,
-            };
-            cubic.pkts_acked(&mut conn, &sample);
-        };
-        sample(&mut cubic, sampled_at_us, 20_000);
+        sample(&mut conn, &mut cubic, sampled_at_us, 20_000);
+        cubic.tp.snd_nxt = 100;
         cubic.set_state(&mut conn, CaState::Loss);
         cubic.set_state(&mut conn, CaState::Open);
-        cubic.tp.snd_ssthresh = u32::MAX >> 1;
-        let mut sample = |cubic: &mut Sock, now_us: u64| {
-            cubic.tp.tcp_mstamp = now_us;
-            let sample = AckSample {
-                pkts_acked: 1,
-                rtt_us: 30_000,
-                in_flight: 1,
-            };
-            cubic.pkts_acked(&mut conn, &sample);
-        };
+        cubic.tp.snd_ssthresh = 1000;
+        // Less than 50 + 50 / 8 ms, more than 20 + 4 ms.
         for k in 0..9 {
             cubic.tp.snd_una += 1;
-            sample(&mut cubic, 4_000_000 + k * 10);
+            sample(&mut conn, &mut cubic, 4_000_000 + k * 10, 30_000);
         }
-        assert_eq!(cubic.tp.snd_ssthresh == 40 || cubic.tp.snd_ssthresh == cubic.tp.snd_cwnd, ends, "{sampled_at_us}");
+        assert_eq!(cubic.tp.snd_ssthresh == cubic.tp.snd_cwnd, ends, "{sampled_at_us}");
     }
 }
 
@@ -126,7 +112,10 @@ fn a_coupled_decrease_counts_with_the_whole_window() {
     let mut one = sock(&mut conn, "coupled", 0, 40, 50_000);
     let _other = sock(&mut conn, "coupled", 1, 20, 80_000);
     let full = one.ssthresh(&mut conn);
-    one.tp.snd_ssthresh = 100;
+    assert!(full > 5, "{full}");
+    // The application has only five packets in flight.
+    one.tp.packets_out = 5;
+    one.tp.app_limited = 1;
     one.publish(&mut conn);
     assert_eq!(one.ssthresh(&mut conn), full);
 }

@@ -1,0 +1,175 @@
+//! Schedulers where random subflows seldom come: equal round-trip times and queues, stale subflows, and backups beside them.
+
+use mptcplab_model::sched::Path;
+use mptcplab_model::sched::linger::{BURST_BYTES, Queue, linger};
+use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
+
+#[derive(Debug, Clone, Copy)]
+struct Sub {
+    usable: bool,
+    backup: bool,
+    stale: bool,
+    queued: u32,
+    srtt_us8: u32,
+    rate: u64,
+}
+
+const SUB: Sub = Sub {
+    usable: true,
+    backup: false,
+    stale: false,
+    queued: 0,
+    srtt_us8: 8000,
+    rate: 1_000_000,
+};
+
+impl Path for Sub {
+    fn is_usable(&self) -> bool {
+        self.usable
+    }
+    fn is_backup(&self) -> bool {
+        self.backup
+    }
+    fn in_loss(&self) -> bool {
+        false
+    }
+    fn is_open(&self) -> bool {
+        true
+    }
+    fn waits_for_pacing(&self) -> bool {
+        false
+    }
+    fn cwnd(&self) -> u32 {
+        10
+    }
+    fn inflight(&self) -> u32 {
+        0
+    }
+    fn queued(&self) -> u32 {
+        self.queued
+    }
+    fn ssthresh(&self) -> u32 {
+        5
+    }
+    fn srtt_us8(&self) -> u32 {
+        self.srtt_us8
+    }
+    fn rttvar_us8(&self) -> u32 {
+        0
+    }
+    fn rtt_us8(&self) -> u32 {
+        self.srtt_us8
+    }
+    fn min_rtt_us8(&self) -> u32 {
+        self.srtt_us8
+    }
+    fn is_established(&self) -> bool {
+        true
+    }
+    fn unacked_pkts(&self) -> u32 {
+        self.queued
+    }
+    fn pacing_bytes_per_s(&self) -> u64 {
+        self.rate
+    }
+    fn carries(&self, _dsn: u32) -> bool {
+        false
+    }
+}
+
+impl Queue for Sub {
+    fn is_usable(&self) -> bool {
+        self.usable
+    }
+    fn is_backup(&self) -> bool {
+        self.backup
+    }
+    fn queued_bytes(&self) -> u64 {
+        u64::from(self.queued) * 1000
+    }
+    fn pacing_bytes_per_s(&self) -> u64 {
+        self.rate
+    }
+    fn has_send_memory(&self) -> bool {
+        true
+    }
+    fn is_stale(&self) -> bool {
+        self.stale
+    }
+}
+
+fn linger_picks(subs: &[Sub]) -> Option<usize> {
+    linger(subs, &mut [0; 8], u64::MAX).map(|(pick, _)| pick)
+}
+
+#[test]
+fn of_equally_fast_subflows_minrtt_takes_the_first() {
+    assert_eq!(minrtt(&[SUB, SUB, SUB]), Some(0));
+    let slow = Sub {
+        srtt_us8: 9000,
+        ..SUB
+    };
+    assert_eq!(minrtt(&[slow, SUB, SUB]), Some(1));
+    assert_eq!(minrtt_again(&[SUB, SUB, SUB], |i| i == 0), Some(1));
+}
+
+#[test]
+fn of_equally_long_queues_linger_takes_the_first() {
+    assert_eq!(linger_picks(&[SUB, SUB]), Some(0));
+    let full = Sub { queued: 5, ..SUB };
+    // 5000 bytes at 1 MB/s and 10,000 at 2 MB/s are gone at the same time.
+    let fast = Sub {
+        queued: 10,
+        rate: 2_000_000,
+        ..SUB
+    };
+    assert_eq!(linger_picks(&[full, fast]), Some(0));
+    assert_eq!(linger_picks(&[fast, full]), Some(0));
+    let less = Sub { queued: 9, ..fast };
+    assert_eq!(linger_picks(&[full, less]), Some(1));
+}
+
+/// Linux `mptcp_subflow_get_send`: a backup only if no regular subflow is usable and not stale.
+#[test]
+fn linger_takes_a_backup_only_beside_regular_subflows_that_cannot_be_used() {
+    let backup = Sub {
+        backup: true,
+        ..SUB
+    };
+    let busy = Sub { queued: 100, ..SUB };
+    let stale = Sub { stale: true, ..SUB };
+    let gone = Sub {
+        usable: false,
+        ..SUB
+    };
+    assert_eq!(linger_picks(&[backup, busy]), Some(1));
+    assert_eq!(linger_picks(&[backup, stale]), Some(0));
+    assert_eq!(linger_picks(&[backup, gone]), Some(0));
+    assert_eq!(linger_picks(&[gone, stale, backup]), Some(2));
+    assert_eq!(linger_picks(&[stale, gone]), None);
+    let stale_backup = Sub {
+        stale: true,
+        ..backup
+    };
+    assert_eq!(linger_picks(&[stale_backup, stale]), None);
+    assert_eq!(linger_picks(&[stale_backup, busy]), Some(1));
+}
+
+/// The average pacing rate is that of the bytes in the queue at the former average and of the burst at the present rate.
+#[test]
+fn linger_moves_the_average_rate_by_the_burst() {
+    let mut average = [500_000, 0];
+    let sub = Sub { queued: 20, ..SUB };
+    let busy = Sub {
+        queued: 1000,
+        ..SUB
+    };
+    let found = linger(&[sub, busy], &mut average, 30_000);
+    assert_eq!(found, Some((0, 30_000)));
+    // (500 kB/s * 20 kB + 1 MB/s * 30 kB) / 50 kB; a subflow that was not picked begins at its rate.
+    assert_eq!(average, [800_000, 1_000_000]);
+    assert_eq!(
+        linger(&[sub, busy], &mut average, u64::MAX),
+        Some((0, BURST_BYTES))
+    );
+}
