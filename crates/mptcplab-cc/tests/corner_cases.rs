@@ -67,7 +67,10 @@ fn cubic_estimates_reno_at_full_speed_after_an_undo() {
     ack(&mut conn, &mut cubic, 2_000_000);
     ack(&mut conn, &mut cubic, 2_000_000);
     let grown = cubic.window() - before;
-    assert!((0.095..0.101).contains(&grown), "{before}, then {grown} more");
+    assert!(
+        (0.095..0.101).contains(&grown),
+        "{before}, then {grown} more"
+    );
 }
 
 fn sample(conn: &mut Conn, sock: &mut Sock, now_us: u64, rtt_us: i32) {
@@ -100,7 +103,11 @@ fn hystart_ignores_delays_for_a_second_after_a_reduction() {
             cubic.tp.snd_una += 1;
             sample(&mut conn, &mut cubic, 4_000_000 + k * 10, 30_000);
         }
-        assert_eq!(cubic.tp.snd_ssthresh == cubic.tp.snd_cwnd, ends, "{sampled_at_us}");
+        assert_eq!(
+            cubic.tp.snd_ssthresh == cubic.tp.snd_cwnd,
+            ends,
+            "{sampled_at_us}"
+        );
     }
 }
 

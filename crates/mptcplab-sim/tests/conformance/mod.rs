@@ -65,9 +65,18 @@ fn a_wrong_line_fails() {
     let begins = "100 > 0:10\n200 < ack 1\n200 > 10:12\n";
     for (wrong, hint) in [
         ("100 > 0:9\n", "line 1: expected 0:9"),
-        ("100 > 0:10\n150 > nothing\n200 < ack 1\n300 = cwnd 11\n", "line 4: unexpected 10:12"),
-        ("100 > 0:10\n200 < ack 1\n201 > 10:12\n", "line 3: sent at 200"),
-        ("100 > 0:10\n200 < ack 1\n", "after the last line: unexpected 10:12"),
+        (
+            "100 > 0:10\n150 > nothing\n200 < ack 1\n300 = cwnd 11\n",
+            "line 4: unexpected 10:12",
+        ),
+        (
+            "100 > 0:10\n200 < ack 1\n201 > 10:12\n",
+            "line 3: sent at 200",
+        ),
+        (
+            "100 > 0:10\n200 < ack 1\n",
+            "after the last line: unexpected 10:12",
+        ),
         (&format!("{begins}200 = cwnd 12"), "line 4: cwnd is 11"),
         (&format!("{begins}200 = srtt 99.9"), "line 4: srtt is 100.0"),
     ] {

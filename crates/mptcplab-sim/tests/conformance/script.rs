@@ -124,7 +124,12 @@ fn read(line: &str, is_receiver: bool) -> Option<(u64, Action)> {
             if !alone.is_empty() {
                 return None;
             }
-            Action::Is(pairs.iter().map(|[a, b]| ((*a).to_owned(), (*b).to_owned())).collect())
+            Action::Is(
+                pairs
+                    .iter()
+                    .map(|[a, b]| ((*a).to_owned(), (*b).to_owned()))
+                    .collect(),
+            )
         }
         _ => return None,
     };

@@ -217,7 +217,9 @@ impl<'a> Wire<'a> {
             Action::Is(pairs) => {
                 self.run_until(line.at_ns);
                 self.nothing_before(line.at_ns)?;
-                pairs.iter().try_for_each(|(name, value)| self.check(name, value))
+                pairs
+                    .iter()
+                    .try_for_each(|(name, value)| self.check(name, value))
             }
         }
     }
@@ -233,8 +235,11 @@ impl<'a> Wire<'a> {
     fn compare(&mut self, at_ns: u64, expected: &[String]) -> Result<(), String> {
         let sent = self.take_sent();
         let found = if self.is_receiver {
-            let acks = sent.iter().zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
-            acks.map(|(sent, like)| ack_text(sent, like)).collect::<Vec<_>>()
+            let acks = sent
+                .iter()
+                .zip(expected.iter().map(Some).chain(std::iter::repeat(None)));
+            acks.map(|(sent, like)| ack_text(sent, like))
+                .collect::<Vec<_>>()
         } else {
             data_text(&sent)
         };
@@ -245,7 +250,10 @@ impl<'a> Wire<'a> {
             };
             return Err(format!("expected {wanted}, but sent {}", shown(&sent)));
         }
-        match sent.iter().find(|sent| sent.at_ns.abs_diff(at_ns) > CLOSE_NS) {
+        match sent
+            .iter()
+            .find(|sent| sent.at_ns.abs_diff(at_ns) > CLOSE_NS)
+        {
             Some(late) => Err(format!("sent at {} ms", late.at_ns as f64 / 1e6)),
             None => Ok(()),
         }
@@ -305,7 +313,9 @@ impl<'a> Wire<'a> {
 
     /// Compare a part of the state, rounded as the script writes it.
     fn check(&self, name: &str, expected: &str) -> Result<(), String> {
-        let decimals = expected.split_once('.').map_or(0, |(_, places)| places.len());
+        let decimals = expected
+            .split_once('.')
+            .map_or(0, |(_, places)| places.len());
         let ms = |ns: u64| format!("{:.decimals$}", ns as f64 / 1e6);
         let us = |us: u32| format!("{:.decimals$}", f64::from(us) / 1e3);
         let sender = self.sender();
@@ -314,7 +324,11 @@ impl<'a> Wire<'a> {
         let connection = &self.engine.apps[0].conn;
         let count = |kind: EventKind| {
             let kinds = &self.engine.world.rec.tables.event.kind;
-            kinds.iter().filter(|k| **k == kind as u8).count().to_string()
+            kinds
+                .iter()
+                .filter(|k| **k == kind as u8)
+                .count()
+                .to_string()
         };
         let found = match name {
             "cwnd" => tp.snd_cwnd.to_string(),
@@ -347,7 +361,11 @@ impl<'a> Wire<'a> {
             "probes" => count(EventKind::TlpSent),
             "losses" => count(EventKind::LossEvent),
             "pacing" => format!("{:.decimals$}", sender.default_pacing_rate() as f64),
-            "window" => connection.rx.window_bytes().div_ceil(u64::from(connection.rx.mss())).to_string(),
+            "window" => connection
+                .rx
+                .window_bytes()
+                .div_ceil(u64::from(connection.rx.mss()))
+                .to_string(),
             _ => return Err(format!("there is no state {name}")),
         };
         if found == expected {
@@ -393,7 +411,11 @@ fn ack_text(sent: &Sent, like: Option<&String>) -> String {
         text.push_str(" ece");
     }
     if wants("stamp") {
-        let _ = write!(text, " stamp {}", (u64::from(packet.ts()) << 20) / 1_000_000);
+        let _ = write!(
+            text,
+            " stamp {}",
+            (u64::from(packet.ts()) << 20) / 1_000_000
+        );
     }
     if wants("window") {
         let _ = write!(text, " window {}", packet.wnd());
