@@ -1,4 +1,4 @@
-"""The golden numbers, which the simulator's own test makes in a debug build, hold for the package's build and its files."""
+"""The golden numbers, which the simulator's test makes in a debug build, are those of the package and its files."""
 
 from __future__ import annotations
 
