@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement clean
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -65,6 +65,13 @@ sensitivity: dev ## Run them, judge every claim under other choices as well, and
 
 agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour)
 	@$(BIN)/mptcplab agree --all
+
+golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)
+golden: ## Compare the simulator with its golden numbers; REASON="why" accepts what changed
+	@cargo test --quiet --locked -p mptcplab-sim --test golden
+
+mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, ACCEPT=1)
+	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(ACCEPT),--accept)
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs

@@ -1,0 +1,329 @@
+"""Changes the sources one small step at a time and sees whether a test notices: `make mutants [PART=...]`.
+
+A change that no test notices survives. scripts/mutants/PART.txt lists the survivors that are known, each with the
+reason why it may survive; another one is an error. A list has the text of the changed line and no line number, so that other
+changes leave it valid. Everything happens in copies below target/mutants.
+
+Rust is changed by cargo-mutants, Python by cosmic-ray, and C by this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORK = ROOT / "target" / "mutants"
+LISTS = ROOT / "scripts" / "mutants"
+SIM, SCHEDULERS = "crates/mptcplab-sim/src/", "crates/mptcplab-model/src/sched/"
+# What a part needs at least, in percent of its mutants.
+LEAST = 90
+KILLED, SURVIVED, UNVIABLE = "killed", "survived", "unviable"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Files (patterns below the root), and how their tests run."""
+
+    files: Sequence[str]
+    # Rust and C: arguments of `cargo test`. Python: files of tests.
+    tests: Sequence[str]
+    package: str = ""
+    # Other files that take part in a pattern but not in the part.
+    without: Sequence[str] = field(default=())
+
+
+_RECOVERY = ("recovery", "sack", "scoreboard", "rtt", "rtx_timer", "receiver", "sack_compression", "classic_recovery")
+_SIM_TESTS = ("--lib", "--test", "golden")
+PARTS: Mapping[str, Part] = {
+    "recovery": Part([f"{SIM}tcp/{name}.rs" for name in _RECOVERY], _SIM_TESTS, "mptcplab-sim"),
+    "tcp": Part([f"{SIM}tcp/*.rs"], _SIM_TESTS, "mptcplab-sim", [f"{SIM}tcp/{name}.rs" for name in _RECOVERY]),
+    "mptcp": Part([f"{SIM}mptcp/*.rs", f"{SIM}stream/*.rs"], _SIM_TESTS, "mptcplab-sim"),
+    "net": Part([f"{SIM}net/*.rs"], _SIM_TESTS, "mptcplab-sim"),
+    "schedulers": Part(
+        [f"{SCHEDULERS}*.rs"],
+        (*_SIM_TESTS, "--test", "scheduler_laws", "--test", "scheduler_vectors", "--test", "scheduler_corners"),
+        "mptcplab-model,mptcplab-sim",
+    ),
+    "algorithms": Part(
+        ["algorithms/*.c", "algorithms/*.h"],
+        (
+            *("-p", "mptcplab-cc", "-p", "mptcplab-sim", "--lib", "--test", "vectors", "--test", "cubic"),
+            *("--test", "bbr", "--test", "corner_cases", "--test", "dialects", "--test", "golden"),
+        ),
+        without=["algorithms/template*"],
+    ),
+    "metrics": Part(
+        ["python/mptcplab/metrics/*.py"],
+        ["test_thresholds.py", "test_metrics.py", "test_stats.py", "test_allocation.py", "test_dynamics.py"],
+    ),
+    "verdicts": Part(
+        ["python/mptcplab/study/*.py", "python/mptcplab/studies/papers/*.py", "python/mptcplab/studies/papers/*/*.py"],
+        ["test_thresholds.py", "test_decision.py", "test_papers.py", "test_paper_claims.py", "test_store.py"],
+        without=["python/mptcplab/studies/papers/report/*"],
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change with its outcome; `key` tells it from others without a line number."""
+
+    key: str
+    outcome: str
+
+
+def fail(message: str, hint: str) -> None:
+    """End with the project's form of an error message."""
+    sys.exit(f"error: {message}\n\nhint: {hint}")
+
+
+def files_of(part: Part) -> list[str]:
+    """The part's files, from the root, sorted."""
+    found = {path for pattern in part.files for path in ROOT.glob(pattern)}
+    found -= {path for pattern in part.without for path in ROOT.glob(pattern)}
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def copy_tree(to: Path) -> Path:
+    """A copy of everything that is under version control, with the compiled part of the package."""
+    shutil.rmtree(to, ignore_errors=True)
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    built = [str(path.relative_to(ROOT)) for path in (ROOT / "python" / "mptcplab").glob("*.so")]
+    for name in [*listed.split("\0")[:-1], *built]:
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    return to
+
+
+def environment() -> dict[str, str]:
+    """Builds of their own that compile fast."""
+    return {
+        **os.environ,
+        "CARGO_TARGET_DIR": str(WORK / "build"),
+        "CARGO_PROFILE_TEST_OPT_LEVEL": "1",
+        "CARGO_PROFILE_TEST_DEBUG": "0",
+        "CARGO_PROFILE_DEV_DEBUG": "0",
+        "RUST_BACKTRACE": "0",
+    }
+
+
+def rust(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
+    """Every mutant of cargo-mutants."""
+    out = WORK / name
+    shutil.rmtree(out / "mutants.out", ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
+    command = ["cargo", "mutants", "--output", str(out), "--timeout", "60", "--colors", "never", "--no-shuffle"]
+    for package in part.package.split(","):
+        command += ["--test-package", package]
+    command += [option for file in files for option in ("--file", file)]
+    command += ["--shard", shard] if shard else []
+    # 2: some survive, 3: some take too long.
+    code = subprocess.run([*command, "--", *part.tests], cwd=ROOT, env=environment(), check=False).returncode
+    if code not in (0, 2, 3):
+        fail(f"cargo mutants ended with {code}", f"see {out}/mutants.out/log")
+    yield from rust_outcomes(out)
+
+
+def rust_outcomes(out: Path) -> Iterator[Mutant]:
+    """The mutants in the files that cargo-mutants has written so far."""
+    kinds = {"CaughtMutant": KILLED, "Timeout": KILLED, "MissedMutant": SURVIVED}
+    for one in json.loads((out / "mutants.out" / "outcomes.json").read_text())["outcomes"]:
+        mutant = one["scenario"]["Mutant"] if isinstance(one["scenario"], dict) else None
+        if mutant is None:
+            continue
+        line = (ROOT / mutant["file"]).read_text().splitlines()[mutant["span"]["start"]["line"] - 1].strip()
+        what = re.sub(r"^\S+?:\d+:\d+: ", "", mutant["name"])
+        yield Mutant(f"{mutant['file']}: {what} | {line}", kinds.get(one["summary"], UNVIABLE))
+
+
+# A token of C and what it becomes; a minus, a plus or a comparison has spaces on both sides.
+_C = {
+    " < ": [" <= ", " > "],
+    " <= ": [" < "],
+    " > ": [" >= ", " < "],
+    " >= ": [" > "],
+    " == ": [" != "],
+    " != ": [" == "],
+    " && ": [" || "],
+    " || ": [" && "],
+    " + ": [" - "],
+    " - ": [" + "],
+    " * ": [" / "],
+    " / ": [" * "],
+    " << ": [" >> "],
+    " >> ": [" << "],
+    " += ": [" -= "],
+    " -= ": [" += "],
+    "cc_min(": ["cc_max("],
+    "cc_max(": ["cc_min("],
+    "return true;": ["return false;"],
+    "return false;": ["return true;"],
+    "if (!": ["if ("],
+}
+
+
+def c_changes(text: str) -> Iterator[tuple[int, str, str]]:
+    """Place, old and new text of every change of a C file, outside comments and preprocessor lines."""
+    hidden = [match.span() for match in re.finditer(r"/\*.*?\*/|^[ \t]*#.*$|\"[^\"\n]*\"", text, re.S | re.M)]
+    for old, news in _C.items():
+        for match in re.finditer(re.escape(old), text):
+            if not any(start <= match.start() < end for start, end in hidden):
+                yield from ((match.start(), old, new) for new in news)
+
+
+def c(_name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
+    """Every change of C, each with a build of its own."""
+    tree = copy_tree(WORK / "tree")
+    changes = [(file, *change) for file in files for change in sorted(c_changes((ROOT / file).read_text()))]
+    number, count = map(int, shard.split("/")) if shard else (0, 1)
+    command = ["cargo", "test", "--quiet", *part.tests]
+    if _run(command, tree) != 0:
+        fail("the tests fail without a change", " ".join(command))
+    for file, at, old, new in changes[number::count]:
+        text = (ROOT / file).read_text()
+        line = text[text.rfind("\n", 0, at) + 1 : text.find("\n", at)].strip()
+        (tree / file).write_text(text[:at] + new + text[at + len(old) :])
+        try:
+            compiles = _run([*command, "--no-run"], tree) == 0
+            outcome = (SURVIVED if _run(command, tree) == 0 else KILLED) if compiles else UNVIABLE
+        finally:
+            (tree / file).write_text(text)
+        yield Mutant(f"{file}: replace {old.strip()} with {new.strip()} | {line}", outcome)
+
+
+def _run(command: Sequence[str], tree: Path) -> int:
+    try:
+        asked = {**environment(), "CARGO_TERM_COLOR": "never"}
+        return subprocess.run(command, cwd=tree, env=asked, timeout=300, check=False, capture_output=True).returncode
+    except subprocess.TimeoutExpired:
+        return 1
+
+
+_COSMIC_RAY = """\
+[cosmic-ray]
+module-path = {modules}
+timeout = 120.0
+excluded-modules = []
+test-command = "{python} -m pytest -n0 -q -x -p no:cacheprovider {tests}"
+
+[cosmic-ray.distributor]
+name = "local"
+
+[cosmic-ray.filters.operators-filter]
+exclude-operators = ["core/ReplaceBinaryOperator_BitOr_.*"]
+"""
+
+
+def python(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
+    """Every mutant of cosmic-ray but those of `|`, which stands in annotations nearly everywhere."""
+    tree, venv = copy_tree(WORK / "tree"), WORK / "venv"
+    if not (venv / "bin" / "cosmic-ray").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(venv / "bin" / "pip"), "install", "--quiet", "cosmic-ray"], check=True)
+    tests = [test for test in (f"tests/python/{name}" for name in part.tests) if (tree / test).exists()]
+    number, count = map(int, shard.split("/")) if shard else (0, 1)
+    config = _COSMIC_RAY.format(modules=json.dumps(files[number::count]), python=sys.executable, tests=" ".join(tests))
+    (tree / "mutants.toml").write_text(config)
+    session = WORK / f"{name}.sqlite"
+    session.unlink(missing_ok=True)
+    # The copy comes before the installed package.
+    env = {**os.environ, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def tool(program: str, *words: str) -> str:
+        command = [str(venv / "bin" / program), *words]
+        return subprocess.run(command, cwd=tree, env=env, check=True, capture_output=True, text=True).stdout
+
+    tool("cosmic-ray", "init", "mutants.toml", str(session))
+    tool("cr-filter-operators", str(session), "mutants.toml")
+    tool("cosmic-ray", "baseline", "mutants.toml")
+    tool("cosmic-ray", "exec", "mutants.toml", str(session))
+    yield from python_outcomes(tool("cosmic-ray", "dump", str(session)))
+
+
+def python_outcomes(dump: str) -> Iterator[Mutant]:
+    """The mutants in what `cosmic-ray dump` prints."""
+    for line in dump.splitlines():
+        work, result = json.loads(line)
+        (mutation,) = work["mutations"]
+        if result is None or result["worker_outcome"] == "skipped":
+            continue
+        changed = [text for text in (result["diff"] or "").splitlines() if re.match(r"[-+](?![-+])", text)]
+        text = " ".join(f"{text[0]} {text[1:].strip()}" for text in changed)
+        outcome = SURVIVED if result["test_outcome"] == "survived" else KILLED
+        yield Mutant(f"{mutation['module_path']}: {text}", outcome)
+
+
+def known(name: str) -> tuple[Counter[str], dict[str, str]]:
+    """The survivors that are listed, and the reason of each."""
+    path, found, reasons = LISTS / f"{name}.txt", Counter[str](), {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line and not line.startswith("#"):
+            key, _, reason = line.partition("  # ")
+            found[key] += 1
+            reasons[key] = reason
+    return found, reasons
+
+
+def compare(name: str, mutants: Sequence[Mutant], *, whole: bool, accept: bool) -> bool:
+    """Print the kill rate and what is new; write the list if asked to. Returns whether all is well."""
+    count = Counter(mutant.outcome for mutant in mutants)
+    total = count[KILLED] + count[SURVIVED]
+    rate = 100 * count[KILLED] / max(total, 1)
+    summary = f"{total} mutants, {count[KILLED]} killed ({rate:.1f} %), {count[UNVIABLE]} that do not compile"
+    print(f"{name}: {summary}")
+    survivors = Counter(mutant.key for mutant in mutants if mutant.outcome == SURVIVED)
+    listed, reasons = known(name)
+    new, gone = survivors - listed, (listed - survivors) if whole else Counter[str]()
+    for key in sorted(new.elements()):
+        print(f"  new: {key}")
+    for key in sorted(gone.elements()):
+        print(f"  no longer: {key}")
+    if accept:
+        kept = survivors if whole else survivors | listed
+        lines = [f"{key}  # {reasons.get(key) or 'not looked at yet'}" for key in sorted(kept.elements())]
+        head = [f"# Survivors of `make mutants PART={name}`, see CONTRIBUTING.md.", f"# {summary}", ""]
+        (LISTS / f"{name}.txt").write_text("\n".join([*head, *lines]) + "\n")
+        return True
+    if new:
+        print("\nhint: write a test that notices, or list them with ACCEPT=1 and say why they may survive")
+    return not new and (rate >= LEAST or not whole)
+
+
+def main() -> int:
+    """Run the parts that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all without")
+    parser.add_argument("--file", action="append", default=[], help="only files with this in their names")
+    parser.add_argument("--shard", default="", help="k/n: only every n-th mutant (of Python: file), from the k-th")
+    parser.add_argument("--accept", action="store_true", help="write the list of survivors")
+    parser.add_argument("--again", action="store_true", help="compare the outcomes of the last run (Rust only)")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.parts if name not in PARTS]
+    if unknown:
+        fail(f"no part {unknown[0]!r}", f"one of {', '.join(PARTS)}")
+    if shutil.which("cargo-mutants") is None:
+        subprocess.run(["cargo", "install", "--locked", "cargo-mutants"], check=True)
+    good = True
+    for name in asked.parts or PARTS:
+        part = PARTS[name]
+        files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
+        make = c if files[0].startswith("algorithms") else python if files[0].endswith(".py") else rust
+        mutants = list(rust_outcomes(WORK / name) if asked.again else make(name, part, files, asked.shard))
+        whole = not (asked.file or asked.shard or asked.again)
+        good &= compare(name, mutants, whole=whole, accept=asked.accept)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
