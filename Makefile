@@ -68,7 +68,7 @@ agreement: dev ## Compare the simulator with this kernel and write docs/agreemen
 
 golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)
 golden: ## Compare the simulator with its golden numbers; REASON="why" accepts what changed
-	@cargo test --quiet --locked -p mptcplab-sim --test golden
+	@cargo test --quiet --locked -p mptcplab-sim --lib golden::
 
 mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, ACCEPT=1)
 	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(ACCEPT),--accept)

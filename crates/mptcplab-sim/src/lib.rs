@@ -21,6 +21,9 @@ mod app;
 mod conformance;
 mod control;
 mod engine;
+#[cfg(test)]
+#[path = "../tests/golden/mod.rs"]
+mod golden;
 mod mptcp;
 mod net;
 mod sctp;

@@ -120,14 +120,13 @@ fn read(line: &str, is_receiver: bool) -> Option<(u64, Action)> {
         }
         "<" => Action::Arrives(arrival(&rest, is_receiver)?),
         "=" => {
-            let (pairs, alone) = rest.as_chunks::<2>();
-            if !alone.is_empty() {
+            if rest.len() % 2 != 0 {
                 return None;
             }
+            let pairs = rest.chunks_exact(2);
             Action::Is(
                 pairs
-                    .iter()
-                    .map(|[a, b]| ((*a).to_owned(), (*b).to_owned()))
+                    .map(|pair| (pair[0].to_owned(), pair[1].to_owned()))
                     .collect(),
             )
         }

@@ -1,8 +1,11 @@
 //! Golden numbers: what the simulator does in the cases of `tests/golden/cases.txt`, to the last bit. A change of the simulator that
 //! is meant to change nothing changes none of them; one that is meant to is accepted with its reason (`make golden REASON="..."`).
+//!
+//! The crate compiles this module into its unit tests, as the conformance scripts: a changed source is then compiled once, which is
+//! most of the time of `make mutants`.
 
+use crate::{Control, simulate};
 use mptcplab_scenario::{Overrides, Run, parse};
-use mptcplab_sim::{Control, simulate};
 use mptcplab_trace::{EventKind, NOT_MEASURED, Tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Debug, Write};
