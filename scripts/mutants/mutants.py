@@ -95,10 +95,11 @@ def files_of(part: Part) -> list[str]:
 
 
 def copy_tree(to: Path) -> Path:
-    """A copy of everything that is under version control, with the compiled part of the package."""
+    """A copy of everything that is under version control, with what was built and generated for it."""
     shutil.rmtree(to, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    built = [str(path.relative_to(ROOT)) for path in (ROOT / "python" / "mptcplab").glob("*.so")]
+    made = (ROOT.glob(pattern) for pattern in ("python/mptcplab/*.so", "papers/*/walk/*"))
+    built = [str(path.relative_to(ROOT)) for paths in made for path in paths]
     for name in [*listed.split("\0")[:-1], *built]:
         if (ROOT / name).is_file():
             (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +130,9 @@ def rust(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mu
     command += [option for file in files for option in ("--file", file)]
     command += ["--shard", shard, "--sharding", "round-robin"] if shard else []
     # 2: some survive, 3: some take too long.
-    code = subprocess.run([*command, "--", *part.tests], cwd=ROOT, env=environment(), check=False).returncode
+    # To cargo itself: what comes after `--` counts for running the tests only, and everything would be built.
+    command += [f"--cargo-arg={word}" for word in part.tests]
+    code = subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
     if code not in (0, 2, 3):
         fail(f"cargo mutants ended with {code}", f"see {out}/mutants.out/log")
     yield from rust_outcomes(out)
@@ -175,7 +178,7 @@ _C = {
 
 def c_changes(text: str) -> Iterator[tuple[int, str, str]]:
     """Place, old and new text of every change of a C file, outside comments and preprocessor lines."""
-    hidden = [match.span() for match in re.finditer(r"/\*.*?\*/|^[ \t]*#.*$|\"[^\"\n]*\"", text, re.S | re.M)]
+    hidden = [match.span() for match in re.finditer(r"/\*.*?\*/|^[ \t]*#[^\n]*$|\"[^\"\n]*\"", text, re.S | re.M)]
     for old, news in _C.items():
         for match in re.finditer(re.escape(old), text):
             if not any(start <= match.start() < end for start, end in hidden):
