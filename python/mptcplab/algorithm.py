@@ -80,6 +80,18 @@ class Algorithm:
 Algorithms = str | Algorithm | Iterable[str | Algorithm]
 
 
+def words(value: str) -> list[str]:
+    """The names in a list with commas; a comma in parentheses separates parameters of one name.
+
+    >>> words("lia, ewtcp(weight=fair,a=1)")
+    ['lia', 'ewtcp(weight=fair,a=1)']
+    """
+    found = [part.strip() for part in re.split(r",(?![^(]*\))", value) if part.strip()]
+    if not found:
+        raise MptcplabError(with_hint(f"no name in this list: {value!r}", "such as lia,olia"))
+    return found
+
+
 def named(algorithms: Algorithms | None) -> tuple[tuple[str, ...], dict[str, str]]:
     """The names of algorithms, and for those that are not in the build the place of their source.
 
@@ -89,12 +101,19 @@ def named(algorithms: Algorithms | None) -> tuple[tuple[str, ...], dict[str, str
         return (), {}
     names: list[str] = []
     places: dict[str, str] = {}
-    for one in (algorithms,) if isinstance(algorithms, str | Algorithm) else algorithms:
+    given = (algorithms,) if isinstance(algorithms, str | Algorithm) else tuple(_iterable(algorithms))
+    for one in (each for entry in given for each in (words(entry) if isinstance(entry, str) else (entry,))):
         if not isinstance(one, str | Algorithm):
             raise MptcplabError(with_hint(f"not an algorithm: {one!r}", 'write cc="lia", or cc=["lia", "olia"]'))
-        file = _FILE.fullmatch(one.strip()) if isinstance(one, str) else None
+        file = _FILE.fullmatch(one) if isinstance(one, str) else None
         algorithm = Algorithm.from_file(file["path"]) if file else one
         names.append(str(algorithm) + ((file["parameters"] or "") if file else ""))
         if isinstance(algorithm, Algorithm):
             places[algorithm.name] = algorithm.place
     return tuple(names), places
+
+
+def _iterable(algorithms: Iterable[str | Algorithm]) -> Iterable[str | Algorithm]:
+    if not isinstance(algorithms, Iterable):
+        raise MptcplabError(with_hint(f"not an algorithm: {algorithms!r}", 'write cc="lia", or cc="lia,olia"'))
+    return algorithms

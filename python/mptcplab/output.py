@@ -23,6 +23,7 @@ DERIVED = (
     "summary.json",
     "metrics.csv",
     "comparison.csv",
+    "families.csv",
     "agreement.json",
     "figures",
 )

@@ -22,14 +22,43 @@ class Results(Trace):
     """
 
     def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
-        """One value per run, metric and entity: run, metric, flow, subflow, link, value."""
-        from mptcplab.metrics import compute
+        """One value per run, metric and entity.
 
-        return compute(self, names)
+        Columns: run, rep, config, engine, cc, a column per axis of the sweep (its unit in `<axis>.unit`), metric, unit,
+        flow, subflow, link, value. `names` are names of metrics; without them all are computed.
+
+        >>> import mptcplab
+        >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="12 s")
+        >>> results.metrics(["goodput"]).columns[-6:]
+        ['metric', 'unit', 'flow', 'subflow', 'link', 'value']
+        """
+        from mptcplab.metrics import compute
+        from mptcplab.report.frames import with_axes
+
+        return with_axes(self, compute(self, names), by="run")
 
     def summary(self) -> pl.DataFrame:
-        """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
-        from mptcplab.metrics import summary
+        """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
+
+        Columns: config, engine, cc, a column per axis of the sweep (its unit in `<axis>.unit`), metric, unit, flow,
+        subflow, link, n, mean, std, median, min, max, half, lo, hi.
+
+        >>> import mptcplab
+        >>> loss = {"links.B1.loss": "0.1 %, 1 %"}
+        >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", "lia", 1, duration="12 s", sweep=loss)
+        >>> results.summary().filter(metric="goodput", subflow="sf1")["links.B1.loss"].to_list()
+        [0.1, 1.0]
+        """
+        from mptcplab.report.frames import summary
+
+        return summary(self)
+
+    def families(self) -> pl.DataFrame:
+        """Total, mean, spread and Jain's index of the flows that are declared with a `count`, per configuration.
+
+        Columns as in `summary`; `flow` is the name in the scenario, and `flows` the number of its flows.
+        """
+        from mptcplab.report.families import summary
 
         return summary(self)
 

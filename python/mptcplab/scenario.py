@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.algorithm import Algorithms, named
+from mptcplab.algorithm import Algorithms, named, words
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.ranges import expand
+from mptcplab.settings import Setting, overriding, toml_value
+
+# The values of one key: a range ("0.01 %..5 % log 7"), a list with commas, or a list of values.
+Sweep = str | Iterable[Setting]
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,24 @@ class Overrides:
         reps: int | None,
         seed: int | None,
         profile: str | Iterable[str] | None,
-        duration: str | None,
-        settings: Mapping[str, str] | None,
+        duration: Setting,
+        settings: Mapping[str, Setting] | None,
+        sweep: Mapping[str, Sweep] | None = None,
     ) -> Overrides:
-        """Overrides from the arguments of public functions; None keeps the value of the file. C files are compiled."""
+        """Overrides from the arguments of public functions; None keeps the value of the file. C files are compiled.
+
+        Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.axes.expand`.
+        """
         names, files = named(cc)
-        return cls(names, reps, seed, as_names(profile), duration, settings or {}, files)
+        for name, number, least in (("reps", reps, 1), ("seed", seed, 0)):
+            if number is not None and (not isinstance(number, int) or number < least):
+                raise MptcplabError(with_hint(f"{name}: not a whole number from {least} on: {number!r}", "such as 5"))
+        changes = {**overriding(settings), **swept(sweep)}
+        both = sorted(set(settings or ()) & set(sweep or ()))
+        if both:
+            raise MptcplabError(with_hint(f"a key is set and swept: {both[0]}", "give all its values in the sweep"))
+        length = overriding({"duration": duration})["duration"] if duration is not None else None
+        return cls(names, reps, seed, as_names(profile), length, changes, files)
 
     def to_json(self) -> str:
         """JSON for the engines; settings that are not overridden are absent."""
@@ -83,7 +102,8 @@ class Overrides:
             if value not in (None, ""):
                 options += [name, str(value)]
         for key, value in self.settings.items():
-            options += ["--set", f"{key}={value}"]
+            listed = _listed(value)
+            options += ["--sweep", f"{key}={listed}"] if listed else ["--set", f"{key}={value}"]
         return options
 
     def _written(self, cc: str) -> str:
@@ -106,4 +126,47 @@ def as_names(value: str | Iterable[str] | None) -> tuple[str, ...]:
     """One name, several or none as a tuple."""
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+    return tuple(words(value)) if isinstance(value, str) else tuple(value)
+
+
+def swept(sweep: Mapping[str, Sweep] | None) -> dict[str, str]:
+    """The values of a sweep as settings.
+
+    >>> swept({"links.B1.delay": "5 ms..15 ms 3"})
+    {'links.B1.delay': '["5 ms", "10 ms", "15 ms"]'}
+    """
+    if sweep is not None and not isinstance(sweep, Mapping):
+        hint = 'such as sweep={"links.B1.loss": "0.01 %..5 % log 7"}'
+        raise MptcplabError(with_hint(f"not a sweep: {sweep!r}", hint))
+    return {key: _swept(key, values) for key, values in (sweep or {}).items()}
+
+
+def _swept(key: str, values: Sweep) -> str:
+    if not isinstance(values, Iterable):
+        raise MptcplabError(with_hint(f"{key}: not a list of values: {values!r}", 'such as "1 ms, 5 ms"'))
+    # Texts of a sweep are as on the command line: true, 5 and minrtt need no quotes.
+    texts = expand(values)
+    return (
+        "[" + ", ".join(_literal(key, one) if isinstance(values, str) else toml_value(one, key) for one in texts) + "]"
+    )
+
+
+def _literal(key: str, text: str) -> str:
+    """A value as `--set` reads it: TOML, or text without quotes."""
+    try:
+        tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return toml_value(text, key)
+    return text
+
+
+def _listed(value: str) -> str | None:
+    """A list of texts as `--sweep` takes it; None for anything else."""
+    try:
+        values = json.loads(value)
+    except ValueError:
+        return None
+    if not isinstance(values, list) or not values or not all(isinstance(one, str) for one in values):
+        return None
+    plain = ", ".join(values)
+    return plain if expand(plain) == values and not any(_literal("", one) == one for one in values) else None

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mptcplab.plots.figure import BAND, LEFT, RIGHT, WIDEST, Canvas, grid, line_handle, styled, text_width
-from mptcplab.plots.styles import Style
+from mptcplab.plots.styles import SOFT, Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_GAP, _BETWEEN, _TITLE, _UNDER = 0.2, 0.14, 0.28, 0.5
+_GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.2, 0.14, 0.28, 0.5, 0.24
 # The widest and the highest single plot.
 _WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
 # The distance that two labels at the ends of lines need, as a fraction of the height of a plot.
@@ -105,11 +105,17 @@ def _apart(heights: list[float]) -> list[float]:
 
 @styled
 def over_time(
-    columns: Sequence[Column], panels: Sequence[Panel], *, most_columns: int, shade: bool = False, alone: bool = False
+    columns: Sequence[Column],
+    panels: Sequence[Panel],
+    *,
+    most_columns: int,
+    shade: bool = False,
+    alone: bool = False,
+    note: str | None = None,
 ) -> Figure:
     """The figure; `shade` marks the time before the scales count, `alone` is for one run over the whole width.
 
-    With `alone`, lines have their labels at their ends, otherwise in a legend.
+    With `alone`, lines have their labels at their ends, otherwise in a legend. `note` is a line below the plots.
     """
     rows = -(-len(columns) // most_columns)
     per_row = -(-len(columns) // rows)
@@ -124,7 +130,9 @@ def over_time(
     ]
     title = _TITLE if any(column.title for column in columns) else 0.1
     row_height = title + len(panels) * high + (len(panels) - 1) * _BETWEEN + _UNDER
-    canvas = Canvas(width, rows * row_height, [] if alone else handles)
+    canvas = Canvas(width, rows * row_height + (_NOTE if note else 0.0), [] if alone else handles)
+    if note:
+        canvas.figure.text(0.01, 0.3 * _NOTE / canvas.figure.get_figheight(), note, color=SOFT, fontsize=8)
     tops = {panel: axis_top(columns, panel) for panel in panels}
     span = min(column.begin_s for column in columns), max(column.end_s for column in columns)
     for index, column in enumerate(columns):

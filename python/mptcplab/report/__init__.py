@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mptcplab.axes import axes
 from mptcplab.errors import OutputError
 from mptcplab.output import write_text
 
@@ -21,6 +22,7 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
     from mptcplab.metrics import compute
     from mptcplab.metrics import summary as summarise_trace
+    from mptcplab.report import families, frames
     from mptcplab.report.goodput import goodput_data
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
@@ -33,16 +35,19 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, render(trace, summary, goodput, plots))
-        write_text(path.with_name("summary.csv"), summary.write_csv())
-        write_text(path.with_name("summary.json"), summary_json(trace, summary))
-        write_text(path.with_name("metrics.csv"), compute(trace).write_csv())
+        tidy = frames.summary(trace)
+        write_text(path.with_name("summary.csv"), tidy.write_csv())
+        write_text(path.with_name("summary.json"), summary_json(trace, tidy))
+        write_text(path.with_name("metrics.csv"), frames.with_axes(trace, compute(trace), by="run").write_csv())
+        if families.has_families(trace):
+            write_text(path.with_name("families.csv"), families.summary(trace).write_csv())
         comparison = comparison_frame(trace)
         if comparison is not None:
             write_text(path.with_name("comparison.csv"), comparison.write_csv())
         if figures:
             from mptcplab.report.figures import write_figures
 
-            write_figures(goodput, plots, path.with_name("figures"))
+            write_figures(trace, goodput, plots, path.with_name("figures"))
     except OSError as error:
         raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
     return path
@@ -56,6 +61,7 @@ def summary_json(trace: Trace, summary: pl.DataFrame) -> str:
         **facts,
         "engines": trace.engines,
         "runs": trace.runs.height,
+        "axes": [{"key": axis.key, "unit": axis.unit, "values": axis.numbers or axis.texts} for axis in axes(trace)],
         "problems": [problem.as_dict() for problem in trace.excluded_runs],
         "summary": summary.to_dicts(),
     }

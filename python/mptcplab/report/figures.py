@@ -26,36 +26,76 @@ from mptcplab.plots.figure import (
 from mptcplab.plots.over_time import Column, over_time
 from mptcplab.plots.styles import INK, SOFT
 from mptcplab.report.goodput import GoodputData
+from mptcplab.report.parameter_figures import curves_figure, maps_figure
+from mptcplab.report.parameters import (
+    drawn_metrics,
+    evenly,
+    is_drawn_over_parameter,
+    maps,
+    numeric_axes,
+    over_parameter,
+)
 from mptcplab.report.series import PANELS, PlotData
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from mptcplab.trace.reader import Trace
 
 MAX_COLUMNS = 12
 _KINDS = ("png", "svg")
 _ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
+# The part of the width that bars take beside the flows of families, and the gap between them.
+_BARS_BESIDE_MEMBERS, _BESIDE = 0.56, 0.25
 _REPETITION = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": INK, "markersize": 3.5, "linestyle": "none"}
 _FAIR_SHARE = REFERENCE_MARK | {"markeredgecolor": SOFT}
 
 
-def write_figures(goodput: GoodputData, plots: PlotData, directory: Path) -> list[Path]:
-    """Write goodput.{png,svg} and one figure over time per quantity; return their paths."""
+def write_figures(trace: Trace, goodput: GoodputData, plots: PlotData, directory: Path) -> list[Path]:
+    """Write the figures of metrics and one figure over time per quantity; return their paths."""
     directory.mkdir(exist_ok=True)
     written: list[Path] = []
-    if goodput.rows:
-        written += save(goodput_figure(goodput), directory / "goodput", _KINDS)
-    columns = first_repetitions(plots)
+    for name, figure in metric_figures(trace, goodput):
+        written += save(figure, directory / name, _KINDS)
+    columns, left_out = first_repetitions(plots)
     for panel in PANELS:
         if any(column.of(panel) for column in columns):
-            figure = over_time(columns, [panel], most_columns=3, shade=True)
+            figure = over_time(columns, [panel], most_columns=3, shade=True, note=left_out)
             written += save(figure, directory / panel.name, _KINDS)
     return written
 
 
-def first_repetitions(plots: PlotData) -> list[Column]:
-    """The first run of every configuration, for as many configurations as a figure has room for."""
+def metric_figures(trace: Trace, goodput: GoodputData) -> Iterator[tuple[str, Figure]]:
+    """The names and the figures of metrics: over the parameter of a sweep, else goodput as bars."""
+    if not is_drawn_over_parameter(trace):
+        if goodput.rows:
+            yield "goodput", goodput_figure(goodput)
+        return
+    for metric in drawn_metrics(trace):
+        yield metric, curves_figure(over_parameter(trace, metric))
+    if len(numeric_axes(trace)) > 1:
+        yield "goodput-map", maps_figure(maps(trace))
+
+
+def first_repetitions(plots: PlotData) -> tuple[list[Column], str | None]:
+    """The first run of every configuration, and what is left out where a figure has no room for all.
+
+    Then every algorithm keeps some: the first, the last and others between them.
+    """
     firsts = {run.column.title: run.column for run in reversed(plots.runs)}
-    return list(firsts.values())[::-1][:MAX_COLUMNS]
+    columns = list(firsts.values())[::-1]
+    if len(columns) <= MAX_COLUMNS:
+        return columns, None
+    by_algorithm: dict[str, list[Column]] = {}
+    for column in columns:
+        by_algorithm.setdefault(column.title.partition(",")[0], []).append(column)
+    each = max(1, MAX_COLUMNS // len(by_algorithm))
+    kept = [one for group in by_algorithm.values() for one in evenly(group, each)]
+    note = f"{len(kept)} of {len(columns)} configurations; report.html and results.plot.over_time() show each of them"
+    return kept, note
 
 
 def time_figure(column: Column) -> Figure:
@@ -75,7 +115,11 @@ def goodput_figure(goodput: GoodputData) -> Figure:
     left = max(LEFT, 0.2 + max(text_width(row.label) for row in rows))
     high = _ROW * len(rows)
     canvas = Canvas(WIDEST, high + _UNDER, handles)
-    axes = canvas.axes(left, 0, WIDEST - left - RIGHT, high)
+    across = WIDEST - left - RIGHT
+    whole = across * _BARS_BESIDE_MEMBERS if goodput.has_members else across
+    axes = canvas.axes(left, 0, whole, high)
+    if goodput.has_members:
+        _draw_members(canvas.axes(left + whole + _BESIDE, 0, across - whole - _BESIDE, high), goodput)
     grid(axes, "x")
     for y, row in enumerate(rows):
         edge = 0.0
@@ -89,3 +133,21 @@ def goodput_figure(goodput: GoodputData) -> Figure:
     axes.set(xlim=(0, goodput.top), ylim=(len(rows) - 0.5, -0.5), xlabel=goodput.axis)
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     return canvas.figure
+
+
+def _draw_members(axes: Axes, goodput: GoodputData) -> None:
+    """A circle per flow of a family, their mean, and Jain's index."""
+    grid(axes, "x")
+    rows = goodput.rows
+    top = 1.25 * max(value for row in rows for value in (*row.members, 0.0)) or 1.0
+    for y, row in enumerate(rows):
+        if not row.members:
+            continue
+        values = np.array(row.members)
+        axes.plot(values, np.full(values.size, y), alpha=0.45, **_REPETITION)
+        axes.plot([values.mean()], [y], marker="|", markersize=12, color=INK, markeredgewidth=1.6)
+        square = values.size * float((values**2).sum())
+        if square > 0:
+            axes.text(top, y, f"J {values.sum() ** 2 / square:.2f}", ha="right", va="center", fontsize=8, color=SOFT)
+    axes.set(xlim=(0, top), ylim=(len(rows) - 0.5, -0.5), xlabel=f"Each flow ({goodput.unit})")
+    axes.set_yticks(range(len(rows)), [""] * len(rows))

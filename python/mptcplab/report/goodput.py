@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, compute
-from mptcplab.plots.styles import Style, subflow_labels, subflow_styles
-from mptcplab.report import tables
+from mptcplab.plots.styles import Style, style, subflow_labels, subflow_styles
+from mptcplab.report import families, tables
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -34,6 +34,8 @@ class Row:
     points: tuple[float, ...]
     parts: tuple[Part, ...]
     fair_share: float | None
+    # The mean goodput of every flow of a family.
+    members: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class GoodputData:
     """All rows."""
 
     rows: tuple[Row, ...]
+
+    @property
+    def has_members(self) -> bool:
+        """Whether some rows are families."""
+        return any(row.members for row in self.rows)
 
     @property
     def unit(self) -> str:
@@ -62,42 +69,91 @@ class GoodputData:
     def for_page(self) -> dict[str, Any]:
         """The data that the page's script needs."""
         rows = [
-            vars(row) | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
+            {key: value for key, value in vars(row).items() if key != "members"}
+            | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
             for row in self.rows
         ]
         return {"rows": rows, "unit": self.unit, "axis": self.axis, "top": self.top if rows else 1.0}
 
 
 def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
-    """A row per configuration and connection; none where there are too many connections to show."""
-    flows = tables.connection_names(trace)
-    if len(flows) > tables.MAX_FLOWS:
-        return GoodputData(())
-    topology = next(iter(trace.topologies.values()))
-    styles, labels = subflow_styles(topology), subflow_labels(topology)
+    """A row per configuration and connection, or family of connections."""
+    found = families.entities(trace)
+    owner = {name: entity.name for entity in found for name in entity.members}
+    looks = _looks(trace, found)
     wanted = summary.filter(pl.col("metric").is_in(["goodput", "ideal"])).drop_nulls("mean")
-    stats = {(row["config"], row["metric"], row["flow"], row["subflow"]): row for row in wanted.iter_rows(named=True)}
+    stats: dict[tuple[str, str, str, str | None], dict[str, Any]] = {}
+    for row in wanted.iter_rows(named=True):
+        stats[row["config"], row["metric"], row["flow"], row["subflow"]] = row
+    totals = {
+        (row["config"], row["flow"]): row
+        for row in families.summary(trace).filter(metric="family_total").iter_rows(named=True)
+    }
     values = compute(trace).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
-    points = tables.counted(trace, values).join(trace.configs, on="run", maintain_order="left").drop_nulls("value")
+    points = (
+        tables.counted(trace, values)
+        .with_columns(flow=pl.col("flow").replace_strict(owner, default=None, return_dtype=pl.String))
+        .group_by("run", "flow", maintain_order=True)
+        .agg(pl.col("value").drop_nulls().sum(), seen=pl.col("value").is_not_null().any())
+        .filter("seen")
+        .join(trace.configs, on="run", maintain_order="left")
+        .drop_nulls("value")
+    )
     rows = []
     for config in tables.config_names(trace):
-        for flow in flows:
-            total = stats.get((config, "goodput", flow, None))
+        for entity in found:
+            total = totals.get((config, entity.name)) if entity.is_family else None
+            total = total or stats.get((config, "goodput", entity.name, None))
             if total is None:
                 continue
-            ideal = stats.get((config, "ideal", flow, None))
+            ideals = [stats.get((config, "ideal", name, None)) for name in entity.members]
+            shares = [ideal["mean"] for ideal in ideals if ideal]
+            members = [stats.get((config, "goodput", name, None)) for name in entity.members]
             rows.append(
                 Row(
-                    label=config if len(flows) == 1 else f"{config} · {flow}",
+                    label=config if len(found) == 1 else f"{config} · {entity.name}",
                     mean=total["mean"],
                     half=total["half"],
-                    points=tuple(points.filter(config=config, flow=flow)["value"]),
-                    parts=tuple(
-                        Part(labels[who], row["mean"], styles[who])
-                        for who in styles
-                        if who[0] == flow and (row := stats.get((config, "goodput", *who)))
-                    ),
-                    fair_share=ideal["mean"] if ideal else None,
+                    points=tuple(points.filter(config=config, flow=entity.name)["value"]),
+                    parts=_parts(entity, config, stats, looks),
+                    fair_share=sum(shares) if shares else None,
+                    members=tuple(one["mean"] for one in members if one) if entity.is_family else (),
                 )
             )
     return GoodputData(tuple(rows))
+
+
+def _looks(trace: Trace, found: list[families.Entity]) -> dict[tuple[str, str], tuple[str, Style]]:
+    """Label and style of every subflow; the flows of a family share them."""
+    topology = max(trace.topologies.values(), key=lambda one: len(one.flows))
+    if not any(entity.is_family for entity in found):
+        styles, labels = subflow_styles(topology), subflow_labels(topology)
+        return {who: (labels[who], styles[who]) for who in styles}
+    subflows = {flow.name: flow.subflows for flow in topology.flows}
+    looks: dict[tuple[str, str], tuple[str, Style]] = {}
+    used = 0
+    for entity in found:
+        own: dict[str, tuple[str, Style]] = {}
+        for name in entity.members:
+            for subflow in subflows.get(name, ()):
+                if subflow.name not in own:
+                    label = entity.name if len(subflows[name]) == 1 else f"{entity.name} {subflow.name}"
+                    own[subflow.name] = (label, style(used))
+                    used += 1
+                looks[name, subflow.name] = own[subflow.name]
+    return looks
+
+
+def _parts(
+    entity: families.Entity,
+    config: str,
+    stats: dict[tuple[str, str, str, str | None], dict[str, Any]],
+    looks: dict[tuple[str, str], tuple[str, Style]],
+) -> tuple[Part, ...]:
+    """The means of the subflows, added over the flows of a family."""
+    sums: dict[str, tuple[float, Style]] = {}
+    for who, (label, look) in looks.items():
+        row = stats.get((config, "goodput", *who))
+        if who[0] in entity.members and row is not None:
+            sums[label] = (sums.get(label, (0.0, look))[0] + row["mean"], look)
+    return tuple(Part(label, mean, look) for label, (mean, look) in sums.items())

@@ -15,11 +15,13 @@ import numpy as np
 import polars as pl
 
 from mptcplab.capabilities import engine_of
+from mptcplab.metrics import REGISTRY
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
 from mptcplab.plots.svg import inline
 from mptcplab.report import page, tables, topology_svg
-from mptcplab.report.figures import goodput_figure, time_figure
+from mptcplab.report.figures import metric_figures, time_figure
 from mptcplab.report.goodput import GoodputData
+from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
 from mptcplab.report.series import PANELS, PlotData, RunPlots
 from mptcplab.scenario import Overrides
 from mptcplab.trace import machines
@@ -38,7 +40,9 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
     topology = trace.topologies[first["run"]]
     headline = tables.headline(trace, summary)
     drawable = topology_svg.can_draw(topology)
-    data = page_data(goodput, plots)
+    over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
+    # Curves and the charts of families are static; bars become interactive.
+    data = page_data(goodput if over is None and not goodput.has_members else GoodputData(()), plots)
     return page.render(
         __package__,
         "report.html",
@@ -60,7 +64,10 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         varies=len({_shape(t) for t in trace.topologies.values()}) > 1,
         flows=topology_svg.legend(topology),
         links=topology.data_links,
-        goodput=inline(goodput_figure(goodput), "goodput", "Goodput") if goodput.rows else "",
+        figures=_metric_figures(trace, goodput),
+        over=over.x.label if over else "",
+        families=goodput.has_members,
+        plot_notes=list(over.notes) if over else [],
         over_time=inline(time_figure(plots.runs[0].column), "time", "The first run over time") if plots.runs else "",
         shown=plots.runs[0] if plots.runs else None,
         command=command(trace),
@@ -68,6 +75,16 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         algorithms=algorithms_run(trace),
         toml=first["scenario_toml"],
     )
+
+
+def _metric_figures(trace: Trace, goodput: GoodputData) -> list[tuple[str, str]]:
+    """The titles of the figures of metrics, and the figures."""
+    found = []
+    for name, figure in metric_figures(trace, goodput):
+        metric, dash, _ = name.partition("-")
+        title = REGISTRY[metric].title + (" over two parameters" if dash else "")
+        found.append((title, inline(figure, name, title)))
+    return found
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:

@@ -10,15 +10,14 @@ import polars as pl
 
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import differences, is_relative
+from mptcplab.report import families
 from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
-# With more flows than this the table shows whole runs only.
-MAX_FLOWS = 8
 # The columns of the headline table, in this order; a column without a single value is left out.
-_HEADS = {
+HEADS = {
     "goodput": "Goodput",
     "ratio": "Fraction of\nfair share",
     "agr_bf": "Aggregate\nbenefit",
@@ -36,8 +35,8 @@ _HEADS = {
     "total_goodput": "Total\ngoodput",
     "jain": "Jain's\nindex",
 }
-_PER_RUN = ("total_goodput", "jain")
-_PER_FLOW = tuple(name for name in _HEADS if name not in _PER_RUN)
+PER_RUN = ("total_goodput", "jain")
+PER_FLOW = tuple(name for name in HEADS if name not in PER_RUN)
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ class _Values:
 
     def text(self, config: str, metric: str, flow: str | None, subflow: str | None = None) -> str:
         mean, half = self.by_key.get((config, metric, flow, subflow), (None, None))
-        return mean_and_interval(mean, half, REGISTRY[metric].digits)
+        family = families.FAMILY_METRICS.get(metric)
+        return mean_and_interval(mean, half, family[2] if family else REGISTRY[metric].digits)
 
 
 def config_names(trace: Trace) -> list[str]:
@@ -90,25 +90,74 @@ def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
     notes = [*(_identical_repetitions(summary) or _notes(trace)), *trace.remarks]
     states = _states(trace)
-    if len(flows) > MAX_FLOWS:
-        notes.append(f"with {len(flows)} flows the table shows whole runs only; summary.csv has every flow")
-        keys: list[tuple[str, str | None]] = [(config, None) for config in configs]
-        names = list(_PER_RUN)
-    else:
-        keys = [(config, flow) for config in configs for flow in flows]
-        names = [*_PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
+    if families.has_families(trace):
+        return _with_families(trace, values, notes, states)
+    keys = [(config, flow) for config in configs for flow in flows]
+    names = [*PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
     columns = [("Algorithm", "", [config for config, _ in keys])]
-    if len(flows) > 1 and keys[0][1] is not None:
-        columns.append(("Flow", "", [flow or "" for _, flow in keys]))
+    if len(flows) > 1:
+        columns.append(("Flow", "", [flow for _, flow in keys]))
     if states:
         columns.append(("Status", "", [states[config] for config, _ in keys]))
     for name in names:
-        columns.append((_HEADS[name], REGISTRY[name].unit, [_cell(values, name, *key) for key in keys]))
+        columns.append((HEADS[name], REGISTRY[name].unit, [_cell(values, name, *key) for key in keys]))
         if name == "goodput":
             columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(values, *key) for key in keys]))
+    return _table(columns, notes)
+
+
+def _table(columns: list[tuple[str, str, list[str]]], notes: list[str]) -> Table:
+    """A table of columns, without those that have no value."""
     shown = [column for column in columns if any(cell != NOT_APPLICABLE for cell in column[2])]
     head = tuple((title, unit) for title, unit, _ in shown)
     return Table(head, tuple(zip(*(cells for *_, cells in shown), strict=True)), tuple(notes))
+
+
+def _with_families(trace: Trace, values: _Values, notes: list[str], states: dict[str, str]) -> Table:
+    """One row per configuration and family, or flow without a family.
+
+    Goodput is that of the whole family; other metrics are means over its flows.
+    """
+    found, configs = families.entities(trace), config_names(trace)
+    grouped = _Values.of(
+        families.summary(trace).with_columns(link=pl.lit(None, pl.String), subflow=pl.lit(None, pl.String))
+    )
+    means = _Values.of(families.means_over_members(trace, list(PER_FLOW)))
+    sizes = {(row["config"], row["flow"]): row["flows"] for row in families.summary(trace).iter_rows(named=True)}
+    keys = [
+        (config, entity)
+        for config in configs
+        for entity in found
+        if not entity.is_family or (config, entity.name) in sizes
+    ]
+
+    def cell(name: str, config: str, entity: families.Entity) -> str:
+        if entity.is_family and name in families.FAMILY_METRICS:
+            return grouped.text(config, name, entity.name)
+        if name in families.FAMILY_METRICS:
+            return values.text(config, "goodput", entity.name) if name == "family_total" else NOT_APPLICABLE
+        return _cell(means if entity.is_family else values, name, config, entity.name)
+
+    columns: list[tuple[str, str, list[str]]] = [("Algorithm", "", [config for config, _ in keys])]
+    columns.append(("Flow", "", [entity.name for _, entity in keys]))
+    columns.append(("Flows", "", [str(sizes.get((config, entity.name), 1)) for config, entity in keys]))
+    if states:
+        columns.append(("Status", "", [states[config] for config, _ in keys]))
+    heads = {"family_total": "Goodput,\nall", "family_mean": "Goodput\nper flow"}
+    for name in ("family_total", "family_mean", "family_spread", "family_jain"):
+        title, unit, _ = families.FAMILY_METRICS[name]
+        heading = heads.get(name, title)
+        columns.append((heading, unit, [cell(name, config, entity) for config, entity in keys]))
+    others = [name for name in PER_FLOW if name != "goodput"]
+    columns += [(HEADS[name], REGISTRY[name].unit, [cell(name, *key) for key in keys]) for name in others]
+    if len(found) == 1 and found[0].name == families.EVERYTHING:
+        count = len(found[0].members)
+        notes.append(f"{count} flows are shown as one; Results.summary() and summary.csv have each of them")
+    else:
+        notes.append(
+            "flows that are declared with `count` are one row: goodput in all and per flow, else means over the flows"
+        )
+    return _table(columns, notes)
 
 
 # The metrics by which engines are compared.

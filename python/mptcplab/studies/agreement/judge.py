@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.capabilities import engine_of
+from mptcplab.metrics import compute
 from mptcplab.metrics.differences import differences
 from mptcplab.studies.agreement.causes import Cause, find_causes
 from mptcplab.study.verdict import Finding, Verdict
@@ -139,7 +140,7 @@ class Agreement:
 def judge(results: Results, why: str | None = None) -> Agreement:
     """Compare and judge the traces of two engines or more; the first is the reference."""
     first, *others = results.engines
-    rows = _with_verdicts(differences(results, results.metrics(COMPARED), COMPARED), first)
+    rows = _with_verdicts(differences(results, compute(results, COMPARED), COMPARED), first)
     findings = tuple(EngineFinding.of(rows, engine, first) for engine in others)
     return Agreement(results, rows, findings, tuple(find_causes(results, rows)), why)
 

@@ -1,0 +1,148 @@
+"""Families: the flows that a scenario declares together with `count`, and what they get in all and each."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics.fairness import jain_index
+from mptcplab.metrics.stats import summarise
+from mptcplab.report.frames import with_axes
+
+if TYPE_CHECKING:
+    from mptcplab.trace.reader import Trace
+
+# With more names than this, single flows and families together, a table would have too many rows.
+MOST_NAMES = 24
+EVERYTHING = "all flows"
+# Metrics of a family, their titles and units; every one is of the goodputs of its flows.
+FAMILY_METRICS = {
+    "family_total": ("Total", "Mbit/s", 2),
+    "family_mean": ("Per flow", "Mbit/s", 2),
+    "family_spread": ("Spread", "Mbit/s", 2),
+    "family_lowest": ("Lowest", "Mbit/s", 2),
+    "family_highest": ("Highest", "Mbit/s", 2),
+    "family_jain": ("Jain's\nindex", "", 3),
+}
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A flow by itself (`members` has only its name), or a family of flows."""
+
+    name: str
+    members: tuple[str, ...]
+
+    @property
+    def is_family(self) -> bool:
+        """Whether it stands for several flows."""
+        return self.members != (self.name,)
+
+    @property
+    def label(self) -> str:
+        """Its name, and the number of its flows."""
+        return f"{self.name} ({len(self.members)} flows)" if self.is_family else self.name
+
+
+def entities(trace: Trace) -> list[Entity]:
+    """The TCP and MPTCP flows of all runs in file order: families as one, and all as one if there are too many."""
+    flows = dict.fromkeys(flow.name for topology in trace.topologies.values() for flow in topology.connections)
+    declared = _declared(trace)
+    members: dict[str, list[str]] = {}
+    for name in flows:
+        members.setdefault(_family_of(name, declared), []).append(name)
+    found = [Entity(name, tuple(names)) for name, names in members.items()]
+    return found if len(found) <= MOST_NAMES else [Entity(EVERYTHING, tuple(flows))]
+
+
+def has_families(trace: Trace) -> bool:
+    """Whether some flow was declared with a count above 1, or all flows have to be shown as one."""
+    return any(entity.is_family and len(entity.members) > 1 for entity in entities(trace))
+
+
+def _declared(trace: Trace) -> set[str]:
+    """The names of flows in the scenario file."""
+    try:
+        flows = tomllib.loads(trace.runs["scenario_toml"][0]).get("flows", {})
+    except tomllib.TOMLDecodeError:
+        return set()
+    return set(flows) if isinstance(flows, dict) else set()
+
+
+def _family_of(name: str, declared: set[str]) -> str:
+    """The name under which the file declares a flow: `web-3` is the third of `web` if there is no other `web-3`."""
+    family, dash, number = name.rpartition("-")
+    return family if name not in declared and dash and number.isdecimal() and family in declared else name
+
+
+def member_values(trace: Trace, metric: str = "goodput") -> pl.DataFrame:
+    """A metric of every flow of a family in every run that counts: run, family, flow, value."""
+    families = {name: entity.name for entity in entities(trace) if entity.is_family for name in entity.members}
+    excluded = [problem.run for problem in trace.excluded_runs]
+    whole = compute(trace).filter((pl.col("metric") == metric) & pl.col("subflow").is_null())
+    return (
+        whole.filter(pl.col("flow").is_in(list(families)) & ~pl.col("run").is_in(excluded))
+        .with_columns(family=pl.col("flow").replace_strict(families, default=None, return_dtype=pl.String))
+        .select("run", "family", "flow", "value")
+    )
+
+
+def per_run(trace: Trace) -> pl.DataFrame:
+    """The metrics of every family in every run: run, metric, flow (the family), subflow, link, value, flows."""
+    value = pl.col("value")
+    found = (
+        member_values(trace)
+        .drop_nulls("value")
+        .group_by("run", "family", maintain_order=True)
+        .agg(
+            family_total=value.sum(),
+            family_mean=value.mean(),
+            family_spread=value.std(),
+            family_lowest=value.min(),
+            family_highest=value.max(),
+            family_jain=jain_index(value),
+            flows=value.len(),
+        )
+    )
+    none = pl.lit(None, pl.String)
+    return found.unpivot(
+        list(FAMILY_METRICS), index=["run", "family", "flows"], variable_name="metric", value_name="value"
+    ).select("run", "metric", flow=pl.col("family"), subflow=none, link=none, value=value, flows=pl.col("flows"))
+
+
+def summary(trace: Trace) -> pl.DataFrame:
+    """Mean, spread over repetitions and interval of the metrics of every family, with axes and units."""
+    values = per_run(trace)
+    configs = trace.configs.filter(pl.col("run").is_in(values["run"].unique().to_list()))
+    sizes = (
+        values.join(configs.select("run", "config"), on="run")
+        .group_by("config", "flow", maintain_order=True)
+        .agg(flows=pl.col("flows").max())
+    )
+    units = {name: unit for name, (_, unit, _) in FAMILY_METRICS.items()}
+    found = with_axes(trace, summarise(values.drop("flows"), configs), by="config").drop("subflow", "link")
+    return found.join(sizes, on=["config", "flow"], how="left", maintain_order="left").with_columns(
+        unit=pl.col("metric").replace_strict(units, default="", return_dtype=pl.String)
+    )
+
+
+def means_over_members(trace: Trace, names: list[str]) -> pl.DataFrame:
+    """Metrics of flows as means over the flows of every family: the columns of `metrics.summary`."""
+    families = {name: entity.name for entity in entities(trace) if entity.is_family for name in entity.members}
+    excluded = [problem.run for problem in trace.excluded_runs]
+    levels = [name for name in names if "flow" in REGISTRY[name].levels]
+    none = pl.lit(None, pl.String)
+    values = (
+        compute(trace)
+        .filter(pl.col("metric").is_in(levels) & pl.col("subflow").is_null() & pl.col("flow").is_in(list(families)))
+        .filter(~pl.col("run").is_in(excluded))
+        .with_columns(flow=pl.col("flow").replace_strict(families, default=None, return_dtype=pl.String))
+        .group_by("run", "metric", "flow", maintain_order=True)
+        .agg(pl.col("value").mean())
+        .select("run", "metric", "flow", subflow=none, link=none, value=pl.col("value"))
+    )
+    return summarise(values, trace.configs)

@@ -1,0 +1,35 @@
+"""Tables for further work: values with the axes of their sweep and with units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from mptcplab import axes
+from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import summary as summarised
+
+if TYPE_CHECKING:
+    from mptcplab.trace.reader import Trace
+
+
+def with_axes(trace: Trace, values: pl.DataFrame, *, by: Literal["run", "config"]) -> pl.DataFrame:
+    """Values that have a column `by`, with the columns of the axes before them and the unit of every metric."""
+    places = axes.columns(trace, by=by)
+    first = [by, *(name for name in places.columns if name != by)]
+    order = [name for name in values.columns if name not in (by, "metric")]
+    return (
+        values.join(places, on=by, how="left", maintain_order="left")
+        .with_columns(unit=pl.col("metric").replace_strict(_units(), default="", return_dtype=pl.String))
+        .select(*first, "metric", "unit", *order)
+    )
+
+
+def _units() -> dict[str, str]:
+    return {name: metric.unit for name, metric in REGISTRY.items()}
+
+
+def summary(trace: Trace) -> pl.DataFrame:
+    """Mean, spread and 95 % interval of every metric per configuration, with axes and units; only runs that count."""
+    return with_axes(trace, summarised(trace), by="config")

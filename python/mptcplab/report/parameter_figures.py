@@ -1,0 +1,186 @@
+"""The figures of a metric over one parameter, and of two parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mptcplab.axes import Axis
+from mptcplab.plots.figure import LEFT, RIGHT, WIDEST, Canvas, constrained, grid, line_handle, styled
+from mptcplab.plots.styles import INK, PAPER, SOFT, Style
+from mptcplab.report.parameters import Curve, Maps, Parameters
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.2, 0.16, 0.28, 0.52, 0.22
+_HIGH, _LOW = 3.0, 1.9
+# More tick labels than this, per inch of a plot, would touch each other.
+_TICKS_PER_INCH = 1.7
+# Sizes of a map's cell and of what is around it, inches; the most maps side by side.
+_CELL, _AROUND, _MAPS = (0.62, 0.32), (1.1, 0.95), 3
+
+
+@styled
+def curves_figure(data: Parameters, width: float = WIDEST) -> Figure:
+    """A line with its interval per algorithm; small multiples for flows and a second parameter."""
+    rows, columns = data.rows, data.columns
+    inside = (width - LEFT - RIGHT - _GAP * (len(columns) - 1)) / len(columns)
+    high = _HIGH if len(rows) == len(columns) == 1 else _LOW
+    high = min(high, max(1.4, 0.72 * inside))
+    looks = {curve.label: curve.style for plot in data.plots for curve in plot.curves}
+    handles = [(line_handle(**_look(look)), name) for name, look in looks.items()]
+    titled = _TITLE if any(data.columns) or len(rows) > 1 else 0.1
+    row_height = titled + high + _BETWEEN
+    height = len(rows) * row_height + _UNDER + _NOTE * len(data.notes)
+    canvas = Canvas(width, height, handles)
+    top = _top(data)
+    low = _bottom(data)
+    for plot in data.plots:
+        row, column = rows.index(plot.row), columns.index(plot.column)
+        axes = canvas.axes(LEFT + column * (inside + _GAP), row * row_height + titled, inside, high)
+        grid(axes, "both")
+        _scale(axes, data.x, inside)
+        for curve in plot.curves:
+            _draw(axes, curve)
+        axes.set_ylim(low, top)
+        name = plot.row if len(rows) > 1 else ""
+        axes.set_title("  ".join(part for part in (name, plot.column) if part), loc="left", fontweight="bold")
+        last = row == len(rows) - 1
+        axes.tick_params(labelleft=column == 0, labelbottom=last)
+        if column == 0:
+            axes.set_ylabel(data.axis)
+        if last:
+            axes.set_xlabel(data.x.label)
+    for number, note in enumerate(data.notes):
+        at = (len(data.notes) - number - 0.6) * _NOTE / canvas.figure.get_figheight()
+        canvas.figure.text(0.01, at, note, fontsize=8, color=SOFT)
+    return canvas.figure
+
+
+def _look(style: Style) -> dict[str, Any]:
+    return {
+        "color": style.colour,
+        "linestyle": style.mpl_dash,
+        "marker": style.marker,
+        "markersize": 4.5,
+        "linewidth": 1.3,
+    }
+
+
+def _draw(axes: Axes, curve: Curve) -> None:
+    x = np.array([point.x for point in curve.points])
+    mean = np.array([point.mean for point in curve.points])
+    half = np.array([np.nan if point.half is None else point.half for point in curve.points])
+    if np.isfinite(half).any():
+        axes.fill_between(x, mean - half, mean + half, color=curve.style.colour, alpha=0.13, linewidth=0)
+    axes.plot(x, mean, **_look(curve.style))
+
+
+def _scale(axes: Axes, axis: Axis, width: float) -> None:
+    """The horizontal axis, with a tick at every value, or at some of them where there is no room for all."""
+    from matplotlib.ticker import NullLocator
+
+    values = sorted(set(axis.numbers or ()))
+    if axis.is_logarithmic:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_locator(NullLocator())
+        margin = (values[-1] / values[0]) ** 0.03
+        axes.set_xlim(values[0] / margin, values[-1] * margin)
+    else:
+        margin = 0.03 * (values[-1] - values[0])
+        axes.set_xlim(values[0] - margin, values[-1] + margin)
+    ticks = _ticks(values, logarithmic=axis.is_logarithmic, most=max(2, int(width * _TICKS_PER_INCH)))
+    axes.set_xticks(ticks, [f"{value:.4g}" for value in ticks])
+
+
+def _ticks(values: list[float], *, logarithmic: bool, most: int) -> list[float]:
+    """Values that are far enough apart for their labels."""
+    at = np.log(values) if logarithmic else np.array(values)
+    least = (at[-1] - at[0]) / most
+    chosen = [0]
+    for index in range(1, len(values)):
+        if at[index] - at[chosen[-1]] >= 0.999 * least:
+            chosen.append(index)
+    return [values[index] for index in chosen]
+
+
+def _ends(data: Parameters) -> tuple[list[float], list[float]]:
+    points = [point for plot in data.plots for curve in plot.curves for point in curve.points]
+    means = [point.mean for point in points]
+    return means, [point.mean + (point.half or 0.0) for point in points]
+
+
+def _top(data: Parameters) -> float:
+    """End of the axis: intervals of few repetitions can be far wider than the data; it follows the data."""
+    means, ends = _ends(data)
+    highest = max(means, default=1.0)
+    return 1.06 * max(highest, min(max(ends, default=1.0), highest + 0.5 * abs(highest))) or 1.0
+
+
+def _bottom(data: Parameters) -> float:
+    lowest = min(_ends(data)[0], default=0.0)
+    return min(0.0, 1.15 * lowest)
+
+
+@styled
+def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
+    """A map per algorithm with the mean in every cell; all have the same colours."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    across = min(_MAPS, len(data.maps), max(1, int(width / (_CELL[0] * len(data.x.texts) + 0.3))))
+    down = -(-len(data.maps) // across)
+    size = (
+        min(width, _AROUND[0] + 0.9 + across * _CELL[0] * len(data.x.texts)),
+        down * (_AROUND[1] + _CELL[1] * len(data.y.texts)),
+    )
+    figure = constrained(*size)
+    grid_of_axes = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
+    seen = [value for one in data.maps for row in one.values for value in row if value is not None]
+    scale = ScalarMappable(Normalize(min(seen, default=0.0), max(seen, default=1.0)), "viridis")
+    room = (size[0] - _AROUND[0] - 0.9) / across / len(data.x.texts)
+    for axes, one in zip(grid_of_axes.flat, data.maps, strict=False):
+        _draw_map(axes, one.values, scale, data.digits, text=room > 0.36)
+        axes.set_title(one.label, loc="left", fontweight="bold")
+        axes.set_xticks(range(len(data.x.texts)), _numbers(data.x), rotation=0 if room > 0.4 else 60)
+        axes.set_yticks(range(len(data.y.texts)), _numbers(data.y))
+        axes.tick_params(length=0, labelbottom=True)
+        axes.spines[:].set_visible(False)
+    for axes in grid_of_axes.flat[len(data.maps) :]:
+        axes.set_visible(False)
+    figure.supxlabel(data.x.label)
+    figure.supylabel(data.y.label)
+    bar = figure.colorbar(scale, ax=grid_of_axes.ravel().tolist(), pad=0.02, fraction=0.03)
+    bar.set_label(f"{data.title} ({data.unit})" if data.unit else data.title)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    return figure
+
+
+def _numbers(axis: Axis) -> list[str]:
+    return [f"{number:.4g}" for number in axis.numbers or ()]
+
+
+def _draw_map(
+    axes: Axes, values: tuple[tuple[float | None, ...], ...], scale: object, digits: int, *, text: bool
+) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.patches import Rectangle
+
+    assert isinstance(scale, ScalarMappable)
+    for y, row in enumerate(values):
+        for x, value in enumerate(row):
+            corner = (x - 0.5, y - 0.5)
+            if value is None:
+                axes.add_patch(Rectangle(corner, 1, 1, facecolor=PAPER, edgecolor=SOFT, linewidth=0.4, hatch="//"))
+                continue
+            face = scale.to_rgba(value)
+            axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=PAPER, linewidth=0.8))
+            if text:
+                light = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
+                axes.text(
+                    x, y, f"{value:.{digits}f}", ha="center", va="center", fontsize=8, color=INK if light else PAPER
+                )
+    axes.set(xlim=(-0.5, len(values[0]) - 0.5), ylim=(-0.5, len(values) - 0.5))

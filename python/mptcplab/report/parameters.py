@@ -1,0 +1,276 @@
+"""Metrics over the parameters of a sweep: curves of every algorithm, and maps of two parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from mptcplab import axes as sweep_axes
+from mptcplab.axes import Axis
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import summary as summarised
+from mptcplab.plots.styles import Style, style
+from mptcplab.report import families, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from mptcplab.trace.reader import Trace
+
+Thing = TypeVar("Thing")
+
+# An axis with fewer values is not drawn as a curve: two bars say more.
+LEAST_VALUES = 3
+# The most panels side by side or below each other; a second parameter has more values than that in its map.
+MOST_PANELS = 6
+
+
+@dataclass(frozen=True)
+class Point:
+    """The mean over repetitions at a value of the parameter, and half of its 95 % interval."""
+
+    x: float
+    mean: float
+    half: float | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One algorithm."""
+
+    label: str
+    style: Style
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The curves of one flow at one value of the second parameter."""
+
+    row: str
+    column: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """A metric over one parameter, in a grid of plots: rows are flows, columns values of a second parameter."""
+
+    metric: str
+    title: str
+    unit: str
+    x: Axis
+    second: Axis | None
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    plots: tuple[Plot, ...]
+    # What the figure does not show, and how to see it.
+    notes: tuple[str, ...]
+
+    @property
+    def axis(self) -> str:
+        """The label of the axis of the metric."""
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+@dataclass(frozen=True)
+class Map:
+    """The means of a metric over two parameters, for one algorithm and flow; None where no run counts."""
+
+    label: str
+    values: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Maps:
+    """A metric over two parameters: a map per algorithm and flow, with the same colours."""
+
+    title: str
+    unit: str
+    digits: int
+    x: Axis
+    y: Axis
+    maps: tuple[Map, ...]
+
+
+def numeric_axes(trace: Trace) -> list[Axis]:
+    """The parameters whose values are numbers, that with the most values first."""
+    numeric = [axis for axis in sweep_axes.axes(trace) if axis.numbers is not None]
+    return sorted(numeric, key=lambda axis: -len(axis.texts))
+
+
+def is_drawn_over_parameter(trace: Trace) -> bool:
+    """Whether a report draws curves over a parameter instead of bars."""
+    found = numeric_axes(trace)
+    return bool(found) and len(found[0].texts) >= LEAST_VALUES
+
+
+def drawn_metrics(trace: Trace) -> list[str]:
+    """The metrics of the summary that have values."""
+    present = set(summarised(trace).drop_nulls("mean")["metric"].unique())
+    several = len(tables.connection_names(trace)) > 1
+    names = [*tables.PER_FLOW, *(["total_goodput", "jain"] if several else [])]
+    return [name for name in names if name in present]
+
+
+def over_parameter(
+    trace: Trace, metric: str = "goodput", parameter: str | None = None, flows: Iterable[str] | None = None
+) -> Parameters:
+    """A metric over `parameter` (without it, the numeric axis with the most values)."""
+    if metric not in REGISTRY:
+        hint = "one of " + ", ".join(drawn_metrics(trace))
+        raise MptcplabError(with_hint(f"no such metric: {metric!r}", hint))
+    x = _axis(trace, parameter)
+    others = [axis for axis in sweep_axes.axes(trace) if axis.key != x.key]
+    second = next(iter(_by_size(others)), None)
+    series = [axis for axis in others if second is None or axis.key != second.key]
+    frame = _values(trace, metric, flows)
+    places = _places(trace)
+    names = list(dict.fromkeys(_series(place, series, trace) for place in places.values()))
+    looks = {name: style(index) for index, name in enumerate(names)}
+    grid: dict[tuple[str, str], dict[str, list[Point]]] = {}
+    shown = evenly(second.texts, MOST_PANELS) if second is not None else []
+    for config, flow, mean, half in frame.select("config", "flow", "mean", "half").iter_rows():
+        place = places[config]
+        if second is not None and place.get(second.key, shown[0]) not in shown:
+            continue
+        column = f"{second.key} = {place[second.key]}" if second is not None and second.key in place else ""
+        curves = grid.setdefault((flow or "", column), {})
+        point = Point(x.number(place[x.key]), mean, half)
+        curves.setdefault(_series(place, series, trace), []).append(point)
+    plots = tuple(
+        Plot(row, column, tuple(_curve(name, looks[name], curves[name]) for name in names if name in curves))
+        for (row, column), curves in grid.items()
+    )
+    about = REGISTRY[metric]
+    return Parameters(
+        metric,
+        about.title,
+        about.unit,
+        x,
+        second,
+        tuple(dict.fromkeys(plot.row for plot in plots)),
+        tuple(dict.fromkeys(plot.column for plot in plots)),
+        plots,
+        (*_left_out(trace, frame), *_not_shown(metric, second, shown)),
+    )
+
+
+def evenly(things: Sequence[Thing], most: int) -> list[Thing]:
+    """At most so many of them: the first, the last, and others between them.
+
+    >>> evenly("abcdefg", 4), evenly("ab", 4), evenly("abc", 1)
+    (['a', 'c', 'e', 'g'], ['a', 'b'], ['a'])
+    """
+    if len(things) <= most:
+        return list(things)
+    return [things[round(place * (len(things) - 1) / max(most - 1, 1))] for place in range(most)]
+
+
+def _not_shown(metric: str, second: Axis | None, shown: Sequence[str]) -> tuple[str, ...]:
+    if second is None or len(shown) == len(second.texts):
+        return ()
+    others = ", ".join(text for text in second.texts if text not in shown)
+    call = f"results.plot.over({second.key!r}, {metric!r})"
+    return (f"{second.key}: {len(shown)} of {len(second.texts)} values are shown; {call} draws {others} as well",)
+
+
+def maps(
+    trace: Trace,
+    metric: str = "goodput",
+    x: str | None = None,
+    y: str | None = None,
+    flows: Iterable[str] | None = None,
+) -> Maps:
+    """A metric over two numeric parameters (without names, those with the most values)."""
+    numeric = numeric_axes(trace)
+    across = _axis(trace, x)
+    rest = [axis for axis in numeric if axis.key != across.key]
+    up = _axis(trace, y) if y is not None else rest[0] if rest else None
+    if up is None or up.key == across.key:
+        hint = f"the sweep has {len(numeric)}: " + ", ".join(axis.key for axis in numeric)
+        raise MptcplabError(with_hint("a map needs two parameters with numbers", hint))
+    others = [axis for axis in sweep_axes.axes(trace) if axis.key not in (across.key, up.key)]
+    places = _places(trace)
+    frame = _values(trace, metric, flows)
+    several = frame["flow"].n_unique() > 1
+    cells: dict[str, dict[tuple[str, str], float]] = {}
+    for config, flow, mean in frame.select("config", "flow", "mean").iter_rows():
+        place = places[config]
+        series = _series(place, others, trace)
+        label = f"{series}: {flow}" if several else series
+        cells.setdefault(label, {})[place[across.key], place[up.key]] = mean
+    found = tuple(
+        Map(label, tuple(tuple(values.get((a, b)) for a in across.texts) for b in up.texts))
+        for label, values in cells.items()
+    )
+    about = REGISTRY[metric]
+    return Maps(about.title, about.unit, about.digits, across, up, found)
+
+
+def _axis(trace: Trace, key: str | None) -> Axis:
+    numeric = numeric_axes(trace)
+    if key is None:
+        if not numeric:
+            hint = 'such as sweep={"links.B1.loss": "0.01 %..5 % log 7"}'
+            raise MptcplabError(with_hint("these results have no parameter with several numbers", hint))
+        return numeric[0]
+    for axis in numeric:
+        if axis.key == key:
+            return axis
+    names = ", ".join(axis.key for axis in numeric) or "none"
+    raise MptcplabError(with_hint(f"no such parameter with several numbers: {key!r}", f"there are: {names}"))
+
+
+def _by_size(axes: list[Axis]) -> list[Axis]:
+    """Numeric axes first, then those with more values."""
+    return sorted(axes, key=lambda axis: (axis.numbers is None, -len(axis.texts)))
+
+
+def _places(trace: Trace) -> dict[str, dict[str, Any]]:
+    """The values of the axes of every configuration as texts, with its algorithm and engine."""
+    from mptcplab.trace.reader import axes_of
+
+    rows = trace.configs.select("run", "config").join(
+        trace.runs.select("run", "axes", "cc", "engine"), on="run", maintain_order="left"
+    )
+    return {config: axes_of(texts) | {"cc": cc, "engine": engine} for _, config, texts, cc, engine in rows.iter_rows()}
+
+
+def _series(place: dict[str, Any], others: list[Axis], trace: Trace) -> str:
+    """What a curve stands for: the algorithm, other parameters, and the engine if there are several."""
+    parts = [place["cc"], *(f"{axis.key} = {place[axis.key]}" for axis in others if axis.key in place)]
+    label = ", ".join(parts)
+    return f"{label} ({place['engine']})" if len(trace.engines) > 1 else label
+
+
+def _curve(label: str, look: Style, points: list[Point]) -> Curve:
+    return Curve(label, look, tuple(sorted(points, key=lambda point: point.x)))
+
+
+def _values(trace: Trace, metric: str, flows: Iterable[str] | None) -> pl.DataFrame:
+    """config, flow (a name, or a family's), mean, half: of whole flows, or of the whole run."""
+    wanted = (pl.col("metric") == metric) & pl.col("subflow").is_null() & pl.col("link").is_null()
+    frame = summarised(trace).filter(wanted).drop_nulls("mean")
+    if families.has_families(trace) and "flow" in REGISTRY[metric].levels:
+        single = [entity.name for entity in families.entities(trace) if not entity.is_family]
+        grouped = families.means_over_members(trace, [metric]).drop_nulls("mean")
+        frame = pl.concat([frame.filter(pl.col("flow").is_in(single)), grouped.select(frame.columns)])
+    chosen = None if flows is None else [flows] if isinstance(flows, str) else list(flows)
+    if chosen is not None:
+        missing = [name for name in chosen if name not in frame["flow"].to_list()]
+        if missing:
+            hint = "flows: " + ", ".join(dict.fromkeys(str(name) for name in frame["flow"]))
+            raise MptcplabError(with_hint(f"no such flow: {missing[0]!r}", hint))
+        frame = frame.filter(pl.col("flow").is_in(chosen))
+    connections = {entity.name for entity in families.entities(trace)}
+    return frame.filter(pl.col("flow").is_null() | pl.col("flow").is_in(list(connections)))
+
+
+def _left_out(trace: Trace, frame: pl.DataFrame) -> tuple[str, ...]:
+    """Configurations without a single value."""
+    missing = [name for name in tables.config_names(trace) if name not in set(frame["config"])]
+    return (f"no value: {', '.join(missing)}",) if missing else ()
