@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,10 +11,12 @@ import polars as pl
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.fairness import jain_index
 from mptcplab.metrics.stats import summarise
+from mptcplab.plots.styles import Style, style
 from mptcplab.report.frames import with_axes
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
+    from mptcplab.trace.topology import Flow, Topology
 
 # With more names than this, single flows and families together, a table would have too many rows.
 MOST_NAMES = 24
@@ -57,6 +59,36 @@ def entities(trace: Trace) -> list[Entity]:
         members.setdefault(_family_of(name, declared), []).append(name)
     found = [Entity(name, tuple(names)) for name, names in members.items()]
     return found if len(found) <= MOST_NAMES else [Entity(EVERYTHING, tuple(flows))]
+
+
+def condensed(trace: Trace, topology: Topology) -> Topology:
+    """The topology with one flow for every family whose flows have the same paths, named after the family."""
+    by_name = {flow.name: flow for flow in topology.flows}
+    kept: dict[str, Flow] = {}
+    families = {name: entity for entity in entities(trace) if entity.is_family for name in entity.members}
+    for name, flow in by_name.items():
+        entity = families.get(name)
+        members = [by_name[one] for one in entity.members if one in by_name] if entity is not None else [flow]
+        if entity is None or len({one.paths for one in members}) > 1:
+            kept[name] = flow
+        else:
+            times = "\N{MULTIPLICATION SIGN}"
+            kept.setdefault(entity.name, replace(flow, name=f"{entity.name} {times} {len(members)}"))
+    return replace(topology, flows=tuple(kept.values()))
+
+
+def styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
+    """The style of every subflow; the flows of a family share theirs."""
+    owner = {name: entity.name for entity in entities(trace) for name in entity.members}
+    found: dict[tuple[str, str], Style] = {}
+    for flow in topology.flows:
+        for subflow in flow.subflows:
+            found.setdefault((owner.get(flow.name, flow.name), subflow.name), style(len(found)))
+    return {
+        (flow.name, subflow.name): found[owner.get(flow.name, flow.name), subflow.name]
+        for flow in topology.flows
+        for subflow in flow.subflows
+    }
 
 
 def has_families(trace: Trace) -> bool:

@@ -139,15 +139,14 @@ def _draw_members(axes: Axes, goodput: GoodputData) -> None:
     """A circle per flow of a family, their mean, and Jain's index."""
     grid(axes, "x")
     rows = goodput.rows
-    top = 1.25 * max(value for row in rows for value in (*row.members, 0.0)) or 1.0
+    top = 1.35 * max(value for row in rows for value in (*row.members, 0.0)) or 1.0
     for y, row in enumerate(rows):
         if not row.members:
             continue
         values = np.array(row.members)
         axes.plot(values, np.full(values.size, y), alpha=0.45, **_REPETITION)
         axes.plot([values.mean()], [y], marker="|", markersize=12, color=INK, markeredgewidth=1.6)
-        square = values.size * float((values**2).sum())
-        if square > 0:
-            axes.text(top, y, f"J {values.sum() ** 2 / square:.2f}", ha="right", va="center", fontsize=8, color=SOFT)
+        if row.jain is not None:
+            axes.text(top, y, f"Jain {row.jain:.3f}", ha="right", va="center", fontsize=8, color=SOFT)
     axes.set(xlim=(0, top), ylim=(len(rows) - 0.5, -0.5), xlabel=f"Each flow ({goodput.unit})")
     axes.set_yticks(range(len(rows)), [""] * len(rows))

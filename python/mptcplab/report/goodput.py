@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, compute
-from mptcplab.plots.styles import Style, style, subflow_labels, subflow_styles
+from mptcplab.plots.styles import Style, subflow_labels
 from mptcplab.report import families, tables
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Row:
     fair_share: float | None
     # The mean goodput of every flow of a family.
     members: tuple[float, ...] = ()
+    # Jain's index of a family, the mean over the repetitions.
+    jain: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class GoodputData:
     def for_page(self) -> dict[str, Any]:
         """The data that the page's script needs."""
         rows = [
-            {key: value for key, value in vars(row).items() if key != "members"}
+            {key: value for key, value in vars(row).items() if key not in ("members", "jain")}
             | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
             for row in self.rows
         ]
@@ -85,9 +87,8 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
     stats: dict[tuple[str, str, str, str | None], dict[str, Any]] = {}
     for row in wanted.iter_rows(named=True):
         stats[row["config"], row["metric"], row["flow"], row["subflow"]] = row
-    totals = {
-        (row["config"], row["flow"]): row
-        for row in families.summary(trace).filter(metric="family_total").iter_rows(named=True)
+    grouped = {
+        (row["config"], row["metric"], row["flow"]): row for row in families.summary(trace).iter_rows(named=True)
     }
     values = compute(trace).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
     points = (
@@ -102,7 +103,7 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
     rows = []
     for config in tables.config_names(trace):
         for entity in found:
-            total = totals.get((config, entity.name)) if entity.is_family else None
+            total = grouped.get((config, "family_total", entity.name))
             total = total or stats.get((config, "goodput", entity.name, None))
             if total is None:
                 continue
@@ -117,6 +118,7 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
                     points=tuple(points.filter(config=config, flow=entity.name)["value"]),
                     parts=_parts(entity, config, stats, looks),
                     fair_share=sum(shares) if shares else None,
+                    jain=grouped.get((config, "family_jain", entity.name), {}).get("mean"),
                     members=tuple(one["mean"] for one in members if one) if entity.is_family else (),
                 )
             )
@@ -127,21 +129,19 @@ def _looks(trace: Trace, found: list[families.Entity]) -> dict[tuple[str, str], 
     """Label and style of every subflow; the flows of a family share them."""
     topology = max(trace.topologies.values(), key=lambda one: len(one.flows))
     if not any(entity.is_family for entity in found):
-        styles, labels = subflow_styles(topology), subflow_labels(topology)
+        styles, labels = families.styles(trace, topology), subflow_labels(topology)
         return {who: (labels[who], styles[who]) for who in styles}
     subflows = {flow.name: flow.subflows for flow in topology.flows}
-    looks: dict[tuple[str, str], tuple[str, Style]] = {}
-    used = 0
-    for entity in found:
-        own: dict[str, tuple[str, Style]] = {}
-        for name in entity.members:
-            for subflow in subflows.get(name, ()):
-                if subflow.name not in own:
-                    label = entity.name if len(subflows[name]) == 1 else f"{entity.name} {subflow.name}"
-                    own[subflow.name] = (label, style(used))
-                    used += 1
-                looks[name, subflow.name] = own[subflow.name]
-    return looks
+    styles = families.styles(trace, topology)
+    return {
+        (name, subflow.name): (
+            entity.name if len(subflows[name]) == 1 else f"{entity.name} {subflow.name}",
+            styles[name, subflow.name],
+        )
+        for entity in found
+        for name in entity.members
+        for subflow in subflows.get(name, ())
+    }
 
 
 def _parts(

@@ -18,7 +18,7 @@ from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY
 from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
 from mptcplab.plots.svg import inline
-from mptcplab.report import page, tables, topology_svg
+from mptcplab.report import families, page, tables, topology_svg
 from mptcplab.report.figures import metric_figures, time_figure
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
@@ -39,7 +39,8 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
     first = trace.runs.row(0, named=True)
     topology = trace.topologies[first["run"]]
     headline = tables.headline(trace, summary)
-    drawable = topology_svg.can_draw(topology)
+    shown = families.condensed(trace, topology)
+    drawable = topology_svg.can_draw(shown)
     over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
     # Curves and the charts of families are static; bars become interactive.
     data = page_data(goodput if over is None and not goodput.has_members else GoodputData(()), plots)
@@ -60,9 +61,9 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         comparison=tables.engine_comparison(trace),
         engines=_engines(trace),
         simulated=not any(engine_of(engine).real_time for engine in trace.engines),
-        topology=topology_svg.for_any_width(topology) if drawable else "",
+        topology=topology_svg.for_any_width(shown) if drawable else "",
         varies=len({_shape(t) for t in trace.topologies.values()}) > 1,
-        flows=topology_svg.legend(topology),
+        flows=topology_svg.legend(shown),
         links=topology.data_links,
         figures=_metric_figures(trace, goodput),
         over=over.x.label if over else "",

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
-from mptcplab.plots.styles import Style, link_styles, subflow_labels, subflow_styles
+from mptcplab.plots.styles import Style, link_styles, subflow_labels
+from mptcplab.report import families
 from mptcplab.trace.samples import Samples, read
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _BUDGET = 900_000
 MAX_RATE_BINS = 400
 # The run, the names of a flow and subflow or of a link, and times (in seconds) with values.
 _Line = tuple[int, tuple[str, ...], tuple[np.ndarray, np.ndarray]]
+# Label and style of what is drawn, by the names of a flow and a subflow, or of a link.
+_Looks = dict[tuple[str, ...], tuple[str, Style]]
 PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
@@ -58,9 +61,9 @@ def plot_data(trace: Trace) -> PlotData:
     topologies = {run: trace.topologies[run] for run in chosen}
     entities = sum(2 * min(_subflows(t), MAX_SERIES) + min(len(t.data_links), MAX_SERIES) for t in topologies.values())
     bins = int(np.clip(_BUDGET / (2 * max(entities, 1)), MIN_BINS, MAX_BINS))
-    if max(_subflows(t) for t in topologies.values()) > MAX_SERIES:
-        notes.append(f"plots show the first {MAX_SERIES} subflows of each run")
-    found = _SeriesBuilder(trace, topologies, bins).all()
+    looks = {run: _looks(trace, topology) for run, topology in topologies.items()}
+    notes += _left_out(topologies, looks)
+    found = _SeriesBuilder(trace, topologies, bins, looks).all()
     # A run that does not count is drawn, but its name says that it does not count.
     states = {problem.run: f", {problem.status}" for problem in trace.excluded_runs}
     named = trace.configs.select("run", "rep", "config").rows()
@@ -86,7 +89,8 @@ def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:
     reps = max(1, MAX_RUNS // configs)
     rank = pl.col("rep").rank("dense").over("config")
     chosen = runs.filter(rank <= reps)["run"].to_list()[:MAX_RUNS]
-    return chosen, [f"plots show {len(chosen)} of {runs.height} runs"]
+    kept = f"{len(chosen)} of {runs.height} runs"
+    return chosen, [f"plots over time show {kept}; Results.subflow and the other tables have all of them"]
 
 
 def _subflows(topology: Topology) -> int:
@@ -96,13 +100,13 @@ def _subflows(topology: Topology) -> int:
 class _SeriesBuilder:
     """Queries over the traces of the chosen runs."""
 
-    def __init__(self, trace: Trace, topologies: dict[int, Topology], bins: int) -> None:
+    def __init__(self, trace: Trace, topologies: dict[int, Topology], bins: int, looks: dict[int, _Looks]) -> None:
         self.trace = trace
         self.topologies = topologies
         self.bins = bins
         # Runs of a sweep may differ in length; each has the same number of bins.
         self.widths = {run: max(1, -(-topology.duration_ns // bins)) for run, topology in topologies.items()}
-        self.looks = {run: _looks(topology) for run, topology in topologies.items()}
+        self.looks = looks
 
     def all(self) -> dict[int, list[Series]]:
         """The series of every run, panel by panel."""
@@ -127,7 +131,7 @@ class _SeriesBuilder:
                 if name in self.looks[run]:
                     drawn[run].append(Series(panel, *self.looks[run][name], *line))
             for run, series in drawn.items():
-                found[run] += sorted(series, key=lambda one: one.style.index)[:MAX_SERIES]
+                found[run] += sorted(series, key=lambda one: one.style.index)
         return found
 
     def _payload_rates(self, samples: Samples) -> Iterator[_Line]:
@@ -181,8 +185,43 @@ class _SeriesBuilder:
             yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
 
 
-def _looks(topology: Topology) -> dict[tuple[str, ...], tuple[str, Style]]:
-    """Label and style of every subflow, by the names of its flow and its own, and of every link."""
-    labels = subflow_labels(topology)
-    subflows = {name: (labels[name], style) for name, style in subflow_styles(topology).items()}
-    return subflows | {(name,): (name, style) for name, style in link_styles(topology).items()}
+def _looks(trace: Trace, topology: Topology) -> _Looks:
+    """Label and style of the subflows that are drawn, by the names of their flow and their own, and of the links."""
+    labels, styles = subflow_labels(topology), families.styles(trace, topology)
+    subflows = {name: (labels[name], styles[name]) for name in _chosen(trace, topology)}
+    links = dict(list(link_styles(topology).items())[:MAX_SERIES])
+    return subflows | {(name,): (name, style) for name, style in links.items()}
+
+
+def _chosen(trace: Trace, topology: Topology) -> list[tuple[str, str]]:
+    """All subflows, or as many as plots have room for: the first flow of every family, then the second, ..."""
+    subflows = {flow.name: [(flow.name, one.name) for one in flow.subflows] for flow in topology.flows}
+    if sum(map(len, subflows.values())) <= MAX_SERIES:
+        return [name for names in subflows.values() for name in names]
+    owner = {name: entity.name for entity in families.entities(trace) for name in entity.members}
+    place: dict[str, int] = {}
+    ranked = []
+    for flow in subflows:
+        family = owner.get(flow, flow)
+        place[family] = place.get(family, -1) + 1
+        ranked.append((place[family], flow))
+    ranked.sort(key=lambda pair: pair[0])
+    chosen = [name for _, flow in ranked for name in subflows[flow]][:MAX_SERIES]
+    order = {name: at for at, name in enumerate(name for names in subflows.values() for name in names)}
+    return sorted(chosen, key=order.__getitem__)
+
+
+def _left_out(topologies: dict[int, Topology], looks: dict[int, _Looks]) -> list[str]:
+    """What plots over time do not show of the largest run, and how to get it."""
+    notes = []
+    run, topology = max(topologies.items(), key=lambda item: _subflows(item[1]))
+    drawn = sum(len(name) == 2 for name in looks[run])
+    if drawn < _subflows(topology):
+        which = ", ".join(" ".join(name) for name in looks[run] if len(name) == 2)
+        notes.append(
+            f"plots over time show {drawn} of {_subflows(topology)} subflows ({which}); Results.subflow has all of them"
+        )
+    links = max(len(one.data_links) for one in topologies.values())
+    if links > MAX_SERIES:
+        notes.append(f"plots over time show the queues of {MAX_SERIES} of {links} links; Results.link has all of them")
+    return notes
