@@ -9,6 +9,7 @@ Importing this package is cheap and has no side effects: each name is resolved w
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -16,76 +17,89 @@ if TYPE_CHECKING:
     from mptcplab.algorithm import Algorithm
     from mptcplab.api import (
         agree,
+        agree_all,
         algorithms,
         cc_list,
         cc_load,
         cc_persist,
         cc_unload,
         check,
+        compare_schedulers,
         doctor,
+        fidelity,
+        goals,
         kernels,
         load,
+        new,
+        reproduce,
         run,
         schedulers,
+        schema,
         vectors,
+        walk,
     )
-    from mptcplab.errors import EngineError, MptcplabError, ResultsError, ScenarioError, UnfinishedError
+    from mptcplab.builder import Scenario
+    from mptcplab.errors import EngineError, MptcplabError, OutputError, ResultsError, ScenarioError, UnfinishedError
     from mptcplab.results import Results
+    from mptcplab.scenario import Overrides
 
-_HOME = {
-    "run": "api",
-    "agree": "api",
-    "kernels": "api",
-    "load": "api",
-    "check": "api",
-    "algorithms": "api",
-    "schedulers": "api",
-    "vectors": "api",
-    "doctor": "api",
-    "cc_load": "api",
-    "cc_list": "api",
-    "cc_unload": "api",
-    "cc_persist": "api",
-    "Algorithm": "algorithm",
-    "Results": "results",
-    "MptcplabError": "errors",
-    "ScenarioError": "errors",
-    "EngineError": "errors",
-    "ResultsError": "errors",
-    "UnfinishedError": "errors",
-}
-
+# The public names; those that are not in `api` have their home below.
 __all__ = [
     "Algorithm",
     "EngineError",
     "MptcplabError",
+    "OutputError",
+    "Overrides",
     "Results",
     "ResultsError",
+    "Scenario",
     "ScenarioError",
     "UnfinishedError",
     "agree",
+    "agree_all",
     "algorithms",
     "cc_list",
     "cc_load",
     "cc_persist",
     "cc_unload",
     "check",
+    "compare_schedulers",
     "doctor",
+    "fidelity",
+    "goals",
     "kernels",
     "load",
+    "new",
+    "reproduce",
     "run",
     "schedulers",
+    "schema",
     "vectors",
+    "walk",
 ]
+_HOME = {
+    "Algorithm": "algorithm",
+    "Scenario": "builder",
+    "Results": "results",
+    "Overrides": "scenario",
+    "EngineError": "errors",
+    "MptcplabError": "errors",
+    "OutputError": "errors",
+    "ResultsError": "errors",
+    "ScenarioError": "errors",
+    "UnfinishedError": "errors",
+}
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         core = importlib.import_module("mptcplab._core")
         return core.version()
-    if name in _HOME:
-        return getattr(importlib.import_module(f"mptcplab.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'mptcplab' has no attribute {name!r}")
+    if name in __all__:
+        return getattr(importlib.import_module(f"mptcplab.{_HOME.get(name, 'api')}"), name)
+    close = difflib.get_close_matches(name, __all__, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise AttributeError(f"module 'mptcplab' has no attribute {name!r}{hint}")
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from html import escape
 from os import PathLike
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Algorithm:
 
     name: str
     place: str
+    text: str | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Algorithm:
@@ -70,7 +72,12 @@ class Algorithm:
     @classmethod
     def _compiled(cls, name: str, text: str, place: str) -> Algorithm:
         _core.load_algorithm(name, text, place)
-        return cls(name, place)
+        return cls(name, place, text)
+
+    def _repr_html_(self) -> str:
+        """The name and the source, for notebooks."""
+        source = f"<details><summary>source</summary><pre>{escape(self.text)}</pre></details>" if self.text else ""
+        return f"<b>{escape(self.name)}</b> ({escape(self.place)}){source}"
 
     def __str__(self) -> str:
         return self.name

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab import _core
-from mptcplab.capabilities import SIM, machine_with
-from mptcplab.engines import kernel
+from mptcplab import _core, mobility
+from mptcplab.algorithm import Algorithms, named
+from mptcplab.builder import Scenario, ScenarioArg, source
+from mptcplab.capabilities import FLUID, SIM, machine_with
+from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.results import Results
-from mptcplab.scenario import Overrides, as_names, check
+from mptcplab.scenario import Overrides, Values, as_names
+from mptcplab.scenario import check as check_file
+from mptcplab.settings import Setting
 from mptcplab.studies.agreement.compare import agree
-from mptcplab.sweep import PathArg, Progress, parse_engines, run
+from mptcplab.sweep import PathArg, Progress, check_jobs, parse_engines, run
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -45,12 +50,113 @@ __all__ = [
     "goals",
     "kernels",
     "load",
+    "new",
     "reproduce",
     "run",
     "schedulers",
     "schema",
     "vectors",
+    "walk",
 ]
+
+
+def check(
+    scenario: ScenarioArg,
+    overrides: Overrides | None = None,
+    *,
+    cc: Algorithms | None = None,
+    reps: int | None = None,
+    seed: int | None = None,
+    profile: str | Iterable[str] | None = None,
+    duration: str | float | timedelta | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    sweep: Mapping[str, Values] | None = None,
+    engine: str | Iterable[str] = SIM.name,
+) -> dict[str, Any]:
+    """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in).
+
+    Settings that `engine` refuses are errors as well, for the simulator and the fluid; the other engines refuse theirs
+    when they start. Everything else is as in `run`.
+    """
+    changes = overrides or Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    names = engine.split(",") if isinstance(engine, str) else list(engine)
+    with source(scenario) as path:
+        found = check_file(path, changes)
+        if SIM.name in names:
+            sim.reject_unsupported(path, changes.to_json())
+        if FLUID.name in names:
+            from mptcplab.engines.fluid.engine import reject_unsupported
+
+            runs = json.loads(_core.runs_json(path, changes.to_json()))
+            known = {entry["name"]: entry for entry in algorithms()}
+            reject_unsupported(path, changes.to_json(), runs, known)
+    return found
+
+
+def new(
+    *,
+    title: str = "A new scenario",
+    rates: str | Iterable[str] = ("10 Mbit/s", "5 Mbit/s"),
+    delays: str | Iterable[str] = ("10 ms", "20 ms"),
+    losses: str | Iterable[str] = (),
+    queue: str = "1 BDP",
+    cc: Algorithms = ("lia", "olia"),
+    tcp: int = 0,
+    duration: str = "60 s",
+    warmup: str = "10 s",
+    reps: int = 5,
+) -> Scenario:
+    """A first scenario, as commented text: an MPTCP connection over a path for every rate, and TCP flows on the first.
+
+    >>> new(rates="10 Mbit/s, 5 Mbit/s", delays="5 ms").to_dict()["flows"]["mp"]
+    {'paths': [['path1'], ['path2']]}
+    """
+    from mptcplab import templates
+
+    text = templates.scenario(
+        title=title,
+        rates=_parts(rates),
+        delays=_parts(delays),
+        losses=_parts(losses),
+        queue=queue,
+        cc=named(cc)[0],
+        tcp=tcp,
+        duration=duration,
+        warmup=warmup,
+        reps=reps,
+    )
+    return Scenario.from_toml(text, name=templates.name_of(title))
+
+
+def _parts(values: str | Iterable[str]) -> list[str]:
+    listed = values.split(",") if isinstance(values, str) else values
+    return [part.strip() for part in listed if part.strip()]
+
+
+def walk(
+    out: PathArg = Path("walk"),
+    *,
+    seed: int = 1,
+    reps: int = 1,
+    duration_s: str | float = "60",
+    phase_s: str | float = "0",
+    phase_step_s: str | float = "0",
+    wifi_mbps: str | float = "11",
+    cellular_mbps: str | float = "5.5",
+) -> list[Path]:
+    """Write the link changes of a walk out of Wi-Fi and back, for `schedule_file` of links; return the files.
+
+    Numbers may be texts, which are exact. See `mptcplab walk --help`.
+    """
+    numbers = {
+        "duration_s": duration_s,
+        "phase_s": phase_s,
+        "phase_step_s": phase_step_s,
+        "wifi_mbps": wifi_mbps,
+        "cellular_mbps": cellular_mbps,
+    }
+    exact = {name: mobility.number(name, str(value)) for name, value in numbers.items()}
+    return mobility.write(Path(out), mobility.Walk(seed=seed, repetitions=reps, **exact))
 
 
 def reproduce(
@@ -80,6 +186,7 @@ def reproduce(
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
     from mptcplab.study.progress import silent
 
+    check_jobs(jobs)
     engines = parse_engines(engine)
     if len(engines) > 1:
         raise MptcplabError(with_hint(f"one engine at a time: {engine!r}", "`mptcplab agree` compares engines"))
@@ -119,17 +226,18 @@ def reproduce(
 
 
 def kernels(
-    scenario: PathArg,
+    scenario: ScenarioArg,
     kernels: str | Iterable[str],
-    cc: str | Iterable[str] | None = None,
+    cc: Algorithms | None = None,
     reps: int | None = None,
     seed: int | None = None,
     jobs: int = 0,
     out: PathArg | None = None,
     *,
     profile: str | Iterable[str] | None = None,
-    duration: str | None = None,
-    settings: Mapping[str, str] | None = None,
+    duration: str | float | timedelta | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    sweep: Mapping[str, Values] | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Agreement:
@@ -154,6 +262,7 @@ def kernels(
         profile=profile,
         duration=duration,
         settings=settings,
+        sweep=sweep,
         force=force,
         progress=progress,
     )
@@ -183,6 +292,7 @@ def agree_all(
     from mptcplab.study.progress import silent
     from mptcplab.study.store import Store
 
+    check_jobs(jobs)
     names = parse_engines(engines if engines is not None else matrix.ENGINES)
     if len(names) != 2:
         raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
@@ -233,6 +343,7 @@ def _measured(
     from mptcplab.studies.fidelity import write_page
     from mptcplab.study.progress import silent
 
+    check_jobs(jobs)
     measured = write_page(Path(out), study, quick=quick, jobs=jobs, announce=announce or silent)
     return measured, Path(out) / study.page
 
@@ -257,6 +368,7 @@ def goals(
     """
     from mptcplab.studies.goals import write_study
 
+    check_jobs(jobs)
     return write_study(
         cc, out, quick=quick, grid=grid, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.trace.reader import Trace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results(Trace):
     """The traces of a sweep. Metrics, summary and report are computed from them on demand.
 
@@ -61,6 +63,26 @@ class Results(Trace):
         from mptcplab.report.families import summary
 
         return summary(self)
+
+    def to_pandas(self) -> Any:
+        """The summary as a data frame of pandas; needs the extra `mptcplab[pandas]`."""
+        try:
+            import pandas  # noqa: F401
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            hint = "pip install 'mptcplab[pandas]'"
+            raise MptcplabError(with_hint(f"a package is missing: {error.name}", hint)) from error
+        return self.summary().to_pandas()
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.configs["config"].unique(maintain_order=True).to_list()[:8])
+        return f"Results({self.runs.height} runs of {self.runs['scenario'][0]!r}: {names})"
+
+    def _repr_html_(self) -> str:
+        """The table of results, for notebooks."""
+        from mptcplab.report.notebook import results_html
+
+        return results_html(self)
 
     def report(self, path: Path | str | None = None, *, figures: bool = True) -> Path:
         """Write the HTML report, and beside it the figures and the summary as CSV and JSON; return its path."""

@@ -16,7 +16,7 @@ from mptcplab.ranges import expand
 from mptcplab.settings import Setting, overriding, toml_value
 
 # The values of one key: a range ("0.01 %..5 % log 7"), a list with commas, or a list of values.
-Sweep = str | Iterable[Setting]
+Values = str | Iterable[Setting]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Overrides:
         profile: str | Iterable[str] | None,
         duration: Setting,
         settings: Mapping[str, Setting] | None,
-        sweep: Mapping[str, Sweep] | None = None,
+        sweep: Mapping[str, Values] | None = None,
     ) -> Overrides:
         """Overrides from the arguments of public functions; None keeps the value of the file. C files are compiled.
 
@@ -129,7 +129,7 @@ def as_names(value: str | Iterable[str] | None) -> tuple[str, ...]:
     return tuple(words(value)) if isinstance(value, str) else tuple(value)
 
 
-def swept(sweep: Mapping[str, Sweep] | None) -> dict[str, str]:
+def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
     """The values of a sweep as settings.
 
     >>> swept({"links.B1.delay": "5 ms..15 ms 3"})
@@ -141,7 +141,7 @@ def swept(sweep: Mapping[str, Sweep] | None) -> dict[str, str]:
     return {key: _swept(key, values) for key, values in (sweep or {}).items()}
 
 
-def _swept(key: str, values: Sweep) -> str:
+def _swept(key: str, values: Values) -> str:
     if not isinstance(values, Iterable):
         raise MptcplabError(with_hint(f"{key}: not a list of values: {values!r}", 'such as "1 ms, 5 ms"'))
     # Texts of a sweep are as on the command line: true, 5 and minrtt need no quotes.

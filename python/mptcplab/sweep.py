@@ -6,11 +6,14 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property, partial
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 
 from mptcplab import output
+from mptcplab.algorithm import Algorithms
+from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
     ENGINES,
     KERNEL,
@@ -30,7 +33,9 @@ from mptcplab.engines.vm import engine as vm
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
 from mptcplab.results import Results
-from mptcplab.scenario import Overrides, resolved_runs
+from mptcplab.scenario import Overrides, Values, resolved_runs
+from mptcplab.settings import Setting
+from mptcplab.terminal import shown
 from mptcplab.trace.checksums import seal
 from mptcplab.trace.reader import OVERRIDES, tables_in
 
@@ -41,8 +46,8 @@ _WEIGHT_BESIDE_REAL_TIME = 0.01
 
 
 def run(
-    scenario: PathArg,
-    cc: str | Iterable[str] | None = None,
+    scenario: ScenarioArg,
+    cc: Algorithms | None = None,
     reps: int | None = None,
     seed: int | None = None,
     jobs: int = 0,
@@ -51,13 +56,19 @@ def run(
     engine: str | Iterable[str] = SIM.name,
     traffic: str = OWN_TRAFFIC,
     profile: str | Iterable[str] | None = None,
-    duration: str | None = None,
-    settings: Mapping[str, str] | None = None,
+    duration: str | float | timedelta | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    sweep: Mapping[str, Values] | None = None,
     sim_reps: int | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Results:
     """Run every run of a scenario and return its traces.
+
+    `scenario` is the path of a file, a `Scenario`, or a dictionary of its keys. `cc` is "lia,olia" or a list of names,
+    paths of C files and `Algorithm`s. `settings` changes keys of the scenario: `{"tcp.tso": True, "links.B1.queue":
+    "1 BDP"}`; a list of values is a sweep, None takes a key out, and a number for a duration counts seconds. `sweep`
+    has ranges and lists as texts: `{"links.B1.loss": "0.01 %..5 % log 7"}`.
 
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "vm" (the same on a
     stock kernel in an emulated machine: no root, and the same bytes every time), "fluid" (the published differential
@@ -67,7 +78,8 @@ def run(
     repetitions of the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number
     of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is in a temporary
     directory that disappears with the returned object.
-    `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second.
+    `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second. Without
+    it a terminal or a notebook shows a bar; False shows none.
 
     A run that ended early raises `UnfinishedError`, whose `results` hold what was recorded until then. Runs that do not
     count are in `Results.excluded_runs`.
@@ -78,8 +90,9 @@ def run(
     ['lia']
     """
     engines = parse_engines(engine, traffic)
-    overrides = Overrides.of(cc, reps, seed, profile, duration, settings)
-    return Sweep(fspath(scenario), overrides, engines, traffic, sim_reps, jobs, progress).run(out, force=force)
+    overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    with source(scenario) as path, shown(progress) as update:
+        return Sweep(path, overrides, engines, traffic, sim_reps, jobs, update).run(out, force=force)
 
 
 def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tuple[str, ...]:
@@ -87,7 +100,9 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
 
     Raises an error for names and traffic that do not exist, and for engines that this machine cannot run.
     """
-    names = asked.split(",") if isinstance(asked, str) else list(asked)
+    if not isinstance(asked, str | Iterable):
+        raise MptcplabError(with_hint(f"not an engine: {asked!r}", 'engine="sim", or several: "sim,fluid"'))
+    names = asked.split(",") if isinstance(asked, str) else [str(name) for name in asked]
     names = [full_name(name.strip()) for name in names if name.strip()]
     known = ", ".join(ENGINES)
     for name in names:
@@ -117,6 +132,12 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
     return tuple(in_order(names))
 
 
+def check_jobs(jobs: int) -> None:
+    """Refuse a number of threads or processes that is not one."""
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 0:
+        raise MptcplabError(with_hint(f"not a number of jobs: {jobs!r}", "0 is one per core, 1 is one at a time"))
+
+
 @dataclass(frozen=True)
 class Sweep:
     """The same scenario on one engine after the other."""
@@ -133,6 +154,7 @@ class Sweep:
     same_noise: bool = False
 
     def __post_init__(self) -> None:
+        check_jobs(self.jobs)
         if self.sim_reps is not None and (SIM.name not in self.engines or len(self.engines) < 2):
             names = ",".join(self.engines)
             raise MptcplabError(

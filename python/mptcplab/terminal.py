@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from mptcplab.text import Table
 
+# Called with finished runs, all runs, seconds done and all seconds.
+Update = Callable[[int, int, float, float], None]
 # Unit of the rate of progress: how much of the scenario's time passes in a second.
 REAL_TIME = "\N{MULTIPLICATION SIGN} real time"
 
@@ -128,12 +130,35 @@ def progress(of: str = "runs", unit: str = REAL_TIME) -> Iterator[Callable[[int,
 
     `of` is the plural noun for what is counted, `unit` the unit of the rate of work.
     """
+    global _reporting
     console = Console(stderr=True, highlight=False)
-    reporter = _Terminal(console, of, unit) if console.is_terminal else _Lines(of, unit)
+    live = console.is_terminal or console.is_jupyter
+    reporter = _Terminal(console, of, unit) if live else _Lines(of, unit)
+    before, _reporting = _reporting, True
     try:
         yield reporter.update
     finally:
+        _reporting = before
         reporter.close()
+
+
+# Whether something reports its progress, so that what it calls does not.
+_reporting = False
+
+
+@contextmanager
+def shown(asked: Update | bool | None) -> Iterator[Update | None]:
+    """The progress of a call from Python: that of the caller, a bar in a terminal or notebook, or none (False)."""
+    if asked is None:
+        console = Console(stderr=True)
+        asked = (console.is_terminal or console.is_jupyter) and not _reporting
+    if not isinstance(asked, bool):
+        yield asked
+    elif asked:
+        with progress() as update:
+            yield update
+    else:
+        yield None
 
 
 @contextmanager

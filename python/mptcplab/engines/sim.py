@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from os import fspath
 from pathlib import Path
 
 from mptcplab import _core
+from mptcplab.errors import EngineError
 
 Progress = Callable[[int, int, float, float], None]
 _LOWEST_PRIORITY = 19
@@ -28,8 +30,31 @@ def run(
 
     `low_priority` is for a simulation beside a kernel, whose links are emulated in real time.
     """
-    with _lowest_priority() if low_priority else nullcontext():
-        _core.run(scenario, fspath(directory), overrides, jobs, progress)
+    try:
+        with _lowest_priority() if low_priority else nullcontext():
+            _core.run(scenario, fspath(directory), overrides, jobs, progress)
+    except EngineError:
+        # The same with the line of the file, where it is a setting.
+        reject_unsupported(scenario, overrides)
+        raise
+
+
+def reject_unsupported(scenario: str, overrides: str) -> None:
+    """Raise `ScenarioError` for settings that the simulator refuses, with their places in the file."""
+    found: dict[str, dict[str, object]] = {}
+    for run in json.loads(_core.runs_json(scenario, overrides)):
+        for flow in run["flows"]:
+            scheduler = str(flow.get("scheduler") or "").partition("(")[0]
+            if flow.get("tso") and flow["transport"] == "mptcp" and scheduler != "linger":
+                name = flow["name"]
+                found[name] = {
+                    "keys": [f"flows.{name}.tso", f"flows.{name.rpartition('-')[0]}.tso", "tcp.tso"],
+                    "message": f"true: MPTCP groups segments only with the scheduler linger, and {name} has "
+                    f"{scheduler or 'minrtt, the default'}",
+                    "hint": 'add scheduler = "linger", or leave tso out',
+                }
+    if found:
+        _core.reject_settings(scenario, overrides, json.dumps(list(found.values())[:1]))
 
 
 @contextmanager

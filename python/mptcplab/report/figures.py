@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 MAX_COLUMNS = 12
+# With more lines than this their labels would overlap at their ends, and stand in a legend.
+MOST_END_LABELS = 8
 _KINDS = ("png", "svg")
 _ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
 # The part of the width that bars take beside the flows of families, and the gap between them.
@@ -100,7 +102,8 @@ def first_repetitions(plots: PlotData) -> tuple[list[Column], str | None]:
 
 def time_figure(column: Column) -> Figure:
     """All quantities of one run, over the whole width of the page."""
-    return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=True)
+    alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= MOST_END_LABELS
+    return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=alone)
 
 
 @styled

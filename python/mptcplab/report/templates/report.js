@@ -96,17 +96,19 @@
       xaxis: { ...axis(), title: { text: "Time (s)" }, range: [0, run.duration], anchor: "y" + (panels.length > 1 ? panels.length : ""), fixedrange: narrow() },
     };
     const traces = [];
+    const crowded = panels.some((panel) => panel.series.length > 8);
+    if (crowded) Object.assign(layout, { showlegend: true, legend: { orientation: "h", y: -0.08, yanchor: "top" } });
     panels.forEach((panel, index) => {
       const suffix = index ? String(index + 1) : "";
       const room = 1 / panels.length;
       const domain = [1 - (index + 1) * room + 0.02, 1 - index * room - 34 / height];
       for (const s of panel.series) {
         traces.push({
-          type: "scatter", mode: "lines", ...unpack(s), xaxis: "x", yaxis: "y" + suffix, name: s.label, connectgaps: false,
+          type: "scatter", mode: "lines", ...unpack(s), xaxis: "x", yaxis: "y" + suffix, name: s.label, connectgaps: false, showlegend: crowded && index === 0,
           line: { color: colour(s), dash: s.dash, width: s.dash === "solid" ? 1.3 : 1.6 },
           hovertemplate: s.label + ": %{y:.4~g} " + panel.unit + " at %{x:.1f} s<extra></extra>",
         });
-        layout.annotations.push({
+        if (panel.series.length <= 8) layout.annotations.push({
           xref: "paper", yref: "paper", x: 1, y: domain[0] + s.label_at * (domain[1] - domain[0]), xanchor: "left", yanchor: "middle", showarrow: false, text: " " + s.label, font: { color: colour(s), size: narrow() ? 10 : 12 },
         });
       }

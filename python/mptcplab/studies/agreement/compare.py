@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from os import fspath
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from mptcplab import _core
+from mptcplab.algorithm import Algorithms
+from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import full_name
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, with_hint
-from mptcplab.scenario import Overrides
+from mptcplab.scenario import Overrides, Values
+from mptcplab.settings import Setting
 from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
 
 if TYPE_CHECKING:
@@ -21,17 +24,18 @@ _SUCH_AS = "two or more, such as sim,kernel, sim,vm or sim,fluid"
 
 
 def agree(
-    scenario: PathArg,
+    scenario: ScenarioArg,
     engines: str | Iterable[str] | None = None,
-    cc: str | Iterable[str] | None = None,
+    cc: Algorithms | None = None,
     reps: int | None = None,
     seed: int | None = None,
     jobs: int = 0,
     out: PathArg | None = None,
     *,
     profile: str | Iterable[str] | None = None,
-    duration: str | None = None,
-    settings: Mapping[str, str] | None = None,
+    duration: str | float | timedelta | None = None,
+    settings: Mapping[str, Setting] | None = None,
+    sweep: Mapping[str, Values] | None = None,
     sim_reps: int | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -53,10 +57,11 @@ def agree(
 
     asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
-    overrides = Overrides.of(cc, reps, seed, profile, duration, settings)
-    _refuse_early(fspath(scenario), overrides.to_json(), names)
-    sweep = Sweep(fspath(scenario), overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True)
-    return judge(sweep.run(out, force=force), why)
+    overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    with source(scenario) as path:
+        _refuse_early(path, overrides.to_json(), names)
+        runs = Sweep(path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True)
+        return judge(runs.run(out, force=force), why)
 
 
 def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str | None]:
