@@ -6,24 +6,38 @@ import errno
 import os
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mptcplab import terminal
 from mptcplab.cli import generate, kernel, lists, run, studies
+from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
 
 # What a full or broken disk answers, and a file that may not grow.
 _OUTPUT_REFUSED = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 
+_HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+_GREETING = """\
+mptcplab compares congestion control algorithms for Multipath TCP.
+
+  mptcplab run scenarios/dolia-scenario-1.toml     run a scenario, print a table, write a report
+  mptcplab new my-scenario.toml                    write a scenario of your own
+  mptcplab algorithms                              what can be compared
+  mptcplab reproduce all --quick                   six papers, in a few minutes
+  mptcplab doctor                                  what this machine can do
+
+`mptcplab --help` lists all commands, `mptcplab COMMAND --help` the options of one with examples."""
+
 app = typer.Typer(
     name="mptcplab",
     help="A laboratory for Multipath TCP congestion control.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings=_HELP,
 )
 
 
@@ -37,13 +51,16 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
-    pass
+    if context.invoked_subcommand is None:
+        print(_GREETING)
 
 
 for _command in (
     run.run,
+    generate.new,
     run.report,
     run.check,
     lists.algorithms,
@@ -58,8 +75,10 @@ for _command in (
     generate.schema,
     generate.walk,
     generate.docs,
+    generate.completion,
+    generate.man,
 ):
-    app.command()(_command)
+    app.command(context_settings=_HELP, epilog=epilog(_command.__name__))(_command)
 app.add_typer(kernel.cc)
 
 

@@ -1,12 +1,14 @@
-"""Commands that generate files: `schema`, `docs`, `walk`."""
+"""Commands that generate files: `new`, `schema`, `docs`, `walk`, `completion`, `man`."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mptcplab import terminal
 from mptcplab.cli import options
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json, print_paths
@@ -75,16 +77,105 @@ def walk(
     rate and loss of the two networks every 100 ms, for `schedule_file` of a scenario's links. The coverage is assumed,
     with 6 s without Wi-Fi and 1 s without cellular network; the fading is random. The same options give the same bytes.
     """
-    from mptcplab import mobility
+    from mptcplab import api
 
-    numbers = {
-        "duration_s": duration,
-        "phase_s": phase,
-        "phase_step_s": phase_step,
-        "wifi_mbps": wifi,
-        "cellular_mbps": cellular,
-    }
-    chosen = mobility.Walk(
-        seed=seed, repetitions=reps, **{name: mobility.number(name, text) for name, text in numbers.items()}
+    written = api.walk(
+        out,
+        seed=seed,
+        reps=reps,
+        duration_s=duration,
+        phase_s=phase,
+        phase_step_s=phase_step,
+        wifi_mbps=wifi,
+        cellular_mbps=cellular,
     )
-    print_paths("written", mobility.write(out, chosen), label="wrote", as_json=as_json)
+    print_paths("written", written, label="wrote", as_json=as_json)
+
+
+def new(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="File to write (TOML); without it the scenario is printed."),
+    ] = None,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="A description of one line.")] = "Two paths",
+    rates: Annotated[
+        str, typer.Option("--rates", metavar="LIST", help="The rate of every path; there is a path for each.")
+    ] = "10 Mbit/s, 5 Mbit/s",
+    delays: Annotated[
+        str, typer.Option("--delays", metavar="LIST", help="The one-way delay of every path; the last is repeated.")
+    ] = "10 ms, 20 ms",
+    losses: Annotated[
+        str, typer.Option("--losses", metavar="LIST", help="The random loss of every path; the last is repeated.")
+    ] = "",
+    queue: Annotated[str, typer.Option("--queue", metavar="SIZE", help="The queue of every path.")] = "1 BDP",
+    cc: Annotated[str, typer.Option("--cc", metavar="NAMES", help="Algorithms to compare.")] = "lia,olia",
+    tcp: Annotated[int, typer.Option("--tcp", min=0, metavar="N", help="TCP flows on the first path.")] = 0,
+    duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="Length of a run.")] = "60 s",
+    warmup: Annotated[
+        str, typer.Option("--warmup", metavar="TIME", help="Time at the start that metrics ignore.")
+    ] = "10 s",
+    reps: Annotated[int, typer.Option("--reps", min=1, metavar="N", help="Repetitions.")] = 5,
+    ask: Annotated[bool, typer.Option("--ask", help="Ask for what is not given as an option.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Write a commented scenario, from options or answers to a few questions.
+
+    One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
+    """
+    from mptcplab import api
+    from mptcplab.errors import OutputError, with_hint
+
+    if ask:
+        title = typer.prompt("Title", default=title, err=True)
+        rates = typer.prompt("Rates of the paths", default=rates, err=True)
+        delays = typer.prompt("Their one-way delays", default=delays, err=True)
+        losses = typer.prompt("Their random losses (none: leave empty)", default=losses, show_default=False, err=True)
+        cc = typer.prompt("Algorithms to compare", default=cc, err=True)
+        tcp = typer.prompt("TCP flows on the first path", default=tcp, type=int, err=True)
+        duration = typer.prompt("Length of a run", default=duration, err=True)
+        file = file or Path(typer.prompt("File", default="scenario.toml", err=True))
+    made = api.new(
+        title=title,
+        rates=rates,
+        delays=delays,
+        losses=losses,
+        queue=queue,
+        cc=cc,
+        tcp=tcp,
+        duration=duration,
+        warmup=warmup,
+        reps=reps,
+    )
+    if file is None:
+        if as_json:
+            print_json({"written": None, "scenario": made.to_dict()})
+        else:
+            print(made.to_toml(), end="")
+        return
+    if file.exists() and not force:
+        raise OutputError(with_hint(f"file exists: {file}", "choose another name, or --force to replace it"))
+    made.write(file)
+    print_paths("written", [file], label="wrote", as_json=as_json)
+    if not as_json:
+        terminal.note(f"next:  mptcplab run {shlex.quote(str(file))}")
+
+
+def completion(
+    context: typer.Context,
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
+) -> None:
+    """Print the completion script of a shell."""
+    from mptcplab.cli.completion import SHELLS, script
+    from mptcplab.errors import MptcplabError, with_hint
+
+    if shell not in SHELLS:
+        raise MptcplabError(with_hint(f"no completion for this shell: {shell!r}", f"one of {', '.join(SHELLS)}"))
+    print(script(shell, context.find_root().command), end="")
+
+
+def man(context: typer.Context) -> None:
+    """Print the man page."""
+    from mptcplab import reference
+
+    print(reference.man_page(context.find_root().command), end="")

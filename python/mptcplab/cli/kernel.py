@@ -5,11 +5,12 @@ The program of `cc` replaces this process, so that its output, its signals and i
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mptcplab.cli import options
+from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json
 from mptcplab.errors import EngineError
@@ -37,12 +38,14 @@ Connections = Annotated[
 Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them.")]
 OptionalNames = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.")]
 
+_HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 cc = typer.Typer(
     name="cc",
     help="Load, list and unload algorithms in this machine's kernel.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    context_settings=_HELP,
 )
 
 
@@ -106,7 +109,7 @@ def _print_machine() -> None:
             print(f"  {'':<8}{'':<{width}}  {check.meaning}\n  {'':<8}{'':<{width}}  -> {check.remedy}")
 
 
-@cc.command()
+@cc.command(epilog=epilog("cc load"), context_settings=_HELP)
 def load(
     names: Names,
     params: Params = None,
@@ -124,7 +127,7 @@ def load(
     _exec("cc", "load", *names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
 
 
-@cc.command(name="list")
+@cc.command(name="list", epilog=epilog("cc list"), context_settings=_HELP)
 def list_loaded(as_json: options.Json = False) -> None:
     """List the loaded algorithms and how many sockets use each.
 
@@ -133,7 +136,7 @@ def list_loaded(as_json: options.Json = False) -> None:
     _exec("cc", "list", as_json=as_json)
 
 
-@cc.command()
+@cc.command(epilog=epilog("cc unload"), context_settings=_HELP)
 def unload(
     names: OptionalNames = None,
     everything: Annotated[bool, typer.Option("--all", help="All that mptcplab loaded.")] = False,
@@ -143,7 +146,7 @@ def unload(
     _exec("cc", "unload", *(names or ()), *_flag("--all", everything), as_json=as_json)
 
 
-@cc.command()
+@cc.command(epilog=epilog("cc persist"), context_settings=_HELP)
 def persist(
     names: OptionalNames = None,
     params: Params = None,

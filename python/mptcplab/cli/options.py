@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.algorithm import words
+from mptcplab.ranges import assign
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).")]
@@ -38,6 +38,16 @@ Settings = Annotated[
         metavar="KEY=VALUE",
         help="Set any key of the file by its path, such as --set 'links.B1.queue=1 BDP'. Text needs no further quotes. "
         "KEY= removes the key. Repeatable.",
+    ),
+]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="KEY=VALUES",
+        help="Run every value of a key: a range such as --sweep 'links.B1.loss=0.01 %..5 % log 7' (7 values whose "
+        "ratios are equal; without log their distances), or a list such as --sweep 'links.B1.delay=5 ms, 20 ms'. "
+        "The values of a range are rounded to three digits. Repeatable: all combinations run.",
     ),
 ]
 Reps = Annotated[int | None, typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.")]
@@ -71,6 +81,7 @@ def overrides(
     profile: list[str] | None,
     duration: str | None,
     settings: list[str] | None,
+    sweep: list[str] | None = None,
 ) -> dict[str, Any]:
     """The options that change a scenario, as keyword arguments of public functions."""
     return {
@@ -79,30 +90,11 @@ def overrides(
         "seed": seed,
         "profile": _names(profile),
         "duration": duration,
-        "settings": _pairs(settings),
+        "settings": None if settings is None else assign(settings, "--set"),
+        "sweep": None if sweep is None else assign(sweep, "--sweep"),
     }
 
 
 def _names(values: list[str] | None) -> list[str] | None:
-    """`a,b` and repeated options mean the same; a comma in parentheses separates parameters of one name."""
-    if values is None:
-        return None
-    parts = [part.strip() for value in values for part in re.split(r",(?![^(]*\))", value)]
-    found = [part for part in parts if part]
-    if not found:
-        raise MptcplabError(with_hint(f"no name in this list: {','.join(values)!r}", "such as lia,olia"))
-    return found
-
-
-def _pairs(settings: list[str] | None) -> dict[str, str] | None:
-    if settings is None:
-        return None
-    pairs = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            raise MptcplabError(
-                with_hint(f"--set needs KEY=VALUE: {setting!r}", "such as --set 'links.B1.queue=1 BDP'")
-            )
-        pairs[key.strip()] = value.strip()
-    return pairs
+    """`a,b` and repeated options mean the same."""
+    return None if values is None else [name for value in values for name in words(value)]

@@ -24,6 +24,7 @@ def run(
     profile: options.Profiles = None,
     duration: options.Duration = None,
     settings: options.Settings = None,
+    sweep: options.Sweep = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -71,7 +72,7 @@ def run(
                 sim_reps=sim_reps,
                 force=force,
                 progress=progress,
-                **options.overrides(cc, reps, seed, profile, duration, settings),
+                **options.overrides(cc, reps, seed, profile, duration, settings, sweep),
             )
     except errors.UnfinishedError as unfinished:
         kept = unfinished.results
@@ -101,13 +102,20 @@ def check(
     profile: options.Profiles = None,
     duration: options.Duration = None,
     settings: options.Settings = None,
+    sweep: options.Sweep = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="NAMES", help="Engines whose limits are checked: sim, fluid, or both.")
+    ] = "sim",
     as_json: options.Json = False,
 ) -> None:
-    """Validate a scenario and print how it was understood."""
+    """Validate a scenario and print how it was understood.
+
+    What `run` would refuse is an error here. Kernels refuse what they cannot do when they start.
+    """
     from mptcplab import api
 
-    changes = api.Overrides.of(**options.overrides(cc, reps, seed, profile, duration, settings))
-    found = api.check(scenario, changes)
+    changes = options.overrides(cc, reps, seed, profile, duration, settings, sweep)
+    found = api.check(scenario, engine=engine, **changes)
     if as_json:
         print_json(found)
     else:

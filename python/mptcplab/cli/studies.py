@@ -210,6 +210,7 @@ def agree(
     profile: options.Profiles = None,
     duration: options.Duration = None,
     settings: options.Settings = None,
+    sweep: options.Sweep = None,
     sim_reps: options.SimReps = None,
     jobs: options.Jobs = 0,
     everything: Annotated[
@@ -251,6 +252,7 @@ def agree(
         "--profile": profile,
         "--duration": duration,
         "--set": settings,
+        "--sweep": sweep,
         "--sim-reps": sim_reps,
         "--force": force or None,
         "SCENARIO": scenario,
@@ -270,7 +272,7 @@ def agree(
             sim_reps=sim_reps,
             force=force,
             progress=progress,
-            **options.overrides(cc, reps, seed, profile, duration, settings),
+            **options.overrides(cc, reps, seed, profile, duration, settings, sweep),
         )
     _show_agreement(found, directory, as_json=as_json)
 
@@ -292,6 +294,7 @@ def kernels(
     profile: options.Profiles = None,
     duration: options.Duration = None,
     settings: options.Settings = None,
+    sweep: options.Sweep = None,
     jobs: options.Jobs = 0,
     out: Annotated[
         Path | None,
@@ -321,7 +324,7 @@ def kernels(
             out=directory,
             force=force,
             progress=progress,
-            **options.overrides(cc, reps, seed, profile, duration, settings),
+            **options.overrides(cc, reps, seed, profile, duration, settings, sweep),
         )
     _show_agreement(found, directory, as_json=as_json)
 
