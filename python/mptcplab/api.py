@@ -27,8 +27,8 @@ from mptcplab.sweep import PathArg, Progress, check_jobs, parse_engines, run
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.studies.agreement.matrix import Matrix
-    from mptcplab.studies.fidelity import Measured
-    from mptcplab.studies.fidelity import Study as FidelityStudy
+    from mptcplab.studies.fidelity.statement import Measured
+    from mptcplab.studies.fidelity.statement import Study as FidelityStudy
     from mptcplab.studies.goals import Grid, Study
     from mptcplab.studies.papers.reproduce import Reproduction
     from mptcplab.study.progress import Announce
@@ -215,7 +215,7 @@ def reproduce(
     if claim is not None:
         return found
     if sensitivity:
-        report.write_sensitivity(found, Path(out), docs)
+        report.write_sensitivity(found, Path(out), None if docs is None else Path(docs))
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     words += ["--sensitivity"] if sensitivity else []
@@ -376,17 +376,20 @@ def goals(
 
 def algorithms() -> list[dict[str, Any]]:
     """All congestion control algorithms of this build, with their parameters and documentation."""
-    return json.loads(_core.algorithms_json())
+    known: list[dict[str, Any]] = json.loads(_core.algorithms_json())
+    return known
 
 
 def schedulers() -> list[dict[str, Any]]:
     """All packet schedulers of the simulator, with their parameters and documentation."""
-    return json.loads(_core.schedulers_json())
+    known: list[dict[str, Any]] = json.loads(_core.schedulers_json())
+    return known
 
 
 def vectors(path: PathArg) -> dict[str, Any]:
     """Run a file of test vectors against the native build; return passed, failed, skipped and worst error."""
-    return json.loads(_core.vectors_json(fspath(path)))
+    found: dict[str, Any] = json.loads(_core.vectors_json(fspath(path)))
+    return found
 
 
 def doctor(
@@ -439,4 +442,5 @@ def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
-    return json.loads(_core.schema_json())
+    found: dict[str, Any] = json.loads(_core.schema_json())
+    return found

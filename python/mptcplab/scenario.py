@@ -114,12 +114,14 @@ class Overrides:
 
 def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:
     """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
-    return json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
+    found: dict[str, Any] = json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
+    return found
 
 
 def resolved_runs(scenario: str | PathLike[str], overrides: Overrides | None = None) -> list[dict[str, Any]]:
     """Every run of a scenario with every unit explicit, and `starts_ns`: the start time that each flow draws."""
-    return json.loads(_core.runs_json(fspath(scenario), (overrides or Overrides()).to_json()))
+    runs: list[dict[str, Any]] = json.loads(_core.runs_json(fspath(scenario), (overrides or Overrides()).to_json()))
+    return runs
 
 
 def as_names(value: str | Iterable[str] | None) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def _children(schema: dict[str, Any], part: str) -> dict[str, Any] | None:
     for one in _alternatives(schema):
         named = one.get("properties", {}).get(part)
         if named is not None:
-            return named
+            return dict(named)
         others = one.get("additionalProperties")
         if isinstance(others, dict):
             return others
@@ -124,4 +124,5 @@ def _alternatives(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return json.loads(_core.schema_json())
+    schema: dict[str, Any] = json.loads(_core.schema_json())
+    return schema

@@ -14,6 +14,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import TaskID
     from rich.table import Table as RichTable
 
     from mptcplab.text import Table
@@ -215,12 +216,12 @@ class _Terminal:
         self.started = time.monotonic()
         self.rate_of_work = _RateOfWork(self.started)
         self.bar: Bar | None = None
-        self.task = None
+        self.task: TaskID | None = None
 
     def update(self, done: int, runs: int, simulated_s: float, total_s: float) -> None:
         now = time.monotonic()
         rate = self.rate_of_work.at(now, simulated_s)
-        if self.bar is None:
+        if self.bar is None or self.task is None:
             if now - self.started < _BAR_AFTER_S:
                 return
             self.bar = self._open()

@@ -210,7 +210,7 @@ def test_many_runs_are_thinned_but_every_algorithm_stays(tmp_path: Path, monkeyp
     monkeypatch.setattr("mptcplab.report.series.MAX_RUNS", 4)
     plots = plot_data(sweep(tmp_path, reps=3))
     assert [(run.column.title, run.rep) for run in plots.runs] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
-    assert plots.notes == ("plots show 4 of 6 runs",)
+    assert plots.notes[0].startswith("plots over time show 4 of 6 runs; ")
 
 
 def test_figures_and_tables_are_written_and_repeatable(tmp_path: Path) -> None:

@@ -119,9 +119,9 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write a commented scenario, from options or answers to a few questions.
+    """Write a scenario from options or answers.
 
-    One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
+    The file has comments. One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
     """
     from mptcplab import api
     from mptcplab.errors import OutputError, with_hint

@@ -14,7 +14,7 @@ from mptcplab.cli.printing import print_json
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
-    from mptcplab.studies.fidelity import Measured
+    from mptcplab.studies.fidelity.statement import Measured
 
 
 def reproduce(

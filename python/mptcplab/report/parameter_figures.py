@@ -155,7 +155,7 @@ def maps_figure(data: Maps, width: float = WIDEST) -> Figure:
     figure.supylabel(data.y.label)
     bar = figure.colorbar(scale, ax=grid_of_axes.ravel().tolist(), pad=0.02, fraction=0.03)
     bar.set_label(f"{data.title} ({data.unit})" if data.unit else data.title)
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     return figure
 
 
@@ -176,7 +176,7 @@ def _draw_map(
             if value is None:
                 axes.add_patch(Rectangle(corner, 1, 1, facecolor=PAPER, edgecolor=SOFT, linewidth=0.4, hatch="//"))
                 continue
-            face = scale.to_rgba(value)
+            face = scale.to_rgba(np.array(value))
             axes.add_patch(Rectangle(corner, 1, 1, facecolor=face, edgecolor=PAPER, linewidth=0.8))
             if text:
                 light = 0.299 * face[0] + 0.587 * face[1] + 0.114 * face[2] > 0.5
