@@ -4,6 +4,7 @@
 //! misspelt unit is refused with the right one.
 
 use super::decimal::{Decimal, NUMBER_PATTERN, split};
+use super::meant::clean;
 use crate::error::shorten;
 
 /// The error of a text that is not the expected quantity.
@@ -160,6 +161,27 @@ pub fn duration_ns(text: &str) -> Result<u64, String> {
 }
 
 impl UnitError {
+    /// With a hint from the text itself, if a number that the format does not take is all that is wrong with it. `right`
+    /// gives what to write for the text with the number as the format takes it.
+    pub(super) fn or_meant(
+        self,
+        what: &str,
+        text: &str,
+        right: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let Some(cleaned) = clean(text) else {
+            return self;
+        };
+        let Some(write) = right(&cleaned.text) else {
+            return self;
+        };
+        let hint = match cleaned.negative {
+            true => format!("{what} is not negative; write \"{write}\""),
+            false => format!("write \"{write}\""),
+        };
+        Self { hint, ..self }
+    }
+
     fn sentence(self) -> String {
         format!("{} ({})", self.message, self.hint)
     }
@@ -168,6 +190,20 @@ impl UnitError {
 impl Dimension {
     /// Parses a text to the value in the base unit.
     pub(crate) fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        self.exact(text).map_err(|error| {
+            let respelt = |meant: &str| {
+                let (number, unit) = split(meant)?;
+                let respelt = self.respell(number, unit);
+                (respelt != self.example).then_some(respelt)
+            };
+            error.or_meant(self.what, text, |meant| match self.exact(meant) {
+                Ok(_) => Some(meant.to_string()),
+                Err(_) => respelt(meant).filter(|right| self.exact(right).is_ok()),
+            })
+        })
+    }
+
+    fn exact(&self, text: &str) -> Result<u64, UnitError> {
         let (number, unit) = split(text).ok_or_else(|| self.not(text, self.example.to_string()))?;
         let (decimal, factor) = match self.units.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => (Decimal::parse(number), *factor),

@@ -3,6 +3,7 @@
 mod decimal;
 mod dimension;
 pub(crate) mod display;
+mod meant;
 mod percent;
 mod quantity;
 mod queue;

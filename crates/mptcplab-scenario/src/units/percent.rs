@@ -9,6 +9,18 @@ pub(crate) const PERCENT_EXAMPLE: &str = "0.1 %";
 
 /// Parses `"0.1 %"` to the `f64` nearest to 0.001.
 pub(crate) fn percent(text: &str) -> Result<f64, UnitError> {
+    exact(text).map_err(|error| {
+        error.or_meant("a percentage", text, |meant| match exact(meant) {
+            Ok(_) => Some(meant.to_string()),
+            Err(_) => split(meant)
+                .filter(|(_, unit)| unit.is_empty() || unit.starts_with(['%', 'p', 'P']))
+                .map(|(number, _)| format!("{number} %"))
+                .filter(|right| exact(right).is_ok()),
+        })
+    })
+}
+
+fn exact(text: &str) -> Result<f64, UnitError> {
     let not = |write: String| UnitError {
         message: format!("\"{}\" is not a percentage", shorten(text)),
         hint: format!("write \"{write}\""),

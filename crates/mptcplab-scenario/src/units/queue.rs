@@ -35,6 +35,14 @@ pub(crate) const QUEUE_EXAMPLES: &str = "\"100 packets\", \"64 kB\", \"50 ms\" o
 
 /// Parses a queue size.
 pub(crate) fn queue(text: &str) -> Result<QueueSize, UnitError> {
+    exact(text).map_err(|error| {
+        error.or_meant("a queue size", text, |meant| {
+            exact(meant).is_ok().then(|| meant.to_string())
+        })
+    })
+}
+
+fn exact(text: &str) -> Result<QueueSize, UnitError> {
     let not = |hint: String| UnitError {
         message: format!("\"{}\" is not a queue size", shorten(text)),
         hint,
