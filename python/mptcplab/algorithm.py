@@ -87,7 +87,7 @@ class Algorithm:
 Algorithms = str | Algorithm | Iterable[str | Algorithm]
 
 
-def words(value: str) -> list[str]:
+def words(value: str, such_as: str = "lia,olia") -> list[str]:
     """The names in a list with commas; a comma in parentheses separates parameters of one name.
 
     >>> words("lia, ewtcp(weight=fair,a=1)")
@@ -95,7 +95,7 @@ def words(value: str) -> list[str]:
     """
     found = [part.strip() for part in re.split(r",(?![^(]*\))", value) if part.strip()]
     if not found:
-        raise MptcplabError(with_hint(f"no name in this list: {value!r}", "such as lia,olia"))
+        raise MptcplabError(with_hint(f"no name in this list: {value!r}", f"such as {such_as}"))
     return found
 
 

@@ -97,7 +97,7 @@ def new(
     *,
     title: str = "A new scenario",
     rates: str | Iterable[str] = ("10 Mbit/s", "5 Mbit/s"),
-    delays: str | Iterable[str] = ("10 ms", "20 ms"),
+    delays: str | Iterable[str] | None = None,
     losses: str | Iterable[str] = (),
     queue: str = "1 BDP",
     cc: Algorithms = ("lia", "olia"),
@@ -108,15 +108,18 @@ def new(
 ) -> Scenario:
     """A first scenario, as commented text: an MPTCP connection over a path for every rate, and TCP flows on the first.
 
+    Without `delays` they are 10 ms, 20 ms, ... Where there are fewer delays or losses than rates, the last is repeated.
+
     >>> new(rates="10 Mbit/s, 5 Mbit/s", delays="5 ms").to_dict()["flows"]["mp"]
     {'paths': [['path1'], ['path2']]}
     """
     from mptcplab import templates
 
+    listed = _parts(rates)
     text = templates.scenario(
         title=title,
-        rates=_parts(rates),
-        delays=_parts(delays),
+        rates=listed,
+        delays=[f"{10 * number} ms" for number, _ in enumerate(listed, 1)] if delays is None else _parts(delays),
         losses=_parts(losses),
         queue=queue,
         cc=named(cc)[0],
@@ -388,7 +391,16 @@ def schedulers() -> list[dict[str, Any]]:
 
 def vectors(path: PathArg) -> dict[str, Any]:
     """Run a file of test vectors against the native build; return passed, failed, skipped and worst error."""
-    found: dict[str, Any] = json.loads(_core.vectors_json(fspath(path)))
+    if not Path(path).is_file():
+        hint = "a file of test vectors (JSON), such as crates/mptcplab-cc/tests/data/vectors.json"
+        raise MptcplabError(with_hint(f"no such file: {fspath(path)}", hint))
+    try:
+        found: dict[str, Any] = json.loads(_core.vectors_json(fspath(path)))
+    except MptcplabError as error:
+        if "hint:" in str(error):
+            raise
+        hint = "crates/mptcplab-cc/tests/data/vectors.json is one"
+        raise type(error)(with_hint(str(error), hint)) from error
     return found
 
 

@@ -42,9 +42,9 @@ class PartialOutputError(Exception):
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
     """`root/<scenario>`, with the first free number appended if that exists."""
-    number = 1
+    number, stem = 1, scenario.stem.encode("utf-8", "replace").decode("utf-8")
     while True:
-        name = scenario.stem if number == 1 else f"{scenario.stem}-{number}"
+        name = stem if number == 1 else f"{stem}-{number}"
         candidate = root / name
         if not candidate.exists():
             return candidate
@@ -98,6 +98,11 @@ def write_into(
     an earlier result, which then stays; the error's `directory` says where. After any other error nothing is left.
     What runs that were killed have left is put right first.
     """
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError as error:
+        shown = str(directory).encode("utf-8", "backslashreplace").decode("utf-8")
+        raise OutputError(with_hint(f"not a name in UTF-8: {shown}", "choose another --out")) from error
     _put_right(directory)
     require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)

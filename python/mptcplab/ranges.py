@@ -90,7 +90,9 @@ def _range(text: str) -> list[str]:
     begin = begin * UNITS[begin_unit][1] / UNITS[unit][1]
     count, scale = int(found["count"]), found["scale"] or "linear"
     if not 2 <= count <= 1000:
-        raise MptcplabError(with_hint(f"a range of {count} values: {text!r}", "2 to 1000 values"))
+        raise MptcplabError(
+            with_hint(f"too {'few' if count < 2 else 'many'} values for a range: {count} in {text!r}", "2 to 1000")
+        )
     if scale == "log" and min(begin, end) <= 0:
         hint = "start above 0, or leave out log"
         raise MptcplabError(with_hint(f"a logarithmic range does not reach 0: {text!r}", hint))

@@ -130,13 +130,18 @@ def vectors_failed(found: dict[str, Any]) -> bool:
 
 
 def vector_table(found: dict[str, Any]) -> Table:
-    """Passed, failed and skipped per algorithm, and the worst error as a fraction of its tolerance."""
+    """Passed, failed and skipped per algorithm or scheduler, all together, and the worst error over its tolerance."""
+    from mptcplab import api
+
+    # Vectors that are of no algorithm are of a scheduler, or of a rule of one.
+    kinds = {entry["name"]: "algorithm" for entry in api.algorithms()}
     rows, notes = [], []
     for entry in found["algorithms"]:
         worst = entry["worst"]
         rows.append(
             (
                 entry["name"],
+                kinds.get(entry["name"], "scheduler"),
                 str(entry["passed"]),
                 str(entry["failed"]),
                 str(entry["skipped"]),
@@ -151,7 +156,18 @@ def vector_table(found: dict[str, Any]) -> Table:
             for failure in entry["failures"]
             for deviation in failure["deviations"]
         ]
-    head = (("Algorithm", ""), ("Passed", ""), ("Failed", ""), ("Skipped", ""), ("Worst error", "of tolerance"))
+    ratios = [entry["worst"]["ratio"] for entry in found["algorithms"] if entry["worst"] is not None]
+    total = [str(sum(entry[key] for entry in found["algorithms"])) for key in ("passed", "failed", "skipped")]
+    worst_of_all = f"{max(ratios):.3g}" if ratios else NOT_APPLICABLE
+    rows.append(("total", NOT_APPLICABLE, *total, worst_of_all))
+    head = (
+        ("Name", ""),
+        ("Kind", ""),
+        ("Passed", ""),
+        ("Failed", ""),
+        ("Skipped", ""),
+        ("Worst error", "of tolerance"),
+    )
     return Table(head, tuple(rows), tuple(notes))
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.trace.reader import Trace
+from mptcplab.errors import MptcplabError, ResultsError, with_hint
+from mptcplab.output import TABLES
+from mptcplab.trace.reader import OVERRIDES, Trace, tables_in
+
+if TYPE_CHECKING:
+    from mptcplab.report.plotting import Plots
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,6 +27,29 @@ class Results(Trace):
     >>> results.flow.columns[:3]
     ['run', 't_ns', 'flow']
     """
+
+    @classmethod
+    def open(cls, directory: Path | str) -> Self:
+        """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
+        place = Path(directory)
+        overrides = place / OVERRIDES
+        if overrides.is_file():
+            try:
+                json.loads(overrides.read_text(encoding="utf-8"))
+            except ValueError as error:
+                hint = "run the scenario again, or restore the file from a copy"
+                raise ResultsError(with_hint(f"not JSON: {overrides}: {error}", hint)) from error
+        for part in tables_in(place) if place.is_dir() else ():
+            for file in (part / f"{table}.parquet" for table in TABLES):
+                if not file.is_file():
+                    continue
+                try:
+                    pl.read_parquet_schema(file)
+                except (pl.exceptions.PolarsError, OSError) as error:
+                    reason = str(error).partition("\n")[0]
+                    hint = "run the scenario again, or restore the file from a copy"
+                    raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", hint)) from error
+        return super().open(place)
 
     def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
         """One value per run, metric and entity.
@@ -63,6 +91,19 @@ class Results(Trace):
         from mptcplab.report.families import summary
 
         return summary(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Figures of the results, such as `plot.goodput()`; see `mptcplab.report.plotting.Plots`."""
+        from mptcplab.report.plotting import Plots
+
+        return Plots(self)
+
+    def never_up(self) -> pl.DataFrame:
+        """Connections, and subflows, that never sent a packet: config, run, flow, subflow (null for the connection)."""
+        from mptcplab.report.connections import never_up
+
+        return never_up(self)
 
     def to_pandas(self) -> Any:
         """The summary as a data frame of pandas; needs the extra `mptcplab[pandas]`."""

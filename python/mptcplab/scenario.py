@@ -52,9 +52,14 @@ class Overrides:
         Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.axes.expand`.
         """
         names, files = named(cc)
-        for name, number, least in (("reps", reps, 1), ("seed", seed, 0)):
-            if number is not None and (not isinstance(number, int) or number < least):
-                raise MptcplabError(with_hint(f"{name}: not a whole number from {least} on: {number!r}", "such as 5"))
+        for name, number, least, most in (("reps", reps, 1, 100_000), ("seed", seed, 0, 2**63 - 1)):
+            if number is None:
+                continue
+            hint = f"a whole number from {least} to {most}"
+            if not isinstance(number, int) or isinstance(number, bool):
+                raise MptcplabError(with_hint(f"{name}: not a whole number: {number!r}", hint))
+            if not least <= number <= most:
+                raise MptcplabError(with_hint(f"{name}: {number} is out of range", hint))
         changes = {**overriding(settings), **swept(sweep)}
         both = sorted(set(settings or ()) & set(sweep or ()))
         if both:

@@ -75,7 +75,7 @@ def scenario(
     for name, values in (("delays", delays), ("losses", losses)):
         if len(values) > len(rates):
             raise MptcplabError(
-                with_hint(f"more {name} than rates: {', '.join(values)}", f"there are {len(rates)} paths, one per rate")
+                with_hint(f"more {name} than rates: {', '.join(values)}", f"a path has one of each: {', '.join(rates)}")
             )
     names = [f"path{number}" for number in range(1, len(rates) + 1)]
     question = title if title.endswith("?") else f"{title}: which algorithm does best?"

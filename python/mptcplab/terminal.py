@@ -111,7 +111,7 @@ _PAGE = 100
 _WIDE = 1000
 # Columns with words; all others have numbers.
 _PROSE = frozenset({"Title", "Parameters"})
-_LEFT = _PROSE | {"Algorithm", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
+_LEFT = _PROSE | {"Algorithm", "Name", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
 
 
 @contextmanager

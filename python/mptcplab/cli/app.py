@@ -117,6 +117,10 @@ def _run_command() -> int:
     except OSError as error:
         if error.filename is None and error.errno in _OUTPUT_REFUSED:
             return _cannot_print(error)
+        if error.filename is not None:
+            # The operating system refuses a file or directory, which is nobody's bug.
+            hint = "check that it exists and that you may use it"
+            return _fail(f"cannot use a file: {error.filename}: {error.strerror}\n\nhint: {hint}")
         return _internal(error)
     except Exception as error:
         # Usage errors of the command line parser say what is wrong; anything else is a bug.

@@ -102,8 +102,13 @@ def new(
         str, typer.Option("--rates", metavar="LIST", help="The rate of every path; there is a path for each.")
     ] = "10 Mbit/s, 5 Mbit/s",
     delays: Annotated[
-        str, typer.Option("--delays", metavar="LIST", help="The one-way delay of every path; the last is repeated.")
-    ] = "10 ms, 20 ms",
+        str | None,
+        typer.Option(
+            "--delays",
+            metavar="LIST",
+            help="The one-way delay of every path; the last is repeated. Default: 10 ms, 20 ms, ...",
+        ),
+    ] = None,
     losses: Annotated[
         str, typer.Option("--losses", metavar="LIST", help="The random loss of every path; the last is repeated.")
     ] = "",
@@ -129,7 +134,7 @@ def new(
     if ask:
         title = typer.prompt("Title", default=title, err=True)
         rates = typer.prompt("Rates of the paths", default=rates, err=True)
-        delays = typer.prompt("Their one-way delays", default=delays, err=True)
+        delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
         losses = typer.prompt("Their random losses (none: leave empty)", default=losses, show_default=False, err=True)
         cc = typer.prompt("Algorithms to compare", default=cc, err=True)
         tcp = typer.prompt("TCP flows on the first path", default=tcp, type=int, err=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -34,6 +36,7 @@ _RC: dict[str, Any] = {
     "path.simplify_threshold": 0.5,
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
 }
+_overriding: ContextVar[dict[str, Any]] = ContextVar("overriding", default={})  # noqa: B039 (never changed)
 # The same bytes for the same data: no date, fixed ids.
 METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 # The widest figure that a page shows at full size, the width of a letter, and the margins.
@@ -53,10 +56,21 @@ def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         import matplotlib as mpl
 
-        with mpl.rc_context(_RC):
+        with mpl.rc_context({**_RC, **_overriding.get()}):
             return draw(*args, **kwargs)
 
     return drawn
+
+
+@contextmanager
+def sized(font_pt: float | None) -> Iterator[None]:
+    """Figures that are drawn meanwhile have text of this size; None leaves it as it is."""
+    sizes = {} if font_pt is None else {key: font_pt for key, value in _RC.items() if key.endswith("size")}
+    before = _overriding.set(sizes)
+    try:
+        yield
+    finally:
+        _overriding.reset(before)
 
 
 @styled

@@ -112,16 +112,18 @@ def over_time(
     shade: bool = False,
     alone: bool = False,
     note: str | None = None,
+    widest: float = WIDEST,
 ) -> Figure:
     """The figure; `shade` marks the time before the scales count, `alone` is for one run over the whole width.
 
-    With `alone`, lines have their labels at their ends, otherwise in a legend. `note` is a line below the plots.
+    With `alone`, lines have their labels at their ends, otherwise in a legend. `note` is a line below the plots,
+    `widest` the width in inches.
     """
     rows = -(-len(columns) // most_columns)
     per_row = -(-len(columns) // rows)
     drawn = [series for column in columns for panel in panels for series in column.of(panel)]
     right = RIGHT + 0.1 + max(text_width(series.label) for series in drawn) if alone else RIGHT
-    room = (WIDEST - LEFT - right - _GAP * (per_row - 1)) / per_row
+    room = (widest - LEFT - right - _GAP * (per_row - 1)) / per_row
     inside, high = (room, _HIGH) if alone else (min(_WIDE, room), _LOW)
     width = LEFT + per_row * inside + _GAP * (per_row - 1) + right
     looks = {series.label: series.style for series in sorted(drawn, key=lambda series: series.style.index)}

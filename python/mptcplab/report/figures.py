@@ -96,8 +96,8 @@ def first_repetitions(plots: PlotData) -> tuple[list[Column], str | None]:
         by_algorithm.setdefault(column.title.partition(",")[0], []).append(column)
     each = max(1, MAX_COLUMNS // len(by_algorithm))
     kept = [one for group in by_algorithm.values() for one in evenly(group, each)]
-    note = f"{len(kept)} of {len(columns)} configurations; report.html and results.plot.over_time() show each of them"
-    return kept, note
+    how = "the page and results.plot.over_time(CONFIGURATION) show each of them"
+    return kept, f"{len(kept)} of {len(columns)} configurations; {how}"
 
 
 def time_figure(column: Column) -> Figure:
@@ -107,7 +107,7 @@ def time_figure(column: Column) -> Figure:
 
 
 @styled
-def goodput_figure(goodput: GoodputData) -> Figure:
+def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
     """Bars split by subflow, every repetition as a circle, the 95 % interval of the total, and the fair share."""
     rows = goodput.rows
     looks = {part.label: part.style for row in rows for part in row.parts}
@@ -117,8 +117,8 @@ def goodput_figure(goodput: GoodputData) -> Figure:
         handles.append((line_handle(**_FAIR_SHARE), "fair share"))
     left = max(LEFT, 0.2 + max(text_width(row.label) for row in rows))
     high = _ROW * len(rows)
-    canvas = Canvas(WIDEST, high + _UNDER, handles)
-    across = WIDEST - left - RIGHT
+    canvas = Canvas(width, high + _UNDER, handles)
+    across = width - left - RIGHT
     whole = across * _BARS_BESIDE_MEMBERS if goodput.has_members else across
     axes = canvas.axes(left, 0, whole, high)
     if goodput.has_members:

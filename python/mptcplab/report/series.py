@@ -6,7 +6,7 @@ the payload rate is a mean over bins of a second (longer where the run is long).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,9 +53,12 @@ class PlotData:
     notes: tuple[str, ...]
 
 
-def plot_data(trace: Trace) -> PlotData:
-    """Reduce the traces of a sweep to series for plots."""
+def plot_data(trace: Trace, runs: Sequence[int] | None = None) -> PlotData:
+    """Reduce the traces of a sweep to series for plots: of these runs, or of as many as a page has room for."""
     chosen, notes = _choose_runs(trace)
+    if runs is not None:
+        sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"].to_list()
+        chosen, notes = [run for run in runs if run in sampled], []
     if not chosen:
         return PlotData((), tuple(notes))
     topologies = {run: trace.topologies[run] for run in chosen}
@@ -69,12 +72,12 @@ def plot_data(trace: Trace) -> PlotData:
     named = trace.configs.select("run", "rep", "config").rows()
     labels = {run: config + states.get(run, "") for run, _, config in named}
     reps = {run: rep for run, rep, _ in named}
-    runs = [
+    drawn = [
         RunPlots(Column(labels[run], tuple(found[run]), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
         for run, t in topologies.items()
         if found[run]
     ]
-    return PlotData(tuple(runs), tuple(notes))
+    return PlotData(tuple(drawn), tuple(notes))
 
 
 def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import differences, is_relative
-from mptcplab.report import families
+from mptcplab.report import connections, families
 from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 
 if TYPE_CHECKING:
@@ -88,19 +88,22 @@ def _states(trace: Trace) -> dict[str, str]:
 def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
-    notes = [*(_identical_repetitions(summary) or _notes(trace)), *trace.remarks]
+    notes = [*(_identical_repetitions(summary) or _notes(trace)), *connections.notes(trace), *trace.remarks]
     states = _states(trace)
     if families.has_families(trace):
         return _with_families(trace, values, notes, states)
     keys = [(config, flow) for config in configs for flow in flows]
     names = [*PER_FLOW, *(["jain"] if len(flows) > 1 else [])]
+    dead = connections.dead(trace)
     columns = [("Algorithm", "", [config for config, _ in keys])]
     if len(flows) > 1:
         columns.append(("Flow", "", [flow for _, flow in keys]))
     if states:
         columns.append(("Status", "", [states[config] for config, _ in keys]))
     for name in names:
-        columns.append((HEADS[name], REGISTRY[name].unit, [_cell(values, name, *key) for key in keys]))
+        nothing = connections.NEVER_UP if name == "goodput" else NOT_APPLICABLE
+        cells = [nothing if key in dead and name in PER_FLOW else _cell(values, name, *key) for key in keys]
+        columns.append((HEADS[name], REGISTRY[name].unit, cells))
         if name == "goodput":
             columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(values, *key) for key in keys]))
     return _table(columns, notes)

@@ -207,7 +207,15 @@ impl Dimension {
         let (number, unit) = split(text).ok_or_else(|| self.not(text, self.example.to_string()))?;
         let (decimal, factor) = match self.units.iter().find(|(name, _)| *name == unit) {
             Some((_, factor)) => (Decimal::parse(number), *factor),
-            None => return Err(self.not(text, self.respell(number, unit))),
+            None => {
+                let error = self.not(text, self.respell(number, unit));
+                let known = unit.is_empty() || self.right_unit(unit).is_some();
+                let is_number = Decimal::parse(number).is_some();
+                return Err(match known || !is_number {
+                    true => error,
+                    false => self.with_units(error, unit),
+                });
+            }
         };
         let decimal = decimal.ok_or_else(|| self.not(text, self.example.to_string()))?;
         let value = decimal.times(factor).ok_or_else(|| UnitError {
@@ -251,6 +259,33 @@ impl Dimension {
         }
     }
 
+    /// The hint for a unit that this kind of quantity does not have: what it is a unit of, and the units that there are.
+    fn with_units(&self, error: UnitError, unit: &str) -> UnitError {
+        let kinds = [&RATE, &DURATION, &SIZE, &PACKETS];
+        let names: Vec<_> = self.units().collect();
+        let names = names.join(", ");
+        let other = kinds
+            .into_iter()
+            .find(|kind| kind.units().any(|name| name == unit));
+        let hint = match other {
+            Some(other) => format!("\"{unit}\" is of {}; {} has {names}", other.what, self.what),
+            None => format!("{}; the units are {names}", error.hint),
+        };
+        UnitError { hint, ..error }
+    }
+
+    /// The unit that a misspelt one stands for.
+    fn right_unit(&self, unit: &str) -> Option<&'static str> {
+        let same = |name: &str| name.eq_ignore_ascii_case(unit);
+        let known = self
+            .misspelt
+            .iter()
+            .find(|(_, wrong)| wrong.iter().any(|w| same(w)));
+        known
+            .map(|(right, _)| *right)
+            .or_else(|| self.units().find(|name| same(name)))
+    }
+
     /// The text with the right spelling of the unit, or an example.
     pub(super) fn respell(&self, number: &str, unit: &str) -> String {
         if Decimal::parse(number).is_none() {
@@ -259,13 +294,7 @@ impl Dimension {
         if unit.is_empty() {
             return self.with_unit(number);
         }
-        let same = |name: &str| name.eq_ignore_ascii_case(unit);
-        let known = self
-            .misspelt
-            .iter()
-            .find(|(_, wrong)| wrong.iter().any(|w| same(w)));
-        let right = known.map(|(right, _)| *right);
-        match right.or_else(|| self.units().find(|name| same(name))) {
+        match self.right_unit(unit) {
             Some(right) => format!("{number} {right}"),
             None => self.example.to_string(),
         }

@@ -1,0 +1,460 @@
+"""What a researcher uses every day: sweeps, families of flows, scenarios in Python, figures, and their page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from conftest import ROOT, SCENARIO
+from typer.main import get_command
+
+import mptcplab
+from mptcplab import axes, reference
+from mptcplab.cli import app
+from mptcplab.cli.completion import SHELLS, commands, script
+from mptcplab.cli.examples import EXAMPLES
+from mptcplab.ranges import expand
+from mptcplab.report.parameters import maps, over_parameter
+from mptcplab.results import Results
+from mptcplab.settings import overriding
+
+COMMANDS = get_command(app)
+MANY = """\
+duration = "4 s"
+warmup = "1 s"
+repetitions = 2
+cc = ["lia"]
+
+[links.shared]
+from = "S"
+to = "D"
+rate = "30 Mbit/s"
+delay = "7 ms"
+queue = "1 BDP"
+
+[links.own]
+from = "S"
+to = "D"
+rate = "9 Mbit/s"
+delay = "11 ms"
+queue = "1 BDP"
+
+[flows.web]
+count = 17
+path = ["shared"]
+cc = "cubic"
+
+[flows.mp]
+count = 2
+paths = [["shared"], ["own"]]
+
+[flows.web-18]
+path = ["own"]
+cc = "reno"
+"""
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two algorithms, three losses over decades, two delays, two repetitions."""
+    directory = tmp_path_factory.mktemp("sweep")
+    (directory / "two-paths.toml").write_text(SCENARIO)
+    values = {"links.A.loss": "0.01 %, 0.3 %, 5 %", "links.A.delay": "6 ms, 30 ms"}
+    return mptcplab.run(directory / "two-paths.toml", "lia,olia", 2, sweep=values, out=directory / "results")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two families and a flow whose name looks like one of a family."""
+    directory = tmp_path_factory.mktemp("many")
+    (directory / "many.toml").write_text(MANY)
+    return mptcplab.run(directory / "many.toml", out=directory / "results")
+
+
+# Sweeps.
+
+
+def test_the_summary_has_a_column_per_axis_with_its_unit(sweep: Results) -> None:
+    summary = sweep.summary()
+    assert summary.columns[:8] == [
+        "config",
+        "engine",
+        "cc",
+        "links.A.loss",
+        "links.A.loss.unit",
+        "links.A.delay",
+        "links.A.delay.unit",
+        "metric",
+    ]
+    found = summary.filter(pl.col("subflow").is_null(), metric="goodput", flow="mp")
+    assert found.height == 2 * 3 * 2
+    assert set(found["links.A.loss"]) == {0.01, 0.3, 5.0}
+    assert set(found["links.A.delay"]) == {6.0, 30.0}
+    assert set(summary["links.A.loss.unit"]) == {"%"}
+    assert set(found["unit"]) == {"Mbit/s"}
+
+
+def test_the_files_of_a_report_have_axes_and_units(sweep: Results, tmp_path: Path) -> None:
+    sweep.report(tmp_path / "report.html")
+    metrics = pl.read_csv(tmp_path / "metrics.csv")
+    assert metrics.columns[:5] == ["run", "rep", "config", "engine", "cc"]
+    assert metrics["links.A.delay"].dtype.is_numeric()
+    assert metrics.filter(metric="rtt_mean")["unit"].unique().to_list() == ["ms"]
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["axes"] == [
+        {"key": "links.A.loss", "unit": "%", "values": [0.01, 0.3, 5.0]},
+        {"key": "links.A.delay", "unit": "ms", "values": [6.0, 30.0]},
+    ]
+    assert summary["summary"][0]["links.A.loss"] == 0.01
+    assert {"goodput.svg", "rtt_mean.svg", "goodput-map.png"} <= {
+        path.name for path in (tmp_path / "figures").iterdir()
+    }
+    page = (tmp_path / "report.html").read_text()
+    assert "over links.A.loss (%)" in page
+    assert page.index("over links.A.loss (%)") < page.index('id="results"')
+
+
+def test_a_curve_goes_through_the_means_of_the_summary(sweep: Results) -> None:
+    data = over_parameter(sweep)
+    assert (data.x.key, data.x.is_logarithmic, data.second.key if data.second else None) == (
+        "links.A.loss",
+        True,
+        "links.A.delay",
+    )
+    assert data.columns == ("links.A.delay = 6 ms", "links.A.delay = 30 ms")
+    assert data.rows == ("mp", "tcp")
+    plot = next(one for one in data.plots if (one.row, one.column) == ("mp", "links.A.delay = 30 ms"))
+    rows = sweep.summary().filter(pl.col("subflow").is_null(), metric="goodput", flow="mp", cc=plot.curves[0].label)
+    rows = rows.filter(pl.col("links.A.delay") == 30).sort("links.A.loss")
+    assert [point.mean for point in plot.curves[0].points] == rows["mean"].to_list()
+    assert [point.half for point in plot.curves[0].points] == rows["half"].to_list()
+
+
+def test_a_map_has_a_cell_per_pair_of_values(sweep: Results) -> None:
+    data = maps(sweep, flows="mp")
+    assert [one.label for one in data.maps] == ["lia+cubic", "olia+cubic"]
+    assert {(len(one.values), len(one.values[0])) for one in data.maps} == {(2, 3)}
+
+
+def test_numbers_of_an_axis_are_in_one_unit_and_others_are_texts() -> None:
+    mixed = axes.Axis.of("links.A.rate", ["500 kbit/s", "2 Mbit/s"])
+    assert (mixed.unit, mixed.numbers, mixed.label) == ("kbit/s", (500.0, 2000.0), "links.A.rate (kbit/s)")
+    assert axes.Axis.of("links.A.queue", ["1 BDP", "40 packets"]).numbers is None
+    assert axes.Axis.of("tcp.tso", ["true", "false"]).series(["true", "false"]).to_list() == [True, False]
+    assert axes.Axis.of("flows.mp.count", ["1", "20"]).series(["20"]).to_list() == [20]
+    assert not axes.Axis.of("links.A.delay", ["5 ms", "6 ms", "7 ms"]).is_logarithmic
+
+
+def test_ranges_and_lists() -> None:
+    assert expand("1..5 ms 3") == ["1 ms", "3 ms", "5 ms"]
+    assert expand("0.5 s..1500 ms 3") == ["500 ms", "1000 ms", "1500 ms"]
+    assert expand("1 kbit/s..1 Gbit/s log 3")[1] == "0.001 Gbit/s"
+    assert expand("100..102 3") == ["100", "101", "102"]
+    assert expand("1000..1002 3") == ["1000", "1001", "1002"]
+    assert expand("lia(dialect=rfc,x=1), olia") == ["lia(dialect=rfc,x=1)", "olia"]
+
+
+def test_settings_are_values_of_python() -> None:
+    given: dict[str, Any] = {
+        "links.B1.loss": ["0.01 %", "0.1 %"],
+        "tcp.tso": True,
+        "flows.mp.stop": 30.0,
+        "flows.mp.start": timedelta(milliseconds=1500),
+        "flows.mp.count": 3,
+        "links.B1.queue": "1 BDP",
+        "links.B1.loss_model": None,
+        "flows.mp.paths": [["B1"], ["B2"]],
+    }
+    assert overriding(given) == {
+        "links.B1.loss": '["0.01 %", "0.1 %"]',
+        "tcp.tso": "true",
+        "flows.mp.stop": "30 s",
+        "flows.mp.start": "1500 ms",
+        "flows.mp.count": "3",
+        "links.B1.queue": "1 BDP",
+        "links.B1.loss_model": "",
+        "flows.mp.paths": '[["B1"], ["B2"]]',
+    }
+
+
+def test_the_report_repeats_a_sweep_with_the_option_for_it(sweep: Results) -> None:
+    from mptcplab.report.html import command
+
+    assert "--sweep 'links.A.loss=0.01 %, 0.3 %, 5 %'" in command(sweep)
+
+
+# Many flows.
+
+
+def test_flows_with_a_count_are_a_family(many: Results) -> None:
+    families = many.families()
+    assert families["flow"].unique(maintain_order=True).to_list() == ["web", "mp"]
+    total = families.filter(metric="family_total", flow="web").row(0, named=True)
+    each = (
+        many.summary()
+        .filter(pl.col("subflow").is_null(), metric="goodput")
+        .filter(pl.col("flow").str.starts_with("web-") & (pl.col("flow") != "web-18"))
+    )
+    assert (total["flows"], each.height) == (17, 17)
+    assert total["mean"] == pytest.approx(each["mean"].sum())
+    assert 0 < families.filter(metric="family_jain", flow="web")["mean"].item() <= 1
+
+
+def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
+    from mptcplab.metrics import summary
+    from mptcplab.report.goodput import goodput_data
+    from mptcplab.report.html import render
+    from mptcplab.report.series import plot_data
+    from mptcplab.report.tables import headline
+
+    table = headline(many, summary(many))
+    assert [row[:3] for row in table.rows] == [
+        ("lia+cubic+reno", "web", "17"),
+        ("lia+cubic+reno", "mp", "2"),
+        ("lia+cubic+reno", "web-18", "1"),
+    ]
+    assert [name for name, _ in table.head][3:7] == ["Goodput,\nall", "Goodput\nper flow", "Spread", "Jain's\nindex"]
+    goodput, plots = goodput_data(many, summary(many)), plot_data(many)
+    assert [len(row.members) for row in goodput.rows] == [17, 2, 0]
+    assert "plots over time show 12 of 22 subflows" in plots.notes[0]
+    assert {series.label for series in plots.runs[0].column.series} >= {"web-1", "mp-1 sf1", "web-18"}
+    page = render(many, summary(many), goodput, plots)
+    assert "web \N{MULTIPLICATION SIGN} 17" in page
+    assert page.count("<li><svg") == 4
+
+
+def test_a_figure_that_leaves_something_out_says_so_and_drops_no_algorithm(sweep: Results) -> None:
+    from mptcplab.report import figures
+    from mptcplab.report.series import plot_data
+
+    figures_before, figures.MAX_COLUMNS = figures.MAX_COLUMNS, 4
+    try:
+        columns, note = figures.first_repetitions(plot_data(sweep))
+    finally:
+        figures.MAX_COLUMNS = figures_before
+    assert {column.title.partition(",")[0] for column in columns} == {"lia+cubic", "olia+cubic"}
+    assert note is not None
+    assert note.startswith("4 of 12 configurations; ")
+
+
+def test_a_connection_that_never_came_up_is_said() -> None:
+    scenario = (
+        mptcplab.Scenario(duration="3 s", cc="lia")
+        .link("slow", "S", "D", rate="1 bit/s", delay="5 ms")
+        .link("good", "S", "D", rate="4 Mbit/s", delay="5 ms")
+        .flow("dead", ["slow"])
+        .flow("mp", [["good"], ["slow"]])
+    )
+    from mptcplab.metrics import summary
+    from mptcplab.report.tables import headline
+
+    results = mptcplab.run(scenario)
+    assert results.never_up().select("flow", "subflow").rows() == [("dead", None), ("mp", "sf2")]
+    table = headline(results, summary(results))
+    assert next(row[2] for row in table.rows) == "never up"
+    assert any("connection dead never came up" in note for note in table.notes)
+
+
+# Scenarios.
+
+
+def built() -> mptcplab.Scenario:
+    return (
+        mptcplab.Scenario(duration="3 s", warmup=1, repetitions=1, seed=3, cc=["lia", "reno"])
+        .link("A", "S", "D", rate="8 Mbit/s", delay="6 ms", queue="40 packets", loss="0.5 %")
+        .link("B", "S", "D", rate="3 Mbit/s", delay=0.017)
+        .flow("mp", [["A"], ["B"]])
+        .flow("tcp", ["A"], cc="cubic", start="uniform(0 s, 300 ms)")
+    )
+
+
+def test_a_scenario_that_is_built_runs_as_its_file(tmp_path: Path) -> None:
+    scenario = built()
+    file = scenario.write(tmp_path / "built.toml")
+    results, of_file, of_keys = (mptcplab.run(one) for one in (scenario, file, scenario.to_dict()))
+    assert results.metrics().equals(of_file.metrics())
+    assert results.metrics().equals(of_keys.metrics())
+    again = mptcplab.Scenario.from_toml(scenario.to_toml())
+    assert again.to_dict() == scenario.to_dict()
+    assert mptcplab.Scenario.from_file(file).to_toml() == file.read_text()
+
+
+def test_methods_leave_a_scenario_as_it_is() -> None:
+    scenario = built()
+    before = scenario.to_toml()
+    changed = scenario.set({"links.A.loss": None, "tcp.pacing": True}, seed=4)
+    assert scenario.to_toml() == before
+    assert "loss" not in changed.to_dict()["links"]["A"]
+    assert changed.to_dict()["tcp"] == {"pacing": True}
+    assert changed.to_dict()["seed"] == 4
+
+
+def test_comments_stay_until_something_changes() -> None:
+    text = SCENARIO
+    scenario = mptcplab.Scenario.from_toml(text)
+    assert scenario.to_toml() == text
+    assert "#" not in scenario.set(seed=12).to_toml()
+
+
+def test_files_beside_a_scenario_are_found(tmp_path: Path) -> None:
+    mptcplab.walk(tmp_path, duration_s=5, reps=2)
+    keys = built().to_dict()
+    keys["links"]["A"]["schedule_file"] = "wifi-{rep}.csv"
+    scenario = mptcplab.Scenario(keys, directory=tmp_path)
+    assert scenario.check()["resolved"]
+    assert mptcplab.run(scenario, "lia", 2).runs.height == 2
+
+
+def test_the_pictures_of_notebooks() -> None:
+    assert "<svg" in built()._repr_html_()
+    assert "not a rate" in built().set({"links.A.rate": "8 Mbps"})._repr_html_()
+    results = mptcplab.run(built(), "lia")
+    assert "<table>" in results._repr_html_()
+    assert "summary()" in results._repr_html_()
+    assert repr(results) == "Results(1 runs of 'scenario': lia+cubic)"
+
+
+# The package and the command line.
+
+
+def test_every_public_name_exists_and_every_command_is_one_of_them() -> None:
+    for name in mptcplab.__all__:
+        assert getattr(mptcplab, name) is not None
+    assert sorted(mptcplab.__all__) == mptcplab.__all__
+    own = {"docs", "completion", "man", "report"}
+    names = {command.replace(" ", "_") for command, _ in reference._commands(COMMANDS)} - own
+    assert names <= set(mptcplab.__all__)
+
+
+def test_names_may_be_separated_by_commas() -> None:
+    results = mptcplab.run(built(), cc="lia, reno", reps=1)
+    assert results.runs["cc"].to_list() == ["lia+cubic", "reno+cubic"]
+
+
+@pytest.mark.parametrize("name", [name for name, _ in reference._commands(COMMANDS)])
+def test_every_command_has_examples_with_options_that_exist(name: str) -> None:
+    command = dict(reference._commands(COMMANDS))[name]
+    known = {option for param in command.params for option in param.opts} | {"-h", "--help"}
+    assert EXAMPLES[name]
+    for line in EXAMPLES[name]:
+        assert f"mptcplab {name}" in line
+        assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", line.partition(f"mptcplab {name}")[2])) <= known
+
+
+def lab(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mptcplab", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, input=text, check=False)
+
+
+def test_a_bare_call_greets(tmp_path: Path) -> None:
+    done = lab(cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mptcplab --help" in done.stdout
+
+
+def test_a_short_option_asks_for_help(tmp_path: Path) -> None:
+    done = lab("run", "-h", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "--sweep KEY=VALUES" in done.stdout
+    assert "Examples:" in done.stdout
+
+
+def test_a_new_scenario_is_commented_and_runs(tmp_path: Path) -> None:
+    done = lab("new", "mine.toml", "--rates", "9 Mbit/s, 4 Mbit/s", "--tcp", "2", "--duration", "12 s", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "wrote: mine.toml\n"), done.stderr
+    text = (tmp_path / "mine.toml").read_text()
+    assert text.count("#") > 8
+    assert mptcplab.check(tmp_path / "mine.toml", sweep={"links.path1.loss": "0.1 %, 1 %"})["resolved"]
+
+
+def test_a_new_scenario_from_answers(tmp_path: Path) -> None:
+    answers = "Mine\n7 Mbit/s\n3 ms\n\nlia\n1\n20 s\nasked.toml\n"
+    done = lab("new", "--ask", cwd=tmp_path, text=answers)
+    assert done.returncode == 0, done.stderr
+    keys = mptcplab.Scenario.from_file(tmp_path / "asked.toml").to_dict()
+    assert (keys["title"], keys["links"]["path1"]["delay"], keys["flows"]["tcp"]["count"]) == ("Mine", "3 ms", 1)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_scripts_of_shells_have_every_command_and_are_valid(shell: str, tmp_path: Path) -> None:
+    text = script(shell, COMMANDS)
+    assert all(command.name in text for command in commands(COMMANDS) if " " not in command.name)
+    (tmp_path / "script").write_text(text)
+    if shutil.which(shell):
+        done = subprocess.run([shell, "-n", str(tmp_path / "script")], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["re"], {"report", "reproduce"}),
+        (["run", "--sw"], {"--sweep"}),
+        (["run", "x.toml", "--cc", "bal"], {"balia"}),
+        (["cc", "un"], {"unload"}),
+        (["algorithms", "ol"], {"olia"}),
+        (["run", "two"], {"two.toml"}),
+    ],
+)
+def test_bash_completes(words: list[str], expected: set[str], tmp_path: Path) -> None:
+    (tmp_path / "two.toml").touch()
+    (tmp_path / "two.txt").touch()
+    (tmp_path / "script").write_text(script("bash", COMMANDS))
+    line = " ".join(f"'{word}'" for word in ["mptcplab", *words])
+    code = (
+        f'source ./script; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _mptcplab; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    )
+    done = subprocess.run(["bash", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == expected
+
+
+def test_the_man_page_is_valid() -> None:
+    text = reference.man_page(COMMANDS)
+    assert ".SS mptcplab run" in text
+    if shutil.which("groff"):
+        words = ["groff", "-man", "-Tascii", "-ww", "-z"]
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+# The page.
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_loss_sweep_takes_ten_lines_of_python_at_most() -> None:
+    assert len(blocks("python")[0].strip().splitlines()) <= 10
+    assert len(blocks("sh")[0].strip().splitlines()) == 1
+
+
+def test_the_page_about_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(blocks("python")).replace("reps=10,", 'reps=2, duration="12 s",')
+    namespace: dict[str, Any] = {}
+    exec(compile(code, "docs/python.md", "exec"), namespace)
+    assert (tmp_path / "goodput-over-loss.pdf").stat().st_size > 5000
+    assert namespace["table"].height == 21
+
+
+def test_the_command_of_the_page_runs(tmp_path: Path) -> None:
+    import shlex
+
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    words = shlex.split(blocks("sh")[0])[1:]
+    words[words.index("--reps") + 1] = "2"
+    done = lab(*words, "--duration", "12 s", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "figures" / "goodput.svg").is_file()
+    assert pl.read_csv(tmp_path / "out" / "summary.csv")["links.B1.loss"].n_unique() == 7
