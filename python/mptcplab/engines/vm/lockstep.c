@@ -10,6 +10,11 @@
  * runs are run by its own thread, at exactly their instruction (icount_handle_deadline() in
  * accel/tcg/tcg-accel-ops-icount.c).
  *
+ * Most of these turns only advance the time to the next timer and run it, thousands of times per second of the machine.
+ * The processor's thread does that itself, with the functions that the main loop would call, and saves the switches
+ * between two threads. Every MAIN_LOOP_EACHth time, and if there is more to do, it is the main loop's turn. A QEMU that
+ * does not export these functions leaves every turn to the main loop.
+ *
  * QEMU names the thread "CPU 0/TCG" or "ALL CPUs/TCG" with `-name debug-threads=on`.
  */
 #define _GNU_SOURCE
@@ -19,6 +24,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -26,6 +33,11 @@
 #include <unistd.h>
 
 #define PROCESSOR_SUFFIX "/TCG"
+/* Idle times of the processor from one turn of the main loop to the next; devices may have left work for it. */
+#define MAIN_LOOP_EACH 256
+/* QEMUClockType and QEMU_TIMER_ATTR_ALL of include/qemu/timer.h. */
+#define VIRTUAL_CLOCK 1
+#define ANY_TIMER (-1)
 
 static int (*real_cond_wait)(pthread_cond_t *, pthread_mutex_t *);
 static int (*real_cond_broadcast)(pthread_cond_t *);
@@ -33,6 +45,7 @@ static int (*real_cond_signal)(pthread_cond_t *);
 static int (*real_setname)(pthread_t, const char *);
 static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_poll)(struct pollfd *, nfds_t, int);
+static ssize_t (*real_write)(int, const void *, size_t);
 
 /* 1 from when the processor is woken until it waits again; 0 before it exists. */
 static atomic_int running;
@@ -43,6 +56,17 @@ static _Atomic(pthread_mutex_t *) big_lock;
 
 static __thread int is_processor;
 static __thread int is_main;
+/* The processor's thread is advancing the time. */
+static __thread int is_warping;
+
+/* QEMU's own functions. */
+static struct {
+	void (*start_warp)(void);
+	bool (*run_timers)(int clock);
+	int64_t (*deadline_ns)(int clock, int attributes);
+	void *(*processor)(int index);
+	bool (*is_stopped)(void *processor);
+} qemu;
 
 static void *find(const char *name)
 {
@@ -65,6 +89,12 @@ __attribute__((constructor)) static void start(void)
 	real_setname = find("pthread_setname_np");
 	real_ppoll = find("ppoll");
 	real_poll = find("poll");
+	real_write = find("write");
+	qemu.start_warp = dlsym(RTLD_DEFAULT, "icount_start_warp_timer");
+	qemu.run_timers = dlsym(RTLD_DEFAULT, "qemu_clock_run_timers");
+	qemu.deadline_ns = dlsym(RTLD_DEFAULT, "qemu_clock_deadline_ns_all");
+	qemu.processor = dlsym(RTLD_DEFAULT, "qemu_get_cpu");
+	qemu.is_stopped = dlsym(RTLD_DEFAULT, "cpu_is_stopped");
 	is_main = 1;
 	/* Programs that QEMU starts do without. */
 	unsetenv("LD_PRELOAD");
@@ -80,13 +110,52 @@ int pthread_setname_np(pthread_t thread, const char *name)
 	return real_setname(thread, name);
 }
 
-/* The processor's thread calls this with the big lock, so that the main loop cannot act before it really waits. */
+/*
+ * Does what the main loop does in its turn (main_loop_wait() in util/main-loop.c), in the processor's thread, which is
+ * idle and holds the big lock. Returns 0 if it is the main loop's turn.
+ */
+static int idle_alone(const pthread_cond_t *condition)
+{
+	static const pthread_cond_t *first;
+	static unsigned int count;
+
+	/* The first thing that the thread waits for is that its processor starts: the same as when it is idle. */
+	if (!first)
+		first = condition;
+	if (condition != first || !qemu.start_warp || !qemu.run_timers || !qemu.deadline_ns ||
+	    !qemu.processor || !qemu.is_stopped)
+		return 0;
+	if (qemu.is_stopped(qemu.processor(0)) || ++count % MAIN_LOOP_EACH == 0 ||
+	    qemu.deadline_ns(VIRTUAL_CLOCK, ANY_TIMER) < 0)
+		return 0;
+	is_warping = 1;
+	qemu.start_warp();
+	is_warping = 0;
+	qemu.run_timers(VIRTUAL_CLOCK);
+	return 1;
+}
+
+/*
+ * When the time has advanced, QEMU wakes all threads that wait for events, because they might have timers
+ * (qemu_clock_notify() in util/qemu-timer.c). None of them has any in this clock.
+ */
+ssize_t write(int fd, const void *bytes, size_t count)
+{
+	return is_warping ? (ssize_t)count : real_write(fd, bytes, count);
+}
+
+/*
+ * The processor's thread calls this with the big lock, so that the main loop cannot act before it really waits. Its
+ * callers ask again whether there is something to do.
+ */
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
 	int result;
 
 	if (!is_processor)
 		return real_cond_wait(condition, mutex);
+	if (idle_alone(condition))
+		return 0;
 	atomic_store(&halted_on, condition);
 	atomic_store(&big_lock, mutex);
 	atomic_store(&running, 0);
