@@ -7,6 +7,7 @@ mod archive;
 mod mailbox;
 mod ports;
 mod system;
+mod warm_up;
 
 use crate::failure::Failure;
 use archive::Archive;
@@ -46,6 +47,7 @@ fn machine() -> Result<(), Failure> {
     system::loopback_up()?;
     let mut mailbox = Mailbox::open()?;
     fs::create_dir_all(OUT).map_err(|error| failed(OUT, &error))?;
+    warm_up::run()?;
     // The host keeps a snapshot of the machine as it is here, and every job continues from it. What is printed tells it
     // that the machine did not stop because of a panic.
     mailbox.print(b"\n")?;

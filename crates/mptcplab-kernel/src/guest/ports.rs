@@ -28,13 +28,18 @@ pub(super) fn exit(value: u8) -> ! {
 }
 
 fn write(port: u16, value: u8) -> Result<(), Failure> {
-    // SAFETY: `ioperm` changes only what this process may do, and only this port.
-    let result = unsafe { libc::ioperm(libc::c_ulong::from(port), 1, 1) };
-    Errno::result(result).map_err(|errno| {
-        Failure::new(format!("I/O port {port:#x}: {errno}"))
-            .hint("the kernel needs CONFIG_X86_IOPL_IOPERM and must not be locked down")
-    })?;
+    permit(port, true)?;
     // SAFETY: the ports belong to devices of the emulator that only this process uses; they do not touch its memory.
     unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nostack, preserves_flags)) };
-    Ok(())
+    // The processes that this one starts would inherit it, and the kernel would load it at each of their turns.
+    permit(port, false)
+}
+
+fn permit(port: u16, on: bool) -> Result<(), Failure> {
+    // SAFETY: `ioperm` changes only what this process may do, and only this port.
+    let result = unsafe { libc::ioperm(libc::c_ulong::from(port), 1, on.into()) };
+    Errno::result(result).map(drop).map_err(|errno| {
+        Failure::new(format!("I/O port {port:#x}: {errno}"))
+            .hint("the kernel needs CONFIG_X86_IOPL_IOPERM and must not be locked down")
+    })
 }

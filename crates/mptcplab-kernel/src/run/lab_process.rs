@@ -7,12 +7,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+const CHUNK_BYTES: usize = 65_536;
+
 /// A running lab. Dropping it kills the process and waits for its end, after which nothing of the run is left.
 #[derive(Debug)]
 pub(super) struct LabProcess {
     child: Child,
     socket: UnixStream,
+    /// What was received and not yet passed on.
     buffer: Vec<u8>,
+    /// What one read receives; kept, because clearing it takes longer than most reads.
+    chunk: Box<[u8]>,
 }
 
 /// The result of trying to receive a message from the lab.
@@ -46,6 +51,7 @@ impl LabProcess {
             child,
             socket,
             buffer: Vec::new(),
+            chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
         })
     }
 
@@ -70,10 +76,9 @@ impl LabProcess {
                     Failure::new(format!("the lab sent a malformed message: {error}"))
                 });
             }
-            let mut chunk = [0; 65_536];
-            match self.socket.read(&mut chunk) {
+            match self.socket.read(&mut self.chunk) {
                 Ok(0) => return Ok(Received::Closed),
-                Ok(length) => self.buffer.extend_from_slice(&chunk[..length]),
+                Ok(length) => self.buffer.extend_from_slice(&self.chunk[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     return Ok(Received::Nothing);
                 }
