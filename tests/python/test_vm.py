@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import lzma
 import os
 import struct
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ import pytest
 import mptcplab
 from mptcplab import _core, capabilities
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import debian, engine, host, kernels, machine, modules, qemu
+from mptcplab.engines.vm import cache, debian, engine, host, kernels, machine, modules, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError
@@ -576,3 +579,35 @@ def test_doctor_names_what_the_engine_needs(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kernel_engine, "query", lambda *_, **__: {"ready": False, "findings": []})
     found = mptcplab.doctor()
     assert {check["name"] for check in found["vm"]} >= {qemu.PROGRAM, "cc", "cache"}
+
+
+def test_snapshots_are_removed_unless_used_lately_or_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot, "KEPT", 3)
+    days = {"today": 0, "week": 7, "month": 29, "fourth": 30, "held": 50, "draft-1": 1}
+    for name, age in days.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "memory").touch()
+        (tmp_path / f"{name}.lock").touch()
+        os.utime(tmp_path / name, (time.time() - age * 86_400,) * 2)
+    (tmp_path / "lockstep-1.so").touch()
+    with cache.acquired(tmp_path / "held.lock", fcntl.LOCK_SH):
+        snapshot._remove_old(tmp_path)
+        left = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
+        assert left == {"today", "week", "month", "held", "lockstep-1.so"}
+        assert not (tmp_path / "fourth.lock").exists()
+    snapshot._remove_old(tmp_path)
+    assert not (tmp_path / "held").exists()
+
+
+def test_a_lock_that_was_removed_meanwhile_protects_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    first = cache.acquired(path, fcntl.LOCK_EX)
+    waiting = threading.Thread(target=lambda: seen.append(cache.acquired(path, fcntl.LOCK_EX)))
+    seen: list[Any] = []
+    waiting.start()
+    time.sleep(0.1)
+    path.unlink()
+    first.close()
+    waiting.join()
+    assert os.path.samestat(os.fstat(seen[0].fileno()), path.stat())
+    seen[0].close()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 
 def cache() -> Path:
@@ -18,7 +19,26 @@ def cache() -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file, so that of several processes only one makes what it protects."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with acquired(path, fcntl.LOCK_EX):
         yield
+
+
+def acquired(path: Path, how: int) -> TextIO:
+    """The file of a lock, held as `how` says (fcntl.flock) until the file is closed.
+
+    Raises BlockingIOError if `how` includes LOCK_NB and another process is in the way.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        lock = path.open("a")
+        try:
+            fcntl.flock(lock, how)
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                return lock
+        except FileNotFoundError:
+            # Removed with what it protected: a new file protects what comes next.
+            pass
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()

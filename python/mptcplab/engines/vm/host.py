@@ -11,7 +11,7 @@ from typing import Any
 
 from mptcplab.capabilities import kernel_of
 from mptcplab.engines import kernel
-from mptcplab.engines.vm import debian, qemu
+from mptcplab.engines.vm import debian, qemu, snapshot
 from mptcplab.engines.vm.cache import cache
 from mptcplab.errors import EngineError, with_hint
 
@@ -99,7 +99,8 @@ def _packages() -> Iterator[Finding]:
 
 
 def _cache() -> Finding:
-    meaning = "kernels and machines that have booted"
+    kept = f"the {snapshot.KEPT} used last, for {snapshot.KEPT_DAYS} days"
+    meaning = f"kernels, and in machines/ what has booted: {kept}"
     path = cache()
     there = path
     while not there.exists():

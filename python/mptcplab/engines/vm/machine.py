@@ -127,6 +127,7 @@ def run_jobs(
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
+        ready.close()
 
 
 _Report = tuple[int, "Outcome | BaseException | Mapping[str, Any]"]

@@ -3,20 +3,27 @@
 A snapshot is a directory with the machine's memory, the state of its devices and its initramfs. It is made once for
 every combination of kernel, program, QEMU and command line, and it is complete or absent. The boot is as deterministic
 as the runs: the first process stops the machine itself, at the same instruction every time.
+
+Every new build of the program makes a new snapshot of 150 to 200 MB, so those that have not been used for some time
+are removed when another one is made, except while a process uses them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from mptcplab.engines.vm import initramfs, qemu
-from mptcplab.engines.vm.cache import cache, locked
+from mptcplab.engines.vm.cache import acquired, cache, locked
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.mailbox import Mailbox
 from mptcplab.errors import EngineError, with_hint
@@ -26,6 +33,13 @@ _BOOT_LIMIT_S = 600.0
 _SEED = 1
 # The format of the directory and of the mailbox.
 _FORMAT = 1
+# What is kept: the snapshots that were used last, if that is not too long ago.
+KEPT = 8
+KEPT_DAYS = 30
+_DRAFT = "draft-"
+_DAY_S = 24 * 3600
+# No boot takes as long; what is left then is of a process that was killed.
+_DRAFT_LIMIT_S = 3600
 
 
 @dataclass(frozen=True)
@@ -35,6 +49,12 @@ class Snapshot:
     directory: Path
     library: Path
     image: Path
+    # Keeps the snapshot while it is open.
+    in_use: TextIO
+
+    def close(self) -> None:
+        """Allow that the snapshot is removed; machines that were restored from it are not affected."""
+        self.in_use.close()
 
     def restore(self, box: Mailbox, seed: int) -> qemu.Machine:
         """A copy of the machine. It stands still until `resume`; the job must be in the mailbox before that."""
@@ -54,20 +74,70 @@ class Snapshot:
 
 def ready(kernel: Kernel, program: Path) -> Snapshot:
     """The snapshot for a kernel and a program; made if there is none, while other processes that need it wait."""
-    top = cache() / "machines"
+    top = machines()
     try:
         top.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EngineError(with_hint(f"{top}: {error.strerror}", "XDG_CACHE_HOME names another place")) from error
     archive = initramfs.build(program, kernel.modules)
-    key = _key(kernel, archive)
-    directory = top / key
-    with locked(top / f"{key}.lock"):
-        library = qemu.lockstep(top)
-        snapshot = Snapshot(directory, library, kernel.image)
-        if not directory.is_dir():
-            _make(snapshot, archive)
-    return snapshot
+    directory = top / _key(kernel, archive)
+    while True:
+        in_use = acquired(_lock(directory), fcntl.LOCK_SH)
+        if directory.is_dir():
+            break
+        in_use.close()
+        with locked(_lock(directory)):
+            if not directory.is_dir():
+                _make(directory, kernel.image, archive)
+        _remove_old(top)
+    # When it was last used.
+    os.utime(directory)
+    return Snapshot(directory, qemu.lockstep(top), kernel.image, in_use)
+
+
+def machines() -> Path:
+    """The directory of all snapshots; it need not exist."""
+    return cache() / "machines"
+
+
+def _lock(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}.lock")
+
+
+def _remove_old(top: Path) -> None:
+    """Remove snapshots beyond those that are kept, and what killed processes have left, unless they are in use."""
+    now = time.time()
+    used: list[tuple[float, Path]] = []
+    for path in top.iterdir():
+        try:
+            age_s = now - path.stat().st_mtime
+        except FileNotFoundError:
+            continue
+        if path.name.startswith(_DRAFT):
+            if age_s > _DRAFT_LIMIT_S:
+                shutil.rmtree(path, ignore_errors=True)
+        elif path.is_dir():
+            used.append((age_s, path))
+        elif path.suffix == ".lock" and age_s > _DRAFT_LIMIT_S and not path.with_suffix("").exists():
+            _remove(path.with_suffix(""))
+    for position, (age_s, path) in enumerate(sorted(used)):
+        if position >= KEPT or age_s > KEPT_DAYS * _DAY_S:
+            _remove(path)
+
+
+def _remove(directory: Path) -> None:
+    """Remove a snapshot and its lock; does nothing while it is in use or being made."""
+    try:
+        lock = acquired(_lock(directory), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    with lock:
+        if directory.is_dir():
+            # A directory without its content would be taken for a snapshot.
+            gone = directory.with_name(f"{_DRAFT}{directory.name}")
+            directory.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+        _lock(directory).unlink()
 
 
 def _key(kernel: Kernel, archive: bytes) -> str:
@@ -82,9 +152,10 @@ def _key(kernel: Kernel, archive: bytes) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _make(snapshot: Snapshot, archive: bytes) -> None:
+def _make(directory: Path, image: Path, archive: bytes) -> None:
     """Boot a machine and write its snapshot."""
-    draft = Path(tempfile.mkdtemp(prefix="draft-", dir=snapshot.directory.parent))
+    library = qemu.lockstep(directory.parent)
+    draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=directory.parent))
     try:
         (draft / "initramfs").write_bytes(archive)
         memory = draft / "memory"
@@ -92,9 +163,7 @@ def _make(snapshot: Snapshot, archive: bytes) -> None:
             file.truncate(qemu.MEMORY_MIB << 20)
         box = Mailbox()
         try:
-            with qemu.Machine(
-                snapshot.image, memory, box, library=snapshot.library, seed=_SEED, initrd=draft / "initramfs"
-            ) as machine:
+            with qemu.Machine(image, memory, box, library=library, seed=_SEED, initrd=draft / "initramfs") as machine:
                 machine.connect()
                 machine.go()
                 machine.stopped(_BOOT_LIMIT_S)
@@ -105,7 +174,7 @@ def _make(snapshot: Snapshot, archive: bytes) -> None:
                 (draft / "console").write_text(machine.console(), encoding="utf-8")
         finally:
             box.close()
-        draft.rename(snapshot.directory)
+        draft.rename(directory)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
