@@ -47,6 +47,8 @@ pub(crate) struct Arguments {
     no_spin: bool,
 }
 
+/// Time of the run between two progress reports. Each wakes a process, which costs more than many packets.
+const REPORT_NS: u64 = 500_000_000;
 /// Exit code if the traces were written but not all of them are valid.
 const CHECK_FAILED: u8 = 1;
 
@@ -70,7 +72,14 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let mut worst = Status::Complete;
     for run in &sweep.runs {
         progress.running(run, 0);
-        match supervisor.run(run, &mut |t_ns| progress.running(run, t_ns)) {
+        let mut reported_ns = 0;
+        let mut tick = |t_ns: u64| {
+            if t_ns >= reported_ns + REPORT_NS || t_ns >= run.duration_ns {
+                reported_ns = t_ns;
+                progress.running(run, t_ns);
+            }
+        };
+        match supervisor.run(run, &mut tick) {
             Ok(Outcome::Interrupted) => return Ok(INTERRUPTED),
             Ok(Outcome::Recorded(run_encoded, status, reason)) => {
                 writer.append(*run_encoded)?;

@@ -56,6 +56,9 @@ static _Atomic(pthread_mutex_t *) big_lock;
 
 static __thread int is_processor;
 static __thread int is_main;
+/* Descriptors on which threads other than the main loop wait, such as the one that QEMU starts for its monitor. */
+#define MOST_FILES 256
+static atomic_char others[MOST_FILES];
 /* The processor's thread is advancing the time. */
 static __thread int is_warping;
 
@@ -141,7 +144,11 @@ static int idle_alone(const pthread_cond_t *condition)
  */
 ssize_t write(int fd, const void *bytes, size_t count)
 {
-	return is_warping ? (ssize_t)count : real_write(fd, bytes, count);
+	int wakes_other =
+		fd >= 0 && fd < MOST_FILES && atomic_load(&others[fd]) && count == sizeof(uint64_t);
+
+	return is_processor && (is_warping || wakes_other) ? (ssize_t)count
+							   : real_write(fd, bytes, count);
 }
 
 /*
@@ -198,9 +205,21 @@ static void gate(void)
 		syscall(SYS_futex, &running, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static void remember(const struct pollfd *fds, nfds_t count)
+{
+	if (is_main)
+		return;
+	for (nfds_t index = 0; index < count; index++)
+		if (fds[index].fd >= 0 && fds[index].fd < MOST_FILES)
+			atomic_store(&others[fds[index].fd], 1);
+}
+
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
-	int result = real_ppoll(fds, count, timeout, mask);
+	int result;
+
+	remember(fds, count);
+	result = real_ppoll(fds, count, timeout, mask);
 
 	gate();
 	return result;
@@ -208,7 +227,10 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-	int result = real_poll(fds, count, timeout_ms);
+	int result;
+
+	remember(fds, count);
+	result = real_poll(fds, count, timeout_ms);
 
 	gate();
 	return result;

@@ -36,7 +36,7 @@ _LOCKSTEP = Path(__file__).with_name("lockstep.c")
 # time. The mailbox lies above 4 GiB; the kernel must not use it as memory.
 _COMMAND_LINE = (
     "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off random.trust_cpu=on numa=off "
-    "apparmor=0 audit=0 init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off psi=0 tsc=reliable "
+    "lsm=capability audit=0 init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off psi=0 tsc=reliable "
     f"memmap={mailbox.SIZE >> 20}M$4G rdinit=/{initramfs.PROGRAM} -- guest"
 )
 # With these, copies and fills are single instructions that the emulator repeats byte by byte, a nanosecond each; and
