@@ -28,7 +28,7 @@ test: dev ## Run formatting checks, lints and all tests
 	@scripts/test.sh
 
 test-kernels: dev ## Test the kernel engine on Debian's oldest and newest kernels, in virtual machines (some minutes)
-	@scripts/test-kernels.sh
+	@$(BIN)/python tests/kernels/run.py
 
 bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench

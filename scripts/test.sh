@@ -12,7 +12,7 @@ scripts/vm/packages.sh || say "SKIPPED: tests of the engine vm, for this reason"
 check "Python tests" "$BIN/python" -m pytest --numprocesses auto --durations 15 -m "not kernel"
 # A kernel that shares the processor with simulations is late.
 check "Python tests on this machine's kernel" "$BIN/python" -m pytest -m kernel tests/python
-check "The kernel engine on Debian's oldest and newest kernel" scripts/test-kernels.sh --optional
+check "The kernel engine on Debian's oldest and newest kernel" "$BIN/python" tests/kernels/run.py --optional
 # Instructions per packet-hop, counted by callgrind: repeatable where time is not.
 if grep -q '^bench-gate:' Makefile; then
 	check "Speed: instructions per packet-hop" make --no-print-directory bench-gate

@@ -7,8 +7,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 # Executables, and the packages that contain them.
 NEEDED=(
 	qemu-system-x86_64:qemu-system-x86
-	cpio:cpio
-	xz:xz-utils
 	zstd:zstd
 )
 

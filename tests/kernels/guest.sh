@@ -1,6 +1,9 @@
 #!/bin/sh
-# The tests of the kernel engine inside a virtual machine. scripts/test-kernels.sh copies this to /job/main there,
-# with two-paths.toml and `algorithms`, the list of all algorithms.
+# The tests of the kernel engine inside a virtual machine. tests/kernels/run.py starts it there as a job, with busybox,
+# two-paths.toml and `algorithms`, the list of all algorithms, beside it.
+#
+#   guest.sh checks                    the doctor, loading and unloading all algorithms, a run that is killed
+#   guest.sh transfers ALGORITHM...    a transfer with each
 #
 # Every step writes a directory in /out with its exit code (`status`), `stdout`, `stderr`, and what it left behind in
 # the system (`left`, empty if all is well). Transfers also write their trace (`trace`). The results are judged
@@ -16,7 +19,8 @@ step() {
 	name=$1
 	shift
 	mkdir -p "/out/$name"
-	echo "@@ begin $name"
+	# On the console, so that the report of a crash says what went before.
+	echo "<4>test: $name" >/dev/kmsg
 	timeout -k 5 "$STEP_LIMIT_S" "$@" >"/out/$name/stdout" 2>"/out/$name/stderr"
 	status=$?
 	if [ "$status" -eq 143 ] || [ "$status" -eq 137 ]; then
@@ -25,9 +29,6 @@ step() {
 	echo "$status" >"/out/$name/status"
 	left_behind >"/out/$name/left"
 	state >/tmp/state
-	# Send the results now, so that a crash in the next step does not lose them.
-	send "$name"
-	echo "@@ end $name $status"
 }
 
 # What a run could leave behind: names of congestion controls, network devices, pins, processes.
@@ -48,7 +49,7 @@ left_behind() {
 }
 
 transfer() {
-	mptcplab-kernel run --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
+	mptcplab-kernel run --no-spin --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
 }
 
 # Loads all algorithms at once, checks that they are registered, and unloads them.
@@ -81,17 +82,27 @@ killed() {
 	transfer reno /tmp/after
 }
 
-case ${1:-} in
+case $1 in
 transfer | round_trip | killed)
 	"$@"
 	exit
 	;;
 esac
 
+# The machine has no other programs. This script calls itself, as a program.
+$JOB/busybox --install -s /bin
+export PATH=/bin HOME=/tmp
 state >/tmp/state
-step doctor mptcplab-kernel doctor
-step cc "$0" round_trip
-step killed "$0" killed
-while read -r algorithm; do
-	step "run-$algorithm" "$0" transfer "$algorithm" "/out/run-$algorithm/trace"
-done <"$JOB/algorithms"
+case $1 in
+checks)
+	step doctor mptcplab-kernel doctor
+	step cc "$0" round_trip
+	step killed "$0" killed
+	# Since the boot.
+	dmesg >/out/dmesg
+	;;
+transfers)
+	shift
+	for algorithm; do step "run-$algorithm" "$0" transfer "$algorithm" "/out/run-$algorithm/trace"; done
+	;;
+esac

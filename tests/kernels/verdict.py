@@ -1,21 +1,12 @@
-"""Judge the tests of the kernel engine inside virtual machines: print a table of kernels and algorithms, and failures.
-
-    verdict.py ALGORITHMS MACHINE...
-
-ALGORITHMS is a file with one name per line; each MACHINE a directory that scripts/test-kernels.sh filled: `suite`, and
-`console`, `out.tar` and `exit` from scripts/vm/boot.sh. The exit code is 1 if anything failed, or is missing.
-"""
+"""Judges the tests of the kernel engine inside virtual machines: a table of kernels and algorithms, and failures."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
-import sys
-import tarfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 
 import polars as pl
 
@@ -29,9 +20,6 @@ MIN_SUBFLOW_ROWS = 300
 KERNEL_FAULT = re.compile(
     r"WARNING: |BUG: |Oops|general protection|Call Trace|rcu.*stall|unregister_netdevice: waiting"
 )
-# The first line of a crash report on the console.
-CRASH = re.compile(r"Kernel panic|BUG: |Oops|general protection")
-CRASH_LINES = 12
 TAIL_LINES = 30
 
 
@@ -45,64 +33,35 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Machine:
-    """The results of one virtual machine."""
+    """The results of all machines with one kernel."""
 
-    directory: Path
-
-    @cached_property
-    def suite(self) -> str:
-        """The Debian suite of its kernel."""
-        return (self.directory / "suite").read_text().strip()
-
-    @cached_property
-    def console(self) -> str:
-        """The output of kernel and init."""
-        return (self.directory / "console").read_text(errors="replace")
-
-    @cached_property
-    def kernel(self) -> str:
-        """`uname -r`, or a note that the machine did not boot that far."""
-        match = re.search(r"^@@ kernel (\S+)", self.console, re.MULTILINE)
-        return match[1] if match else "did not boot"
-
-    @cached_property
-    def files(self) -> dict[str, bytes]:
-        """The content of the job's files; empty if the machine did not finish."""
-        try:
-            with tarfile.open(self.directory / "out.tar", ignore_zeros=True) as archive:
-                members = [member for member in archive if member.isfile()]
-                return {member.name.removeprefix("./"): archive.extractfile(member).read() for member in members}
-        except (tarfile.TarError, OSError):
-            return {}
+    suite: str
+    # `uname -r`
+    kernel: str
+    # What the jobs left, by path.
+    files: Mapping[str, bytes]
+    # Messages of the kernel during the jobs; the file `dmesg` has those since the boot.
+    console: str = ""
+    # Why machines did not finish.
+    troubles: tuple[str, ...] = ()
 
     def text(self, name: str) -> str:
         """A file of the job, as text; empty if there is none."""
         return self.files.get(name, b"").decode(errors="replace").strip()
 
-    @cached_property
-    def fault(self) -> str | None:
-        """Why the machine did not finish, or an error of its kernel; None if all is well."""
-        if not re.search(r"^@@ job 0\s*$", self.console, re.MULTILINE):
-            ended = (self.directory / "exit").read_text().strip()
-            how = {"0": "stopped before its end", "124": "did not end in time"}.get(ended, f"QEMU ended with {ended}")
-            begun = re.findall(r"^@@ begin (\S+)", self.console, re.MULTILINE)
-            return (
-                f"the machine {how}, in the step {begun[-1] if begun else 'boot'}; its console:\n{self._last_words()}"
-            )
-        faults = [line for line in self.text("dmesg").splitlines() if KERNEL_FAULT.search(line)]
-        return f"the kernel complains: {faults[0]}" if faults else None
-
-    def _last_words(self) -> str:
-        lines = self.console.splitlines()
-        crashes = [number for number, line in enumerate(lines) if CRASH.search(line)]
-        return "\n".join(lines[crashes[0] :][:CRASH_LINES] if crashes else lines[-TAIL_LINES:])
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why machines did not finish, and the first error of their kernel."""
+        said = [*self.text("dmesg").splitlines(), *self.console.splitlines()]
+        complaints = [line for line in said if KERNEL_FAULT.search(line)]
+        return (*self.troubles, *(f"the kernel complains: {line.strip()}" for line in complaints[:1]))
 
 
 def step_outcome(machine: Machine, step: str) -> Outcome:
     """Judge a step by its exit code and by what it left behind."""
     if f"{step}/status" not in machine.files:
         # The machine's fault, which is reported once, explains the missing result.
-        return Outcome("not run", () if machine.fault else ("it was not run",))
+        return Outcome("not run", () if machine.troubles else ("it was not run",))
     problems = []
     if (status := machine.text(f"{step}/status")) != "0":
         said = machine.text(f"{step}/stderr") or machine.text(f"{step}/stdout")
@@ -128,7 +87,7 @@ def transfer_outcome(machine: Machine, algorithm: str) -> Outcome:
     return judge_trace(tables, algorithm)
 
 
-def judge_trace(tables: dict[str, pl.DataFrame], algorithm: str) -> Outcome:
+def judge_trace(tables: Mapping[str, pl.DataFrame], algorithm: str) -> Outcome:
     """Judge the tables of a trace of `two-paths.toml`."""
     if tables["run"].height != 1:
         return Outcome("", (f"{tables['run'].height} runs in the trace instead of 1",))
@@ -185,10 +144,10 @@ def _goodput(events: pl.DataFrame, resolved: dict, size_bytes: int) -> tuple[flo
     return goodput_bps, []
 
 
-def judge(machine: Machine, algorithms: list[str]) -> dict[str, Outcome]:
+def judge(machine: Machine, algorithms: Sequence[str]) -> dict[str, Outcome]:
     """All rows of the table for one machine."""
     rows = {
-        "boot": Outcome(f"Debian {machine.suite}", (machine.fault,) if machine.fault else ()),
+        "boot": Outcome(f"Debian {machine.suite}", machine.faults),
         "doctor": step_outcome(machine, "doctor"),
         "cc load, list, unload": step_outcome(machine, "cc"),
         "a killed run, another": step_outcome(machine, "killed"),
@@ -196,7 +155,7 @@ def judge(machine: Machine, algorithms: list[str]) -> dict[str, Outcome]:
     return rows | {algorithm: transfer_outcome(machine, algorithm) for algorithm in algorithms}
 
 
-def table(machines: list[Machine], outcomes: list[dict[str, Outcome]]) -> str:
+def table(machines: Sequence[Machine], outcomes: Sequence[Mapping[str, Outcome]]) -> str:
     """Rows are checks and algorithms, columns are kernels."""
     lines = [["", *(machine.kernel for machine in machines)]]
     for row in outcomes[0]:
@@ -205,27 +164,3 @@ def table(machines: list[Machine], outcomes: list[dict[str, Outcome]]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
     return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
-def main(arguments: list[str]) -> int:
-    """Print the table and the failures; return 1 if there are any."""
-    if len(arguments) < 2:
-        raise SystemExit("usage: verdict.py ALGORITHMS MACHINE...")
-    algorithms = Path(arguments[0]).read_text().split()
-    machines = [Machine(Path(directory)) for directory in arguments[1:]]
-    outcomes = [judge(machine, algorithms) for machine in machines]
-    print(table(machines, outcomes))
-    failures = [
-        f"{machine.kernel}: {row}: {problem}"
-        for machine, outcome in zip(machines, outcomes, strict=True)
-        for row, cell in outcome.items()
-        for problem in cell.problems
-    ]
-    sys.stdout.flush()
-    for failure in failures:
-        print(f"\nfailed: {failure}", file=sys.stderr)
-    return 1 if failures or not algorithms else 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import tarfile
 from pathlib import Path
 
 import polars as pl
@@ -16,11 +15,11 @@ import mptcplab
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/kernels"))
 
+import run as kernels_test  # noqa: E402
 import verdict  # noqa: E402
 
 TABLES = ("run", "flow", "subflow", "event")
 KERNEL = "6.1.0-50-cloud-amd64"
-CONSOLE = f"@@ kernel {KERNEL}\n@@ begin run-lia\n@@ end run-lia 0\n@@ job 0\n"
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +111,8 @@ def test_a_goodput_that_cannot_be_right_fails(good: dict[str, pl.DataFrame], fac
 # --- machines ----------------------------------------------------------------------------------------
 
 
-def machine(directory: Path, files: dict[str, bytes], console: str = CONSOLE, ended: str = "0") -> verdict.Machine:
-    directory.mkdir(exist_ok=True)
-    (directory / "suite").write_text("bookworm\n")
-    (directory / "console").write_text(console)
-    (directory / "exit").write_text(ended)
-    # One archive after the other, as the machine sends them.
-    with (directory / "out.tar").open("wb") as out:
-        for name, content in files.items():
-            with tarfile.open(fileobj=out, mode="w") as archive:
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-    return verdict.Machine(directory)
+def machine(files: dict[str, bytes], console: str = "", *troubles: str) -> verdict.Machine:
+    return verdict.Machine("bookworm", KERNEL, files, console, troubles)
 
 
 def files_of(tables: dict[str, pl.DataFrame]) -> dict[str, bytes]:
@@ -143,77 +131,67 @@ def failed(machine: verdict.Machine) -> dict[str, str]:
     return {row: "\n".join(outcome.problems) for row, outcome in outcomes.items() if outcome.problems}
 
 
-def test_a_machine_without_problems_passes(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
-    assert failed(machine(tmp_path, files_of(good))) == {}
+def test_a_machine_without_problems_passes(good: dict[str, pl.DataFrame]) -> None:
+    assert failed(machine(files_of(good))) == {}
 
 
-def test_a_step_that_fails_shows_its_output(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_a_step_that_fails_shows_its_output(good: dict[str, pl.DataFrame]) -> None:
     files = files_of(good) | {"cc/status": b"2", "cc/stderr": b"error: no BTF"}
 
-    assert failed(machine(tmp_path, files)) == {"cc load, list, unload": "exit code 2:\nerror: no BTF"}
+    assert failed(machine(files)) == {"cc load, list, unload": "exit code 2:\nerror: no BTF"}
 
 
-def test_an_object_left_behind_on_the_host_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_an_object_left_behind_on_the_host_fails(good: dict[str, pl.DataFrame]) -> None:
     files = files_of(good) | {"run-lia/left": b"congestion control: mpl_1a2b_lia\n"}
 
-    assert failed(machine(tmp_path, files)) == {"lia": "left behind: congestion control: mpl_1a2b_lia"}
+    assert failed(machine(files)) == {"lia": "left behind: congestion control: mpl_1a2b_lia"}
 
 
-def test_an_algorithm_without_a_result_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_an_algorithm_without_a_result_fails(good: dict[str, pl.DataFrame]) -> None:
     files = {name: content for name, content in files_of(good).items() if not name.startswith("run-lia")}
 
-    assert failed(machine(tmp_path, files)) == {"lia": "it was not run"}
+    assert failed(machine(files)) == {"lia": "it was not run"}
 
 
-def test_a_missing_table_fails(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_a_missing_table_fails(good: dict[str, pl.DataFrame]) -> None:
     files = {name: content for name, content in files_of(good).items() if "event" not in name}
 
-    assert "the trace cannot be read" in failed(machine(tmp_path, files))["lia"]
+    assert "the trace cannot be read" in failed(machine(files))["lia"]
 
 
-def test_a_warning_of_the_kernel_fails_even_if_all_steps_passed(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
+def test_a_warning_of_the_kernel_fails_even_if_all_steps_passed(good: dict[str, pl.DataFrame]) -> None:
     warning = b"[9.1] WARNING: CPU: 0 PID: 93 at net/mptcp/protocol.c:1300"
     files = files_of(good) | {"dmesg": warning}
 
-    assert failed(machine(tmp_path, files)) == {"boot": f"the kernel complains: {warning.decode()}"}
+    assert failed(machine(files)) == {"boot": f"the kernel complains: {warning.decode()}"}
 
 
-def test_a_crash_is_reported_once_with_its_step_and_its_first_lines(
-    tmp_path: Path, good: dict[str, pl.DataFrame]
-) -> None:
+def test_a_warning_on_the_console_of_any_machine_fails(good: dict[str, pl.DataFrame]) -> None:
+    console = "[3.1] test: run-lia\n[5.0] BUG: sleeping function called from invalid context\n[5.0] Call Trace:\n"
+
+    assert failed(machine(files_of(good), console)) == {
+        "boot": "the kernel complains: [5.0] BUG: sleeping function called from invalid context"
+    }
+
+
+def test_a_crash_is_reported_once(good: dict[str, pl.DataFrame]) -> None:
     files = {name: content for name, content in files_of(good).items() if name.startswith(("doctor", "cc", "killed"))}
-    console = f"@@ kernel {KERNEL}\n@@ begin run-lia\n[5.0] Kernel panic - not syncing: Oops\n[5.0] Call Trace:\n"
-    fault = failed(machine(tmp_path, files, console))
 
-    assert list(fault) == ["boot"]
-    assert fault["boot"].startswith("the machine stopped before its end, in the step run-lia")
-    assert fault["boot"].endswith("[5.0] Call Trace:")
-
-
-@pytest.mark.parametrize(("ended", "how"), [("124", "did not end in time"), ("1", "QEMU ended with 1")])
-def test_a_machine_that_hangs_or_does_not_start_fails(tmp_path: Path, ended: str, how: str) -> None:
-    fault = failed(machine(tmp_path, {}, console="", ended=ended))
-
-    assert fault["boot"].startswith(f"the machine {how}, in the step boot")
+    assert failed(machine(files, "", "virtual machine: it ended")) == {"boot": "virtual machine: it ended"}
 
 
 def test_the_exit_code_is_that_of_the_worst_machine(
-    tmp_path: Path, good: dict[str, pl.DataFrame], capsys: pytest.CaptureFixture[str]
+    good: dict[str, pl.DataFrame], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    algorithms = tmp_path / "algorithms"
-    algorithms.write_text("lia\n")
-    machine(tmp_path / "well", files_of(good))
-    machine(tmp_path / "ill", files_of(good) | {"doctor/status": b"1", "doctor/stdout": b"no TUN"})
+    well = machine(files_of(good))
+    ill = machine(files_of(good) | {"doctor/status": b"1", "doctor/stdout": b"no TUN"})
 
-    assert verdict.main([str(algorithms), str(tmp_path / "well")]) == 0
-    assert verdict.main([str(algorithms), str(tmp_path / "well"), str(tmp_path / "ill")]) == 1
+    assert kernels_test.report([well], ["lia"]) == 0
+    assert kernels_test.report([well, ill], ["lia"]) == 1
     out, err = capsys.readouterr()
     assert "FAILED" in out
     assert f"failed: {KERNEL}: doctor: exit code 1:\nno TUN" in err
 
 
-def test_no_algorithm_at_all_is_a_failure(tmp_path: Path, good: dict[str, pl.DataFrame]) -> None:
-    algorithms = tmp_path / "algorithms"
-    algorithms.write_text("")
-
-    assert verdict.main([str(algorithms), str(machine(tmp_path / "well", files_of(good)).directory)]) == 1
+def test_no_algorithm_at_all_is_a_failure(good: dict[str, pl.DataFrame]) -> None:
+    assert kernels_test.report([machine(files_of(good))], []) == 1

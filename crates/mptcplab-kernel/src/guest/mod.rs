@@ -15,13 +15,14 @@ use mailbox::Mailbox;
 use nix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 const JOB: &str = "/job";
 const OUT: &str = "/out";
 const STDERR: &str = "/run/stderr";
-/// The program that jobs run.
+/// The program that jobs run, unless they name another one of their files.
 const PROGRAM: &str = "/bin/mptcplab-kernel";
 
 /// Runs the machine; does not return, because the kernel panics when its first process ends.
@@ -102,6 +103,7 @@ impl Reading {
 
 /// What the host asks for.
 struct Job {
+    program: String,
     arguments: Vec<String>,
     seed: [u8; 8],
 }
@@ -110,6 +112,7 @@ impl Job {
     /// Reads the job and writes its files.
     fn read(bytes: &[u8]) -> Result<Self, Failure> {
         let mut job = Self {
+            program: PROGRAM.to_owned(),
             arguments: Vec::new(),
             seed: [0; 8],
         };
@@ -121,10 +124,12 @@ impl Job {
                         Failure::new(format!("job: a seed of {} bytes", content.len()))
                     })?;
                 }
+                None if name == "program" => job.program = text(name, content)?.to_owned(),
                 None if name == "arguments" => {
-                    let text = std::str::from_utf8(content)
-                        .map_err(|error| Failure::new(format!("job: arguments: {error}")))?;
-                    job.arguments = text.split('\0').map(str::to_owned).collect();
+                    job.arguments = text(name, content)?
+                        .split('\0')
+                        .map(str::to_owned)
+                        .collect();
                 }
                 Some(("job", path)) => {
                     let path = Path::new(JOB).join(path);
@@ -138,24 +143,31 @@ impl Job {
     }
 }
 
+fn text<'a>(name: &str, content: &'a [u8]) -> Result<&'a str, Failure> {
+    std::str::from_utf8(content).map_err(|error| Failure::new(format!("job: {name}: {error}")))
+}
+
+/// Every file may be a program.
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }
-    fs::write(path, content)
+    fs::write(path, content)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }
 
 /// Runs the program and passes on what it prints; returns its exit code.
 fn run(job: &Job, mailbox: &mut Mailbox) -> Result<i32, Failure> {
     let stderr = File::create(STDERR).map_err(|error| failed(STDERR, &error))?;
-    let mut child = Command::new(PROGRAM)
+    let program = &job.program;
+    let mut child = Command::new(program)
         .args(&job.arguments)
         .current_dir(JOB)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(stderr)
         .spawn()
-        .map_err(|error| failed(PROGRAM, &error))?;
+        .map_err(|error| failed(program, &error))?;
     if let Some(mut stdout) = child.stdout.take() {
         let mut buffer = vec![0; 65_536];
         loop {
@@ -167,7 +179,7 @@ fn run(job: &Job, mailbox: &mut Mailbox) -> Result<i32, Failure> {
             }
         }
     }
-    let status = child.wait().map_err(|error| failed(PROGRAM, &error))?;
+    let status = child.wait().map_err(|error| failed(program, &error))?;
     // Shells report signals like this.
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
     Ok(status.code().unwrap_or(128 + signal.unwrap_or(0)))

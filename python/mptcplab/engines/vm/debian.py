@@ -64,7 +64,6 @@ def kernel(suite: str) -> Unpacked:
     if not _SUITE.match(suite):
         raise EngineError(with_hint(f"not the name of a Debian suite: {suite!r}", "such as bookworm or sid"))
     kernels = cache() / "kernels"
-    # scripts/vm/kernel.sh has the same directory of a suite.
     apt = kernels / "apt" / suite
     for name in ("state/lists/partial", "cache/archives/partial"):
         (apt / name).mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ _SEEDS = 1 << 64
 
 @dataclass(frozen=True)
 class Job:
-    """One call of `mptcplab-kernel` in a machine of its own."""
+    """One call of a program in a machine of its own."""
 
     # Such as ("run", "--scenario", "/job/x.toml", "--out", "/out/trace").
     arguments: tuple[str, ...]
@@ -35,6 +35,8 @@ class Job:
     seed: int
     # Seconds of the host after which the machine is given up.
     patience_s: float
+    # The path of the program, such as that of one of its files; without one, it is `mptcplab-kernel`.
+    program: str = ""
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,8 @@ class _Run:
 
 def _packed(job: Job) -> bytes:
     entries = {"seed": (job.seed % _SEEDS).to_bytes(8, "little"), "arguments": "\0".join(job.arguments).encode()}
+    if job.program:
+        entries["program"] = job.program.encode()
     return mailbox.pack(entries | {f"job/{name}": content for name, content in sorted(job.files.items())})
 
 
