@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from kernel_program import need_root, program
+from tiny_paper import one_experiment
 
 import mptcplab
 from mptcplab.errors import MptcplabError, UnfinishedError
@@ -76,35 +77,9 @@ def test_the_papers_scenarios_run_on_the_kernel() -> None:
 
 
 def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One experiment through the whole of it, with runs that are too short for its claims to mean anything."""
-    import shutil
-
-    from mptcplab.studies.papers import planner
-    from mptcplab.studies.papers.reproduce import reproduce
-
     program()
     need_root()
-    root = tmp_path / "papers"
-    shutil.copytree(catalog.directory() / "dubey2023", root / "dubey2023")
-    path = root / "dubey2023" / "paper.toml"
-    text = path.read_text().replace("[experiments.DUB-NSB]", '[experiments.DUB-NSB]\nsettings = { duration = "11 s" }')
-    all_five = 'algorithms = ["lia", "olia", "balia", "wvegas", "uncoupled-cubic"]'
-    path.write_text(text.replace(all_five, 'algorithms = ["lia"]'))
-    # The claim looks at four algorithms; the log of changes repeats it.
-    for name in ("claims.toml", "changes.toml"):
-        file = root / "dubey2023" / name
-        claim = "[lia,olia,balia,uncoupled-cubic]: mean(goodput{cc=$a,flow=mp}) >= 1.7"
-        assert claim in file.read_text()
-        file.write_text(file.read_text().replace(claim, claim.replace("lia,olia,balia,uncoupled-cubic", "lia")))
-    library = catalog.load(root)
-    monkeypatch.setattr(planner, "QUICK_REPETITIONS", 1)
-    papers = library.choose("dubey2023")
-    (found,) = reproduce(library, papers, "kernel", tmp_path / "out", experiment="DUB-NSB", quick=True)
-    assert not found.outcome.refused
-    records = [json.loads(file.read_text())["record"] for file in (tmp_path / "out" / "store").glob("*.json")]
-    assert {record["engine"] for record in records} == {"kernel"}
-    assert all(entry["cc"] == "lia" for record in records for entry in record["subflow_cc"])
-    (judged,) = found.claims
+    judged = one_experiment("kernel", tmp_path, monkeypatch)
     # Either the run counts and both last hops carried data, or its emulation was late and nothing is concluded.
     reason = judged.findings[0].reason
     assert judged.verdict == "holds" or "missing" in reason or "no value" in reason

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tiny_paper import one_experiment
 
 import mptcplab
 from mptcplab.engines import kernel as kernel_engine
@@ -23,6 +24,8 @@ from mptcplab.engines.vm import kernels, mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome, run_jobs, versions
 from mptcplab.errors import EngineError
+from mptcplab.studies.agreement import matrix
+from mptcplab.studies.agreement import page as agreement_page
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = (ROOT / "tests/kernels/two-paths.toml").read_bytes()
@@ -115,6 +118,27 @@ def test_a_sweep_is_one_trace_of_the_runs_that_were_asked_for(kernel: Kernel, tm
         delivered = results.subflow.filter(run=run).group_by("subflow").agg(pl.col("rx_payload_bytes").max())
         assert delivered["rx_payload_bytes"].min() > 20_000
         assert delivered["rx_payload_bytes"].sum() >= 400_000
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_paper_is_reproduced_in_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert one_experiment("vm:trixie-backports", tmp_path, monkeypatch).verdict == "holds"
+
+
+def test_the_page_of_all_papers_names_the_machine(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = tmp_path / "two-paths.toml"
+    scenario.write_bytes(b'cc = "lia"\n' + SCENARIO)
+    monkeypatch.setattr(matrix, "QUICK", matrix.Size(2, 1, 1, 1, latest_start_s=15))
+    found = matrix.measure(quick=True, scenarios=[scenario], engines=("sim", "vm:trixie-backports"))
+    (entry,) = found.entries
+    assert entry.evidence, entry.reason
+    assert not entry.disturbed
+    (page, *_) = agreement_page.write(found, tmp_path / "docs")
+    text = page.read_text()
+    assert "mptcplab agree --all --engines sim,vm:trixie-backports --quick" in text
+    assert kernel.release in text
 
 
 def test_the_error_of_a_program_arrives(kernel: Kernel, tmp_path: Path) -> None:
