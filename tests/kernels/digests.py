@@ -115,8 +115,8 @@ def main(suites: list[str]) -> int:
         said = differences(before, record) if before else ["new"]
         print(f"{record.package}: {'; '.join(said) or 'as before'}")
         records[record.package] = record
-    entries = [asdict(record) for _, record in sorted(records.items())]
-    RECORDS.write_text(json.dumps(entries, indent=1) + "\n")
+        entries = [asdict(one) for _, one in sorted(records.items())]
+        RECORDS.write_text(json.dumps(entries, indent=1) + "\n")
     return 0
 
 
