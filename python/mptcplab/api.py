@@ -16,7 +16,7 @@ from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, machine_with
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
-from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, as_names
 from mptcplab.scenario import check as check_file
@@ -393,7 +393,7 @@ def vectors(path: PathArg) -> dict[str, Any]:
     """Run a file of test vectors against the native build; return passed, failed, skipped and worst error."""
     if not Path(path).is_file():
         hint = "a file of test vectors (JSON), such as crates/mptcplab-cc/tests/data/vectors.json"
-        raise MptcplabError(with_hint(f"no such file: {fspath(path)}", hint))
+        raise ScenarioError(with_hint(f"no such file: {fspath(path)}", hint))
     try:
         found: dict[str, Any] = json.loads(_core.vectors_json(fspath(path)))
     except MptcplabError as error:

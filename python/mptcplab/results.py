@@ -12,6 +12,7 @@ import polars as pl
 
 from mptcplab.errors import MptcplabError, ResultsError, with_hint
 from mptcplab.output import TABLES
+from mptcplab.trace.checksums import verify
 from mptcplab.trace.reader import OVERRIDES, Trace, tables_in
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Results(Trace):
                 try:
                     pl.read_parquet_schema(file)
                 except (pl.exceptions.PolarsError, OSError) as error:
+                    # Where it is known what was written, that is the better message.
+                    verify(file)
                     reason = str(error).partition("\n")[0]
                     hint = "run the scenario again, or restore the file from a copy"
                     raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", hint)) from error

@@ -1,8 +1,8 @@
 """Changes the sources one small step at a time and sees whether a test notices: `make mutants [PART=...]`.
 
-A change that no test notices survives. scripts/mutants/PART.txt lists the survivors that are known, each with the
-reason why it may survive; another one is an error. A list has the text of the changed line and no line number, so that
-other changes leave it valid. Everything happens in copies below target/mutants.
+A change that no test notices survives. A file per part, beside this one, lists the survivors that
+are known, each with the reason why it may survive; another one is an error. A list has the text of the changed line and
+no line number, so that other changes leave it valid. Everything happens in copies below target/mutants.
 
 Rust is changed by cargo-mutants, Python by cosmic-ray, and C by this file.
 """
