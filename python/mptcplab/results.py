@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
-from mptcplab.errors import MptcplabError, ResultsError, with_hint
-from mptcplab.output import TABLES
-from mptcplab.trace.checksums import verify
-from mptcplab.trace.reader import OVERRIDES, Trace, tables_in
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.trace.reader import Trace
 
 if TYPE_CHECKING:
     from mptcplab.report.plotting import Plots
@@ -32,27 +29,7 @@ class Results(Trace):
     @classmethod
     def open(cls, directory: Path | str) -> Self:
         """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
-        place = Path(directory)
-        overrides = place / OVERRIDES
-        if overrides.is_file():
-            try:
-                json.loads(overrides.read_text(encoding="utf-8"))
-            except ValueError as error:
-                hint = "run the scenario again, or restore the file from a copy"
-                raise ResultsError(with_hint(f"not JSON: {overrides}: {error}", hint)) from error
-        for part in tables_in(place) if place.is_dir() else ():
-            for file in (part / f"{table}.parquet" for table in TABLES):
-                if not file.is_file():
-                    continue
-                try:
-                    pl.read_parquet_schema(file)
-                except (pl.exceptions.PolarsError, OSError) as error:
-                    # Where it is known what was written, that is the better message.
-                    verify(file)
-                    reason = str(error).partition("\n")[0]
-                    hint = "run the scenario again, or restore the file from a copy"
-                    raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", hint)) from error
-        return super().open(place)
+        return super().open(Path(directory))
 
     def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
         """One value per run, metric and entity.

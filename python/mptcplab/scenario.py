@@ -49,7 +49,7 @@ class Overrides:
     ) -> Overrides:
         """Overrides from the arguments of public functions; None keeps the value of the file. C files are compiled.
 
-        Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.axes.expand`.
+        Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.ranges.expand`.
         """
         names, files = named(cc)
         for name, number, least, most in (("reps", reps, 1, 100_000), ("seed", seed, 0, 2**63 - 1)):

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mptcplab.capabilities import ENGINES
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -38,7 +40,7 @@ def commands(root: Any) -> list[Command]:
     schedulers = tuple(entry["name"] for entry in api.schedulers())
     values = {
         "--cc": algorithms,
-        "--engine": ("sim", "vm", "kernel", "fluid"),
+        "--engine": tuple(ENGINES),
         "--engines": ("sim,kernel", "sim,vm", "sim,fluid"),
         "--profile": ("rfc", "linux-acked", "linux-legacy", "linux-pre4"),
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # With more names than this, single flows and families together, a table would have too many rows.
 MOST_NAMES = 24
 EVERYTHING = "all flows"
+_KEY = "families"
 # Metrics of a family, their titles and units; every one is of the goodputs of its flows.
 FAMILY_METRICS = {
     "family_total": ("Total", "Mbit/s", 2),
@@ -52,6 +53,13 @@ class Entity:
 
 def entities(trace: Trace) -> list[Entity]:
     """The TCP and MPTCP flows of all runs in file order: families as one, and all as one if there are too many."""
+    if _KEY not in trace.cache:
+        trace.cache[_KEY] = _entities(trace)
+    found: list[Entity] = trace.cache[_KEY]
+    return found
+
+
+def _entities(trace: Trace) -> list[Entity]:
     flows = dict.fromkeys(flow.name for topology in trace.topologies.values() for flow in topology.connections)
     declared = _declared(trace)
     members: dict[str, list[str]] = {}
@@ -91,6 +99,11 @@ def styles(trace: Trace, topology: Topology) -> dict[tuple[str, str], Style]:
     }
 
 
+def _family_names(trace: Trace) -> dict[str, str]:
+    """The name of the family of every flow that has one."""
+    return {name: entity.name for entity in entities(trace) if entity.is_family for name in entity.members}
+
+
 def has_families(trace: Trace) -> bool:
     """Whether some flow was declared with a count above 1, or all flows have to be shown as one."""
     return any(entity.is_family and len(entity.members) > 1 for entity in entities(trace))
@@ -113,7 +126,7 @@ def _family_of(name: str, declared: set[str]) -> str:
 
 def member_values(trace: Trace, metric: str = "goodput") -> pl.DataFrame:
     """A metric of every flow of a family in every run that counts: run, family, flow, value."""
-    families = {name: entity.name for entity in entities(trace) if entity.is_family for name in entity.members}
+    families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
     whole = compute(trace).filter((pl.col("metric") == metric) & pl.col("subflow").is_null())
     return (
@@ -164,7 +177,7 @@ def summary(trace: Trace) -> pl.DataFrame:
 
 def means_over_members(trace: Trace, names: list[str]) -> pl.DataFrame:
     """Metrics of flows as means over the flows of every family: the columns of `metrics.summary`."""
-    families = {name: entity.name for entity in entities(trace) if entity.is_family for name in entity.members}
+    families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
     levels = [name for name in names if "flow" in REGISTRY[name].levels]
     none = pl.lit(None, pl.String)

@@ -11,7 +11,8 @@ from mptcplab.output import TABLES, write_text
 
 # Beside the tables: the SHA-256 of each, by the name of its file.
 CHECKSUMS = "checksums.json"
-_HINT = "run the scenario again, or restore the file from a copy"
+# The hint where a file is damaged.
+RESTORE = "run the scenario again, or restore the file from a copy"
 
 
 def seal(directory: Path) -> None:
@@ -29,9 +30,13 @@ def verify(path: Path) -> None:
         known = json.loads(sums.read_text(encoding="utf-8"))
         expected = known[path.name]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(with_hint(f"cannot read the checksum of {path.name} in {sums}: {error!r}", _HINT)) from error
+        raise ResultsError(
+            with_hint(f"cannot read the checksum of {path.name} in {sums}: {error!r}", RESTORE)
+        ) from error
     if _sha256(path) != expected:
-        raise ResultsError(with_hint(f"the trace is damaged: {path} does not match its SHA-256 in {sums.name}", _HINT))
+        raise ResultsError(
+            with_hint(f"the trace is damaged: {path} does not match its SHA-256 in {sums.name}", RESTORE)
+        )
 
 
 def _sha256(path: Path) -> str:

@@ -47,6 +47,28 @@ class ExcludedRun:
         return asdict(self)
 
 
+def _check_readable(directory: Path) -> None:
+    """Raise `ResultsError` for overrides that are no JSON, and for tables that are no Parquet."""
+    overrides = directory / OVERRIDES
+    if overrides.is_file():
+        try:
+            json.loads(overrides.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ResultsError(with_hint(f"not JSON: {overrides}: {error}", checksums.RESTORE)) from error
+    for part in tables_in(directory) if directory.is_dir() else ():
+        for file in (part / f"{table}.parquet" for table in TABLES):
+            if not file.is_file():
+                continue
+            try:
+                pl.read_parquet_schema(file)
+            except (pl.exceptions.PolarsError, OSError) as error:
+                # Where it is known what was written, that is the better message.
+                checksums.verify(file)
+                reason = str(error).partition("\n")[0]
+                hint = checksums.RESTORE
+                raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", hint)) from error
+
+
 @dataclass(frozen=True)
 class _Part:
     """A directory of tables that one engine wrote, and the offset that makes its run numbers unique."""
@@ -82,7 +104,8 @@ class Trace:
 
     @classmethod
     def open(cls, directory: Path) -> Self:
-        """Open a results directory; raise `ResultsError` if there is none."""
+        """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
+        _check_readable(directory)
         if not directory.is_dir():
             raise ResultsError(
                 with_hint(f"no such results directory: {directory}", "`mptcplab run` prints where it wrote them")
