@@ -9,7 +9,8 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants clean
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz \
+	wheel wheel-check release playground playground-check clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -21,6 +22,8 @@ setup: ## Install what runs need: .venv with the package and its engines (ENGINE
 dev: ## Do the same and install what tests and checks need
 	@scripts/setup.sh dev
 
+# The demo needs only the simulator; `make setup` builds the kernel engine.
+demo: export ENGINES ?= sim
 demo: setup ## Compare six algorithms on a published scenario; print a table and the path of a report
 	@$(BIN)/mptcplab run $(DEMO) --out $(DEMO_OUT) --force
 
@@ -42,8 +45,8 @@ lint: dev ## Run formatting checks and lints only
 
 format: dev ## Format all sources
 	cargo fmt --all -- crates/mptcplab-model/src/sched/*.rs
-	$(BIN)/ruff format python tests
-	$(BIN)/ruff check --fix --quiet python tests
+	$(BIN)/ruff format examples python tests
+	$(BIN)/ruff check --fix --quiet examples python tests
 	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] crates/mptcplab-bpf/bpf/*.[ch]
 
 fidelity: dev ## Compare the simulator with theory and write docs/fidelity (about two minutes)
@@ -73,9 +76,27 @@ golden: ## Compare the simulator with its golden numbers; REASON="why" accepts w
 mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, ACCEPT=1)
 	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(ACCEPT),--accept)
 
+fuzz: ## Feed everything that reads input with random input (TARGET=scenario, SECONDS=600 each; needs a nightly Rust)
+	@scripts/fuzz.sh $(or $(SECONDS),600) $(TARGET)
+
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs
 
+wheel: setup ## Build dist/mptcplab-*.whl, which contains all engines and needs no compiler (x86-64; some minutes)
+	@packaging/wheel.sh
+
+wheel-check: ## Install the wheel into an empty environment and use it there (root: load an algorithm as well)
+	@packaging/wheel_check.sh
+
+release: dev ## Check everything, build all packages, and say what to tag and push (hours)
+	@scripts/release.sh
+
+playground: ## Build the simulator as a page for the browser: build/playground/index.html (some minutes)
+	@scripts/playground/build.sh
+
+playground-check: dev ## Build it, with Debian's Rust if this one cannot, and test it in node and Chromium
+	@scripts/playground/check.sh
+
 clean: ## Remove everything that was built, but keep results
-	rm -rf target $(VENV) python/mptcplab/_core*.so python/mptcplab/_bin .pytest_cache .ruff_cache .hypothesis
+	rm -rf target build playground/node_modules $(VENV) python/mptcplab/_core*.so python/mptcplab/_bin .pytest_cache .ruff_cache .hypothesis
 	find python tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ if ! command -v valgrind >/dev/null; then
     echo "bench-gate: not run, valgrind is not installed (apt install valgrind)"
     exit 0
 fi
-cargo build --quiet --release -p mptcplab-bench
+cargo build --quiet --release --locked -p mptcplab-bench --bin speed
 speed=${CARGO_TARGET_DIR:-target}/release/speed
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -7,7 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 VENV=$PWD/.venv
 BIN=$VENV/bin
 
-say() { printf '%s\n' "-- $*" >&2; }
+# A file in which everything that is skipped is noted; only a whole test run has one.
+SKIPS=
+
+say() {
+	printf '%s\n' "-- $*" >&2
+	if [ -n "$SKIPS" ] && [[ $1 == SKIPPED* ]]; then printf '%s\n' "-- $*" >>"$SKIPS"; fi
+}
 have() { command -v "$1" >/dev/null 2>&1; }
 
 # fail MESSAGE [HINT]: the form of every error message of the project, and its exit code.
@@ -54,12 +60,17 @@ check() {
 	local name=$1 start=$SECONDS
 	shift
 	printf '\n== %s ==\n' "$name" >&2
-	if "$@"; then
+	if recorded "$@"; then
 		say "$name: passed in $((SECONDS - start)) s"
 	else
 		say "$name: FAILED after $((SECONDS - start)) s, with $(free_disk) free in $PWD and ${TMPDIR:-/tmp}"
 		FAILED+=("$name")
 	fi
+}
+
+# recorded COMMAND...: runs a command, and notes what its output says was skipped.
+recorded() {
+	if [ -z "$SKIPS" ]; then "$@"; else "$@" 2>&1 | "$BIN/python" scripts/skips.py record "$SKIPS"; fi
 }
 
 # free_disk: what is free where things are built, and where tests keep their files.

@@ -8,6 +8,9 @@
 # installed. A second call with nothing changed takes a moment. The kernel engine needs more packages than the
 # simulator; where they are missing, the simulator is built all the same. With ENGINES=sim in the environment,
 # the simulator is all that is built.
+#
+# What takes time runs side by side: cargo compiles both engines in one call, so that what they share is compiled once and
+# their link-time optimisation, which uses one core each, runs at the same time; pip installs meanwhile.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -33,10 +36,15 @@ main() {
 	debian_packages
 	check_python
 	check_rust
+	kernel_requirements
+	start_compiling
 	python_environment
-	engine
+	browser
+	finish_compiling
+	install_engine
+	install_package
+	install_kernel_engine
 	walk
-	kernel_engine
 	drafts
 }
 
@@ -138,7 +146,7 @@ python_environment() {
 	printf '%s\n' "$fingerprint" >"$stamp"
 }
 
-# What pyproject.toml asks for; maturin comes along because it builds the engine.
+# What pyproject.toml asks for; the build backend comes along because it writes the package's metadata.
 requirements() {
 	"$PYTHON" - "$1" <<'PYTHON'
 import sys
@@ -152,24 +160,110 @@ print("\n".join(settings["build-system"]["requires"] + project["dependencies"] +
 PYTHON
 }
 
-# --- The simulator ---------------------------------------------------------------------------------
-
-engine() {
-	local fingerprint stamp=$VENV/.stamp-engine
-	fingerprint=$(engine_sources | sha256sum)
-	if ! changed "$stamp" "$fingerprint" && compgen -G 'python/mptcplab/_core*.so' >/dev/null; then return; fi
-	say "compiling the simulator (the first time takes some minutes)"
-	# On a terminal cargo shows what it compiles. Another active environment would get the package instead.
-	local quiet=(--quiet)
-	if [ -t 2 ]; then quiet=(); fi
-	if ! env -u CONDA_PREFIX VIRTUAL_ENV="$VENV" PIP_QUIET=1 "$BIN/maturin" develop --release "${quiet[@]}"; then
-		fail "the simulator does not compile" "the cause is above, where it says error: and names a source file"
-	fi
+# The package as .venv sees it: the files in python/, without a copy. Only its metadata are installed.
+install_package() {
+	local stamp=$VENV/.stamp-package fingerprint
+	fingerprint=$(cat pyproject.toml Cargo.toml scripts/editable.py | sha256sum)
+	if ! changed "$stamp" "$fingerprint"; then return; fi
+	"$BIN/python" scripts/editable.py
 	printf '%s\n' "$fingerprint" >"$stamp"
 }
 
+# --- Compiling -------------------------------------------------------------------------------------
+
+# Crates that have to be compiled, the process that does it, and when it began.
+PACKAGES=()
+COMPILER=
+COMPILER_START=0
+
+# Starts cargo in the background for whatever is not up to date.
+start_compiling() {
+	local names=
+	ENGINE_FINGERPRINT=$(engine_sources | sha256sum)
+	if changed "$ENGINE_STAMP" "$ENGINE_FINGERPRINT" || ! [ -e "$ENGINE_LIBRARY" ]; then
+		PACKAGES+=(mptcplab-py)
+		names="the simulator"
+	fi
+	if [ -z "$KERNEL_MISSING" ] && ! kernel_engine_is_current; then
+		KERNEL_FINGERPRINT=$(kernel_fingerprint)
+		PACKAGES+=(mptcplab-kernel)
+		names+="${names:+ and }the kernel engine"
+		# An earlier reason is none while this goes on.
+		rm -f "$KERNEL_REASON"
+	fi
+	if [ ${#PACKAGES[@]} -eq 0 ]; then return; fi
+	say "compiling $names (the first time takes some minutes)"
+	COMPILER_START=$SECONDS
+	compile "${PACKAGES[@]}" &
+	COMPILER=$!
+	trap 'kill "$COMPILER" 2>/dev/null || true' EXIT
+}
+
+# compile PACKAGE...: becomes cargo, which shows what it compiles if this is a terminal. The extension is for every Python
+# from the oldest one on (abi3), so that its build needs to know none.
+compile() {
+	local quiet=(--quiet)
+	if [ -t 2 ]; then quiet=(); fi
+	export PYO3_BUILD_EXTENSION_MODULE=1 PYO3_NO_PYTHON=1
+	exec cargo build --release --locked --keep-going "${quiet[@]}" "${@/#/--package=}"
+}
+
+# Waits for cargo. If it fails, each engine is compiled again by itself, so that one can be used without the other.
+finish_compiling() {
+	if [ -z "$COMPILER" ]; then return; fi
+	local result=0
+	while kill -0 "$COMPILER" 2>/dev/null; do
+		sleep 1
+		still_compiling
+	done
+	wait "$COMPILER" || result=$?
+	trap - EXIT
+	if [ $result -eq 0 ]; then return; fi
+	if [ ${#PACKAGES[@]} -gt 1 ]; then say "compiling each engine by itself, to see which of them fails"; fi
+	local package
+	for package in "${PACKAGES[@]}"; do
+		(compile "$package") || FAILED_PACKAGES+=" $package "
+	done
+}
+
+# Where cargo shows nothing, a line every half minute says that it is still at work.
+still_compiling() {
+	local elapsed=$((SECONDS - COMPILER_START))
+	if [ ! -t 2 ] && [ $elapsed -ge $((LAST_WORD + 30)) ]; then
+		LAST_WORD=$elapsed
+		say "still compiling after $elapsed s"
+	fi
+}
+LAST_WORD=0
+FAILED_PACKAGES=
+
+compiled() { [[ " ${PACKAGES[*]} " == *" $1 "* && $FAILED_PACKAGES != *" $1 "* ]]; }
+does_not_compile() { [[ $FAILED_PACKAGES == *" $1 "* ]]; }
+
+# put FILE PLACE: a program or library that is in use cannot be overwritten, but its name can be given to another.
+put() {
+	mkdir -p "$(dirname "$2")"
+	cp "${CARGO_TARGET_DIR:-target}/release/$1" "$2.new"
+	mv -f "$2.new" "$2"
+}
+
+# --- The simulator ---------------------------------------------------------------------------------
+
+ENGINE_LIBRARY=python/mptcplab/_core.abi3.so
+ENGINE_STAMP=$VENV/.stamp-engine
+ENGINE_FINGERPRINT=
+
+install_engine() {
+	if does_not_compile mptcplab-py; then
+		fail "the simulator does not compile" "the cause is above, where it says error: and names a source file"
+	fi
+	if ! compiled mptcplab-py; then return; fi
+	put lib_core.so "$ENGINE_LIBRARY"
+	printf '%s\n' "$ENGINE_FINGERPRINT" >"$ENGINE_STAMP"
+}
+
 engine_sources() {
-	sources crates/mptcplab-py "${SHARED[@]}" algorithms pyproject.toml
+	sources crates/mptcplab-py "${SHARED[@]}" algorithms
 }
 
 # Crates that both engines are made of.
@@ -194,11 +288,14 @@ walk() {
 
 # --- The kernel engine -----------------------------------------------------------------------------
 
-kernel_engine() {
+KERNEL_FINGERPRINT=
+# Why the kernel engine is not to be compiled, in a line, and what to do about it in another; empty if it is.
+KERNEL_MISSING=
+
+# Says before anything is compiled whether the kernel engine will be part of it, and installs what it needs.
+kernel_requirements() {
 	if [ "$ENGINES" = sim ]; then
-		if ! kernel_engine_is_current; then
-			no_kernel_engine "setup left it out (ENGINES=sim)" "make setup"
-		fi
+		KERNEL_MISSING="only the simulator was asked for"$'\n'"make setup"
 		return
 	fi
 	local missing
@@ -210,33 +307,23 @@ kernel_engine() {
 		missing=$(kernel_packages)
 	fi
 	if [ -n "$missing" ]; then
-		no_kernel_engine "missing packages: $missing" "as root: apt-get install -y $missing, then: make setup"
-		return
+		KERNEL_MISSING="missing packages: $missing"$'\n'"as root: apt-get install -y $missing, then: make setup"
 	fi
-	compile_kernel_engine
 }
 
-compile_kernel_engine() {
-	if kernel_engine_is_current; then return; fi
-	local fingerprint
-	fingerprint=$(kernel_fingerprint)
-	say "compiling the kernel engine (the first time takes some minutes)"
-	# An earlier reason is none while this goes on.
-	rm -f "$KERNEL_REASON"
-	local quiet=(--quiet)
-	if [ -t 2 ]; then quiet=(); fi
-	if ! cargo build --release --locked "${quiet[@]}" -p mptcplab-kernel; then
+install_kernel_engine() {
+	if [ -n "$KERNEL_MISSING" ]; then
+		if [ "$ENGINES" = sim ] && kernel_engine_is_current; then return; fi
+		no_kernel_engine "${KERNEL_MISSING%%$'\n'*}" "${KERNEL_MISSING#*$'\n'}"
+	elif does_not_compile mptcplab-kernel; then
 		if [ "$MODE" = dev ]; then
 			fail "the kernel engine does not compile" "the cause is above, where it says error: and names a source file"
 		fi
 		no_kernel_engine "it does not compile on this machine" "make setup, which shows the cause where it says error:"
-		return
+	elif compiled mptcplab-kernel; then
+		put mptcplab-kernel "$KERNEL_PROGRAM"
+		printf '%s\n' "$KERNEL_FINGERPRINT" >"$KERNEL_STAMP"
 	fi
-	mkdir -p "$(dirname "$KERNEL_PROGRAM")"
-	# A program that runs cannot be overwritten, but its name can be given to another.
-	cp "${CARGO_TARGET_DIR:-target}/release/mptcplab-kernel" "$KERNEL_PROGRAM.new"
-	mv -f "$KERNEL_PROGRAM.new" "$KERNEL_PROGRAM"
-	printf '%s\n' "$fingerprint" >"$KERNEL_STAMP"
 }
 
 kernel_engine_is_current() {
@@ -260,6 +347,16 @@ no_kernel_engine() {
 	say "the kernel engine is not built: $1"
 	say "    the simulator works; --engine kernel, mptcplab doctor and mptcplab cc do not"
 	say "    to build it: $2"
+}
+
+# --- Browser ---------------------------------------------------------------------------------------
+
+# Tests of pages run in chromium, and are skipped without it.
+browser() {
+	if [ "$MODE" != dev ] || have chromium; then return; fi
+	local how="as root: apt-get install -y --no-install-recommends chromium"
+	if have apt-get && [ "$(id -u)" -eq 0 ] && install_packages chromium && have chromium; then return; fi
+	say "SKIPPED: tests of pages in a browser, because there is no chromium ($how)"
 }
 
 # --- Drafts ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 //!
 //! `MPTCPLAB_CLANG` names another compiler than `clang`.
 
+use mptcplab_build::declarations::BPF_FLAGS;
 use mptcplab_build::script::{algorithm_files, algorithms_dir, fail, files, out_dir, stem, write};
 use std::env;
 use std::fmt::Write as _;
@@ -58,35 +59,27 @@ fn algorithms() {
     write(&out_dir().join("algorithms.rs"), &list);
 }
 
-/// One C file to one object. `-mcpu=v3` because the verifier refuses code for v1 and v2 that it accepts for v3.
+/// The repository, as the paths of the algorithms begin.
+fn root() -> PathBuf {
+    let folder = algorithms_dir();
+    folder.parent().map(Path::to_owned).unwrap_or(folder)
+}
+
+/// One C file to one object.
 fn compile(source: &Path, object: &Path, more: &[&str]) {
     let clang = env::var("MPTCPLAB_CLANG").unwrap_or_else(|_| "clang".into());
     let mut command = Command::new(&clang);
     command
-        .args([
-            "-target",
-            "bpf",
-            "-mcpu=v3",
-            "-O2",
-            "-g",
-            "-std=gnu11",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-        ])
-        .args([
-            "-Wno-unused-parameter",
-            "-fno-strict-aliasing",
-            "-I",
-            "bpf",
-            "-I",
-            "../../algorithms",
-        ])
+        .args(BPF_FLAGS)
+        .args(["-I", "bpf", "-I", "../../algorithms"])
         // The headers of libbpf include the kernel's for the host's architecture.
         .args([
             "-idirafter",
             &format!("/usr/include/{}-linux-gnu", env::consts::ARCH),
         ])
+        // Line information names the sources; it must not depend on where the repository is.
+        .arg(format!("-ffile-prefix-map={}/=", root().display()))
+        .arg("-fdebug-compilation-dir=.")
         .args(more)
         .arg("-c")
         .arg(source)

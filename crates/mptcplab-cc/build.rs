@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     let dir = algorithms_dir();
-    println!("cargo::rerun-if-changed=native/glue.c");
+    println!("cargo::rerun-if-changed=native");
     let sources = algorithm_files(&dir);
     let mut registry = String::from("[\n");
     for source in &sources {
@@ -91,6 +91,10 @@ fn compile(dir: &Path, sources: &[PathBuf]) {
         .file("native/glue.c")
         .opt_level(3)
         .warnings(false);
+    // There are no system headers for WebAssembly.
+    if env::var("CARGO_CFG_TARGET_FAMILY").as_deref() == Ok("wasm") {
+        build.include("native/wasm");
+    }
     for flag in NATIVE_FLAGS {
         build.flag(flag);
     }

@@ -80,18 +80,23 @@ def vectors_json(path: str | PathLike[str]) -> str:
 
 def run(
     path: str | PathLike[str],
-    out_dir: str | PathLike[str],
+    kept_dir: str | PathLike[str],
     overrides_json: str = "{}",
     jobs: int = 0,
     progress: Callable[[int, int, float, float], object] | None = None,
-    only: int | None = None,
+    only: list[int] | None = None,
+    digests: list[str] | None = None,
 ) -> str:
-    """Simulate every run of a scenario on `jobs` threads (0: one per core) and write the trace to `out_dir`.
+    """Simulate every run of a scenario, or only those of some numbers, on `jobs` threads (0: one per core).
 
-    `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C raises
-    KeyboardInterrupt; if anything is raised, `out_dir` does not appear. Returns an object {scenario, runs, jobs,
-    simulated_s, events, packet_hops}. With `only`, nothing but the run of that number is simulated.
+    Finished runs are added to `kept_dir` as traces that are numbered on (000001, ...), each with one run or several,
+    also if anything is raised. `digests` are those of all runs. `progress` gets (runs done, runs, simulated seconds,
+    seconds to simulate) about five times a second. Ctrl-C raises KeyboardInterrupt. Returns an object {scenario, runs,
+    jobs, simulated_s, events, packet_hops}.
     """
+
+def run_digests(path: str | PathLike[str], overrides_json: str, engine: str) -> list[str]:
+    """The digest of every run: of its resolved scenario, the sources of its algorithms, and `engine`, with dashes."""
 
 def runs_json(path: str | PathLike[str], overrides_json: str) -> str:
     """Every run of a scenario, resolved as by `check`, with `starts_ns`: the start time that each flow draws."""
@@ -100,14 +105,25 @@ def scenario_files(path: str | PathLike[str], overrides_json: str) -> list[str]:
     """The files that the runs of a scenario use, as paths relative to the scenario file, sorted."""
 
 def merge_traces(
-    directories: list[str] | list[Path],
+    runs: list[tuple[Path, int]],
     out_dir: str | PathLike[str],
     texts: list[dict[str, str]] | None = None,
 ) -> None:
-    """Write the runs of several traces to `out_dir`, in the order of the directories and numbered from 0.
+    """Write runs of other traces (directory and number) to `out_dir`, in this order and numbered from 0.
 
-    `texts` has for each directory what replaces columns of its rows in the run table. If anything is raised, `out_dir`
-    does not appear.
+    `texts` has for each run what replaces columns of its row in the run table. If anything is raised, `out_dir` does
+    not appear.
+    """
+
+def assemble_trace(
+    path: str | PathLike[str],
+    overrides_json: str,
+    runs: dict[int, tuple[Path, int]],
+    out_dir: str | PathLike[str],
+) -> None:
+    """Write the trace of a scenario from runs of other traces (directory and number), by their numbers in the scenario.
+
+    It has the bytes of a trace whose runs were all made at once. If anything is raised, `out_dir` does not appear.
     """
 
 def reject_settings(path: str | PathLike[str], overrides_json: str, settings_json: str) -> None:
@@ -118,15 +134,16 @@ def reject_settings(path: str | PathLike[str], overrides_json: str, settings_jso
 
 def write_fluid(
     path: str | PathLike[str],
-    out_dir: str | PathLike[str],
+    kept_dir: str | PathLike[str],
     overrides_json: str,
     libraries: str,
     solve: Callable[[int], tuple[dict[str, dict[str, bytes]], str, int]],
+    only: list[int] | None = None,
+    digests: list[str] | None = None,
 ) -> None:
-    """Write the trace of the fluid engine to `out_dir`.
+    """Add the traces of the fluid engine to `kept_dir`, as `run` does.
 
     `solve` is called with the number of every run, in order, and returns its tables (columns of little-endian numbers
     of the declared types; columns that may be null may be left out), the run table's `host` (a JSON object), and the
-    number of evaluations of the equations. `libraries` is appended to the run table's `build`. If anything is raised,
-    `out_dir` does not appear.
+    number of evaluations of the equations. `libraries` is appended to the run table's `build`.
     """

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mptcplab import _core
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
@@ -81,6 +83,22 @@ class Algorithm:
 
     def __str__(self) -> str:
         return self.name
+
+
+@contextmanager
+def files_of(algorithms: Algorithms) -> Iterator[list[str]]:
+    """Algorithms as words of a command line; those that were compiled from a text have a file meanwhile."""
+    given = (algorithms,) if isinstance(algorithms, str | Algorithm) else tuple(_iterable(algorithms))
+    with TemporaryDirectory(prefix="mptcplab-") as directory:
+        found: list[str] = []
+        for one in given:
+            if not isinstance(one, Algorithm):
+                found += words(one)
+                continue
+            file = Path(directory) / f"{one.name}.c"
+            file.write_text(one.text or "", encoding="utf-8")
+            found.append(str(file))
+        yield found
 
 
 # One algorithm, or several: names such as "ewtcp(weight=fair)", paths of C files, compiled algorithms.

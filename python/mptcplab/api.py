@@ -10,13 +10,16 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab import _core, mobility
-from mptcplab.algorithm import Algorithms, named
+from mptcplab import _core, bundle, mobility
+from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, machine_with
+from mptcplab.comparing import compare
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
+from mptcplab.listing import ls
+from mptcplab.merging import merge
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, as_names
 from mptcplab.scenario import check as check_file
@@ -43,6 +46,7 @@ __all__ = [
     "cc_persist",
     "cc_unload",
     "check",
+    "compare",
     "compare_schedulers",
     "doctor",
     "doctor_options",
@@ -50,9 +54,12 @@ __all__ = [
     "goals",
     "kernels",
     "load",
+    "ls",
+    "merge",
     "new",
     "reproduce",
     "run",
+    "scenarios",
     "schedulers",
     "schema",
     "vectors",
@@ -203,28 +210,29 @@ def reproduce(
     if sensitivity and engine != SIM.name:
         hint = "leave out the engine, or the sensitivity"
         raise MptcplabError(with_hint(f"other choices are simulated, not run on {engine}", hint))
-    found = run_papers(
-        library,
-        chosen,
-        engines[0],
-        Path(out),
-        experiment=experiment,
-        claim=claim,
-        quick=quick,
-        sensitivity=sensitivity,
-        jobs=jobs,
-        announce=announce or silent,
-    )
-    if claim is not None:
-        return found
-    if sensitivity:
-        report.write_sensitivity(found, Path(out), None if docs is None else Path(docs))
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     words += ["--sensitivity"] if sensitivity else []
-    report.write(found, Path(out), shlex.join(words))
-    if docs is not None:
-        report.write_docs(found, Path(docs))
+    place = None if docs is None else Path(docs)
+    with report.Pages(Path(out), shlex.join(words), place) as pages:
+        found = run_papers(
+            library,
+            chosen,
+            engines[0],
+            Path(out),
+            experiment=experiment,
+            claim=claim,
+            quick=quick,
+            sensitivity=sensitivity,
+            jobs=jobs,
+            announce=announce or silent,
+            finished=pages.add if claim is None else lambda _: None,
+        )
+        if claim is not None:
+            return found
+        if sensitivity:
+            report.write_sensitivity(found, Path(out), place)
+        pages.finish(found)
     return found
 
 
@@ -383,6 +391,11 @@ def algorithms() -> list[dict[str, Any]]:
     return known
 
 
+def scenarios() -> list[dict[str, Any]]:
+    """The scenarios that come with the package: name, title and the path of the file; see `run`."""
+    return bundle.scenarios()
+
+
 def schedulers() -> list[dict[str, Any]]:
     """All packet schedulers of the simulator, with their parameters and documentation."""
     known: list[dict[str, Any]] = json.loads(_core.schedulers_json())
@@ -423,12 +436,14 @@ def doctor_options(pid: int | None, connection: str | None, rate: str | None, rt
     return [word for name, value in asked.items() if value is not None for word in (name, str(value))]
 
 
-def cc_load(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
+def cc_load(names: Algorithms, params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
     """Load algorithms into this machine's kernel as lab_<name>, until `cc_unload` or a restart; needs root.
 
+    They are names, paths of C files, or `Algorithm`s; what is not in the build is compiled, which needs clang.
     `profile` says how ACKs are counted, as in a scenario.
     """
-    return kernel.query("cc", "load", *as_names(names), *_setting(params, profile), "--pin", "--json")
+    with files_of(names) as words:
+        return kernel.query("cc", "load", *words, *_setting(params, profile), "--pin", "--json")
 
 
 def cc_list() -> Any:

@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from mptcplab import bundle
 from mptcplab import scenario as files
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.output import write_text, writing
@@ -69,8 +70,8 @@ class Scenario:
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Scenario:
         """Read a scenario file. Raises `ScenarioError` if it is not one."""
-        files.check(path)
-        file = Path(path)
+        file = Path(_found(path))
+        files.check(file)
         text = file.read_text(encoding="utf-8")
         return cls(tomllib.loads(text), text=text, name=file.stem, directory=file.parent)
 
@@ -194,7 +195,7 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
         if isinstance(scenario, str) and "\n" in scenario:
             hint = "mptcplab.Scenario.from_toml(text) takes the text of a scenario"
             raise MptcplabError(with_hint(f"not the path of a scenario: {scenario.partition(chr(10))[0]!r} ...", hint))
-        yield fspath(scenario)
+        yield _found(scenario)
         return
     with tempfile.TemporaryDirectory(prefix="mptcplab-scenario-") as directory:
         path = Path(directory) / f"{_stem(scenario.name)}.toml"
@@ -210,6 +211,19 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
             yield str(path)
         except ScenarioError as error:
             raise ScenarioError(str(error).replace(str(path), f"<{scenario.name}>")) from None
+
+
+def _found(scenario: str | PathLike[str]) -> str:
+    """The path of a file, or of the scenario of the package that has this name; a name that nothing has is an error."""
+    given = fspath(scenario)
+    if Path(given).exists():
+        return given
+    found = bundle.scenario(given)
+    if found is not None:
+        return str(found)
+    if Path(given).suffix or Path(given).is_absolute():
+        return given
+    raise ScenarioError(bundle.unknown(given))
 
 
 def _parsed(scenario: Scenario) -> dict[str, Any]:

@@ -13,6 +13,7 @@ __all__ = [
     "DamagedResultWarning",
     "EngineError",
     "LeftoverWarning",
+    "MixedResultsWarning",
     "MptcplabError",
     "OutputError",
     "ResultsError",
@@ -27,6 +28,10 @@ class DamagedResultWarning(UserWarning):
 
 class LeftoverWarning(UserWarning):
     """A process that was killed had left something, which has been put right."""
+
+
+class MixedResultsWarning(UserWarning):
+    """Results that are joined were not made by the same build."""
 
 
 class ResultsError(MptcplabError):

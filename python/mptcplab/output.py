@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import LeftoverWarning, OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
+# Exist only where they have rows.
+OPTIONAL_TABLES = ("request",)
 DERIVED = (
     "overrides.json",
     "checksums.json",
@@ -40,15 +44,24 @@ class PartialOutputError(Exception):
     directory: Path
 
 
+@dataclass(frozen=True)
+class Numbered:
+    """A directory for results that is named after a scenario: `root/<scenario>`, or with a number appended."""
+
+    scenario: Path
+    root: Path = Path("results")
+
+    def candidates(self) -> Iterator[Path]:
+        """All such directories: the first, then that with 2 appended, and so on."""
+        stem = self.scenario.stem.encode("utf-8", "replace").decode("utf-8")
+        yield self.root / stem
+        for number in itertools.count(2):
+            yield self.root / f"{stem}-{number}"
+
+
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
     """`root/<scenario>`, with the first free number appended if that exists."""
-    number, stem = 1, scenario.stem.encode("utf-8", "replace").decode("utf-8")
-    while True:
-        name = stem if number == 1 else f"{stem}-{number}"
-        candidate = root / name
-        if not candidate.exists():
-            return candidate
-        number += 1
+    return next(directory for directory in Numbered(scenario, root).candidates() if not directory.exists())
 
 
 def is_former_result(directory: Path) -> bool:
@@ -57,7 +70,7 @@ def is_former_result(directory: Path) -> bool:
     engines = {name for name in entries if is_directory_of_engine(name)}
     if engines:
         return entries <= engines | set(DERIVED) and all(is_former_result(directory / engine) for engine in engines)
-    known = {f"{table}.parquet" for table in TABLES} | set(DERIVED)
+    known = {f"{table}.parquet" for table in (*TABLES, *OPTIONAL_TABLES)} | set(DERIVED)
     return "run.parquet" in entries and entries <= known
 
 
@@ -85,6 +98,15 @@ def require_writable(directory: Path, *, force: bool, is_former: Callable[[Path]
         )
 
 
+def require_name(directory: Path) -> None:
+    """Refuse a name that is no text."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError as error:
+        shown = str(directory).encode("utf-8", "backslashreplace").decode("utf-8")
+        raise OutputError(with_hint(f"not a name in UTF-8: {shown}", "choose another --out")) from error
+
+
 def write_into(
     directory: Path,
     write: Callable[[Path], None],
@@ -98,12 +120,8 @@ def write_into(
     an earlier result, which then stays; the error's `directory` says where. After any other error nothing is left.
     What runs that were killed have left is put right first.
     """
-    try:
-        str(directory).encode()
-    except UnicodeEncodeError as error:
-        shown = str(directory).encode("utf-8", "backslashreplace").decode("utf-8")
-        raise OutputError(with_hint(f"not a name in UTF-8: {shown}", "choose another --out")) from error
-    _put_right(directory)
+    require_name(directory)
+    put_right(directory)
     require_writable(directory, force=force, is_former=is_former)
     made = _make_parents(directory.parent)
     new = directory.with_name(f"{directory.name}{_NEW}{os.getpid()}")
@@ -122,7 +140,7 @@ def write_into(
 
 
 def _replace(directory: Path, new: Path) -> None:
-    """Put `new` in the place of `directory`. If this is interrupted, `_put_right` finds the former one."""
+    """Put `new` in the place of `directory`. If this is interrupted, `put_right` finds the former one."""
     former = directory.with_name(f"{directory.name}{_FORMER}{os.getpid()}")
     if directory.exists():
         directory.rename(former)
@@ -143,7 +161,7 @@ def _keep_unfinished(new: Path, directory: Path) -> Path:
     return kept
 
 
-def _put_right(directory: Path) -> None:
+def put_right(directory: Path) -> None:
     """Clear away what killed processes left of runs into `directory`; say so where something had been lost."""
     if not directory.parent.is_dir():
         return
@@ -159,6 +177,12 @@ def _put_right(directory: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
         if kind == _NEW:
             warnings.warn(f"a run was killed; what it left is removed: {left}", LeftoverWarning, 3)
+
+
+def is_left_behind(directory: Path) -> bool:
+    """Whether a directory is what a killed process left of a run: a new result, or a former one it had moved aside."""
+    found = _LEFT.search(directory.name)
+    return found is not None and found.end() == len(directory.name) and not _is_alive(int(found["process"]))
 
 
 def _is_alive(process: int) -> bool:
@@ -185,11 +209,25 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     write_bytes(path, text.encode(), durable=durable)
 
 
+def write_lines(path: Path, pieces: Iterable[str]) -> None:
+    """Like `write_text`, for a text in pieces."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="") as file:
+            file.writelines(pieces)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Like `write_text`, for bytes."""
     partial = path.with_name(path.name + ".partial")
+    # What a killed process or somebody else left under this name is not written to: it may be a link.
+    partial.unlink(missing_ok=True)
     try:
-        partial.write_bytes(content)
+        with partial.open("xb") as file:
+            file.write(content)
         if durable:
             _synchronize(partial)
         partial.replace(path)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 
-from mptcplab import output
+from mptcplab import kept, output
 from mptcplab.algorithm import Algorithms
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
@@ -28,15 +28,16 @@ from mptcplab.capabilities import (
     is_machine,
     kernel_of,
 )
-from mptcplab.engines import kernel, sim
-from mptcplab.engines.vm import engine as vm
+from mptcplab.engines import kernel
 from mptcplab.engines.vm import host
-from mptcplab.errors import MptcplabError, UnfinishedError, with_hint
+from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
+from mptcplab.making import Part
+from mptcplab.output import Numbered
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, resolved_runs
 from mptcplab.settings import Setting
-from mptcplab.terminal import shown
-from mptcplab.trace.checksums import seal
+from mptcplab.terminal import note, shown
+from mptcplab.text import counted
 from mptcplab.trace.reader import OVERRIDES, tables_in
 
 PathArg = str | PathLike[str]
@@ -51,7 +52,7 @@ def run(
     reps: int | None = None,
     seed: int | None = None,
     jobs: int = 0,
-    out: PathArg | None = None,
+    out: PathArg | Numbered | None = None,
     *,
     engine: str | Iterable[str] = SIM.name,
     traffic: str = OWN_TRAFFIC,
@@ -65,10 +66,11 @@ def run(
 ) -> Results:
     """Run every run of a scenario and return its traces.
 
-    `scenario` is the path of a file, a `Scenario`, or a dictionary of its keys. `cc` is "lia,olia" or a list of names,
-    paths of C files and `Algorithm`s. `settings` changes keys of the scenario: `{"tcp.tso": True, "links.B1.queue":
-    "1 BDP"}`; a list of values is a sweep, None takes a key out, and a number for a duration counts seconds. `sweep`
-    has ranges and lists as texts: `{"links.B1.loss": "0.01 %..5 % log 7"}`.
+    `scenario` is the path of a file, the name of one that comes with the package (`scenarios`), a `Scenario`, or a
+    dictionary of its keys. `cc` is "lia,olia" or a list of names, paths of C files and `Algorithm`s. `settings` changes
+    keys of the scenario: `{"tcp.tso": True, "links.B1.queue": "1 BDP"}`; a list of values is a sweep, None takes a key
+    out, and a number for a duration counts seconds. `sweep` has ranges and lists as texts: `{"links.B1.loss":
+    "0.01 %..5 % log 7"}`.
 
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "vm" (the same on a
     stock kernel in an emulated machine: no root, and the same bytes every time), "fluid" (the published differential
@@ -78,6 +80,11 @@ def run(
     repetitions of the simulator beside another engine, if not `reps`; it needs less time for them. `jobs` is the number
     of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is in a temporary
     directory that disappears with the returned object.
+
+    Finished runs are kept in `out`.partial until the result is complete: after an interrupt, an error or a crash the
+    same call goes on with them. An earlier result in `out` whose runs are all part of this sweep is extended: after
+    `reps=5`, `reps=20` makes 15 runs. With `force` it is replaced, and all its runs are made again.
+
     `progress` is called with (finished runs, all runs, seconds done, all seconds) about five times a second. Without
     it a terminal or a notebook shows a bar; False shows none.
 
@@ -91,8 +98,13 @@ def run(
     """
     engines = parse_engines(engine, traffic)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    say = _silent if progress is False else note
     with source(scenario) as path, shown(progress) as update:
-        return Sweep(path, overrides, engines, traffic, sim_reps, jobs, update).run(out, force=force)
+        return Sweep(path, overrides, engines, traffic, sim_reps, jobs, update, say=say).run(out, force=force)
+
+
+def _silent(_: str) -> None:
+    pass
 
 
 def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tuple[str, ...]:
@@ -152,6 +164,8 @@ class Sweep:
     progress: Progress | None = None
     # A kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
     same_noise: bool = False
+    # Called with a line about runs that are taken from earlier results, or kept for later.
+    say: Callable[[str], None] = note
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)
@@ -164,41 +178,125 @@ class Sweep:
                 )
             )
 
-    def run(self, out: PathArg | None = None, *, force: bool = False) -> Results:
-        """Run all engines and return their traces, which are in `out` or in a temporary directory."""
+    def run(self, out: PathArg | Numbered | None = None, *, force: bool = False) -> Results:
+        """Run all engines and return their traces, which are in `out` or in a temporary directory.
+
+        Finished runs are kept beside `out` until the result is complete, and are found there again. A result in `out`
+        whose runs are all part of this sweep is extended, unless `force` says that they are to be made again.
+        """
         if out is None:
             temporary = tempfile.TemporaryDirectory(prefix="mptcplab-")
             results = Results(Path(temporary.name) / "results", temporary)
-            write = partial(self._write, results.directory)
+            unnamed = Path(temporary.name) / "runs"
+            return _finished(partial(self._write, unnamed, results.directory, {}, None), results)
+        also: list[Path] = []
+        if isinstance(out, Numbered):
+            directory = self._choose(out, force=force)
+            also = [place for place in kept.numbered(directory) if place != kept.beside(directory)]
         else:
-            results = Results(Path(out))
-            write = partial(output.write_into, results.directory, self._write, force=force)
-        try:
-            write()
-        except output.PartialOutputError as partial_output:
-            if out is not None:
-                results = Results(partial_output.directory)
-            raise UnfinishedError(str(partial_output.__cause__), results) from partial_output.__cause__
-        return results
+            directory = Path(out)
+        output.require_name(directory)
+        output.put_right(directory)
+        former = None if force else kept.extendable(directory, self._digests)
+        if former is not None and self._is_complete(directory, former):
+            self.say(f"nothing to make: {directory} has {kept.all_of(former)}; --force makes them again")
+            return Results.open(directory)
+        if former is None and not force:
+            self._refuse_to_lose(directory)
+        write = partial(self._write, directory, finished=kept.usable(former or []), also=also)
+        replace = force or former is not None
+        return _finished(partial(output.write_into, directory, write, force=replace), Results(directory))
 
-    def _write(self, directory: Path) -> None:
-        """Create `directory`: with the tables of the only engine, or with a directory of tables for each."""
+    def _choose(self, out: Numbered, *, force: bool) -> Path:
+        """The first directory that does not exist, or whose result this sweep extends, and that no other run uses."""
+        for directory in out.candidates():
+            free = not directory.exists() or (not force and kept.extendable(directory, self._digests) is not None)
+            if free and not kept.is_in_use(directory):
+                return directory
+        raise AssertionError("there are always further candidates")
+
+    @cached_property
+    def _digests(self) -> set[str]:
+        """The digests of all runs; none where they depend on what an engine measures."""
+        return set() if self.same_noise else {digest for name in self._order for digest in self._part(name).digests}
+
+    def _part(self, engine: str, overrides: Overrides | None = None) -> Part:
+        late = self._late
+        return Part(
+            self.scenario,
+            engine,
+            (overrides or self._overrides(engine)).to_json(),
+            self.traffic if engine == KERNEL.name else OWN_TRAFFIC,
+            self.jobs,
+            low_priority=engine == SIM.name and late is not None and engine_of(late).real_time,
+        )
+
+    def _is_complete(self, directory: Path, former: Sequence[kept.Run]) -> bool:
+        """Whether a result is just what this sweep would write."""
+        wanted = [digest for name in self.engines for digest in self._part(name).digests]
+        if [run.digest for run in former] != wanted or not all(run.counts for run in former):
+            return False
+        results = Results.open(directory)
+        text = Path(self.scenario).read_text(encoding="utf-8")
+        return results.overrides == self._asked() and set(results.runs["scenario_toml"]) == {text}
+
+    def _refuse_to_lose(self, directory: Path) -> None:
+        """Say why an earlier result is not extended."""
+        runs = kept.former_runs(directory)
+        if runs and self._digests:
+            others = {run.digest for run in runs} - self._digests
+            why = kept.why_not(others, self._digests)
+            hint = f"{counted(len(others), 'run')} of it are not part of this sweep, because they are of {why}\n"
+            hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
+            raise OutputError(with_hint(f"output directory has an earlier result: {directory}", hint))
+
+    def _write(
+        self, result: Path, directory: Path, finished: Mapping[str, kept.Run], also: Sequence[Path] | None
+    ) -> None:
+        """Create `directory`, which becomes `result`: the tables of the only engine, or a directory for each.
+
+        `also` are directories with finished runs of other results; None if nothing is kept.
+        """
         several = len(self.engines) > 1
-        if several:
-            directory.mkdir()
-        try:
-            for engine in self._order:
-                self._run_engine(engine, directory / directory_of(engine) if several else directory)
-        finally:
-            # Also with the trace of a run that ended early.
-            if directory.is_dir():
-                with output.writing(f"write to {directory}", "make room there, or name another directory"):
-                    output.write_text(directory / OVERRIDES, json.dumps(self._asked()) + "\n")
-                    for part in tables_in(directory):
-                        seal(part)
+        with kept.workspace(result) as workspace:
+            held = [
+                *workspace.runs(checked=True),
+                *kept.runs_of(trace for place in also or () for trace in kept.traces_in(place)),
+            ]
+            finished = {**finished, **kept.usable(held)}
+            if several:
+                directory.mkdir()
+            try:
+                for engine in self._order:
+                    target = directory / directory_of(engine) if several else directory
+                    self._run_engine(engine, target, workspace, finished)
+            except BaseException as error:
+                runs = workspace.runs()
+                if runs and also is not None and not isinstance(error, output.PartialOutputError):
+                    place = workspace.directory
+                    self.say(f"{kept.all_of(runs)} are kept in {place}; the same command goes on with them")
+                raise
+            finally:
+                # Also with the trace of a run that ended early.
+                if directory.is_dir():
+                    with output.writing(f"write to {directory}", "make room there, or name another directory"):
+                        output.write_text(directory / OVERRIDES, self._asked())
+            self._clear(directory, workspace, also or ())
 
-    def _asked(self) -> dict[str, object]:
-        """The caller's arguments, from which the report reconstructs the command."""
+    def _clear(self, directory: Path, workspace: kept.Workspace, also: Iterable[Path]) -> None:
+        """Remove the kept runs that the result has; say what is left."""
+        used = {run.digest for part in tables_in(directory) for run in kept.runs_of([part], checked=False)}
+        left = workspace.clear(used)
+        for place in also:
+            result = place.with_name(place.name.removesuffix(kept.SUFFIX))
+            if not kept.is_in_use(result):
+                with kept.workspace(result) as other:
+                    other.clear(used)
+        if left:
+            self.say(f"{kept.all_of(left)} stay in {workspace.directory}, because they are not part of this sweep")
+
+    def _asked(self) -> str:
+        """The caller's arguments as JSON, from which the report reconstructs the command."""
         asked = json.loads(self.overrides.to_json())
         if self.traffic != OWN_TRAFFIC:
             asked["traffic"] = self.traffic
@@ -209,33 +307,31 @@ class Sweep:
         machines = [directory_of(name) for name in self.engines if is_machine(name)]
         if len(machines) > 1:
             asked["machines"] = machines
-        return asked
+        return json.dumps(asked) + "\n"
 
-    def _run_engine(self, engine: str, directory: Path) -> None:
-        progress, overrides = self._progress(engine), self._overrides(engine)
-        if engine == SIM.name:
-            late = self._late
-            if late is not None:
-                overrides = self._with_noise_of(directory.with_name(directory_of(late)), overrides)
-            asked = overrides.to_json()
-            # Beside a kernel, whose links are emulated in real time.
-            polite = late is not None and engine_of(late).real_time
-            sim.run(self.scenario, directory, asked, jobs=self.jobs, progress=progress, low_priority=polite)
-        elif engine_of(engine).has_sockets:
-            asked = overrides.to_json()
-            try:
-                if engine == KERNEL.name:
-                    kernel.run(self.scenario, directory, asked, traffic=self.traffic, progress=progress)
-                else:
-                    vm.run(self.scenario, directory, asked, engine=engine, jobs=self.jobs, progress=progress)
-            except MptcplabError as error:
-                if (directory / "run.parquet").is_file():
-                    raise output.PartialOutputError from error
-                raise
-        else:
-            from mptcplab.engines.fluid import engine as fluid
+    def _run_engine(
+        self, engine: str, directory: Path, workspace: kept.Workspace, finished: Mapping[str, kept.Run]
+    ) -> None:
+        overrides, late = self._overrides(engine), self._late
+        if engine == SIM.name and late is not None:
+            overrides = self._with_noise_of(directory.with_name(directory_of(late)), overrides)
+        part = self._part(engine, overrides)
+        part.finished.update({digest: finished[digest] for digest in part.digests if digest in finished})
+        self._say_what_is_found(part, workspace)
+        part.make(directory, workspace, self._progress(engine, part))
 
-            fluid.run(self.scenario, directory, overrides.to_json(), progress)
+    def _say_what_is_found(self, part: Part, workspace: kept.Workspace) -> None:
+        """One line about runs that are not made again, and one about kept runs that are of no use."""
+        total, missing = len(part.digests), len(part.missing)
+        of = f" on {part.engine}" if len(self.engines) > 1 else ""
+        if missing < total:
+            places = {kept.place_of(run.trace) for run in part.finished.values()}
+            where = " and ".join(sorted(str(place) for place in places))
+            self.say(f"{total - missing:,} of {counted(total, 'run')}{of} are in {where}; {missing:,} are made")
+        others = [run for run in workspace.runs() if run.engine == part.engine and run.digest not in part.digests]
+        if others:
+            why = kept.why_not({run.digest for run in others}, part.digests)
+            self.say(f"{kept.all_of(others)} in {workspace.directory}{of} cannot be used, because they are of {why}")
 
     def _overrides(self, engine: str) -> Overrides:
         """The overrides that one engine runs with.
@@ -275,13 +371,16 @@ class Sweep:
         noise = jitter_ns(Results.open(kernel_runs), own)
         return replace(overrides, settings={**overrides.settings, SEND_JITTER: f'"{noise} ns"'})
 
-    def _progress(self, engine: str) -> Progress | None:
+    def _progress(self, engine: str, part: Part) -> Progress | None:
         """The progress of one engine as progress of all."""
         report = self.progress
         if report is None or len(self.engines) == 1:
             return report
         position, sizes = self._order.index(engine), self._sizes
         (runs_before, seconds_before), (all_runs, all_seconds) = (_sum(part) for part in (sizes[:position], sizes))
+        runs, seconds = sizes[position]
+        finished = runs - len(part.missing)
+        runs_before, seconds_before = runs_before + finished, seconds_before + seconds * finished / runs
         weight = self._weight(engine)
 
         def of_all(done: int, _runs: int, seconds: float, _seconds: float) -> None:
@@ -302,6 +401,17 @@ class Sweep:
     def _weight(self, engine: str) -> float:
         beside = any(engine_of(other).real_time for other in self.engines) and not engine_of(engine).real_time
         return _WEIGHT_BESIDE_REAL_TIME if beside else 1.0
+
+
+def _finished(write: Callable[[], None], results: Results) -> Results:
+    """The results after `write`; an error that has them if a run ended early."""
+    try:
+        write()
+    except output.PartialOutputError as partial_output:
+        if results.temporary is None:
+            results = Results(partial_output.directory)
+        raise UnfinishedError(str(partial_output.__cause__), results) from partial_output.__cause__
+    return results
 
 
 def _sum(sizes: list[tuple[int, float]]) -> tuple[int, float]:

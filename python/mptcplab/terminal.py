@@ -111,7 +111,22 @@ _PAGE = 100
 _WIDE = 1000
 # Columns with words; all others have numbers.
 _PROSE = frozenset({"Title", "Parameters"})
-_LEFT = _PROSE | {"Algorithm", "Name", "Flow", "Kind", "Scheduler", "Status", "Subflow", "Verdict", "Paper"}
+_LEFT = _PROSE | {
+    "Algorithm",
+    "Build",
+    "Directory",
+    "Engines",
+    "Metric",
+    "Scenario",
+    "Name",
+    "Flow",
+    "Kind",
+    "Scheduler",
+    "Status",
+    "Subflow",
+    "Verdict",
+    "Paper",
+}
 
 
 @contextmanager

@@ -45,6 +45,27 @@ def number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}"
 
 
+def counted(amount: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "run"), counted(10_000, "run")
+    ('1 run', '10,000 runs')
+    """
+    return f"{amount:,} {noun}" if amount == 1 else f"{amount:,} {noun}s"
+
+
+def size(amount: int) -> str:
+    """A number of bytes with its unit.
+
+    >>> size(512), size(4_350_000)
+    ('512 bytes', '4.35 MB')
+    """
+    for unit_bytes, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if amount >= unit_bytes:
+            return f"{amount / unit_bytes:.3g} {unit}"
+    return f"{amount} bytes"
+
+
 def percent(part: float) -> str:
     """A probability as percentage.
 

@@ -67,7 +67,7 @@ def measured(suite: str) -> Record:
         ((_, outcome),) = machine.run_jobs([job], [out], kernel=kernel, program=program, machines=1)
         if outcome.code != 0:
             raise errors.EngineError(f"{kernel.package}: {outcome.stderr}")
-        paths = {table: out / "trace" / f"{table}.parquet" for table in TABLES}
+        paths = {table: out / "trace" / "000001" / f"{table}.parquet" for table in TABLES}
         tables = {table: hashlib.sha256(path.read_bytes()).hexdigest() for table, path in paths.items()}
         numbers = numbers_of({table: pl.read_parquet(path) for table, path in paths.items()})
     digest = hashlib.sha256(program.read_bytes()).hexdigest()

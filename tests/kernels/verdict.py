@@ -79,7 +79,7 @@ def transfer_outcome(machine: Machine, algorithm: str) -> Outcome:
         return step
     try:
         tables = {
-            name: pl.read_parquet(io.BytesIO(machine.files[f"run-{algorithm}/trace/{name}.parquet"]))
+            name: pl.read_parquet(io.BytesIO(machine.files[f"run-{algorithm}/trace/000001/{name}.parquet"]))
             for name in ("run", "flow", "subflow", "event")
         }
     except (KeyError, pl.exceptions.PolarsError) as error:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from chromium import started
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,3 +57,10 @@ def scenario(tmp_path: Path) -> Path:
 @pytest.fixture
 def demo() -> Path:
     return ROOT / "scenarios" / "dolia-scenario-1.toml"
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """One browser for all tests of pages in a process."""
+    with started() as browser:
+        yield browser

@@ -176,8 +176,12 @@ def write(
     link: Sequence[dict[str, Any]] = (),
     event: Sequence[dict[str, Any]] = (),
     transfer: Sequence[dict[str, Any]] = (),
+    request: Sequence[dict[str, Any]] = (),
 ) -> Path:
-    """Write the six tables. Rows are dictionaries with `t` in seconds; counters that are absent are 0."""
+    """Write the tables, `request` only if it has rows.
+
+    Rows are dictionaries with `t` in seconds; counters that are absent are 0.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     pl.DataFrame(list(runs), schema_overrides=_RUN_TYPES).write_parquet(directory / "run.parquet")
     measured = dict.fromkeys(("ssthresh_pkts", "srtt_us", "rtt_us", "min_rtt_us", "pacing_bps"), pl.UInt64)
@@ -189,6 +193,9 @@ def write(
         "event": _frame(event, ["kind", "flow", "subflow", "link"], ["value"], {}),
         "transfer": _frame(transfer, ["flow"], ["transfer", "bytes"], TRANSFER_MEASURED),
     }
+    if request:
+        measured = dict.fromkeys(("response_bytes", "first_byte_ns", "completion_ns"), pl.UInt64)
+        tables["request"] = _frame(request, ["flow"], ["request", "request_bytes"], measured)
     for name, table in tables.items():
         table.write_parquet(directory / f"{name}.parquet")
     return directory

@@ -1,4 +1,4 @@
-"""The table of parts in ARCHITECTURE.md lists every crate, in the order in which the crates depend on each other."""
+"""ARCHITECTURE.md lists the crates in the order of their dependencies; every file of tests is part of a program."""
 
 import json
 import re
@@ -52,3 +52,11 @@ def test_a_crate_uses_only_crates_above_it(crates: dict[str, set[str]]) -> None:
         if rows.index(used) >= rows.index(user)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("main", sorted(ROOT.glob("crates/*/tests/main.rs")), ids=lambda path: path.parts[-3])
+def test_every_file_of_tests_is_a_module_of_its_test_program(main: Path) -> None:
+    """A file that main.rs does not name would not be compiled, and its tests would never run."""
+    modules = set(re.findall(r"^mod (\w+);$", main.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    files = {path.stem for path in main.parent.glob("*.rs")} - {"main"}
+    assert files - modules == set()

@@ -93,6 +93,23 @@ def test_a_pinned_algorithm_stays_available_until_it_is_unloaded(lab: Lab) -> No
     assert f"{NAME} is not loaded" in done.stderr
 
 
+def test_an_algorithm_that_is_the_default_of_another_network_namespace_stays(lab: Lab) -> None:
+    assert lab("load", "template", "--pin").returncode == 0
+    host = k.Host()
+    try:
+        write = "echo {} > /proc/sys/net/ipv4/tcp_congestion_control"
+        subprocess.run(host.inside("sh", "-c", write.format(NAME)), check=True)
+        done = lab("unload", "template")
+        assert done.returncode == 2
+        where = f"1 network namespace: that of process {host.keeper.pid} (sleep)"
+        assert f"{NAME} is the default congestion control of {where}" in done.stderr
+        assert NAME in available()
+        subprocess.run(host.inside("sh", "-c", write.format("reno")), check=True)
+    finally:
+        host.stop()
+    assert lab("unload", "template").returncode == 0
+
+
 def test_in_the_foreground_an_algorithm_is_unloaded_when_the_command_ends(lab: Lab) -> None:
     command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, text=True)
     assert command.stdout is not None

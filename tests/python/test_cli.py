@@ -40,7 +40,10 @@ def test_the_rate_of_progress_is_that_of_the_last_seconds() -> None:
 def test_version(tmp_path: Path) -> None:
     done = lab("--version", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(r"mptcplab \d+\.\d+\.\d+\n", done.stdout)
+    first, build, *engines = done.stdout.splitlines()
+    assert re.fullmatch(r"mptcplab \d+\.\d+\.\d+", first)
+    assert re.fullmatch(r"build: +\S.*, rustc .*, release", build)
+    assert [line.split()[0] for line in engines] == ["sim:", "kernel:", "vm:", "fluid:"]
 
 
 def test_run_prints_the_table_and_writes_a_report(scenario: Path, tmp_path: Path) -> None:
@@ -83,10 +86,10 @@ def test_a_narrow_terminal_cuts_columns_not_numbers(scenario: Path, tmp_path: Pa
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", done.stdout + done.stderr)
 
 
-def test_run_never_overwrites(scenario: Path, tmp_path: Path) -> None:
-    short = ("--cc", "reno", "--reps", "1", "--duration", "2 s", "--no-report")
-    for _ in range(3):
-        assert lab("run", scenario, *short, cwd=tmp_path).returncode == 0
+def test_another_sweep_never_overwrites_and_the_same_one_makes_nothing(scenario: Path, tmp_path: Path) -> None:
+    short = ("--cc", "reno", "--reps", "1", "--no-report")
+    for seconds in (2, 3, 2, 4):
+        assert lab("run", scenario, *short, "--duration", f"{seconds} s", cwd=tmp_path).returncode == 0
     assert entries(tmp_path / "results") == {"two-paths", "two-paths-2", "two-paths-3"}
     assert not (tmp_path / "results/two-paths/report.html").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ RULE = Rule(looks=len(LOOKS))
 TRIALS = 500
 # Three standard deviations of the share of trials, where the true one is what the procedure states.
 AT_MOST = ERROR + 3 * (ERROR * (1 - ERROR) / TRIALS) ** 0.5
+
+PAPERS_README = Path(__file__).parents[2] / "papers" / "README.md"
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 # Spreads around 0, with a standard deviation of 1 (heavy-tailed: Student's t with 3 degrees of freedom).
@@ -81,12 +84,18 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_claim_at_its_bound_is_decided_as_rarely_as_stated(statement: str, spread: str) -> None:
-    assert decided(*STATEMENTS[statement], SPREADS[spread]) <= AT_MOST
+    text, means = STATEMENTS[statement]
+    share = decided(text, means, SPREADS[spread])
+    assert share <= AT_MOST
+    # What the documentation shows is what was simulated.
+    assert f"| `{text}` | {spread} | {100 * share:.1f} % |" in PAPERS_README.read_text()
 
 
 def test_looking_again_without_paying_for_it_decides_too_often() -> None:
     """So that the test above would notice: every look has the whole error here."""
-    assert decided(*STATEMENTS["mean"], SPREADS["normal"], replace(RULE, looks=1)) > AT_MOST
+    share = decided(*STATEMENTS["mean"], SPREADS["normal"], replace(RULE, looks=1))
+    assert share > AT_MOST
+    assert f"it would be {100 * share:.1f} %" in PAPERS_README.read_text()
 
 
 def test_a_failure_of_any_of_several_needs_more_than_that_of_one() -> None:

@@ -15,13 +15,16 @@ import pytest
 from conftest import ROOT
 
 import mptcplab
+from mptcplab import bundle
 from mptcplab.errors import MptcplabError
 from mptcplab.markdown import anchor
 from mptcplab.studies import fidelity
 from mptcplab.studies.fidelity import cubic, out_of_tree, page
 from mptcplab.studies.fidelity.statement import Case, Measured, Measurement, Statement
-from mptcplab.study import page as pages
 from mptcplab.study.statistics import Bound
+
+# All tests in one process, because one run of the command serves all of them.
+pytestmark = pytest.mark.xdist_group("fidelity")
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +112,14 @@ def test_the_page_about_the_out_of_tree_kernel_compares_with_every_goodput_of_it
     assert len(rows) == sum(cases_of.values()) == 24
     assert all(int(row["n"]) == 2 for row in rows)
     for one in out_of_tree.references():
-        cases = [row for row in rows if row["case"].endswith(f"{one.goodput_mbps:g}; {one.source}")]
+        cases = [row for row in rows if f"; {one.source}; {one.goodput_mbps:g}; " in row["case"]]
         cases = [row for row in cases if row["case"].startswith(f"{one.cc};")]
         assert len(cases) == cases_of[one], one
         for row in cases:
             assert float(row["bound_low"]) == pytest.approx(0.9 * one.goodput_mbps)
             assert float(row["bound_high"]) == pytest.approx(1.1 * one.goodput_mbps)
+            difference = 100 * (float(row["mean"]) / one.goodput_mbps - 1)
+            assert row["case"].endswith(f"; {difference:+.1f} %")
         # Noise and drops change the result, so that no case is another one repeated.
         assert len({row["mean"] for row in cases}) == len(cases)
         decides = [row for row in cases if not row["verdict"].startswith("(")]
@@ -125,7 +130,7 @@ def test_the_page_about_the_out_of_tree_kernel_compares_with_every_goodput_of_it
 
 
 def test_without_the_scenarios_the_error_names_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "_REPOSITORY", tmp_path / "a")
+    monkeypatch.setattr(bundle, "root", lambda: tmp_path / "a")
     with pytest.raises(MptcplabError, match=rf"no fidelity scenarios: {re.escape(str(tmp_path))}"):
         fidelity.scenario_directory(tmp_path)
 

@@ -211,7 +211,6 @@ def test_flows_with_a_count_are_a_family(many: Results) -> None:
 def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
     from mptcplab.metrics import summary
     from mptcplab.report.goodput import goodput_data
-    from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
     from mptcplab.report.tables import headline
 
@@ -224,9 +223,9 @@ def test_above_eight_flows_the_table_and_the_chart_stay(many: Results) -> None:
     assert [name for name, _ in table.head][3:7] == ["Goodput,\nall", "Goodput\nper flow", "Spread", "Jain's\nindex"]
     goodput, plots = goodput_data(many, summary(many)), plot_data(many)
     assert [len(row.members) for row in goodput.rows] == [17, 2, 0]
-    assert "plots over time show 12 of 22 subflows" in plots.notes[0]
+    assert plots.lines == ("12 of 22 subflows",)
     assert {series.label for series in plots.runs[0].column.series} >= {"web-1", "mp-1 sf1", "web-18"}
-    page = render(many, summary(many), goodput, plots)
+    page = many.report(figures=False).read_text()
     assert "web \N{MULTIPLICATION SIGN} 17" in page
     assert page.count("<li><svg") == 4
 

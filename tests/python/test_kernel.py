@@ -27,7 +27,7 @@ from mptcplab.engines import kernel
 FAKE = '''\
 #!{python}
 """Stands in for mptcplab-kernel."""
-import json, os, signal, sys, time
+import json, os, shutil, signal, sys, time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -59,21 +59,18 @@ if "die" in behaviour:
     os.kill(os.getpid(), behaviour["die"])
 import polars as pl
 from mptcplab import _core
-out = Path(asked["--out"])
-_core.run(asked["--scenario"], str(out), asked["--overrides"], 1, None)
-runs = pl.read_parquet(out / "run.parquet")
-changes = dict(engine=pl.lit("kernel"), status=pl.lit("complete"), status_reason=pl.lit(""), host=pl.lit("{{}}"))
-runs = runs.with_columns(**changes)
+place = Path(asked["--out"])
+only = [int(number) for number in asked["--run"].split(",")]
+digests = Path(asked["--digests"]).read_text().splitlines()
+_core.run(asked["--scenario"], HERE / "kept", asked["--overrides"], 1, None, only, digests)
+kept = [(part, pl.read_parquet(part / "run.parquet")["run"]) for part in sorted((HERE / "kept").iterdir())]
+parts = [(part, run) for part, runs in kept for run in runs]
+runs = pl.concat(pl.read_parquet(part / "run.parquet") for part, _ in kept)
+texts = [dict(engine="kernel", status="complete", status_reason="", host="{{}}") for _ in parts]
 for run, status, reason in behaviour.get("status", []):
-    mine = pl.col("run") == run
-    runs = runs.with_columns(
-        status=pl.when(mine).then(pl.lit(status)).otherwise("status"),
-        status_reason=pl.when(mine).then(pl.lit(reason)).otherwise("status_reason"),
-    )
-runs.write_parquet(out / "run.parquet")
-flow = pl.read_parquet(out / "flow.parquet")
-factor = behaviour.get("factor", 1.0)
-flow.with_columns((pl.col("delivered_bytes") * factor).cast(pl.UInt64)).write_parquet(out / "flow.parquet")
+    texts[run] |= dict(status=status, status_reason=reason)
+_core.merge_traces(parts, place / "000001", texts)
+shutil.rmtree(HERE / "kept")
 total = runs["duration_ns"].sum() / 1e9
 print("noise on stdout")
 for done in range(runs.height + 1):
@@ -141,13 +138,14 @@ def test_the_program_is_called_for_exactly_this_sweep(fake: Fake, scenario: Path
         "set": [["warmup", '"500 ms"']],
     }
     assert "--json-progress" in words
-    assert words[-2:] == ["--traffic", "iperf3"]
+    assert asked["--traffic"] == "iperf3"
+    assert asked["--run"] == "0,1"
     assert results.engines == ["kernel"]
 
 
-def test_two_engines_share_a_directory_and_a_table(fake: Fake, scenario: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("fake")
+def test_two_engines_share_a_directory_and_a_table(scenario: Path, tmp_path: Path) -> None:
     """lia and reno, two repetitions, on both: eight runs with their own numbers, one row per algorithm and engine."""
-    fake.behave(factor=0.5)
     done = lab("run", scenario, *SHORT, "--engine", "sim,kernel", "--out", "o", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     out = tmp_path / "o"
@@ -166,12 +164,17 @@ def test_two_engines_share_a_directory_and_a_table(fake: Fake, scenario: Path, t
     ]
 
 
-def test_engines_are_compared_per_algorithm_and_flow(fake: Fake, scenario: Path, tmp_path: Path) -> None:
-    """The stand-in delivers half of every byte: goodput differs by -50 %, the smoothed RTT not at all."""
-    fake.behave(factor=0.5)
+@pytest.mark.usefixtures("fake")
+def test_engines_are_compared_per_algorithm_and_flow(scenario: Path, tmp_path: Path) -> None:
+    """With half of every byte in the kernel's trace, goodput differs by -50 %, the smoothed RTT not at all."""
     # The stand-in simulates without the noise that the kernel has by itself.
     exact = ("--set", "tcp.send_jitter=0 s")
-    done = lab("run", scenario, *SHORT, *exact, "--engine", "sim,kernel", "--out", "o", cwd=tmp_path)
+    lab("run", scenario, *SHORT, *exact, "--engine", "sim,kernel", "--out", "o", "--no-report", cwd=tmp_path)
+    real = tmp_path / "o" / "kernel"
+    flow = pl.read_parquet(real / "flow.parquet")
+    flow.with_columns(pl.col("delivered_bytes") // 2).write_parquet(real / "flow.parquet")
+    (real / "checksums.json").unlink()
+    done = lab("report", "o", cwd=tmp_path)
     compared = pl.read_csv(tmp_path / "o" / "comparison.csv").filter(pl.col("subflow").is_null())
     goodput, srtt = (compared.filter(metric=name) for name in ("goodput", "srtt_mean"))
     assert goodput.select("base", "flow").rows() == [("lia", "mp"), ("lia", "tcp"), ("reno", "mp"), ("reno", "tcp")]
@@ -214,7 +217,7 @@ def test_progress_of_two_engines_is_one(scenario: Path) -> None:
 
 
 def test_an_invalid_run_is_not_counted_and_never_good(fake: Fake, scenario: Path, tmp_path: Path) -> None:
-    fake.behave(status=[(1, "invalid", "99 % of packets later than 3 ms")], factor=0.75)
+    fake.behave(status=[(1, "invalid", "99 % of packets later than 3 ms")])
     done = lab("run", scenario, *SHORT, "--engine", "kernel", "--out", "o", cwd=tmp_path)
     assert done.returncode == 1
     warning = "warning: lia, repetition 2 (kernel) is invalid and not counted: 99 % of packets later than 3 ms"

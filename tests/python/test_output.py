@@ -109,14 +109,14 @@ def test_a_killed_run_leaves_the_former_result_as_it_was(tmp_path: Path) -> None
     good = {path.name: path.read_bytes() for path in place.iterdir()}
     command = [sys.executable, "-m", "mptcplab", "run", SCENARIO, "--out", str(place), "--force", "--reps", "500"]
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    while not any(tmp_path.glob("x.new-*")):
+    while not any(tmp_path.glob("x.partial/sim/000001/run.parquet")):
         assert child.poll() is None
     child.kill()
     child.wait()
     assert {path.name: path.read_bytes() for path in place.iterdir()} == good
-    with pytest.warns(LeftoverWarning, match="what it left is removed"):
-        mptcplab.run(SCENARIO, out=place, force=True, **SHORT)
-    assert _names(tmp_path) == ["x"]
+    mptcplab.run(SCENARIO, out=place, force=True, **SHORT)
+    # Runs that are not part of this one stay for the one that was killed.
+    assert _names(tmp_path) == ["x", "x.partial"]
     assert {path.name: path.read_bytes() for path in place.iterdir()} == good
 
 

@@ -18,7 +18,7 @@ from mptcplab.studies.papers.catalog import Claim
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.classes import CONTRADICTIONS, OURS, PAPERS, ClaimClass, class_of, grouped_counts
 from mptcplab.studies.papers.reasons import read_reason
-from mptcplab.studies.papers.report import write_docs
+from mptcplab.studies.papers.report import write_docs, write_paper_docs
 from mptcplab.studies.papers.report.evidence import evidence, why_changed
 from mptcplab.studies.papers.report.page import index_page, paper_page
 from mptcplab.studies.papers.report.verdicts import count_rows, dependence, evidence_lines
@@ -330,6 +330,10 @@ def test_a_full_reproduction_of_one_paper_finds_what_is_expected(tmp_path: Path)
     (found,) = reproduce(LIBRARY, LIBRARY.choose("dubey2023"), "sim", tmp_path / "out")
     assert [(one.claim.id, one.claim.expect, str(one.verdict)) for one in found.unexpected] == []
     assert [one.claim.id for one in found.unfit] == []
+    # Every number is the committed one, as `make papers-check` finds for all papers.
+    write_paper_docs(found, tmp_path / "docs")
+    page = Path("docs/papers/dubey2023.md")
+    assert (tmp_path / "docs" / page.name).read_text() == (ROOT / page).read_text()
 
 
 def test_one_claim_is_run_by_itself(tmp_path: Path) -> None:

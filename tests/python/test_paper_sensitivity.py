@@ -207,6 +207,7 @@ def test_the_readme_says_which_headline_claims_are_robust() -> None:
             ("A-5", True, summary.OURS),
             ("A-6", True, summary.PAPERS),
             ("A-7", True, summary.PAPERS),
+            ("A-8", True, summary.PAPERS),
         ]
     ]
     claims = {
@@ -217,6 +218,7 @@ def test_the_readme_says_which_headline_claims_are_robust() -> None:
         "A-5": Sensitivity(HOLDS, answers(HOLDS)),
         "A-6": Sensitivity(FAILS, (Answer("queue", "a", OPEN, False), Answer("noise", "b", OPEN, True))),
         "A-7": Sensitivity(OPEN, answers(HOLDS, FAILS)),
+        "A-8": Sensitivity(NOT_TESTABLE, answers(HOLDS)),
     }
     assert summary.sensitivity_lines(rows, Study(claims)) == [
         "- Robust headline claims, with the same verdict under every other choice: A-1.",

@@ -6,9 +6,12 @@ import errno
 import json
 import os
 import shutil
-from concurrent.futures import Executor
+import threading
+import time
+from concurrent.futures import Executor as Pool
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +29,7 @@ from mptcplab.study import cell as cells
 from mptcplab.study import execute, workers
 from mptcplab.study.cell import Cell
 from mptcplab.study.decision import Rule
-from mptcplab.study.execute import Outcome
+from mptcplab.study.execute import Executor, Outcome
 from mptcplab.study.statistics import RESAMPLES, resamples
 from mptcplab.study.store import Store
 from mptcplab.study.values import CellValues, DependencyRecorder, NotTestableError
@@ -734,15 +737,17 @@ def test_a_full_disk_ends_a_reproduction_and_leaves_whole_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two results the second has room for one of its two files: nothing of it stays."""
-    room, write = [3], Path.write_bytes
+    library = _small(tmp_path)
+    room, opened = [3], Path.open
 
-    def written(path: Path, content: bytes) -> int:
-        room[0] -= 1
-        if room[0] < 0:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(path, content)
+    def open_(path: Path, mode: str = "r", *args: Any, **options: Any) -> Any:
+        if mode[0] in "wx":
+            room[0] -= 1
+            if room[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return opened(path, mode, *args, **options)
 
-    monkeypatch.setattr(Path, "write_bytes", written)
+    monkeypatch.setattr(Path, "open", open_)
     store = Store(tmp_path / "store")
     store.prepare()
     store.put("one", {"engine": "sim"}, values=pl.DataFrame({"a": [1]}))
@@ -750,7 +755,6 @@ def test_a_full_disk_ends_a_reproduction_and_leaves_whole_results(
     with pytest.raises(OutputError, match=said):
         store.put("two", {"engine": "sim"}, values=pl.DataFrame({"a": [2]}))
     assert sorted(path.name for path in store.directory.iterdir()) == ["one.json", "one.values.parquet"]
-    library = _small(tmp_path)
     papers = library.choose("dubey2023")
     # Also where a run's own directory has no room: that is no verdict.
     with pytest.raises(OutputError, match="No space left on device"):
@@ -763,7 +767,7 @@ def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytes
     papers = library.choose("dubey2023")
     asked = []
 
-    def noted(workers: int, *, processes: bool) -> Executor:
+    def noted(workers: int, *, processes: bool) -> Pool:
         asked.append((workers, processes))
         return begin(workers, processes=processes)
 
@@ -800,6 +804,47 @@ def test_no_more_begin_than_may_run_and_none_after_an_error() -> None:
         seen += workers.each(task, [1, 2, 3, 4, 5, 6], 2, processes=False)
     assert begun[:3] == [1, 2, 3]
     assert set(begun) <= {1, 2, 3, 4}
+
+
+def test_tasks_begin_while_the_caller_is_busy_and_those_of_one_load_in_their_order() -> None:
+    """Two run until all are there; then the others begin, two of which were added first, without the caller."""
+    begun: list[int] = []
+    all_added = threading.Event()
+
+    def task(item: int) -> None:
+        begun.append(item)
+        all_added.wait(20)
+
+    with workers.Tasks(task, 2) as tasks:
+        tasks.add([11, 12, 13])
+        tasks.add([21, 22], first=True)
+        all_added.set()
+        deadline = time.monotonic() + 20
+        while len(begun) < 5 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert set(begun[:2]) == {11, 12}
+        assert begun[2] in (21, 22)
+        assert sorted(item for item, _ in tasks.results()) == [11, 12, 13, 21, 22]
+
+
+def test_what_is_added_while_results_are_looked_at_is_run_or_read_as_well(tmp_path: Path) -> None:
+    """Blocks of one cell, each added when the one before is there: two are made, then two more, then all are read."""
+    library = _small(tmp_path)
+    planner = Planner(library, "sim", quick=True)
+    cell = Cell("DUB-3N", "lia", "", library.experiments["DUB-3N"].profile)
+    store = Store(tmp_path / "store")
+    store.prepare()
+    for most, made, reused in ((2, 2, 0), (4, 2, 2), (4, 0, 4)):
+        executor = Executor(planner.spec, "sim", store, 2, None)
+        with executor:
+            executor.add([cell])
+            for _ in executor.finished():
+                known = len(executor.outcome.digests)
+                if executor.has(replace(cell, block=block) for block in range(known)) and known < most:
+                    executor.add([replace(cell, block=known)])
+        assert (len(executor.outcome.made), len(executor.outcome.reused)) == (made, reused)
+        assert executor.has(replace(cell, block=block) for block in range(most))
+        assert not executor.has([replace(cell, block=most)])
 
 
 def test_the_fluid_has_no_shorter_answer(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import json
 import re
@@ -16,10 +15,13 @@ import pytest
 import synthetic as s
 from conftest import ROOT
 
+import mptcplab
 from mptcplab import _core
 from mptcplab.plots.over_time import CWND, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
 from mptcplab.report import topology_svg
+from mptcplab.report.columns import Points, packed, unpacked
+from mptcplab.report.embedded import embedded
 from mptcplab.report.series import plot_data
 from mptcplab.report.tables import headline
 from mptcplab.report.topology_layout import lay_out
@@ -58,7 +60,8 @@ def test_the_page_fetches_nothing(tmp_path: Path) -> None:
     page = results.report(figures=False).read_text()
     visible = page[: page.index('<script type="application/json"')] + page[page.rindex("<script>") :]
     assert not re.search(
-        r"""(?:src|href)\s*=(?!"#)|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""", visible
+        r"""(?:src|href)\s*=(?!"#| URL\.createObjectURL)|@import|url\((?!#)|https?://|\bfetch\(|XMLHttpRequest|\bimport\b""",
+        visible,
     )
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
     assert policy is not None
@@ -102,14 +105,29 @@ def test_a_value_cannot_end_or_open_the_script(tmp_path: Path) -> None:
     assert [run["config"] for run in json.loads(embedded)["runs"]] == ["<!--<script>", "</script>"]
 
 
-def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
-    """The page's numbers, unpacked as the script does, keep every run's own values and its only peak."""
+def held(page: str) -> list[dict[tuple[str, str], Points]]:
+    """The samples in a page, by panel and label, for every run, unpacked as the script does."""
+    texts = re.findall(r'id="run-\d+">(.*?)</script>', page, re.DOTALL)
+    return [lines_of(run, text) for run, text in zip(embedded_data(page)["runs"], texts, strict=True)]
+
+
+def lines_of(run: dict[str, Any], text: str) -> dict[tuple[str, str], Points]:
+    names = [(panel["name"], one["label"]) for panel in run["panels"] for one in panel["series"]]
+    about = [one for panel in run["panels"] for one in panel["series"]]
+    return dict(zip(names, unpacked(text, about), strict=True))
+
+
+def embedded_data(page: str) -> dict[str, Any]:
+    return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_the_page_has_every_sample_of_the_trace(tmp_path: Path) -> None:
     results = sweep(tmp_path, reps=2)
     page = results.report(figures=False).read_text()
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    data = embedded_data(page)
     assert [(run["config"], run["rep"]) for run in data["runs"]] == [("lia", 0), ("lia", 1), ("olia", 0), ("olia", 1)]
-    for number, run in enumerate(data["runs"]):
-        series = {(panel["name"], part["label"]): part for panel in run["panels"] for part in panel["series"]}
+    assert all(run["exact"] and run["step"] == 0.1 for run in data["runs"])
+    for number, series in enumerate(held(page)):
         assert set(series) == {
             ("cwnd", "sf1"),
             ("cwnd", "sf2"),
@@ -119,13 +137,92 @@ def test_embedded_series_are_those_of_the_trace(tmp_path: Path) -> None:
             ("payload", "sf2"),
             ("queue", "A"),
         }
-        window = unpack(series["cwnd", "sf1"])
-        assert np.nanmax(window) == pytest.approx(50 + number)
-        assert np.nanmin(window) == pytest.approx(10 + number, rel=1e-3)
-        peak = series["cwnd", "sf1"]["start"] + int(np.nanargmax(window)) * series["cwnd", "sf1"]["step"]
-        assert peak == pytest.approx(0.7, abs=0.02)
-        payload = unpack(series["payload", "sf2"])
-        assert payload == pytest.approx(np.full(3, 8 * (50_000 - 3000 * number) / 1e6), rel=1e-3)
+        rows = results.subflow.filter(run=number, subflow="sf2")
+        for panel, column in (("cwnd", "cwnd_pkts"), ("rtt", "rtt_us"), ("payload", "rx_payload_bytes")):
+            assert series[panel, "sf2"].values.tolist() == rows[column].to_list()
+            assert series[panel, "sf2"].times_us.tolist() == (rows["t_ns"] // 1000).to_list()
+        window = series["cwnd", "sf1"]
+        assert (window.values.max(), window.times_us[window.values.argmax()]) == (50 + number, 700_000)
+        queue = results.link.filter(run=number, link="A")["queue_pkts"].to_list()
+        assert series["queue", "A"].values.tolist() == queue
+
+
+@pytest.mark.parametrize(
+    "values", [[], [7], [0, 2**40, 1, 2**40 + 3], [5, 5, 5], [300, 2, 65_536, 0]], ids=lambda one: str(len(one))
+)
+def test_columns_are_unpacked_as_they_were_packed(values: list[int]) -> None:
+    uneven = Points(np.array([3, 10, 11, 900_000_000_000][: len(values)]), np.array(values, dtype=np.int64))
+    even = Points(np.arange(len(values)) * 10_000, np.array(values[::-1], dtype=np.int64))
+    for back, line in zip(unpacked(*packed([uneven, even, uneven])), [uneven, even, uneven], strict=True):
+        assert back.values.tolist() == line.values.tolist()
+        assert back.times_us.tolist() == line.times_us.tolist()
+
+
+@pytest.fixture
+def noisy(scenario: Path, tmp_path: Path) -> Results:
+    """Two algorithms, three repetitions, 2,000 samples of every line, which random losses make hard to compress."""
+    return mptcplab.run(scenario, reps=3, duration="20 s", out=tmp_path / "noisy", progress=False)
+
+
+def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:
+    """Overviews have bins of four samples; there is room for most of all samples."""
+    plots = plot_data(noisy)
+    everything = embedded(noisy, plots)
+    assert (len(everything.runs), everything.notes) == (6, ())
+    room = 82 * sum(map(len, everything.texts)) // 100
+    found = embedded(noisy, plots, budget_bytes=room)
+    assert sum(map(len, found.texts)) <= room
+    steps = [(run["config"], run["rep"], run["exact"], run["step"]) for run in found.runs]
+    assert [one[2:] for one in steps if one[1] == 0] == [(True, 0.01)] * 2
+    assert [one[2:] for one in steps if one[1] == 2] == [(False, 0.04)] * 2
+    assert "repetition 3: 40 ms" in found.notes[0]
+    fine, coarse = (lines_of(one.runs[5], one.texts[5]) for one in (everything, found))
+    for key in (("cwnd", "mp sf1"), ("rtt", "mp sf2"), ("queue", "A")):
+        for at in range(0, 20_000_000, 40_000):
+            first, last = (
+                one[key].values[(one[key].times_us >= at) & (one[key].times_us < at + 40_000)] for one in (fine, coarse)
+            )
+            assert (first.min(initial=0), first.max(initial=0)) == (last.min(initial=0), last.max(initial=0))
+    # A counter keeps samples as they are, so that what it grew by is exact.
+    counter = dict(zip(*(column.tolist() for column in vars(fine["payload", "mp sf1"]).values()), strict=True))
+    kept = coarse["payload", "mp sf1"]
+    assert [counter[at] for at in kept.times_us.tolist()] == kept.values.tolist()
+
+
+def test_without_room_for_overviews_the_last_repetitions_are_left_out_and_named(noisy: Results) -> None:
+    plots = plot_data(noisy)
+    overview = sum(map(len, embedded(noisy, plots, budget_bytes=1).texts))
+    found = embedded(noisy, plots, budget_bytes=3 * overview + overview // 2)
+    assert sum(map(len, found.texts)) <= 3 * overview + overview // 2
+    assert [(run["config"], run["rep"]) for run in found.runs] == [("lia", 0), ("lia", 1), ("reno", 0)]
+    assert "room for the samples of 3 of 6 runs" in found.notes[-1]
+
+
+def text_of(page: str) -> str:
+    """What a reader sees: without the style sheet, the data and the scripts."""
+    return re.sub(r"<style>.*?</style>", "", page[: page.index('<script type="application/json"')], flags=re.DOTALL)
+
+
+def test_captions_explain_only_what_is_there(tmp_path: Path) -> None:
+    one = text_of(sweep(tmp_path / "one", reps=1).report(figures=False).read_text())
+    two = text_of(sweep(tmp_path / "two", reps=2).report(figures=False).read_text())
+    for text in ("Mean over the repetitions ±", "circles are single repetitions", "interval of the total"):
+        assert text in two
+        assert text not in one
+    # The column of fair shares is there, and so is its explanation; there is no warm-up.
+    assert ("Fraction of" in one) and ("headers alone keep it below 0.943" in one)
+    assert "which is shaded" not in two
+    unsampled = text_of(sweep(tmp_path / "unsampled", reps=2, sample_ms=None).report(figures=False).read_text())
+    assert "Lines show every sample" in two
+    assert "Lines show every sample" not in unsampled
+
+
+def test_a_report_of_simulator_and_fluid_does_not_speak_of_kernels(tmp_path: Path) -> None:
+    scenario = ROOT / "scenarios" / "shared-bottleneck-fairness.toml"
+    results = mptcplab.run(scenario, "lia", 1, duration="40 s", engine="sim,fluid", out=tmp_path / "r", progress=False)
+    text = text_of(results.report(figures=False).read_text())
+    assert "Comparison of engines" in text
+    assert "kernel" not in text.lower()
 
 
 def test_identical_repetitions_are_noted(tmp_path: Path) -> None:
@@ -171,13 +268,12 @@ def extent(path: str) -> tuple[float, float]:
     return max(xs) - min(xs), max(ys) - min(ys)
 
 
-def test_page_and_static_figures_have_the_same_colours_and_scales(tmp_path: Path) -> None:
+def test_page_and_static_figures_have_the_same_colours(tmp_path: Path) -> None:
     page = sweep(tmp_path, reps=2).report(figures=False).read_text()
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
+    data = embedded_data(page)
     assert css_palette(dark=False) in page
     assert css_palette(dark=True) in page
     window = data["runs"][0]["panels"][0]
-    assert window["top"] == pytest.approx(1.05 * 50)
     assert [(one["label"], one["colour"], one["dash"]) for one in window["series"]] == [
         ("sf1", "--c0", "solid"),
         ("sf2", "--c1", "dash"),
@@ -192,11 +288,6 @@ def test_labels_of_lines_do_not_overlap() -> None:
     assert all(upper - lower >= 0.11 - 1e-9 for lower, upper in pairwise(sorted(placed)))
     assert max(placed) <= 1
     assert sorted(range(4), key=placed.__getitem__) == [1, 0, 3, 2]
-
-
-def unpack(part: dict) -> np.ndarray:
-    raw = np.frombuffer(base64.b64decode(part["values"]), dtype="<u2").astype(float)
-    return np.where(raw == 65535, np.nan, raw * part["scale"])
 
 
 def test_without_samples_the_page_says_so(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,13 +112,16 @@ def test_a_claim_depends_on_the_profile_if_one_holds_and_one_fails() -> None:
 
 
 class Recorder(Executor):
-    """Notes which cells are asked for, and makes none."""
+    """Notes which cells are asked for, and has them at once."""
 
-    def make(self, cells: object) -> None:
-        assert isinstance(cells, Collection)
-        self.asked.append([(cell.label, cell.block) for cell in cells])
+    def add(self, cells: Iterable[Cell], *, first: bool = False) -> None:
+        self.asked.append(([(cell.label, cell.block) for cell in cells], first))
 
-    asked: list[list[tuple[str, int]]]
+    def has(self, cells: Iterable[Cell]) -> bool:
+        return not any(cell.label in self.missing for cell in cells)
+
+    asked: list[tuple[list[tuple[str, int]], bool]]
+    missing: tuple[str, ...]
 
 
 class Scripted(ClaimJudge):
@@ -147,10 +150,17 @@ class Scripted(ClaimJudge):
         return Finding(profile or "own", self.scripts[claim.id][blocks - 1] if profile is None else OPEN)
 
 
-def test_open_claims_get_more_repetitions_as_often_as_they_may_and_no_others(tmp_path: Path) -> None:
-    executor = Recorder(lambda _: pytest.fail("nothing is run"), "sim", Store(tmp_path), 1, None)
-    object.__setattr__(executor, "asked", [])
+def scripted(directory: Path, scripts: dict[str, list[Verdict]], missing: tuple[str, ...] = ()) -> Scripted:
+    executor = Recorder(lambda _: pytest.fail("nothing is run"), "sim", Store(directory), 1, None)
+    executor.asked, executor.missing = [], missing
     judge = Scripted(Planner(LIBRARY, "sim", quick=False), executor)
+    object.__setattr__(judge, "scripts", scripts)
+    object.__setattr__(judge, "read_blocks", [])
+    judge.ask(CLAIMS)
+    return judge
+
+
+def test_open_claims_get_more_repetitions_as_often_as_they_may_and_no_others(tmp_path: Path) -> None:
     first, second, third, last = (claim.id for claim in CLAIMS)
     scripts = {
         first: [HOLDS],
@@ -159,15 +169,19 @@ def test_open_claims_get_more_repetitions_as_often_as_they_may_and_no_others(tmp
         third: [OPEN, OPEN, HOLDS],
         last: [OPEN, OPEN, OPEN],
     }
-    object.__setattr__(judge, "scripts", scripts)
-    object.__setattr__(judge, "read_blocks", [])
+    judge = scripted(tmp_path, scripts)
+    for _ in range(4):
+        judge.look()
 
-    found = judge.judge(CLAIMS)
-
+    assert judge.is_settled(CLAIMS, ())
+    found = [judge.judged(claim) for claim in CLAIMS]
     assert [one.verdict for one in found] == [HOLDS, FAILS, HOLDS, OPEN]
-    assert executor.asked == [
-        [(name, 1) for name in sorted((second, third, last))],
-        [(name, 2) for name in sorted((third, last))],
+    # Further repetitions come before what others wait for.
+    assert judge.executor.asked == [
+        ([(name, 1) for name in sorted((second, third, last))], True),
+        ([(name, 2) for name in sorted((third, last))], True),
+        ([], True),
+        ([], True),
     ]
     # Another profile is judged once, on the first block; the paper's own on as many as there are.
     assert sorted(judge.read_blocks, key=str) == sorted(
@@ -178,3 +192,21 @@ def test_open_claims_get_more_repetitions_as_often_as_they_may_and_no_others(tmp
         key=str,
     )
     assert [finding.name for finding in found[1].findings] == ["own", "linux-acked", "linux-legacy"]
+
+
+def test_a_claim_is_judged_when_its_results_are_there_and_not_when_those_of_others_are(tmp_path: Path) -> None:
+    first, second, third, last = (claim.id for claim in CLAIMS)
+    scripts = {first: [HOLDS], second: [OPEN, OPEN, FAILS], third: [FAILS], last: [HOLDS]}
+    judge = scripted(tmp_path, scripts, missing=(third,))
+    judge.look()
+    assert judge.is_settled([CLAIMS[0], CLAIMS[3]], ())
+    assert not judge.is_settled([CLAIMS[1]], ())
+    assert not judge.is_settled([CLAIMS[2]], ())
+    # Two claims that are not decided yet: what they look at may get more repetitions, and nothing else.
+    assert not judge.is_settled([CLAIMS[0]], {Cell("X", second, "", "rfc")})
+    assert not judge.is_settled([CLAIMS[0]], {Cell("X", third, "", "rfc")})
+    assert judge.is_settled([CLAIMS[0]], {Cell("X", first, "", "rfc"), Cell("X", last, "", "rfc")})
+    judge.look()
+    judge.look()
+    assert judge.is_settled([CLAIMS[1]], {Cell("X", second, "", "rfc")})
+    assert (third, None, 1) not in judge.read_blocks

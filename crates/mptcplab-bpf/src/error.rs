@@ -37,6 +37,23 @@ pub enum LoadError {
     /// A parameter does not exist, or its value is out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
+    /// There is no clang, which a file that is not part of the build needs.
+    #[error(
+        "{place} cannot be compiled for the kernel: {clang}: {error}\n\n\
+         hint: install clang and the headers of libbpf (Debian packages clang and libbpf-dev), or name another clang with the \
+         environment variable MPTCPLAB_CLANG"
+    )]
+    NoClang {
+        place: String,
+        clang: String,
+        error: String,
+    },
+    /// Such a file does not compile.
+    #[error("{place} does not compile for the kernel\n\n{messages}")]
+    Compile { place: String, messages: String },
+    /// Such a file is no algorithm, or it does not compile natively.
+    #[error(transparent)]
+    Source(#[from] mptcplab_cc::LoadError),
     /// The kernel refused to load it for another reason.
     #[error("the kernel refused {what}: {error}\n{log}")]
     Kernel {

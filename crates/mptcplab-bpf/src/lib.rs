@@ -1,13 +1,14 @@
 //! Congestion control and tracing in eBPF.
 //!
-//! The build compiles every `algorithms/*.c` to an object and embeds it ([`loader`]); one object serves all kernels
-//! from 6.1 up. Loading needs CAP_BPF and CAP_PERFMON.
+//! The build compiles every `algorithms/*.c` to an object and embeds it ([`loader`]), and other files are compiled at run time
+//! ([`runtime`]); one object serves all kernels from 6.1 up. Loading needs CAP_BPF and CAP_PERFMON.
 
 mod error;
 mod libbpf;
 pub mod loader;
 pub mod record;
 pub mod registered;
+pub mod runtime;
 pub mod system;
 pub mod tracer;
 

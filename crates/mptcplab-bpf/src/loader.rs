@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::record::Recorder;
-use crate::{libbpf, system};
+use crate::{libbpf, runtime, system};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject};
 use mptcplab_cc::Algorithm;
 use std::os::fd::{AsFd, AsRawFd};
@@ -285,6 +285,9 @@ fn table_entries(connections: u32) -> u32 {
 }
 
 fn object_of(algorithm: &Algorithm, record: bool) -> &'static [u8] {
+    if let (false, Some(object)) = (record, runtime::object(algorithm.name())) {
+        return object;
+    }
     // Invariant: both builds read the same folder.
     let found = objects()
         .iter()

@@ -13,6 +13,22 @@ pub const NATIVE_FLAGS: [&str; 6] = [
     "-fno-strict-aliasing",
 ];
 
+/// How clang compiles algorithms and tracers for the kernel. `-mcpu=v3` because the verifier refuses code for v1 and v2 that
+/// it accepts for v3.
+pub const BPF_FLAGS: [&str; 11] = [
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-O2",
+    "-g",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-unused-parameter",
+    "-fno-strict-aliasing",
+];
+
 /// A declaration that is missing or wrong.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Flaw {

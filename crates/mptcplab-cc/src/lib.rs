@@ -7,6 +7,8 @@
 //! `unsafe` code is used only where Rust calls C.
 
 mod ffi;
+// A program for a browser has no compiler at hand and cannot load libraries.
+#[cfg(not(target_family = "wasm"))]
 mod load;
 mod registry;
 pub mod replay;
@@ -14,7 +16,8 @@ mod sock;
 mod tcp;
 pub mod vectors;
 
-pub use load::{LoadError, load};
+#[cfg(not(target_family = "wasm"))]
+pub use load::{BuildDirectory, LoadError, load};
 pub use registry::{
     Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, added, algorithms, find,
 };

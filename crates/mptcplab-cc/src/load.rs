@@ -123,10 +123,15 @@ fn leak_sections(sections: Vec<(String, String)>) -> &'static [(&'static str, &'
 }
 
 /// A private temporary directory with the headers and the algorithm's file, removed in the end.
-struct BuildDirectory(PathBuf);
+#[derive(Debug)]
+pub struct BuildDirectory(PathBuf);
 
 impl BuildDirectory {
-    fn create(name: &str, text: &str) -> Result<Self, LoadError> {
+    /// Writes the headers of this build and `<name>.c`.
+    ///
+    /// # Errors
+    /// [`LoadError::Directory`].
+    pub fn create(name: &str, text: &str) -> Result<Self, LoadError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("mptcplab-cc-{}-{number}", std::process::id()));
@@ -142,6 +147,11 @@ impl BuildDirectory {
         }
         fs::write(path.join(format!("{name}.c")), text).map_err(fail)?;
         Ok(directory)
+    }
+
+    /// Where the files are.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// As for an algorithm of the build: the file and the headers that it reaches.

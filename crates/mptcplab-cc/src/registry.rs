@@ -109,6 +109,7 @@ pub fn find(name: &str) -> Option<&'static Algorithm> {
 }
 
 /// Adds an algorithm, in place of an earlier one of its name.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn add(algorithm: Algorithm) -> &'static Algorithm {
     let algorithm: &'static Algorithm = Box::leak(Box::new(algorithm));
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);

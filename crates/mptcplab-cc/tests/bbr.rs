@@ -1,9 +1,7 @@
 //! BBR and C-MPBBR hook by hook: the max filter, policers, and how subflows share a bottleneck.
 
-mod support;
-
+use crate::support::Rng;
 use mptcplab_cc::{CaState, Conn, RateSample, Sock, find};
-use support::Rng;
 
 const RTT_US: u32 = 20_000;
 

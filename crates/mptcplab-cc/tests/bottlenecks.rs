@@ -1,10 +1,8 @@
 //! Compares group-LIA's compact statistics with those of RFC 8382, which keeps a ring of intervals, and their decisions.
 
-mod support;
-
+use crate::support::{Bench, Paths, Rng};
 use mptcplab_cc::AckSample;
 use std::collections::VecDeque;
-use support::{Bench, Paths, Rng};
 
 /// RFC 8382: intervals of the means, and of crossings and losses.
 const M: usize = 30;

@@ -1,9 +1,7 @@
 //! CUBIC's curve between losses, its Reno-friendly region, fast convergence, idle time, and HyStart.
 
-mod support;
-
+use crate::support::Rng;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn, Sock, find};
-use support::Rng;
 
 /// One CUBIC flow on a clock.
 struct Flow {

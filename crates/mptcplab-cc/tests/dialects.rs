@@ -5,10 +5,8 @@
 //! its formula, and BALIA's decrease has no values between w/2 and 3w/4. The bounds hold, and `fuzz.rs` plays the
 //! dialects like every other parameter.
 
-mod support;
-
+use crate::support::{Bench, Paths, Rng};
 use mptcplab_cc::{AckSample, CaEvent, CaState};
-use support::{Bench, Paths, Rng};
 
 const SPEC: &[(&str, u64)] = &[("dialect", 0)];
 const KERNEL: &[(&str, u64)] = &[("dialect", 1)];

@@ -1,8 +1,6 @@
 //! Equilibrium windows: the fluid limit of each rule, with increases and decreases taken from the hooks.
 
-mod support;
-
-use support::{Bench, Paths};
+use crate::support::{Bench, Paths};
 
 /// The windows in equilibrium under loss rates `p`: w_r += x_r (inc_r - p_r dec_r) until they no longer change.
 fn settle(name: &str, params: &[(&str, u64)], p: &[f64], t: &[u32]) -> Vec<f64> {

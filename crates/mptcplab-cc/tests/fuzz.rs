@@ -2,13 +2,11 @@
 //!
 //! Debug builds of the C files also abort on any overflow, division by zero or undefined shift (see `build.rs`).
 
-mod support;
-
+use crate::support::{Rng, SPECIFIED};
 use mptcplab_cc::{
     AckSample, Algorithm, CaEvent, CaState, Conn, INFINITE_SSTHRESH, MAX_SUBFLOWS, RateSample,
     Sock, algorithms,
 };
-use support::{Rng, SPECIFIED};
 
 const EVENTS: usize = 1_500;
 /// Windows in the algorithms' arithmetic.
@@ -16,7 +14,7 @@ const WINDOW_RANGE: u32 = 1 << 20;
 
 /// Runs per algorithm, for 750,000 events or as many as the environment says.
 fn runs() -> u64 {
-    support::scale("MPTCPLAB_FUZZ_EVENTS", 750_000).div_ceil(EVENTS) as u64
+    crate::support::scale("MPTCPLAB_FUZZ_EVENTS", 750_000).div_ceil(EVENTS) as u64
 }
 
 /// A connection of up to eight subflows that come and go.

@@ -2,9 +2,7 @@
 //!
 //! Integer tolerance: an increase may be off by 4e-4 of Reno's step 1/w, a decrease by a packet.
 
-mod support;
-
-use support::{Bench, Paths, Rng, SPECIFIED, instances};
+use crate::support::{Bench, Paths, Rng, SPECIFIED, instances};
 
 const STEP: f64 = 4e-4;
 /// BALIA's bound up to 2^20 packets is 2n 2^-17 + 2^-10.

@@ -1,11 +1,9 @@
 //! The registry that the build script writes, and parameters by name.
 
-mod support;
-
+use crate::support::{Bench, Paths};
 use mptcplab_cc::{Conn, ParamError, Sock, algorithms, find};
 use std::collections::BTreeSet;
 use std::path::Path;
-use support::{Bench, Paths};
 
 #[test]
 fn the_folder_is_the_registry() {

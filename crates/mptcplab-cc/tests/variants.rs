@@ -1,9 +1,7 @@
 //! The variants of LIA, OLIA and BALIA: laws on random connections, and numbers worked by hand.
 
-mod support;
-
+use crate::support::{Bench, Paths, Rng, instances};
 use mptcplab_cc::{AckSample, CaState, Sock};
-use support::{Bench, Paths, Rng, instances};
 
 fn paths(w: &[u32], t: &[u32]) -> Paths {
     Paths {

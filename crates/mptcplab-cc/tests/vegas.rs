@@ -1,9 +1,7 @@
 //! Vegas' rounds as an engine drives them: numbers worked by hand, and its formulas in real numbers.
 
-mod support;
-
+use crate::support::{Bench, Paths, Rng};
 use mptcplab_cc::{AckSample, CaEvent, CaState};
-use support::{Bench, Paths, Rng};
 
 /// One subflow in congestion avoidance.
 fn bench(w: u32, params: &[(&str, u64)]) -> Bench {

@@ -1,9 +1,7 @@
 //! Westwood+'s bandwidth estimate as an engine drives it: numbers worked by hand, and its filter in real numbers.
 
-mod support;
-
+use crate::support::{Bench, Paths, Rng};
 use mptcplab_cc::{AckSample, CaState};
-use support::{Bench, Paths, Rng};
 
 /// One subflow of 40 packets in congestion avoidance, with its clock at 1 s.
 fn bench(srtt_us: u32) -> Bench {

@@ -1,9 +1,7 @@
 //! wVegas' rounds as an engine drives them: sequence numbers, recoveries and idle periods.
 
-mod support;
-
+use crate::support::{Bench, Paths};
 use mptcplab_cc::{AckSample, CaEvent, CaState};
-use support::{Bench, Paths};
 
 /// One subflow of 40 packets in congestion avoidance, base RTT 20 ms.
 fn bench() -> Bench {

@@ -1,12 +1,14 @@
 //! Collects facts about this machine; `checks` judges them.
 
 use super::probe::{self, ProbeResults};
+use super::{escape, programs};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_bpf::system::{capabilities_in, parse_version, release, suffices};
 use mptcplab_net::Namespace;
 use mptcplab_net::mptcp::{self, PathManager};
 use nix::net::if_::if_indextoname;
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+use nix::unistd::geteuid;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
@@ -100,11 +102,14 @@ pub(super) struct Facts {
     pub(super) sysctls: BTreeMap<&'static str, String>,
     /// Names of the structures that eBPF can implement; `None` without BTF.
     pub(super) struct_ops: Option<Vec<String>>,
+    pub(super) is_root: bool,
     /// Effective capabilities as a bit set.
     pub(super) capabilities: u64,
     /// Whether a congestion control could be loaded and unloaded; `None` if that was not tried.
     pub(super) load: Option<Result<(), String>>,
     pub(super) probe: ProbeResults,
+    /// The attempts to get out of a run's sandbox, or why none could be made.
+    pub(super) escape: Option<Result<Vec<escape::Group>, String>>,
     pub(super) tun_node: bool,
     /// Whether the BPF file system, which `cc load --pin` needs, is mounted.
     pub(super) bpffs: bool,
@@ -133,6 +138,8 @@ impl Facts {
             capabilities,
             load: None,
             probe: probe::run().unwrap_or_default(),
+            escape: Some(escape::attempt()),
+            is_root: geteuid().is_root(),
             tun_node: Path::new("/dev/net/tun").exists(),
             bpffs: statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC),
             paths: path_management().ok(),
@@ -141,7 +148,7 @@ impl Facts {
                 .map(|found| found.iter().map(loaded).collect()),
             clang: clang(),
             iperf3: iperf3(),
-            mptcpize: in_path("mptcpize").is_some(),
+            mptcpize: programs::find("mptcpize").is_ok_and(|found| found.is_some()),
             processors: processors(),
         };
         if facts.may_load() {
@@ -302,14 +309,16 @@ fn clang() -> Option<String> {
 }
 
 fn iperf3() -> Option<Iperf3> {
-    let text = output("iperf3", "--version")?;
+    let path = programs::find("iperf3").ok().flatten()?;
+    let path = path.to_str()?;
+    let text = output(path, "--version")?;
     Some(Iperf3 {
         version: text
             .split_whitespace()
             .nth(1)
             .unwrap_or("of unknown version")
             .to_owned(),
-        mptcp: output("iperf3", "--help").is_some_and(|help| help.contains("--mptcp")),
+        mptcp: output(path, "--help").is_some_and(|help| help.contains("--mptcp")),
     })
 }
 

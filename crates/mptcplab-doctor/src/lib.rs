@@ -5,11 +5,14 @@
 
 mod checks;
 mod error;
+pub mod escape;
 mod facts;
 mod finding;
 mod live;
 pub mod output;
 mod probe;
+pub mod programs;
+pub mod trust;
 
 pub use error::Error;
 

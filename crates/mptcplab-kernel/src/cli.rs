@@ -27,6 +27,9 @@ enum Command {
         #[arg(long)]
         supervisor: i32,
     },
+    /// Attempts to get out of the sandbox of a run; started by `doctor`.
+    #[command(hide = true)]
+    Escape(doctor::escape::Args),
     /// The first process of a virtual machine; started by its kernel.
     #[command(hide = true)]
     Guest,
@@ -39,6 +42,7 @@ pub(crate) fn main() -> Result<u8, Failure> {
         Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
         Command::Lab { supervisor } => lab::main(supervisor).map(|()| 0),
+        Command::Escape(args) => Ok(doctor::escape::main(&args).map(|()| 0)?),
         Command::Guest => guest::main(),
     }
 }

@@ -55,6 +55,7 @@ plain!(
     mptcplab_scenario::Error,
     mptcplab_emulator::Error,
     mptcplab_bpf::LoadError,
+    mptcplab_cc::LoadError,
     mptcplab_bpf::tracer::TracerError,
     mptcplab_trace::parquet::TraceError
 );

@@ -1,7 +1,7 @@
 //! The messages between supervisor and lab: one JSON object per line over a socket pair.
 
 use mptcplab_emulator::Report;
-use mptcplab_trace::{EventRow, LinkRow, TransferRow};
+use mptcplab_trace::{EventRow, LinkRow, RequestRow, TransferRow};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -26,13 +26,23 @@ pub(crate) struct RunRequest {
     pub(crate) resolved: String,
     /// Kernel-visible names of the plan's algorithms.
     pub(crate) algorithms: Vec<String>,
-    pub(crate) traffic: Traffic,
+    /// The files that the scenario consists of, by the paths with which they are opened.
+    pub(crate) files: Vec<PathBuf>,
+    /// The programs that generate the traffic of bulk flows; `None` for the engine's own sender and receiver.
+    pub(crate) programs: Option<Programs>,
     /// Whether the emulator may spin before packets are due.
     pub(crate) spins: bool,
 }
 
+/// Absolute paths of the programs that generate the traffic. Only root and the user of the engine can change them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Programs {
+    pub(crate) iperf3: PathBuf,
+    pub(crate) mptcpize: Option<PathBuf>,
+}
+
 /// The application that generates the traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Traffic {
     /// The engine's own sender and receiver.
     Own,
@@ -70,6 +80,8 @@ pub(crate) struct Sample {
     pub(crate) links: Vec<LinkRow>,
     /// Transfers completed since the previous sample.
     pub(crate) transfers: Vec<TransferRow>,
+    /// The same for requests and messages.
+    pub(crate) requests: Vec<RequestRow>,
 }
 
 /// A sample of a flow; `None` for what this kernel does not report.
@@ -123,6 +135,8 @@ pub(crate) struct RunReport {
     pub(crate) emulator: Option<Report>,
     /// Transfers completed since the last sample, and those that were never completed.
     pub(crate) transfers: Vec<TransferRow>,
+    /// The same for requests and messages.
+    pub(crate) requests: Vec<RequestRow>,
     /// Sysctls of the namespaces that influence results: (key, value).
     pub(crate) sysctls: Vec<(String, String)>,
     /// Largest lateness of a sample.
@@ -133,7 +147,7 @@ pub(crate) struct RunReport {
     pub(crate) samples_skipped: u64,
     /// Largest delay of a UDP packet after its scheduled time.
     pub(crate) udp_late_ns: u64,
-    /// Largest delay of the beginning of a transfer after its scheduled time.
+    /// Largest delay of a request or of the beginning of a transfer after its scheduled time.
     pub(crate) transfer_late_ns: u64,
     /// When the run ended; some problems end it earlier than planned.
     pub(crate) ended_ns: u64,

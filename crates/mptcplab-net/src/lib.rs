@@ -6,7 +6,9 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`userns`] | a new user namespace, in which the calling process is root |
+//! | [`sandbox`] | shuts the calling process in: user, files, capabilities, system calls |
 //! | [`Namespace`] | anonymous network namespaces: threads inside them, sysctls |
+//! | [`in_every_namespace`] | runs something in every network namespace of the machine |
 //! | [`tun`], [`link`] | TUN devices, veth pairs, statistics, up and down |
 //! | [`address`], [`route`] | addresses; routes with their metrics |
 //! | [`mptcp`] | path manager, its events, MPTCP_INFO and MPTCP_FULL_INFO |
@@ -56,6 +58,7 @@
 pub mod address;
 pub mod diag;
 mod error;
+mod every;
 mod genetlink;
 pub mod link;
 mod lookup;
@@ -63,6 +66,7 @@ pub mod mptcp;
 mod namespace;
 mod netlink;
 pub mod route;
+pub mod sandbox;
 pub mod socket;
 mod sockopt;
 pub mod tcp_info;
@@ -70,6 +74,7 @@ pub mod tun;
 pub mod userns;
 
 pub use error::{NetError, Result};
+pub use every::{InNamespace, in_every_namespace};
 pub use namespace::Namespace;
 pub use tcp_info::{TcpInfo, TcpState};
 pub use tun::Tun;

@@ -68,6 +68,12 @@ fn hint(error: &TraceError) -> &'static str {
         TraceError::Foreign { .. } => {
             "\n\nhint: move that file elsewhere; the directory is for unfinished runs"
         }
+        TraceError::NotOurs { .. } => {
+            "\n\nhint: find out who made it and remove it, or name another directory"
+        }
+        TraceError::OtherColumns { .. } => {
+            "\n\nhint: run its scenario again with this version, or use the version that wrote it"
+        }
         TraceError::Read { .. } => "\n\nhint: give directories with the tables of a trace",
         TraceError::NoName { .. } | TraceError::Order { .. } => {
             "\n\nhint: this is a bug of mptcplab; please report it with the scenario, its seed and this message"

@@ -5,7 +5,7 @@ use crate::build_facts;
 use crate::errors::EngineError;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_scenario::{Overrides, Run, Sweep, Transport};
-use mptcplab_trace::parquet::TraceWriter;
+use mptcplab_trace::parquet::KeptRuns;
 use mptcplab_trace::{EngineInfo, RunRecord, Tables};
 use pyo3::{PyErr, PyResult};
 use serde::Deserialize;
@@ -63,29 +63,29 @@ pub(crate) fn unsupported_settings(
     Ok((!texts.is_empty()).then(|| texts.join("\n\nerror: ")))
 }
 
-/// Writes a trace; `solve` is called for each run, in run order.
+/// Keeps the traces of runs in `kept`; `solve` is called for each, in run order. `digests` are those of the runs, by id. Runs
+/// that are finished are kept whether or not all of them are solved.
 pub(crate) fn write(
     sweep: &Sweep,
-    out: &Path,
+    digests: &[String],
+    kept: &Path,
     libraries: &str,
     solve: &mut dyn FnMut(u32) -> PyResult<Solved>,
 ) -> PyResult<()> {
-    let mut writer = TraceWriter::create(out).map_err(failed)?;
-    let encoder = writer.encoder();
-    for run in &sweep.runs {
+    let mut kept = KeptRuns::open(kept).map_err(failed)?;
+    let solved = sweep.runs.iter().try_for_each(|run| {
         let (columns, host, evaluations) = solve(run.id)?;
         let tables = tables(&columns)?;
         let record = RunRecord {
             host,
+            digest: digests.get(run.id as usize).cloned().unwrap_or_default(),
             ..record(sweep, run, libraries, evaluations)
         };
-        let mut started = encoder.start(record.clone());
-        started.write(&tables).map_err(failed)?;
-        writer
-            .append(started.finish(record).map_err(failed)?)
-            .map_err(failed)?;
-    }
-    writer.finish().map_err(failed)
+        let encoded = kept.encoder().encode(record, &tables).map_err(failed)?;
+        kept.push(encoded).map_err(failed)
+    });
+    kept.write().map_err(failed)?;
+    solved
 }
 
 fn failed(error: mptcplab_trace::parquet::TraceError) -> PyErr {

@@ -1,7 +1,9 @@
 //! The Python module `mptcplab._core`. Structured data is passed as JSON text; `python/mptcplab/_core.pyi` documents every
 //! function.
 
+mod assemble;
 mod build_facts;
+mod digest;
 mod errors;
 mod fluid;
 mod panics;
@@ -9,12 +11,12 @@ mod reference;
 mod sweep;
 
 use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
-use mptcplab_scenario::Overrides;
+use mptcplab_scenario::{Overrides, Sweep};
 use mptcplab_trace::parquet::Part;
 use pyo3::prelude::*;
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use sweep::{Progress, SweepError, run_sweep};
 
 /// Compiled part of mptcplab.
@@ -22,10 +24,10 @@ use sweep::{Progress, SweepError, run_sweep};
 mod _core {
     #[pymodule_export]
     use super::{
-        EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, build_info, check,
-        format_doc, load_algorithm, merge_traces, reject_settings, run, runs_json, scenario_files,
-        schedulers_json, schema_json, trace_schema_json, unknown_name, vectors_json, version,
-        write_fluid,
+        EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, assemble_trace,
+        build_info, check, format_doc, load_algorithm, merge_traces, reject_settings, run,
+        run_digests, runs_json, scenario_files, schedulers_json, schema_json, trace_schema_json,
+        unknown_name, vectors_json, version, write_fluid,
     };
 
     #[pymodule_init]
@@ -116,27 +118,29 @@ fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         .map_err(errors::scenario)
 }
 
-/// Simulates every run of a scenario and writes the trace.
+/// Simulates runs of a scenario and keeps their traces.
 #[pyfunction]
-#[pyo3(signature = (path, out_dir, overrides_json = "{}", jobs = 0, progress = None, only = None))]
+#[pyo3(signature = (path, kept_dir, overrides_json = "{}", jobs = 0, progress = None, only = None, digests = None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
 fn run(
     py: Python<'_>,
     path: PathBuf,
-    out_dir: PathBuf,
+    kept_dir: PathBuf,
     overrides_json: &str,
     jobs: usize,
     progress: Option<Py<PyAny>>,
-    only: Option<u32>,
+    only: Option<Vec<u32>>,
+    digests: Option<Vec<String>>,
 ) -> PyResult<String> {
-    let overrides = parse_overrides(overrides_json)?;
-    let mut sweep = py
-        .detach(|| mptcplab_scenario::load(&path, &overrides))
-        .map_err(errors::scenario)?;
-    sweep.runs.retain(|run| only.is_none_or(|id| run.id == id));
+    let sweep = load_runs(py, &path, overrides_json, only)?;
+    let digests = digests.unwrap_or_default();
     // The exception of a signal handler or of `progress`, which ends the sweep.
     let mut interrupted: Option<PyErr> = None;
     let totals = py.detach(|| {
-        run_sweep(&sweep, &out_dir, jobs, &mut |now| {
+        run_sweep(&sweep, &digests, &kept_dir, jobs, &mut |now| {
             let ticked = Python::attach(|py| tick(py, progress.as_ref(), now));
             interrupted = ticked.err();
             interrupted.is_none()
@@ -176,25 +180,54 @@ fn scenario_files(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResu
     Ok(sweep.map_err(errors::scenario)?.files)
 }
 
-/// Joins traces to one, in which their runs are numbered from 0.
+/// The digest of all that decides each run of a scenario on an engine.
 #[pyfunction]
-#[pyo3(signature = (directories, out_dir, texts = None))]
+fn run_digests(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides_json: &str,
+    engine: &str,
+) -> PyResult<Vec<String>> {
+    let sweep = load_runs(py, &path, overrides_json, None)?;
+    Ok(py.detach(|| digest::of_runs(&sweep, engine)))
+}
+
+/// Makes one trace from runs of others, numbered from 0.
+#[pyfunction]
+#[pyo3(signature = (runs, out_dir, texts = None))]
 fn merge_traces(
     py: Python<'_>,
-    directories: Vec<PathBuf>,
+    runs: Vec<(PathBuf, u32)>,
     out_dir: PathBuf,
     texts: Option<Vec<BTreeMap<String, String>>>,
 ) -> PyResult<()> {
-    let texts = texts.unwrap_or_else(|| vec![BTreeMap::new(); directories.len()]);
-    if texts.len() != directories.len() {
-        let message = format!("{} traces and texts for {}", directories.len(), texts.len());
+    let texts = texts.unwrap_or_else(|| vec![BTreeMap::new(); runs.len()]);
+    if texts.len() != runs.len() {
+        let message = format!("{} runs and texts for {}", runs.len(), texts.len());
         return Err(EngineError::new_err(message));
     }
-    let parts: Vec<Part> = std::iter::zip(directories, texts)
-        .map(|(dir, texts)| Part { dir, texts })
-        .collect();
-    let merged = py.detach(|| mptcplab_trace::parquet::merge(&parts, &out_dir));
+    let parts = std::iter::zip(runs, texts).map(|((dir, run), texts)| Part { dir, run, texts });
+    let merged = py.detach(|| mptcplab_trace::parquet::merge(parts, &out_dir));
     merged.map_err(|error| SweepError::Trace(error).into())
+}
+
+/// Makes the trace of a scenario from runs that are kept in other traces.
+#[pyfunction]
+fn assemble_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides_json: &str,
+    runs: BTreeMap<u32, (PathBuf, u32)>,
+    out_dir: PathBuf,
+) -> PyResult<()> {
+    let sweep = load_runs(
+        py,
+        &path,
+        overrides_json,
+        Some(runs.keys().copied().collect()),
+    )?;
+    let assembled = py.detach(|| assemble::assemble(&sweep, &runs, &out_dir));
+    assembled.map_err(|error| SweepError::Trace(error).into())
 }
 
 /// Raises an error for settings that an engine does not support, with their places in the file.
@@ -210,23 +243,47 @@ fn reject_settings(path: PathBuf, overrides_json: &str, settings_json: &str) -> 
     }
 }
 
-/// Writes the trace of the fluid engine; `solve` returns the tables of a run.
+/// Keeps the traces of the fluid engine; `solve` returns the tables of a run.
 #[pyfunction]
+#[pyo3(signature = (path, kept_dir, overrides_json, libraries, solve, only = None, digests = None))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are Python's keyword arguments"
+)]
 fn write_fluid(
     py: Python<'_>,
     path: PathBuf,
-    out_dir: PathBuf,
+    kept_dir: PathBuf,
     overrides_json: &str,
     libraries: &str,
     solve: &Bound<'_, PyAny>,
+    only: Option<Vec<u32>>,
+    digests: Option<Vec<String>>,
 ) -> PyResult<()> {
-    let overrides = parse_overrides(overrides_json)?;
-    let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
-    let sweep = sweep.map_err(errors::scenario)?;
-    fluid::write(&sweep, &out_dir, libraries, &mut |run| {
+    let sweep = load_runs(py, &path, overrides_json, only)?;
+    let digests = digests.unwrap_or_default();
+    fluid::write(&sweep, &digests, &kept_dir, libraries, &mut |run| {
         py.check_signals()?;
         solve.call1((run,))?.extract()
     })
+}
+
+/// The runs of a scenario, all of them or those of some numbers.
+fn load_runs(
+    py: Python<'_>,
+    path: &Path,
+    overrides_json: &str,
+    only: Option<Vec<u32>>,
+) -> PyResult<Sweep> {
+    let overrides = parse_overrides(overrides_json)?;
+    let mut sweep = py
+        .detach(|| mptcplab_scenario::load(path, &overrides))
+        .map_err(errors::scenario)?;
+    if let Some(only) = only {
+        let only: BTreeSet<u32> = only.into_iter().collect();
+        sweep.runs.retain(|run| only.contains(&run.id));
+    }
+    Ok(sweep)
 }
 
 fn parse_overrides(json: &str) -> PyResult<Overrides> {

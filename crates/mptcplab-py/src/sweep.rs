@@ -1,27 +1,21 @@
-//! Simulates all runs of a sweep on several threads and writes them in run order.
+//! Simulates the runs of a sweep on several threads.
 //!
-//! A worker simulates a run and compresses its trace; the calling thread appends the results in the order of run ids,
-//! reports progress and asks whether to go on. A worker does not start a run that is too far ahead of the next one to be
-//! written, so that memory does not grow with the sweep.
+//! A worker simulates a run and compresses its trace; the calling thread keeps the results on the disk as they come, reports
+//! progress and asks whether to go on.
 
 use crate::{build_facts, panics};
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
-use mptcplab_trace::parquet::{EncodedRun, Encoder, TraceError, TraceWriter};
+use mptcplab_trace::parquet::{EncodedRun, Encoder, KeptRuns, TraceError};
 use mptcplab_trace::{EngineInfo, RunRecord};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
-
-/// Number of finished runs, per worker, that may wait for a slower run before them.
-const RUNS_AHEAD: usize = 4;
 
 /// Progress of a sweep.
 #[derive(Debug, Clone, Copy)]
@@ -65,11 +59,13 @@ pub(crate) enum SweepError {
     Trace(#[from] TraceError),
 }
 
-/// Simulates every run of `sweep` on `jobs` threads (0: one per core) and writes the traces to `out`. `tick` is called on
-/// the calling thread; if it returns false, the sweep stops and leaves nothing behind.
+/// Simulates every run of `sweep` on `jobs` threads (0: one per core) and keeps the traces in `kept`. `digests` are those of
+/// the runs, by id. `tick` is called on the calling thread; if it returns false, the sweep stops. Runs that are finished are
+/// kept whether or not the sweep ends well.
 pub(crate) fn run_sweep(
     sweep: &Sweep,
-    out: &Path,
+    digests: &[String],
+    kept: &Path,
     jobs: usize,
     tick: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Totals, SweepError> {
@@ -77,13 +73,13 @@ pub(crate) fn run_sweep(
     let jobs = if jobs == 0 { cores } else { jobs }
         .min(sweep.runs.len())
         .max(1);
-    let mut writer = TraceWriter::create(out)?;
+    let mut kept = KeptRuns::open(kept)?;
     let workers = Workers {
         sweep,
-        encoder: &writer.encoder(),
+        digests,
+        encoder: &kept.encoder(),
         control: Control::default(),
         next: AtomicUsize::new(0),
-        gate: Gate::new(RUNS_AHEAD * jobs),
     };
     let (sender, results) = channel();
     let totals = thread::scope(|scope| {
@@ -92,14 +88,20 @@ pub(crate) fn run_sweep(
             scope.spawn(move || workers.work(&sender));
         }
         drop(sender);
-        let totals = workers.collect(&results, &mut writer, tick);
+        let totals = workers.collect(&results, &mut kept, tick);
         if totals.is_err() {
-            workers.stop();
+            workers.control.cancel.store(true, Ordering::Relaxed);
         }
         totals
-    })?;
-    writer.finish()?;
-    Ok(Totals { jobs, ..totals })
+    });
+    // What other workers had finished when the sweep stopped.
+    for (_, result) in results.try_iter() {
+        if let Ok(finished) = result {
+            kept.push(finished.encoded)?;
+        }
+    }
+    kept.write()?;
+    Ok(Totals { jobs, ..totals? })
 }
 
 type RunResult = (usize, Result<Finished, SweepError>);
@@ -112,17 +114,18 @@ struct Finished {
 
 struct Workers<'a> {
     sweep: &'a Sweep,
+    digests: &'a [String],
     encoder: &'a Encoder,
     control: Control,
     next: AtomicUsize,
-    gate: Gate,
 }
 
 impl Workers<'_> {
     fn work(&self, results: &Sender<RunResult>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
-            if index >= self.sweep.runs.len() || !self.gate.wait_for(index) {
+            let stopped = self.control.cancel.load(Ordering::Relaxed);
+            if stopped || index >= self.sweep.runs.len() {
                 return;
             }
             if results.send((index, self.run(index))).is_err() {
@@ -140,9 +143,7 @@ impl Workers<'_> {
                 .map(|(key, value)| format!("{key} = {value}, "));
             format!("{}repetition {}", axes.collect::<String>(), run.rep)
         };
-        let mut encoder = self
-            .encoder
-            .start(record(self.sweep, run, &Outcome::default()));
+        let mut encoder = self.encoder.start(self.record(run, &Outcome::default()));
         let mut failed = None;
         let simulated = panics::catch(|| {
             simulate_streaming(run, &self.control, &mut |tables| {
@@ -173,7 +174,7 @@ impl Workers<'_> {
             }
         };
         encoder.write(&outcome.tables)?;
-        let encoded = encoder.finish(record(self.sweep, run, &outcome))?;
+        let encoded = encoder.finish(&self.record(run, &outcome))?;
         Ok(Finished {
             encoded,
             events: outcome.events,
@@ -181,36 +182,33 @@ impl Workers<'_> {
         })
     }
 
-    /// Appends results in run order until all are there.
+    /// Takes results as they come until all are there.
     fn collect(
         &self,
         results: &Receiver<RunResult>,
-        writer: &mut TraceWriter,
+        kept: &mut KeptRuns,
         tick: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Totals, SweepError> {
         let mut totals = Totals::default();
-        let mut waiting = BTreeMap::new();
         let mut done = 0;
         let mut next_tick = Instant::now() + TICK;
         while done < self.sweep.runs.len() {
             match results.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
                 Ok((index, result)) => {
-                    waiting.insert(index, result?);
+                    let finished = result?;
+                    totals.events += finished.events;
+                    totals.packet_hops += finished.packet_hops;
+                    totals.simulated_ns += self.sweep.runs[index].duration_ns;
+                    done += 1;
+                    kept.push(finished.encoded)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {
+                    kept.write_if_due()?;
                     self.report(done, tick)?;
                     next_tick = Instant::now() + TICK;
                 }
                 // Every worker has ended although runs are missing, which only a panic outside `catch` can cause.
                 Err(RecvTimeoutError::Disconnected) => return Err(SweepError::Cancelled),
-            }
-            while let Some(finished) = waiting.remove(&done) {
-                writer.append(finished.encoded)?;
-                totals.events += finished.events;
-                totals.packet_hops += finished.packet_hops;
-                totals.simulated_ns += self.sweep.runs[done].duration_ns;
-                done += 1;
-                self.gate.advance(done);
             }
         }
         self.report(done, tick)?;
@@ -235,66 +233,21 @@ impl Workers<'_> {
         }
     }
 
-    fn stop(&self) {
-        self.control.cancel.store(true, Ordering::Relaxed);
-        self.gate.close();
-    }
-}
-
-/// The run's row of the `run` table, from the scenario and the simulator's outcome.
-fn record(sweep: &Sweep, run: &Run, outcome: &Outcome) -> RunRecord {
-    let engine = EngineInfo {
-        name: "sim",
-        version: build_facts::VERSION,
-        build: build_facts::LINE,
-        scheduler: Some(mptcplab_sim::DEFAULT_SCHEDULER),
-        subflow_cc: &outcome.subflow_cc,
-        events: outcome.events,
-        packet_hops: outcome.packet_hops,
-    };
-    RunRecord::new(sweep, run, &engine)
-}
-
-/// Lets a run start when it is less than `ahead` runs after the first run that is not written yet.
-struct Gate {
-    ahead: usize,
-    /// Runs written, or `None` when the sweep is being stopped.
-    written: Mutex<Option<usize>>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn new(ahead: usize) -> Self {
-        Self {
-            ahead,
-            written: Mutex::new(Some(0)),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// Waits until run `index` may start; false when the sweep is being stopped.
-    fn wait_for(&self, index: usize) -> bool {
-        let too_early = |written: &mut Option<usize>| {
-            written.is_some_and(|written| index >= written + self.ahead)
+    /// The run's row of the `run` table, from the scenario and the simulator's outcome.
+    fn record(&self, run: &Run, outcome: &Outcome) -> RunRecord {
+        let engine = EngineInfo {
+            name: "sim",
+            version: build_facts::VERSION,
+            build: build_facts::LINE,
+            scheduler: Some(mptcplab_sim::DEFAULT_SCHEDULER),
+            subflow_cc: &outcome.subflow_cc,
+            events: outcome.events,
+            packet_hops: outcome.packet_hops,
         };
-        // The value behind a poisoned lock is still whole, because it is only ever assigned.
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        self.changed
-            .wait_while(written, too_early)
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_some()
-    }
-
-    fn advance(&self, written: usize) {
-        self.set(Some(written));
-    }
-
-    fn close(&self) {
-        self.set(None);
-    }
-
-    fn set(&self, written: Option<usize>) {
-        *self.written.lock().unwrap_or_else(PoisonError::into_inner) = written;
-        self.changed.notify_all();
+        let digest = self.digests.get(run.id as usize).cloned();
+        RunRecord {
+            digest: digest.unwrap_or_default(),
+            ..RunRecord::new(self.sweep, run, &engine)
+        }
     }
 }

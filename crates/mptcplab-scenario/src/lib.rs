@@ -30,8 +30,9 @@ mod units;
 
 pub use document::{Overrides, unsupported_setting};
 pub use error::{Diagnostic, Error, Origin, unknown_name};
+pub use files::FileSource;
 pub use format::{json_schema, reference_page};
-pub use load::{load, parse};
+pub use load::{load, parse, parse_with};
 pub use output::{describe, run_json, sweep_json};
 pub use run::*;
 pub use units::{duration_ns, rate_bps};

@@ -3,7 +3,7 @@
 use crate::check::{Axis, check};
 use crate::document::{Overrides, Value, overrides, parse_document};
 use crate::error::{Diagnostic, Error, Origin};
-use crate::files::Files;
+use crate::files::{FileSource, Files, bounded};
 use crate::names::check_name;
 use crate::resolve;
 use crate::run::{Run, Sweep};
@@ -29,7 +29,7 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Sweep, Error> {
             vec![Diagnostic::new(Origin::Nowhere, "", message).hint(hint)],
         )
     };
-    let bytes = std::fs::read(path).map_err(|e| {
+    let bytes = bounded::read_any(path, MAX_TEXT_BYTES as u64).map_err(|e| {
         refuse(
             format!("cannot be read: {e}"),
             "give the path of a scenario file such as scenarios/NAME.toml",
@@ -55,6 +55,20 @@ pub fn parse(
     base_dir: Option<&Path>,
     overrides: &Overrides,
 ) -> Result<Sweep, Error> {
+    let files = base_dir.map_or(FileSource::Nowhere, FileSource::Directory);
+    parse_with(text, file_name, files, overrides)
+}
+
+/// Expands the text of a scenario as [`parse`] does, with files from any source.
+///
+/// # Errors
+/// As [`load`]. No text makes it panic.
+pub fn parse_with(
+    text: &str,
+    file_name: &str,
+    files: FileSource<'_>,
+    overrides: &Overrides,
+) -> Result<Sweep, Error> {
     let fail = |diagnostics| Error::new(file_name, diagnostics);
     if text.len() > MAX_TEXT_BYTES {
         let message = format!("{} bytes of text", text.len());
@@ -66,7 +80,7 @@ pub fn parse(
     let mut root = parse_document(text).map_err(fail)?;
     overrides::apply(&mut root, overrides).map_err(|e| fail(vec![e]))?;
     let axes = check(&root).map_err(fail)?;
-    let mut files = Files::new(base_dir);
+    let mut files = Files::new(files);
     let runs = expand(&root, &axes, &mut files).map_err(|e| fail(vec![e]))?;
     let written = |key: &str| root.get(key).and_then(Value::as_text).map(str::to_string);
     let name = written("name").unwrap_or_else(|| stem(file_name));

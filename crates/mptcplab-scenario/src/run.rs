@@ -4,7 +4,8 @@ use mptcplab_model::link::LinkConfig;
 use std::fmt;
 
 pub use mptcplab_model::traffic::{
-    ArrivalRate, Arrivals, DurationDistribution, SizeDistribution, StartTime, Transfers, Video,
+    ArrivalRate, Arrivals, DurationDistribution, RequestKind, RequestTimes, Requests,
+    SizeDistribution, StartTime, Transfers, Video,
 };
 
 /// A scenario file with its sweep axes expanded.
@@ -286,6 +287,8 @@ pub enum Traffic {
     Transfers(Transfers),
     /// Video in chunks whose encoding follows the measured throughput, on one connection.
     Video(Video),
+    /// Requests and their responses, or messages, on one connection.
+    Requests(Requests),
 }
 
 /// The receive buffer of a connection.

@@ -1,8 +1,5 @@
 //! Damaged scenarios never cause a panic: they are refused with a place and a hint, or they are valid.
 
-#[path = "common/any_text.rs"]
-mod any_text;
-
 use mptcplab_scenario::Overrides;
 use std::path::Path;
 
@@ -162,7 +159,7 @@ fn replace_value(random: &mut Random, text: &mut String) {
 }
 
 fn is_valid(text: &str, overrides: &Overrides) -> bool {
-    any_text::is_valid(text, Some(Path::new("tests/bad")), overrides)
+    crate::any_text::is_valid(text, Some(Path::new("tests/bad")), overrides)
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Changes of links from files, and random loss in both directions.
 
 use mptcplab_model::link::{Change, Loss};
-use mptcplab_scenario::{Overrides, Sweep, parse};
+use mptcplab_scenario::{FileSource, Overrides, Sweep, parse, parse_with};
+use std::collections::BTreeMap;
 
 const MS: u64 = 1_000_000;
 
@@ -88,4 +89,60 @@ fn the_way_back_takes_over_a_file_as_it_does_a_schedule() {
         back("loss = \"3 %\"\nloss_both = true\nreverse = { rate = \"1 Mbit/s\" }"),
         (Loss::Bernoulli { p: 0.03 }, losses.into())
     );
+}
+
+/// The text of a scenario whose link follows `walk/{rep}.csv`.
+const WALK: &str = "duration = \"4 s\"\nrepetitions = 2\ncc = \"reno\"\n[links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"12 Mbit/s\"\n\
+    delay = \"7 ms\"\nschedule_file = \"walk/{rep}.csv\"\n[flows.f]\npath = [\"a\"]\n";
+
+fn walk(texts: &[(&str, &str)]) -> Result<Sweep, String> {
+    let owned = |(name, text): &(&str, &str)| (String::from(*name), String::from(*text));
+    let texts: BTreeMap<String, String> = texts.iter().map(owned).collect();
+    parse_with(
+        WALK,
+        "x.toml",
+        FileSource::Texts(&texts),
+        &Overrides::default(),
+    )
+    .map_err(|e| e.to_string())
+}
+
+#[test]
+fn files_may_be_texts_in_memory() {
+    let files = [
+        ("walk/0.csv", "at_ms,rate_bps\n900,3000000\n"),
+        ("walk/1.csv", "at_ms,rate_bps\n1100,5000000\n"),
+    ];
+    let sweep = walk(&files).unwrap();
+    let first = |run: usize| sweep.runs[run].links[0].config.schedule.last().cloned();
+    assert_eq!(
+        first(0),
+        Some(Change {
+            rate_bps: Some(3_000_000),
+            ..at(900)
+        })
+    );
+    assert_eq!(
+        first(1),
+        Some(Change {
+            rate_bps: Some(5_000_000),
+            ..at(1100)
+        })
+    );
+    assert_eq!(sweep.files, ["walk/0.csv", "walk/1.csv"]);
+}
+
+#[test]
+fn a_text_that_is_missing_or_wrong_is_named() {
+    let missing = walk(&[("walk/0.csv", "at_ms,rate_bps\n900,3000000\n")]).unwrap_err();
+    assert!(
+        missing.contains("cannot be read: walk/1.csv: no such file"),
+        "{missing}"
+    );
+    assert!(
+        missing.contains("the files here are: walk/0.csv"),
+        "{missing}"
+    );
+    let wrong = walk(&[("walk/0.csv", "at_ms,rate_bps\n900,fast\n")]).unwrap_err();
+    assert!(wrong.contains("walk/0.csv:2: "), "{wrong}");
 }

@@ -107,7 +107,7 @@ fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<O
         let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
         let mut clock = SampleClock::new(run, interval);
         engine.run(run.duration_ns, &mut clock, &mut caller)?;
-        for app in &engine.apps[..engine.fixed_conns] {
+        for app in &engine.apps[..engine.reported_conns] {
             let subflows = app.conn.subflows.iter();
             let names = subflows.map(|s| s.sender.sock.algorithm().name().to_owned());
             outcome.subflow_cc[app.conn.flow as usize] = names.collect();

@@ -1,8 +1,6 @@
 //! Acknowledgements, the growth of slow start that follows from them, and the throughput of a full link.
 
-mod common;
-
-use common::simulate_one;
+use crate::common::simulate_one;
 use mptcplab_trace::EventKind::FirstByte;
 
 /// RTT 100 ms at 1 Gbit/s: every window is one burst, well separated from the next.

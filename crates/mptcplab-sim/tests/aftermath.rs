@@ -1,8 +1,6 @@
 //! The state after losses and idle periods, as the next loss, window or idle period shows it.
 
-mod common;
-
-use common::{over_two_hops, simulate_one};
+use crate::common::{over_two_hops, simulate_one};
 use mptcplab_trace::EventKind::{
     FlowCompleted, LossEvent, RecoveryEnded, SubflowFailed, SubflowRecovered, TlpSent, Undo,
 };
@@ -12,7 +10,7 @@ fn outage(from: f64, to: f64) -> String {
 }
 
 /// A transfer of 3000 segments whose last three are lost on B; `before` happens earlier on B.
-fn lose_the_tail(delay: u32, before: &str) -> common::Measured {
+fn lose_the_tail(delay: u32, before: &str) -> crate::common::Measured {
     let flow = "cwnd_clamp = \"260 packets\"\ntraffic = { size = \"4344000 B\" }";
     let clean = simulate_one(&over_two_hops(10, delay, before, flow), &[]);
     let arrived = clean.events("f", -1, FlowCompleted)[0].0 - f64::from(delay);

@@ -1,8 +1,6 @@
 //! BBR and C-MPBBR: rates instead of losses, probing for both parts of the model, sharing.
 
-mod common;
-
-use common::{Measured, jain, simulate_one};
+use crate::common::{Measured, jain, simulate_one};
 
 /// One flow on a link of its own.
 const ALONE: &str = r#"

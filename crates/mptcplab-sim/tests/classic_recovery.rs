@@ -4,9 +4,7 @@
 //! 84.33 + 1.2112 k ms, and its ACK comes back at 165.406 + 1.2112 k ms, as in `recovery.rs`. There are no delayed ACKs.
 //! A round trip is 83.3 ms.
 
-mod common;
-
-use common::{Measured, halved_by_marks, over_two_hops, simulate_all, simulate_one};
+use crate::common::{Measured, halved_by_marks, over_two_hops, simulate_all, simulate_one};
 use mptcplab_trace::EventKind;
 use mptcplab_trace::EventKind::{FlowCompleted, LossEvent, RecoveryEnded, RtoFired, TlpSent, Undo};
 

@@ -1,8 +1,6 @@
 //! ACKs that a receiver combines while segments are missing (`comp_sack`).
 
-mod common;
-
-use common::{Measured, over_two_hops, simulate_one};
+use crate::common::{Measured, over_two_hops, simulate_one};
 use mptcplab_trace::EventKind;
 
 /// One packet is lost after 2 s.

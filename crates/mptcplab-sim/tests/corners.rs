@@ -1,8 +1,6 @@
 //! Corner cases that were wrong once.
 
-mod common;
-
-use common::simulate_one;
+use crate::common::simulate_one;
 use mptcplab_trace::EventKind;
 
 const TWO_PATHS: &str = r#"

@@ -3,9 +3,7 @@
 //! The reference sees what the trace shows of each ACK (time, packets acknowledged, smoothed RTT) and of each loss
 //! (when), and never the window inside an epoch.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind;
 
 /// RFC 9438: C (section 5.1), beta_cubic (4.6), alpha_cubic (4.3), fast convergence (4.7).

@@ -1,8 +1,6 @@
 //! Algorithms that estimate the state of the path: the queue of Vegas and the bandwidth of Westwood+.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::LossEvent;
 
 /// Two different links, to which the tests add flows.

@@ -2,9 +2,7 @@
 //!
 //! The measured figures are in docs/fidelity/fidelity.md.
 
-mod common;
-
-use common::{simulate_all, simulate_one};
+use crate::common::{simulate_all, simulate_one};
 
 /// Two equal subflows and one Reno flow through one drop-tail bottleneck, random start offsets.
 const SHARED: &str = r#"

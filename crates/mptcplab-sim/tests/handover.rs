@@ -1,9 +1,7 @@
 //! Which subflows carry the data when subflows change their priority, time out repeatedly, or are removed and added again
 //! (RFC 8684 sections 3.3.6 to 3.3.8).
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::{
     FlowCompleted, PriorityChanged, RtoFired, SubflowAdded, SubflowFailed, SubflowRecovered,
     SubflowRemoved,

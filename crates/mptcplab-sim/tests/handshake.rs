@@ -1,8 +1,6 @@
 //! The cost of opening a connection and its subflows (RFC 9293, RFC 6298, RFC 8684 sections 3.1 and 3.2).
 
-mod common;
-
-use common::simulate_one;
+use crate::common::simulate_one;
 use mptcplab_trace::EventKind::{FirstByte, SubflowAdded};
 
 /// Two paths at 1 Gbit/s (8 ns a byte, so headers cost next to nothing) with RTTs of 40 and 70 ms.

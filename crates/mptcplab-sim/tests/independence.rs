@@ -1,8 +1,6 @@
 //! Results do not depend on other parts of the topology, on the order in the file or on sampling; UDP does not react to congestion.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::{FlowStarted, FlowStopped};
 
 const LINKS: &str = r#"

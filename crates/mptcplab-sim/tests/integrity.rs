@@ -1,9 +1,7 @@
 //! Whatever the network does, a transfer arrives complete, once and in order, and packets are conserved
 //! (the engine asserts conservation in builds with debug assertions, as test builds are).
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind;
 
 /// A small generator of its own, so that a failing case can be named by its number.

@@ -1,8 +1,6 @@
 //! Without events for packets whose way is known, a run is the same as with an event for every hop.
 
-mod common;
-
-use common::sweep;
+use crate::common::sweep;
 use mptcplab_model::link::Change;
 use mptcplab_scenario::Run;
 use mptcplab_sim::{Control, Outcome, simulate};

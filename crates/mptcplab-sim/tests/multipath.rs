@@ -1,8 +1,6 @@
 //! Subflows that start, stop, fail and return, and the distribution of packets over them (RFC 8684).
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::{
     FlowCompleted, RtoFired, SubflowAdded, SubflowFailed, SubflowRecovered, SubflowRemoved,
 };

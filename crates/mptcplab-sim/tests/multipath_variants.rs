@@ -1,8 +1,6 @@
 //! Variants of LIA, OLIA and BALIA in the simulator: what a loss costs them, and who is coupled.
 
-mod common;
-
-use common::{Measured, simulate_all, simulate_one};
+use crate::common::{Measured, simulate_all, simulate_one};
 use mptcplab_trace::EventKind::LossEvent;
 
 /// Windows before and after every loss of a subflow, packets. Needs a row for every ACK.

@@ -1,8 +1,6 @@
 //! Every algorithm under every profile of ACK counting, and what the profile does to its growth.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_cc::{Algorithm, algorithms};
 
 /// Two private paths that are never full; congestion avoidance from 20 packets on.

@@ -4,9 +4,7 @@
 //! 82.12 ms, and segment k of the first window reaches B at 84.33 + 1.2112 k ms (RFC 8985, RFC 6937, RFC 6298,
 //! RFC 5682).
 
-mod common;
-
-use common::{Measured, halved_by_marks, over_two_hops, simulate_one};
+use crate::common::{Measured, halved_by_marks, over_two_hops, simulate_one};
 use mptcplab_trace::EventKind::{FlowCompleted, LossEvent, RecoveryEnded, RtoFired, TlpSent, Undo};
 
 /// A transfer over A (10 Mbit/s, 1 ms) and B (1 Gbit/s, 40 ms), B down during `outages` (ms).

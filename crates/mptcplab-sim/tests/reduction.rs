@@ -1,8 +1,6 @@
 //! With one subflow a coupled algorithm is its single-path reduction, sample by sample.
 
-mod common;
-
-use common::simulate_one;
+use crate::common::simulate_one;
 
 /// Losses, a queue that overflows, a competitor and a silent period: everything an algorithm reacts to.
 const SCENARIO: &str = r#"

@@ -1,8 +1,6 @@
 //! Each scheduler in the situation that it is made for: a blocked receive window, short transfers over lossy paths, and others.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::{self, FlowCompleted, SubflowAdded};
 
 /// Path fast: 10 Mbit/s, RTT 20 ms; path slow: a tenth of the rate, ten times the RTT.

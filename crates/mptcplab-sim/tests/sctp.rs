@@ -1,8 +1,6 @@
 //! CMT-SCTP: one association over all its paths (RFC 9260; Iyengar, Amer, Stewart 2006).
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 use mptcplab_trace::EventKind::{
     FirstByte, FlowCompleted, LossEvent, RecoveryEnded, RtoFired, SubflowAdded,
 };

@@ -1,8 +1,6 @@
 //! One TCP flow against theory.
 
-mod common;
-
-use common::{jain, simulate_all, simulate_one};
+use crate::common::{jain, simulate_all, simulate_one};
 
 const LOSSY: &str = r#"
 duration = "1500 s"

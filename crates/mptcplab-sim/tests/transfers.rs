@@ -1,8 +1,6 @@
 //! Files, short transfers and video: when they begin, when they are complete, and their rows in the trace.
 
-mod common;
-
-use common::{Measured, simulate_all, simulate_one, sweep};
+use crate::common::{Measured, simulate_all, simulate_one, sweep};
 use mptcplab_sim::{Control, simulate};
 use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
 

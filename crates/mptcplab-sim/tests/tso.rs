@@ -1,8 +1,6 @@
 //! Groups of segments, and ACKs that PSH asks for (`tso`), compared with Linux 6.18 on the same scenario.
 
-mod common;
-
-use common::{simulate_all, sweep};
+use crate::common::{simulate_all, sweep};
 use mptcplab_sim::{Control, simulate};
 
 /// Two subflows of one connection and a TCP flow through one drop-tail bottleneck.

@@ -1,8 +1,6 @@
 //! Bounds of the window other than congestion: idle periods, the application, the receive window, the pacing rate.
 
-mod common;
-
-use common::{Measured, simulate_one};
+use crate::common::{Measured, simulate_one};
 
 const PATH: &str = r#"
 duration = "6 s"

@@ -49,6 +49,7 @@ impl RunRecord {
             scheduler: schedulers(run, engine.scheduler).to_string(),
             status: Status::Complete,
             status_reason: String::new(),
+            digest: String::new(),
             host: "{}".into(),
             events: engine.events,
             packet_hops: engine.packet_hops,
@@ -57,6 +58,18 @@ impl RunRecord {
             link_names: run.links.iter().map(|link| link.name.clone()).collect(),
         }
     }
+}
+
+/// What the `run` table says about a run only because of the sweep that it is part of, by column: its names and labels.
+#[must_use]
+pub fn texts_of_sweep(sweep: &Sweep, run: &Run) -> [(&'static str, String); 5] {
+    [
+        ("scenario", sweep.name.clone()),
+        ("title", sweep.title.clone()),
+        ("cc", label(run)),
+        ("axes", axes(run).to_string()),
+        ("scenario_toml", sweep.text.clone()),
+    ]
 }
 
 /// The name under which runs are compared: the value of the axis `cc`, or else the flows' distinct algorithms in file

@@ -8,10 +8,12 @@ mod from_scenario;
 mod link_row;
 mod run_table;
 mod schema;
+mod view;
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
-pub use from_scenario::EngineInfo;
+pub use from_scenario::{EngineInfo, texts_of_sweep};
 pub use run_table::*;
 pub use schema::*;
+pub use view::{TableView, Values};

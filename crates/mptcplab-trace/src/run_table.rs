@@ -51,6 +51,7 @@ run_table! {
     scheduler: String, "", "packet scheduler that every MPTCP flow really had, a JSON object; null in a fluid, which has no packets";
     status: Status, "", "complete; partial: the run ended early; invalid: nothing may be concluded from it";
     status_reason: String, "", "why the status is not complete";
+    digest: String, "", "digest of all that decides the run: resolved scenario, algorithms, engine; empty if it is not known";
     host: String, "", "what else the run depended on and what the engine found out, a JSON object; empty for the simulator";
     events: u64, "", "events that the engine processed";
     packet_hops: u64, "packets", "packets (data, ACK, UDP) times links crossed";

@@ -4,8 +4,7 @@
 //! Counters are cumulative since the start of the run, so that any window is the difference of two rows and sampling
 //! loses nothing. `t_ns` is simulated (or monotonic) time since the start of the run.
 
-#[cfg(feature = "parquet")]
-use crate::parquet::view::{TableView, Values};
+use crate::view::{TableView, Values};
 use serde::{Deserialize, Serialize};
 
 /// The value in memory of what an engine cannot measure, and of the time of something that never happened.
@@ -128,7 +127,6 @@ macro_rules! table {
                 $(self.$col.len() == self.t_ns.len())&&*
             }
 
-            #[cfg(feature = "parquet")]
             fn view(&self) -> TableView<'_> {
                 TableView {
                     name: Self::NAME,
@@ -312,6 +310,21 @@ table! {
     }
 }
 
+table! {
+    /// Requests with their responses, and messages, on connections that last (`traffic = { requests = ... }` and `{ messages = ... }`).
+    /// A row is written when the response or the message is complete, and at the end of the run for each one that is not.
+    /// If no run of a sweep has rows, the file does not exist.
+    RequestTable, RequestRow, "request" {
+        t_ns: u64, "ns", "when the application sent the request or the message";
+        flow: u32, "", "index of the flow in the run's flow list";
+        request: u32, "", "number of the request or message in its flow, from 0";
+        request_bytes: u64, "bytes", "application bytes of the request or message";
+        response_bytes: u64, "bytes", "application bytes of the response or answer", 0 => "for a message that is not answered";
+        first_byte_ns: u64, "ns", "time until the first byte of the response arrived, in order, at the end that had sent the request; of a message without answer, its first byte at the receiver", NOT_MEASURED => "if it never came";
+        completion_ns: u64, "ns", "time until the last byte arrived in the same way: the response time, or the delay of the message", NOT_MEASURED => "if the run ended before";
+    }
+}
+
 /// All sampled tables of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
@@ -320,6 +333,7 @@ pub struct Tables {
     pub link: LinkTable,
     pub event: EventTable,
     pub transfer: TransferTable,
+    pub request: RequestTable,
 }
 
 impl Tables {
@@ -331,6 +345,7 @@ impl Tables {
             + self.link.len()
             + self.event.len()
             + self.transfer.len()
+            + self.request.len()
     }
 
     /// Whether no table has a row.
@@ -346,6 +361,7 @@ impl Tables {
         self.link.clear();
         self.event.clear();
         self.transfer.clear();
+        self.request.clear();
     }
 
     /// Replaces a column by little-endian numbers of its type; false if there is no such column. The columns of a table
@@ -357,6 +373,7 @@ impl Tables {
             LinkTable::NAME => self.link.fill(column, bytes),
             EventTable::NAME => self.event.fill(column, bytes),
             TransferTable::NAME => self.transfer.fill(column, bytes),
+            RequestTable::NAME => self.request.fill(column, bytes),
             _ => false,
         }
     }
@@ -368,6 +385,7 @@ impl Tables {
         self.link.fill_missing();
         self.event.fill_missing();
         self.transfer.fill_missing();
+        self.request.fill_missing();
     }
 
     /// Whether the columns of each table are equally long.
@@ -378,17 +396,19 @@ impl Tables {
             && self.link.is_whole()
             && self.event.is_whole()
             && self.transfer.is_whole()
+            && self.request.is_whole()
     }
 
     /// The tables in the order of their files.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn views(&self) -> [TableView<'_>; 5] {
+    #[must_use]
+    pub fn views(&self) -> [TableView<'_>; 6] {
         [
             self.flow.view(),
             self.subflow.view(),
             self.link.view(),
             self.event.view(),
             self.transfer.view(),
+            self.request.view(),
         ]
     }
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 import warnings
 from typing import Annotated, Any
 
 import typer
 
 from mptcplab import terminal
-from mptcplab.cli import generate, kernel, lists, run, studies
+from mptcplab.cli import generate, kernel, lists, results, run, studies
 from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
 
@@ -44,8 +46,9 @@ app = typer.Typer(
 def _version(asked: bool) -> None:
     if asked:
         from mptcplab import _core
+        from mptcplab.cli import about
 
-        print(f"mptcplab {_core.version()}")
+        print(f"mptcplab {_core.version()}", *about.lines(), sep="\n")
         raise typer.Exit
 
 
@@ -63,6 +66,10 @@ for _command in (
     generate.new,
     run.report,
     run.check,
+    results.merge,
+    results.compare,
+    results.ls,
+    lists.scenarios,
     lists.algorithms,
     lists.schedulers,
     lists.vectors,
@@ -100,10 +107,33 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: object) -
         terminal.warning(str(message))
 
 
+class _TerminatedError(KeyboardInterrupt):
+    """The process is asked to end, by SIGTERM or because its terminal has gone; everything is as after Ctrl-C."""
+
+
+# The signal that has ended the command.
+_received: list[int] = []
+
+
+def _end_in_order() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: what is finished is kept, and nothing else is left."""
+
+    def end(number: int, _: object) -> None:
+        _received.append(number)
+        raise _TerminatedError
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # With nohup, SIGHUP stays ignored.
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, end)
+
+
 def _run_command() -> int:
     from mptcplab.errors import MptcplabError
 
     warnings.showwarning = _show_warning
+    _received.clear()
+    _end_in_order()
     try:
         # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
         code = app(standalone_mode=False) or 0
@@ -128,6 +158,9 @@ def _run_command() -> int:
         if describe is not None:
             return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
         return _internal(error)
+    if code == INTERRUPTED and _received:
+        terminal.error(f"ended by {signal.Signals(_received[-1]).name}")
+        return 128 + _received[-1]
     if code == INTERRUPTED:
         terminal.error("interrupted")
     return code

@@ -45,6 +45,7 @@ def commands(root: Any) -> list[Command]:
         "--profile": ("rfc", "linux-acked", "linux-legacy", "linux-pre4"),
     }
     words = {
+        "scenarios": tuple(entry["name"] for entry in api.scenarios()),
         "algorithms": algorithms,
         "goals": algorithms,
         "cc load": algorithms,

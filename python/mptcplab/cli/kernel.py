@@ -35,7 +35,10 @@ Profile = Annotated[
 Connections = Annotated[
     int | None, typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).")
 ]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Algorithms, as `mptcplab algorithms` lists them, or paths of C files."),
+]
 OptionalNames = Annotated[list[str] | None, typer.Argument(metavar="NAME...", help="Names of algorithms.")]
 
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}

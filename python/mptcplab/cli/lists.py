@@ -1,4 +1,4 @@
-"""Commands that list and test what this build has: `algorithms`, `schedulers`, `vectors`."""
+"""Commands that list and test what this build has: `scenarios`, `algorithms`, `schedulers`, `vectors`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,32 @@ if TYPE_CHECKING:
     from mptcplab.text import Table
 
 Name = Annotated[str | None, typer.Argument(metavar="NAME", help="Describe only this one, in full.")]
+
+
+def scenarios(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Print the file of only this one.")] = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the scenarios that come with the package.
+
+    The commands that take a SCENARIO take these names.
+    """
+    from mptcplab import api, bundle
+    from mptcplab.errors import ScenarioError
+    from mptcplab.text import Table
+
+    known = api.scenarios()
+    if name is not None:
+        known = [entry for entry in known if entry["name"] == name]
+        if not known:
+            raise ScenarioError(bundle.unknown(name))
+    if as_json:
+        print_json(known if name is None else known[0])
+    elif name is None:
+        rows = tuple((entry["name"], entry["title"]) for entry in known)
+        terminal.print_table(Table((("Scenario", ""), ("Title", "")), rows, ()))
+    else:
+        print(Path(known[0]["path"]).read_text(encoding="utf-8"), end="")
 
 
 def algorithms(name: Name = None, as_json: options.Json = False) -> None:

@@ -11,7 +11,13 @@ from mptcplab.algorithm import words
 from mptcplab.ranges import assign
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Scenario = Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).")]
+Scenario = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SCENARIO",
+        help="Scenario file (TOML), or the name of one that comes with the package; `mptcplab scenarios` lists them.",
+    ),
+]
 Cc = Annotated[
     list[str] | None,
     typer.Option(

@@ -45,22 +45,27 @@ def run(
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Output directory. Default: results/<scenario>, with a number appended if that exists.",
+            help="Output directory. Default: results/<scenario>, or with a number appended if that has other runs.",
         ),
     ] = None,
-    force: options.Force = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an earlier result in --out, and make all its runs again.")
+    ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Run a scenario, print the summary and write a report.
 
-    The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, and
-    130 after Ctrl-C. A run that ended early is an error, but its trace up to then is kept and marked.
+    Finished runs are kept in DIR.partial until the result is complete: after Ctrl-C, an error or a crash, the same
+    command goes on with them. A result whose runs are all part of the command is extended by the others, so that
+    --reps 20 after --reps 5 makes 15.
+
+    The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, 130
+    after Ctrl-C, and 143 after SIGTERM. A run that ended early is an error, but its trace up to then is kept and
+    marked.
     """
     from mptcplab import api, errors, output
 
-    directory = out or output.fresh_directory(scenario)
-    page = None if no_report else directory / "report.html"
     try:
         with terminal.progress() as progress:
             results = api.run(
@@ -68,7 +73,7 @@ def run(
                 engine=engine,
                 traffic=traffic,
                 jobs=jobs,
-                out=directory,
+                out=out or output.Numbered(scenario),
                 sim_reps=sim_reps,
                 force=force,
                 progress=progress,
@@ -78,6 +83,7 @@ def run(
         kept = unfinished.results
         show_results(kept, None if no_report else kept.directory / "report.html", as_json=as_json)
         raise
+    page = None if no_report else results.directory / "report.html"
     _finish(results, page, as_json=as_json)
 
 

@@ -11,8 +11,9 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -99,23 +100,38 @@ def _capabilities() -> int | None:
 
 
 def run(
-    scenario: str, directory: Path, overrides: str, *, traffic: str = OWN_TRAFFIC, progress: Progress | None = None
+    scenario: str,
+    place: Path,
+    overrides: str,
+    *,
+    only: Sequence[int] | None = None,
+    digests: Sequence[str] = (),
+    traffic: str = OWN_TRAFFIC,
+    progress: Progress | None = None,
 ) -> None:
-    """Run every run of a scenario on the kernel and write its traces to `directory`.
+    """Run the runs of a scenario, or only those of some numbers, and add their traces to the directory `place`.
 
-    Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run ended early, the trace up to then
-    is in `directory` nevertheless. A complete run that does not count raises nothing; its row in the run table says so.
+    `digests` are those of all runs. Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run
+    ended early, its trace up to then is in `place` nevertheless. A complete run that does not count raises nothing; its
+    row in the run table says so.
     """
     refuse_files(overrides, "kernel")
-    words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(directory), "--json-progress"]
+    words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(place)]
+    # For a program file with capabilities, from which the kernel takes the signal of `die_with_parent`.
+    words += ["--parent", str(os.getpid())]
     if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
+    if only is not None:
+        words += ["--run", ",".join(map(str, only))]
 
     def report(message: Mapping[str, Any]) -> None:
         if progress is not None and message.get("type") == "progress":
             progress(message["done_runs"], message["total_runs"], message["done_s"], message["total_s"])
 
-    code, stderr = _run_program(words, report)
+    with tempfile.NamedTemporaryFile("w", prefix="mptcplab-", suffix=".txt") as listed:
+        listed.write("\n".join(digests))
+        listed.flush()
+        code, stderr = _run_program([*words, "--digests", listed.name, "--json-progress"], report)
     if code not in (0, _DOES_NOT_COUNT):
         raise failure(stderr, code, scenario)
 

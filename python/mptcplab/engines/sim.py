@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from os import fspath
 from pathlib import Path
@@ -19,20 +19,23 @@ _LOWEST_PRIORITY = 19
 
 def run(
     scenario: str,
-    directory: Path,
+    place: Path,
     overrides: str,
     *,
+    only: Sequence[int] | None = None,
+    digests: Sequence[str] = (),
     jobs: int = 0,
     progress: Progress | None = None,
     low_priority: bool = False,
 ) -> None:
-    """Simulate every run of a scenario and write the traces to `directory`.
+    """Simulate the runs of a scenario, or only those of some numbers, and add their traces to the directory `place`.
 
-    `low_priority` is for a simulation beside a kernel, whose links are emulated in real time.
+    `digests` are those of all runs. `low_priority` is for a simulation beside a kernel, whose links are emulated in
+    real time.
     """
     try:
         with _lowest_priority() if low_priority else nullcontext():
-            _core.run(scenario, fspath(directory), overrides, jobs, progress)
+            _core.run(scenario, fspath(place), overrides, jobs, progress, _listed(only), list(digests))
     except EngineError:
         # The same with the line of the file, where it is a setting.
         reject_unsupported(scenario, overrides)
@@ -55,6 +58,10 @@ def reject_unsupported(scenario: str, overrides: str) -> None:
                 }
     if found:
         _core.reject_settings(scenario, overrides, json.dumps(list(found.values())[:1]))
+
+
+def _listed(only: Sequence[int] | None) -> list[int] | None:
+    return None if only is None else list(only)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from mptcplab.metrics import (  # noqa: F401  (importing a module registers its 
     ordering,
     rates,
     reliability,
+    requests,
     transfers,
     window_sizes,
 )
@@ -30,10 +31,12 @@ from mptcplab.metrics.window import Window
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
-__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "summary"]
+__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "summary"]
 
 # Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
 _BATCH_ROWS = 20_000_000
+# Short runs that are measured at once: more of them gain no time, and cost memory.
+_BATCH_RUNS = 2_500
 # The key of all metrics in a trace's cache.
 _ALL = "metrics"
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
@@ -49,13 +52,14 @@ def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, i
         if _ALL not in trace.cache:
             trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), span)
         return trace.cache[_ALL]
-    return _compute(trace, list(REGISTRY.values()) if names is None else [_find(name) for name in names], span)
+    return _compute(trace, list(REGISTRY.values()) if names is None else [find(name) for name in names], span)
 
 
 def summary(trace: Trace) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
     excluded = [excluded.run for excluded in trace.excluded_runs]
-    return summarise(compute(trace).filter(~pl.col("run").is_in(excluded)), trace.configs)
+    values = compute(trace)
+    return summarise(values.filter(~pl.col("run").is_in(excluded)) if excluded else values, trace.configs)
 
 
 def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> pl.DataFrame:
@@ -89,11 +93,12 @@ def _batches(trace: Trace) -> list[list[int]]:
     rows = (
         trace.scan("link").select(pl.len()).collect().item() + trace.scan("subflow").select(pl.len()).collect().item()
     )
-    size = max(1, _BATCH_ROWS * len(runs) // max(rows, 1))
+    size = min(_BATCH_RUNS, max(1, _BATCH_ROWS * len(runs) // max(rows, 1)))
     return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 
 
-def _find(name: str) -> Metric:
+def find(name: str) -> Metric:
+    """The metric of a name; raises `MptcplabError` for a name that does not exist."""
     try:
         return REGISTRY[name]
     except KeyError:

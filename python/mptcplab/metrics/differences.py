@@ -7,7 +7,7 @@ The bounds on differences are not here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -40,14 +40,22 @@ def is_relative(metric: str) -> bool:
 def compared_runs(trace: Trace) -> pl.DataFrame:
     """run, base, rep, engine of the compared repetitions: those that count, in pairs if possible."""
     excluded = [excluded.run for excluded in trace.excluded_runs]
-    runs = trace.configs.filter(~pl.col("run").is_in(excluded)).select("run", "base", "rep", "engine")
+    runs = _repetitions(trace).filter(~pl.col("run").is_in(excluded)).select("run", "base", "rep", "engine")
     everywhere = pl.col("engine").n_unique().over("base", "rep") == len(trace.engines)
     return runs.filter(everywhere) if _in_pairs(trace) else runs
 
 
 def _in_pairs(trace: Trace) -> bool:
-    """Whether every engine has the same repetitions, including those that do not count."""
-    return trace.configs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
+    """Whether every engine has the same repetitions, each once, including those that do not count."""
+    runs = _repetitions(trace)
+    once = runs.select("engine", "base", "rep").is_unique().all()
+    return once and runs.group_by("engine").agg(pl.col("rep").n_unique())["rep"].n_unique() <= 1
+
+
+def _repetitions(trace: Trace) -> pl.DataFrame:
+    """The configurations of runs with `rep` as the seed and the repetition: joined results have several seeds."""
+    seeds = trace.runs.select("run", pl.format("{} {}", "seed", "rep").alias("rep"))
+    return trace.configs.drop("rep").join(seeds, on="run", maintain_order="left")
 
 
 def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
@@ -67,36 +75,41 @@ def differences(trace: Trace, values: pl.DataFrame, names: Iterable[str]) -> pl.
     found = wanted.drop_nulls("value").join(compared_runs(trace), on="run", maintain_order="left")
     # Nulls would match no row in a join.
     found = found.with_columns(pl.col("flow", "subflow").fill_null(_NO_ENTITY))
-    error = _of_pairs if _in_pairs(trace) else _of_means
-    rows = _compared(error(found, trace.engines[0])).with_columns(pl.col("flow", "subflow").replace(_NO_ENTITY, None))
+    error = of_pairs if _in_pairs(trace) else of_means
+    rows = compared(error(found, trace.engines[0], KEYS)).with_columns(
+        pl.col("flow", "subflow").replace(_NO_ENTITY, None)
+    )
     return rows.sort(*_orders(trace, names), maintain_order=True).select(*SCHEMA).cast(SCHEMA)
 
 
-def _of_pairs(found: pl.DataFrame, first: str) -> pl.DataFrame:
-    """Per entity and engine: both means, and the standard error of the residuals, repetition by repetition."""
-    who = [name for name in KEYS if name != "engine"]
+def of_pairs(found: pl.DataFrame, first: str, keys: Sequence[str]) -> pl.DataFrame:
+    """Per entity and engine: both means, and the standard error of the residuals, repetition by repetition.
+
+    `found` has rep, value and `keys`, which name the entity and the engine; `first` is the reference.
+    """
+    who = [name for name in keys if name != "engine"]
     reference = found.filter(engine=first).select("rep", *who, x="value")
     pairs = found.filter(pl.col("engine") != first).rename({"value": "y"}).join(reference, on=["rep", *who])
     x, y, n = pl.col("x"), pl.col("y"), pl.len().cast(pl.Float64)
-    pairs = pairs.with_columns(e=y - _ratio(y.mean(), x.mean()).over(KEYS) * x)
-    return pairs.group_by(KEYS, maintain_order=True).agg(
+    pairs = pairs.with_columns(e=y - _ratio(y.mean(), x.mean()).over(keys) * x)
+    return pairs.group_by(keys, maintain_order=True).agg(
         n_reference=n, n=n, reference=x.mean(), mean=y.mean(), error=pl.col("e").std() / n.sqrt(), degrees=n - 1
     )
 
 
-def _of_means(found: pl.DataFrame, first: str) -> pl.DataFrame:
+def of_means(found: pl.DataFrame, first: str, keys: Sequence[str]) -> pl.DataFrame:
     """The same from independent repetitions, with the degrees of freedom of Welch's test."""
     value, n = pl.col("value"), pl.len().cast(pl.Float64)
-    groups = found.group_by(KEYS, maintain_order=True).agg(n=n, mean=value.mean(), variance=value.var() / n)
+    groups = found.group_by(keys, maintain_order=True).agg(n=n, mean=value.mean(), variance=value.var() / n)
     one = groups.filter(engine=first).drop("engine").rename({name: f"{name}_x" for name in ("n", "mean", "variance")})
-    both = groups.filter(pl.col("engine") != first).join(one, on=[name for name in KEYS if name != "engine"])
+    both = groups.filter(pl.col("engine") != first).join(one, on=[name for name in keys if name != "engine"])
     mine = pl.col("variance")
     theirs = _ratio(pl.col("mean"), pl.col("mean_x")) ** 2 * pl.col("variance_x")
     total = mine + theirs
     welch = total**2 / (mine**2 / (pl.col("n") - 1) + theirs**2 / (pl.col("n_x") - 1))
     # Without variance there is no uncertainty, whatever the degrees of freedom.
     degrees = pl.when(total > 0).then(welch).otherwise(pl.min_horizontal("n", "n_x") - 1)
-    return both.select(*KEYS, "n", "mean", n_reference="n_x", reference="mean_x", error=total.sqrt(), degrees=degrees)
+    return both.select(*keys, "n", "mean", n_reference="n_x", reference="mean_x", error=total.sqrt(), degrees=degrees)
 
 
 def _ratio(mean: pl.Expr, reference: pl.Expr) -> pl.Expr:
@@ -108,7 +121,7 @@ def _is_relative() -> pl.Expr:
     return pl.col("metric").is_in([name for name in REGISTRY if is_relative(name)])
 
 
-def _compared(means: pl.DataFrame) -> pl.DataFrame:
+def compared(means: pl.DataFrame) -> pl.DataFrame:
     """Add the difference, its unit, and half of its interval."""
     quantile = pl.Series("t", t_quantile(means["degrees"].to_numpy())).fill_nan(None)
     one, other = pl.col("reference"), pl.col("mean")

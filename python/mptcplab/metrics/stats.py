@@ -26,22 +26,32 @@ def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
 
     `lo` and `hi` are null for fewer than two repetitions.
     """
-    value = pl.col("value")
-    joined = configs.select("run", "config").join(metrics, on="run", maintain_order="left")
-    grouped = (
-        joined.filter(pl.col("metric").is_not_null())
-        .group_by("config", *ENTITY, maintain_order=True)
-        .agg(
-            n=value.count(),
-            mean=value.mean(),
-            std=value.std(),
-            median=value.median(),
-            min=value.min(),
-            max=value.max(),
-        )
-    )
+    found = metrics.with_row_index("row")
+    # One metric at a time, because all values of many runs with the names of their configurations take much memory.
+    names = metrics["metric"].unique(maintain_order=True)
+    grouped = [_grouped(found.filter(pl.col("metric") == name), configs) for name in names] or [
+        _grouped(found, configs)
+    ]
+    # In the order in which entities first appear, run by run.
+    grouped = pl.concat(grouped).sort("position", "row").drop("position", "row")
     quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
     half = pl.col("std") * quantile / pl.col("n").cast(pl.Float64).sqrt()
     return grouped.with_columns(half=half).with_columns(
         lo=pl.col("mean") - pl.col("half"), hi=pl.col("mean") + pl.col("half")
+    )
+
+
+def _grouped(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
+    """Statistics of each configuration and entity, with the place of its first value."""
+    value = pl.col("value")
+    runs = configs.select("run", "config").with_row_index("position")
+    joined = runs.join(metrics, on="run", maintain_order="left").filter(pl.col("metric").is_not_null())
+    return joined.group_by("config", *ENTITY, maintain_order=True).agg(
+        pl.col("position", "row").first(),
+        n=value.count(),
+        mean=value.mean(),
+        std=value.std(),
+        median=value.median(),
+        min=value.min(),
+        max=value.max(),
     )

@@ -182,29 +182,32 @@ class Window:
 
     def growth(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
         """Growth of counters between t0 and t1 (ns) of `bounds`, which has one row per run and flow, or link."""
-        keys = KEYS[table]
+        keys = list(KEYS[table])
         on = [key for key in keys if key in bounds.columns]
         t, t0, t1, slack = (pl.col(name) for name in ("t_ns", "t0", "t1", "slack"))
-        at_start, at_end = (t <= t0) & (t > t0 - slack), (t <= t1) & (t > t1 - slack)
-        growth = []
-        for name in counters:
-            value = pl.col(name).cast(pl.Float64)
-            # An entity that appears after the window opened had counted nothing before.
-            begin = pl.when((t > t0).all()).then(0.0).otherwise(value.filter(at_start).last())
-            growth.append((value.filter(at_end).last() - begin).alias(name))
-        extra = [pl.col(name).first() for name in bounds.columns if name not in keys]
-        words = [pl.col(key).cast(pl.String) for key in keys[1:]]
-        return (
+        at_end = (t <= t1) & (t > t1 - slack)
+        rows = (
             self.trace.scan(table, self.run_ids)
             .select("run", t.cast(pl.Int64), *keys[1:], *counters)
             .filter(_near_edges(bounds))
-            .with_columns(words)
+            .with_columns([pl.col(key).cast(pl.String) for key in keys[1:]])
             .join(bounds.lazy(), on=on, maintain_order="left")
             .filter((t <= t0) | at_end)
-            .group_by(keys, maintain_order=True)
-            .agg(*growth, *extra)
+            .with_columns(pl.col(counters).cast(pl.Float64), at_end=at_end, at_start=(t <= t0) & (t > t0 - slack))
             .collect()
         )
+        extra = [name for name in bounds.columns if name not in keys]
+        found = rows.group_by(keys, maintain_order=True).agg(pl.col(extra).first(), is_new=(t > t0).all())
+        for edge in ("at_start", "at_end"):
+            last = rows.filter(edge).group_by(keys).agg(pl.col(counters).last().name.suffix(edge))
+            found = found.join(last, on=keys, how="left", maintain_order="left")
+        growth = []
+        for name in counters:
+            # An entity that appears after the window opened had counted nothing before.
+            begin = pl.when("is_new").then(0.0).otherwise(pl.col(f"{name}at_start"))
+            growth.append((pl.col(f"{name}at_end") - begin).alias(name))
+        # As whole columns: Polars divides a column that it keeps as one number another way, with another last digit.
+        return pl.DataFrame(found.select(*keys, *growth, *extra).get_columns())
 
     def samples(self, table: str) -> Samples:
         """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""

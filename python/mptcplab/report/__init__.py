@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mptcplab.axes import axes
 from mptcplab.errors import OutputError
-from mptcplab.output import write_text
+from mptcplab.output import write_lines, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,6 +23,7 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     from mptcplab.metrics import compute
     from mptcplab.metrics import summary as summarise_trace
     from mptcplab.report import families, frames
+    from mptcplab.report.embedded import embedded
     from mptcplab.report.goodput import goodput_data
     from mptcplab.report.html import render
     from mptcplab.report.series import plot_data
@@ -31,14 +32,15 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
 
     summary = summarise_trace(trace)
     goodput, plots = goodput_data(trace, summary), plot_data(trace)
+    held = embedded(trace, plots)
     samples.forget(trace)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(trace, summary, goodput, plots))
+        write_text(path, render(trace, summary, goodput, plots, held))
         tidy = frames.summary(trace)
         write_text(path.with_name("summary.csv"), tidy.write_csv())
         write_text(path.with_name("summary.json"), summary_json(trace, tidy))
-        write_text(path.with_name("metrics.csv"), frames.with_axes(trace, compute(trace), by="run").write_csv())
+        write_lines(path.with_name("metrics.csv"), frames.csv_with_axes(trace, compute(trace)))
         if families.has_families(trace):
             write_text(path.with_name("families.csv"), families.summary(trace).write_csv())
         comparison = comparison_frame(trace)

@@ -35,6 +35,7 @@ from mptcplab.report.parameters import (
     numeric_axes,
     over_parameter,
 )
+from mptcplab.report.request_figures import request_figures
 from mptcplab.report.series import PANELS, PlotData
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def write_figures(trace: Trace, goodput: GoodputData, plots: PlotData, directory
     directory.mkdir(exist_ok=True)
     written: list[Path] = []
     for name, figure in metric_figures(trace, goodput):
+        written += save(figure, directory / name, _KINDS)
+    for name, _, figure in request_figures(trace):
         written += save(figure, directory / name, _KINDS)
     columns, left_out = first_repetitions(plots)
     for panel in PANELS:
@@ -89,15 +92,22 @@ def first_repetitions(plots: PlotData) -> tuple[list[Column], str | None]:
     """
     firsts = {run.column.title: run.column for run in reversed(plots.runs)}
     columns = list(firsts.values())[::-1]
+    lines = lines_left_out(plots)
     if len(columns) <= MAX_COLUMNS:
-        return columns, None
+        return columns, lines
     by_algorithm: dict[str, list[Column]] = {}
     for column in columns:
         by_algorithm.setdefault(column.title.partition(",")[0], []).append(column)
     each = max(1, MAX_COLUMNS // len(by_algorithm))
     kept = [one for group in by_algorithm.values() for one in evenly(group, each)]
     how = "the page and results.plot.over_time(CONFIGURATION) show each of them"
-    return kept, f"{len(kept)} of {len(columns)} configurations; {how}"
+    note = f"{len(kept)} of {len(columns)} configurations; {how}"
+    return kept, f"{note}; {lines}" if lines else note
+
+
+def lines_left_out(plots: PlotData) -> str | None:
+    """A note if the figures over time do not have every line."""
+    return f"{', '.join(plots.lines)}: the page and Results.subflow have the others" if plots.lines else None
 
 
 def time_figure(column: Column) -> Figure:

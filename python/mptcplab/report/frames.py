@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 
+# Rows of a piece of a large table.
+_PIECE = 50_000
+
+
 def with_axes(trace: Trace, values: pl.DataFrame, *, by: Literal["run", "config"]) -> pl.DataFrame:
     """Values that have a column `by`, with the columns of the axes before them and the unit of every metric."""
     places = axes.columns(trace, by=by)
@@ -24,6 +29,13 @@ def with_axes(trace: Trace, values: pl.DataFrame, *, by: Literal["run", "config"
         .with_columns(unit=pl.col("metric").replace_strict(_units(), default="", return_dtype=pl.String))
         .select(*first, "metric", "unit", *order)
     )
+
+
+def csv_with_axes(trace: Trace, values: pl.DataFrame) -> Iterator[str]:
+    """Values of runs with the columns of the axes as CSV, in pieces: all of them at once would take much memory."""
+    yield with_axes(trace, values.clear(), by="run").write_csv()
+    for piece in values.iter_slices(_PIECE):
+        yield with_axes(trace, piece, by="run").write_csv(include_header=False)
 
 
 def _units() -> dict[str, str]:

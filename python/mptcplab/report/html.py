@@ -8,21 +8,23 @@ import json
 import shlex
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY
-from mptcplab.plots.over_time import Column, Panel, axis_top, label_heights
+from mptcplab.plots.styles import style
 from mptcplab.plots.svg import inline
-from mptcplab.report import families, page, tables, topology_svg
+from mptcplab.report import captions, families, page, tables, topology_svg
+from mptcplab.report.embedded import Embedded
 from mptcplab.report.figures import metric_figures, time_figure
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
-from mptcplab.report.series import PANELS, PlotData, RunPlots
+from mptcplab.report.request_figures import request_figures
+from mptcplab.report.series import PANELS, PlotData
 from mptcplab.scenario import Overrides
 from mptcplab.trace import machines
 
@@ -30,11 +32,22 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
     from mptcplab.trace.topology import Topology
 
-# The embedded 16-bit sample that represents a missing value.
-_GAP = 65535
+# Parts of the page's script, in this order.
+_SCRIPTS = ("data.js", "save.js", "goodput.js", "time.js", "report.js")
+# Where several runs are over one another, their lines take these styles, and then the first ones again.
+_STYLES = 36
 
 
-def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData) -> str:
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page, drawn before any script; its name is that of the file into which it is saved."""
+
+    name: str
+    title: str
+    svg: str
+
+
+def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData, samples: Embedded) -> str:
     """The HTML text of the report."""
     first = trace.runs.row(0, named=True)
     topology = trace.topologies[first["run"]]
@@ -43,34 +56,41 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
     drawable = topology_svg.can_draw(shown)
     over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
     # Curves and the charts of families are static; bars become interactive.
-    data = page_data(goodput if over is None and not goodput.has_members else GoodputData(()), plots)
+    data = page_data(goodput if over is None and not goodput.has_members else GoodputData(()), samples)
+    shown_first = plots.runs[0] if samples.runs else None
     return page.render(
         __package__,
         "report.html",
-        script=page.template_text(__package__, "report.js"),
+        script="\n".join(page.template_text(__package__, name) for name in _SCRIPTS),
         plotly=_plotly_script(),
+        samples=samples.texts,
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         title=first["title"] or first["scenario"],
         scenario=first["scenario"],
         about=_about(first["scenario_toml"]),
         facts=_facts(trace),
         headline=headline,
+        about_table=captions.of_table(headline),
         all_metrics=tables.all_metrics(trace, summary),
         problems=[problem.text for problem in trace.excluded_runs],
-        warnings=[*headline.notes, *plots.notes],
+        warnings=[*headline.notes, *plots.notes, *samples.notes],
         comparison=tables.engine_comparison(trace),
         engines=_engines(trace),
         simulated=not any(engine_of(engine).real_time for engine in trace.engines),
         topology=topology_svg.for_any_width(shown) if drawable else "",
         varies=len({_shape(t) for t in trace.topologies.values()}) > 1,
         flows=topology_svg.legend(shown),
+        flows_left_out=topology_svg.left_out_of_legend(shown),
+        subflows=sum(len(flow.subflows) for flow in shown.flows),
         links=topology.data_links,
         figures=_metric_figures(trace, goodput),
         over=over.x.label if over else "",
-        families=goodput.has_members,
+        caption=captions.of_curves(over) if over else captions.of_bars(goodput),
         plot_notes=list(over.notes) if over else [],
-        over_time=inline(time_figure(plots.runs[0].column), "time", "The first run over time") if plots.runs else "",
-        shown=plots.runs[0] if plots.runs else None,
+        over_time=inline(time_figure(shown_first.column), "time", "The first run over time") if shown_first else "",
+        about_time=captions.of_time(shown_first) if shown_first else "",
+        time_titles=[panel.title.lower() for panel in PANELS if shown_first and shown_first.column.of(panel)],
+        shown=shown_first,
         command=command(trace),
         run=first,
         algorithms=algorithms_run(trace),
@@ -78,14 +98,15 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
     )
 
 
-def _metric_figures(trace: Trace, goodput: GoodputData) -> list[tuple[str, str]]:
-    """The titles of the figures of metrics, and the figures."""
+def _metric_figures(trace: Trace, goodput: GoodputData) -> list[Figure]:
+    """The figures of metrics."""
     found = []
     for name, figure in metric_figures(trace, goodput):
         metric, dash, _ = name.partition("-")
         title = REGISTRY[metric].title + (" over two parameters" if dash else "")
-        found.append((title, inline(figure, name, title)))
-    return found
+        found.append(Figure(name, title, inline(figure, name, title)))
+    of_requests = request_figures(trace)
+    return found + [Figure(name, title, inline(figure, name, title)) for name, title, figure in of_requests]
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:
@@ -142,13 +163,16 @@ def _count(number: int, what: str) -> str:
 
 
 def algorithms_run(trace: Trace) -> list[tuple[str, str]]:
-    """Per configuration: the algorithm that every subflow really ran, as the engine recorded it."""
-    rows = trace.configs.join(trace.runs.select("run", "subflow_cc"), on="run", maintain_order="left")
+    """The algorithm that every subflow really ran, as the engine recorded it: for configurations that ran the same."""
+    rows = trace.configs.join(trace.runs.select("run", "cc", "subflow_cc"), on="run", maintain_order="left")
     firsts = rows.unique("config", keep="first", maintain_order=True)
-    found = []
-    for config, recorded in firsts.select("config", "subflow_cc").iter_rows():
-        found.append((config, algorithms_of(json.loads(recorded))))
-    return found
+    configs: dict[tuple[str, str], list[str]] = {}
+    for config, cc, recorded in firsts.select("config", "cc", "subflow_cc").iter_rows():
+        configs.setdefault((cc, algorithms_of(json.loads(recorded))), []).append(config)
+    return [
+        (names[0] if len(names) == 1 else f"{cc}, {len(names)} configurations", ran)
+        for (cc, ran), names in configs.items()
+    ]
 
 
 def algorithms_of(recorded: Sequence[dict[str, Any]]) -> str:
@@ -173,6 +197,8 @@ def _shortened(names: list[str], most: int = 6) -> str:
 def command(trace: Trace) -> str:
     """The command that repeats this sweep."""
     asked = json.loads(trace.overrides or "{}")
+    if "merged" in asked:
+        return shlex.join(["mptcplab", "merge", *asked["merged"], "--out", str(trace.directory)])
     verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
     words = ["mptcplab", verb, f"{trace.runs['scenario'][0]}.toml"]
     if trace.overrides is not None:
@@ -185,43 +211,11 @@ def command(trace: Trace) -> str:
     return shlex.join(words)
 
 
-def page_data(goodput: GoodputData, plots: PlotData) -> dict[str, Any]:
-    """The data of the interactive plots: goodput and the series over time."""
-    return {"runs": [_run_data(run) for run in plots.runs], "goodput": goodput.for_page()}
-
-
-def _run_data(run: RunPlots) -> dict[str, Any]:
-    column = run.column
-    panels = [_panel_data(column, panel) for panel in PANELS if column.of(panel)]
+def page_data(goodput: GoodputData, samples: Embedded) -> dict[str, Any]:
+    """The data of the interactive plots: goodput, and what describes the samples over time."""
     return {
-        "config": column.title,
-        "rep": run.rep,
-        "duration": column.end_s,
-        "warmup": column.settled_s,
-        "panels": panels,
-    }
-
-
-def _panel_data(column: Column, panel: Panel) -> dict[str, Any]:
-    lines, top = column.of(panel), axis_top([column], panel)
-    heights = label_heights(lines, top)
-    series = [
-        {"label": line.label, "label_at": round(at, 3), **line.style.for_page(), **_pack(line.times_s, line.values)}
-        for line, at in zip(lines, heights, strict=True)
-    ]
-    return {"name": panel.name, "title": panel.title, "unit": panel.unit, "top": top, "series": series}
-
-
-def _pack(times_s: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-    """Evenly spaced values as 16-bit numbers: finer than any screen, and small."""
-    finite = np.isfinite(values)
-    peak = float(values[finite].max()) if finite.any() else 0.0
-    scale = peak / (_GAP - 1) or 1.0
-    packed = np.full(values.shape, _GAP, dtype="<u2")
-    packed[finite] = np.round(values[finite] / scale)
-    return {
-        "start": float(times_s[0]),
-        "step": float(times_s[1] - times_s[0]) if times_s.size > 1 else 0.0,
-        "scale": scale,
-        "values": base64.b64encode(packed.tobytes()).decode("ascii"),
+        "runs": samples.runs,
+        "panels": [panel.name for panel in PANELS],
+        "styles": [style(index).for_page() for index in range(_STYLES)],
+        "goodput": goodput.for_page(),
     }

@@ -10,10 +10,11 @@ from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import summary
 from mptcplab.plots.figure import WIDEST, sized
 from mptcplab.plots.over_time import over_time
-from mptcplab.report.figures import first_repetitions, goodput_figure
+from mptcplab.report.figures import first_repetitions, goodput_figure, lines_left_out
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import is_drawn_over_parameter, maps, over_parameter
+from mptcplab.report.request_figures import course_figure, distribution_figure, request_data
 from mptcplab.report.series import PANELS, plot_data
 from mptcplab.trace import samples
 
@@ -84,6 +85,25 @@ class Plots:
         data = maps(self.trace, metric, x, y, flows)
         return _drawn(lambda width: maps_figure(data, width), style, grey=grey)
 
+    def response_times(
+        self,
+        kind: Literal["requests", "messages"] = "requests",
+        *,
+        over_time: bool = False,
+        style: Size = "page",
+        grey: bool = False,
+    ) -> Figure:
+        """The distribution (ECDF) of the response times of requests or of the delays of messages, per configuration.
+
+        With `over_time`, a point per request of each configuration's first run instead.
+        """
+        data = next((one for one in request_data(self.trace) if one.kind == kind), None)
+        if data is None:
+            hint = f"a flow has them with traffic = {{ {kind} = {{ ... }} }}"
+            raise MptcplabError(with_hint(f"no {kind} were completed in a run that counts", hint))
+        draw = course_figure if over_time else distribution_figure
+        return _drawn(lambda width: draw(data, width), style, grey=grey)
+
     def over_time(
         self,
         configs: str | Iterable[str] | None = None,
@@ -115,7 +135,14 @@ class Plots:
             raise MptcplabError(with_hint(f"no such quantity: {unknown[0]!r}", f"one of {names}"))
         plots = plot_data(self.trace, runs)
         samples.forget(self.trace)
-        columns, left_out = first_repetitions(plots) if configs is None else ([one.column for one in plots.runs], None)
+        columns, left_out = (
+            first_repetitions(plots)
+            if configs is None
+            else (
+                [one.column for one in plots.runs],
+                lines_left_out(plots),
+            )
+        )
         panels = [panel for panel in PANELS if panel.name in wanted and any(one.of(panel) for one in columns)]
         if not panels:
             raise MptcplabError(with_hint("no samples to draw", 'sample = "10 ms" in the scenario records them'))

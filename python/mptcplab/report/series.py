@@ -16,6 +16,7 @@ import polars as pl
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels
 from mptcplab.report import families
+from mptcplab.report.parameters import evenly
 from mptcplab.trace.samples import Samples, read
 
 if TYPE_CHECKING:
@@ -23,17 +24,14 @@ if TYPE_CHECKING:
     from mptcplab.trace.topology import Topology
 
 NS = 1_000_000_000
-MAX_BINS = 500
-MIN_BINS = 120
+BINS = 500
 MAX_RUNS = 60
 MAX_SERIES = 12
-# Values in all embedded series together: keeps the page below a few megabytes.
-_BUDGET = 900_000
 MAX_RATE_BINS = 400
 # The run, the names of a flow and subflow or of a link, and times (in seconds) with values.
 _Line = tuple[int, tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 # Label and style of what is drawn, by the names of a flow and a subflow, or of a link.
-_Looks = dict[tuple[str, ...], tuple[str, Style]]
+Looks = dict[tuple[str, ...], tuple[str, Style]]
 PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
@@ -41,16 +39,18 @@ PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 class RunPlots:
     """All series of one run; its title is the configuration."""
 
+    run: int
     column: Column
     rep: int
 
 
 @dataclass(frozen=True)
 class PlotData:
-    """The runs that are drawn, and what was left out."""
+    """The runs that are drawn, and what was left out: which runs, and which lines of a run."""
 
     runs: tuple[RunPlots, ...]
     notes: tuple[str, ...]
+    lines: tuple[str, ...] = ()
 
 
 def plot_data(trace: Trace, runs: Sequence[int] | None = None) -> PlotData:
@@ -62,38 +62,39 @@ def plot_data(trace: Trace, runs: Sequence[int] | None = None) -> PlotData:
     if not chosen:
         return PlotData((), tuple(notes))
     topologies = {run: trace.topologies[run] for run in chosen}
-    entities = sum(2 * min(_subflows(t), MAX_SERIES) + min(len(t.data_links), MAX_SERIES) for t in topologies.values())
-    bins = int(np.clip(_BUDGET / (2 * max(entities, 1)), MIN_BINS, MAX_BINS))
-    looks = {run: _looks(trace, topology) for run, topology in topologies.items()}
-    notes += _left_out(topologies, looks)
-    found = _SeriesBuilder(trace, topologies, bins, looks).all()
+    looks = {run: looks_of(trace, topology) for run, topology in topologies.items()}
+    found = _SeriesBuilder(trace, topologies, looks).all()
     # A run that does not count is drawn, but its name says that it does not count.
     states = {problem.run: f", {problem.status}" for problem in trace.excluded_runs}
     named = trace.configs.select("run", "rep", "config").rows()
     labels = {run: config + states.get(run, "") for run, _, config in named}
     reps = {run: rep for run, rep, _ in named}
     drawn = [
-        RunPlots(Column(labels[run], tuple(found[run]), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
+        RunPlots(run, Column(labels[run], tuple(found[run]), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
         for run, t in topologies.items()
         if found[run]
     ]
-    return PlotData(tuple(drawn), tuple(notes))
+    return PlotData(tuple(drawn), tuple(notes), tuple(_left_out(topologies, looks)))
 
 
 def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:
-    """Runs to draw: all, or the first repetitions of every configuration, or the first configurations."""
+    """Runs to draw: all, or the first repetitions of every configuration, or of some configurations per algorithm."""
     sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"]
     if sampled.is_empty():
         return [], ["sampling was off: there are no plots over time"]
     runs = trace.configs.filter(pl.col("run").is_in(sampled.implode()))
     if runs.height <= MAX_RUNS:
         return runs["run"].to_list(), []
-    configs = runs["config"].n_unique()
-    reps = max(1, MAX_RUNS // configs)
+    algorithms = runs.join(trace.runs.select("run", "cc"), on="run", maintain_order="left")
+    by_algorithm = algorithms.group_by("cc", maintain_order=True).agg(pl.col("config").unique(maintain_order=True))
+    most = max(1, MAX_RUNS // by_algorithm.height)
+    kept = [config for _, configs in by_algorithm.iter_rows() for config in evenly(configs, most)][:MAX_RUNS]
     rank = pl.col("rep").rank("dense").over("config")
-    chosen = runs.filter(rank <= reps)["run"].to_list()[:MAX_RUNS]
-    kept = f"{len(chosen)} of {runs.height} runs"
-    return chosen, [f"plots over time show {kept}; Results.subflow and the other tables have all of them"]
+    chosen = runs.filter(pl.col("config").is_in(kept) & (rank <= max(1, MAX_RUNS // len(kept))))["run"].to_list()
+    how = "Results.plot.over_time(CONFIGURATION, REPETITION) draws each of them"
+    of_configs = "" if len(kept) == runs["config"].n_unique() else f", and {len(kept)} of {runs['config'].n_unique()}"
+    of_configs += " configurations" if of_configs else ""
+    return chosen, [f"plots over time show {len(chosen)} of {runs.height} runs{of_configs}; {how}"]
 
 
 def _subflows(topology: Topology) -> int:
@@ -103,20 +104,17 @@ def _subflows(topology: Topology) -> int:
 class _SeriesBuilder:
     """Queries over the traces of the chosen runs."""
 
-    def __init__(self, trace: Trace, topologies: dict[int, Topology], bins: int, looks: dict[int, _Looks]) -> None:
+    def __init__(self, trace: Trace, topologies: dict[int, Topology], looks: dict[int, Looks]) -> None:
         self.trace = trace
         self.topologies = topologies
-        self.bins = bins
         # Runs of a sweep may differ in length; each has the same number of bins.
-        self.widths = {run: max(1, -(-topology.duration_ns // bins)) for run, topology in topologies.items()}
+        self.widths = {run: max(1, -(-topology.duration_ns // BINS)) for run, topology in topologies.items()}
         self.looks = looks
 
     def all(self) -> dict[int, list[Series]]:
         """The series of every run, panel by panel."""
-        columns = ("cwnd_pkts", "rtt_us", "rx_payload_bytes")
-        subflows = read(self.trace, "subflow", columns, list(self.topologies))
-        carrying = sorted({link.name for t in self.topologies.values() for link in t.data_links})
-        links = read(self.trace, "link", ("queue_pkts",), list(self.topologies), carrying)
+        tables = samples_of(self.trace, list(self.topologies))
+        subflows, links = tables["subflow"], tables["link"]
         # Links without queues would be lines at zero.
         queues = (
             (run, name, line) for run, name, line in self._extremes(links, "queue_pkts") if np.nanmax(line[1]) > 0
@@ -181,25 +179,34 @@ class _SeriesBuilder:
         lists = bins.group_by("entity", maintain_order=True).agg("at", "low", "high", "low_first")
         named = samples.entities.drop("owner").join(lists, on="entity", maintain_order="left").drop("entity")
         for run, *name, at, low, high, low_first in named.drop_nulls("at").iter_rows():
-            place = 2 * np.minimum(np.array(at, dtype=np.int64), self.bins - 1)
-            values = np.full(2 * self.bins, np.nan)
+            place = 2 * np.minimum(np.array(at, dtype=np.int64), BINS - 1)
+            values = np.full(2 * BINS, np.nan)
             values[place] = np.where(low_first, low, high) * scale
             values[place + 1] = np.where(low_first, high, low) * scale
             yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
 
 
-def _looks(trace: Trace, topology: Topology) -> _Looks:
+def samples_of(trace: Trace, runs: list[int]) -> dict[str, Samples]:
+    """The samples of the tables `subflow` and `link` that plots need; of links, those that carry data."""
+    carrying = sorted({link.name for run in runs for link in trace.topologies[run].data_links})
+    return {
+        "subflow": read(trace, "subflow", ("cwnd_pkts", "rtt_us", "rx_payload_bytes"), runs),
+        "link": read(trace, "link", ("queue_pkts",), runs, carrying),
+    }
+
+
+def looks_of(trace: Trace, topology: Topology, most: int = MAX_SERIES) -> Looks:
     """Label and style of the subflows that are drawn, by the names of their flow and their own, and of the links."""
     labels, styles = subflow_labels(topology), families.styles(trace, topology)
-    subflows = {name: (labels[name], styles[name]) for name in _chosen(trace, topology)}
-    links = dict(list(link_styles(topology).items())[:MAX_SERIES])
+    subflows = {name: (labels[name], styles[name]) for name in _chosen(trace, topology, most)}
+    links = dict(list(link_styles(topology).items())[:most])
     return subflows | {(name,): (name, style) for name, style in links.items()}
 
 
-def _chosen(trace: Trace, topology: Topology) -> list[tuple[str, str]]:
+def _chosen(trace: Trace, topology: Topology, most: int) -> list[tuple[str, str]]:
     """All subflows, or as many as plots have room for: the first flow of every family, then the second, ..."""
     subflows = {flow.name: [(flow.name, one.name) for one in flow.subflows] for flow in topology.flows}
-    if sum(map(len, subflows.values())) <= MAX_SERIES:
+    if sum(map(len, subflows.values())) <= most:
         return [name for names in subflows.values() for name in names]
     owner = {name: entity.name for entity in families.entities(trace) for name in entity.members}
     place: dict[str, int] = {}
@@ -209,22 +216,19 @@ def _chosen(trace: Trace, topology: Topology) -> list[tuple[str, str]]:
         place[family] = place.get(family, -1) + 1
         ranked.append((place[family], flow))
     ranked.sort(key=lambda pair: pair[0])
-    chosen = [name for _, flow in ranked for name in subflows[flow]][:MAX_SERIES]
+    chosen = [name for _, flow in ranked for name in subflows[flow]][:most]
     order = {name: at for at, name in enumerate(name for names in subflows.values() for name in names)}
     return sorted(chosen, key=order.__getitem__)
 
 
-def _left_out(topologies: dict[int, Topology], looks: dict[int, _Looks]) -> list[str]:
-    """What plots over time do not show of the largest run, and how to get it."""
+def _left_out(topologies: dict[int, Topology], looks: dict[int, Looks]) -> list[str]:
+    """What plots over time do not show of the largest run."""
     notes = []
     run, topology = max(topologies.items(), key=lambda item: _subflows(item[1]))
     drawn = sum(len(name) == 2 for name in looks[run])
     if drawn < _subflows(topology):
-        which = ", ".join(" ".join(name) for name in looks[run] if len(name) == 2)
-        notes.append(
-            f"plots over time show {drawn} of {_subflows(topology)} subflows ({which}); Results.subflow has all of them"
-        )
+        notes.append(f"{drawn} of {_subflows(topology)} subflows")
     links = max(len(one.data_links) for one in topologies.values())
     if links > MAX_SERIES:
-        notes.append(f"plots over time show the queues of {MAX_SERIES} of {links} links; Results.link has all of them")
+        notes.append(f"the queues of {MAX_SERIES} of {links} links")
     return notes

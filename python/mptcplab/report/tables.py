@@ -16,9 +16,25 @@ from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
-# The columns of the headline table, in this order; a column without a single value is left out.
+# The columns of the headline table, in this order; a column without a single value is left out. What the users of a
+# flow wait for comes first.
 HEADS = {
     "goodput": "Goodput",
+    "requests": "Requests",
+    "requests_open": "Outstanding",
+    "response_p50": "Response\ntime, p50",
+    "response_p95": "p95",
+    "response_p99": "p99",
+    "response_max": "max",
+    "response_late": "Late",
+    "messages": "Messages",
+    "messages_open": "Outstanding",
+    "message_p50": "Message\ndelay, p50",
+    "message_p95": "p95",
+    "message_p99": "p99",
+    "message_max": "max",
+    "message_late": "Late",
+    "message_gap": "Longest\ngap",
     "ratio": "Fraction of\nfair share",
     "agr_bf": "Aggregate\nbenefit",
     "rtt_mean": "RTT",

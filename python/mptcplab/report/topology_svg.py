@@ -16,6 +16,8 @@ from mptcplab.trace.topology import Link, Topology
 # A drawing with more than this would be too crowded.
 MAX_DRAWN_LINKS = 24
 MAX_DRAWN_SUBFLOWS = 16
+# The most flows that the list below the drawing names.
+MAX_LISTED_FLOWS = 40
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,12 @@ _WIDE = (True, 310, 112, 60, 74)
 # Room that a link's label takes beside its lane in a drawing that goes left to right.
 _LABEL_PX = 72
 _TALL = (False, 170, 176, 40, 76)
+# One hop over more than so many lanes: the lanes bend apart slowly, so that no label is on the lane beside it.
+_FEW_LANES, _FAN_PX = 3, 560
+# A drawing shrinks to this part of its size at most; a narrower screen scrolls it.
+_SMALLEST = 0.72
+# A longer name with its subflows takes a line per subflow where lanes are beside each other.
+_LONGEST_NAME = 16
 
 
 def can_draw(topology: Topology) -> bool:
@@ -60,6 +68,8 @@ def draw(topology: Topology, *, wide: bool) -> str:
     frame = Frame(*(_WIDE if wide else _TALL), layout.low)
     if wide:
         frame = replace(frame, lane_px=max(frame.lane_px, _LABEL_PX / _narrowest(layout)))
+        if layout.layers == 2 and len({edge.lane for edge in layout.edges}) > _FEW_LANES:
+            frame = replace(frame, layer_px=_FAN_PX)
     along = 2 * frame.margin_along + (layout.layers - 1) * frame.layer_px
     across = 2 * frame.margin_across + (layout.high - layout.low) * frame.lane_px
     width, height = (along, across) if wide else (across + 84, along)
@@ -69,8 +79,9 @@ def draw(topology: Topology, *, wide: bool) -> str:
     ends = _endpoints(topology)
     parts += [_node(name, *frame.at(*position), name in ends) for name, position in layout.nodes.items()]
     kind = "wide" if wide else "tall"
+    limits = f"max-width:{width:.0f}px;min-width:{_SMALLEST * width:.0f}px"
     return (
-        f'<svg class="topology {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="max-width:{width:.0f}px" '
+        f'<svg class="topology {kind}" viewBox="0 0 {width:.0f} {height:.0f}" style="{limits}" '
         f'role="img" aria-label="{escape(_description(topology), quote=True)}">{"".join(parts)}</svg>'
     )
 
@@ -79,7 +90,7 @@ def legend(topology: Topology) -> list[dict[str, Any]]:
     """Every subflow with a sample of its line (SVG), its path and its traffic."""
     styles, labels = subflow_styles(topology), subflow_labels(topology)
     rows = []
-    for flow in topology.flows[:40]:
+    for flow in topology.flows[:MAX_LISTED_FLOWS]:
         for subflow in flow.subflows:
             key = (flow.name, subflow.name)
             about = f"{flow.transport.upper()}, {flow.traffic}"
@@ -96,6 +107,12 @@ def legend(topology: Topology) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def left_out_of_legend(topology: Topology) -> str:
+    """What `legend` does not list, and where it is."""
+    rest = len(topology.flows) - MAX_LISTED_FLOWS
+    return f"{rest} more flows are in the scenario file at the end of this page." if rest > 0 else ""
 
 
 def _narrowest(layout: Layout) -> float:
@@ -182,15 +199,17 @@ def _label(topology: Topology, edge: Edge, frame: Frame, layout: Layout) -> str:
     starting = [
         (f.name, s.name) for f in topology.flows for s in f.subflows if s.path[0].removesuffix("~") == edge.link.name
     ]
-    tags = " ".join(
+    tags = [
         f'<tspan class="tag" style="fill:var({styles[who].css_colour})">{escape(labels[who])}</tspan>'
         for who in starting
-    )
-    name = f'<tspan class="name">{escape(edge.link.name)}</tspan> {tags}'
+    ]
+    name = [f'<tspan class="name">{escape(edge.link.name)}</tspan>', *tags]
     details = properties(edge.link)
     if not frame.wide:
         details = [part for line in details for part in line.split(", ")]
-    lines = [name, *(escape(line) for line in details)]
+    if frame.wide or len(" ".join([edge.link.name, *(labels[who] for who in starting)])) <= _LONGEST_NAME:
+        name = [" ".join(name)]
+    lines = [*name, *(escape(line) for line in details)]
     centre = (edge.first + edge.last) / 2
     aside = copysign(0.08, edge.last - edge.first)
     if edge.begin != edge.lane and edge.end == edge.lane:

@@ -7,12 +7,12 @@ import json
 import shlex
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
-from mptcplab.capabilities import engine_of, is_machine
+from mptcplab.capabilities import engine_of
+from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.scenario import Overrides
 from mptcplab.terminal import REAL_TIME
 from mptcplab.trace.topology import Topology
@@ -133,47 +133,3 @@ def digest_of(*parts: Any, **named: Any) -> str:
 def algorithm_digests() -> dict[str, str]:
     """The digest of every algorithm's source, by name."""
     return {entry["name"]: entry["source"] for entry in json.loads(_core.algorithms_json())}
-
-
-@cache
-def engine_digest(engine: str) -> str:
-    """The digest of all that an engine's numbers depend on besides scenario and algorithm."""
-    own = _core.build_info()["engine"]
-    if engine == "sim":
-        return own
-    if engine == "fluid":
-        import scipy
-
-        return f"{own} {python_digest('engines/fluid')} scipy {scipy.__version__}"
-    if is_machine(engine):
-        return _machine_digest(engine)
-    import platform
-
-    program = files("mptcplab").joinpath("_bin", "mptcplab-kernel").read_bytes()
-    return f"{hashlib.sha256(program).hexdigest()} Linux {platform.release()}"
-
-
-def _machine_digest(engine: str) -> str:
-    """The digest of an emulated machine: its emulator, its kernel, and the program that runs in it."""
-    from mptcplab.engines import kernel
-    from mptcplab.engines.vm import kernels, machine
-
-    program = hashlib.sha256(kernel.program().read_bytes()).hexdigest()
-    return f"{program} {python_digest('engines/vm')} {kernels.find(engine).digest} {machine.versions()}"
-
-
-# Modules of the metrics' package that work on values that others have measured.
-_UNMEASURED = frozenset({"goals.py", "differences.py", "stats.py"})
-
-
-@cache
-def python_digest(*parts: str) -> str:
-    """The digest of modules, or packages, of this package that decide numbers."""
-    root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for part in parts:
-        place = root / part
-        modules = [path for path in sorted([*place.glob("*.py"), *place.glob("*.c")]) if path.name not in _UNMEASURED]
-        for path in modules if place.is_dir() else [place]:
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()

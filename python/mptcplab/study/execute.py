@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import polars as pl
 
@@ -50,8 +51,21 @@ class Outcome:
 
 
 @dataclass
+class _Work:
+    """What was asked for, and what of it is done: of runs, and of their work."""
+
+    runs: int = 0
+    finished: int = 0
+    total: float = 0.0
+    done: float = 0.0
+
+
+@dataclass
 class Executor:
-    """Makes results of cells on one engine and stores them; `spec` maps a cell to its runs."""
+    """Makes results of cells on one engine and stores them; `spec` maps a cell to its runs.
+
+    While it is entered, what was added is run, whatever the caller does meanwhile.
+    """
 
     spec: Callable[[Cell], RunSpec]
     engine: str
@@ -59,42 +73,81 @@ class Executor:
     jobs: int
     progress: Progress | None
     outcome: Outcome = field(default_factory=Outcome)
+    _known: dict[str, Task] = field(default_factory=dict, repr=False)
+    _work: _Work = field(default_factory=_Work, repr=False)
+    # Since the caller was last given a chance to add more.
+    _was_added: bool = field(default=False, repr=False)
+    _tasks: workers.Tasks[list[Task], dict[str, str]] | None = field(default=None, repr=False)
 
     def make(self, cells: Iterable[Cell]) -> None:
         """Have results of all cells, stored before or new; `outcome` tells which."""
+        with self:
+            self.add(cells)
+            for _ in self.finished():
+                pass
+
+    def __enter__(self) -> Self:
+        engine = engine_of(self.engine)
+        jobs = 1 if engine.real_time else self.jobs or os.cpu_count() or 1
+        task = partial(_run_sweep, engine=self.engine, store=self.store)
+        # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
+        self._tasks = workers.Tasks(task, jobs, processes=engine.in_python)
+        self._was_added = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._tasks is not None
+        self._tasks.__exit__()
+        self._tasks = None
+
+    def add(self, cells: Iterable[Cell], *, first: bool = False) -> None:
+        """Have results of all cells made that are not stored; with `first`, before those of others that wait."""
         tasks: dict[str, Task] = {}
         for cell in cells:
             if cell in self.outcome.digests:
                 continue
+            self._was_added = True
             spec = self.spec(cell)
             digest = self.outcome.digests[cell] = spec.digest(self.engine)
             if digest in self.outcome.refused:
                 continue
+            known = tasks.get(digest) or self._known.get(digest)
+            if known is not None and (known.spec.time_series or not spec.time_series):
+                continue
             if self.store.has(digest, VALUES, *([TIME_SERIES] if spec.time_series else [])):
                 self.outcome.reused |= {digest} - self.outcome.made
-            elif digest not in tasks or spec.time_series:
+            else:
                 tasks[digest] = Task(digest, spec, spec.work(self.engine))
-        self._run(_sweeps(tasks.values()))
+        self._known |= tasks
+        self._work.total += sum(task.work for task in tasks.values())
+        self._work.runs += sum(task.spec.repetitions for task in tasks.values())
+        assert self._tasks is not None
+        self._tasks.add(_sweeps(tasks.values()), first=first)
 
-    def _run(self, sweeps: list[list[Task]]) -> None:
-        tasks = [task for sweep in sweeps for task in sweep]
-        total, runs = sum(task.work for task in tasks), sum(task.spec.repetitions for task in tasks)
-        done, finished = 0.0, 0
-        for sweep, refused in self._results(sweeps):
-            done += sum(task.work for task in sweep)
-            finished += sum(task.spec.repetitions for task in sweep)
-            self.outcome.made |= {task.digest for task in sweep} - set(refused)
-            self.outcome.refused |= refused
-            if self.progress is not None:
-                self.progress(finished, runs, done, total)
+    def has(self, cells: Iterable[Cell]) -> bool:
+        """Whether all of some cells that were added have a result, or were refused."""
+        found = self.outcome
+        digests = (found.digests.get(cell) for cell in cells)
+        return all(one in found.made or one in found.reused or one in found.refused for one in digests)
 
-    def _results(self, sweeps: list[list[Task]]) -> Iterator[tuple[list[Task], dict[str, str]]]:
-        task = partial(_run_sweep, engine=self.engine, store=self.store)
-        jobs = 1 if engine_of(self.engine).real_time else min(self.jobs or os.cpu_count() or 1, len(sweeps))
-        if jobs <= 1:
-            return ((sweep, task(sweep)) for sweep in sweeps)
-        # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
-        return workers.each(task, sweeps, jobs, processes=engine_of(self.engine).in_python)
+    def finished(self) -> Iterator[None]:
+        """Give the caller a chance to add more, at once and whenever results were made, until nothing was added."""
+        assert self._tasks is not None
+        while self._was_added:
+            self._was_added = False
+            yield
+            for sweep, refused in self._tasks.results():
+                self._note(sweep, refused)
+                yield
+
+    def _note(self, sweep: list[Task], refused: dict[str, str]) -> None:
+        """A sweep has ended."""
+        self._work.done += sum(task.work for task in sweep)
+        self._work.finished += sum(task.spec.repetitions for task in sweep)
+        self.outcome.made |= {task.digest for task in sweep} - set(refused)
+        self.outcome.refused |= refused
+        if self.progress is not None:
+            self.progress(self._work.finished, self._work.runs, self._work.done, self._work.total)
 
 
 def _sweeps(tasks: Iterable[Task]) -> list[list[Task]]:

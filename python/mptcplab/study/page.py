@@ -8,16 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from mptcplab import bundle
 from mptcplab.errors import MptcplabError, OutputError, with_hint
-
-_REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 def find_directory(
     relative: Path, what: str, is_complete: Callable[[Path], bool], hint: str, start: Path | None = None
 ) -> Path:
-    """A directory of the repository: below the current one, or in the repository that this package is part of."""
-    places = [start or Path.cwd(), _REPOSITORY]
+    """A directory of the repository: below the current one, or among what comes with this package."""
+    places = [start or Path.cwd(), bundle.root()]
     for place in places:
         if is_complete(place / relative):
             return place / relative

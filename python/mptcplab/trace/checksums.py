@@ -7,18 +7,11 @@ from hashlib import file_digest
 from pathlib import Path
 
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import TABLES, write_text
 
 # Beside the tables: the SHA-256 of each, by the name of its file.
 CHECKSUMS = "checksums.json"
 # The hint where a file is damaged.
 RESTORE = "run the scenario again, or restore the file from a copy"
-
-
-def seal(directory: Path) -> None:
-    """Write the checksums of the tables in a directory."""
-    sums = {path.name: _sha256(path) for table in TABLES if (path := directory / f"{table}.parquet").is_file()}
-    write_text(directory / CHECKSUMS, json.dumps(sums, indent=1) + "\n")
 
 
 def verify(path: Path) -> None:

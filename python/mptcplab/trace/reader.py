@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,13 +16,16 @@ import polars as pl
 
 from mptcplab.capabilities import ENGINES, VM, is_directory_of_engine
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import TABLES
-from mptcplab.trace import checksums, equilibria, machines, rules
+from mptcplab.output import OPTIONAL_TABLES, TABLES
+from mptcplab.trace import checksums, equilibria, machines, optional, rules
 from mptcplab.trace.topology import Topology
 
 # The label of a combination of axis values: the algorithm, and the values of other axes.
 CONFIG = "config"
 COMPLETE = "complete"
+# Keys of a resolved run, with their values, that differ between repetitions and are not part of a topology. Quotation
+# marks within a text are escaped, so that this is never a part of a name.
+_OF_ONE_RUN = re.compile(r'"(run|rep|seed)":\d+,')
 # The caller's overrides, stored beside the trace so that the report can name the command.
 OVERRIDES = "overrides.json"
 
@@ -56,7 +61,7 @@ def _check_readable(directory: Path) -> None:
         except ValueError as error:
             raise ResultsError(with_hint(f"not JSON: {overrides}: {error}", checksums.RESTORE)) from error
     for part in tables_in(directory) if directory.is_dir() else ():
-        for file in (part / f"{table}.parquet" for table in TABLES):
+        for file in (part / f"{table}.parquet" for table in (*TABLES, *OPTIONAL_TABLES)):
             if not file.is_file():
                 continue
             try:
@@ -77,6 +82,10 @@ class _Part:
     offset: int
     # Tables whose checksum has been compared.
     verified: set[str] = field(default_factory=set)
+
+    def has(self, table: str) -> bool:
+        """Whether it has the table; only those that are optional may be missing."""
+        return table not in OPTIONAL_TABLES or (self.directory / f"{table}.parquet").is_file()
 
     def scan(self, table: str) -> pl.LazyFrame:
         path = self.directory / f"{table}.parquet"
@@ -131,7 +140,9 @@ class Trace:
 
         With `runs`, only their rows: row groups of other runs are not read.
         """
-        frames = [part.scan(table) for part in self._parts]
+        frames = [part.scan(table) for part in self._parts if part.has(table)]
+        if not frames:
+            return optional.without_rows(table)
         lazy = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
         if runs is None or len(runs) == self.runs.height:
             return lazy
@@ -154,7 +165,9 @@ class Trace:
     @cached_property
     def runs(self) -> pl.DataFrame:
         """One row per run: scenario, algorithm, axes, repetition, seed, versions."""
-        return self.scan("run").collect().sort("run")
+        runs = self.scan("run").collect()
+        # Sorting copies the scenario of every run.
+        return runs if runs["run"].is_sorted() else runs.sort("run")
 
     @cached_property
     def engines(self) -> list[str]:
@@ -215,6 +228,11 @@ class Trace:
         """Files, short transfers and chunks of videos: when they were requested, and how long they took."""
         return self.scan("transfer").collect()
 
+    @cached_property
+    def requests(self) -> pl.DataFrame:
+        """Requests and messages on connections that last: when they were sent, and how long they took."""
+        return self.scan("request").collect()
+
     @property
     def overrides(self) -> str | None:
         """The overrides of the scenario, as JSON; None if the directory does not have them."""
@@ -223,9 +241,15 @@ class Trace:
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
-        """The resolved scenario of every run."""
-        rows = self.runs.select("run", "resolved").iter_rows()
-        return {run: Topology.from_json(text) for run, text in rows}
+        """The resolved scenario of every run. Repetitions share one object, as they have the same topology."""
+        distinct: dict[str, Topology] = {}
+        found = {}
+        for run, text in self.runs.select("run", "resolved").iter_rows():
+            key = hashlib.sha256(_OF_ONE_RUN.sub("", text).encode()).hexdigest()
+            if key not in distinct:
+                distinct[key] = Topology.from_json(text)
+            found[run] = distinct[key]
+        return found
 
     @cached_property
     def configs(self) -> pl.DataFrame:
@@ -237,7 +261,7 @@ class Trace:
         several = len(self.engines) > 1
         labelled = []
         for run, rep, cc, axes, engine in self.runs.select("run", "rep", "cc", "axes", "engine").iter_rows():
-            base = _label(cc, axes)
+            base = label(cc, axes)
             labelled.append((run, rep, f"{base} ({engine})" if several else base, base, engine))
         first = {base: position for position, base in reversed(list(enumerate(row[3] for row in labelled)))}
         labelled.sort(key=lambda row: (first[row[3]], self.engines.index(row[4]), row[0]))
@@ -282,6 +306,7 @@ def axes_of(text: str) -> dict[str, str]:
     return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in pairs}
 
 
-def _label(cc: str, axes: str) -> str:
+def label(cc: str, axes: str) -> str:
+    """The name of a combination of axis values."""
     others = [f"{key} = {value}" for key, value in axes_of(axes).items() if key != "cc"]
     return ", ".join([cc, *others])

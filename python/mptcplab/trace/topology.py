@@ -76,7 +76,7 @@ class Flow:
     cc: str
     scheduler: str
     traffic: str
-    # "bulk", "size", "on/off", "transfers", "video" or "udp".
+    # "bulk", "size", "on/off", "transfers", "video", "requests", "messages" or "udp".
     kind: str
     subflows: tuple[Subflow, ...]
     # The earliest start if it is random.
@@ -84,6 +84,8 @@ class Flow:
     stop_ns: int | None
     mss_bytes: int
     udp_load_bps: float
+    # A response or a delivery that takes longer is late.
+    bound_ns: int | None = None
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -93,7 +95,7 @@ class Flow:
     @property
     def is_greedy(self) -> bool:
         """Whether it uses all the capacity it can get while it lasts, so that it should get a fair share."""
-        return self.kind not in ("transfers", "video")
+        return self.kind not in ("transfers", "video", "requests", "messages")
 
     @property
     def frame_bytes(self) -> int:
@@ -214,6 +216,7 @@ def _flow(entry: dict[str, Any]) -> Flow:
         subflows=subflows,
         mss_bytes=entry["mss_bytes"],
         udp_load_bps=0.0,
+        bound_ns=_bound_ns(entry["traffic"]),
     )
 
 
@@ -225,12 +228,39 @@ def _traffic(traffic: str | dict[str, Any]) -> tuple[str, str]:
         return "size", f"{traffic['size_bytes']:,} bytes"
     if "video" in traffic:
         return "video", f"video up to {traffic['video']['ladder_bps'][-1] / 1e6:g} Mbit/s"
+    if "requests" in traffic:
+        requests = traffic["requests"]
+        return "requests", f"requests, responses of {_size(requests['response'])}{_times(requests)}"
+    if "messages" in traffic:
+        messages = traffic["messages"]
+        answered = "" if messages["answer"] is None else ", answered"
+        return "messages", f"messages of {_size(messages['size'])}{answered}{_times(messages)}"
     if "arrivals" in traffic:
         size, levels = traffic["size"], traffic["arrivals"].get("levels")
-        mean = f"{size:,} bytes" if isinstance(size, int) else f"{size['mean_bytes']:,} bytes ({size['law']})"
+        mean = _size(size)
         rates = " and ".join(f"{level['per_s']:g}" for level in levels or ())
         return "transfers", f"{mean} at {rates} / s" if levels else f"{mean}, repeatedly"
     return "on/off", "on/off"
+
+
+def _size(size: int | dict[str, Any]) -> str:
+    return f"{size:,} bytes" if isinstance(size, int) else f"{size['mean_bytes']:,} bytes ({size['law']})"
+
+
+def _times(requests: dict[str, Any]) -> str:
+    """When requests or messages are sent."""
+    if "think_ns" in requests:
+        return ", one after the other"
+    if "interval_ns" in requests:
+        return f" every {_mean(requests['interval_ns']) / 1e6:g} ms"
+    return " at " + " and ".join(f"{level['per_s']:g}" for level in requests["arrivals"]["levels"]) + " / s"
+
+
+def _bound_ns(traffic: str | dict[str, Any]) -> int | None:
+    if isinstance(traffic, str):
+        return None
+    requests = traffic.get("requests") or traffic.get("messages") or {}
+    return requests.get("bound_ns")
 
 
 def _earliest(span: int | dict[str, Any]) -> int:

@@ -230,6 +230,16 @@ pub struct Sample {
 const _: () = assert!(size_of::<Sample>() == 280);
 
 impl Sample {
+    /// A record as the tracer's programs write it; `None` if the bytes are not one.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != size_of::<Self>() {
+            return None;
+        }
+        // SAFETY: there are as many bytes as a record has, whose integers may have any value; it need not be aligned.
+        Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+
     #[must_use]
     pub fn key(&self) -> SocketKey {
         let k = &self.key;
@@ -397,6 +407,5 @@ pub(super) fn from_socket(entry: &[u8]) -> Option<Sample> {
     if entry.len() != SOCKET_BYTES {
         return None;
     }
-    // SAFETY: the entry is longer than a record, whose integers may have any value; it need not be aligned.
-    Some(unsafe { entry.as_ptr().cast::<Sample>().read_unaligned() })
+    Sample::from_bytes(entry.get(..size_of::<Sample>())?)
 }

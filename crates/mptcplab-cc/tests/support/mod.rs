@@ -1,15 +1,9 @@
 //! Shared by the tests of the algorithms: a seeded generator, random connections, and events in an engine's order.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "every test file uses its own part"
-)]
-
 use mptcplab_cc::{AckSample, Algorithm, CaState, Conn, Sock, find};
 
 /// The algorithms whose rules are known, so that exact bounds hold; a new algorithm's rule may have others.
-pub const SPECIFIED: &[&str] = &[
+pub(crate) const SPECIFIED: &[&str] = &[
     "reno",
     "cubic",
     "ewtcp",
@@ -32,12 +26,12 @@ pub const SPECIFIED: &[&str] = &[
 ];
 
 /// Random connections per law.
-pub fn instances() -> usize {
+pub(crate) fn instances() -> usize {
     scale("MPTCPLAB_LAW_INSTANCES", 20_000)
 }
 
 /// How much of a test to run: the value of an environment variable, or the default.
-pub fn scale(variable: &str, default: usize) -> usize {
+pub(crate) fn scale(variable: &str, default: usize) -> usize {
     match std::env::var(variable) {
         Err(_) => default,
         Ok(text) => text
@@ -47,10 +41,10 @@ pub fn scale(variable: &str, default: usize) -> usize {
 }
 
 /// Splitmix64: small, seeded, the same everywhere.
-pub struct Rng(pub u64);
+pub(crate) struct Rng(pub(crate) u64);
 
 impl Rng {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -58,31 +52,31 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    pub fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    pub fn chance(&mut self, p: f64) -> bool {
+    pub(crate) fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
     /// Log-uniform integer in lo..=hi.
-    pub fn log(&mut self, lo: f64, hi: f64) -> u32 {
+    pub(crate) fn log(&mut self, lo: f64, hi: f64) -> u32 {
         ((lo.ln() + self.unit() * (hi.ln() - lo.ln())).exp() as u32).clamp(lo as u32, hi as u32)
     }
 
-    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 }
 
 /// Windows, RTTs and loss intervals of a connection.
 #[derive(Debug, Clone)]
-pub struct Paths {
+pub(crate) struct Paths {
     /// Packets.
     pub w: Vec<u32>,
     /// Smoothed RTTs, µs.
@@ -95,12 +89,12 @@ pub struct Paths {
 
 impl Paths {
     /// Up to 10^5 packets and 0.1 ms to 2 s.
-    pub fn random(rng: &mut Rng) -> Self {
+    pub(crate) fn random(rng: &mut Rng) -> Self {
         Self::within(rng, 1e5, 100.0, 2e6)
     }
 
     /// The whole arithmetic range: 2^20 packets, 1 µs to 67 s.
-    pub fn extreme(rng: &mut Rng) -> Self {
+    pub(crate) fn extreme(rng: &mut Rng) -> Self {
         let mut paths = Self::within(rng, 1_048_576.0, 1.0, 67_108_864.0);
         for w in &mut paths.w {
             if rng.chance(0.1) {
@@ -139,12 +133,12 @@ impl Paths {
         }
     }
 
-    pub fn n(&self) -> usize {
+    pub(crate) fn n(&self) -> usize {
         self.w.len()
     }
 
     /// Rates w/tau, packets per µs.
-    pub fn rates(&self) -> Vec<f64> {
+    pub(crate) fn rates(&self) -> Vec<f64> {
         self.w
             .iter()
             .zip(&self.t)
@@ -153,21 +147,21 @@ impl Paths {
     }
 
     /// Index of the largest w/tau^2, decided exactly.
-    pub fn best(&self) -> usize {
+    pub(crate) fn best(&self) -> usize {
         let key = |i: usize, j: usize| u128::from(self.w[i]) * u128::from(self.t[j]).pow(2);
         (1..self.n()).fold(0, |b, i| if key(i, b) > key(b, i) { i } else { b })
     }
 }
 
 /// A connection whose events are played by hand.
-pub struct Bench {
+pub(crate) struct Bench {
     pub conn: Conn,
     pub socks: Vec<Sock>,
 }
 
 impl Bench {
     /// Established subflows in congestion avoidance.
-    pub fn new(name: &str, params: &[(&str, u64)], paths: &Paths) -> Self {
+    pub(crate) fn new(name: &str, params: &[(&str, u64)], paths: &Paths) -> Self {
         let mut bench = Self {
             conn: Conn::new(),
             socks: Vec::new(),
@@ -182,7 +176,7 @@ impl Bench {
         bench
     }
 
-    pub fn add(&mut self, name: &str, params: &[(&str, u64)], cwnd: u32, srtt_us: u32) {
+    pub(crate) fn add(&mut self, name: &str, params: &[(&str, u64)], cwnd: u32, srtt_us: u32) {
         let algorithm: &'static Algorithm = find(name).expect("a registered algorithm");
         let params: Vec<(String, u64)> = params.iter().map(|&(k, v)| (k.to_owned(), v)).collect();
         let mut sock = Sock::new(algorithm, &params, false).expect("valid parameters");
@@ -195,7 +189,7 @@ impl Bench {
     }
 
     /// Growth that one acknowledged packet gives on path r, packets; changes nothing.
-    pub fn increase(&mut self, r: usize) -> f64 {
+    pub(crate) fn increase(&mut self, r: usize) -> f64 {
         let saved = self.socks[r].clone();
         let sock = &mut self.socks[r];
         sock.cong_avoid(&mut self.conn, 1, 1);
@@ -206,12 +200,12 @@ impl Bench {
         growth
     }
 
-    pub fn increases(&mut self) -> Vec<f64> {
+    pub(crate) fn increases(&mut self) -> Vec<f64> {
         (0..self.socks.len()).map(|r| self.increase(r)).collect()
     }
 
     /// One acknowledged packet.
-    pub fn ack(&mut self, r: usize) {
+    pub(crate) fn ack(&mut self, r: usize) {
         let sock = &mut self.socks[r];
         sock.pkts_acked(
             &mut self.conn,
@@ -225,7 +219,7 @@ impl Bench {
     }
 
     /// A fast recovery, entered and left.
-    pub fn lose(&mut self, r: usize) {
+    pub(crate) fn lose(&mut self, r: usize) {
         let sock = &mut self.socks[r];
         sock.tp.prior_cwnd = sock.tp.snd_cwnd;
         sock.tp.snd_ssthresh = sock.ssthresh(&mut self.conn);
@@ -235,7 +229,7 @@ impl Bench {
     }
 
     /// What a loss on path r would set ssthresh to.
-    pub fn ssthresh_after_loss(&mut self, r: usize) -> u32 {
+    pub(crate) fn ssthresh_after_loss(&mut self, r: usize) -> u32 {
         let saved = self.socks[r].clone();
         let ssthresh = self.socks[r].ssthresh(&mut self.conn);
         self.socks[r] = saved;

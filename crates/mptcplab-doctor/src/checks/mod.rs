@@ -68,6 +68,8 @@ mod tests {
                 tun: Some(Ok(())),
                 realtime: Some(Ok(())),
             },
+            escape: Some(Ok(Vec::new())),
+            is_root: true,
             tun_node: true,
             bpffs: true,
             paths: Some(PathManagement {

@@ -16,6 +16,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
         user_namespaces(facts),
         network_namespaces(facts),
         tun(facts),
+        sandbox(facts),
     ]
 }
 
@@ -144,6 +145,39 @@ fn tun(facts: &Facts) -> Finding {
     }
 }
 
+/// What somebody could reach who had a run's processes under control.
+fn sandbox(facts: &Facts) -> Finding {
+    let line = |found: &str| {
+        Finding::ok(
+            AREA,
+            "sandbox",
+            found,
+            "the processes of a run can reach nothing but the networks that they make",
+        )
+    };
+    match &facts.escape {
+        Some(Ok(groups)) => {
+            let all: usize = groups.iter().map(|group| group.attempts).sum();
+            let reached: Vec<String> = groups
+                .iter()
+                .filter(|group| !group.reached.is_empty())
+                .map(|group| format!("{} ({})", group.name, group.reached.join(", ")))
+                .collect();
+            if reached.is_empty() {
+                return line(&format!("{all} of {all} attempts to get out are refused"));
+            }
+            let reached = line(&format!("not shut off: {}", reached.join("; ")));
+            if facts.is_root {
+                return reached.warn_without_remedy();
+            }
+            // Without root a run has the user of the doctor, who may do this to its own processes.
+            reached.warn(AS_ROOT)
+        }
+        Some(Err(why)) => line(&format!("none: {why}")).missing(AS_ROOT),
+        None => not_reached(line("not tried")),
+    }
+}
+
 /// A step after one that failed, whose remedy comes first.
 fn not_reached(line: Finding) -> Finding {
     line.missing("mptcplab doctor    # again, after the problem above is fixed")
@@ -155,9 +189,49 @@ fn reason(errno: i32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::escape::Group;
     use super::super::super::finding::Status;
     use super::super::tests::{healthy_except, line};
     use super::*;
+
+    #[test]
+    fn what_a_sandbox_does_not_shut_off_is_named() {
+        let group = |name: &str, reached: &[&str]| Group {
+            name: name.into(),
+            attempts: 3,
+            reached: reached.iter().map(|&call| call.into()).collect(),
+        };
+        let found = |groups, is_root| {
+            let found = check(&healthy_except(|facts| {
+                facts.escape = Some(Ok(groups));
+                facts.is_root = is_root;
+            }));
+            let line = line(&found, "sandbox");
+            (line.status, line.found.clone(), line.remedy.is_some())
+        };
+        assert_eq!(
+            found(vec![group("mounts", &[]), group("keys", &[])], true),
+            (
+                Status::Ok,
+                "6 of 6 attempts to get out are refused".into(),
+                false
+            )
+        );
+        let open = vec![
+            group("mounts", &[]),
+            group("other processes", &["kill", "ptrace"]),
+        ];
+        let said = "not shut off: other processes (kill, ptrace)";
+        assert_eq!(
+            found(open.clone(), true),
+            (Status::Warn, said.into(), false)
+        );
+        assert_eq!(found(open, false), (Status::Warn, said.into(), true));
+        let none = check(&healthy_except(|facts| {
+            facts.escape = Some(Err("no seccomp".into()))
+        }));
+        assert_eq!(line(&none, "sandbox").status, Status::Missing);
+    }
 
     #[test]
     fn bpf_alone_is_not_enough_and_the_missing_one_is_named() {

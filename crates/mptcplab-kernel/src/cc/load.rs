@@ -1,11 +1,11 @@
 //! `cc load`: loads all of the named algorithms or none.
 
 use super::options::LoadOptions;
-use super::{algorithms, plural, trust};
+use super::{algorithms, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_bpf::{Loaded, load, system};
-use mptcplab_doctor::outln;
+use mptcplab_doctor::{outln, trust};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 /// they close.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Names of algorithms, as listed by `mptcplab algorithms`.
+    /// Names of algorithms, as listed by `mptcplab algorithms`, or paths of C files, which are compiled: use only files that
+    /// you trust.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
     #[command(flatten)]
@@ -33,7 +34,8 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
-    let chosen = algorithms(&arguments.names)?;
+    let names = compiled(&arguments.names)?;
+    let chosen = algorithms(&names)?;
     let plan = arguments.options.plan(&chosen)?;
     system::check()?;
     if arguments.pin {
@@ -59,6 +61,29 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let _ = ends.wait();
     warn_of_unplaced(&loaded);
     Ok(0)
+}
+
+/// The names, with those of compiled files in place of their paths.
+fn compiled(names: &[String]) -> Result<Vec<String>, Failure> {
+    names
+        .iter()
+        .map(|name| match Path::new(name).extension() {
+            Some(extension) if extension == "c" => compile(name),
+            _ => Ok(name.clone()),
+        })
+        .collect()
+}
+
+/// Compiles a C file for the kernel, and natively for its declarations; returns the algorithm's name.
+fn compile(place: &str) -> Result<String, Failure> {
+    let text = fs::read_to_string(place).map_err(|error| {
+        Failure::new(format!("{place}: {error}"))
+            .hint("give the path of a C file such as algorithms/template-coupled.c")
+    })?;
+    let stem = Path::new(place).file_stem().unwrap_or_default();
+    let algorithm = mptcplab_cc::load(&stem.to_string_lossy(), &text, place)?;
+    mptcplab_bpf::runtime::compile(algorithm, &text, place)?;
+    Ok(algorithm.name().to_owned())
 }
 
 fn prepare_folder() -> Result<(), Failure> {

@@ -6,7 +6,6 @@ mod list;
 mod load;
 mod options;
 mod persist;
-mod trust;
 mod unload;
 
 use crate::failure::Failure;

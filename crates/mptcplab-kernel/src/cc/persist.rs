@@ -1,16 +1,20 @@
 //! `cc persist`: a systemd unit that loads algorithms at boot.
 
+use super::algorithms;
 use super::options::LoadOptions;
-use super::{algorithms, trust};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
-use mptcplab_doctor::{out, outln};
+use mptcplab_doctor::{out, outln, trust};
 use serde_json::json;
+use std::env;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::path::{self, Path, PathBuf};
 use std::process::Command;
-use std::{env, fs};
 
 const UNIT: &str = "mptcplab-cc.service";
+/// The unit, with `@PROGRAM@`, `@OPTIONS@` (of `cc load`) and `@NAMES@`. Packages install it with their own.
+const TEMPLATE: &str = include_str!("mptcplab-cc.service.in");
 const FOLDER: &str = "/etc/systemd/system";
 
 /// Load algorithms at every boot with the systemd unit mptcplab-cc.service. A second call replaces the first one's unit.
@@ -101,33 +105,11 @@ fn require_protected(program: &Path) -> Result<(), Failure> {
 }
 
 /// The text of the unit. Names and options need no quoting.
-///
-/// The unit does not have systemd's default dependencies, which order a service after `sysinit.target`: on hosts with
-/// cloud-init that target waits for the network, but this unit must run before the network.
 fn unit(program: &Path, names: &[&str], options: &[String]) -> Result<String, Failure> {
-    let program = quoted(program)?;
-    let names = names.join(" ");
-    let options = options.join(" ");
-    Ok(format!(
-        "# Written by `mptcplab cc persist`.\n\
-         [Unit]\n\
-         Description=Multipath TCP congestion control of mptcplab ({names})\n\
-         DefaultDependencies=no\n\
-         RequiresMountsFor=/sys/fs/bpf\n\
-         After=local-fs.target\n\
-         Before=network-pre.target shutdown.target\n\
-         Wants=network-pre.target\n\
-         Conflicts=shutdown.target\n\
-         \n\
-         [Service]\n\
-         Type=oneshot\n\
-         RemainAfterExit=yes\n\
-         ExecStart={program} cc load --pin {options} {names}\n\
-         ExecStop={program} cc unload {names}\n\
-         \n\
-         [Install]\n\
-         WantedBy=multi-user.target\n"
-    ))
+    Ok(TEMPLATE
+        .replace("@PROGRAM@", &quoted(program)?)
+        .replace("@OPTIONS@", &options.join(" "))
+        .replace("@NAMES@", &names.join(" ")))
 }
 
 /// Quotes a path for a command line in a unit and escapes specifiers and variables.
@@ -161,7 +143,11 @@ fn needs_systemd() -> Result<(), Failure> {
 /// Writes the file completely or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let partial: PathBuf = path.with_extension("service.partial");
-    let written = fs::write(&partial, text).and_then(|()| fs::rename(&partial, path));
+    // What is there under this name is not written to: it may be a link.
+    let _ = fs::remove_file(&partial);
+    let written = File::create_new(&partial)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&partial, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&partial);
         Failure::new(format!("cannot write {}: {error}", path.display())).hint("this needs root")
@@ -223,8 +209,17 @@ mod tests {
             "ExecStart=\"/opt/my tools/100%%/mptcplab-kernel\" cc load --pin --profile=linux-pre4 --connections=7 olia lia"
         );
         assert!(
-            unit.contains("ExecStop=\"/opt/my tools/100%%/mptcplab-kernel\" cc unload olia lia\n")
+            unit.contains("ExecStop=+\"/opt/my tools/100%%/mptcplab-kernel\" cc unload olia lia\n")
         );
+    }
+
+    #[test]
+    fn no_placeholder_is_left_in_the_unit() {
+        let unit = unit(Path::new("/opt/mptcplab-kernel"), &["olia"], &[]).unwrap();
+        let settings = unit
+            .lines()
+            .filter(|line| !line.starts_with("SystemCallFilter="));
+        assert!(!settings.collect::<String>().contains('@'), "{unit}");
     }
 
     /// With systemd's defaults, a service that cloud-init puts between `network-pre.target` and `sysinit.target` closed a

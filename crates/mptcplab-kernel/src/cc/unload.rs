@@ -1,10 +1,11 @@
 //! `cc unload`: unloads all of the named algorithms or none.
 
 use super::list::{holder, users};
-use super::{algorithm, is_loaded_by_operator, kernel_name};
+use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_doctor::outln;
+use mptcplab_net::{InNamespace, in_every_namespace};
 use serde_json::json;
 
 /// Unload algorithms that were loaded with --pin.
@@ -38,8 +39,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         choose(&ours, &arguments.names)?
     };
     // Check all before the first one is unloaded.
+    let defaults = defaults()?;
     for one in &chosen {
-        removable(one)?;
+        removable(one, &defaults)?;
     }
     for one in &chosen {
         one.unregister()?;
@@ -64,7 +66,11 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Failure> {
     let mut chosen: Vec<Registered> = Vec::new();
     for name in names {
-        let wanted = kernel_name(algorithm(name)?);
+        // The name of what was compiled from a file is known to the kernel alone.
+        let wanted = match ours.iter().find(|one| one.name == *name) {
+            Some(loaded) => loaded.name.clone(),
+            None => kernel_name(algorithm(name)?),
+        };
         let found = ours.iter().find(|one| one.name == wanted).ok_or_else(|| {
             let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
             let there = if there.is_empty() {
@@ -82,14 +88,24 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
     Ok(chosen)
 }
 
-fn removable(one: &Registered) -> Result<(), Failure> {
-    if default_name() == one.name {
+fn removable(one: &Registered, defaults: &[(String, String)]) -> Result<(), Failure> {
+    let places: Vec<&str> = defaults
+        .iter()
+        .filter(|(_, default)| *default == one.name)
+        .map(|(place, _)| place.as_str())
+        .collect();
+    if !places.is_empty() {
         // The kernel would continue to use it for new sockets, although no list shows it any more.
         return Err(Failure::new(format!(
-            "{} is this machine's default congestion control",
-            one.name
+            "{} is the default congestion control of {}: that of {}",
+            one.name,
+            plural(places.len() as u64, "network namespace"),
+            places.join(", ")
         ))
-        .hint("set another default first: sysctl -w net.ipv4.tcp_congestion_control=cubic"));
+        .hint(
+            "set another default there first: sysctl -w net.ipv4.tcp_congestion_control=cubic, in another namespace with \
+             `nsenter --net=/proc/PID/ns/net` before it",
+        ));
     }
     match &one.holder {
         Holder::Pin(_) | Holder::Nobody => Ok(()),
@@ -102,9 +118,24 @@ fn removable(one: &Registered) -> Result<(), Failure> {
     }
 }
 
-/// The default congestion control of this network namespace.
-fn default_name() -> String {
-    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
-        .map(|text| text.trim().to_owned())
-        .unwrap_or_default()
+/// The default congestion control of every network namespace, with which namespace it is. A warning names those that
+/// nobody in this container may look at.
+fn defaults() -> Result<Vec<(String, String)>, Failure> {
+    let read = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    let mut defaults = Vec::new();
+    let mut closed = Vec::new();
+    for InNamespace { place, result } in in_every_namespace(read)? {
+        match result {
+            Ok(Ok(text)) => defaults.push((place, text.trim().to_owned())),
+            Ok(Err(_)) => {}
+            Err(_) => closed.push(place),
+        }
+    }
+    if let Some(first) = closed.first() {
+        eprintln!(
+            "warning: the defaults in the network namespaces of {} processes cannot be read, the first is {first}",
+            closed.len()
+        );
+    }
+    Ok(defaults)
 }

@@ -1,6 +1,6 @@
-//! The lab: a child process of the supervisor in a user namespace of its own, so that everything it creates is separate
-//! from the host and disappears with it. It builds the network, moves the packets, generates the traffic, takes samples,
-//! and sends them to the supervisor.
+//! The lab: a child process of the supervisor that is shut in (`mptcplab_net::sandbox`), so that everything it creates is
+//! separate from the host and disappears with it. It builds the network, moves the packets, generates the traffic, takes
+//! samples, and sends them to the supervisor.
 
 mod network;
 mod readback;
@@ -9,7 +9,10 @@ mod sampler;
 mod session;
 
 use crate::failure::Failure;
-use crate::protocol::FromLab;
+use crate::protocol::{FromLab, RunRequest};
+use mptcplab_net::sandbox::{self, Needs};
+use mptcplab_net::userns;
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, pthread_sigmask};
@@ -20,16 +23,14 @@ use std::os::unix::net::UnixStream;
 /// Runs the lab. `supervisor` is the process id of the supervisor, which is at the other end of standard input.
 pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
     die_with(supervisor)?;
-    // Only single-threaded processes can enter a user namespace, so this comes first.
-    let entered = mptcplab_net::userns::enter();
-    // The kernel clears the setting when credentials change.
-    die_with(supervisor)?;
+    close_inherited()?;
     allow_many_sockets()?;
     let socket = socket()?;
     let mut supervisor_socket = session::SupervisorSocket::new(socket)?;
-    let result = entered
-        .map_err(Failure::from)
-        .and_then(|()| session::run(&mut supervisor_socket));
+    let request = session::request(&mut supervisor_socket)?;
+    // Only single-threaded processes can enter a user namespace, so this comes before any thread.
+    let result =
+        shut_in(&request, supervisor).and_then(|()| session::run(&mut supervisor_socket, &request));
     if let Err(failure) = result {
         supervisor_socket.send(&FromLab::Failed {
             message: failure.message,
@@ -37,6 +38,31 @@ pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
         })?;
     }
     Ok(())
+}
+
+/// Gives up whatever a run does not need. All that follows, and all programs that it starts, can reach only the networks
+/// that it makes.
+fn shut_in(request: &RunRequest, supervisor: i32) -> Result<(), Failure> {
+    if request.spins {
+        sandbox::enter(Needs {
+            files: &request.files,
+            programs: request.programs.is_some(),
+        })?;
+    } else {
+        // A virtual machine that holds nothing but this run, and in which every instruction takes time.
+        userns::enter()?;
+    }
+    // The kernel clears the setting when credentials change.
+    die_with(supervisor)
+}
+
+/// Closes what the supervisor's caller left open besides the standard streams.
+fn close_inherited() -> Result<(), Failure> {
+    // SAFETY: nothing of this program has opened a file yet.
+    let result = unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
+    Errno::result(result)
+        .map(drop)
+        .map_err(|errno| Failure::new(format!("lab: close files: {errno}")))
 }
 
 /// Makes the kernel kill this process when the supervisor dies. Fails if the supervisor has already died.

@@ -6,12 +6,12 @@ use super::sample_clock::{DueSample, SampleClock};
 use super::sampler::Sampler;
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
-use crate::protocol::{FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab, Traffic};
+use crate::protocol::{FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab};
 use crate::traffic::{self, Context, Iperf3, Listener, Reporter, Shared, ThreadMessage};
 use mptcplab_emulator::{Bound, Clock, Emulator, Report};
 use mptcplab_scenario::Traffic::Bulk;
 use mptcplab_scenario::{Overrides, Run};
-use mptcplab_trace::{EventKind, EventRow, TransferRow};
+use mptcplab_trace::{EventKind, EventRow, RequestRow, TransferRow};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
@@ -80,23 +80,33 @@ impl SupervisorSocket {
     }
 }
 
-/// Makes the run that the supervisor requests.
-pub(super) fn run(supervisor: &mut SupervisorSocket) -> Result<(), Failure> {
-    let ToLab::Run(request) = supervisor.receive()? else {
-        return Err(Failure::new(
+/// Receives the run that the supervisor requests.
+pub(super) fn request(supervisor: &mut SupervisorSocket) -> Result<Box<RunRequest>, Failure> {
+    match supervisor.receive()? {
+        ToLab::Run(request) => Ok(request),
+        ToLab::Go { .. } => Err(Failure::new(
             "the supervisor's first message is not a run request",
-        ));
-    };
-    let run = resolve(&request)?;
+        )),
+    }
+}
+
+/// Makes the run that the supervisor requested.
+pub(super) fn run(supervisor: &mut SupervisorSocket, request: &RunRequest) -> Result<(), Failure> {
+    let run = resolve(request)?;
     let plan = Plan::new(&run);
-    let iperf = detect_iperf3(&request, &run)?;
+    let iperf = detect_iperf3(request, &run)?;
     let network = Network::new(&plan)?;
     let listeners = run
         .flows
         .iter()
         .zip(&plan.flows)
         .map(|(flow, planned)| {
-            traffic::listen(flow, planned, &network.namespaces[planned.to], iperf)
+            traffic::listen(
+                flow,
+                planned,
+                &network.namespaces[planned.to],
+                iperf.as_ref(),
+            )
         })
         .collect::<Result<Vec<_>, _>>()?;
     let cookies = network
@@ -111,7 +121,7 @@ pub(super) fn run(supervisor: &mut SupervisorSocket) -> Result<(), Failure> {
         ));
     };
     let mut session = Session::start(
-        &request,
+        request,
         (run, plan),
         network,
         listeners,
@@ -124,18 +134,15 @@ pub(super) fn run(supervisor: &mut SupervisorSocket) -> Result<(), Failure> {
 
 /// Finds out how iperf3 can be started, if the run uses it.
 fn detect_iperf3(request: &RunRequest, run: &Run) -> Result<Option<Iperf3>, Failure> {
-    if request.traffic == Traffic::Own {
+    let Some(programs) = request.programs.clone() else {
         return Ok(None);
-    }
+    };
     let needs_mptcp = run
         .flows
         .iter()
         .filter_map(plan::tcp)
         .any(|tcp| tcp.mptcp && tcp.traffic == Bulk);
-    let found = Iperf3::detect(needs_mptcp);
-    found
-        .map(Some)
-        .map_err(|(message, hint)| Failure::new(message).hint(hint))
+    Iperf3::detect(programs, needs_mptcp).map(Some)
 }
 
 /// Resolves the requested run from the same files as the supervisor.
@@ -170,6 +177,7 @@ struct Session {
     /// Events to be sent before the next sample.
     events: VecDeque<EventRow>,
     transfers: Vec<TransferRow>,
+    requests: Vec<RequestRow>,
     problems: Vec<Problem>,
     sample_late_ns: u64,
     edge_late_ns: u64,
@@ -215,6 +223,7 @@ impl Session {
             running,
             events: VecDeque::new(),
             transfers: Vec::new(),
+            requests: Vec::new(),
             problems: Vec::new(),
             sample_late_ns: 0,
             edge_late_ns: 0,
@@ -289,6 +298,7 @@ impl Session {
             supervisor.send(&FromLab::Event(event))?;
         }
         sample.transfers = std::mem::take(&mut self.transfers);
+        sample.requests = std::mem::take(&mut self.requests);
         supervisor.send(&FromLab::Sample(Box::new(sample)))?;
         self.clock.advance(ended);
         Ok(())
@@ -301,6 +311,7 @@ impl Session {
                 ThreadMessage::Event(event) => self.events.push_back(event),
                 ThreadMessage::Problem(problem) => self.problems.push(problem),
                 ThreadMessage::Transfer(transfer) => self.transfers.push(transfer),
+                ThreadMessage::Request(request) => self.requests.push(request),
                 ThreadMessage::SubflowOpened => opened = true,
             }
         }
@@ -354,6 +365,8 @@ impl Session {
         self.handle_messages();
         let unfinished = self.contexts.iter().flat_map(Context::unfinished);
         self.transfers.extend(unfinished);
+        let open = self.contexts.iter().flat_map(Context::open_requests);
+        self.requests.extend(open);
         match self.network.device_drops(&self.plan) {
             Ok(drops) => drops
                 .into_iter()
@@ -401,6 +414,7 @@ impl Session {
             problems: self.problems,
             algorithms: self.running,
             transfers: self.transfers,
+            requests: self.requests,
             emulator,
             sysctls,
             sample_late_ns: self.sample_late_ns,

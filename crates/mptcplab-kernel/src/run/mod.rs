@@ -1,7 +1,8 @@
-//! `mptcplab-kernel run`: makes all runs of a scenario, one after another, and writes their traces to one directory.
+//! `mptcplab-kernel run`: makes runs of a scenario, one after another, and adds the trace of each to a directory.
 
 mod aggregate;
 mod algorithms;
+mod ends;
 mod host;
 mod lab_process;
 mod rows;
@@ -10,12 +11,12 @@ mod supervisor;
 
 use crate::failure::{ERROR, Failure, INTERRUPTED};
 use crate::plan;
-use crate::protocol::Traffic;
+use crate::protocol::{Programs, Traffic};
+use ends::Ends;
 use mptcplab_scenario::{Overrides, Run, Sweep};
-use mptcplab_trace::parquet::TraceWriter;
+use mptcplab_trace::parquet::{TraceWriter, next_kept};
 use mptcplab_trace::{EngineInfo, RunRecord, Status};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+
 use serde_json::json;
 use std::path::PathBuf;
 use supervisor::{Outcome, Supervisor};
@@ -29,18 +30,24 @@ pub(crate) struct Arguments {
     /// Changes to the scenario: a JSON object such as {"cc": ["lia"], "set": [["links.B1.rate", "5 Mbit/s"]]}.
     #[arg(long, default_value = "{}")]
     overrides: String,
-    /// Directory for the traces. It must not exist or must be empty.
+    /// Directory to which the trace of each run is added as soon as it has ended.
     #[arg(long)]
     out: PathBuf,
+    /// File with the digest of each run of the scenario, one per line, for the run table.
+    #[arg(long)]
+    digests: Option<PathBuf>,
     /// The application that generates the traffic.
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
     /// Print progress and results on standard output, one JSON object per line.
     #[arg(long)]
     json_progress: bool,
-    /// Make only this run of the scenario, counted from 0.
-    #[arg(long)]
-    run: Option<u32>,
+    /// Make only these runs of the scenario, counted from 0 and separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    run: Vec<u32>,
+    /// End as after Ctrl-C when this process ends, which started this one.
+    #[arg(long, hide = true, value_name = "N")]
+    parent: Option<i32>,
     /// Do not spin before packets are due: in a virtual machine whose time is counted in instructions, spinning costs
     /// most of the host's time, and a sleep ends on time.
     #[arg(long, hide = true)]
@@ -54,24 +61,41 @@ const CHECK_FAILED: u8 = 1;
 
 /// Makes all runs of a scenario. The exit code says whether all of them are complete.
 pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    let existed = arguments.out.exists();
+    let ended = make_runs(arguments);
+    if !existed {
+        // Only if it is empty: without a run, nothing is left behind.
+        let _ = std::fs::remove_dir(&arguments.out);
+    }
+    ended
+}
+
+fn make_runs(arguments: &Arguments) -> Result<u8, Failure> {
     let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
     let mut sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
-    if let Some(id) = arguments.run {
-        only(&mut sweep, id)?;
-    }
+    only(&mut sweep, &arguments.run)?;
     refuse(arguments, &overrides, &sweep)?;
-    let signals = signals()?;
-    let mut writer = TraceWriter::create_with_reserve(&arguments.out)?;
-    let mut progress = Progress::new(arguments, &sweep);
-    let supervisor = Supervisor {
-        arguments,
-        sweep: &sweep,
-        signals: &signals,
-        encoder: writer.encoder(),
+    let digests = digests(arguments)?;
+    let ends = Ends::watch(arguments.parent)?;
+    let programs = match arguments.traffic {
+        Traffic::Own => None,
+        Traffic::Iperf3 => Some(Programs::find()?),
     };
+    std::fs::create_dir_all(&arguments.out)
+        .map_err(|error| Failure::new(format!("--out: {}: {error}", arguments.out.display())))?;
+    let mut progress = Progress::new(arguments, &sweep);
     let mut worst = Status::Complete;
     for run in &sweep.runs {
         progress.running(run, 0);
+        let mut writer = TraceWriter::create_with_reserve(&next_kept(&arguments.out)?)?;
+        let supervisor = Supervisor {
+            arguments,
+            sweep: &sweep,
+            digests: &digests,
+            ends: &ends,
+            programs: programs.clone(),
+            encoder: writer.encoder(),
+        };
         let mut reported_ns = 0;
         let mut tick = |t_ns: u64| {
             if t_ns >= reported_ns + REPORT_NS || t_ns >= run.duration_ns {
@@ -83,25 +107,22 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
             Ok(Outcome::Interrupted) => return Ok(INTERRUPTED),
             Ok(Outcome::Recorded(run_encoded, status, reason)) => {
                 writer.append(*run_encoded)?;
+                let is_disk_full = writer.finish()?;
                 progress.ended(run, status, &reason);
                 worst = worse(worst, status);
                 if status == Status::Partial {
                     break;
                 }
-                if writer.is_disk_full() {
-                    writer.finish()?;
+                if is_disk_full {
                     return Err(progress.disk_full(run));
                 }
             }
-            // The traces of the earlier runs are complete.
             Err(failure) if progress.done_runs > 0 => {
-                writer.finish()?;
-                return Err(progress.aborted(run, failure));
+                return Err(Progress::aborted(run, failure));
             }
             Err(failure) => return Err(failure),
         }
     }
-    writer.finish()?;
     progress.done(worst);
     Ok(match worst {
         Status::Complete => 0,
@@ -110,11 +131,10 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     })
 }
 
-/// Removes all runs but one.
-fn only(sweep: &mut Sweep, id: u32) -> Result<(), Failure> {
+/// Removes all runs but some, if some are given.
+fn only(sweep: &mut Sweep, ids: &[u32]) -> Result<(), Failure> {
     let count = sweep.runs.len();
-    sweep.runs.retain(|run| run.id == id);
-    if sweep.runs.is_empty() {
+    if let Some(id) = ids.iter().find(|id| **id as usize >= count) {
         return Err(
             Failure::new(format!("--run: the scenario has no run {id}")).hint(format!(
                 "it has {count} runs, which are counted from 0; the last one is {}",
@@ -122,7 +142,20 @@ fn only(sweep: &mut Sweep, id: u32) -> Result<(), Failure> {
             )),
         );
     }
+    if !ids.is_empty() {
+        sweep.runs.retain(|run| ids.contains(&run.id));
+    }
     Ok(())
+}
+
+/// The digests of all runs of the scenario, by id; none if there is no file with them.
+fn digests(arguments: &Arguments) -> Result<Vec<String>, Failure> {
+    let Some(path) = &arguments.digests else {
+        return Ok(Vec::new());
+    };
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(format!("--digests: {}: {error}", path.display())))?;
+    Ok(text.lines().map(str::to_owned).collect())
 }
 
 fn worse(one: Status, other: Status) -> Status {
@@ -163,23 +196,13 @@ fn refuse(arguments: &Arguments, overrides: &Overrides, sweep: &Sweep) -> Result
     }
 }
 
-/// Blocks the signals that end the program and returns a descriptor from which they are read.
-fn signals() -> Result<SignalFd, Failure> {
-    let mut set = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        set.add(signal);
-    }
-    let failed = |errno| Failure::new(format!("signals: {errno}"));
-    set.thread_block().map_err(failed)?;
-    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map_err(failed)
-}
-
 /// The columns of the `run` table that follow from the scenario.
 fn run_record(
     sweep: &Sweep,
     run: &Run,
     subflow_cc: &[Vec<String>],
     [events, packet_hops]: [u64; 2],
+    digest: Option<&String>,
 ) -> RunRecord {
     let engine = EngineInfo {
         name: "kernel",
@@ -190,7 +213,10 @@ fn run_record(
         events,
         packet_hops,
     };
-    RunRecord::new(sweep, run, &engine)
+    RunRecord {
+        digest: digest.cloned().unwrap_or_default(),
+        ..RunRecord::new(sweep, run, &engine)
+    }
 }
 
 /// Reports progress on standard output and problems on standard error.
@@ -248,19 +274,10 @@ impl Progress {
         }
     }
 
-    fn aborted(&self, run: &Run, failure: Failure) -> Failure {
-        let written = format!(
-            "the {} runs before it are in {}",
-            self.done_runs,
-            self.out.display()
-        );
-        let hint = failure
-            .hint
-            .map_or_else(|| written.clone(), |hint| format!("{hint}; {written}"));
+    fn aborted(run: &Run, failure: Failure) -> Failure {
         Failure {
             message: format!("run {} ({}): {}", run.id, label(run), failure.message),
-            hint: Some(hint),
-            code: failure.code,
+            ..failure
         }
     }
 
@@ -273,10 +290,7 @@ impl Progress {
                 label(run),
                 self.out.display()
             ),
-            hint: Some(format!(
-                "free some space; the traces of {} of {} runs were written, including this one",
-                self.done_runs, self.runs
-            )),
+            hint: Some("free some space; this run was still written".into()),
             code: ERROR,
         }
     }

@@ -146,6 +146,9 @@ impl Rows {
         for row in sample.transfers {
             self.tables.transfer.push(row);
         }
+        for row in sample.requests {
+            self.tables.request.push(row);
+        }
         for subflow in sample.subflows {
             if let Some(row) = self.aggregates.row(t_ns, &subflow, tracer)? {
                 self.tables.subflow.push(row);

@@ -2,21 +2,21 @@
 //! ends, and decides whether the trace is valid.
 
 use super::algorithms::Algorithms;
+use super::ends::Ends;
 use super::host::HostRecord;
 use super::lab_process::{LabProcess, Received};
 use super::rows::Rows;
 use super::{Arguments, run_record};
 use crate::failure::Failure;
 use crate::plan::{self, FlowPlan, Plan};
-use crate::protocol::{FromLab, ProblemKind, RunReport, RunRequest, ToLab};
+use crate::protocol::{FromLab, ProblemKind, Programs, RunReport, RunRequest, ToLab};
 use mptcplab_bpf::tracer::{Tracer, TracerConfig};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_trace::Status;
 use mptcplab_trace::parquet::{EncodedRun, Encoder, RunEncoder};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signalfd::SignalFd;
-use std::os::fd::AsFd as _;
+use nix::poll::PollTimeout;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,10 @@ const SOCKETS_PER_TRANSFER: u32 = 3;
 pub(super) struct Supervisor<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) sweep: &'a Sweep,
-    pub(super) signals: &'a SignalFd,
+    /// The digests of all runs of the scenario, by id; empty if they are not known.
+    pub(super) digests: &'a [String],
+    pub(super) ends: &'a Ends,
+    pub(super) programs: Option<Programs>,
     pub(super) encoder: Arc<Encoder>,
 }
 
@@ -94,7 +97,9 @@ impl Supervisor<'_> {
         let zero_ns = Clock::monotonic_ns() + LEAD_NS;
         lab.send(&ToLab::Go { zero_ns })?;
         let rows = Rows::new(&plan, &algorithms.names, &cookies, (zero_ns, run.per_ack));
-        let encoder = self.encoder.start(run_record(self.sweep, run, &[], [0; 2]));
+        let encoder = self
+            .encoder
+            .start(run_record(self.sweep, run, &[], [0; 2], None));
         let mut active = ActiveRun {
             lab,
             tracer,
@@ -104,7 +109,7 @@ impl Supervisor<'_> {
             rows,
             encoder,
         };
-        let end = active.follow(self.signals, zero_ns, tick)?;
+        let end = active.follow(self.ends, zero_ns, tick)?;
         host.end();
         active.close(self, end, host)
     }
@@ -116,9 +121,18 @@ impl Supervisor<'_> {
             run: run.id,
             resolved: mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string(),
             algorithms: algorithms.names.clone(),
-            traffic: self.arguments.traffic,
+            files: self.files(),
+            programs: self.programs.clone(),
             spins: !self.arguments.no_spin,
         }
+    }
+
+    /// The scenario file and the files that it names.
+    fn files(&self) -> Vec<PathBuf> {
+        let scenario = &self.arguments.scenario;
+        let base = scenario.parent().unwrap_or(Path::new(""));
+        let named = self.sweep.files.iter().map(|name| base.join(name));
+        std::iter::once(scenario.clone()).chain(named).collect()
     }
 
     /// Waits until the lab has set everything up. Returns the cookies of its namespaces, or `None` after Ctrl-C.
@@ -144,7 +158,7 @@ impl Supervisor<'_> {
                         exit_reason(lab)
                     )));
                 }
-                Received::Nothing if wait(lab, self.signals)? => return Ok(None),
+                Received::Nothing if wait(lab, self.ends)? => return Ok(None),
                 Received::Nothing => {}
             }
         }
@@ -173,21 +187,12 @@ fn sockets(plan: &Plan) -> u32 {
         .max(1024)
 }
 
-/// Waits for a message from the lab or a signal, for a tick at most. Returns true after a signal.
-fn wait(lab: &LabProcess, signals: &SignalFd) -> Result<bool, Failure> {
-    let mut fds = [
-        PollFd::new(lab.as_fd(), PollFlags::POLLIN),
-        PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-    ];
-    let timeout = PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO);
-    match poll(&mut fds, timeout) {
-        Ok(_) | Err(nix::errno::Errno::EINTR) => {}
-        Err(errno) => return Err(Failure::new(format!("poll: {errno}"))),
-    }
-    let signal = signals
-        .read_signal()
-        .map_err(|errno| Failure::new(format!("signals: {errno}")))?;
-    Ok(signal.is_some())
+/// Waits for a message from the lab, for a tick at most. Returns true if the run has to end.
+fn wait(lab: &LabProcess, ends: &Ends) -> Result<bool, Failure> {
+    ends.wait(
+        lab,
+        PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
+    )
 }
 
 /// Kills the lab and describes how it ended.
@@ -202,7 +207,7 @@ impl ActiveRun<'_> {
     /// Collects rows until the lab reports the end of the run, something else ends it, or the time is over.
     fn follow(
         &mut self,
-        signals: &SignalFd,
+        ends: &Ends,
         zero_ns: u64,
         tick: &mut dyn FnMut(u64),
     ) -> Result<RunEnd, Failure> {
@@ -244,7 +249,7 @@ impl ActiveRun<'_> {
                         "the lab had not ended {most} s after the end of the run"
                     )));
                 }
-                Received::Nothing if wait(&self.lab, signals)? => return Ok(RunEnd::Interrupted),
+                Received::Nothing if wait(&self.lab, ends)? => return Ok(RunEnd::Interrupted),
                 Received::Nothing => {}
             }
         }
@@ -288,6 +293,9 @@ impl ActiveRun<'_> {
         if let Some(report) = &report {
             for &row in &report.transfers {
                 self.rows.tables.transfer.push(row);
+            }
+            for &row in &report.requests {
+                self.rows.tables.request.push(row);
             }
         }
         self.rows.flush(self.run.duration_ns);
@@ -342,7 +350,14 @@ impl ActiveRun<'_> {
             .as_ref()
             .and_then(|a| a.emulator.as_ref())
             .map_or(0, |e| e.links.iter().map(|l| l.released_pkts).sum());
-        let mut row = run_record(supervisor.sweep, self.run, &ran, [self.rows.records, hops]);
+        let digest = supervisor.digests.get(self.run.id as usize);
+        let mut row = run_record(
+            supervisor.sweep,
+            self.run,
+            &ran,
+            [self.rows.records, hops],
+            digest,
+        );
         (row.status, row.status_reason) = verdict(reasons);
         row.host = host
             .to_json(
@@ -362,7 +377,7 @@ impl ActiveRun<'_> {
         } = self;
         drop((lab, tracer, algorithms));
         Ok(Outcome::Recorded(
-            Box::new(encoder.finish(row)?),
+            Box::new(encoder.finish(&row)?),
             status,
             reason,
         ))

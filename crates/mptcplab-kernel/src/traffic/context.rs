@@ -6,7 +6,7 @@ use crate::plan::{FlowPlan, Plan};
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic;
 use mptcplab_scenario::{Flow, Run, TcpFlow};
-use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
+use mptcplab_trace::{EventKind, NOT_MEASURED, RequestRow, TransferRow};
 use std::sync::Arc;
 
 /// A flow and everything that its threads need.
@@ -79,6 +79,11 @@ impl Context {
             .iter()
             .map(|(&transfer, pending)| pending.row(tcp, self.index, transfer));
         rows.collect()
+    }
+
+    /// The rows of the requests and messages that were not complete at the end of the run.
+    pub(crate) fn open_requests(&self) -> Vec<RequestRow> {
+        self.state.requests.take()
     }
 
     /// Waits for the time at which the application stops and reports it, if the scenario has one.

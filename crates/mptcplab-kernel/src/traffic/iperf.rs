@@ -7,6 +7,9 @@
 
 use super::connection::SubflowState;
 use super::context::Context;
+use crate::failure::Failure;
+use crate::protocol::Programs;
+use mptcplab_doctor::programs;
 use mptcplab_net::{mptcp, socket};
 use mptcplab_scenario::TcpFlow;
 use nix::sys::prctl;
@@ -18,6 +21,7 @@ use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
@@ -33,52 +37,78 @@ const CONNECTIONS: usize = 2;
 const SECONDS: &str = "86400";
 
 /// How iperf3 can be started on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Iperf3 {
-    /// iperf3 has the option `--mptcp`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Iperf3 {
+    iperf3: PathBuf,
+    mptcp: Mptcp,
+}
+
+/// How it can be made to use MPTCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Mptcp {
+    /// With its option `--mptcp`.
     Native,
-    /// MPTCP needs `mptcpize run iperf3`.
-    Mptcpize,
-    /// Plain TCP only.
-    TcpOnly,
+    /// With `mptcpize run iperf3`, where this is mptcpize.
+    Mptcpize(PathBuf),
+    /// Not at all.
+    No,
+}
+
+impl Programs {
+    /// Finds the installed programs.
+    pub(crate) fn find() -> Result<Self, Failure> {
+        let find = |name| {
+            programs::find(name).map_err(|why| {
+                Failure::new(format!("{name} cannot be relied on: {why}"))
+                    .hint("only root may be able to change it and the folders that it is in")
+            })
+        };
+        let folders = programs::FOLDERS.join(", ");
+        let none =
+            || Failure::new(format!("cannot run iperf3: it is not in {folders}")).hint(PACKAGE);
+        Ok(Self {
+            iperf3: find("iperf3")?.ok_or_else(none)?,
+            mptcpize: find("mptcpize")?,
+        })
+    }
 }
 
 impl Iperf3 {
-    /// Finds out what is installed. The error is a message and a hint: there is no iperf3, or MPTCP is needed and it does
-    /// not support that.
-    pub(crate) fn detect(needs_mptcp: bool) -> Result<Self, (String, String)> {
-        let help = Command::new("iperf3").arg("--help").output();
-        let help =
-            help.map_err(|error| (format!("cannot run iperf3: {error}"), PACKAGE.to_owned()))?;
+    /// Finds out what the installed one can do. It is an error if MPTCP is needed and it does not support that.
+    pub(crate) fn detect(programs: Programs, needs_mptcp: bool) -> Result<Self, Failure> {
+        let Programs { iperf3, mptcpize } = programs;
+        let help = Command::new(&iperf3).arg("--help").output();
+        let help = help.map_err(|error| {
+            Failure::new(format!("cannot run {}: {error}", iperf3.display())).hint(PACKAGE)
+        })?;
         let text = [help.stdout, help.stderr].concat();
-        if String::from_utf8_lossy(&text).contains("--mptcp") {
-            return Ok(Self::Native);
-        }
-        if Command::new("mptcpize").arg("--help").output().is_ok() {
-            return Ok(Self::Mptcpize);
-        }
-        if needs_mptcp {
-            return Err((
-                "this iperf3 does not support MPTCP, and mptcpize is not installed".into(),
-                MPTCP_PACKAGE.into(),
-            ));
-        }
-        Ok(Self::TcpOnly)
+        let is_native = String::from_utf8_lossy(&text).contains("--mptcp");
+        let mptcp = match mptcpize {
+            _ if is_native => Mptcp::Native,
+            Some(mptcpize) => Mptcp::Mptcpize(mptcpize),
+            None if needs_mptcp => {
+                let message = "this iperf3 does not support MPTCP, and mptcpize is not installed";
+                return Err(Failure::new(message).hint(MPTCP_PACKAGE));
+            }
+            None => Mptcp::No,
+        };
+        Ok(Self { iperf3, mptcp })
     }
 
-    fn command(self, is_mptcp: bool) -> Command {
-        let mut command = match self {
-            Self::Mptcpize if is_mptcp => {
-                let mut command = Command::new("mptcpize");
-                command.args(["run", "iperf3"]);
+    fn command(&self, is_mptcp: bool) -> Command {
+        let mut command = match &self.mptcp {
+            Mptcp::Mptcpize(mptcpize) if is_mptcp => {
+                let mut command = Command::new(mptcpize);
+                command.arg("run").arg(&self.iperf3);
                 command
             }
-            _ => Command::new("iperf3"),
+            _ => Command::new(&self.iperf3),
         };
-        if is_mptcp && self == Self::Native {
+        if is_mptcp && self.mptcp == Mptcp::Native {
             command.arg("--mptcp");
         }
         command
+            .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
@@ -104,7 +134,7 @@ impl Drop for Program {
 }
 
 /// The receiving thread of a flow.
-pub(crate) fn receive(context: &Context, tcp: &TcpFlow, iperf3: Iperf3) {
+pub(crate) fn receive(context: &Context, tcp: &TcpFlow, iperf3: &Iperf3) {
     context.state.counts.store(false, Ordering::Release);
     let mut command = iperf3.command(tcp.mptcp);
     command.args([
@@ -127,7 +157,7 @@ pub(crate) fn receive(context: &Context, tcp: &TcpFlow, iperf3: Iperf3) {
 }
 
 /// The sending thread of a flow.
-pub(crate) fn send(context: &Context, tcp: &TcpFlow, iperf3: Iperf3) {
+pub(crate) fn send(context: &Context, tcp: &TcpFlow, iperf3: &Iperf3) {
     if context.begin().is_none() {
         return;
     }

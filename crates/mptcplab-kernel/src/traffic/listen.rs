@@ -23,7 +23,7 @@ pub(crate) fn listen(
     flow: &Flow,
     plan: &FlowPlan,
     to: &Namespace,
-    iperf: Option<Iperf3>,
+    iperf: Option<&Iperf3>,
 ) -> Result<Listener, NetError> {
     let is_bulk = matches!(
         &flow.transport,
@@ -33,13 +33,16 @@ pub(crate) fn listen(
         })
     );
     if let Some(iperf3) = iperf.filter(|_| is_bulk) {
-        return Ok(Listener::Iperf(iperf3));
+        return Ok(Listener::Iperf(iperf3.clone()));
     }
     match &flow.transport {
         Transport::Tcp(tcp) => {
             // Any address: further subflows are opened to other addresses than the first.
             let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, plan.port);
+            // What goes from the flow's receiver to its sender is small: Reno, as in the simulator.
+            let answers = matches!(tcp.traffic, Traffic::Requests(_));
             let options = Options {
+                congestion: answers.then(|| "reno".to_owned()),
                 reset_on_close: true,
                 ..Options::default()
             };

@@ -6,11 +6,13 @@ mod connection;
 mod context;
 mod iperf;
 mod listen;
+mod open_requests;
 mod pacing;
 mod payload_pattern;
 mod pending;
 mod periods;
 mod receive;
+mod requests;
 mod send;
 mod state;
 mod stream;
@@ -53,11 +55,12 @@ pub(crate) fn start(
         }
         (Transport::Tcp(tcp), Listener::Iperf(iperf3)) => {
             let (received, sent) = (tcp.clone(), tcp.clone());
+            let sender = iperf3.clone();
             thread(context, to, "rx", move |context| {
-                iperf::receive(&context, &received, iperf3)
+                iperf::receive(&context, &received, &iperf3)
             })?;
             thread(context, from, "tx", move |context| {
-                iperf::send(&context, &sent, iperf3)
+                iperf::send(&context, &sent, &sender)
             })?;
             paths(context, tcp, from)
         }

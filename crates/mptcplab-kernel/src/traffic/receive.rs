@@ -1,6 +1,7 @@
 //! The receiver of a TCP or MPTCP flow: accepts the connection, reads data as fast as they arrive, checks every byte.
 
 use super::context::Context;
+use super::requests;
 use super::stream::{BUFFER_BYTES, PATIENCE, StreamReader, is_not_ready, wait};
 use super::video;
 use mptcplab_net::socket;
@@ -29,6 +30,9 @@ pub(crate) fn receive(context: &Context, listener: &TcpListener, tcp: &TcpFlow) 
     let stream = context.state.receiver.get_or_init(|| stream);
     let result = match &tcp.traffic {
         Traffic::Video(video) => video::play(context, tcp, stream, video),
+        Traffic::Requests(asked) => {
+            no_delay(stream).and_then(|()| requests::at_receiver(context, tcp, stream, asked))
+        }
         _ => read_all(context, stream, tcp),
     };
     match result {
@@ -84,6 +88,11 @@ pub(super) fn accept_now(listener: &TcpListener) -> std::io::Result<Option<TcpSt
         Err(error) if is_not_ready(&error) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Without Nagle's algorithm. A socket does not inherit this from the one that listens.
+fn no_delay(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)
 }
 
 fn read_all(context: &Context, stream: &TcpStream, tcp: &TcpFlow) -> std::io::Result<()> {

@@ -4,6 +4,7 @@ use super::connection::{Connection, SubflowState};
 use super::context::Context;
 use super::pending::PendingTransfer;
 use super::periods::Periods;
+use super::requests;
 use super::stream::{StreamWriter, socket_transport};
 use super::totals::End;
 use super::video;
@@ -50,6 +51,7 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
     context.reporter.opened();
     let result = match &tcp.traffic {
         Traffic::Video(_) => video::serve(context, tcp, stream),
+        Traffic::Requests(asked) => requests::at_sender(context, tcp, stream, asked),
         _ => write_all(context, tcp, stream),
     };
     match result {
@@ -83,9 +85,10 @@ pub(super) fn established(
 }
 
 /// Options of a flow's connecting sockets.
-pub(super) fn options(context: &Context) -> Options {
+pub(super) fn options(context: &Context, tcp: &TcpFlow) -> Options {
     Options {
         congestion: Some(context.algorithm.clone()),
+        no_delay: matches!(tcp.traffic, Traffic::Requests(_)),
         reset_on_close: true,
         ..Options::default()
     }
@@ -101,7 +104,7 @@ fn open(context: &Context, tcp: &TcpFlow) -> Result<TcpStream, NetError> {
         socket_transport(tcp),
         source,
         target,
-        &options(context),
+        &options(context, tcp),
         CONNECT_TIMEOUT,
     )?;
     stream
@@ -137,7 +140,12 @@ fn refused(context: &Context, option: &str, source: std::io::Error) -> NetError 
 
 /// Whether the application pauses while the connection is open. Data that it has written must then be sent soon.
 fn pauses(context: &Context, tcp: &TcpFlow) -> bool {
-    matches!(tcp.traffic, Traffic::OnOff { .. }) || context.flow.stop_ns.is_some()
+    match tcp.traffic {
+        Traffic::OnOff { .. } => true,
+        // What was asked for is always delivered.
+        Traffic::Requests(_) => false,
+        _ => context.flow.stop_ns.is_some(),
+    }
 }
 
 fn unsent_bytes(context: &Context) -> u32 {
@@ -153,7 +161,9 @@ fn write_all(context: &Context, tcp: &TcpFlow, stream: &TcpStream) -> std::io::R
         Traffic::Bulk => (None, u64::MAX),
         Traffic::Size { bytes } => (None, bytes),
         Traffic::OnOff { on, off } => (Some((on, off)), u64::MAX),
-        Traffic::Transfers(_) | Traffic::Video(_) => unreachable!("they are sent elsewhere"),
+        Traffic::Transfers(_) | Traffic::Video(_) | Traffic::Requests(_) => {
+            unreachable!("they are sent elsewhere")
+        }
     };
     let mut writer = StreamWriter::new(context, tcp, stream);
     for (begin, end) in Periods::new(

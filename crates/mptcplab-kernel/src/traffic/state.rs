@@ -2,11 +2,12 @@
 
 use super::active_transfers::ActiveTransfers;
 use super::connection::Connection;
+use super::open_requests::OpenRequests;
 use super::pending::PendingTransfers;
 use crate::protocol::{Problem, ProblemKind};
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::Flow;
-use mptcplab_trace::{EventKind, EventRow, TransferRow};
+use mptcplab_trace::{EventKind, EventRow, RequestRow, TransferRow};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Sender;
@@ -72,7 +73,7 @@ pub(crate) struct FlowState {
     pub(crate) delivered: AtomicU64,
     /// UDP: payload bytes sent.
     pub(crate) sent: AtomicU64,
-    /// Largest delay of a UDP packet or of the beginning of a transfer after its scheduled time.
+    /// Largest delay of a UDP packet, of a request or of the beginning of a transfer after its scheduled time.
     pub(crate) late_ns: AtomicU64,
     /// Whether the receiver counts what it reads, which iperf3 does not.
     pub(crate) counts: AtomicBool,
@@ -83,6 +84,7 @@ pub(crate) struct FlowState {
     /// The connections in progress, if every transfer has one.
     pub(crate) transfers: ActiveTransfers,
     pub(crate) pending: PendingTransfers,
+    pub(crate) requests: OpenRequests,
 }
 
 impl FlowState {
@@ -96,6 +98,7 @@ impl FlowState {
             receiver: OnceLock::new(),
             transfers: ActiveTransfers::default(),
             pending: PendingTransfers::default(),
+            requests: OpenRequests::default(),
         }
     }
 }
@@ -107,6 +110,8 @@ pub(crate) enum ThreadMessage {
     Problem(Problem),
     /// A transfer is complete.
     Transfer(TransferRow),
+    /// A request or a message is complete.
+    Request(RequestRow),
     /// A subflow is open, so that its algorithm can be read back.
     SubflowOpened,
 }
@@ -163,6 +168,10 @@ impl Reporter {
 
     pub(crate) fn transfer(&self, row: TransferRow) {
         self.send(ThreadMessage::Transfer(row));
+    }
+
+    pub(crate) fn request(&self, row: RequestRow) {
+        self.send(ThreadMessage::Request(row));
     }
 
     pub(crate) fn opened(&self) {

@@ -6,9 +6,14 @@
 
 mod full_disk;
 mod handover;
+mod requests;
+mod shut_in;
 mod trace;
 mod transfers;
 
+use mptcplab_scenario::{Overrides, Run};
+use mptcplab_sim::Control;
+use mptcplab_trace::Tables;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 use std::io::{Read as _, Write as _};
@@ -234,6 +239,8 @@ fn complete_or_late(trace: &Trace, code: Option<i32>) {
             one.contains("emulation was late")
                 || one.contains("thread scheduling")
                 || one.contains("were up to")
+                // The second half of a reason about samples.
+                || one.ends_with("ms are allowed")
         });
         match (status.as_str(), code) {
             ("complete", Some(0 | 1)) => assert_eq!(reason, ""),
@@ -241,6 +248,21 @@ fn complete_or_late(trace: &Trace, code: Option<i32>) {
             _ => panic!("{status} with exit code {code:?}: {reason}"),
         }
     }
+}
+
+/// The first run of a scenario in the simulator, with some settings.
+fn simulated(scenario: &str, settings: &[(&str, &str)]) -> (Run, Tables) {
+    let set = settings
+        .iter()
+        .map(|&(key, value)| (key.into(), value.into()));
+    let overrides = Overrides {
+        set: set.collect(),
+        ..Overrides::default()
+    };
+    let parsed = mptcplab_scenario::parse(scenario, "test.toml", None, &overrides);
+    let run = parsed.expect("a good scenario").runs.remove(0);
+    let outcome = mptcplab_sim::simulate(&run, &Control::default()).expect("a run");
+    (run, outcome.tables)
 }
 
 const TWO_PATHS: &str = r#"

@@ -24,14 +24,23 @@ pub(crate) struct Table {
 }
 
 impl Trace {
+    /// The traces of all runs in a directory, one after the other.
     pub(crate) fn open(dir: &Path) -> Self {
-        let names = ["run", "flow", "subflow", "link", "event", "transfer"];
-        Self {
-            tables: names
-                .into_iter()
-                .map(|name| (name, Table::read(&dir.join(format!("{name}.parquet")))))
-                .collect(),
+        let mut runs: Vec<_> = std::fs::read_dir(dir)
+            .unwrap_or_else(|error| panic!("{}: {error}", dir.display()))
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        runs.sort();
+        let mut tables = BTreeMap::new();
+        for run in &runs {
+            let requests = run.join("request.parquet").exists().then_some("request");
+            let names = ["run", "flow", "subflow", "link", "event", "transfer"];
+            for name in names.into_iter().chain(requests) {
+                let table: &mut Table = tables.entry(name).or_default();
+                table.read(&run.join(format!("{name}.parquet")));
+            }
         }
+        Self { tables }
     }
 
     fn table(&self, name: &str) -> &Table {
@@ -52,6 +61,11 @@ impl Trace {
         (0..run.rows)
             .map(|row| (run.text("status", row), run.text("status_reason", row)))
             .collect()
+    }
+
+    /// Whether the emulation of the first run was as fast as its links. Otherwise times are later by milliseconds.
+    pub(crate) fn is_on_time(&self) -> bool {
+        self.statuses()[0].0 == "complete"
     }
 
     /// Rows of a table.
@@ -134,6 +148,28 @@ impl Trace {
         by_number
     }
 
+    /// Rows of the table of requests of a flow, by their number.
+    pub(crate) fn requests(&self, flow: &str) -> BTreeMap<u64, Request> {
+        let table = self.table("request");
+        let mine = (0..table.rows).filter(|&row| table.is(&[("flow", flow)], row));
+        let read = |row: usize| {
+            let optional = |column: &str| table.numbers[column][row];
+            let request = Request {
+                t_ns: table.number("t_ns", row),
+                request_bytes: table.number("request_bytes", row),
+                response_bytes: optional("response_bytes"),
+                first_byte_ns: optional("first_byte_ns"),
+                completion_ns: optional("completion_ns"),
+            };
+            (table.number("request", row), request)
+        };
+        let rows: Vec<_> = mine.map(read).collect();
+        let count = rows.len();
+        let by_number: BTreeMap<_, _> = rows.into_iter().collect();
+        assert_eq!(by_number.len(), count, "{flow}: a request has two rows");
+        by_number
+    }
+
     fn last_row(&self, flow: &str, subflow: &str, t_ns: u64) -> usize {
         let table = self.table("subflow");
         let row = (0..table.rows)
@@ -198,6 +234,16 @@ pub(crate) struct Transfer {
     pub(crate) stall_ns: Option<u64>,
 }
 
+/// A row of the table of requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    pub(crate) t_ns: u64,
+    pub(crate) request_bytes: u64,
+    pub(crate) response_bytes: Option<u64>,
+    pub(crate) first_byte_ns: Option<u64>,
+    pub(crate) completion_ns: Option<u64>,
+}
+
 /// One row.
 pub(crate) struct Row<'a> {
     table: &'a Table,
@@ -211,17 +257,15 @@ impl Row<'_> {
 }
 
 impl Table {
-    fn read(path: &Path) -> Self {
+    fn read(&mut self, path: &Path) {
         let file = File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)
             .expect("a Parquet file")
             .build()
             .expect("a reader");
-        let mut table = Self::default();
         for batch in reader {
-            table.add(&batch.expect("rows"));
+            self.add(&batch.expect("rows"));
         }
-        table
     }
 
     fn add(&mut self, batch: &RecordBatch) {

@@ -1,9 +1,8 @@
 //! Short transfers, files and video over real sockets, compared with the simulator.
 
 use crate::trace::{Trace, Transfer};
-use crate::{Host, Lab, complete_or_late, finish, lab_of, ready, wait_for_progress};
-use mptcplab_scenario::{Overrides, Run};
-use mptcplab_sim::Control;
+use crate::{Host, Lab, complete_or_late, finish, lab_of, ready, simulated, wait_for_progress};
+use mptcplab_scenario::Run;
 use mptcplab_trace::{NOT_MEASURED, Tables};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -52,17 +51,8 @@ cc = "reno"
 traffic = { size = "1 MB", gap = "0.2 s" }
 "#;
 
-/// A run of the scenario in the simulator, without the random delays that stand for the kernel's own.
-fn simulated(scenario: &str) -> (Run, Tables) {
-    let exact = Overrides {
-        set: vec![("tcp.send_jitter".into(), "0 s".into())],
-        ..Overrides::default()
-    };
-    let parsed = mptcplab_scenario::parse(scenario, "test.toml", None, &exact);
-    let run = parsed.expect("a good scenario").runs.remove(0);
-    let outcome = mptcplab_sim::simulate(&run, &Control::default()).expect("a run");
-    (run, outcome.tables)
-}
+/// Leaves out the random delays that stand for the kernel's own.
+const EXACT: &[(&str, &str)] = &[("tcp.send_jitter", "0 s")];
 
 /// Its transfers of a flow, by their number.
 fn transfers_of((run, tables): &(Run, Tables), flow: &str) -> BTreeMap<u64, Transfer> {
@@ -83,10 +73,6 @@ fn transfers_of((run, tables): &(Run, Tables), flow: &str) -> BTreeMap<u64, Tran
         (table.transfer[row].into(), transfer)
     })
     .collect()
-}
-
-fn is_on_time(trace: &Trace) -> bool {
-    trace.statuses()[0].0 == "complete"
 }
 
 /// Median difference between the completion times in the two engines, in ns.
@@ -114,7 +100,7 @@ fn transfers_are_those_of_the_simulator_and_take_about_as_long() {
     let host: serde_json::Value = serde_json::from_str(&trace.run().text("host")).expect("JSON");
     let late_ns = host["samples"]["transfer_late_max_ns"].as_u64();
     let late_ns = late_ns.expect("a number");
-    let simulated = simulated(TRANSFERS);
+    let simulated = simulated(TRANSFERS, EXACT);
     let here = |flow: &str| trace.transfers(flow);
     let there = |flow: &str| transfers_of(&simulated, flow);
 
@@ -163,7 +149,7 @@ fn transfers_are_those_of_the_simulator_and_take_about_as_long() {
         .collect();
     assert_eq!(ends, [true, false]);
 
-    if is_on_time(&trace) {
+    if trace.is_on_time() {
         // MPTCP's first segment goes alone, a round trip (12 ms) in which the simulator sends ten and which the window's
         // growth lacks as well; queues differ by a packet or two (1 ms each on `wide`, 2.4 ms on `narrow`).
         let delay = median_delay(&web, &expected);
@@ -270,7 +256,7 @@ fn a_video_is_asked_for_chunk_by_chunk_and_a_file_has_its_time() {
     let outcome = lab.run();
     let trace = lab.trace();
     complete_or_late(&trace, outcome.code);
-    let simulated = simulated(VIDEO);
+    let simulated = simulated(VIDEO, EXACT);
 
     let (show, expected) = (trace.transfers("show"), transfers_of(&simulated, "show"));
     assert!(show.keys().copied().eq(0..show.len() as u64));
@@ -305,7 +291,7 @@ fn a_video_is_asked_for_chunk_by_chunk_and_a_file_has_its_time() {
     let (file, other) = (trace.transfers("file"), transfers_of(&simulated, "file"));
     assert_eq!((file.len(), file[&0].bytes), (1, 350_000));
     assert_eq!(trace.events("flow_completed", "file", None), 1);
-    if is_on_time(&trace) {
+    if trace.is_on_time() {
         // The first chunk meets nobody: the same encoding, and a round trip (12 ms) for MPTCP's first segment. All
         // others may differ; but both engines play on.
         assert_eq!(show[&0].media_bps, expected[&0].media_bps);

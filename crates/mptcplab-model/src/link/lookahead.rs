@@ -42,8 +42,8 @@ pub(crate) struct Lookahead {
     /// When the machine's first packet is delivered.
     next_ns: u64,
     dropped: VecDeque<Dropped>,
-    /// Positions in the machine's ring of the first packets that have not arrived, and not been serialised, as of the last
-    /// `update`.
+    /// Positions in the machine's ring of the first packets that have not arrived, and not been serialised, as far as they were
+    /// counted: at least those that the ring no longer has.
     arrived: u64,
     departed: u64,
     /// When the packet before `arrived` is fully serialised.
@@ -89,7 +89,7 @@ impl Lookahead {
     #[inline(never)]
     fn check(&mut self, now: u64, packet: Passing) -> Option<u64> {
         if self.machine.is_full() {
-            self.update(now);
+            self.forget(now);
         }
         let at = packet.arrives_ns;
         match self.machine.check_and_accept(at, packet, &mut self.next_ns) {
@@ -104,27 +104,20 @@ impl Lookahead {
         }
     }
 
-    /// Count what happened until now, and forget the packets that were delivered.
-    fn update(&mut self, now: u64) {
-        let delay_ns = self.machine.delay_ns();
-        while let Some((delivery_ns, packet)) = self.machine.get(self.arrived) {
-            if packet.arrives_ns > now {
+    /// Forget the packets that were delivered until now, and count what happened to them. That of the others can wait.
+    fn forget(&mut self, now: u64) {
+        loop {
+            let (position, delivery_ns) = (self.machine.delivered_pkts(), self.next_ns);
+            let Some(packet) = self.machine.poll(now, &mut self.next_ns) else {
                 break;
+            };
+            if position >= self.arrived {
+                self.count_arrival(delivery_ns, packet);
             }
-            let wait_ns = self.last_end_ns.saturating_sub(packet.arrives_ns);
-            self.counters.waited(wait_ns);
-            self.last_end_ns = delivery_ns - delay_ns;
-            self.arrived_ip_bytes += u64::from(packet.ip_bytes);
-            self.arrived += 1;
-        }
-        while let Some((delivery_ns, packet)) = self.machine.get(self.departed) {
-            if delivery_ns > now + delay_ns {
-                break;
+            if position >= self.departed {
+                self.count_departure(packet);
             }
-            self.departed_ip_bytes += u64::from(packet.ip_bytes);
-            self.departed += 1;
         }
-        while self.machine.poll(now, &mut self.next_ns).is_some() {}
         while let Some(first) = self.dropped.front() {
             if first.arrives_ns > now {
                 break;
@@ -136,6 +129,39 @@ impl Lookahead {
             }
             self.dropped.pop_front();
         }
+    }
+
+    /// Count what happened until now.
+    fn update(&mut self, now: u64) {
+        self.forget(now);
+        while let Some((delivery_ns, &packet)) = self.machine.get(self.arrived) {
+            if packet.arrives_ns > now {
+                break;
+            }
+            self.count_arrival(delivery_ns, packet);
+        }
+        let horizon = now + self.machine.delay_ns();
+        while let Some((delivery_ns, &packet)) = self.machine.get(self.departed) {
+            if delivery_ns > horizon {
+                break;
+            }
+            self.count_departure(packet);
+        }
+    }
+
+    #[inline]
+    fn count_arrival(&mut self, delivery_ns: u64, packet: Passing) {
+        let wait_ns = self.last_end_ns.saturating_sub(packet.arrives_ns);
+        self.counters.waited(wait_ns);
+        self.last_end_ns = delivery_ns - self.machine.delay_ns();
+        self.arrived_ip_bytes += u64::from(packet.ip_bytes);
+        self.arrived += 1;
+    }
+
+    #[inline]
+    fn count_departure(&mut self, packet: Passing) {
+        self.departed_ip_bytes += u64::from(packet.ip_bytes);
+        self.departed += 1;
     }
 
     /// The counters at time `now`; starts a new interval for the maximum.

@@ -1,4 +1,5 @@
-//! The parameters of traffic, with explicit units: start times, transfers, random durations and sizes, video.
+//! The parameters of traffic, with explicit units: start times, transfers, requests and messages, random durations and sizes,
+//! video.
 
 /// Transfers of one kind.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +56,45 @@ pub struct ArrivalRate {
     pub per_1000_min: u64,
     /// How long it lasts; `u64::MAX` means for ever.
     pub lasts_ns: u64,
+}
+
+/// Requests and their responses, or messages, over one lasting connection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requests {
+    pub kind: RequestKind,
+    /// What is sent first: the request or the message.
+    pub size: SizeDistribution,
+    /// What the other end answers; `None` only for messages.
+    pub answer: Option<SizeDistribution>,
+    /// When they are sent.
+    pub times: RequestTimes,
+    /// How many; `None`: until the flow stops.
+    pub count: Option<u64>,
+    /// A response or a delivery later than this is late.
+    pub bound_ns: Option<u64>,
+}
+
+/// Which end of a flow sends first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RequestKind {
+    /// The receiver requests, and the sender responds.
+    Requests,
+    /// The sender sends messages, and the receiver may answer.
+    Messages,
+}
+
+/// When requests or messages are sent, from the time at which the connection is established.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestTimes {
+    /// The first one at once, each further one so long after the response to the one before.
+    Think(DurationDistribution),
+    /// The first one at once, each further one so long after the one before.
+    Interval(DurationDistribution),
+    /// A Poisson process.
+    Poisson {
+        /// The rate over time: a cycle that begins at the flow's start and is repeated.
+        levels: Vec<ArrivalRate>,
+    },
 }
 
 /// Adaptive video over one connection (docs/reference/scenario-format.md, `dash`).

@@ -85,7 +85,7 @@ impl Schedule {
 const NS_PER_1000_MIN: f64 = 60e12;
 
 /// When a process whose rate goes through `levels` from `start_ns` on has brought `work` more expected arrivals.
-fn arrival(levels: &[ArrivalRate], start_ns: u64, from_ns: u64, mut work: f64) -> u64 {
+pub(super) fn arrival(levels: &[ArrivalRate], start_ns: u64, from_ns: u64, mut work: f64) -> u64 {
     let cycle = levels
         .iter()
         .fold(0_u64, |sum, level| sum.saturating_add(level.lasts_ns));

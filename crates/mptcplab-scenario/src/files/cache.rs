@@ -1,6 +1,6 @@
 //! Finds and reads the files that a scenario names, each once for a whole sweep.
 
-use super::{mahimahi, schedule};
+use super::{bounded, mahimahi, schedule};
 use crate::document::{Item, Res};
 use crate::error::Diagnostic;
 use mptcplab_model::link::{Change, DeliveryTrace};
@@ -12,9 +12,20 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 /// Placeholder of the repetition's number in file names.
 const REP: &str = "{rep}";
 
+/// Where the files that a scenario names are found.
+#[derive(Debug, Clone, Copy)]
+pub enum FileSource<'a> {
+    /// There are none: naming a file is an error.
+    Nowhere,
+    /// Relative to a directory.
+    Directory(&'a Path),
+    /// In memory, for programs without a file system: the text of each file under the name that the scenario uses.
+    Texts(&'a BTreeMap<String, String>),
+}
+
 /// The files of a scenario, with the ones read so far.
 pub(crate) struct Files<'a> {
-    base_dir: Option<&'a Path>,
+    source: FileSource<'a>,
     /// The repetition whose files are read, from 0.
     pub(crate) rep: u64,
     /// Whether the name of a file depended on `rep`.
@@ -24,9 +35,9 @@ pub(crate) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    pub(crate) fn new(base_dir: Option<&'a Path>) -> Self {
+    pub(crate) fn new(source: FileSource<'a>) -> Self {
         Self {
-            base_dir,
+            source,
             rep: 0,
             differ_by_rep: false,
             traces: BTreeMap::new(),
@@ -79,16 +90,33 @@ impl<'a> Files<'a> {
     }
 
     fn read(&self, item: &Item<'_>, name: &str) -> Res<String> {
-        let Some(base_dir) = self.base_dir else {
-            return Err(item
-                .wrong("cannot be read: the scenario is not in a file")
-                .hint("trace files are found relative to the scenario file"));
+        let (text, hint) = match self.source {
+            FileSource::Nowhere => {
+                return Err(item
+                    .wrong("cannot be read: the scenario is not in a file")
+                    .hint("trace files are found relative to the scenario file"));
+            }
+            FileSource::Directory(dir) => (
+                read(&dir.join(name)),
+                "the path is relative to the scenario file".to_owned(),
+            ),
+            FileSource::Texts(texts) => (
+                texts.get(name).cloned().ok_or("no such file".to_owned()),
+                format!("the files here are: {}", known(texts)),
+            ),
         };
-        let path = base_dir.join(name);
-        read(&path).map_err(|why| {
-            item.wrong(format!("cannot be read: {}: {why}", path.display()))
-                .hint("the path is relative to the scenario file")
+        text.map_err(|why| {
+            item.wrong(format!("cannot be read: {}: {why}", self.place(name)))
+                .hint(hint)
         })
+    }
+
+    /// The file as messages name it.
+    fn place(&self, name: &str) -> String {
+        match self.source {
+            FileSource::Directory(dir) => dir.join(name).display().to_string(),
+            FileSource::Nowhere | FileSource::Texts(_) => name.to_owned(),
+        }
     }
 
     fn malformed(
@@ -99,16 +127,20 @@ impl<'a> Files<'a> {
         (line, why): (usize, String),
         hint: &str,
     ) -> Diagnostic {
-        let path = self.base_dir.unwrap_or(Path::new("")).join(name);
-        item.wrong(format!("is not {what}: {}:{line}: {why}", path.display()))
+        item.wrong(format!("is not {what}: {}:{line}: {why}", self.place(name)))
             .hint(hint)
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let size = std::fs::metadata(path).map_err(|e| e.to_string())?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(format!("{size} bytes are too many"));
+fn known(texts: &BTreeMap<String, String>) -> String {
+    let names: Vec<&str> = texts.keys().map(String::as_str).collect();
+    match names[..] {
+        [] => "none".to_owned(),
+        _ => names.join(", "),
     }
-    std::fs::read_to_string(path).map_err(|e| e.to_string())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = bounded::read(path, MAX_FILE_BYTES)?;
+    String::from_utf8(bytes).map_err(|_| "not UTF-8 text".into())
 }

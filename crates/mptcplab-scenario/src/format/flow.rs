@@ -199,8 +199,9 @@ static AUTO_BUFFER: TableSpec = TableSpec {
 pub(crate) static TRAFFIC: TableSpec = TableSpec {
     what: "traffic",
     doc: "One of these combinations of keys: `size`, for one transfer; `size` and `arrivals`, for transfers at random times; \
-          `size` and `gap`, for one transfer after the other; `on` and `off`; `video`. With several transfers each opens a \
-          connection of its own with all subflows of the flow. Sizes, times and gaps are drawn from the flow's own random stream.",
+          `size` and `gap`, for one transfer after the other; `on` and `off`; `video`; `requests`; `messages`. With several \
+          transfers each opens a connection of its own with all subflows of the flow; requests and messages share one lasting \
+          connection. Sizes, times and gaps are drawn from the flow's own random stream.",
     groups: &[keys! {
         /// Application bytes, after which the connection closes (not UDP).
         size: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Optional("no end")),
@@ -218,6 +219,68 @@ pub(crate) static TRAFFIC: TableSpec = TableSpec {
         /// Video in chunks, which are requested one by one and whose encoding follows the measured throughput (not
         /// UDP).
         video: field(Type::Table(&VIDEO), Need::Optional("-")),
+        /// Requests of the receiving node and responses of the sending node on one lasting connection (TCP and MPTCP
+        /// only).
+        requests: field(Type::Table(&REQUESTS), Need::Optional("-")),
+        /// Small messages of the sending node on one lasting connection, answered or just delivered (TCP and MPTCP
+        /// only).
+        messages: field(Type::Table(&MESSAGES), Need::Optional("-")),
+    }],
+};
+
+/// `traffic = { requests = { ... } }`.
+pub(crate) static REQUESTS: TableSpec = TableSpec {
+    what: "flow of requests",
+    doc: "Requests and responses on one connection that lasts, as between a web client that keeps its connection alive and its server, \
+          or between the ends of a remote procedure call (RPC). The flow's receiving node (`to`) is the client: it sends \
+          requests on the reverse path. The sending node (`from`) is the server, which writes the response as soon as it has the \
+          whole request; responses keep the order of the requests. The response time is the time from the request to the \
+          last byte of its response at the client. Exactly one of `think` and `arrivals` says when requests are sent: the \
+          first one when the connection is established, or after the first random time. The server opens the \
+          connection at the flow's start. Both ends send without Nagle's algorithm (`TCP_NODELAY`). Requests are controlled by \
+          Reno; `cc` is the server's.",
+    groups: &[keys! {
+        /// Size of a response.
+        response: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Required),
+        /// Size of a request.
+        request: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Default("400 bytes")),
+        /// Time from the end of a response to the next request (a closed loop: one request at a time).
+        think: field(PERIOD, Need::Optional("see `arrivals`")),
+        /// Requests are sent at the arrivals of a Poisson process with this rate, whether or not earlier ones have
+        /// their responses (an open loop: requests and responses may queue).
+        arrivals: field(Type::OneOf(&[ARRIVALS, Type::Table(&ARRIVAL_LEVELS)]), Need::Optional("see `think`")),
+        /// Number of requests.
+        repeat: field(int(1, 1_000_000), Need::Optional("until the flow stops")),
+        /// A response that takes longer than this is late; the share of late responses is a metric.
+        bound: field(DURATION, Need::Optional("none is late")),
+    }],
+};
+
+/// `traffic = { messages = { ... } }`.
+pub(crate) static MESSAGES: TableSpec = TableSpec {
+    what: "flow of messages",
+    doc: "Small messages on one connection that lasts, as of a terminal, a game or the signalling of a call. The flow's sending node \
+          (`from`) sends them. With `answer`, the receiving node (`to`) answers each as soon as it has all of it, and the \
+          delay of a message is the time until the last byte of its answer is back (an echo). Without, the delay is the time \
+          until its last byte is delivered. Messages and answers keep their order, so that one that is lost \
+          or takes a slow subflow holds up those behind it. Exactly one of `interval` and `arrivals` says when messages are \
+          sent; none waits for earlier ones. Both ends send without Nagle's algorithm (`TCP_NODELAY`). Answers are controlled \
+          by Reno; `cc` is that of the messages.",
+    groups: &[keys! {
+        /// Size of a message.
+        size: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Required),
+        /// Size of an answer.
+        answer: field(Type::OneOf(&[SIZE, Type::Table(&SIZE_LAW)]), Need::Optional("messages are not answered")),
+        /// Time from one message to the next; the first one is sent when the connection is established.
+        interval: field(PERIOD, Need::Optional("see `arrivals`")),
+        /// Messages are sent at the arrivals of a Poisson process with this rate.
+        arrivals: field(Type::OneOf(&[ARRIVALS, Type::Table(&ARRIVAL_LEVELS)]), Need::Optional("see `interval`")),
+        /// Number of messages.
+        repeat: field(int(1, 1_000_000), Need::Optional("until the flow stops")),
+        /// A message whose delay is longer is late, and the share of late messages is a metric. The default is what R. B.
+        /// Miller asks of the echo of a key press ("Response time in man-computer conversational transactions", 1968: 0.1
+        /// to 0.2 s).
+        bound: field(DURATION, Need::Default("100 ms")),
     }],
 };
 

@@ -9,8 +9,8 @@ mod scenario;
 
 pub(crate) use declaration::{Field, Need, TableSpec, Type};
 pub(crate) use flow::{
-    ARRIVAL_LEVELS, DEFAULT_UDP_PACKET_BYTES, FLOW, LEVEL, PRIORITY, SCTP_KEYS, SIZE_LAW, SUBFLOW,
-    TCP, TCP_FIELDS, TRAFFIC, UDP_FIELDS, VIDEO, VIDEO_LADDER_BPS,
+    ARRIVAL_LEVELS, DEFAULT_UDP_PACKET_BYTES, FLOW, LEVEL, MESSAGES, PRIORITY, REQUESTS, SCTP_KEYS,
+    SIZE_LAW, SUBFLOW, TCP, TCP_FIELDS, TRAFFIC, UDP_FIELDS, VIDEO, VIDEO_LADDER_BPS,
 };
 pub use json_schema::json_schema;
 pub(crate) use link::{

@@ -4,8 +4,8 @@
 use super::text::aqm_name;
 use crate::run::{
     ArrivalRate, Arrivals, CMT_SCTP, CcConfig, DurationDistribution, Flow, Link, PriorityChange,
-    RcvBuffer, Run, Scheduler, SchedulerKind, SctpFlow, SizeDistribution, StartTime, Subflow,
-    Sweep, TcpFlow, Traffic, Transport, UdpFlow,
+    RcvBuffer, RequestKind, RequestTimes, Requests, Run, Scheduler, SchedulerKind, SctpFlow,
+    SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport, UdpFlow,
 };
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit};
 use serde_json::{Map, Value, json};
@@ -298,6 +298,26 @@ fn traffic(traffic: &Traffic) -> Value {
             "weight": video.weight,
             "first_estimate_bps": video.first_estimate_bps,
         }}),
+        Traffic::Requests(requests) => requests_json(requests),
+    }
+}
+
+fn requests_json(requests: &Requests) -> Value {
+    let (key, value) = match &requests.times {
+        RequestTimes::Think(pause) => ("think_ns", duration(*pause)),
+        RequestTimes::Interval(interval) => ("interval_ns", duration(*interval)),
+        RequestTimes::Poisson { levels } => ("arrivals", poisson(levels)),
+    };
+    let size = size_distribution(requests.size);
+    let answer = requests.answer.map(size_distribution);
+    let (count, bound_ns) = (requests.count, requests.bound_ns);
+    match requests.kind {
+        RequestKind::Requests => json!({ "requests": {
+            "request": size, "response": answer, key: value, "count": count, "bound_ns": bound_ns,
+        }}),
+        RequestKind::Messages => json!({ "messages": {
+            "size": size, "answer": answer, key: value, "count": count, "bound_ns": bound_ns,
+        }}),
     }
 }
 
@@ -320,15 +340,17 @@ fn size_distribution(distribution: SizeDistribution) -> Value {
 
 fn arrivals(arrivals: &Arrivals) -> Value {
     match arrivals {
-        Arrivals::Poisson { levels } => {
-            let level = |level: &ArrivalRate| {
-                let lasts_ns = Some(level.lasts_ns).filter(|&ns| ns != u64::MAX);
-                json!({ "per_s": level.per_1000_min as f64 / 60_000.0, "lasts_ns": lasts_ns })
-            };
-            json!({ "levels": levels.iter().map(level).collect::<Vec<_>>() })
-        }
+        Arrivals::Poisson { levels } => poisson(levels),
         Arrivals::Repeat { gap, count } => json!({ "gap_ns": duration(*gap), "count": count }),
     }
+}
+
+fn poisson(levels: &[ArrivalRate]) -> Value {
+    let level = |level: &ArrivalRate| {
+        let lasts_ns = Some(level.lasts_ns).filter(|&ns| ns != u64::MAX);
+        json!({ "per_s": level.per_1000_min as f64 / 60_000.0, "lasts_ns": lasts_ns })
+    };
+    json!({ "levels": levels.iter().map(level).collect::<Vec<_>>() })
 }
 
 fn duration(distribution: DurationDistribution) -> Value {

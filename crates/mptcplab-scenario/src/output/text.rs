@@ -1,9 +1,9 @@
 //! A resolved sweep as text.
 
 use crate::run::{
-    ArrivalRate, Arrivals, DurationDistribution, Flow, Link, LossRecovery, RcvBuffer, Run,
-    SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transfers, Transport,
-    UdpFlow, Video,
+    ArrivalRate, Arrivals, DurationDistribution, Flow, Link, LossRecovery, RcvBuffer, RequestKind,
+    RequestTimes, Requests, Run, SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow,
+    Traffic, Transfers, Transport, UdpFlow, Video,
 };
 use crate::units::display::{percent, rate, size, time};
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
@@ -289,6 +289,7 @@ fn traffic(traffic: &Traffic) -> String {
         Traffic::OnOff { on, off } => format!("on {}, off {}", duration(*on), duration(*off)),
         Traffic::Transfers(transfers) => transfers_summary(transfers),
         Traffic::Video(video) => video_summary(video),
+        Traffic::Requests(requests) => requests_summary(requests),
     }
 }
 
@@ -343,8 +344,8 @@ fn subflow_notes(subflow: &Subflow) -> String {
     out
 }
 
-fn transfers_summary(transfers: &Transfers) -> String {
-    let size = match transfers.size {
+fn size_summary(distribution: SizeDistribution) -> String {
+    match distribution {
         SizeDistribution::Fixed { bytes } => size(bytes),
         SizeDistribution::Exponential { mean_bytes, .. } => {
             format!("exponential of mean {}", size(mean_bytes))
@@ -352,20 +353,54 @@ fn transfers_summary(transfers: &Transfers) -> String {
         SizeDistribution::Pareto {
             mean_bytes, shape, ..
         } => format!("Pareto({shape}) of mean {}", size(mean_bytes)),
-    };
-    match &transfers.arrivals {
-        Arrivals::Poisson { levels } => {
-            let level = |level: &ArrivalRate| match levels.len() {
-                1 => arrival_rate(level.per_1000_min),
-                _ => format!(
-                    "{} for {}",
-                    arrival_rate(level.per_1000_min),
-                    time(level.lasts_ns)
-                ),
-            };
-            let levels: Vec<_> = levels.iter().map(level).collect();
-            format!("{size} at {}", levels.join(", then "))
+    }
+}
+
+fn requests_summary(requests: &Requests) -> String {
+    let size = size_summary(requests.size);
+    let what = match (requests.kind, requests.answer.map(size_summary)) {
+        (RequestKind::Requests, answer) => {
+            format!(
+                "requests of {size}, responses of {}",
+                answer.unwrap_or_default()
+            )
         }
+        (RequestKind::Messages, Some(answer)) => format!("messages of {size}, answers of {answer}"),
+        (RequestKind::Messages, None) => format!("messages of {size}"),
+    };
+    let times = match &requests.times {
+        RequestTimes::Think(pause) => {
+            format!("one after the other, think time {}", duration(*pause))
+        }
+        RequestTimes::Interval(interval) => format!("every {}", duration(*interval)),
+        RequestTimes::Poisson { levels } => format!("at {}", levels_summary(levels)),
+    };
+    let count = requests
+        .count
+        .map_or(String::new(), |n| format!(", {n} in all"));
+    let bound = requests
+        .bound_ns
+        .map_or(String::new(), |ns| format!(", late after {}", time(ns)));
+    format!("{what}, {times}{count}{bound}")
+}
+
+fn levels_summary(levels: &[ArrivalRate]) -> String {
+    let level = |level: &ArrivalRate| match levels.len() {
+        1 => arrival_rate(level.per_1000_min),
+        _ => format!(
+            "{} for {}",
+            arrival_rate(level.per_1000_min),
+            time(level.lasts_ns)
+        ),
+    };
+    let levels: Vec<_> = levels.iter().map(level).collect();
+    levels.join(", then ")
+}
+
+fn transfers_summary(transfers: &Transfers) -> String {
+    let size = size_summary(transfers.size);
+    match &transfers.arrivals {
+        Arrivals::Poisson { levels } => format!("{size} at {}", levels_summary(levels)),
         Arrivals::Repeat { gap, count } => {
             let count = count.map_or("again and again".to_string(), |n| format!("{n} times"));
             format!("{size} {count}, gap {}", duration(*gap))

@@ -1,6 +1,7 @@
-//! Applications: bulk data, a transfer of fixed size, on-off traffic, one of many transfers, video; and UDP sources. An
-//! application owns the connection that it writes to.
+//! Applications: bulk data, a transfer of fixed size, on-off traffic, one of many transfers, video, requests and messages; and UDP
+//! sources. An application owns the connection that it writes to.
 
+pub(crate) mod requests;
 pub(crate) mod udp;
 pub(crate) mod video;
 
@@ -14,6 +15,7 @@ use mptcplab_model::link::rng::Rng;
 use mptcplab_model::traffic::duration;
 use mptcplab_scenario::DurationDistribution;
 use mptcplab_trace::{EventKind, NOT_MEASURED, TransferRow};
+use requests::Dialogue;
 use video::VideoServer;
 
 /// An application and its connection.
@@ -43,6 +45,11 @@ pub(crate) enum Kind {
     Transfer { pool: u32, index: u32 },
     /// Chunks of a video, as its player asks for them.
     Video(Box<VideoServer>),
+    /// Requests and responses, or messages. Its connection is the direction from the flow's sender to its receiver; the engine
+    /// moves both.
+    Requests(Box<Dialogue>),
+    /// The other direction of the connection that this application owns.
+    Back { of: u32 },
 }
 
 impl App {
@@ -58,11 +65,13 @@ impl App {
 
     /// Set a timer for when the application first acts.
     pub(crate) fn start(&mut self, cx: &mut World) {
-        self.set_timer(cx, self.start_ns);
+        if !matches!(self.kind, Kind::Back { .. }) {
+            self.set_timer(cx, self.start_ns);
+        }
         self.conn.tx.arm_priority(cx);
     }
 
-    fn set_timer(&mut self, cx: &mut World, at: u64) {
+    pub(crate) fn set_timer(&mut self, cx: &mut World, at: u64) {
         cx.timers
             .set(&mut self.timer, at, TimerKind::App, self.conn.tx.index);
     }
@@ -103,8 +112,8 @@ impl App {
                 let distribution = if *active { *on } else { *off };
                 next = next.min(cx.now + duration(distribution, rng).max(1));
             }
-            // The pool of transfers writes.
-            Kind::Transfer { .. } => {}
+            // The pool of transfers writes, and so does the engine for requests.
+            Kind::Transfer { .. } | Kind::Requests(_) | Kind::Back { .. } => {}
             Kind::Video(video) => {
                 if next != NEVER {
                     cx.timers
@@ -120,13 +129,15 @@ impl App {
 
     /// The connection is established.
     pub(crate) fn on_open(&mut self, cx: &mut World) {
-        if let Kind::Video(video) = &mut self.kind {
-            let at = video.on_open(cx.now);
-            self.expect_request(cx, at);
-        }
+        let at = match &mut self.kind {
+            Kind::Video(video) => video.on_open(cx.now),
+            Kind::Requests(dialogue) => dialogue.on_open(cx.now),
+            _ => return,
+        };
+        self.expect_request(cx, at);
     }
 
-    /// The player's next request arrives then, unless the application has stopped.
+    /// The next request arrives or is sent then, unless the application has stopped.
     fn expect_request(&mut self, cx: &mut World, at: u64) {
         if cx.now < self.stop_ns {
             self.set_timer(cx, at.min(self.stop_ns));
@@ -147,7 +158,7 @@ impl App {
                 let at = video.on_complete(cx, &self.conn);
                 self.expect_request(cx, at);
             }
-            Kind::Bulk | Kind::OnOff { .. } => {}
+            Kind::Bulk | Kind::OnOff { .. } | Kind::Requests(_) | Kind::Back { .. } => {}
         }
     }
 

@@ -6,6 +6,7 @@ use super::flow_builder::{
 };
 use super::partition::Part;
 use super::transfer_pool::{MAX_AT_ONCE, TransferPool, TransferPoolConfig};
+use crate::app::requests::Dialogue;
 use crate::app::udp::{UdpConfig, UdpSource};
 use crate::app::video::VideoServer;
 use crate::app::{App, Kind};
@@ -18,8 +19,12 @@ use mptcplab_model::link::rng::Rng;
 use mptcplab_model::link::{Aqm, Link};
 use mptcplab_model::traffic::start;
 use mptcplab_scenario::{
-    Flow, Run, SctpFlow, Subflow, TcpFlow, Traffic, Transfers, Transport, UdpFlow, Video,
+    CcConfig, Flow, Requests, Run, SctpFlow, Subflow, TcpFlow, Traffic, Transfers, Transport,
+    UdpFlow, Video,
 };
+
+/// Controls requests, and the answers to messages. The kernel engine uses the kernel's.
+const BACK_ALGORITHM: &str = "reno";
 
 /// Where a subflow's packets go, in the indices of the part.
 struct Paths<'a> {
@@ -77,6 +82,16 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
     for builder in tcp.iter().filter(|m| !has_transfers(m)) {
         add_connection(&mut engine, *builder, &paths)?;
     }
+    engine.reported_conns = engine.apps.len();
+    let reported_routes = engine.owners.len();
+    for builder in &tcp {
+        if let Traffic::Requests(Requests {
+            answer: Some(_), ..
+        }) = &builder.tcp.traffic
+        {
+            add_back(&mut engine, builder, &paths)?;
+        }
+    }
     engine.fixed_conns = engine.apps.len();
     engine.fixed_routes = engine.owners.len();
     for builder in tcp.iter().filter(has_transfers) {
@@ -85,8 +100,8 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
         }
     }
     engine.first_non_tcp = engine.world.net.routes();
-    let slots = engine.first_non_tcp - engine.fixed_routes;
-    engine.world.rec.add_quiet_senders(slots);
+    let quiet = engine.first_non_tcp - reported_routes;
+    engine.world.rec.add_quiet_senders(quiet);
     for &f in &part.flows {
         if let Transport::Sctp(s) = &run.flows[f].transport {
             add_association(&mut engine, run, f, s, &paths)?;
@@ -142,6 +157,12 @@ fn add_connection(
             rng,
         },
         Traffic::Video(video) => Kind::Video(Box::new(video_server(run, t, video))),
+        Traffic::Requests(requests) => {
+            let delay_ns = delay_ns(run, &t.subflows[0].path);
+            let index = builder.index as u32;
+            let dialogue = Dialogue::new(index, requests.clone(), rng, delay_ns);
+            Kind::Requests(Box::new(dialogue))
+        }
         Traffic::Transfers(_) => {
             return Err(unsupported(flow, "only connection of", "many transfers"));
         }
@@ -152,13 +173,63 @@ fn add_connection(
     Ok(())
 }
 
-fn video_server(run: &Run, t: &TcpFlow, video: &Video) -> VideoServer {
-    let delay = |path: &[usize]| -> u64 {
-        let delays = path.iter().map(|&l| run.links[l].config.delay_ns);
-        delays.sum()
+/// The direction from a flow's receiver to its sender: what it carries is small, so that Reno controls it whatever controls the
+/// other.
+fn add_back(
+    engine: &mut Engine<'_>,
+    forward: &FlowBuilder<'_>,
+    paths: &Paths<'_>,
+) -> Result<(), SimError> {
+    let (run, flow) = (forward.run, &forward.run.flows[forward.index]);
+    let turned = |subflow: &Subflow| Subflow {
+        // Random numbers of its own.
+        name: format!("{}/back", subflow.name),
+        path: subflow.reverse.clone(),
+        reverse: subflow.path.clone(),
+        ..subflow.clone()
     };
+    let tcp = TcpFlow {
+        cc: CcConfig {
+            name: BACK_ALGORITHM.into(),
+            params: Vec::new(),
+        },
+        subflows: forward.tcp.subflows.iter().map(turned).collect(),
+        traffic: Traffic::Bulk,
+        ..forward.tcp.clone()
+    };
+    let builder = FlowBuilder::new(run, forward.index, &tcp)?;
+    let conn = engine.apps.len() as u32;
+    let mut subflows = Vec::new();
+    for (k, subflow) in tcp.subflows.iter().enumerate() {
+        let id = add_route(engine, flow, subflow, paths)?;
+        subflows.push(builder.subflow(id, k, engine.world.net.entry(id), None)?);
+        engine.owners.push(Owner {
+            conn,
+            subflow: k as u32,
+        });
+    }
+    let apps = engine.apps[..engine.reported_conns].iter_mut().enumerate();
+    for (c, app) in apps.filter(|(_, app)| app.conn.flow as usize == forward.index) {
+        if let Kind::Requests(dialogue) = &mut app.kind {
+            dialogue.back = Some(conn);
+            let back = builder.connection(conn, subflows, false);
+            let kind = Kind::Back { of: c as u32 };
+            engine.apps.push(App::new(back, kind, NEVER, NEVER));
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn delay_ns(run: &Run, path: &[usize]) -> u64 {
+    let delays = path.iter().map(|&l| run.links[l].config.delay_ns);
+    delays.sum()
+}
+
+fn video_server(run: &Run, t: &TcpFlow, video: &Video) -> VideoServer {
     let first = &t.subflows[0];
-    VideoServer::new(video.clone(), (delay(&first.path), delay(&first.reverse)))
+    let delays = (delay_ns(run, &first.path), delay_ns(run, &first.reverse));
+    VideoServer::new(video.clone(), delays)
 }
 
 /// A flow of many transfers, after all flows of one connection.

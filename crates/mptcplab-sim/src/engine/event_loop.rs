@@ -3,8 +3,8 @@
 
 use super::sample_clock::SampleClock;
 use super::transfer_pool::TransferPool;
-use crate::app::App;
 use crate::app::udp::UdpSource;
+use crate::app::{App, Kind as AppKind};
 use crate::control::{Caller, SimError};
 use crate::mptcp::connection::Connection;
 use crate::net::event::{TimerEntry, TimerKind, Timers};
@@ -38,6 +38,8 @@ pub(crate) struct Engine<'a> {
     /// Index of the first route that is not TCP's.
     pub(crate) first_non_tcp: usize,
     pub(crate) pools: Vec<TransferPool<'a>>,
+    /// Connections from this one on have no rows of their own: the back directions of others, then slots of pools.
+    pub(crate) reported_conns: usize,
     /// Connections and routes from these on are slots of pools.
     pub(crate) fixed_conns: usize,
     pub(crate) fixed_routes: usize,
@@ -72,6 +74,7 @@ impl<'a> Engine<'a> {
             udp: Vec::new(),
             first_non_tcp: 0,
             pools: Vec::new(),
+            reported_conns: 0,
             fixed_conns: 0,
             fixed_routes: 0,
             slot_ticks: Vec::new(),
@@ -297,7 +300,7 @@ impl<'a> Engine<'a> {
             if self.apps[c].conn.tx.is_delivered() {
                 self.end_transfer(c);
             }
-        } else if self.per_ack {
+        } else if self.per_ack && c < self.reported_conns {
             self.sample_subflow(c, k);
         }
     }
@@ -305,6 +308,9 @@ impl<'a> Engine<'a> {
     fn on_handshake_request(&mut self, packet: &Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         conn.on_handshake_request(cx, owner.subflow as usize, packet);
+        if packet.kind() == Kind::JoinAck {
+            self.open_back(owner.conn as usize, owner.subflow as usize);
+        }
     }
 
     fn on_handshake_reply(&mut self, packet: &Packet) {
@@ -317,12 +323,21 @@ impl<'a> Engine<'a> {
     /// All that an application wrote is at the receiver.
     #[inline(never)]
     fn on_complete(&mut self, c: usize) {
-        self.apps[c].on_complete(&mut self.world);
-        self.repeat_transfer(c);
+        match self.apps[c].kind {
+            AppKind::Requests(_) => self.on_messages(c, c),
+            AppKind::Back { of } => self.on_messages(of as usize, c),
+            _ => {
+                self.apps[c].on_complete(&mut self.world);
+                self.repeat_transfer(c);
+            }
+        }
     }
 
     #[inline(never)]
     pub(crate) fn on_timer(&mut self) {
+        if let Some(subflow) = self.world.timers.first_jitter() {
+            return self.on_send_jitter(subflow);
+        }
         let Some(entry) = self.world.timers.pop() else {
             return;
         };
@@ -333,7 +348,8 @@ impl<'a> Engine<'a> {
             | TimerKind::Retransmit
             | TimerKind::Pace
             | TimerKind::DelayedAck => self.on_subflow_timer(entry),
-            TimerKind::SendJitter => self.on_send_jitter(entry),
+            // Came first.
+            TimerKind::SendJitter => {}
             TimerKind::App | TimerKind::Priority | TimerKind::DataRtx | TimerKind::Read => {
                 self.on_connection_timer(entry);
             }
@@ -374,19 +390,25 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn on_send_jitter(&mut self, entry: TimerEntry) {
-        let (owner, conn, cx) = self.owner(entry.2 as usize);
+    /// A packet that was held back leaves, which happens for every one where links are shared.
+    #[inline]
+    fn on_send_jitter(&mut self, subflow: u32) {
+        let (owner, conn, cx) = self.owner(subflow as usize);
         let sender = &mut conn.subflows[owner.subflow as usize].sender;
-        if cx.timers.fires(&mut sender.jitter.timer, entry) {
-            sender.release_jittered(cx);
-        }
+        sender.release_jittered(cx);
     }
 
     fn on_connection_timer(&mut self, entry: TimerEntry) {
         let (app, cx) = (&mut self.apps[entry.2 as usize], &mut self.world);
         let conn = &mut app.conn;
         match entry.1 {
-            TimerKind::App if cx.timers.fires(&mut app.timer, entry) => app.on_timer(cx),
+            TimerKind::App if cx.timers.fires(&mut app.timer, entry) => {
+                if matches!(app.kind, AppKind::Requests(_)) {
+                    self.on_requests_timer(entry.2 as usize);
+                } else {
+                    app.on_timer(cx);
+                }
+            }
             TimerKind::Priority if cx.timers.fires(&mut conn.tx.priority_timer, entry) => {
                 conn.on_priority(cx);
             }
@@ -428,6 +450,7 @@ impl<'a> Engine<'a> {
         for c in 0..self.apps.len() {
             if !self.is_free(c) {
                 self.apps[c].record_unfinished(&mut self.world);
+                self.record_open_requests(c);
             }
         }
         for association in &self.sctp {

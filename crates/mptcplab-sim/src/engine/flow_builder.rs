@@ -133,12 +133,20 @@ impl<'a> FlowBuilder<'a> {
 fn largest_bytes(traffic: &Traffic) -> u64 {
     match traffic {
         Traffic::Size { bytes } => *bytes,
-        Traffic::Transfers(transfers) => match transfers.size {
-            SizeDistribution::Fixed { bytes } => bytes,
-            SizeDistribution::Exponential { max_bytes, .. }
-            | SizeDistribution::Pareto { max_bytes, .. } => max_bytes,
-        },
+        Traffic::Transfers(transfers) => largest(transfers.size),
+        Traffic::Requests(requests) => {
+            let answer = requests.answer.map_or(0, largest);
+            largest(requests.size).max(answer)
+        }
         Traffic::Bulk | Traffic::OnOff { .. } | Traffic::Video(_) => 0,
+    }
+}
+
+fn largest(size: SizeDistribution) -> u64 {
+    match size {
+        SizeDistribution::Fixed { bytes } => bytes,
+        SizeDistribution::Exponential { max_bytes, .. }
+        | SizeDistribution::Pareto { max_bytes, .. } => max_bytes,
     }
 }
 

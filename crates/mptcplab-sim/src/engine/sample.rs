@@ -15,7 +15,7 @@ impl Engine<'_> {
             self.world.now = clock.next();
             clock.advance();
             self.sample_flows();
-            for c in 0..self.fixed_conns {
+            for c in 0..self.reported_conns {
                 for k in 0..self.apps[c].conn.subflows.len() {
                     self.sample_subflow(c, k);
                 }
@@ -30,7 +30,7 @@ impl Engine<'_> {
 
     fn sample_flows(&mut self) {
         let t_ns = self.world.now;
-        for conn in self.apps[..self.fixed_conns]
+        for conn in self.apps[..self.reported_conns]
             .iter_mut()
             .map(|a| &mut a.conn)
         {

@@ -53,6 +53,12 @@ impl Connection {
         self.rx.expect(end, last);
     }
 
+    /// The application writes a message of `bytes` behind what it wrote before.
+    pub(crate) fn write_message(&mut self, bytes: u64) {
+        let place = self.tx.append(bytes);
+        self.rx.expect_message(place);
+    }
+
     /// Segments that were sent again, on the same or on another subflow.
     pub(crate) fn resent_pkts(&self) -> u64 {
         let senders = self.subflows.iter().map(|s| &s.sender);
@@ -119,6 +125,24 @@ impl Connection {
         }
     }
 
+    /// The application has been woken up by a message that is complete. The last segments of a message carry PSH, so that they
+    /// are acknowledged once it has read them.
+    pub(crate) fn wake_reader(&mut self, cx: &mut World) {
+        for Subflow { receiver, .. } in &mut self.subflows {
+            receiver.note_push();
+        }
+        self.read_soon(cx);
+    }
+
+    /// Data leave in the other direction and carry the ACKs that wait. Here these are packets of their own, at the same time.
+    pub(crate) fn send_waiting_acks(&mut self, cx: &mut World) {
+        for k in 0..self.subflows.len() {
+            if self.subflows[k].receiver.has_waiting_ack() {
+                self.send_ack(cx, k);
+            }
+        }
+    }
+
     fn send_ack(&mut self, cx: &mut World, k: usize) {
         let (next, window) = (self.rx.next(), self.rx.advertised());
         let ack = self.subflows[k].receiver.make_ack(cx, next, window);
@@ -169,6 +193,17 @@ impl Connection {
             let sender = &mut self.subflows[k].sender;
             let sent_new = sender.sock.tp.snd_nxt != before;
             sender.finish_frto_probe(cx, sent_new);
+        }
+    }
+
+    /// Data may flow in this direction of a connection whose other direction opened subflow `k`, with a handshake that took
+    /// `rtt_ns`.
+    pub(crate) fn accept(&mut self, cx: &mut World, k: usize, rtt_ns: u64) {
+        let sender = &mut self.subflows[k].sender;
+        if sender.phase == Phase::Closed && cx.now < sender.lifecycle.remove_ns {
+            sender.accept(cx, &mut self.tx.cc, k as u32, rtt_ns);
+            self.tx.update_backups(&mut self.subflows);
+            self.push(cx, k);
         }
     }
 

@@ -9,6 +9,7 @@ use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::WINDOW_UNLIMITED;
 use crate::stream::DSN_MAX;
+use crate::stream::messages::Place;
 use crate::tcp::sender::Sender;
 use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
@@ -26,6 +27,9 @@ const NO_ORIGIN: u32 = u32::MAX;
 /// Consecutive timeouts after which a subflow counts as failed if the scenario does not say: the multipath-tcp.org kernels
 /// mark it potentially failed (`pf`) at the first.
 const STALE_AFTER: u32 = 1;
+
+/// Short segments that are remembered even if they are acknowledged: a subflow may still have to send its copy of one.
+const KEPT_SHORT: usize = 1024;
 
 /// Why a subflow's data are sent on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +63,10 @@ pub(crate) struct ConnectionSender {
     window_shift: u32,
     /// First data sequence number that the application has not written yet.
     pub(crate) written: u32,
-    /// The last segment of a fixed-size transfer: (data sequence number, payload).
+    /// The latest segment that is not full, the last of a transfer or of a message: (data sequence number, payload).
     last: Option<(u32, u16)>,
+    /// On a connection that lasts: earlier ones.
+    earlier_short: VecDeque<(u32, u16)>,
     /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
     pub(super) reinject: VecDeque<(u32, u32)>,
     reinject_enabled: bool,
@@ -109,6 +115,7 @@ impl ConnectionSender {
             window_shift: window.1,
             written: 0,
             last: None,
+            earlier_short: VecDeque::new(),
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
@@ -134,6 +141,55 @@ impl ConnectionSender {
         (self.written, last)
     }
 
+    /// The application writes `bytes` behind what it wrote before (without Nagle's algorithm). As in `tcp_sendmsg`, they first
+    /// fill the last segment if no subflow has it yet.
+    pub(super) fn append(&mut self, bytes: u64) -> Place {
+        let mss = u64::from(self.mss);
+        let (mut left, mut first) = (bytes, self.written);
+        let next = self.next;
+        let tail = self.last.take_if(|last| last.0 >= next);
+        if let Some((tail, filled)) = tail {
+            let more = left.min(mss - u64::from(filled));
+            left -= more;
+            first = tail;
+            // At most one segment, which fits.
+            self.note_short(tail, filled + more as u16);
+        }
+        let segments = left.div_ceil(mss);
+        self.written += segments as u32;
+        if segments > 0 {
+            let payload = left - (segments - 1) * mss;
+            self.note_short(self.written - 1, payload as u16);
+        }
+        let end = self.written;
+        Place {
+            first,
+            end,
+            missing_bytes: self.mss - self.payload(end - 1),
+        }
+    }
+
+    /// The segment `dsn`, the last one so far, has this much payload.
+    fn note_short(&mut self, dsn: u32, payload: u16) {
+        if payload == self.mss {
+            // It was the latest short one, or is no short one at all.
+            self.last = self.last.or_else(|| self.earlier_short.pop_back());
+            return;
+        }
+        self.earlier_short.extend(self.last.replace((dsn, payload)));
+        let una = self.una;
+        while self.earlier_short.len() > KEPT_SHORT
+            && self.earlier_short.front().is_some_and(|s| s.0 < una)
+        {
+            self.earlier_short.pop_front();
+        }
+    }
+
+    /// The subflow that opens the connection.
+    pub(crate) fn opener(&self) -> usize {
+        self.opener
+    }
+
     /// Whether all that was written is known to be delivered.
     pub(crate) fn is_delivered(&self) -> bool {
         self.una >= self.written
@@ -144,8 +200,15 @@ impl ConnectionSender {
     pub(crate) fn payload(&self, dsn: u32) -> u16 {
         match self.last {
             Some((last, bytes)) if last == dsn => bytes,
+            Some(_) if !self.earlier_short.is_empty() => self.earlier_payload(dsn),
             _ => self.mss,
         }
+    }
+
+    #[inline(never)]
+    fn earlier_payload(&self, dsn: u32) -> u16 {
+        let found = self.earlier_short.binary_search_by_key(&dsn, |s| s.0);
+        found.map_or(self.mss, |i| self.earlier_short[i].1)
     }
 
     /// Connection-level part of an ACK: data acknowledged and the window.

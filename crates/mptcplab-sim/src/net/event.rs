@@ -173,24 +173,38 @@ impl Timers {
         self.first
     }
 
-    /// Remove the earliest entry.
-    pub(crate) fn pop(&mut self) -> Option<TimerEntry> {
+    /// The subflow of the earliest entry, if that is of kind [`TimerKind::SendJitter`]: then
+    /// [`rearm_jitter`](Self::rearm_jitter) replaces it.
+    #[inline]
+    pub(crate) fn first_jitter(&self) -> Option<u32> {
         let (at, subflow) = self.jitter.first();
         let jitter = (at, TimerKind::SendJitter, subflow as u32);
-        let entry = match self.heap.peek() {
-            Some(&Reverse(entry)) if entry < jitter => {
-                self.heap.pop();
-                entry
-            }
-            _ if at < HORIZON => {
-                self.jitter.set(subflow, NEVER);
-                jitter
-            }
-            _ => return None,
+        let is_first = |&Reverse(entry): &Reverse<TimerEntry>| jitter < entry;
+        (at < HORIZON && self.heap.peek().is_none_or(is_first)).then_some(subflow as u32)
+    }
+
+    /// The timer of the earliest entry, which is of kind [`TimerKind::SendJitter`], is to fire again at `deadline`.
+    #[inline]
+    pub(crate) fn rearm_jitter(&mut self, timer: &mut Timer, subflow: u32, deadline: u64) {
+        *timer = Timer {
+            deadline,
+            armed: deadline,
         };
+        self.jitter.set(subflow as usize, deadline);
+        self.find_first();
+    }
+
+    /// Remove the earliest entry of another kind.
+    pub(crate) fn pop(&mut self) -> Option<TimerEntry> {
+        let Reverse(entry) = self.heap.pop()?;
+        self.find_first();
+        Some(entry)
+    }
+
+    #[inline]
+    fn find_first(&mut self) {
         let in_heap = self.heap.peek().map_or(NEVER, |e| e.0.0);
         self.first = in_heap.min(self.jitter.first().0);
-        Some(entry)
     }
 
     /// Move a deadline; costs a heap operation only when it moves before the live entry.
@@ -246,6 +260,32 @@ mod tests {
                 assert_eq!(t.first(), (50 + (e as u64 % 3), e));
             }
         }
+    }
+
+    #[test]
+    fn a_jitter_timer_is_first_unless_another_kind_comes_before_it() {
+        let mut h = Timers::new();
+        h.reserve(3);
+        let (mut a, mut b, mut other) = (Timer::OFF, Timer::OFF, Timer::OFF);
+        assert_eq!(h.first_jitter(), None);
+        h.set(&mut a, 40, TimerKind::SendJitter, 1);
+        h.set(&mut b, 30, TimerKind::SendJitter, 2);
+        assert_eq!((h.first(), h.first_jitter()), (30, Some(2)));
+        h.rearm_jitter(&mut b, 2, 50);
+        assert_eq!((b.deadline, h.first(), h.first_jitter()), (50, 40, Some(1)));
+        // At the same time, a retransmission comes before it and a delayed ACK after it.
+        h.set(&mut other, 40, TimerKind::DelayedAck, 0);
+        assert_eq!(h.first_jitter(), Some(1));
+        h.set(&mut other, 39, TimerKind::Retransmit, 0);
+        assert_eq!((h.first(), h.first_jitter()), (39, None));
+        assert_eq!(h.pop(), Some((39, TimerKind::Retransmit, 0)));
+        assert_eq!((h.first(), h.first_jitter()), (40, Some(1)));
+        h.rearm_jitter(&mut a, 1, NEVER);
+        assert_eq!((h.first(), h.first_jitter()), (40, None));
+        assert_eq!(h.pop(), Some((40, TimerKind::DelayedAck, 0)));
+        assert_eq!((h.first(), h.first_jitter()), (50, Some(2)));
+        h.rearm_jitter(&mut b, 2, NEVER);
+        assert_eq!((h.first_jitter(), h.pop()), (None, None));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The receiving end of a byte stream, for TCP, MPTCP and SCTP: reassembly, delivery in order, and statistics of reordering.
 
+pub(crate) mod messages;
 pub(crate) mod reassembly;
 pub(crate) mod receiver;
 pub(crate) mod reordering;

@@ -1,6 +1,7 @@
 //! In-order delivery to the application, and the receive window that all subflows of a connection share.
 
 use super::DSN_MAX;
+use super::messages::{Messages, Place};
 use super::reassembly::{Arrival, Reassembly};
 use super::reordering::ReorderingStats;
 use crate::net::World;
@@ -26,9 +27,11 @@ pub(crate) struct ConnectionReceiver {
     /// First data sequence number after the transfer, and the payload of its last segment.
     complete_at: Option<(u32, u16)>,
     pub(crate) completed: bool,
+    /// On a connection that lasts: what its application expects.
+    pub(crate) messages: Messages,
     /// Data in order up to here are the first of a transfer, or complete it.
     milestone: u32,
-    /// Bytes by which the last segments of earlier transfers were short.
+    /// Bytes by which the last segments of earlier transfers and messages were short.
     missing_bytes: u64,
     /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
     round_next: u32,
@@ -66,6 +69,7 @@ impl ConnectionReceiver {
             announces,
             complete_at: None,
             completed: false,
+            messages: Messages::default(),
             milestone: 1,
             missing_bytes: 0,
             round_next: 0,
@@ -136,6 +140,12 @@ impl ConnectionReceiver {
         self.milestone = self.order.next() + 1;
     }
 
+    /// A message lies at this place, behind all others.
+    pub(crate) fn expect_message(&mut self, place: Place) {
+        self.messages.expect(place);
+        self.milestone = self.messages.milestone();
+    }
+
     /// Bytes of a connection's only transfer.
     pub(crate) fn transfer_bytes(&self) -> u64 {
         let mss = u64::from(self.mss);
@@ -173,7 +183,7 @@ impl ConnectionReceiver {
         false
     }
 
-    /// The first data of a transfer are in order, or all. Returns whether it is complete.
+    /// The first data of a transfer or of a message are in order, or all. Returns whether it is complete.
     #[inline(never)]
     fn pass_milestone(&mut self, cx: &mut World, flow: u32) -> bool {
         if self.first_byte_ns == NEVER {
@@ -181,6 +191,12 @@ impl ConnectionReceiver {
             if std::mem::take(&mut self.announces) {
                 cx.rec.flow_event(cx.now, EventKind::FirstByte, flow, 0);
             }
+        }
+        if self.messages.is_in_use() {
+            let (missing_bytes, any) = self.messages.advance(self.order.next(), cx.now);
+            self.missing_bytes += missing_bytes;
+            self.milestone = self.messages.milestone();
+            return any;
         }
         self.milestone = self.complete_at.map_or(u32::MAX, |(end, _)| end);
         if self.order.next() < self.milestone {

@@ -35,10 +35,23 @@ impl Sender {
         self.rtx.progress_ns = cx.now;
         self.rtx.backoff = 0;
         self.send_syn(cx, joins);
+        self.schedule_removal(cx);
+    }
+
+    fn schedule_removal(&mut self, cx: &mut World) {
         if self.lifecycle.remove_ns != NEVER {
             let (timer, at) = (&mut self.lifecycle.timer, self.lifecycle.remove_ns);
             cx.timers.set(timer, at, TimerKind::Lifecycle, self.id);
         }
+    }
+
+    /// The other end has opened the subflow, with a handshake that took `rtt_ns`.
+    pub(crate) fn accept(&mut self, cx: &mut World, cc: &mut CcTable, slot: u32, rtt_ns: u64) {
+        self.lifecycle.handshake_ns = cx.now;
+        self.sock.tp.tcp_mstamp = cx.now / 1000;
+        self.rtt.sample(&mut self.sock.tp, rtt_ns);
+        self.establish(cx, cc, slot);
+        self.schedule_removal(cx);
     }
 
     fn send_syn(&mut self, cx: &mut World, joins: bool) {

@@ -273,6 +273,16 @@ impl Receiver {
         self.pushed && self.unacked > 0
     }
 
+    /// The segments that came last carried PSH.
+    pub(crate) fn note_push(&mut self) {
+        self.pushed = self.unacked > 0;
+    }
+
+    /// Whether an ACK waits for a second segment.
+    pub(crate) fn has_waiting_ack(&self) -> bool {
+        self.unacked > 0
+    }
+
     /// Start the delayed ACK timer unless it runs.
     #[inline]
     pub(crate) fn delay_ack(&mut self, cx: &mut World) {

@@ -485,25 +485,22 @@ impl Sender {
     /// The subflow has ended: stop its timers and drop the packets that jitter has held back.
     pub(crate) fn stop_sending(&mut self) {
         self.lifecycle.timer.deadline = NEVER;
-        self.jitter.timer.deadline = NEVER;
         self.jitter.held.clear();
     }
 
-    /// Release the packets whose jitter is over.
+    /// The timer came up, unless it was turned off or moved: release the packets whose jitter is over.
     pub(crate) fn release_jittered(&mut self, cx: &mut World) {
-        while let Some(&(release, packet)) = self.jitter.held.front() {
+        let jitter = &mut self.jitter;
+        let mut next = NEVER;
+        while let Some(&(release, packet)) = jitter.held.front() {
             if release > cx.now {
-                cx.timers.set(
-                    &mut self.jitter.timer,
-                    release,
-                    TimerKind::SendJitter,
-                    self.id,
-                );
-                return;
+                next = release;
+                break;
             }
-            self.jitter.held.pop_front();
+            jitter.held.pop_front();
             cx.net.send_on(self.entry as usize, cx.now, packet);
         }
+        cx.timers.rearm_jitter(&mut jitter.timer, self.id, next);
     }
 
     /// Called after the connection has sent on this subflow, or after an ACK on it.

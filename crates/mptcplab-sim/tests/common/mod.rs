@@ -1,5 +1,4 @@
 //! Runs scenarios that are given as text, and reads numbers from the results.
-#![allow(dead_code)]
 
 use mptcplab_scenario::{Overrides, Sweep, parse};
 use mptcplab_sim::{Control, Outcome, simulate};

@@ -157,6 +157,9 @@ fn numbers(run: &Run, tables: &Tables) -> BTreeMap<String, String> {
     note("digest.link".into(), digest(link));
     note("digest.event".into(), digest(&tables.event));
     note("digest.transfer".into(), digest(&tables.transfer));
+    if !tables.request.is_empty() {
+        note("digest.request".into(), digest(&tables.request));
+    }
     found
 }
 

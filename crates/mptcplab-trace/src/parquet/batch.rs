@@ -2,9 +2,9 @@
 //! absence of one become null.
 
 use super::error::TraceError;
-use super::view::{TableView, Values};
 use crate::run_table::{RunRecord, RunValue};
 use crate::schema::{Column, EventKind, EventTable, SUBFLOW_STATES, Tables};
+use crate::view::{TableView, Values};
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{
     ArrayRef, DictionaryArray, PrimitiveArray, RecordBatch, StringArray, UInt32Array, UInt64Array,
@@ -57,14 +57,15 @@ fn meaning(column: &Column) -> Meaning {
     }
 }
 
-/// The tables as they are on disk, in the order of the files: `run`, `flow`, `subflow`, `link`, `event`, `transfer`.
+/// The tables as they are on disk, in the order of the files: `run`, `flow`, `subflow`, `link`, `event`, `transfer`, `request`.
 #[must_use]
-pub fn schemas() -> [(&'static str, SchemaRef); 6] {
+pub fn schemas() -> [(&'static str, SchemaRef); 7] {
     let empty = Tables::default();
-    let [flow, subflow, link, event, transfer] = empty
+    let [flow, subflow, link, event, transfer, request] = empty
         .views()
         .map(|table| (table.name, sampled_schema(&table)));
-    [("run", run_schema()), flow, subflow, link, event, transfer]
+    let run = ("run", run_schema());
+    [run, flow, subflow, link, event, transfer, request]
 }
 
 fn sampled_schema(table: &TableView<'_>) -> SchemaRef {
@@ -90,6 +91,12 @@ fn sampled_schema(table: &TableView<'_>) -> SchemaRef {
     Arc::new(Schema::new(
         std::iter::once(run).chain(fields).collect::<Vec<_>>(),
     ))
+}
+
+/// The schema of the first column of every table.
+pub(super) fn run_number_schema() -> SchemaRef {
+    let run = field(&RunRecord::COLUMNS[0], DataType::UInt32, false);
+    Arc::new(Schema::new(vec![run]))
 }
 
 fn words() -> DataType {
@@ -134,7 +141,7 @@ fn doc_on_disk(column: &Column) -> String {
 ///
 /// # Errors
 /// [`TraceError::NoName`] if a table has an index or a code without a name.
-pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 6], TraceError> {
+pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 7], TraceError> {
     let [
         _,
         flow_schema,
@@ -142,8 +149,9 @@ pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatc
         link_schema,
         event_schema,
         transfer_schema,
+        request_schema,
     ] = schemas().map(|(_, schema)| schema);
-    let [flow, subflow, link, event, transfer] = tables.views();
+    let [flow, subflow, link, event, transfer, request] = tables.views();
     let names = Names::new(record);
     Ok([
         run_batch(std::slice::from_ref(record)),
@@ -152,6 +160,7 @@ pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatc
         names.sampled_batch(&link, link_schema)?,
         names.sampled_batch(&event, event_schema)?,
         names.sampled_batch(&transfer, transfer_schema)?,
+        names.sampled_batch(&request, request_schema)?,
     ])
 }
 

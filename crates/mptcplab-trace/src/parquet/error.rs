@@ -25,6 +25,12 @@ pub enum TraceError {
         path: PathBuf,
         source: parquet::errors::ParquetError,
     },
+    /// A trace of another version, whose tables have other columns.
+    #[error(
+        "{} was written by another version of mptcplab: its column {column} is not one of this version's, or has another type",
+        path.display()
+    )]
+    OtherColumns { path: PathBuf, column: String },
     /// Results are never overwritten.
     #[error("{} exists and is not empty", .0.display())]
     Exists(PathBuf),
@@ -34,6 +40,9 @@ pub enum TraceError {
     /// The directory of unfinished files has a file that is not part of a trace.
     #[error("{} holds a file that is not part of a trace: {}", dir.display(), file.display())]
     Foreign { dir: PathBuf, file: PathBuf },
+    /// Somebody else made the directory of unfinished files, or can change it.
+    #[error("{} {why}", dir.display())]
+    NotOurs { dir: PathBuf, why: String },
     /// An engine wrote an index or a code that has no name: a bug of the engine.
     #[error("run {run}: table {table}, row {row}: {column} {value} has no name")]
     NoName {

@@ -1,15 +1,14 @@
 //! A directory of Parquet files that appears complete or not at all.
 
-use super::batch::{record_batches, run_batch, schemas};
+use super::batch::schemas;
+use super::checksums;
+use super::encode::{
+    Chunk, EncodedRun, Encoder, ROWS_PER_GROUP, Rows, encode_rows, encode_run_numbers,
+};
 use super::error::TraceError;
 use super::reserve::{self, DiskReserve, ReservingWriter};
-use crate::run_table::RunRecord;
-use crate::schema::Tables;
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
 use parquet::basic::{Compression, Encoding};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -17,135 +16,27 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Files of a trace directory, in the order of [`schemas`].
-pub const FILES: [&str; 6] = [
+/// Files of a trace directory, in the order of [`schemas`]. The last one exists only if it has rows.
+pub const FILES: [&str; 7] = [
     "run.parquet",
     "flow.parquet",
     "subflow.parquet",
     "link.parquet",
     "event.parquet",
     "transfer.parquet",
+    "request.parquet",
 ];
 
+/// Position in [`FILES`] of the file that exists only if it has rows, so that traces without such traffic do not change.
+pub(super) const OPTIONAL: usize = FILES.len() - 1;
+
 /// Runs per row group of the `run` table, whose rows hold whole scenarios.
-pub(super) const RUNS_PER_GROUP: usize = 256;
-
-/// Encodes and compresses runs; shared by the threads that simulate.
-#[derive(Debug)]
-pub struct Encoder {
-    tables: Vec<ArrowRowGroupWriterFactory>,
-}
-
-/// A finished run, compressed, waiting for its turn to be written.
-pub struct EncodedRun {
-    record: RunRecord,
-    /// Column chunks of flow, subflow, link, event, transfer; `None` for a table without rows.
-    tables: Vec<Option<Vec<ArrowColumnChunk>>>,
-}
-
-impl Encoder {
-    /// Encodes one run. A pure function of its arguments.
-    ///
-    /// # Errors
-    /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
-    pub fn encode(&self, record: RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
-        let mut run = self.start(record.clone());
-        run.write(tables)?;
-        run.finish(record)
-    }
-
-    /// Encodes one run piece by piece while it goes on. Only the id and the names of `record` matter at this point.
-    #[must_use]
-    pub fn start(&self, record: RunRecord) -> RunEncoder<'_> {
-        RunEncoder {
-            encoder: self,
-            record,
-            writers: [const { None }; 5],
-        }
-    }
-}
-
-/// A run that is being encoded. Each table becomes one row group, in however many pieces it arrives.
-pub struct RunEncoder<'a> {
-    encoder: &'a Encoder,
-    record: RunRecord,
-    /// Column writers of flow, subflow, link, event, transfer, once the table has rows.
-    writers: [Option<Vec<ArrowColumnWriter>>; 5],
-}
-
-impl RunEncoder<'_> {
-    /// Encodes the next rows.
-    ///
-    /// # Errors
-    /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
-    pub fn write(&mut self, tables: &Tables) -> Result<(), TraceError> {
-        let [_, sampled @ ..] = record_batches(&self.record, tables)?;
-        for (i, batch) in sampled.iter().enumerate().filter(|(_, b)| b.num_rows() > 0) {
-            let factory = &self.encoder.tables[i + 1];
-            write_rows(factory, &mut self.writers[i], batch)
-                .map_err(TraceError::parquet(FILES[i + 1].as_ref()))?;
-        }
-        Ok(())
-    }
-
-    /// Ends the run; `record` is its final row in the `run` table.
-    ///
-    /// # Errors
-    /// [`TraceError::Parquet`] if the library fails.
-    pub fn finish(self, record: RunRecord) -> Result<EncodedRun, TraceError> {
-        let tables = std::iter::zip(self.writers, &FILES[1..])
-            .map(|(writers, file)| {
-                let close = |writers: Vec<ArrowColumnWriter>| {
-                    let chunks = writers.into_iter().map(ArrowColumnWriter::close);
-                    chunks.collect::<ParquetResult<Vec<_>>>()
-                };
-                let chunks = writers.map(close).transpose();
-                chunks.map_err(TraceError::parquet(file.as_ref()))
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(EncodedRun { record, tables })
-    }
-}
-
-fn write_rows(
-    factory: &ArrowRowGroupWriterFactory,
-    writers: &mut Option<Vec<ArrowColumnWriter>>,
-    batch: &RecordBatch,
-) -> ParquetResult<()> {
-    let writers = match writers {
-        Some(writers) => writers,
-        // The row group's index only matters to encryption, which is not used.
-        None => writers.insert(factory.create_column_writers(0)?),
-    };
-    let schema = batch.schema();
-    let columns = std::iter::zip(schema.fields(), batch.columns());
-    for (writer, (field, array)) in std::iter::zip(writers, columns) {
-        for leaf in compute_leaves(field, array)? {
-            writer.write(&leaf)?;
-        }
-    }
-    Ok(())
-}
-
-fn encode_rows(
-    factory: &ArrowRowGroupWriterFactory,
-    batches: &[RecordBatch],
-) -> ParquetResult<Option<Vec<ArrowColumnChunk>>> {
-    let mut writers = None;
-    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
-        write_rows(factory, &mut writers, batch)?;
-    }
-    let close = |writers: Vec<ArrowColumnWriter>| {
-        let chunks = writers.into_iter().map(ArrowColumnWriter::close);
-        chunks.collect::<ParquetResult<Vec<_>>>()
-    };
-    writers.map(close).transpose()
-}
+const RUNS_PER_GROUP: usize = 256;
 
 /// Writes `<dir>.partial` and renames it to `dir` at the end. If it is dropped before [`TraceWriter::finish`], it
 /// removes what it wrote.
@@ -155,9 +46,16 @@ pub struct TraceWriter {
     reserve: Option<Arc<DiskReserve>>,
     encoder: Arc<Encoder>,
     files: Vec<SerializedFileWriter<BufWriter<ReservingWriter<File>>>>,
-    /// Rows of the `run` table that are not written yet.
-    pending: Vec<RunRecord>,
+    /// Rows of every table that wait for others to share a row group with.
+    waiting: Vec<Waiting>,
     last_run: Option<u32>,
+}
+
+/// Rows of several runs, in the order of the runs.
+#[derive(Default)]
+struct Waiting {
+    rows: usize,
+    batches: Vec<RecordBatch>,
 }
 
 impl TraceWriter {
@@ -193,26 +91,24 @@ impl TraceWriter {
             .then(|| DiskReserve::create(&partial.path))
             .transpose()?;
         let mut files = Vec::new();
-        let mut tables = Vec::new();
         for (name, (_, schema)) in std::iter::zip(FILES, schemas()) {
             let path = partial.path.join(name);
             let file = File::create(&path).map_err(TraceError::io("create", &path))?;
             let file = BufWriter::new(ReservingWriter::new(file, reserve.as_ref()));
             let properties = properties(&schema);
-            let (file, factory) = ArrowWriter::try_new(file, schema, Some(properties))
+            let (file, _) = ArrowWriter::try_new(file, schema, Some(properties))
                 .and_then(ArrowWriter::into_serialized_writer)
                 .map_err(TraceError::parquet(&path))?;
             files.push(file);
-            tables.push(factory);
         }
-        let encoder = Arc::new(Encoder { tables });
+        let encoder = Arc::new(Encoder::new()?);
         Ok(Self {
             dir: dir.to_owned(),
             partial,
             reserve,
             encoder,
             files,
-            pending: Vec::new(),
+            waiting: FILES.iter().map(|_| Waiting::default()).collect(),
             last_run: None,
         })
     }
@@ -223,106 +119,117 @@ impl TraceWriter {
         Arc::clone(&self.encoder)
     }
 
-    /// Whether the disk was full and the reserve has been freed: there is no room for a further run.
-    #[must_use]
-    pub fn is_disk_full(&self) -> bool {
-        self.reserve
-            .as_ref()
-            .is_some_and(|reserve| reserve.is_used())
-    }
-
     /// Appends a run; ids must increase.
     ///
     /// # Errors
     /// [`TraceError::Order`], or what the file system says.
-    pub fn append(&mut self, run: EncodedRun) -> Result<(), TraceError> {
-        let EncodedRun { record, tables } = run;
-        if let Some(last) = self.last_run.filter(|last| *last >= record.run) {
-            return Err(TraceError::Order {
-                run: record.run,
-                last,
-            });
+    pub fn append(&mut self, encoded: EncodedRun) -> Result<(), TraceError> {
+        let EncodedRun { run, row, tables } = encoded;
+        if let Some(last) = self.last_run.filter(|last| *last >= run) {
+            return Err(TraceError::Order { run, last });
         }
-        self.last_run = Some(record.run);
-        for (index, chunks) in (1..).zip(tables) {
-            if let Some(chunks) = chunks {
-                self.append_group(index, chunks)?;
+        self.last_run = Some(run);
+        for (index, rows) in (1..).zip(tables) {
+            match rows {
+                Rows::None => {}
+                Rows::Few(batch) => self.wait(index, batch, ROWS_PER_GROUP)?,
+                Rows::Group(group) => {
+                    self.write_waiting(index)?;
+                    let numbers = encode_run_numbers(&self.encoder.tables[index], run, group.rows);
+                    let numbers = numbers.map_err(TraceError::parquet(&self.path(index)))?;
+                    let chunks = std::iter::once(numbers).chain(group.chunks);
+                    self.append_group(index, chunks)?;
+                }
             }
         }
-        if self.reserve.is_some() {
-            self.flush_files()?;
-        }
-        self.pending.push(record);
-        if self.pending.len() == RUNS_PER_GROUP {
-            self.flush_runs()
-        } else {
-            Ok(())
-        }
+        self.wait(0, row, RUNS_PER_GROUP)
     }
 
-    /// Writes buffered data to the disk, so that a full disk is noticed now.
-    fn flush_files(&mut self) -> Result<(), TraceError> {
-        for (name, file) in std::iter::zip(FILES, &mut self.files) {
-            let path = self.partial.path.join(name);
-            file.inner_mut()
-                .flush()
-                .map_err(TraceError::io("write", &path))?;
+    /// Lets rows wait for others to share a row group with, until there are `enough`.
+    fn wait(&mut self, index: usize, batch: RecordBatch, enough: usize) -> Result<(), TraceError> {
+        let waiting = &mut self.waiting[index];
+        waiting.rows += batch.num_rows();
+        waiting.batches.push(batch);
+        if waiting.rows < enough {
+            return Ok(());
         }
-        Ok(())
+        self.write_waiting(index)
     }
 
-    fn flush_runs(&mut self) -> Result<(), TraceError> {
-        let batch = run_batch(&std::mem::take(&mut self.pending));
-        self.append_rows(0, &[batch])
-    }
-
-    /// Appends rows to a file as a row group; nothing if there are none.
-    pub(super) fn append_rows(
-        &mut self,
-        index: usize,
-        batches: &[RecordBatch],
-    ) -> Result<(), TraceError> {
-        let chunks = encode_rows(&self.encoder.tables[index], batches)
-            .map_err(TraceError::parquet(&self.partial.path.join(FILES[index])))?;
-        chunks.map_or(Ok(()), |chunks| self.append_group(index, chunks))
+    /// Writes the rows of a table that wait, if there are any.
+    fn write_waiting(&mut self, index: usize) -> Result<(), TraceError> {
+        let Waiting { rows, batches } = std::mem::take(&mut self.waiting[index]);
+        if rows == 0 {
+            return Ok(());
+        }
+        let chunks = encode_rows(&self.encoder.tables[index], &batches)
+            .map_err(TraceError::parquet(&self.path(index)))?;
+        self.append_group(index, chunks)
     }
 
     fn append_group(
         &mut self,
         index: usize,
-        chunks: Vec<ArrowColumnChunk>,
+        chunks: impl IntoIterator<Item = Chunk>,
     ) -> Result<(), TraceError> {
+        let path = self.path(index);
         let file = &mut self.files[index];
         let append = || {
             let mut group = file.next_row_group()?;
             for chunk in chunks {
-                chunk.append_to_row_group(&mut group)?;
+                match chunk {
+                    Chunk::New(chunk) => chunk.append_to_row_group(&mut group)?,
+                    Chunk::Stored(file, close) => group.append_column(&*file, *close)?,
+                }
             }
             group.close().map(drop)
         };
-        append().map_err(TraceError::parquet(&self.partial.path.join(FILES[index])))
+        let appended: ParquetResult<()> = append();
+        appended.map_err(TraceError::parquet(&path))
     }
 
-    /// Completes the files and gives the directory its name.
+    fn path(&self, index: usize) -> PathBuf {
+        self.partial.path.join(FILES[index])
+    }
+
+    /// Completes the files, writes their checksums, and gives the directory its name when all of it is on the disk. Returns
+    /// whether the disk was full and the reserve has been used: there is no room for a further run.
     ///
     /// # Errors
     /// What the file system says; in that case nothing is left behind.
-    pub fn finish(mut self) -> Result<(), TraceError> {
-        self.flush_runs()?;
-        for (name, mut file) in std::iter::zip(FILES, std::mem::take(&mut self.files)) {
-            file.finish()
-                .map_err(TraceError::parquet(&self.partial.path.join(name)))?;
+    pub fn finish(mut self) -> Result<bool, TraceError> {
+        self.complete()?;
+        checksums::write(&self.partial.path)?;
+        self.partial.rename(&self.dir)?;
+        Ok(self
+            .reserve
+            .as_ref()
+            .is_some_and(|reserve| reserve.is_used()))
+    }
+
+    fn complete(&mut self) -> Result<(), TraceError> {
+        for index in 0..FILES.len() {
+            self.write_waiting(index)?;
         }
-        if let Some(reserve) = &self.reserve {
-            reserve.remove()?;
+        let files = std::iter::zip(FILES, std::mem::take(&mut self.files));
+        for (index, (name, mut file)) in files.enumerate() {
+            let path = self.partial.path.join(name);
+            let is_empty = file.flushed_row_groups().is_empty();
+            file.finish().map_err(TraceError::parquet(&path))?;
+            if index == OPTIONAL && is_empty {
+                fs::remove_file(&path).map_err(TraceError::io("remove", &path))?;
+            }
         }
-        self.partial.rename(&self.dir)
+        match &self.reserve {
+            Some(reserve) => reserve.remove(),
+            None => Ok(()),
+        }
     }
 }
 
 /// Settings of one file, chosen for speed by `benches/write.rs`: delta encoding suits counters and gauges
 /// alike and leaves little for a compressor; a dictionary only pays where few values repeat.
-fn properties(schema: &arrow_schema::Schema) -> WriterProperties {
+pub(super) fn properties(schema: &arrow_schema::Schema) -> WriterProperties {
     let mut properties = WriterProperties::builder()
         .set_created_by(concat!("mptcplab ", env!("CARGO_PKG_VERSION")).into())
         .set_compression(Compression::LZ4_RAW)
@@ -358,6 +265,7 @@ impl Partial {
         name.push(".partial");
         let path = dir.with_file_name(name);
         fs::create_dir_all(&path).map_err(TraceError::io("create", &path))?;
+        require_own(&path)?;
         let lock = File::open(&path).map_err(TraceError::io("open", &path))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| TraceError::Busy(dir.to_owned()))?;
@@ -391,6 +299,29 @@ impl Drop for Partial {
     }
 }
 
+/// Refuses a directory that was there before and that another user made, or a link to another directory: what is written
+/// there could be read and changed by others, and what is removed from there could be theirs.
+fn require_own(partial: &Path) -> Result<(), TraceError> {
+    let found = fs::symlink_metadata(partial).map_err(TraceError::io("read", partial))?;
+    let refused = |why: String| {
+        Err(TraceError::NotOurs {
+            dir: partial.to_owned(),
+            why,
+        })
+    };
+    if !found.is_dir() {
+        return refused("is not a directory, but would be used for unfinished results".into());
+    }
+    let us = rustix::process::geteuid().as_raw();
+    if found.uid() != us {
+        return refused(format!(
+            "was made by user {}, and this is user {us}",
+            found.uid()
+        ));
+    }
+    Ok(())
+}
+
 /// Removes the files of a run that was killed, but nothing that is not part of a trace.
 fn remove_stale(partial: &Path) -> Result<(), TraceError> {
     for entry in partial
@@ -401,7 +332,7 @@ fn remove_stale(partial: &Path) -> Result<(), TraceError> {
         let ours = file.file_name().is_some_and(|name| {
             FILES
                 .iter()
-                .chain([&reserve::NAME])
+                .chain([&reserve::NAME, &checksums::NAME])
                 .any(|known| name == *known)
         });
         if !ours {

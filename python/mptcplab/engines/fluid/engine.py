@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -26,31 +26,37 @@ Solved = tuple[trace.Columns, str, int]
 
 def run(
     scenario: str | PathLike[str],
-    out: str | PathLike[str],
+    place: str | PathLike[str],
     overrides_json: str = "{}",
     progress: Progress | None = None,
+    *,
+    only: Sequence[int] | None = None,
+    digests: Sequence[str] = (),
 ) -> None:
-    """Solve every run of a scenario and write the traces to `out`.
+    """Solve the runs of a scenario, or only those of some numbers, and add their traces to the directory `place`.
 
-    Raises `ScenarioError` for a setting that the equations cannot describe, with its place in the file, and
-    `EngineError` if they cannot be integrated. `progress` gets (runs done, all runs, model seconds done, all).
+    `digests` are those of all runs. Raises `ScenarioError` for a setting that the equations cannot describe, with its
+    place in the file, and `EngineError` if they cannot be integrated. `progress` gets (runs done, all runs, model
+    seconds done, all).
     """
     runs = json.loads(_core.runs_json(fspath(scenario), overrides_json))
     algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
     reject_unsupported(scenario, overrides_json, runs, algorithms)
     solver = Solver(algorithms)
-    total_s = sum(entry["duration_ns"] for entry in runs) / 1e9
-    done_s = 0.0
+    numbers = range(len(runs)) if only is None else only
+    total_s = sum(runs[number]["duration_ns"] for number in numbers) / 1e9
+    done, done_s = 0, 0.0
 
     def solve(number: int) -> Solved:
-        nonlocal done_s
+        nonlocal done, done_s
         found = solver.solve(runs[number])
+        done += 1
         done_s += runs[number]["duration_ns"] / 1e9
         if progress is not None:
-            progress(number + 1, len(runs), done_s, total_s)
+            progress(done, len(numbers), done_s, total_s)
         return found
 
-    _core.write_fluid(fspath(scenario), fspath(out), overrides_json, libraries(), solve)
+    _core.write_fluid(fspath(scenario), fspath(place), overrides_json, libraries(), solve, list(numbers), list(digests))
 
 
 def reject_unsupported(

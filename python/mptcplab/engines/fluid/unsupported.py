@@ -143,7 +143,14 @@ def _traffic(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     traffic = flow["traffic"]
     if traffic == "bulk":
         return
-    kinds = {"size_bytes": "a fixed size", "on_ns": "on and off", "video": "video", "arrivals": "transfers"}
+    kinds = {
+        "size_bytes": "a fixed size",
+        "on_ns": "on and off",
+        "video": "video",
+        "arrivals": "transfers",
+        "requests": "requests",
+        "messages": "messages",
+    }
     kind = next(word for key, word in kinds.items() if key in traffic)
     message = f"{kind}: the equations are those of flows that always have data"
     hint = 'write traffic = "bulk" (with start and stop, if it is to come and go), or simulate it'

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,57 +27,51 @@ Progress = Callable[[int, int, float, float], None]
 _DOES_NOT_COUNT = 1
 # Host seconds after which a machine is given up: at least, and for each second of the run.
 _PATIENCE_S, _PATIENCE_PER_S = 300.0, 120.0
-# Where the machine has its files, and writes the trace.
-_JOB, _TRACE = "/job", "trace"
+# Where the machine has its files, where it writes the trace, and the name that the program gives to its first trace.
+_JOB, _TRACE, _FIRST = "/job", "trace", "000001"
 
 
 def run(
     scenario: str,
-    directory: Path,
+    place: Path,
     overrides: str,
     *,
     engine: str,
+    only: Sequence[int] | None = None,
+    digests: Sequence[str] = (),
     jobs: int = 0,
     progress: Progress | None = None,
 ) -> None:
-    """Run every run of a scenario on the kernel of an engine such as "vm:bookworm"; write the traces to `directory`.
+    """Run the runs of a scenario, or only those of some numbers, on the kernel of an engine such as "vm:bookworm".
 
-    At most `jobs` machines run at once (0: one per core), which does not affect the traces. Raises what the engine
-    `kernel` raises. If a run ended early, or its machine broke, the traces of those that have ended are in `directory`.
+    The trace of each is added to the directory `place` as soon as its machine has ended; `digests` are those of all
+    runs. At most `jobs` machines run at once (0: one per core), which does not affect the traces. Raises what the
+    engine `kernel` raises. If a run ended early, its trace up to then is in `place`.
     """
     program.refuse_files(overrides, "vm")
     runs = json.loads(_core.runs_json(scenario, overrides))
+    numbers = list(range(len(runs)) if only is None else only)
     kernel = kernels.find(engine)
-    sweep = _Sweep(scenario, runs, kernel, engine)
-    planned = sweep.jobs(overrides)
-    report = _Report(runs, progress)
+    sweep = _Sweep(scenario, runs, kernel, engine, digests)
+    planned = sweep.jobs(overrides, numbers)
+    report = _Report([runs[number] for number in numbers], progress)
     with tempfile.TemporaryDirectory(prefix="mptcplab-vm-") as scratch:
-        outs = [Path(scratch) / str(position) for position in range(len(runs))]
-        ended: dict[int, machine.Outcome] = {}
+        outs = [Path(scratch) / str(number) for number in numbers]
         outcomes = machine.run_jobs(
             planned,
             outs,
             kernel=kernel,
             program=program.program(),
-            machines=min(jobs or os.cpu_count() or 1, len(runs)),
+            machines=min(jobs or os.cpu_count() or 1, len(numbers)),
             progress=report.message,
         )
-        try:
-            for position, outcome in _closing(outcomes):
-                if (outs[position] / _TRACE / "run.parquet").is_file():
-                    ended[position] = outcome
-                sweep.check(position, outcome, has_trace=position in ended)
-                report.ended(position)
-        except ScenarioError:
-            raise
-        except EngineError as error:
-            if not ended:
-                raise
-            sweep.merge(outs, ended, directory)
-            raise EngineError(
-                f"{error}\n      the traces of {len(ended)} of {len(runs)} runs are in {directory}"
-            ) from error
-        sweep.merge(outs, ended, directory)
+        for position, outcome in _closing(outcomes):
+            trace = outs[position] / _TRACE / _FIRST
+            has_trace = (trace / "run.parquet").is_file()
+            if has_trace:
+                sweep.keep(numbers[position], trace, outcome, place)
+            sweep.check(numbers[position], outcome, has_trace=has_trace)
+            report.ended(position)
 
 
 def _closing(outcomes: Iterator[tuple[int, machine.Outcome]]) -> Iterator[tuple[int, machine.Outcome]]:
@@ -124,20 +118,21 @@ class _Sweep:
     runs: Sequence[Mapping[str, Any]]
     kernel: Kernel
     engine: str
+    digests: Sequence[str]
 
-    def jobs(self, overrides: str) -> list[machine.Job]:
-        """A job for each run."""
+    def jobs(self, overrides: str, numbers: Iterable[int]) -> list[machine.Job]:
+        """A job for each of some runs."""
         inside, files = job_files(Path(self.scenario), overrides)
         # Spinning before a packet is due only costs the emulator's time: a sleep in the machine ends on time.
         words = ("run", "--no-spin", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides)
         return [
             machine.Job(
-                arguments=(*words, "--run", str(position), "--out", f"/out/{_TRACE}", "--json-progress"),
+                arguments=(*words, "--run", str(number), "--out", f"/out/{_TRACE}", "--json-progress"),
                 files=files,
-                seed=self._seed(run),
-                patience_s=_PATIENCE_S + _PATIENCE_PER_S * run["duration_ns"] / 1e9,
+                seed=self._seed(self.runs[number]),
+                patience_s=_PATIENCE_S + _PATIENCE_PER_S * self.runs[number]["duration_ns"] / 1e9,
             )
-            for position, run in enumerate(self.runs)
+            for number in numbers
         ]
 
     def check(self, position: int, outcome: machine.Outcome, *, has_trace: bool) -> None:
@@ -154,14 +149,12 @@ class _Sweep:
             raise error
         raise EngineError(f"run {position} ({self._label(position)}) on {self.kernel.release}: {error}")
 
-    def merge(self, outs: Sequence[Path], ended: Mapping[int, machine.Outcome], directory: Path) -> None:
-        """Write one trace of all runs that have ended, in their order."""
-        positions = sorted(ended)
-        traces = [outs[position] / _TRACE for position in positions]
-        texts = [
-            self._texts(position, trace, ended[position]) for position, trace in zip(positions, traces, strict=True)
-        ]
-        _core.merge_traces(traces, directory, texts)
+    def keep(self, position: int, trace: Path, outcome: machine.Outcome, place: Path) -> None:
+        """Add the trace of a run to the directory `place`."""
+        place.mkdir(parents=True, exist_ok=True)
+        number = pl.read_parquet(trace / "run.parquet", columns=["run"]).item()
+        texts = self._texts(position, trace, outcome)
+        _core.merge_traces([(trace, number)], next_trace(place), [texts])
 
     def _texts(self, position: int, trace: Path, outcome: machine.Outcome) -> dict[str, str]:
         """What the run table says in addition to what the program in the machine knows."""
@@ -178,7 +171,8 @@ class _Sweep:
             "virtual_ns": outcome.virtual_ns,
             "busy_share": outcome.busy_share,
         }
-        texts = {"engine": self.engine, "host": json.dumps(host)}
+        digest = self.digests[position] if self.digests else ""
+        texts = {"engine": self.engine, "host": json.dumps(host), "digest": digest}
         busy = machines.too_busy(outcome.busy_share)
         if busy is not None:
             texts |= {"status": "invalid", "status_reason": "; ".join(filter(None, (row["status_reason"], busy)))}
@@ -193,6 +187,11 @@ class _Sweep:
         axes = run.get("axes") or {}
         pairs = axes.items() if isinstance(axes, Mapping) else axes
         return ", ".join([*(f"{key} = {value}" for key, value in pairs), f"repetition {run['rep']}"])
+
+
+def next_trace(place: Path) -> Path:
+    """The path of the next trace in a directory of finished runs."""
+    return place / f"{max((int(path.name) for path in place.iterdir() if path.name.isdecimal()), default=0) + 1:06}"
 
 
 def _on_this_side(stderr: str, scenario: str) -> str:

@@ -6,7 +6,7 @@ The scenarios are those of the papers. An empty number of runs in the file means
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
@@ -43,6 +43,10 @@ class Reference:
         """Within the tolerance. A single run of the kernel decides nothing."""
         low, high = ((1 + sign * TOLERANCE) * self.goodput_mbps for sign in (-1, 1))
         return Bound(low, high, shown=not decides or self.runs == 1)
+
+    def difference(self, measured: Sequence[float]) -> str:
+        """How far the mean of what was simulated is from it, in percent."""
+        return f"{100 * (sum(measured) / len(measured) / self.goodput_mbps - 1):+.1f} %"
 
 
 @cache
@@ -84,9 +88,10 @@ def measure(
     for one in chosen(scenario, profile):
         for jitter in jitters:
             values = goodput.filter(cc=one.cc, send_jitter=jitter)["value"].to_list()
-            labels = (one.cc, jitter, f"{one.goodput_mbps:g}", one.source)
+            labels = (one.cc, jitter, one.source, f"{one.goodput_mbps:g}", one.difference(values))
             cases.append(Case(labels, tuple(values), "Mbit/s", one.bound(jitter == DEFAULT), digits=1))
-    return Measurement(("algorithm", "send_jitter", "that kernel, Mbit/s", "source"), tuple(cases), remarks)
+    heads = ("algorithm", "send_jitter", "source", "that kernel, Mbit/s", "difference")
+    return Measurement(heads, tuple(cases), remarks)
 
 
 def _statement(

@@ -6,7 +6,7 @@ An ACK profile stands for all the rules of a kernel: the dialect of the algorith
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Container, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -65,6 +65,15 @@ class JudgedClaim:
 
 
 @dataclass(frozen=True)
+class _Look:
+    """A claim that is judged on so many blocks of repetitions; `own` is what was found there, if that is final."""
+
+    claim: Claim
+    blocks: int
+    own: Finding | None = None
+
+
+@dataclass(frozen=True)
 class ClaimJudge:
     """Judges claims on one engine's results, and has more made where they do not decide."""
 
@@ -74,13 +83,17 @@ class ClaimJudge:
     read: dict[str, CellValues] = field(default_factory=dict)
     # By the number of blocks.
     _sources: dict[int, StoreSource] = field(default_factory=dict)
-    # By claim and profile.
+    # By claim and profile, and the first look's by claim.
     _cells_of: dict[tuple[str, str | None], frozenset[Cell]] = field(default_factory=dict)
-    _others_of: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
+    _needed_of: dict[str, set[Cell]] = field(default_factory=dict)
+    # By claim.
+    _looks: dict[str, _Look] = field(default_factory=dict)
 
     def cells(self, claim: Claim) -> set[Cell]:
         """The cells that a claim and its reason need, without further repetitions."""
-        return self.judged_cells(claim) | self._reason_cells(claim)
+        if claim.id not in self._needed_of:
+            self._needed_of[claim.id] = self.judged_cells(claim) | self._reason_cells(claim)
+        return self._needed_of[claim.id]
 
     def judged_cells(self, claim: Claim) -> set[Cell]:
         """The cells that the verdict needs."""
@@ -102,30 +115,47 @@ class ClaimJudge:
             self._cells_of[key] = frozenset(recorder.cells)
         return self._cells_of[key]
 
-    def judge(self, claims: Iterable[Claim]) -> list[JudgedClaim]:
-        """Judge claims. Those that stay open get further repetitions, in their paper's profile, all together."""
-        chosen = {claim.id: claim for claim in claims}
-        judged = {name: self._judged(claim, 1) for name, claim in chosen.items()}
-        blocks = 1
-        while True:
-            undecided = [name for name, one in judged.items() if one.verdict == Verdict.OPEN]
-            cells = {name: self._cells(chosen[name], None) for name in undecided}
-            again = [name for name in cells if blocks < self._rule(chosen[name], None).looks]
-            if not again:
-                return list(judged.values())
-            self.executor.make(sorted({replace(cell, block=blocks) for name in again for cell in cells[name]}))
-            blocks += 1
-            judged |= {name: self._judged(chosen[name], blocks) for name in again}
+    def ask(self, claims: Iterable[Claim]) -> None:
+        """Claims that are to be judged. The executor makes the cells of their first block of repetitions."""
+        self._looks.update((claim.id, _Look(claim, 1)) for claim in claims)
 
-    def _judged(self, claim: Claim, blocks: int) -> JudgedClaim:
-        """In the paper's own profile on so many blocks, in others on the first."""
+    def look(self) -> None:
+        """Judge what can be judged now. Claims that stay open get further repetitions, in their paper's profile."""
+        more: set[Cell] = set()
+        for name, one in self._looks.items():
+            if one.own is None and self.executor.has(self._needed(one)):
+                own = self._finding(one.claim, self._profiles(one.claim)[0], one.blocks)
+                if own.verdict == Verdict.OPEN and one.blocks < self._rule(one.claim, None).looks:
+                    more |= self._further(one)
+                    self._looks[name] = replace(one, blocks=one.blocks + 1)
+                else:
+                    self._looks[name] = replace(one, own=own)
+        self.executor.add(sorted(more), first=True)
+
+    def is_settled(self, claims: Iterable[Claim], cells: Container[Cell]) -> bool:
+        """Whether claims are decided, and no other claim that is not may ask for more repetitions of these cells."""
+        if any(self._looks[claim.id].own is None for claim in claims):
+            return False
+        others = (one.claim for one in self._looks.values() if one.own is None)
+        return not any(cell in cells for claim in others for cell in self._cells(claim, None))
+
+    def judged(self, claim: Claim) -> JudgedClaim:
+        """A settled claim: in its paper's own profile on as many blocks as decided, in others on the first."""
+        one = self._looks[claim.id]
+        assert one.own is not None
         own, *others = self._profiles(claim)
-        if claim.id not in self._others_of:
-            self._others_of[claim.id] = tuple(self._finding(claim, other, 1) for other in others)
-        findings = (self._finding(claim, own, blocks), *self._others_of[claim.id])
-        source = self._source(self._blocks_of(self._reason_cells(claim), blocks))
+        findings = (one.own, *(self._finding(claim, other, 1) for other in others))
+        source = self._source(self._blocks_of(self._reason_cells(claim), one.blocks))
         why, fits = self._reason(claim, source)
         return JudgedClaim(claim, findings, why, fits, self._cells(claim, own))
+
+    def _needed(self, one: _Look) -> Collection[Cell]:
+        """The cells that a look needs and the one before did not."""
+        return self.cells(one.claim) if one.blocks == 1 else self._further(replace(one, blocks=one.blocks - 1))
+
+    def _further(self, one: _Look) -> set[Cell]:
+        """The cells of the next block of repetitions."""
+        return {replace(cell, block=one.blocks) for cell in self._cells(one.claim, None)}
 
     def _finding(self, claim: Claim, profile: str | None, blocks: int) -> Finding:
         source = self._source(blocks)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -75,29 +76,44 @@ def reproduce(
     sensitivity: bool = False,
     jobs: int = 0,
     announce: Announce = silent,
+    finished: Callable[[Reproduction], None] = lambda _: None,
 ) -> list[Reproduction]:
     """Run the experiments of papers and judge their claims; what `out` has already is not run again.
 
     With `claim` only what this claim needs is run, and no figure has its data. With `sensitivity` every claim is judged
-    again under one other choice at a time.
+    again under one other choice at a time. `finished` is called with each paper that is done, while others are run.
     """
     # A shorter run is as much work for the fluid.
     planner = Planner(library, engine, quick and engine_of(engine).has_packets)
-    plans = [_plan(paper, experiment, claim) for paper in papers]
-    store = Store(out / "store")
-    store.prepare()
-    # All papers together: while the last runs of one end, those of others use the cores.
-    with announce(_title(papers)) as progress:
-        executor = Executor(planner.spec, engine, store, jobs, progress)
-        judge = ClaimJudge(planner, executor)
-        wanted = [_cells(planner, judge, chosen, claims) for _, chosen, claims in plans]
-        executor.make(sorted(set().union(*wanted)))
-        judged = {one.claim.id: one for one in judge.judge(claim for *_, claims in plans for claim in claims)}
-    found = []
-    for (paper, chosen, claims), cells in zip(plans, wanted, strict=True):
-        mine = tuple(judged[one.id] for one in claims)
-        study = judge_again(planner, paper, mine, store, jobs, announce) if sensitivity else Study()
-        found.append(Reproduction(paper, chosen, mine, planner, store, executor.outcome.of(cells), study, judge.read))
+    executor = Executor(planner.spec, engine, Store(out / "store"), jobs, None)
+    judge = ClaimJudge(planner, executor)
+    plans = [_plan(judge, paper, experiment, claim) for paper in papers]
+    executor.store.prepare()
+    with announce(_title(papers)) as executor.progress, executor:
+        for plan in sorted(plans, key=lambda one: -one.work(planner)):
+            judge.ask(plan.claims)
+            executor.add(sorted(plan.cells))
+        made: dict[str, Reproduction] = {}
+        # All papers together: while the last runs of one end, those of others use the cores.
+        for _ in executor.finished():
+            judge.look()
+            for plan in plans:
+                if plan.paper.id not in made and executor.has(plan.cells) and judge.is_settled(plan.claims, plan.cells):
+                    made[plan.paper.id] = found = plan.reproduction(judge)
+                    if not sensitivity:
+                        finished(found)
+    return [
+        _with_sensitivity(made[paper.id], jobs, announce, finished) if sensitivity else made[paper.id]
+        for paper in papers
+    ]
+
+
+def _with_sensitivity(
+    one: Reproduction, jobs: int, announce: Announce, finished: Callable[[Reproduction], None]
+) -> Reproduction:
+    study = judge_again(one.planner, one.paper, one.claims, one.store, jobs, announce)
+    found = replace(one, sensitivity=study)
+    finished(found)
     return found
 
 
@@ -107,22 +123,37 @@ def _title(papers: list[Paper]) -> str:
     return f"{len(papers)} papers: {', '.join(paper.id for paper in papers)}"
 
 
-def _cells(
-    planner: Planner, judge: ClaimJudge, experiments: tuple[Experiment, ...], claims: tuple[Claim, ...]
-) -> set[Cell]:
-    """The cells that some claims and the figures of some experiments need, without further repetitions."""
-    drawn = {cell for one in experiments for cell in planner.drawn_cells(one)}
-    return drawn.union(*(judge.cells(one) for one in claims))
+@dataclass(frozen=True)
+class _Plan:
+    """What is drawn and judged of a paper, and the cells of the first block of repetitions that this needs."""
+
+    paper: Paper
+    experiments: tuple[Experiment, ...]
+    claims: tuple[Claim, ...]
+    cells: frozenset[Cell]
+
+    def work(self, planner: Planner) -> float:
+        """About how long the cells take."""
+        return sum(planner.spec(cell).work(planner.engine) for cell in self.cells)
+
+    def reproduction(self, judge: ClaimJudge) -> Reproduction:
+        """What was found; everything is settled."""
+        claims = tuple(judge.judged(one) for one in self.claims)
+        executor = judge.executor
+        outcome = executor.outcome.of(self.cells)
+        return Reproduction(
+            self.paper, self.experiments, claims, judge.planner, executor.store, outcome, read=judge.read
+        )
 
 
-_Plan = tuple[Paper, tuple[Experiment, ...], tuple[Claim, ...]]
-
-
-def _plan(paper: Paper, experiment: str | None, claim: str | None) -> _Plan:
-    """What is drawn and judged of a paper: one claim, one experiment, or all."""
+def _plan(judge: ClaimJudge, paper: Paper, experiment: str | None, claim: str | None) -> _Plan:
+    """One claim, one experiment, or all of a paper."""
     if claim is not None:
-        return paper, (), (paper.claim(claim),)
-    if experiment is not None:
+        experiments, claims = (), (paper.claim(claim),)
+    elif experiment is not None:
         chosen = paper.experiment(experiment)
-        return paper, (chosen,), tuple(one for one in paper.claims if one.experiment == chosen.id)
-    return paper, tuple(paper.experiments.values()), paper.claims
+        experiments, claims = (chosen,), tuple(one for one in paper.claims if one.experiment == chosen.id)
+    else:
+        experiments, claims = tuple(paper.experiments.values()), paper.claims
+    drawn = {cell for one in experiments for cell in judge.planner.drawn_cells(one)}
+    return _Plan(paper, experiments, claims, frozenset(drawn.union(*(judge.cells(one) for one in claims))))

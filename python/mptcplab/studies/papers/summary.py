@@ -119,11 +119,13 @@ def sensitivity_lines(rows: Iterable[Row], study: Study) -> list[str]:
         if one.measured_otherwise
     ]
     same = [name for name, one in decided.items() if not one.measured_otherwise]
+    # What no run can test is among the headline claims that are not testable.
+    undecided = [name for name, one in rest.items() if one.verdict == Verdict.OPEN]
     said = [
         ("Robust headline claims, with the same verdict under every other choice", robust),
         ("Headline claims that another choice turns (which)", turned),
         ("Headline claims measured the same under every choice, with too few repetitions to decide under some", same),
         ("Headline claims that some choices leave open, with values on the other side of the bound (which)", otherwise),
-        ("Headline claims that are open under the paper's own rules", [name for name in rest if name not in decided]),
+        ("Headline claims that are open under the paper's own rules", undecided),
     ]
     return [f"- {what}: {', '.join(some)}." for what, some in said if some]

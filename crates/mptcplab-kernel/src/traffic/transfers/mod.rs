@@ -19,7 +19,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Waits until one of the sockets is ready, at most for `most`; returns which of them are.
-fn ready(sockets: &[(&dyn AsFd, PollFlags)], most: Duration) -> Result<Vec<bool>> {
+pub(super) fn ready(sockets: &[(&dyn AsFd, PollFlags)], most: Duration) -> Result<Vec<bool>> {
     let mut fds: Vec<PollFd<'_>> = sockets
         .iter()
         .map(|(socket, flags)| PollFd::new(socket.as_fd(), *flags))

@@ -228,7 +228,7 @@ impl<'a> Sender<'a> {
             socket_transport(self.tcp),
             source,
             target,
-            &options(self.context),
+            &options(self.context, self.tcp),
         )?;
         pace(self.context, self.tcp, &stream)?;
         Ok(stream)

@@ -3,6 +3,7 @@
 mod context;
 mod mesh;
 mod path;
+mod requests;
 mod sctp;
 mod subflows;
 mod tcp;

@@ -42,7 +42,10 @@ pub(super) fn resolve(
         destinations,
         traffic: match traffic::of(&traffic, 0)? {
             kind @ (Traffic::Bulk | Traffic::Size { .. }) => kind,
-            Traffic::OnOff { .. } | Traffic::Transfers(_) | Traffic::Video(_) => {
+            Traffic::OnOff { .. }
+            | Traffic::Transfers(_)
+            | Traffic::Video(_)
+            | Traffic::Requests(_) => {
                 return Err(traffic
                     .error("an SCTP flow is bulk or has a size")
                     .hint("write \"bulk\" or { size = \"10 MB\" }"));

@@ -1,5 +1,6 @@
 //! The traffic of an application: the table `traffic`.
 
+use super::requests;
 use crate::document::{Item, Res, Table};
 use crate::error::Diagnostic;
 use crate::format::{ARRIVAL_LEVELS, LEVEL, SIZE_LAW, TRAFFIC, VIDEO, VIDEO_LADDER_BPS};
@@ -29,7 +30,10 @@ pub(super) fn of(item: &Item<'_>, nominal_bps: u64) -> Res<Traffic> {
         .collect();
     match keys.as_slice() {
         ["size"] => once(&table),
-        ["size", "arrivals"] => transfers(&table, poisson(&table.item("arrivals")?)?),
+        ["size", "arrivals"] => {
+            let levels = poisson(&table.item("arrivals")?)?;
+            transfers(&table, Arrivals::Poisson { levels })
+        }
         ["size", "gap"] | ["size", "gap", "repeat"] => {
             let count = table.optional("repeat", Item::int)?;
             let gap = table.item("gap")?.period()?;
@@ -40,10 +44,18 @@ pub(super) fn of(item: &Item<'_>, nominal_bps: u64) -> Res<Traffic> {
             off: period(&table.item("off")?)?,
         }),
         ["video"] => video(&table.item("video")?.table(&VIDEO)?, nominal_bps).map(Traffic::Video),
+        ["requests"] => requests::requests(&table.item("requests")?).map(Traffic::Requests),
+        ["messages"] => requests::messages(&table.item("messages")?).map(Traffic::Requests),
+        [_, .., alone @ ("requests" | "messages")] => {
+            let message = format!("{alone} does not go together with {}", keys[0]);
+            Err(table.error(alone, message).hint("keep one of them"))
+        }
         _ => Err(
             Diagnostic::new(item.key_origin, &item.path, incomplete(&keys)).hint(
                 "write { size = \"10 MB\" }, { size = \"200 kB\", arrivals = \"10 / s\" }, \
-                 { size = \"1 MB\", gap = \"1 s\" }, { on = \"5 s\", off = \"1 s\" } or { video = {} }",
+                 { size = \"1 MB\", gap = \"1 s\" }, { on = \"5 s\", off = \"1 s\" }, { video = {} }, \
+                 { requests = { response = \"30 kB\", think = \"1 s\" } } or \
+                 { messages = { size = \"100 bytes\", interval = \"50 ms\" } }",
             ),
         ),
     }
@@ -71,7 +83,7 @@ fn transfers(table: &Table<'_>, arrivals: Arrivals) -> Res<Traffic> {
     Ok(Traffic::Transfers(Transfers { size, arrivals }))
 }
 
-fn size(item: &Item<'_>) -> Res<SizeDistribution> {
+pub(super) fn size(item: &Item<'_>) -> Res<SizeDistribution> {
     if !item.is_table() {
         return positive(item).map(|bytes| SizeDistribution::Fixed { bytes });
     }
@@ -104,12 +116,15 @@ fn size(item: &Item<'_>) -> Res<SizeDistribution> {
 
 fn positive(item: &Item<'_>) -> Res<u64> {
     match item.size()? {
-        0 => Err(item.wrong("is nothing to send").hint("write \"10 MB\"")),
+        0 => Err(item
+            .wrong("is nothing to send")
+            .hint("write a size above 0, such as \"10 kB\"")),
         bytes => Ok(bytes),
     }
 }
 
-fn poisson(item: &Item<'_>) -> Res<Arrivals> {
+/// The rate of a Poisson process over time.
+pub(super) fn poisson(item: &Item<'_>) -> Res<Vec<ArrivalRate>> {
     let levels = if item.is_table() {
         let table = item.table(&ARRIVAL_LEVELS)?;
         let levels = table.item("levels")?;
@@ -124,7 +139,7 @@ fn poisson(item: &Item<'_>) -> Res<Arrivals> {
     if levels.iter().all(|level| level.per_1000_min == 0) {
         return Err(item.error("nothing ever arrives").hint("write \"10 / s\""));
     }
-    Ok(Arrivals::Poisson { levels })
+    Ok(levels)
 }
 
 fn level(item: &Item<'_>) -> Res<ArrivalRate> {
@@ -195,7 +210,8 @@ fn ladder(table: &Table<'_>) -> Res<Vec<u64>> {
     }
 }
 
-fn period(item: &Item<'_>) -> Res<DurationDistribution> {
+/// A period of at least a millisecond, or one of random length that may be as long.
+pub(super) fn period(item: &Item<'_>) -> Res<DurationDistribution> {
     let span = item.period()?;
     let longest_ns = match span {
         DurationDistribution::Fixed(ns) => ns,

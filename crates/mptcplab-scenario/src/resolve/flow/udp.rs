@@ -55,6 +55,13 @@ pub(super) fn resolve(context: &Context<'_>, table: &Table<'_>, copy: Option<u64
                 .error("a UDP flow has no video")
                 .hint("a video measures its throughput over TCP or MPTCP"));
         }
+        Traffic::Requests(_) => {
+            return Err(traffic
+                .error("a UDP flow has no connection for requests or messages")
+                .hint(
+                    "write transport = \"tcp\" or \"mptcp\" without rate and packet, or on and off",
+                ));
+        }
     };
     let packet_bytes = table.optional("packet", |item| item.size_in(28..=9000))?;
     Ok(UdpFlow {

@@ -9,6 +9,7 @@ from lark import Lark, Tree
 from lark.exceptions import UnexpectedInput
 
 from mptcplab.errors import MptcplabError
+from mptcplab.studies.papers.predicate import kinds
 
 Start = Literal["predicate", "expression"]
 
@@ -89,6 +90,10 @@ def parse(text: str, start: Start = "predicate") -> Tree:
         operand.meta.text = text[operand.meta.start_pos : operand.meta.end_pos]
     for call in tree.find_data("call"):
         _check(call, text)
+    try:
+        kinds.check(tree, "statement" if start == "predicate" else None)
+    except kinds.WrongKindError as error:
+        raise _wrong(error.node, text, str(error)) from None
     return tree
 
 

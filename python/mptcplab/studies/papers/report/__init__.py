@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from mptcplab.output import write_text
 from mptcplab.study.page import writing_page
@@ -12,21 +13,74 @@ from mptcplab.study.page import writing_page
 if TYPE_CHECKING:
     from mptcplab.studies.papers.reproduce import Reproduction
 
-__all__ = ["write", "write_docs", "write_sensitivity"]
+__all__ = ["Pages", "write", "write_docs", "write_sensitivity"]
 
 
-def write(reproductions: Sequence[Reproduction], out: Path, command: str) -> Path:
-    """Write `<paper>.html`, `index.html`, `verdicts.csv` and `verdicts.json` into `out`; return the index' path.
+class Pages:
+    """Writes the pages of reproductions, each while other papers are still run.
 
-    `command` is the command that the pages name as their origin.
+    `command` is the command that the pages name as their origin. With `docs` the pages in Markdown are written as well.
     """
-    from mptcplab.studies.papers.report.page import index_page, paper_page
+
+    def __init__(self, out: Path, command: str, docs: Path | None = None) -> None:
+        self._out, self._command, self._docs = out, command, docs
+        # One thread: Matplotlib's settings are those of the process.
+        self._thread = ThreadPoolExecutor(1)
+        self._pages: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
+
+    def add(self, one: Reproduction) -> None:
+        """Begin to write the pages of a paper. Raises `OutputError` where an earlier one could not be written."""
+        self._wait(page for page in self._pages if page.done())
+        self._pages.append(self._thread.submit(self._write, one))
+
+    def finish(self, reproductions: Sequence[Reproduction]) -> Path:
+        """Wait for the pages of all papers, and write those about all of them; return the index' path."""
+        self._wait(self._pages)
+        if self._docs is not None:
+            write_overview(reproductions, self._docs)
+        return write_index(reproductions, self._out, self._command)
+
+    def _write(self, one: Reproduction) -> None:
+        write_paper(one, self._out, self._command)
+        if self._docs is not None:
+            write_paper_docs(one, self._docs)
+
+    @staticmethod
+    def _wait(pages: Iterable[Future[None]]) -> None:
+        for page in pages:
+            page.result()
+
+
+def write(reproductions: Sequence[Reproduction], out: Path, command: str, docs: Path | None = None) -> Path:
+    """Write all pages of reproductions that are done into `out`, and with `docs` those in Markdown."""
+    with Pages(out, command, docs) as pages:
+        for one in reproductions:
+            pages.add(one)
+        return pages.finish(reproductions)
+
+
+def write_paper(one: Reproduction, out: Path, command: str) -> None:
+    """Write `<paper>.html`."""
+    from mptcplab.studies.papers.report.page import paper_page
+
+    with writing_page(out):
+        out.mkdir(parents=True, exist_ok=True)
+        write_text(out / f"{one.paper.id}.html", paper_page(one, command))
+
+
+def write_index(reproductions: Sequence[Reproduction], out: Path, command: str) -> Path:
+    """Write `index.html`, `verdicts.csv` and `verdicts.json` into `out`; return the index' path."""
+    from mptcplab.studies.papers.report.page import index_page
     from mptcplab.studies.papers.report.verdicts import verdicts_csv, verdicts_json
 
     with writing_page(out):
         out.mkdir(parents=True, exist_ok=True)
-        for one in reproductions:
-            write_text(out / f"{one.paper.id}.html", paper_page(one, command))
         write_text(out / "verdicts.csv", verdicts_csv(reproductions))
         write_text(out / "verdicts.json", verdicts_json(reproductions))
         write_text(out / "index.html", index_page(reproductions, command))
@@ -47,7 +101,21 @@ def write_sensitivity(reproductions: Sequence[Reproduction], out: Path, docs: Pa
 
 def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
     """Write a Markdown page per paper with its figures, and `README.md` over all of them; return their paths."""
-    from mptcplab.studies.papers.report.docs import write_pages
+    written = [path for one in reproductions for path in write_paper_docs(one, out)]
+    return written + write_overview(reproductions, out)
+
+
+def write_paper_docs(one: Reproduction, out: Path) -> list[Path]:
+    """Write the Markdown page of a paper and its figures."""
+    from mptcplab.studies.papers.report.docs import write_page
 
     with writing_page(out):
-        return write_pages(reproductions, out)
+        return write_page(one, out)
+
+
+def write_overview(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
+    """Write the Markdown pages about all papers."""
+    from mptcplab.studies.papers.report.docs import write_overview as overview
+
+    with writing_page(out):
+        return overview(reproductions, out)

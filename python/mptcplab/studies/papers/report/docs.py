@@ -37,25 +37,29 @@ _CHANGES = "changes"
 _HEADINGS = {PAPERS: "The paper's claims", OURS: "Our own claims", CONTRADICTIONS: "Contradictions inside the paper"}
 
 
-def write_pages(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
-    """Write `<paper>.md`, their figures and `README.md`; return their paths."""
-    written: list[Path] = []
+def write_page(reproduction: Reproduction, out: Path) -> list[Path]:
+    """Write `<paper>.md` and its figures; return their paths."""
     (out / _FIGURES).mkdir(parents=True, exist_ok=True)
-    for one in reproductions:
-        figures = list(_figures(one))
-        for stem, figure in figures:
-            assert figure.chart is not None
-            written += save(draw(figure.chart), out / _FIGURES / stem)
-        written.append(out / f"{one.paper.id}.md")
-        write_text(written[-1], _paper(one, figures))
+    written: list[Path] = []
+    figures = list(_figures(reproduction))
+    for stem, figure in figures:
+        assert figure.chart is not None
+        written += save(draw(figure.chart), out / _FIGURES / stem)
+    written.append(out / f"{reproduction.paper.id}.md")
+    write_text(written[-1], _paper(reproduction, figures))
+    return written
+
+
+def write_overview(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
+    """Write `README.md` and what else is about all papers; return their paths."""
+    out.mkdir(parents=True, exist_ok=True)
     pages = {"README.md": _overview(reproductions), "verdicts.json": verdicts_json(reproductions)}
     earlier = background(reproductions[0]).earlier
     if earlier.claims:
         pages[f"{_CHANGES}.md"] = _changes(reproductions, earlier)
     for name, text in pages.items():
-        written.append(out / name)
-        write_text(written[-1], text)
-    return written
+        write_text(out / name, text)
+    return [out / name for name in pages]
 
 
 def _figures(reproduction: Reproduction) -> Iterator[tuple[str, charts.Figure]]:

@@ -1,17 +1,18 @@
-//! Sampled tables as the writer sees them: the declarations of the columns with their borrowed values.
+//! Sampled tables as those see them who write them: the declarations of the columns with their borrowed values.
 
 use crate::schema::Column;
 
-/// One table as the writer sees it.
-pub(crate) struct TableView<'a> {
-    pub(crate) name: &'static str,
-    pub(crate) columns: &'static [Column],
-    pub(crate) values: Vec<Values<'a>>,
+/// One table with its columns in order.
+#[derive(Debug, Clone)]
+pub struct TableView<'a> {
+    pub name: &'static str,
+    pub columns: &'static [Column],
+    pub values: Vec<Values<'a>>,
 }
 
 /// All values of one column, borrowed from its table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Values<'a> {
+pub enum Values<'a> {
     /// A small code (state, kind).
     U8(&'a [u8]),
     /// A gauge or an index.
@@ -32,7 +33,9 @@ macro_rules! values_from {
 values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
 
 impl Values<'_> {
-    pub(super) fn len(&self) -> usize {
+    /// Number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
         match self {
             Self::U8(v) => v.len(),
             Self::U32(v) => v.len(),
@@ -41,8 +44,14 @@ impl Values<'_> {
         }
     }
 
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// An index or a code; only called for columns of indices and codes.
-    pub(super) fn get(&self, row: usize) -> i64 {
+    #[cfg(feature = "parquet")]
+    pub(crate) fn get(&self, row: usize) -> i64 {
         match self {
             Self::U8(v) => v[row].into(),
             Self::U32(v) => v[row].into(),

@@ -14,7 +14,7 @@ const STICKY: u32 = 0o1000;
 
 /// Why a path is not to be relied on.
 #[derive(Debug)]
-pub(super) struct Distrust {
+pub struct Distrust {
     path: PathBuf,
     reason: String,
 }
@@ -26,7 +26,10 @@ impl fmt::Display for Distrust {
 }
 
 /// Checks that a folder is one, not a link to one, and that only this user can change its contents.
-pub(super) fn private_folder(path: &Path) -> Result<(), Distrust> {
+///
+/// # Errors
+/// The first path that somebody else could change.
+pub fn private_folder(path: &Path) -> Result<(), Distrust> {
     let found = metadata(path, fs::symlink_metadata)?;
     if !found.is_dir() {
         return Err(distrust(path, "is not a folder"));
@@ -38,7 +41,10 @@ pub(super) fn private_folder(path: &Path) -> Result<(), Distrust> {
 }
 
 /// Checks that only root and this user can change a file: the file itself, and all folders on the way to it.
-pub(super) fn protected_file(path: &Path) -> Result<(), Distrust> {
+///
+/// # Errors
+/// The first path that somebody else could change.
+pub fn protected_file(path: &Path) -> Result<(), Distrust> {
     for part in path.ancestors() {
         changed_by_us_alone(part, &metadata(part, fs::metadata)?, 0)?;
     }

@@ -1,0 +1,86 @@
+"""Commands for results that are there already: `merge`, `compare`, `ls`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mptcplab import terminal
+from mptcplab.cli import options
+from mptcplab.cli.printing import print_json, show_results
+
+# What `compare` shows unless asked for more.
+_SHOWN = "goodput, rtt_mean, retx_rate, rto_count, total_goodput, jain"
+
+
+def merge(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIRECTORY...", help="Two results directories or more.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the results of all of them.")],
+    force: options.Force = False,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Join results in one directory and print the summary.
+
+    A report is written as well, unless --no-report says otherwise.
+
+    The joined directories stay as they are. Runs are in their order, and a run that several have is taken once. What
+    has one name in the tables must be one scenario, so that different settings under one name are an error.
+    """
+    from mptcplab import api
+
+    results = api.merge(*directories, out=out, force=force)
+    show_results(results, None if no_report else out / "report.html", as_json=as_json)
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Results directory: the reference.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Results directory that is compared with it.")],
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics", metavar="NAMES", help="Metrics in the table, separated by commas, or all. JSON has all."
+        ),
+    ] = _SHOWN,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two results, metric by metric.
+
+    A difference is that of B from A, in percent or in the unit of a metric that is a fraction, with its 95 % interval.
+    Repetitions with the same seed are compared in pairs, others by their means (Welch). Other scenarios, builds and
+    engines are mentioned.
+    """
+    from mptcplab import api
+    from mptcplab.metrics import REGISTRY, find
+
+    names = [name.strip() for name in metrics.split(",") if name.strip()]
+    chosen = list(REGISTRY) if names == ["all"] else [find(name).name for name in names]
+    found = api.compare(a, b)
+    if as_json:
+        print_json(found.as_dict())
+        return
+    terminal.print_table(found.table(chosen))
+
+
+def ls(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where to look, with everything below it.")
+    ] = Path("results"),
+    as_json: options.Json = False,
+) -> None:
+    """List the results below a directory.
+
+    Finished runs of results that are not complete are in directories that end with .partial: the same `mptcplab run`
+    goes on with them. What is not wanted any more is removed with `rm -r`; nothing else depends on it.
+    """
+    from mptcplab import api, listing
+
+    found = api.ls(directory)
+    if as_json:
+        print_json([one.as_dict() for one in found])
+    elif found:
+        terminal.print_table(listing.table(found))
+    else:
+        terminal.note(f"no results below {directory}")

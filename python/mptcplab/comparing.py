@@ -1,0 +1,187 @@
+"""Two results side by side: the differences of all metrics, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mptcplab.errors import ResultsError, with_hint
+from mptcplab.merging import first_difference, setup
+from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics.differences import compared, of_means, of_pairs
+from mptcplab.results import Results
+from mptcplab.text import Table, mean_and_interval, number
+
+_ENTITY = ("flow", "subflow", "link")
+_KEYS = ("config", "metric", *_ENTITY)
+# The first of two results, which is the reference.
+_A, _B = "a", "b"
+# The columns of `Comparison.differences`.
+SCHEMA = dict.fromkeys(_KEYS, pl.String) | {
+    "unit": pl.String,
+    "paired": pl.Boolean,
+    "n_a": pl.UInt32,
+    "n_b": pl.UInt32,
+    "mean_a": pl.Float64,
+    "mean_b": pl.Float64,
+    "difference": pl.Float64,
+    "half": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences between two results.
+
+    `differences` has a row per configuration, metric and entity: config, metric, flow, subflow, link, unit, paired,
+    n_a, n_b, mean_a, mean_b, difference, half. `difference` is mean_b - mean_a in percent of mean_a, or in the unit of
+    a metric that is a fraction itself; `half` is half of its 95 % interval, null with fewer than two repetitions.
+    `notes` say in what the results differ besides their numbers.
+    """
+
+    a: str
+    b: str
+    differences: pl.DataFrame
+    notes: list[str]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+        return {"a": self.a, "b": self.b, "notes": self.notes, "differences": self.differences.to_dicts()}
+
+    def table(self, metrics: Iterable[str]) -> Table:
+        """The differences of some metrics as text."""
+        head = [("Algorithm", ""), ("Metric", ""), ("Flow", ""), ("Subflow", ""), ("A", ""), ("B", "")]
+        head += [("Difference", ""), ("Pairs", "")]
+        rows = self.differences.filter(pl.col("metric").is_in(list(metrics)))
+        notes = (*self.notes, "A difference with * is one that chance hardly makes: its 95 % interval is without 0.")
+        cells = tuple(_cells(row) for row in rows.iter_rows(named=True))
+        return Table(tuple(head), cells, notes if "*" in str(cells) else tuple(self.notes))
+
+
+def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
+    """Compare the results of two directories, configuration by configuration; `a` is the reference.
+
+    Where both have the same seeds and repetitions, differences are taken in pairs; elsewhere the means are compared,
+    with Welch's interval. If each has one configuration only, these are compared whatever their names are.
+
+    >>> import mptcplab, tempfile
+    >>> place, scenario = tempfile.mkdtemp(), "scenarios/dolia-scenario-1.toml"
+    >>> for cc in ("lia", "reno"):
+    ...     _ = mptcplab.run(scenario, cc, 3, duration="12 s", out=f"{place}/{cc}")
+    >>> found = mptcplab.compare(f"{place}/lia", f"{place}/reno")
+    >>> found.differences.filter(metric="goodput", flow="mp")["paired"].unique().to_list()
+    [True]
+    """
+    paths = [Path(fspath(path)) for path in (a, b)]
+    results = [Results.open(path) for path in paths]
+    sides = [_Side.of(one) for one in results]
+    common = [name for name in sides[0].configs if name in sides[1].configs]
+    names = {name: (name, name) for name in common}
+    if not common and all(len(side.configs) == 1 for side in sides):
+        one, other = sides[0].configs[0], sides[1].configs[0]
+        names = {f"{one} \N{RIGHTWARDS ARROW} {other}": (one, other)}
+    if not names:
+        listed = [", ".join(side.configs[:6]) for side in sides]
+        hint = f"{paths[0]} has {listed[0]}; {paths[1]} has {listed[1]}"
+        raise ResultsError(with_hint(f"nothing to compare: {paths[0]} and {paths[1]} have no run in common", hint))
+    frames = [_of_config(sides, label, pair) for label, pair in names.items()]
+    rows = pl.concat(frames)
+    left = [
+        sum(name not in {pair[at] for pair in names.values()} for name in side.configs) for at, side in enumerate(sides)
+    ]
+    return Comparison(str(paths[0]), str(paths[1]), rows, _notes(sides, names, left))
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the results: its values, and the run table with the name of every configuration."""
+
+    results: Results
+    runs: pl.DataFrame
+    values: pl.DataFrame
+
+    @classmethod
+    def of(cls, results: Results) -> _Side:
+        excluded = [run.run for run in results.excluded_runs]
+        configs = results.configs.select("run", "config")
+        runs = results.runs.join(configs, on="run", maintain_order="left").filter(~pl.col("run").is_in(excluded))
+        pair = pl.format("{} {}", "seed", "rep").alias("pair")
+        return cls(results, runs.with_columns(pair), compute(results))
+
+    @property
+    def configs(self) -> list[str]:
+        return self.results.configs["config"].unique(maintain_order=True).to_list()
+
+    def of_config(self, name: str) -> pl.DataFrame:
+        return self.runs.filter(config=name)
+
+
+def _of_config(sides: list[_Side], label: str, names: tuple[str, str]) -> pl.DataFrame:
+    """The differences of one configuration."""
+    runs = [side.of_config(name) for side, name in zip(sides, names, strict=True)]
+    pairs = [sorted(one["pair"]) for one in runs]
+    paired = pairs[0] == pairs[1] and len(set(pairs[0])) == len(pairs[0])
+    found = pl.concat(
+        side.values.join(one.select("run", rep="pair"), on="run").with_columns(engine=pl.lit(name))
+        for side, one, name in zip(sides, runs, (_A, _B), strict=True)
+    )
+    # Nulls would match no row in a join.
+    found = found.drop_nulls("value").with_columns(pl.col(_ENTITY).fill_null(""), config=pl.lit(label))
+    error = of_pairs if paired else of_means
+    rows = compared(error(found, _A, (*_KEYS, "engine")))
+    rows = rows.rename({"reference": "mean_a", "mean": "mean_b", "n_reference": "n_a", "n": "n_b"})
+    rows = rows.with_columns(pl.col(_ENTITY).replace("", None), paired=pl.lit(paired))
+    order = {name: at for at, name in enumerate(REGISTRY)}
+    position = pl.col("metric").replace_strict(order, default=len(order), return_dtype=pl.Int64)
+    return rows.select(*SCHEMA).cast(SCHEMA).sort(position, maintain_order=True)
+
+
+def _notes(sides: list[_Side], names: dict[str, tuple[str, str]], left: list[int]) -> list[str]:
+    """In what the results differ besides their numbers."""
+    notes = []
+    for what, column in (("engine", "engine"), ("build", "build"), ("version", "engine_version")):
+        one, other = (side.results.runs[column].unique(maintain_order=True).to_list() for side in sides)
+        if sorted(one) != sorted(other):
+            notes.append(f"the {what} differs: {', '.join(one)} in A, {', '.join(other)} in B")
+    for label, pair in names.items():
+        texts = [side.of_config(name)["resolved"] for side, name in zip(sides, pair, strict=True)]
+        if all(len(text) for text in texts):
+            difference = first_difference(*(setup(text[0]) for text in texts))
+            if difference is not None:
+                notes.append(f"the scenario of {label} differs: {difference}")
+    for name, number_left in zip("AB", left, strict=True):
+        if number_left:
+            notes.append(f"{number_left} of the configurations in {name} are not in the other one")
+    for name, side in zip("AB", sides, strict=True):
+        if side.results.excluded_runs:
+            notes.append(f"{len(side.results.excluded_runs)} runs in {name} do not count")
+    return notes
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    metric = REGISTRY[row["metric"]]
+    unit = f" {metric.unit}" if metric.unit else ""
+    difference, half = row["difference"], row["half"]
+    shown = "\N{EN DASH}"
+    if difference is not None:
+        in_percent = f" {row['unit']}" if row["unit"] else ""
+        sign = "+" if difference > 0 else ""
+        certain = " *" if half is not None and abs(difference) > half else ""
+        digits = 1 if in_percent else metric.digits + 1
+        shown = f"{sign}{mean_and_interval(difference, half, digits)}{in_percent}{certain}"
+    means = [number(row[name], metric.digits) + unit for name in ("mean_a", "mean_b")]
+    entity = row["subflow"] or row["link"] or ""
+    return (
+        row["config"],
+        metric.title,
+        row["flow"] or "",
+        entity,
+        *means,
+        shown,
+        f"{row['n_b']}" if row["paired"] else "no",
+    )

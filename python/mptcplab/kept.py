@@ -1,0 +1,239 @@
+"""Runs that are finished before their sweep is: kept beside the result, and found again by the digest of each.
+
+While results are made for `x`, every finished run is added to `x.partial`: a directory for each engine, with small
+traces that are numbered in the order in which they were written. When the result is complete it has all of them, and
+`x.partial` goes. After an interrupt, an error or a crash it stays, and the next run of the same scenario goes on with
+it. Traces appear whole or not at all, and have the checksums of their tables.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from mptcplab.capabilities import directory_of, engine_of, is_directory_of_engine
+from mptcplab.errors import DamagedResultWarning, OutputError, ResultsError, with_hint
+from mptcplab.output import OPTIONAL_TABLES, TABLES, is_former_result, write_text, writing
+from mptcplab.text import counted
+from mptcplab.trace import checksums
+from mptcplab.trace.reader import COMPLETE, tables_in
+
+SUFFIX = ".partial"
+_README = "README.txt"
+_TEXT = """\
+Finished runs of `mptcplab run` into {name}, which has not come to its end.
+
+The same command goes on with them, and removes this directory when the result is complete. If you do not want
+them, remove the directory; `mptcplab ls` shows what is in it.
+"""
+_NUMBER = re.compile(r"\d{6}")
+_INVALID = "invalid"
+# The parts of a digest, in their order, as one speaks of another one.
+_PARTS = ("another scenario or other settings", "another version of an algorithm", "another build or kernel")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: the directory of its trace, and its number there."""
+
+    trace: Path
+    number: int
+    digest: str
+    engine: str
+    status: str
+
+    @property
+    def counts(self) -> bool:
+        """Whether it need not be made again: it is complete, or would not count however often it is made."""
+        return self.status == COMPLETE or (self.status == _INVALID and not engine_of(self.engine).real_time)
+
+
+def runs_of(traces: Iterable[Path], *, checked: bool = True) -> list[Run]:
+    """The runs of traces whose digests are known; warns of a trace that is damaged, and leaves it out.
+
+    Unless the tables are `checked`, their checksums are not compared.
+    """
+    found: list[Run] = []
+    for trace in traces:
+        try:
+            for table in (*TABLES, *OPTIONAL_TABLES) if checked else ():
+                if (trace / f"{table}.parquet").is_file():
+                    checksums.verify(trace / f"{table}.parquet")
+            rows = pl.read_parquet(trace / "run.parquet", columns=["run", "digest", "engine", "status"])
+        except pl.exceptions.ColumnNotFoundError:
+            continue
+        except (ResultsError, pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            warnings.warn(f"finished runs are damaged and are made again: {reason}", DamagedResultWarning, 2)
+            continue
+        found += [Run(trace, *row) for row in rows.iter_rows() if row[1]]
+    return found
+
+
+def usable(runs: Iterable[Run]) -> dict[str, Run]:
+    """By digest, the runs that need not be made again."""
+    return {run.digest: run for run in runs if run.counts}
+
+
+def why_not(digests: Iterable[str], wanted: Iterable[str]) -> str:
+    """What differs in runs that are of no use: the scenario, an algorithm, or the build."""
+    known = [set(part) for part in zip(*(digest.split("-") for digest in wanted), strict=True)]
+    differing = set()
+    for digest in digests:
+        parts = zip(digest.split("-"), known, strict=False)
+        wrong = [position for position, (part, others) in enumerate(parts) if part not in others]
+        # With another scenario or setting, it matters little what else is new.
+        differing.add(wrong[0] if wrong else 0)
+    return " and of ".join(_PARTS[position] for position in sorted(differing))
+
+
+def extendable(directory: Path, wanted: Iterable[str]) -> list[Run] | None:
+    """The runs of an earlier result if a sweep with the digests `wanted` has all of them, so that nothing is lost."""
+    runs = former_runs(directory)
+    if not runs or not {run.digest for run in runs} <= set(wanted):
+        return None
+    return runs_of(tables_in(directory))
+
+
+def former_runs(directory: Path) -> list[Run]:
+    """The runs of an earlier result if the digests of all are known; otherwise none. Checksums are not compared."""
+    if not directory.is_dir() or not any(directory.iterdir()) or not is_former_result(directory):
+        return []
+    found: list[Run] = []
+    for part in tables_in(directory):
+        with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
+            runs = runs_of([part], checked=False)
+        if not runs or len(runs) != pl.scan_parquet(part / "run.parquet").select(pl.len()).collect().item():
+            return []
+        found += runs
+    return found
+
+
+def beside(directory: Path) -> Path:
+    """Where the finished runs of an unfinished result are kept."""
+    return directory.with_name(directory.name + SUFFIX)
+
+
+def is_kept(directory: Path) -> bool:
+    """Whether a directory has finished runs of an unfinished result."""
+    return directory.name.endswith(SUFFIX) and (directory / _README).is_file()
+
+
+def traces_in(directory: Path) -> list[Path]:
+    """The traces in a directory of finished runs, of all engines."""
+    places = [place for place in sorted(directory.iterdir()) if place.is_dir() and is_directory_of_engine(place.name)]
+    return [trace for place in places for trace in sorted(place.iterdir()) if _NUMBER.fullmatch(trace.name)]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A directory for finished runs that this process alone uses."""
+
+    directory: Path
+
+    def place(self, engine: str) -> Path:
+        """Where an engine adds its finished runs."""
+        place = self.directory / directory_of(engine)
+        place.mkdir(exist_ok=True)
+        return place
+
+    def runs(self, *, checked: bool = False) -> list[Run]:
+        """All finished runs; see `runs_of`."""
+        return runs_of(traces_in(self.directory), checked=checked)
+
+    def clear(self, used: Mapping[str, Run] | set[str]) -> list[Run]:
+        """Remove the traces whose runs are all used; return the runs that stay."""
+        stay: list[Run] = []
+        for trace in traces_in(self.directory):
+            runs = runs_of([trace], checked=False)
+            if all(run.digest in used for run in runs):
+                shutil.rmtree(trace, ignore_errors=True)
+            else:
+                stay += runs
+        return stay
+
+
+@contextmanager
+def workspace(result: Path) -> Iterator[Workspace]:
+    """The directory for finished runs beside a result; at the end it is removed if no runs are in it.
+
+    Raises `OutputError` if another process uses it, or if somebody else has made it.
+    """
+    directory = beside(result)
+    with writing(f"create {directory}", "choose another --out"):
+        directory.mkdir(parents=True, exist_ok=True)
+    _require_own(directory)
+    lock = os.open(directory, os.O_RDONLY)
+    try:
+        if not _lock(lock):
+            raise OutputError(
+                with_hint(f"another run is writing to {result}", "wait until it has ended, or choose another --out")
+            )
+        with writing(f"write to {directory}", "make room there, or choose another --out"):
+            write_text(directory / _README, _TEXT.format(name=result.name))
+        try:
+            yield Workspace(directory)
+        finally:
+            if not traces_in(directory):
+                shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def is_in_use(result: Path) -> bool:
+    """Whether another process is making a result."""
+    try:
+        lock = os.open(beside(result), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not _lock(lock)
+    finally:
+        os.close(lock)
+
+
+def numbered(result: Path) -> list[Path]:
+    """Directories of finished runs beside a result whose names differ in the number at their end only."""
+    stem = re.sub(r"-\d+$", "", result.name)
+    name = re.compile(rf"{re.escape(stem)}(-\d+)?{re.escape(SUFFIX)}")
+    if not result.parent.is_dir():
+        return []
+    return [path for path in sorted(result.parent.iterdir()) if name.fullmatch(path.name) and is_kept(path)]
+
+
+def all_of(runs: Iterable[Run]) -> str:
+    """How many different runs there are, as text."""
+    return counted(len({run.digest for run in runs}), "finished run")
+
+
+def place_of(trace: Path) -> Path:
+    """The directory, as users know it, to which a trace belongs: a result, or one of finished runs."""
+    return next((place for place in trace.parents if place.name.endswith(SUFFIX)), trace)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _require_own(directory: Path) -> None:
+    """Refuse a directory that is none of ours: what is in it would be read, and removed at the end."""
+    hint = "move it elsewhere, or choose another --out"
+    if directory.is_symlink() or not directory.is_dir():
+        raise OutputError(with_hint(f"not a directory: {directory}", hint))
+    if directory.stat().st_uid != os.geteuid():
+        raise OutputError(with_hint(f"the directory of unfinished runs is somebody else's: {directory}", hint))
+    if any(directory.iterdir()) and not (directory / _README).is_file():
+        raise OutputError(with_hint(f"not a directory of unfinished runs: {directory}", hint))

@@ -1,0 +1,163 @@
+"""Results that are joined: the runs of several results directories in one."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mptcplab import _core
+from mptcplab.capabilities import directory_of, in_order, is_machine
+from mptcplab.errors import MixedResultsWarning, MptcplabError, ResultsError, with_hint
+from mptcplab.output import OPTIONAL_TABLES, TABLES, require_writable, write_into, write_text
+from mptcplab.results import Results
+from mptcplab.text import counted
+from mptcplab.trace import checksums
+from mptcplab.trace.reader import OVERRIDES, label, tables_in
+
+PathArg = str | PathLike[str]
+# Keys of a resolved run that differ between the runs of one configuration.
+_OF_ONE_RUN = ("run", "rep", "seed", "axes")
+_COLUMNS = ("run", "engine", "build", "cc", "axes", "rep", "seed", "resolved", "host", "events", "packet_hops")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of one of the results."""
+
+    trace: Path
+    row: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        return label(self.row["cc"], self.row["axes"])
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The same for copies of one run; two measurements on a kernel differ in their record or their counts."""
+        names = ("engine", "build", "rep", "seed", "host", "events", "packet_hops")
+        return (json.dumps(setup(self.row["resolved"])), *(self.row[name] for name in names))
+
+
+def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
+    """Join the results of several directories in `out`, and return them; the directories stay as they are.
+
+    Runs are in the order of the directories; a run that several directories have is taken once. What has one name in
+    the tables must be one scenario: different settings under the same name are an error. Warns of different builds.
+    `force` replaces an earlier result in `out`.
+
+    >>> import mptcplab, tempfile
+    >>> place, scenario = tempfile.mkdtemp(), "scenarios/dolia-scenario-1.toml"
+    >>> for cc in ("lia", "olia"):
+    ...     _ = mptcplab.run(scenario, cc, 1, duration="12 s", out=f"{place}/{cc}")
+    >>> mptcplab.merge(f"{place}/lia", f"{place}/olia", out=f"{place}/both").runs["cc"].to_list()
+    ['lia', 'olia']
+    """
+    if len(directories) < 2:
+        raise MptcplabError(with_hint("nothing to merge", "name two results directories or more"))
+    places = [Path(fspath(directory)) for directory in directories]
+    target = Path(fspath(out))
+    if any(place.resolve() == target.resolve() for place in places):
+        raise MptcplabError(
+            with_hint(f"the merged results would replace a part of them: {target}", "choose another --out")
+        )
+    require_writable(target, force=force)
+    runs = list(_distinct(run for place in places for run in _runs_of(place)))
+    _require_one_meaning(runs)
+    _warn_of_builds(runs)
+    asked = json.dumps({"merged": [str(place) for place in places], **_machines(runs)}) + "\n"
+    write_into(target, lambda new: _write(new, runs, asked), force=force)
+    return Results.open(target)
+
+
+def setup(resolved: str) -> dict[str, Any]:
+    """A resolved run without what differs between the runs of one configuration."""
+    return {key: value for key, value in json.loads(resolved).items() if key not in _OF_ONE_RUN}
+
+
+def first_difference(one: Any, other: Any, path: str = "") -> str | None:
+    """Where two resolved runs differ, as text; None if they do not. Links and flows are called by their names.
+
+    >>> first_difference({"links": [{"name": "A", "rate_bps": 1}]}, {"links": [{"name": "A", "rate_bps": 2}]})
+    'links.A.rate_bps: 1 and 2'
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(str(key), one.get(key), other.get(key)) for key in dict.fromkeys([*one, *other])]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        names = [part["name"] if isinstance(part, dict) and "name" in part else str(at) for at, part in enumerate(one)]
+        pairs = list(zip(names, one, other, strict=True))
+    elif one != other:
+        texts = (json.dumps(value) for value in (one, other))
+        return f"{path}: " + " and ".join(text if len(text) <= 60 else f"{text[:57]}..." for text in texts)
+    else:
+        return None
+    found = (first_difference(mine, theirs, f"{path}.{name}" if path else name) for name, mine, theirs in pairs)
+    return next((difference for difference in found if difference is not None), None)
+
+
+def _runs_of(directory: Path) -> Iterator[_Run]:
+    # Raises for what is no results directory.
+    Results.open(directory)
+    for part in tables_in(directory):
+        for table in (*TABLES, *OPTIONAL_TABLES):
+            if (part / f"{table}.parquet").is_file():
+                checksums.verify(part / f"{table}.parquet")
+        rows = pl.scan_parquet(part / "run.parquet")
+        missing = [name for name in _COLUMNS if name not in rows.collect_schema().names()]
+        if missing:
+            hint = "run its scenario again with this version"
+            raise ResultsError(with_hint(f"written by another version of mptcplab, without {missing[0]}: {part}", hint))
+        yield from (_Run(part, row) for row in rows.select(_COLUMNS).collect().iter_rows(named=True))
+
+
+def _distinct(runs: Iterable[_Run]) -> Iterator[_Run]:
+    seen: set[object] = set()
+    for run in runs:
+        if run.identity not in seen:
+            seen.add(run.identity)
+            yield run
+
+
+def _require_one_meaning(runs: Iterable[_Run]) -> None:
+    """Raise an error if runs with the same name in the tables have different settings."""
+    first: dict[tuple[str, str], _Run] = {}
+    for run in runs:
+        other = first.setdefault((run.label, run.row["engine"]), run)
+        difference = first_difference(setup(other.row["resolved"]), setup(run.row["resolved"]))
+        if difference is not None:
+            hint = "`mptcplab compare` compares them; runs of a --sweep over a key have its values in their names"
+            message = f"{run.label} is not the same in {other.trace} and {run.trace}: {difference}"
+            raise ResultsError(with_hint(message, hint))
+
+
+def _warn_of_builds(runs: Iterable[_Run]) -> None:
+    by_engine: dict[str, set[str]] = {}
+    for run in runs:
+        by_engine.setdefault(run.row["engine"], set()).add(run.row["build"])
+    for engine, builds in by_engine.items():
+        if len(builds) > 1:
+            text = f"runs on {engine} are of {counted(len(builds), 'build')}: {'; '.join(sorted(builds))}"
+            warnings.warn(text, MixedResultsWarning, 3)
+
+
+def _machines(runs: Iterable[_Run]) -> dict[str, list[str]]:
+    """The order of emulated machines, which directories do not have."""
+    names = list(dict.fromkeys(directory_of(run.row["engine"]) for run in runs if is_machine(run.row["engine"])))
+    return {"machines": names} if len(names) > 1 else {}
+
+
+def _write(directory: Path, runs: list[_Run], asked: str) -> None:
+    engines = in_order(dict.fromkeys(run.row["engine"] for run in runs))
+    several = len(engines) > 1
+    if several:
+        directory.mkdir()
+    for engine in engines:
+        chosen = [(run.trace, run.row["run"]) for run in runs if run.row["engine"] == engine]
+        _core.merge_traces(chosen, directory / directory_of(engine) if several else directory)
+    write_text(directory / OVERRIDES, asked)

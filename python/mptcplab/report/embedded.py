@@ -1,0 +1,245 @@
+"""The samples that a page holds: every one where there is room, otherwise the extremes of short bins.
+
+A page has a budget. Each run first gets an overview. Then the first repetitions get finer bins or every sample, then
+the second ones, and so on.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
+from mptcplab.plots.styles import Style
+from mptcplab.report.columns import Points, packed
+from mptcplab.report.series import PlotData, looks_of, samples_of
+from mptcplab.text import duration
+
+if TYPE_CHECKING:
+    from mptcplab.trace.reader import Trace
+
+# What the samples of all runs may add to a page, in bytes of base64.
+BUDGET_BYTES = 4_000_000
+# The most subflows, and the most links, of a run.
+MOST_LINES = 64
+# The overview of a run has at most so many bins; every finer level has four times as many.
+OVERVIEW_BINS, _FINER = 500, 4
+# The table and column of every quantity, and what turns its integers into the unit of the panel. A counter becomes a
+# rate: bytes per microsecond times 8 are Mbit/s.
+_SOURCES: dict[Panel, tuple[str, str, float]] = {
+    CWND: ("subflow", "cwnd_pkts", 1),
+    RTT: ("subflow", "rtt_us", 1e-3),
+    PAYLOAD: ("subflow", "rx_payload_bytes", 8),
+    QUEUE: ("link", "queue_pkts", 1),
+}
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Every sample of one quantity of a subflow or link."""
+
+    panel: Panel
+    names: tuple[str, ...]
+    label: str
+    style: Style
+    samples: Points
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """A run at one level: its bins have `factor` samples."""
+
+    factor: int
+    text: str
+    about: list[dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """What the page's script gets: a description of every run, the texts with their samples, and what is missing."""
+
+    runs: tuple[dict[str, Any], ...]
+    texts: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def embedded(trace: Trace, plots: PlotData, budget_bytes: int = BUDGET_BYTES) -> Embedded:
+    """The samples of the runs that are drawn."""
+    lines = _lines(trace, [one.run for one in plots.runs])
+    drawn = [one for one in plots.runs if lines[one.run]]
+    intervals = dict(trace.runs.select("run", "sample_ns").iter_rows())
+    rounds: dict[int, list[int]] = defaultdict(list)
+    for one in drawn:
+        rounds[one.rep].append(one.run)
+    overview = {one.run: _overview(one.column.end_s * 1e9 / intervals[one.run]) for one in drawn}
+    found = {run: _pack(lines[run], overview[run], intervals[run]) for run in overview}
+    dropped = _drop_last(found, rounds, budget_bytes)
+    _refine(found, lines, intervals, rounds, budget_bytes)
+    kept = [one for one in drawn if one.run in found]
+    runs = tuple(
+        {
+            "config": one.column.title,
+            "rep": one.rep,
+            "duration": one.column.end_s,
+            "warmup": one.column.settled_s,
+            "step": intervals[one.run] * found[one.run].factor / 1e9,
+            "exact": found[one.run].factor == 1,
+            "panels": _panels(lines[one.run], found[one.run], set(looks_of(trace, trace.topologies[one.run]))),
+        }
+        for one in kept
+    )
+    notes = [*_first_shown(trace, plots), *_coarse(runs)]
+    if dropped:
+        notes.append(f"the page has room for the samples of {len(kept)} of {len(drawn)} runs; Results.plot draws all")
+    return Embedded(runs, tuple(found[one.run].text for one in kept), tuple(notes))
+
+
+def _lines(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
+    """The lines of every run: panel by panel, and in the order of the file."""
+    looks = {run: looks_of(trace, trace.topologies[run], MOST_LINES) for run in runs}
+    found: dict[int, list[_Line]] = {run: [] for run in runs}
+    if not runs:
+        return found
+    tables = samples_of(trace, runs)
+    for panel, (table, column, _) in _SOURCES.items():
+        drawn: dict[int, list[_Line]] = defaultdict(list)
+        samples = tables[table]
+        names = {row[0]: row[1:] for row in samples.entities.drop("owner").iter_rows()}
+        for entity, points in _split(samples.rows, column):
+            run, *who = names[entity]
+            look = looks[run].get(tuple(who))
+            # A link without a queue would be a line at zero.
+            if look is not None and (panel != QUEUE or points.values.any()):
+                drawn[run].append(_Line(panel, tuple(who), *look, points))
+        for run, some in drawn.items():
+            found[run] += sorted(some, key=lambda line: line.style.index)
+    return found
+
+
+def _split(rows: pl.DataFrame, column: str) -> Iterator[tuple[int, Points]]:
+    """The samples of every entity; they are sorted by it."""
+    known = rows.select("entity", "t_ns", column).drop_nulls(column)
+    entities = known["entity"].to_numpy()
+    times_us, values = known["t_ns"].to_numpy() // 1000, known[column].to_numpy().astype(np.int64)
+    bounds = [0, *(np.flatnonzero(np.diff(entities)) + 1), entities.size]
+    for first, last in pairwise(bounds):
+        if last > first:
+            yield int(entities[first]), Points(times_us[first:last], values[first:last])
+
+
+def _overview(samples: float) -> int:
+    """The samples per bin of the overview of a run with so many samples."""
+    factor = 1
+    while samples / factor > OVERVIEW_BINS:
+        factor *= _FINER
+    return factor
+
+
+def _pack(lines: Iterable[_Line], factor: int, interval_ns: int) -> _Packed:
+    width_us = factor * interval_ns // 1000
+    if factor == 1:
+        return _Packed(factor, *packed([line.samples for line in lines]))
+    thinned = ((_firsts if line.panel == PAYLOAD else _extremes)(line.samples, width_us) for line in lines)
+    return _Packed(factor, *packed(list(thinned)))
+
+
+def _extremes(samples: Points, width_us: int) -> Points:
+    """The smallest and the largest value of every bin, at a quarter and three quarters of it, as they occurred."""
+    at, starts = np.unique(samples.times_us // width_us, return_index=True)
+    low = np.minimum.reduceat(samples.values, starts)
+    high = np.maximum.reduceat(samples.values, starts)
+    sizes = np.diff([*starts, samples.values.size])
+    place = np.arange(samples.values.size)
+    ends = place[-1] + 1
+
+    def first(wanted: np.ndarray) -> np.ndarray:
+        return np.minimum.reduceat(np.where(samples.values == np.repeat(wanted, sizes), place, ends), starts)
+
+    low_first = first(low) <= first(high)
+    values = np.column_stack([np.where(low_first, low, high), np.where(low_first, high, low)]).ravel()
+    times = (at[:, None] * width_us + np.array([width_us // 4, 3 * width_us // 4])).ravel()
+    return Points(times, values)
+
+
+def _firsts(samples: Points, width_us: int) -> Points:
+    """The first sample of every bin: between two of them a counter has grown as it did between all."""
+    _, starts = np.unique(samples.times_us // width_us, return_index=True)
+    return Points(samples.times_us[starts], samples.values[starts])
+
+
+def _size(found: dict[int, _Packed]) -> int:
+    return sum(len(one.text) for one in found.values())
+
+
+def _drop_last(found: dict[int, _Packed], rounds: dict[int, list[int]], budget_bytes: int) -> int:
+    """Drop runs of the last repetitions until the overviews fit; return their number."""
+    order = [run for rep in sorted(rounds) for run in rounds[rep]]
+    dropped = 0
+    while _size(found) > budget_bytes and len(order) > 1:
+        del found[order.pop()]
+        dropped += 1
+    return dropped
+
+
+def _refine(
+    found: dict[int, _Packed],
+    lines: dict[int, list[_Line]],
+    intervals: dict[int, int],
+    rounds: dict[int, list[int]],
+    budget_bytes: int,
+) -> None:
+    """Give the runs of one repetition after the other the finest level for which all of them have room."""
+    finest = 1
+    for rep in sorted(rounds):
+        before = {run: found[run] for run in rounds[rep] if run in found}
+        room = budget_bytes - _size(found) + _size(before)
+        while finest < max((one.factor for one in before.values()), default=0):
+            finer = {run: _pack(lines[run], min(finest, one.factor), intervals[run]) for run, one in before.items()}
+            if _size(finer) <= room:
+                found.update(finer)
+                break
+            finest *= _FINER
+
+
+def _panels(lines: list[_Line], run: _Packed, shown: set[tuple[str, ...]]) -> list[dict[str, Any]]:
+    """The panels of a run, with a description of their lines in the order of the columns."""
+    panels: dict[str, dict[str, Any]] = {}
+    for line, about in zip(lines, run.about, strict=True):
+        _, _, scale = _SOURCES[line.panel]
+        named = {"name": line.panel.name, "title": line.panel.title, "unit": line.panel.unit, "scale": scale}
+        panel = panels.setdefault(line.panel.name, {**named, "rate": line.panel == PAYLOAD, "series": []})
+        look = {"label": line.label, "index": line.style.index, **line.style.for_page()}
+        panel["series"].append({**look, "shown": line.names in shown, **about})
+    return list(panels.values())
+
+
+def _first_shown(trace: Trace, plots: PlotData) -> Iterator[str]:
+    """A line that says how many lines are drawn at first, and where the others are."""
+    if plots.lines:
+        subflows = max(sum(len(flow.subflows) for flow in one.flows) for one in trace.topologies.values())
+        rest = "the others can be chosen there"
+        if subflows > MOST_LINES:
+            rest = f"{MOST_LINES} can be chosen there, and Results.subflow and Results.link have all"
+        yield f"plots over time first show {' and '.join(plots.lines)}; {rest}"
+
+
+def _coarse(runs: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A line that says which repetitions do not have every sample."""
+    steps: dict[int, float] = {}
+    for run in runs:
+        if not run["exact"]:
+            steps[run["rep"]] = max(steps.get(run["rep"], 0.0), run["step"])
+    if steps:
+        parts = [f"repetition {rep + 1}: {duration(step * 1e9)}" for rep, step in sorted(steps.items())]
+        some = parts if len(parts) <= 6 else [*parts[:3], "...", parts[-1]]
+        yield (
+            f"the page holds at most {BUDGET_BYTES // 1_000_000} MB of samples, so these have the smallest and the "
+            f"largest value of every bin instead of every sample: {', '.join(some)}; Results.subflow "
+            "and Results.link have all"
+        )

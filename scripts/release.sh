@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Checks that the working tree is a release, builds its packages, and says what to push. Pushes nothing itself.
+# The version is that of Cargo.toml.
+# shellcheck source=packaging/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../packaging/common.sh"
+
+TAG=v$VERSION
+
+main() {
+	check "Nothing is uncommitted" test -z "$(git status --porcelain)"
+	check "The branch is main" test "$(git branch --show-current)" = main
+	check "The tag $TAG is new" no_such_tag
+	check "One version in all files" same_version
+	check "The changelog has a date for it" grep -qE "^## ${VERSION//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md
+	conclude "mend what failed and commit it, then: make release"
+	if [ "${1:-}" = quick ]; then return; fi
+	check "All tests" scripts/test.sh
+	check "Verdicts and numbers of the papers" scripts/papers-check.sh
+	check "Wheel" packaging/wheel.sh
+	check "The wheel installs and works" packaging/wheel_check.sh
+	check "Bill of materials" packaging/sbom.sh
+	conclude "mend what failed and commit it, then: make release"
+	(cd "$DIST" && sha256sum -- *"$VERSION"* >SHA256SUMS)
+	cat <<TEXT
+
+$TAG is ready. To publish it:
+
+    git tag --annotate $TAG --message "mptcplab $VERSION"
+    git push origin main $TAG
+
+Attach to the release: the files of dist/, whose digests are in dist/SHA256SUMS.
+TEXT
+}
+
+no_such_tag() { ! git rev-parse --quiet --verify "refs/tags/$TAG" >/dev/null; }
+
+# Formats that cannot ask Cargo.toml.
+same_version() {
+	grep -qx "version: $VERSION" CITATION.cff || { say "CITATION.cff has another version than $VERSION"; return 1; }
+	grep -q "\"version\": \"$VERSION\"" .zenodo.json || { say ".zenodo.json has another version than $VERSION"; return 1; }
+}
+
+main "$@"

@@ -1,0 +1,371 @@
+"""The report in Chromium: zoom, selection, saving figures, keyboard, narrow screens, and no errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from chromium import CHROMIUM, HOW_TO_GET_IT, watch
+from conftest import SCENARIO
+from test_interfaces import MANY
+
+import mptcplab
+from mptcplab.results import Results
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO_GET_IT),
+    # All tests in one process, and so in one browser.
+    pytest.mark.xdist_group("browser"),
+]
+DESKTOP, PHONE = (1280, 900), (360, 740)
+# The points of every line, in the order in which they are drawn.
+LINES = """() => document.getElementById("time-plot").data.map((one) => ({...one.meta, x: [...one.x], y: [...one.y],
+    dash: one.line.dash, colour: one.line.color, label: one.name}))"""
+
+# As the reader finds the page.
+RESET = """() => {
+    document.getElementById("time-lines").open = false;
+    for (const box of document.querySelectorAll("#time-controls input[type=checkbox]"))
+        if (box.checked !== box.defaultChecked) box.click();
+    const rep = document.getElementById("rep");
+    rep.selectedIndex = 0;
+    rep.dispatchEvent(new Event("change"));
+    document.getElementById("whole").click();
+}"""
+
+
+@dataclass
+class Browser:
+    """One browser for all tests; it collects what pages report and ask for."""
+
+    browser: Any
+    problems: list[str] = field(default_factory=list)
+    pages: dict[Path, Any] = field(default_factory=dict)
+
+    def open(self, path: Path, size: tuple[int, int] = DESKTOP) -> Any:
+        """A page as it is at first. It stays open for the next test."""
+        if path not in self.pages:
+            self.pages[path] = self._load(path, size)
+        page = self.pages[path]
+        resize(page, *size)
+        page.evaluate(RESET)
+        settle(page, "repetition 1, 0 to")
+        return page
+
+    def _load(self, path: Path, size: tuple[int, int]) -> Any:
+        context = self.browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme="light", accept_downloads=True
+        )
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        watch(page, self.problems)
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready]", state="attached")
+        return page
+
+
+@pytest.fixture(scope="module")
+def running(chromium: Any) -> Browser:
+    return Browser(chromium)
+
+
+@pytest.fixture
+def browser(running: Browser) -> Iterator[Browser]:
+    """Every test asserts that its pages reported nothing and asked nobody."""
+    yield running
+    problems, running.problems = running.problems, []
+    assert problems == []
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """Two algorithms, two repetitions, 4,000 samples of every line."""
+    directory = tmp_path_factory.mktemp("two")
+    (directory / "two-paths.toml").write_text(SCENARIO.replace('duration = "3 s"', 'duration = "40 s"'))
+    results = mptcplab.run(directory / "two-paths.toml", out=directory / "results", progress=False)
+    results.report(figures=False)
+    return results
+
+
+@pytest.fixture(scope="module")
+def pages(two: Results, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of all kinds: bars, families, a sweep with 21 configurations, eight subflows and twenty flows."""
+    directory = tmp_path_factory.mktemp("pages")
+    found = {"bars": two.directory / "report.html"}
+    sweep = {"links.A.loss": "0.01 %, 0.1 %, 0.3 %, 1 %, 2 %, 3 %, 5 %"}
+    wide = mptcplab.Scenario(duration="4 s", warmup="1 s", repetitions=1, cc=["lia"])
+    for number in range(1, 9):
+        wide = wide.link(f"P{number}", "S", "D", rate=f"{1 + number} Mbit/s", delay=f"{2 * number} ms", queue="1 BDP")
+    eight = wide.flow("mp", [[f"P{number}"] for number in range(1, 9)])
+    twenty = wide
+    for number in range(1, 21):
+        twenty = twenty.flow(f"host{number}", [f"P{1 + number % 8}"])
+    (directory / "many.toml").write_text(MANY)
+    (directory / "two-paths.toml").write_text(SCENARIO)
+    for name, scenario, more in (
+        ("families", directory / "many.toml", {}),
+        ("sweep", directory / "two-paths.toml", {"cc": "lia,olia,balia", "reps": 2, "sweep": sweep}),
+        ("eight", eight, {}),
+        ("twenty", twenty, {}),
+    ):
+        results = mptcplab.run(scenario, out=directory / name, progress=False, **more)
+        found[name] = results.report(figures=False)
+    return found
+
+
+def samples(results: Results, config: str, rep: int, subflow: str, column: str) -> pl.DataFrame:
+    """Seconds and values of a column, as the trace has them."""
+    run = results.configs.filter(config=config, rep=rep)["run"].item()
+    rows = results.subflow.filter(run=run, flow="mp", subflow=subflow).drop_nulls(column)
+    # Polars multiplies by 1e-9, which is not the nearest number.
+    return pl.DataFrame({"t": [ns / 1e9 for ns in rows["t_ns"]], "value": rows[column]})
+
+
+def line(page: Any, panel: str, name: str, config: str = "lia") -> dict[str, Any]:
+    (found,) = (
+        one for one in page.evaluate(LINES) if (one["panel"], one["line"], one["config"]) == (panel, name, config)
+    )
+    return found
+
+
+def drawn(page: Any) -> list[tuple[str, str, int]]:
+    """Panel and line and number of points of everything that is drawn over time."""
+    return [(one["config"], one["line"], one["rep"]) for one in page.evaluate(LINES) if one["panel"] == "cwnd"]
+
+
+def settle(page: Any, text: str) -> None:
+    """Wait until the page says what it draws."""
+    page.wait_for_function("(text) => document.getElementById('time-shown').textContent.includes(text)", arg=text)
+
+
+def resize(page: Any, width: int, height: int) -> None:
+    """Change the size of the window, and wait until the plots have theirs."""
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_function(
+        """() => [...document.querySelectorAll(".js-plotly-plot")].every((plot) =>
+            Math.abs(plot.clientWidth - plot.querySelector(".main-svg").clientWidth) <= 1)"""
+    )
+
+
+def test_the_overview_keeps_every_extreme_and_zooming_gives_every_sample(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    truth = samples(two, "lia", 0, "sf1", "cwnd_pkts")
+    overview = line(page, "cwnd", "mp sf1")
+    # 4,001 samples become two points per pixel at most, the highest and the lowest among them.
+    assert len(overview["x"]) < 2200 < truth.height
+    assert set(zip(overview["x"], overview["y"], strict=True)) <= set(truth.iter_rows())
+    assert (max(overview["y"]), min(overview["y"])) == (truth["value"].max(), truth["value"].min())
+    assert "smallest and largest value of every" in page.inner_text("#time-shown")
+
+    page.locator("#time-plot .nsewdrag").first.scroll_into_view_if_needed()
+    box = page.locator("#time-plot .nsewdrag").first.bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 0.5 * box["width"], y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.55 * box["width"], y, steps=4)
+    page.mouse.up()
+    settle(page, "every sample, 10 ms apart")
+    first, last = (float(page.input_value(name)) for name in ("#from", "#to"))
+    assert first == pytest.approx(20, abs=0.2)
+    assert last == pytest.approx(22, abs=0.2)
+    for panel, column, unit in (("cwnd", "cwnd_pkts", 1), ("rtt", "rtt_us", 1e-3)):
+        for subflow in ("sf1", "sf2"):
+            window = samples(two, "lia", 0, subflow, column).filter(pl.col("t").is_between(first, last))
+            seen = line(page, panel, f"mp {subflow}")
+            inside = [(t, v) for t, v in zip(seen["x"], seen["y"], strict=True) if first <= t <= last]
+            assert window.height >= 190
+            assert [t for t, _ in inside] == pytest.approx(window["t"].to_list())
+            assert [v for _, v in inside] == pytest.approx([unit * v for v in window["value"]])
+
+    page.mouse.dblclick(box["x"] + 0.3 * box["width"], y)
+    settle(page, "0 to 40 s")
+    assert line(page, "cwnd", "mp sf1") == overview
+
+
+def test_payload_is_the_growth_of_the_counter_at_every_zoom(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    counter = {round(1000 * t): value for t, value in samples(two, "lia", 0, "sf2", "rx_payload_bytes").iter_rows()}
+    for first, last, width in ((0, 40, 0.1), (10, 11, 0.01)):
+        page.fill("#from", str(first))
+        page.fill("#to", str(last))
+        page.press("#to", "Enter")
+        settle(page, f"{first} to {last} s")
+        seen = line(page, "payload", "mp sf2")
+        inside = [(t, v) for t, v in zip(seen["x"], seen["y"], strict=True) if first < t < last]
+        assert len(inside) == pytest.approx((last - first) / width, abs=1)
+        for t, mbps in inside[::7]:
+            grown = counter[round(1000 * (t + width / 2))] - counter[round(1000 * (t - width / 2))]
+            assert mbps == pytest.approx(8e-6 * grown / width)
+
+
+def test_the_buttons_move_the_window_and_stay_within_the_run(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    for button, window in (
+        ("Zoom in", "10 to 30 s"),
+        ("Zoom in", "15 to 25 s"),
+        ("Earlier", "10 to 20 s"),
+        ("Later", "15 to 25 s"),
+        ("Zoom out", "10 to 30 s"),
+        ("Later", "20 to 40 s"),
+        ("Later", "20 to 40 s"),
+        ("Whole run", "0 to 40 s"),
+    ):
+        page.get_by_role("button", name=button, exact=True).click()
+        settle(page, window)
+    # A window that is none is the whole run, one that is too small is widened.
+    for first, last, window in (("30", "10", "0 to 40 s"), ("39.99", "40", "39.9 to 40 s"), ("-5", "3", "0 to 3 s")):
+        page.fill("#from", first)
+        page.fill("#to", last)
+        page.press("#to", "Enter")
+        settle(page, window)
+
+
+def test_runs_and_lines_are_chosen_together(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    one = [("lia", name, 0) for name in ("mp sf1", "mp sf2", "tcp")]
+    assert drawn(page) == one
+    page.get_by_label("reno").check()
+    settle(page, "lia, reno, repetition 1")
+    assert drawn(page) == [*one, *(("reno", name, 0) for _, name, _ in one)]
+    lines = [line for line in page.evaluate(LINES) if line["panel"] == "cwnd"]
+    assert [line["label"] for line in lines][3:] == ["reno mp sf1", "reno mp sf2", "reno tcp"]
+    assert len({(line["colour"], line["dash"]) for line in lines}) == len({line["colour"] for line in lines}) == 6
+    page.get_by_label("Repetition").select_option("2")
+    settle(page, "lia, reno, repetition 2")
+    assert {rep for _, _, rep in drawn(page)} == {1}
+    other = line(page, "cwnd", "mp sf1", "reno")
+    truth = samples(two, "reno", 1, "sf1", "cwnd_pkts")
+    assert set(zip(other["x"], other["y"], strict=True)) <= set(truth.iter_rows())
+    page.click("#time-lines summary")
+    page.get_by_role("button", name="None: Subflows").click()
+    page.get_by_label("mp sf2").check()
+    page.wait_for_function("() => document.getElementById('lines-count').textContent.startsWith('1 of 3 subflows')")
+    assert drawn(page) == [("lia", "mp sf2", 1), ("reno", "mp sf2", 1)]
+    page.get_by_label("lia").uncheck()
+    page.get_by_label("reno").uncheck()
+    settle(page, "No run is chosen.")
+    assert drawn(page) == []
+
+
+def test_dense_lines_are_solid_and_dashes_come_where_they_can_be_seen(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    assert line(page, "cwnd", "tcp")["dash"] == "solid"
+    # A saw tooth of the slow path takes seconds.
+    assert line(page, "cwnd", "mp sf2")["dash"] == "dash"
+    page.fill("#from", "20")
+    page.fill("#to", "20.3")
+    page.press("#to", "Enter")
+    settle(page, "20 to 20.3 s")
+    assert line(page, "cwnd", "tcp")["dash"] == "dot"
+
+
+def test_every_figure_is_saved_as_png_and_svg(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+    for kind, figures in (
+        ("bars", {"topology", "goodput", "over-time"}),
+        ("sweep", {"topology", "goodput", "rtt_mean", "over-time"}),
+    ):
+        page = browser.open(pages[kind])
+        page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+        shown = page.locator("[data-figure]")
+        names = {shown.nth(i).get_attribute("data-figure") for i in range(shown.count())}
+        assert figures <= names
+        for name in sorted(figures):
+            for form in ("PNG", "SVG"):
+                with page.expect_download() as waiting:
+                    page.get_by_role("button", name=f"Save {name} as {form}").click()
+                path = tmp_path / waiting.value.suggested_filename
+                waiting.value.save_as(path)
+                assert path.name == f"two-paths-{name}.{form.lower()}"
+                if form == "SVG":
+                    root = ElementTree.fromstring(path.read_text())
+                    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+                    assert "var(" not in path.read_text()
+                    assert len(list(root.iter())) > 20
+                else:
+                    assert path.read_bytes().startswith(b"\x89PNG")
+                    # Twice the size on the page, and not blank.
+                    assert int.from_bytes(path.read_bytes()[16:20], "big") > 800
+                    assert path.stat().st_size > 8000
+
+
+@pytest.mark.parametrize("kind", ["bars", "families", "sweep", "eight", "twenty"])
+def test_a_phone_needs_no_sideways_scrolling(browser: Browser, pages: dict[str, Path], kind: str) -> None:
+    page = browser.open(pages[kind], PHONE)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    plot = page.locator("#time-plot").bounding_box()
+    assert plot["x"] >= 0 and plot["x"] + plot["width"] <= PHONE[0]
+    # Without a mouse there are buttons.
+    page.get_by_role("button", name="Zoom in", exact=True).click()
+    settle(page, "10 to 30 s" if kind == "bars" else "1 to 3 s" if kind != "sweep" else "0.75 to 2.25 s")
+
+
+def test_bars_have_their_labels_in_the_middle_at_any_width(browser: Browser, two: Results) -> None:
+    middles = """() => [...document.querySelectorAll("#goodput-plot .bars .point")].map((point) => {
+        const text = point.querySelector("text"), bar = point.querySelector("path").getBoundingClientRect();
+        if (!text || !text.textContent || !text.getBoundingClientRect().width) return null;
+        const box = text.getBoundingClientRect();
+        return [text.textContent, (box.left + box.right - bar.left - bar.right) / 2, box.width / bar.width];
+    }).filter(Boolean)"""
+    page = browser.open(two.directory / "report.html")
+    for width in (1280, 500, 360, 900):
+        resize(page, width, 800)
+        found = page.evaluate(middles)
+        assert any(text == "mp sf1" for text, _, _ in found)
+        for text, off, part in found:
+            assert abs(off) < 2, (width, text)
+            assert part < 1, (width, text)
+
+
+def test_the_keyboard_reaches_everything_and_everything_has_a_name(browser: Browser, pages: dict[str, Path]) -> None:
+    page = browser.open(pages["bars"])
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, select, [tabindex], svg[role=img]")].filter((one) =>
+            !(one.labels?.length || one.getAttribute("aria-label") || one.textContent.trim()))
+            .map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+    reached: list[str] = []
+    page.evaluate("() => { const title = document.querySelector('h1'); title.tabIndex = -1; title.focus(); }")
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.append(
+            page.evaluate("document.activeElement.id || document.activeElement.textContent.trim().slice(0, 20)")
+        )
+        if reached[-1] == "zoom-in":
+            break
+    assert {"rep", "from", "to", "zoom-in", "PNG", "goodput-plot"} <= set(reached)
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("Enter")
+    settle(page, "10 to 30 s")
+    assert page.get_by_role("status").inner_text().startswith("lia, repetition 1, 10 to 30 s")
+
+
+def test_many_lines_have_a_legend_and_none_is_dropped(browser: Browser, pages: dict[str, Path]) -> None:
+    page = browser.open(pages["twenty"])
+    assert len(drawn(page)) == 12
+    assert "plots over time first show 12 of 20 subflows" in page.inner_text(".warnings")
+    page.click("#time-lines summary")
+    page.get_by_role("button", name="All: Subflows").click()
+    page.wait_for_function("() => document.getElementById('lines-count').textContent.startsWith('20 of 20 subflows')")
+    assert len(drawn(page)) == 20
+    names = page.locator("#time-plot .legendtext").all_text_contents()
+    assert {f"host{number}" for number in range(1, 21)} <= set(names)
+    eight = browser.open(pages["eight"])
+    assert len(drawn(eight)) == 8
+    assert eight.locator("#time-plot .legendtext").count() == 0
+
+
+def test_a_dark_page_has_dark_plots(browser: Browser, two: Results) -> None:
+    page = browser.open(two.directory / "report.html")
+    page.emulate_media(color_scheme="dark")
+    fill = "document.querySelector('#time-plot .main-svg').style.background"
+    page.wait_for_function(f"() => {fill} === 'rgb(21, 24, 28)'")
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(f"() => {fill} === 'rgb(255, 255, 255)'")

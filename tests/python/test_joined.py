@@ -1,0 +1,227 @@
+"""Results that are joined, compared and listed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import mptcplab
+from mptcplab import kept
+from mptcplab.errors import MixedResultsWarning, OutputError, ResultsError
+from mptcplab.output import TABLES
+
+TEXT = """\
+title = "Joined"
+duration = "2 s"
+warmup = "500 ms"
+repetitions = 3
+cc = "lia"
+
+[links.A]
+from = "S"
+to = "D"
+rate = "4 Mbit/s"
+delay = "7 ms"
+loss = "0.5 %"
+
+[links.B]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "13 ms"
+
+[flows.mp]
+paths = [["A"], ["B"]]
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results: lia, olia, both, lia with another seed, and lia with another rate; one engine, and two."""
+    directory = tmp_path_factory.mktemp("joined")
+    scenario = directory / "joined.toml"
+    scenario.write_text(TEXT)
+
+    def run(name: str, **changes: object) -> None:
+        mptcplab.run(scenario, out=directory / name, jobs=1, progress=False, **changes)  # type: ignore[arg-type]
+
+    run("lia", cc="lia")
+    run("olia", cc="olia")
+    run("both", cc="lia,olia")
+    run("seeded", cc="lia", seed=7, reps=2)
+    run("faster", cc="lia", settings={"links.A.rate": "5 Mbit/s"})
+    run("engines", cc="lia", engine="sim,fluid")
+    return directory
+
+
+def test_joined_results_have_the_bytes_of_one_sweep(place: Path, tmp_path: Path) -> None:
+    results = mptcplab.merge(place / "lia", place / "olia", out=tmp_path / "out")
+    for table in TABLES[1:]:
+        one, other = ((path / f"{table}.parquet").read_bytes() for path in (place / "both", tmp_path / "out"))
+        assert one == other, table
+    # A sweep over one algorithm has no axis, of which the resolved scenario and the axes say.
+    labels = ("axes", "resolved")
+    assert results.runs.drop(labels).equals(mptcplab.load(place / "both").runs.drop(labels))
+    assert "mptcplab merge" in results.report(figures=False).read_text()
+    # As results of a sweep: the tables are sealed.
+    assert set(json.loads((tmp_path / "out" / "checksums.json").read_text())) == {
+        f"{table}.parquet" for table in TABLES
+    }
+
+
+def test_a_run_that_several_have_is_taken_once_and_other_seeds_are_repetitions(place: Path, tmp_path: Path) -> None:
+    results = mptcplab.merge(place / "both", place / "lia", place / "seeded", out=tmp_path / "out")
+    assert results.runs.group_by("cc", "seed", maintain_order=True).len().rows() == [
+        ("lia", 1, 3),
+        ("olia", 1, 3),
+        ("lia", 7, 2),
+    ]
+    summary = results.summary().filter(pl.col("subflow").is_null(), metric="goodput")
+    assert summary.select("cc", "n").rows() == [("lia", 5), ("olia", 3)]
+    # A joined result is one like others: what it has is not joined again.
+    assert mptcplab.merge(tmp_path / "out", place / "olia", out=tmp_path / "again").runs.height == 8
+
+
+def test_results_of_several_engines_are_joined_engine_by_engine(place: Path, tmp_path: Path) -> None:
+    results = mptcplab.merge(place / "engines", place / "olia", out=tmp_path / "out")
+    assert results.engines == ["sim", "fluid"]
+    assert results.runs.group_by("engine", "cc", maintain_order=True).len().rows() == [
+        ("sim", "lia", 3),
+        ("sim", "olia", 3),
+        ("fluid", "lia", 3),
+    ]
+
+
+def test_one_name_for_two_scenarios_is_an_error(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ResultsError, match=r"lia is not the same in .*lia and .*faster: links\.A\.rate_bps: 4000000 and 5"
+    ):
+        mptcplab.merge(place / "lia", place / "faster", out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_joined_is_refused_before_anything_is_written(place: Path, tmp_path: Path) -> None:
+    with pytest.raises(mptcplab.MptcplabError, match="two results directories or more"):
+        mptcplab.merge(place / "lia", out=tmp_path / "out")
+    with pytest.raises(mptcplab.MptcplabError, match="would replace a part of them"):
+        mptcplab.merge(place / "lia", place / "olia", out=place / "lia", force=True)
+    with pytest.raises(OutputError, match="not empty"):
+        mptcplab.merge(place / "lia", place / "olia", out=place / "both")
+    with pytest.raises(ResultsError, match="no such results directory"):
+        mptcplab.merge(place / "lia", place / "nowhere", out=tmp_path / "out")
+    broken = tmp_path / "broken"
+    shutil.copytree(place / "olia", broken)
+    table = bytearray((broken / "link.parquet").read_bytes())
+    table[len(table) // 2] ^= 1
+    (broken / "link.parquet").write_bytes(table)
+    with pytest.raises(ResultsError, match=r"damaged: .*link\.parquet"):
+        mptcplab.merge(place / "lia", broken, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_builds_are_mentioned(place: Path, tmp_path: Path) -> None:
+    from mptcplab import _core
+
+    older = tmp_path / "older"
+    rows = pl.read_parquet(place / "olia" / "run.parquet")
+    texts = [{"build": "f00"} for _ in range(rows.height)]
+    _core.merge_traces([(place / "olia", run) for run in rows["run"]], older, texts)
+    with pytest.warns(MixedResultsWarning, match="runs on sim are of 2 builds: .*f00"):
+        mptcplab.merge(place / "lia", older, out=tmp_path / "out")
+    notes = mptcplab.compare(place / "olia", older).notes
+    assert any(line.startswith("the build differs: ") and line.endswith("f00 in B") for line in notes)
+
+
+def test_the_same_seeds_are_compared_in_pairs(place: Path) -> None:
+    found = mptcplab.compare(place / "lia", place / "faster")
+    row = found.differences.filter(pl.col("subflow").is_null(), metric="goodput").row(0, named=True)
+    one, other = (
+        mptcplab.load(place / name).metrics(["goodput"]).filter(pl.col("subflow").is_null())["value"]
+        for name in ("lia", "faster")
+    )
+    assert row["paired"]
+    assert (row["n_a"], row["n_b"]) == (3, 3)
+    assert row["mean_a"] == pytest.approx(one.mean())
+    assert row["difference"] == pytest.approx(100 * (other.mean() / one.mean() - 1))
+    # The quotient's interval from the residuals of the three pairs; t of two degrees of freedom is 4.3027.
+    residuals = other - other.mean() / one.mean() * one
+    assert row["half"] == pytest.approx(100 * 4.302653 * residuals.std() / 3**0.5 / one.mean(), rel=1e-5)
+    assert found.notes == ["the scenario of lia differs: links.A.rate_bps: 4000000 and 5000000"]
+
+
+def test_other_seeds_are_compared_by_their_means(place: Path) -> None:
+    found = mptcplab.compare(place / "lia", place / "seeded")
+    assert not found.differences["paired"].any()
+    row = found.differences.filter(metric="ratio").row(0, named=True)
+    assert (row["n_a"], row["n_b"], row["unit"]) == (3, 2, "")
+    assert found.notes == []
+
+
+def test_links_are_compared_and_identical_results_do_not_differ(place: Path) -> None:
+    found = mptcplab.compare(place / "lia", place / "both")
+    assert found.differences["difference"].drop_nulls().abs().max() == 0
+    assert set(found.differences["link"].drop_nulls()) >= {"A", "B"}
+    assert found.notes == ["1 of the configurations in B are not in the other one"]
+
+
+def test_two_algorithms_are_compared_and_what_has_nothing_in_common_is_not(place: Path, tmp_path: Path) -> None:
+    found = mptcplab.compare(place / "lia", place / "olia")
+    assert set(found.differences["config"]) == {"lia \N{RIGHTWARDS ARROW} olia"}
+    mptcplab.run(place / "joined.toml", "reno,cubic", 1, out=tmp_path / "others", progress=False)
+    with pytest.raises(ResultsError, match=r"no run in common\n\nhint: .*both has lia, olia; .*others has reno, cubic"):
+        mptcplab.compare(place / "both", tmp_path / "others")
+
+
+def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mptcplab", *map(str, words)]
+    return subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}
+    )
+
+
+def test_the_commands_print_tables_and_json(place: Path, tmp_path: Path) -> None:
+    joined = lab("merge", place / "lia", place / "olia", "--out", tmp_path / "m", "--no-report", "--json", cwd=tmp_path)
+    assert json.loads(joined.stdout)["runs"] == 6
+    compared = lab("compare", place / "lia", place / "faster", "--metrics", "goodput", cwd=tmp_path)
+    assert compared.returncode == 0, compared.stderr
+    assert compared.stdout.count("Goodput") == 3
+    assert "the scenario of lia differs" in compared.stderr
+    wrong = lab("compare", place / "lia", place / "faster", "--metrics", "godput", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr) == (2, "error: no such metric: 'godput'\n\nhint: did you mean 'goodput'?\n")
+    listed = lab("ls", place, cwd=tmp_path)
+    assert [line.split()[1] for line in listed.stdout.splitlines()[2:]] == ["complete"] * 6
+
+
+def test_the_list_has_results_and_what_is_left_of_others(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "both", tmp_path / "deep" / "both")
+    with kept.workspace(tmp_path / "late") as space:
+        shutil.copytree(place / "lia", space.place("sim") / "000001")
+        shutil.copytree(place / "olia", space.place("sim") / "000002")
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    shutil.copytree(place / "engines", tmp_path / f"x.former-{child.pid}")
+    shutil.copytree(place / "lia", tmp_path / "broken")
+    (tmp_path / "broken" / "run.parquet").write_text("no")
+    (tmp_path / "notes").mkdir()
+    found = {Path(one.directory).name.partition(".former")[0]: one for one in mptcplab.ls(tmp_path)}
+    assert {name: one.state for name, one in found.items()} == {
+        "broken": "damaged",
+        "both": "complete",
+        "late.partial": "unfinished",
+        "x": "left behind",
+    }
+    assert found["late.partial"].algorithms == ("lia", "olia")
+    assert (found["late.partial"].runs, found["late.partial"].repetitions) == (6, 3)
+    assert "goes on with it" in found["late.partial"].remark
+    assert found["x"].engines == ("sim", "fluid")
+    both = tmp_path / "deep" / "both"
+    assert found["both"].bytes == sum(path.stat().st_size for path in both.iterdir())
+    with pytest.raises(ResultsError, match="no such directory"):
+        mptcplab.ls(tmp_path / "nowhere")

@@ -1,0 +1,306 @@
+"""Finished runs are never lost: after a signal, an error or a full disk the next run goes on, with the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import mptcplab
+from mptcplab import kept
+from mptcplab.errors import DamagedResultWarning, OutputError
+from mptcplab.output import TABLES, Numbered
+from mptcplab.scenario import Overrides
+from mptcplab.sweep import Sweep
+
+TEXT = """\
+title = "Runs that are kept"
+duration = "3 s"
+warmup = "1 s"
+repetitions = 3
+cc = ["lia", "olia"]
+
+[links.A]
+from = "S"
+to = "D"
+rate = "4 Mbit/s"
+delay = "7 ms"
+loss = "0.3 %"
+
+[links.B]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "13 ms"
+
+[flows.mp]
+paths = [["A"], ["B"]]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "kept.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    """All files of a result."""
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+class Said(list[str]):
+    """The lines that a sweep says."""
+
+
+def run(file: Path, out: Path | Numbered, *, force: bool = False, engine: str = "sim", **changes: object) -> Said:
+    """Run a sweep; return what it says."""
+    said = Said()
+    asked = {"cc": None, "reps": None, "seed": None, "profile": None, "duration": None, "settings": None}
+    overrides = Overrides.of(**{**asked, **changes})  # type: ignore[arg-type]
+    Sweep(str(file), overrides, tuple(engine.split(",")), jobs=1, say=said.append).run(out, force=force)
+    return said
+
+
+def command(file: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "mptcplab", "run", str(file), "--no-report", *words]
+
+
+# Some seconds of work in runs of a few tenths.
+LONG = ("--reps", "40", "--duration", "60 s", "--jobs", "1")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_a_signal_loses_no_finished_run(file: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    out, held = tmp_path / "o", tmp_path / "o.partial"
+    child = subprocess.Popen(command(file, *LONG, "--out", str(out)), stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(held.glob("sim/000001/run.parquet")):
+        assert child.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == code, said
+    assert not out.exists()
+    finished = len(kept.runs_of(kept.traces_in(held)))
+    assert 0 < finished < 80
+    if number != signal.SIGKILL:
+        assert f"{finished} finished runs are kept in {held}; the same command goes on with them" in said
+        assert said.splitlines()[-1] == {130: "error: interrupted", 143: "error: ended by SIGTERM"}[code]
+    # The same sweep, but with shorter runs, which are made anew; the finished ones stay for their own sweep.
+    again = run(file, out, reps=1)
+    assert f"{finished} finished runs in {held} cannot be used, because they are of another scenario" in again[0]
+    assert f"{finished} finished runs stay in {held}" in again[-1]
+    shutil.rmtree(out)
+    said = run(file, out, reps=40, duration="60 s", cc="lia")
+    assert [line for line in said if "are made" in line] == [
+        f"{min(finished, 40)} of 40 runs are in {held}; {40 - min(finished, 40)} are made"
+    ]
+
+
+def test_what_is_resumed_has_the_bytes_of_one_sweep(file: Path, tmp_path: Path) -> None:
+    run(file, tmp_path / "whole")
+    held = tmp_path / "o.partial"
+    # Other runs than the first, which an interrupted sweep has made last.
+    Sweep(str(file), Overrides.of("olia", 2, None, None, None, None), ("sim",), jobs=1).run(tmp_path / "other")
+    with kept.workspace(tmp_path / "o") as space:
+        shutil.copytree(tmp_path / "other", space.place("sim") / "000077")
+    said = run(file, tmp_path / "o")
+    assert any(line.endswith("are made") and str(held) in line for line in said)
+    assert content(tmp_path / "o") == content(tmp_path / "whole")
+    assert not held.exists()
+
+
+def test_a_result_is_extended_to_the_bytes_of_one_sweep(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, out, reps=2)
+    before = content(out)
+    assert run(file, out, reps=2) == [f"nothing to make: {out} has 4 finished runs; --force makes them again"]
+    assert content(out) == before
+    assert run(file, out, reps=5, cc="lia,balia,olia") == [f"4 of 15 runs are in {out}; 11 are made"]
+    run(file, tmp_path / "whole", reps=5, cc="lia,balia,olia")
+    assert content(out) == content(tmp_path / "whole")
+    # Fewer repetitions would lose runs, so they are refused.
+    with pytest.raises(OutputError, match="11 runs of it are not part of this sweep, because they are of another scen"):
+        run(file, out, reps=2)
+    assert content(out) == content(tmp_path / "whole")
+    assert run(file, out, reps=2, force=True) == []
+    assert content(out) == before
+
+
+def test_every_engine_extends(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, out, reps=1, engine="sim,fluid")
+    said = run(file, out, reps=2, engine="sim,fluid")
+    assert said == [f"2 of 4 runs on {engine} are in {out / engine}; 2 are made" for engine in ("sim", "fluid")]
+    run(file, tmp_path / "whole", reps=2, engine="sim,fluid")
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_another_value_of_a_sweep_is_added(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    two = {"links.A.loss": "0.1 %, 1 %"}
+    run(file, out, sweep=two, reps=1)
+    three = {"links.A.loss": "0.1 %, 0.4 %, 1 %"}
+    assert run(file, out, sweep=three, reps=1) == [f"4 of 6 runs are in {out}; 2 are made"]
+    run(file, tmp_path / "whole", sweep=three, reps=1)
+    assert content(out) == content(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda text: text.replace("13 ms", "14 ms"), "another scenario or other settings"),
+        (lambda text: text, "another build or kernel"),
+    ],
+)
+def test_what_has_changed_is_made_again_and_named(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str], reason: str
+) -> None:
+    out = tmp_path / "o"
+    run(file, tmp_path / "former")
+    with kept.workspace(out) as space:
+        shutil.copytree(tmp_path / "former", space.place("sim") / "000001")
+    file.write_text(change(file.read_text()))
+    if "build" in reason:
+        monkeypatch.setattr("mptcplab.engines.digests.engine_digest", lambda _: "another")
+    said = run(file, out)
+    assert said[0] == f"6 finished runs in {out}.partial cannot be used, because they are of {reason}"
+    assert not any("are made" in line for line in said)
+    assert (tmp_path / "o.partial" / "sim" / "000001").is_dir()
+
+
+def test_a_comment_in_the_scenario_makes_nothing_again(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, out)
+    file.write_text(f"# A comment.\n{TEXT}")
+    assert run(file, out) == [f"6 of 6 runs are in {out}; 0 are made"]
+    assert "# A comment." in mptcplab.load(out).runs["scenario_toml"][0]
+
+
+def test_damaged_runs_are_named_and_made_again(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, tmp_path / "whole")
+    with kept.workspace(out) as space:
+        for number, name in enumerate(TABLES, 1):
+            place = space.place("sim") / f"{number:06}"
+            shutil.copytree(tmp_path / "whole", place)
+            table = bytearray((place / f"{name}.parquet").read_bytes())
+            table[len(table) // 2] ^= 8
+            (place / f"{name}.parquet").write_bytes(table)
+    with pytest.warns(DamagedResultWarning, match=r"are made again: the trace is damaged: .*o\.partial/sim/00000\d"):
+        assert run(file, out) == []
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_a_directory_of_somebody_else_is_not_used(file: Path, tmp_path: Path) -> None:
+    held = tmp_path / "o.partial"
+    held.mkdir()
+    (held / "thesis.tex").write_text("dear")
+    with pytest.raises(OutputError, match=r"not a directory of unfinished runs: .*o\.partial"):
+        run(file, tmp_path / "o")
+    assert [path.name for path in held.iterdir()] == ["thesis.tex"]
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "p.partial").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputError, match=r"not a directory: .*p\.partial"):
+        run(file, tmp_path / "p")
+
+
+def test_two_runs_do_not_write_to_one_result(file: Path, tmp_path: Path) -> None:
+    with kept.workspace(tmp_path / "results" / "kept"):
+        with pytest.raises(OutputError, match=r"another run is writing to .*results/kept\n\nhint: wait"):
+            run(file, tmp_path / "results" / "kept")
+        # Without --out the next directory is taken.
+        run(file, Numbered(file, tmp_path / "results"))
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["kept-2"]
+
+
+def test_without_a_directory_results_of_the_scenario_are_extended_or_numbered(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    run(file, Numbered(file, place), reps=1)
+    run(file, Numbered(file, place), reps=2)
+    assert [path.name for path in place.iterdir()] == ["kept"]
+    run(file, Numbered(file, place), seed=5, reps=1)
+    assert sorted(path.name for path in place.iterdir()) == ["kept", "kept-2"]
+    # Runs that another unfinished result of the scenario has are used, and removed there.
+    run(file, tmp_path / "other", seed=9)
+    with kept.workspace(place / "kept") as space:
+        shutil.copytree(tmp_path / "other", space.place("sim") / "000001")
+    said = run(file, Numbered(file, place), seed=9)
+    assert said == [f"6 of 6 runs are in {place / 'kept.partial'}; 0 are made"]
+    assert sorted(path.name for path in place.iterdir()) == ["kept", "kept-2", "kept-3"]
+
+
+def test_a_full_disk_loses_no_finished_run(file: Path, tmp_path: Path) -> None:
+    """No file may grow beyond 60 kB: single runs can be kept, but not the trace of all."""
+    out, held = tmp_path / "o", tmp_path / "o.partial"
+    words = command(file, "--reps", "12", "--jobs", "1", "--out", str(out))
+    limit = 60_000
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    run(file, tmp_path / "some", reps=1)
+    with kept.workspace(out) as space:
+        shutil.copytree(tmp_path / "some", space.place("sim") / "000001")
+    done = subprocess.run(words, capture_output=True, text=True, preexec_fn=small, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "error: cannot write" in done.stderr
+    assert "finished runs are kept in" in done.stderr
+    assert "internal error" not in done.stderr
+    assert not out.exists()
+    said = run(file, out, reps=12)
+    assert str(held) in said[0]
+    assert said[0].endswith("are made")
+    run(file, tmp_path / "whole", reps=12)
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_the_run_table_has_digests_in_three_parts(file: Path, tmp_path: Path) -> None:
+    run(file, tmp_path / "o", reps=1)
+    digests = [digest.split("-") for digest in mptcplab.load(tmp_path / "o").runs["digest"]]
+    scenarios, algorithms, engines = ({digest[part] for digest in digests} for part in range(3))
+    # Two algorithms, one build.
+    assert (len(scenarios), len(algorithms), len(engines)) == (2, 2, 1)
+
+
+def test_runs_that_do_not_count_are_made_again_in_real_time_only() -> None:
+    def of(engine: str, status: str) -> kept.Run:
+        return kept.Run(Path("t"), 0, "d", engine, status)
+
+    counting = {
+        (engine, status)
+        for engine in ("sim", "kernel", "vm:bookworm")
+        for status in ("complete", "invalid", "partial")
+        if of(engine, status).counts
+    }
+    assert counting == {
+        ("sim", "complete"),
+        ("kernel", "complete"),
+        ("vm:bookworm", "complete"),
+        # It would be as busy again.
+        ("vm:bookworm", "invalid"),
+        ("sim", "invalid"),
+    }
+
+
+def test_json_says_the_same_after_a_resumption(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    words = [*command(file, "--out", str(out)), "--json"]
+    texts = [subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ) for _ in range(2)]
+    assert json.loads(texts[0].stdout) == json.loads(texts[1].stdout)
+    assert "nothing to make" in texts[1].stderr
+    assert pl.read_parquet(out / "run.parquet").height == 6

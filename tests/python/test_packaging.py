@@ -1,0 +1,82 @@
+"""What goes into packages, and the files of the repository that name the version."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from conftest import ROOT
+
+import mptcplab
+from mptcplab import bundle
+
+
+def module(path: str) -> ModuleType:
+    """A script of the repository that is not part of a package."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_every_file_names_the_same_version() -> None:
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    assert mptcplab.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert json.loads((ROOT / ".zenodo.json").read_text())["version"] == version
+    newest = re.search(r"^## (\S+) - (\d{4}-\d\d-\d\d|unreleased)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == version
+
+
+def test_a_wheel_has_the_program_and_every_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, extension, program = (tmp_path / name for name in ("mptcplab", "extension", "program"))
+    extension.write_bytes(b"ELF 1")
+    program.write_bytes(b"ELF 2")
+    module("packaging/make_wheel.py").fill(package, extension, program)
+    assert (package / "_core.abi3.so").read_bytes() == b"ELF 1"
+    assert (package / "cli/app.py").read_bytes() == (ROOT / "python/mptcplab/cli/app.py").read_bytes()
+    assert os.access(package / "_bin/mptcplab-kernel", os.X_OK)
+    in_clone = [entry["name"] for entry in bundle.scenarios()]
+    monkeypatch.setattr(bundle, "_SHARE", package / "_share")
+    entries = bundle.scenarios()
+    assert [entry["name"] for entry in entries] == in_clone
+    assert all(Path(entry["path"]).is_relative_to(tmp_path) for entry in entries)
+    assert (package / "_share/algorithms/cc.h").is_file()
+    # Setup makes these; a scenario of the paper reads them.
+    assert mptcplab.check("zuhairi2022/moving")["resolved"]
+
+
+def test_the_package_is_installed_as_a_pointer_to_its_sources(tmp_path: Path) -> None:
+    import zipfile
+
+    with zipfile.ZipFile(module("scripts/editable.py").editable_wheel(tmp_path)) as wheel:
+        names = wheel.namelist()
+        assert wheel.read("mptcplab.pth").decode() == f"{ROOT / 'python'}\n"
+        (record,) = [name for name in names if name.endswith(".dist-info/RECORD")]
+        assert sorted(wheel.read(record).decode().split(",,\n")[:-1]) == sorted(names)
+        (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
+        assert f"\nVersion: {mptcplab.__version__}\n" in wheel.read(metadata).decode()
+
+
+def test_both_engines_are_compiled_from_the_same_dependencies() -> None:
+    """Otherwise `make setup` after `make demo` compiles most of them again."""
+    alone, both = features("mptcplab-py"), features("mptcplab-py", "mptcplab-kernel")
+    assert alone - both == set()
+
+
+def features(*packages: str) -> set[str]:
+    """The dependencies of crates, with the features that they are compiled with."""
+    chosen = [f"--package={name}" for name in packages]
+    command = ["cargo", "tree", "--locked", "--offline", "--edges=normal,build", "--prefix=none", "--format={p} {f}"]
+    done = subprocess.run([*command, *chosen], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {line.removesuffix(" (*)") for line in done.stdout.splitlines() if line}
