@@ -79,6 +79,21 @@ def _(mptcplab, source):
 
 
 @app.cell
+def _(duration, halfway, mptcplab, repetitions, scenarios):
+    def beside_lia(scenario):
+        return mptcplab.run(
+            scenarios / scenario,
+            cc=[halfway, "lia"],
+            duration=duration,
+            reps=repetitions,
+            settings={"warmup": "5 s"},
+            progress=False,
+        )
+
+    return (beside_lia,)
+
+
+@app.cell
 def _(mo):
     mo.md("""
     ## At a shared bottleneck
@@ -89,15 +104,8 @@ def _(mo):
 
 
 @app.cell
-def _(duration, halfway, mptcplab, repetitions, scenarios):
-    shared = mptcplab.run(
-        scenarios / "shared-bottleneck-fairness.toml",
-        cc=[halfway, "lia"],
-        duration=duration,
-        reps=repetitions,
-        settings={"warmup": "5 s"},
-        progress=False,
-    )
+def _(beside_lia):
+    shared = beside_lia("shared-bottleneck-fairness.toml")
     shared.plot.goodput()
     return (shared,)
 
@@ -113,15 +121,8 @@ def _(mo):
 
 
 @app.cell
-def _(duration, halfway, mptcplab, repetitions, scenarios):
-    private = mptcplab.run(
-        scenarios / "random-loss-link.toml",
-        cc=[halfway, "lia"],
-        duration=duration,
-        reps=repetitions,
-        settings={"warmup": "5 s"},
-        progress=False,
-    )
+def _(beside_lia):
+    private = beside_lia("random-loss-link.toml")
     private.plot.goodput()
     return (private,)
 

@@ -12,7 +12,8 @@ without_kernel
 check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" --locked -- --show-output
 # Python tests run virtual machines where they can.
 scripts/vm/packages.sh || say "SKIPPED: tests of the engine vm, for this reason"
-check "Python tests" "$BIN/python" -m pytest --numprocesses auto --dist loadgroup --durations 15 -m "not kernel"
+# One process runs all tests of a file, because they share what the file made first.
+check "Python tests" "$BIN/python" -m pytest --numprocesses auto --dist loadfile --durations 15 -m "not kernel"
 # A kernel that shares the processor with simulations is late.
 check "Python tests on this machine's kernel" "$BIN/python" -m pytest -m kernel tests/python
 check "The kernel engine on Debian's oldest and newest kernel" "$BIN/python" tests/kernels/run.py --optional

@@ -1,8 +1,9 @@
 //! Every target over its corpus and over some seconds of mutations, the same in each run. `MPTCPLAB_FUZZ_SECONDS` makes it
 //! longer, and then goes on to other mutations.
 
-use mptcplab_fuzz::mutate::{Random, mutated};
+use mptcplab_fuzz::mutate::mutated;
 use mptcplab_fuzz::{TARGETS, Target};
+use mptcplab_model::link::rng::Rng;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ fn fuzz(name: &str, target: Target) {
         if is_enough {
             break;
         }
-        let input = mutated(&mut Random(number as u64), &corpus);
+        let mut random = Rng::new(number as u64, 0, "fuzz", name);
+        let input = mutated(&mut random, &corpus);
         let run = std::panic::catch_unwind(|| target(&input));
         if run.is_err() {
             let place = std::env::temp_dir().join(format!("fuzz-{name}-{number}"));

@@ -211,25 +211,27 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
 
 def write_lines(path: Path, pieces: Iterable[str]) -> None:
     """Like `write_text`, for a text in pieces."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            file.writelines(pieces)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _whole(path) as partial, partial.open("x", encoding="utf-8", newline="") as file:
+        file.writelines(pieces)
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Like `write_text`, for bytes."""
-    partial = path.with_name(path.name + ".partial")
-    # What a killed process or somebody else left under this name is not written to: it may be a link.
-    partial.unlink(missing_ok=True)
-    try:
+    with _whole(path) as partial:
         with partial.open("xb") as file:
             file.write(content)
         if durable:
             _synchronize(partial)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a name to write to, and the file the name `path` if nothing fails."""
+    partial = path.with_name(path.name + ".partial")
+    # What a killed process or somebody else left under this name is not written to: it may be a link.
+    partial.unlink(missing_ok=True)
+    try:
+        yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)

@@ -17,11 +17,7 @@ from test_interfaces import MANY
 import mptcplab
 from mptcplab.results import Results
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO_GET_IT),
-    # All tests in one process, and so in one browser.
-    pytest.mark.xdist_group("browser"),
-]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=HOW_TO_GET_IT)
 DESKTOP, PHONE = (1280, 900), (360, 740)
 # The points of every line, in the order in which they are drawn.
 LINES = """() => document.getElementById("time-plot").data.map((one) => ({...one.meta, x: [...one.x], y: [...one.y],

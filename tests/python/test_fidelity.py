@@ -23,9 +23,6 @@ from mptcplab.studies.fidelity import cubic, out_of_tree, page
 from mptcplab.studies.fidelity.statement import Case, Measured, Measurement, Statement
 from mptcplab.study.statistics import Bound
 
-# All tests in one process, because one run of the command serves all of them.
-pytestmark = pytest.mark.xdist_group("fidelity")
-
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:

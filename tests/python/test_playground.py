@@ -32,8 +32,6 @@ TYPES = {"u8": "u1", "u32": "<u4", "i32": "<i4", "u64": "<u8"}
 # Columns of codes, which have words on disk.
 CODES = ("state", "kind")
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def missing(what: str) -> None:
     if REQUIRED:

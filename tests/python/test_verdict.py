@@ -122,7 +122,7 @@ def files_of(tables: dict[str, pl.DataFrame]) -> dict[str, bytes]:
     for name, table in tables.items():
         buffer = io.BytesIO()
         table.write_parquet(buffer)
-        files[f"run-lia/trace/{name}.parquet"] = buffer.getvalue()
+        files[f"run-lia/trace/000001/{name}.parquet"] = buffer.getvalue()
     return files
 
 

@@ -90,20 +90,6 @@ fn requests(run: &Measured, flow: &str) -> Vec<RequestRow> {
     rows
 }
 
-fn delivered_bytes(run: &Measured, flow: &str) -> u64 {
-    let f = run.run.flows.iter().position(|f| f.name == flow).unwrap() as u32;
-    let t = &run.outcome.tables.flow;
-    let last = (0..t.len()).rev().find(|&i| t.flow[i] == f).unwrap();
-    t.delivered_bytes[last]
-}
-
-fn sent_bytes(run: &Measured, flow: &str) -> u64 {
-    let f = run.run.flows.iter().position(|f| f.name == flow).unwrap() as u32;
-    let t = &run.outcome.tables.flow;
-    let last = (0..t.len()).rev().find(|&i| t.flow[i] == f).unwrap();
-    t.sent_bytes[last]
-}
-
 fn mean_ms(rows: &[RequestRow]) -> f64 {
     let sum: u64 = rows.iter().map(|row| row.completion_ns).sum();
     sum as f64 / 1e6 / rows.len() as f64
@@ -133,7 +119,7 @@ fn a_response_takes_its_request_a_round_trip_and_its_segments() {
         assert_eq!((row.first_byte_ns, row.completion_ns), (first, last));
         assert_eq!((row.request_bytes, row.response_bytes), (448, 7240));
     }
-    assert_eq!(delivered_bytes(&run, "f"), 4 * 7240);
+    assert_eq!(run.delivered_bytes("f"), 4 * 7240);
     assert!(run.outcome.tables.transfer.is_empty());
 }
 
@@ -200,8 +186,8 @@ fn every_byte_that_was_asked_for_is_delivered_with_every_scheduler() {
                     _ => row.request_bytes,
                 };
             }
-            assert_eq!(delivered_bytes(&run, flow), asked, "{scheduler} {flow}");
-            assert_eq!(sent_bytes(&run, flow), asked, "{scheduler} {flow}");
+            assert_eq!(run.delivered_bytes(flow), asked, "{scheduler} {flow}");
+            assert_eq!(run.sent_bytes(flow), asked, "{scheduler} {flow}");
             let times = rows.iter().map(|row| row.t_ns + row.completion_ns);
             assert!(times.is_sorted(), "{scheduler} {flow}");
         }
@@ -252,7 +238,7 @@ fn messages_that_wait_together_share_segments() {
     ];
     let run = simulate_one(CLEAN, &changes);
     let rows = requests(&run, "f");
-    assert!(rows.len() == 200 && delivered_bytes(&run, "f") == 20_000);
+    assert!(rows.len() == 200 && run.delivered_bytes("f") == 20_000);
     let t = &run.outcome.tables.subflow;
     // 20 kB are 13.8 segments; the first is a message alone, and rounds of 40 ms leave three segments each.
     let sent = t.sent_pkts[t.len() - 1];
@@ -281,7 +267,7 @@ fn a_short_segment_that_waits_on_its_subflow_keeps_its_length() {
         ),
     ];
     let run = simulate_one(SLOW_PATH, &changes);
-    assert_eq!(delivered_bytes(&run, "page"), 60 * 1600);
+    assert_eq!(run.delivered_bytes("page"), 60 * 1600);
     let t = &run.outcome.tables.subflow;
     let received = t.rx_payload_bytes.iter().rev().take(2).sum::<u64>();
     let flow = &run.outcome.tables.flow;

@@ -94,13 +94,16 @@ impl Measured {
             .unwrap_or_else(|| panic!("no flow {name}")) as u32
     }
 
-    /// Rows of a flow's table at a time.
-    fn delivered(&self, flow: u32, t_ns: u64) -> u64 {
+    /// The row of a flow at a time.
+    fn flow_row(&self, flow: u32, t_ns: u64) -> usize {
         let t = &self.outcome.tables.flow;
         (0..t.len())
             .find(|&i| t.flow[i] == flow && t.t_ns[i] == t_ns)
-            .map(|i| t.delivered_bytes[i])
             .unwrap()
+    }
+
+    fn delivered(&self, flow: u32, t_ns: u64) -> u64 {
+        self.outcome.tables.flow.delivered_bytes[self.flow_row(flow, t_ns)]
     }
 
     /// Goodput after the warm-up, Mbit/s.
@@ -113,6 +116,12 @@ impl Measured {
     /// Bytes a flow delivered in all.
     pub(crate) fn delivered_bytes(&self, flow: &str) -> u64 {
         self.delivered(self.flow_index(flow), self.run.duration_ns)
+    }
+
+    /// Bytes a flow sent in all.
+    pub(crate) fn sent_bytes(&self, flow: &str) -> u64 {
+        let row = self.flow_row(self.flow_index(flow), self.run.duration_ns);
+        self.outcome.tables.flow.sent_bytes[row]
     }
 
     /// Mean of a subflow column over the samples after the warm-up.
