@@ -14,6 +14,7 @@ from mptcplab import _core, bundle, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, machine_with
+from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.comparing import compare
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
@@ -26,6 +27,7 @@ from mptcplab.scenario import check as check_file
 from mptcplab.settings import Setting
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, check_jobs, parse_engines, run
+from mptcplab.terminal import note
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -180,6 +182,8 @@ def reproduce(
     out: PathArg = Path("results") / "reproduce",
     docs: PathArg | None = None,
     jobs: int = 0,
+    client: ClientArg | None = None,
+    store: str | None = None,
     announce: Announce | None = None,
 ) -> list[Reproduction]:
     """Run the experiments of a paper below `papers/` ("all": of all) and judge its claims; write the report to `out`.
@@ -190,7 +194,7 @@ def reproduce(
     Markdown. With `sensitivity` every claim is judged again under one other choice at a time, such as another queue;
     the simulator only. With `claim` only that claim is run and judged, and no report is written. `announce` is called
     with the name of each step and returns a context that reports progress. The fluid uses processes for several jobs: a
-    script needs `if __name__ == "__main__":` around the call, or `jobs=1`.
+    script needs `if __name__ == "__main__":` around the call, or `jobs=1`. `client` and `store` are as in `run`.
     """
     from mptcplab.studies.papers import catalog, report
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
@@ -214,7 +218,10 @@ def reproduce(
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     words += ["--sensitivity"] if sensitivity else []
     place = None if docs is None else Path(docs)
-    with report.Pages(Path(out), shlex.join(words), place) as pages:
+    with (
+        connected(client, store, engines, jobs=jobs, say=note) as cluster,
+        report.Pages(Path(out), shlex.join(words), place) as pages,
+    ):
         found = run_papers(
             library,
             chosen,
@@ -225,6 +232,7 @@ def reproduce(
             quick=quick,
             sensitivity=sensitivity,
             jobs=jobs,
+            cluster=cluster,
             announce=announce or silent,
             finished=pages.add if claim is None else lambda _: None,
         )
@@ -290,6 +298,8 @@ def agree_all(
     engines: str | Iterable[str] | None = None,
     quick: bool = False,
     jobs: int = 0,
+    client: ClientArg | None = None,
+    store: str | None = None,
     announce: Announce | None = None,
 ) -> tuple[Matrix, list[Path]]:
     """Compare two engines on short versions of the scenarios of all papers; write the page and return its files.
@@ -297,7 +307,7 @@ def agree_all(
     `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
-    stopped. `quick` shortens the runs further. `jobs` and `announce` are as in `reproduce`.
+    stopped. `quick` shortens the runs further. `jobs`, `client`, `store` and `announce` are as in `reproduce`.
     """
     from mptcplab.studies.agreement import matrix, page
     from mptcplab.study.progress import silent
@@ -310,9 +320,15 @@ def agree_all(
     directory = Path(out)
     page.prepare(directory)
     checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
-    found = matrix.measure(
-        quick=quick, jobs=jobs, announce=announce or silent, engines=(names[0], names[1]), checkpoint=checkpoint
-    )
+    with connected(client, store, names, jobs=jobs, say=note) as cluster:
+        found = matrix.measure(
+            quick=quick,
+            jobs=jobs,
+            cluster=cluster,
+            announce=announce or silent,
+            engines=(names[0], names[1]),
+            checkpoint=checkpoint,
+        )
     written = page.write(found, directory)
     checkpoint.clear()
     return found, written
@@ -368,6 +384,8 @@ def goals(
     seed: int | None = None,
     profile: str | None = None,
     jobs: int = 0,
+    client: ClientArg | None = None,
+    store: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Study:
@@ -375,14 +393,24 @@ def goals(
 
     `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with a number appended
     if that exists); `force` replaces an earlier study there. `quick` measures fewer networks, for a shorter time;
-    `grid` sets the networks. `jobs` and `progress` are as in `run`.
+    `grid` sets the networks. `jobs`, `client`, `store` and `progress` are as in `run`.
     """
     from mptcplab.studies.goals import write_study
 
     check_jobs(jobs)
-    return write_study(
-        cc, out, quick=quick, grid=grid, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress
-    )
+    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
+        return write_study(
+            cc,
+            out,
+            quick=quick,
+            grid=grid,
+            seed=seed,
+            profile=profile,
+            jobs=jobs,
+            cluster=cluster,
+            force=force,
+            progress=progress,
+        )
 
 
 def algorithms() -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ import polars as pl
 
 from mptcplab.capabilities import directory_of, engine_of, is_directory_of_engine
 from mptcplab.errors import DamagedResultWarning, OutputError, ResultsError, with_hint
-from mptcplab.output import OPTIONAL_TABLES, TABLES, is_former_result, write_text, writing
+from mptcplab.output import OPTIONAL_TABLES, TABLES, is_former_result, write_bytes, write_text, writing
 from mptcplab.text import counted
 from mptcplab.trace import checksums
 from mptcplab.trace.reader import COMPLETE, tables_in
@@ -132,6 +132,27 @@ def traces_in(directory: Path) -> list[Path]:
     """The traces in a directory of finished runs, of all engines."""
     places = [place for place in sorted(directory.iterdir()) if place.is_dir() and is_directory_of_engine(place.name)]
     return [trace for place in places for trace in sorted(place.iterdir()) if _NUMBER.fullmatch(trace.name)]
+
+
+def files_in(place: Path) -> dict[str, bytes]:
+    """The files of all traces in an engine's place for finished runs, by their paths there."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
+
+
+def add(place: Path, files: Mapping[str, bytes]) -> None:
+    """Add traces that another machine has made to an engine's place for finished runs: see `files_in`."""
+    number = max((int(trace.name) for trace in place.iterdir() if _NUMBER.fullmatch(trace.name)), default=0)
+    traces: dict[str, dict[str, bytes]] = {}
+    for name, content in sorted(files.items()):
+        trace, _, table = name.partition("/")
+        traces.setdefault(trace, {})[table] = content
+    for position, tables in enumerate(traces.values(), number + 1):
+        new = place / "incoming"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        for table, content in tables.items():
+            write_bytes(new / table, content)
+        new.rename(place / f"{position:06}")
 
 
 @dataclass(frozen=True)

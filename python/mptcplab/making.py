@@ -9,6 +9,8 @@ from pathlib import Path
 
 from mptcplab import _core
 from mptcplab.capabilities import KERNEL, OWN_TRAFFIC, SIM, engine_of
+from mptcplab.cluster import batches
+from mptcplab.cluster.connect import Cluster
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.digests import run_digests
 from mptcplab.engines.vm import engine as vm
@@ -30,6 +32,8 @@ class Part:
     jobs: int = 0
     # Beside a kernel, whose links are emulated in real time.
     low_priority: bool = False
+    # Where the runs are made, if not on this machine.
+    cluster: Cluster | None = None
     # Runs that are finished already, by digest.
     finished: dict[str, Run] = field(default_factory=dict)
 
@@ -76,7 +80,9 @@ class Part:
 
     def _run(self, place: Path, missing: Sequence[int], progress: Progress | None) -> None:
         only = {"only": missing, "digests": self.digests}
-        if self.engine == SIM.name:
+        if self.cluster is not None:
+            batches.run(self.cluster, self.scenario, place, self.overrides, self.engine, progress=progress, **only)
+        elif self.engine == SIM.name:
             polite = self.low_priority
             sim.run(
                 self.scenario, place, self.overrides, jobs=self.jobs, progress=progress, low_priority=polite, **only

@@ -28,13 +28,14 @@ from mptcplab.capabilities import (
     is_machine,
     kernel_of,
 )
+from mptcplab.cluster.connect import ClientArg, Cluster, connected
 from mptcplab.engines import kernel
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
 from mptcplab.making import Part
 from mptcplab.output import Numbered
 from mptcplab.results import Results
-from mptcplab.scenario import Overrides, Values, resolved_runs
+from mptcplab.scenario import Overrides, Values, check, resolved_runs
 from mptcplab.settings import Setting
 from mptcplab.terminal import note, shown
 from mptcplab.text import counted
@@ -61,6 +62,8 @@ def run(
     settings: Mapping[str, Setting] | None = None,
     sweep: Mapping[str, Values] | None = None,
     sim_reps: int | None = None,
+    client: ClientArg | None = None,
+    store: str | None = None,
     force: bool = False,
     progress: Progress | bool | None = None,
 ) -> Results:
@@ -81,6 +84,10 @@ def run(
     of the simulator's threads or of machines at a time (0: all cores). Without `out` the trace is in a temporary
     directory that disappears with the returned object.
 
+    `client` is a client of Dask whose workers make the runs, "dask" for a cluster on this machine with `jobs` workers,
+    or "dask:ADDRESS" of a scheduler. `store` is a path or a URL (s3://..., sftp://...) that all workers reach: finished
+    runs go there first, and what is there is not made again (docs/cluster.md).
+
     Finished runs are kept in `out`.partial until the result is complete: after an interrupt, an error or a crash the
     same call goes on with them. An earlier result in `out` whose runs are all part of this sweep is extended: after
     `reps=5`, `reps=20` makes 15 runs. With `force` it is replaced, and all its runs are made again.
@@ -99,8 +106,14 @@ def run(
     engines = parse_engines(engine, traffic)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
     say = _silent if progress is False else note
-    with source(scenario) as path, shown(progress) as update:
-        return Sweep(path, overrides, engines, traffic, sim_reps, jobs, update, say=say).run(out, force=force)
+    check_jobs(jobs)
+    with source(scenario) as path:
+        if client is not None:
+            # Before a cluster is asked for anything.
+            check(path, overrides)
+        with connected(client, store, engines, jobs=jobs, say=say) as cluster, shown(progress) as update:
+            sweep_of_all = Sweep(path, overrides, engines, traffic, sim_reps, jobs, update, cluster=cluster, say=say)
+            return sweep_of_all.run(out, force=force)
 
 
 def _silent(_: str) -> None:
@@ -164,6 +177,7 @@ class Sweep:
     progress: Progress | None = None
     # A kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
     same_noise: bool = False
+    cluster: Cluster | None = None
     # Called with a line about runs that are taken from earlier results, or kept for later.
     say: Callable[[str], None] = note
 
@@ -229,6 +243,7 @@ class Sweep:
             self.traffic if engine == KERNEL.name else OWN_TRAFFIC,
             self.jobs,
             low_priority=engine == SIM.name and late is not None and engine_of(late).real_time,
+            cluster=self.cluster,
         )
 
     def _is_complete(self, directory: Path, former: Sequence[kept.Run]) -> bool:

@@ -26,7 +26,7 @@ from mptcplab.studies.papers.reproduce import reproduce
 from mptcplab.studies.papers.selectors import SelectorResolver
 from mptcplab.studies.papers.treatments import treatment
 from mptcplab.study import cell as cells
-from mptcplab.study import execute, workers
+from mptcplab.study import sweeps, workers
 from mptcplab.study.cell import Cell
 from mptcplab.study.decision import Rule
 from mptcplab.study.execute import Executor, Outcome
@@ -774,7 +774,7 @@ def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytes
     begin = workers._pool
     monkeypatch.setattr(workers, "_pool", noted)
     (one,) = reproduce(library, papers, "fluid", tmp_path / "one", experiment="DUB-3N", jobs=1)
-    monkeypatch.setattr(execute, "_SWEEP_WORK", 0.0)
+    monkeypatch.setattr(sweeps, "_SWEEP_WORK", 0.0)
     (two,) = reproduce(library, papers, "fluid", tmp_path / "two", experiment="DUB-3N", jobs=2)
     assert asked == [(2, True)]
     assert one.claims == two.claims

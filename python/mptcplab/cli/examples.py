@@ -10,6 +10,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "mptcplab run scenarios/dolia-scenario-1.toml --cc lia,olia --reps 10",
         "mptcplab run two-paths.toml --sweep 'links.B1.loss=0.01 %..5 % log 7' --cc lia,olia,balia",
         "mptcplab run two-paths.toml --set 'links.B1.queue=1 BDP' --engine sim,fluid",
+        "mptcplab run two-paths.toml --reps 1000 --on dask:tcp://10.0.0.1:8786 --store s3://bucket/mptcplab",
         "mptcplab run two-paths.toml --reps 20 --out results/two-paths     # after --reps 5: makes 15 runs",
     ),
     "new": (
@@ -35,6 +36,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "mptcplab reproduce all --quick",
         "mptcplab reproduce kim2021",
         "mptcplab reproduce lubna2021 --claim DOL-01",
+        "mptcplab reproduce all --on dask:tcp://10.0.0.1:8786",
     ),
     "fidelity": ("mptcplab fidelity --quick --out /tmp/fidelity", "mptcplab fidelity --out-of-tree"),
     "goals": ("mptcplab goals lia --quick", "mptcplab goals 'ewtcp(weight=fair)' --seed 7"),

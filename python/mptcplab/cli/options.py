@@ -77,6 +77,24 @@ Duration = Annotated[
     ),
 ]
 Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="dask[:ADDRESS]",
+        help="Run on a cluster of Dask, by the address of its scheduler, such as dask:tcp://10.0.0.1:8786; dask alone "
+        "starts workers on this machine, as many as --jobs. Simulator and fluid only.",
+    ),
+]
+Store = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="With --on, where workers leave finished runs: a path or a URL that they and this machine reach, such as "
+        "s3://bucket/mptcplab. What is there is not run again.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an earlier result in --out.")]
 
 

@@ -40,6 +40,8 @@ def run(
     ] = "own",
     sim_reps: options.SimReps = None,
     jobs: options.Jobs = 0,
+    on: options.On = None,
+    store: options.Store = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -73,6 +75,8 @@ def run(
                 engine=engine,
                 traffic=traffic,
                 jobs=jobs,
+                client=on,
+                store=store,
                 out=out or output.Numbered(scenario),
                 sim_reps=sim_reps,
                 force=force,

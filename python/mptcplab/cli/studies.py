@@ -50,6 +50,8 @@ def reproduce(
         ),
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
+    on: options.On = None,
+    store: options.Store = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -99,6 +101,8 @@ def reproduce(
         out=place,
         docs=docs,
         jobs=jobs,
+        client=on,
+        store=store,
         announce=lambda what: terminal.step(what, unit=work_unit(engine)),
     )
     if as_json:
@@ -159,6 +163,8 @@ def goals(
         str | None, typer.Option("--profile", metavar="NAME", help="How ACKs are sent and counted.")
     ] = None,
     jobs: options.Jobs = 0,
+    on: options.On = None,
+    store: options.Store = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -182,7 +188,18 @@ def goals(
     from mptcplab.study.cell import work_unit
 
     with terminal.progress(unit=work_unit("sim")) as progress:
-        study = api.goals(cc, out, quick=quick, seed=seed, profile=profile, jobs=jobs, force=force, progress=progress)
+        study = api.goals(
+            cc,
+            out,
+            quick=quick,
+            seed=seed,
+            profile=profile,
+            jobs=jobs,
+            client=on,
+            store=store,
+            force=force,
+            progress=progress,
+        )
     if as_json:
         print_json(as_data(study))
         return
@@ -213,6 +230,8 @@ def agree(
     sweep: options.Sweep = None,
     sim_reps: options.SimReps = None,
     jobs: options.Jobs = 0,
+    on: options.On = None,
+    store: options.Store = None,
     everything: Annotated[
         bool,
         typer.Option(
@@ -259,7 +278,8 @@ def agree(
     }
     _check_agree_options(everything, quick, [name for name, value in given.items() if value is not None])
     if everything:
-        _agree_on_all(out or Path("docs/agreement"), engines, quick=quick, jobs=jobs, as_json=as_json)
+        place = out or Path("docs/agreement")
+        _agree_on_all(place, engines, quick=quick, jobs=jobs, on=on, store=store, as_json=as_json)
         return
     assert scenario is not None
     directory = out or output.fresh_directory(scenario)
@@ -268,6 +288,8 @@ def agree(
             scenario,
             engines,
             jobs=jobs,
+            client=on,
+            store=store,
             out=directory,
             sim_reps=sim_reps,
             force=force,
@@ -372,11 +394,15 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
         raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
 
 
-def _agree_on_all(out: Path, engines: str | None, *, quick: bool, jobs: int, as_json: bool) -> None:
+def _agree_on_all(
+    out: Path, engines: str | None, *, quick: bool, jobs: int, on: str | None, store: str | None, as_json: bool
+) -> None:
     """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
     from mptcplab import api
 
-    found, written = api.agree_all(out, engines=engines, quick=quick, jobs=jobs, announce=terminal.step)
+    found, written = api.agree_all(
+        out, engines=engines, quick=quick, jobs=jobs, client=on, store=store, announce=terminal.step
+    )
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})
     else:

@@ -82,7 +82,7 @@ class RunSpec:
     def work(self, engine: str) -> float:
         """About how long all repetitions take: millions of packets times links, or for the fluid seconds."""
         # Equations take the same time however many packets flow.
-        one = _packet_hops(self.topology) if engine_of(engine).has_packets else self.topology.duration_ns / 1e9
+        one = self.topology.packet_hops if engine_of(engine).has_packets else self.topology.duration_ns / 1e9
         return one * self.repetitions
 
 
@@ -106,22 +106,6 @@ def topology(scenario: Path, settings: tuple[tuple[str, str], ...] = (), cc: str
     """The network and the flows of a scenario with some settings."""
     overrides = Overrides(cc=() if cc is None else (cc,), reps=1, settings=dict(settings))
     return Topology.from_json(json.dumps(resolved_runs(scenario, overrides)[0]))
-
-
-def _packet_hops(network: Topology) -> float:
-    """About how much there is to simulate in one repetition: packets times links, in millions."""
-    seconds = network.duration_ns / 1e9
-    total = 0.0
-    bottlenecks: dict[str, float] = {}
-    for flow in network.flows:
-        for path in flow.paths:
-            link = min((network.links[name] for name in path), key=lambda link: link.rate_bps)
-            bottlenecks[link.name] = max(bottlenecks.get(link.name, 0.0), link.rate_bps * len(path))
-    for name, rate in bottlenecks.items():
-        # A link that never fills carries what loss allows, some thousand packets a second at most.
-        busy = min(rate, 20e6) if network.links[name].loss >= 0.005 else rate
-        total += busy * seconds * 1.5 / 12_000 / 1e6
-    return max(total, 0.01)
 
 
 def digest_of(*parts: Any, **named: Any) -> str:

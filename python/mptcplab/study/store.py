@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -70,6 +71,17 @@ class Store:
                     for name in contents:
                         self._table(digest, name).unlink(missing_ok=True)
                 raise
+
+    def files(self) -> dict[str, bytes]:
+        """All files of the store, by name."""
+        return {path.name: path.read_bytes() for path in sorted(self.directory.iterdir())}
+
+    def take_over(self, files: Mapping[str, bytes]) -> None:
+        """Store results that are `files` of another store; records come last. Raises `OutputError`."""
+        hint = "what is stored stays: run the same command again when there is room, or choose another --out"
+        with writing(f"store a result in {self.directory}", hint):
+            for name, content in sorted(files.items(), key=lambda file: file[0].endswith(".json")):
+                write_bytes(self.directory / name, content, durable=True)
 
     def record(self, digest: str) -> dict[str, Any]:
         """The record of a result. Raises `OutputError` where it is damaged."""

@@ -124,6 +124,22 @@ class Topology:
         used = {name for flow in self.flows for path in flow.paths for name in path}
         return tuple(link for link in self.links.values() if link.name in used)
 
+    @property
+    def packet_hops(self) -> float:
+        """About how much there is to simulate: packets times links, in millions."""
+        seconds = self.duration_ns / 1e9
+        total = 0.0
+        bottlenecks: dict[str, float] = {}
+        for flow in self.flows:
+            for path in flow.paths:
+                link = min((self.links[name] for name in path), key=lambda link: link.rate_bps)
+                bottlenecks[link.name] = max(bottlenecks.get(link.name, 0.0), link.rate_bps * len(path))
+        for name, rate in bottlenecks.items():
+            # A link that never fills carries what loss allows, some thousand packets a second at most.
+            busy = min(rate, 20e6) if self.links[name].loss >= 0.005 else rate
+            total += busy * seconds * 1.5 / 12_000 / 1e6
+        return max(total, 0.01)
+
     @classmethod
     def from_json(cls, text: str) -> Topology:
         """Parse the `resolved` column of the run table."""

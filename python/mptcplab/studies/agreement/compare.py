@@ -11,11 +11,13 @@ from mptcplab import _core
 from mptcplab.algorithm import Algorithms
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import full_name
+from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, with_hint
 from mptcplab.scenario import Overrides, Values
 from mptcplab.settings import Setting
 from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
+from mptcplab.terminal import note
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -37,6 +39,8 @@ def agree(
     settings: Mapping[str, Setting] | None = None,
     sweep: Mapping[str, Values] | None = None,
     sim_reps: int | None = None,
+    client: ClientArg | None = None,
+    store: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Agreement:
@@ -58,9 +62,11 @@ def agree(
     asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
-    with source(scenario) as path:
+    with connected(client, store, names, jobs=jobs, say=note) as cluster, source(scenario) as path:
         _refuse_early(path, overrides.to_json(), names)
-        runs = Sweep(path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True)
+        runs = Sweep(
+            path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True, cluster=cluster
+        )
         return judge(runs.run(out, force=force), why)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from mptcplab.capabilities import KERNEL, SIM, engine_of
+from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
@@ -172,6 +173,7 @@ def measure(
     *,
     quick: bool = False,
     jobs: int = 0,
+    cluster: Cluster | None = None,
     announce: Announce = silent,
     scenarios: Iterable[Path] | None = None,
     engines: tuple[str, str] = ENGINES,
@@ -184,7 +186,7 @@ def measure(
     """
     parse_engines(engines)
     paths = _of_papers() if scenarios is None else list(scenarios)
-    runner = _Runner(QUICK if quick else FULL, engines, jobs, announce, checkpoint)
+    runner = _Runner(QUICK if quick else FULL, engines, jobs, cluster, announce, checkpoint)
     words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
     command = shlex.join([*words, *(["--quick"] if quick else [])])
     return Matrix(engines, command, tuple(runner.entries(paths)))
@@ -197,6 +199,7 @@ class _Runner:
     size: Size
     engines: tuple[str, str]
     jobs: int
+    cluster: Cluster | None
     announce: Announce
     checkpoint: Store | None
 
@@ -226,10 +229,10 @@ class _Runner:
 
     def _measured(self, path: Path, jobs: int, progress: Progress | None) -> Entry:
         if self.checkpoint is None:
-            return _entry(path, self.size, self.engines, jobs, progress)
+            return _entry(path, self.size, self.engines, jobs, progress, self.cluster)
         # Computed first, because a file may change while it is run.
         digest = self._digest(path)
-        entry = _entry(path, self.size, self.engines, jobs, progress)
+        entry = _entry(path, self.size, self.engines, jobs, progress, self.cluster)
         # An entry without numbers takes little time to find again.
         if entry.evidence and self._digest(path) == digest:
             self.checkpoint.prepare()
@@ -291,7 +294,14 @@ def _of_papers() -> list[Path]:
     return [path.relative_to(here) if path.is_relative_to(here) else path for path in files]
 
 
-def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress: Progress | None) -> Entry:
+def _entry(
+    path: Path,
+    size: Size,
+    engines: tuple[str, str],
+    jobs: int,
+    progress: Progress | None,
+    cluster: Cluster | None = None,
+) -> Entry:
     """Run one scenario."""
     name, title = path.as_posix(), ""
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
@@ -317,6 +327,7 @@ def _entry(path: Path, size: Size, engines: tuple[str, str], jobs: int, progress
             duration=changes.duration,
             settings=changes.settings,
             sim_reps=sim_reps,
+            client=cluster,
             progress=progress,
         )
     except UnfinishedError as error:

@@ -17,6 +17,7 @@ from mptcplab.studies.goals.scenarios import Setting, commands, scenario
 from mptcplab.study.verdict import counts
 
 if TYPE_CHECKING:
+    from mptcplab.cluster.connect import Cluster
     from mptcplab.sweep import PathArg, Progress
 
 __all__ = ["FULL", "GOALS", "QUICK", "Goal", "Grid", "NetworkResult", "Study", "write_study"]
@@ -113,6 +114,7 @@ def write_study(
     seed: int | None,
     profile: str | None,
     jobs: int,
+    cluster: Cluster | None = None,
     force: bool,
     progress: Progress | None,
 ) -> Study:
@@ -125,7 +127,7 @@ def write_study(
     studies: list[Study] = []
 
     def write(directory: Path) -> None:
-        measured = measure(chosen, setting, jobs, progress)
+        measured = measure(chosen, setting, jobs, progress, cluster)
         results = tuple(NetworkResult(network, found, judge(network, found)) for network, found in measured.items())
         studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)

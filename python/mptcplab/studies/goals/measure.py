@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from mptcplab.cluster.connect import Cluster
 from mptcplab.output import write_text
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals.grid import Grid, Network
@@ -82,13 +83,15 @@ class Planner:
         )
 
 
-def measure(grid: Grid, setting: Setting, jobs: int, progress: Progress | None) -> dict[Network, Measured]:
-    """Simulate every network of a grid; the traces are deleted afterwards."""
+def measure(
+    grid: Grid, setting: Setting, jobs: int, progress: Progress | None, cluster: Cluster | None = None
+) -> dict[Network, Measured]:
+    """Simulate every network of a grid, perhaps on a cluster; the traces are deleted afterwards."""
     with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
         store = Store(Path(scratch) / "store")
         store.prepare()
         planner = Planner(grid, setting, Path(scratch))
-        executor = Executor(planner.spec, "sim", store, jobs, progress)
+        executor = Executor(planner.spec, "sim", store, jobs, progress, cluster=cluster)
         executor.make([cell for network in grid.networks for cell in planner.cells(network)])
         source = StoreSource(store, executor.outcome)
         return {network: _measured(network, setting, source) for network in grid.networks}

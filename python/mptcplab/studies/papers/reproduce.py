@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mptcplab.capabilities import engine_of
+from mptcplab.cluster.connect import Cluster
 from mptcplab.studies.papers.catalog import Claim, Experiment, Library, Paper
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import Planner
@@ -75,6 +76,7 @@ def reproduce(
     quick: bool = False,
     sensitivity: bool = False,
     jobs: int = 0,
+    cluster: Cluster | None = None,
     announce: Announce = silent,
     finished: Callable[[Reproduction], None] = lambda _: None,
 ) -> list[Reproduction]:
@@ -85,7 +87,7 @@ def reproduce(
     """
     # A shorter run is as much work for the fluid.
     planner = Planner(library, engine, quick and engine_of(engine).has_packets)
-    executor = Executor(planner.spec, engine, Store(out / "store"), jobs, None)
+    executor = Executor(planner.spec, engine, Store(out / "store"), jobs, None, cluster=cluster)
     judge = ClaimJudge(planner, executor)
     plans = [_plan(judge, paper, experiment, claim) for paper in papers]
     executor.store.prepare()
@@ -103,15 +105,19 @@ def reproduce(
                     if not sensitivity:
                         finished(found)
     return [
-        _with_sensitivity(made[paper.id], jobs, announce, finished) if sensitivity else made[paper.id]
+        _with_sensitivity(made[paper.id], jobs, cluster, announce, finished) if sensitivity else made[paper.id]
         for paper in papers
     ]
 
 
 def _with_sensitivity(
-    one: Reproduction, jobs: int, announce: Announce, finished: Callable[[Reproduction], None]
+    one: Reproduction,
+    jobs: int,
+    cluster: Cluster | None,
+    announce: Announce,
+    finished: Callable[[Reproduction], None],
 ) -> Reproduction:
-    study = judge_again(one.planner, one.paper, one.claims, one.store, jobs, announce)
+    study = judge_again(one.planner, one.paper, one.claims, one.store, jobs, announce, cluster)
     found = replace(one, sensitivity=study)
     finished(found)
     return found

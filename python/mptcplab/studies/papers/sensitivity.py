@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.output import write_text
 from mptcplab.studies.papers.catalog import Claim, Library, Paper
@@ -154,9 +155,11 @@ def judge_again(
     store: Store,
     jobs: int = 0,
     announce: Announce = silent,
+    cluster: Cluster | None = None,
 ) -> Study:
     """The sensitivity of judged claims of a paper, on the engine of the planner."""
-    return SensitivityStudy(planner, paper).run({one.claim.id: one for one in judged}, store, jobs, announce)
+    claims = {one.claim.id: one for one in judged}
+    return SensitivityStudy(planner, paper).run(claims, store, jobs, announce, cluster)
 
 
 class _Key(NamedTuple):
@@ -232,14 +235,28 @@ class SensitivityStudy:
         own = self.base.library.experiments[cell.experiment].profile
         return replace(cell, profile=own) if cell.profile == changed else cell
 
-    def run(self, judged: Mapping[str, JudgedClaim], store: Store, jobs: int = 0, announce: Announce = silent) -> Study:
+    def run(
+        self,
+        judged: Mapping[str, JudgedClaim],
+        store: Store,
+        jobs: int = 0,
+        announce: Announce = silent,
+        cluster: Cluster | None = None,
+    ) -> Study:
         """Run what the store does not have, and judge. `judged` are the verdicts without any choice."""
         claims = {name: one.claim for name, one in judged.items()}
         wanted = self.wanted(claims.values())
         keys = {_Key(number, cell) for some in wanted.values() for number, cells in some.items() for cell in cells}
         about = f"{self.paper.id}: {len(keys)} cells under {len(self.choices)} other choices"
         with announce(about) as progress:
-            executor: Any = Executor(self.spec, self.base.engine, store, jobs, progress)  # type: ignore[arg-type]
+            executor: Any = Executor(
+                self.spec,  # type: ignore[arg-type]
+                self.base.engine,
+                store,
+                jobs,
+                progress,
+                cluster=cluster,
+            )
             executor.make(sorted(keys))
         outcomes = self._outcomes(executor.outcome)
         answers: dict[str, list[Answer]] = {name: [] for name in wanted}

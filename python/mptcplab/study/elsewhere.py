@@ -1,0 +1,61 @@
+"""Cells that the workers of a cluster run: each is a task, whose key is the digest of its result."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mptcplab.cluster import tasks
+from mptcplab.cluster.connect import Cluster
+from mptcplab.cluster.inputs import Inputs
+from mptcplab.errors import EngineError, with_hint
+from mptcplab.study.store import Store
+from mptcplab.study.sweeps import Task, run_together
+
+
+@dataclass(frozen=True)
+class Order:
+    """A cell for a worker."""
+
+    task: Task
+    engine: str
+    inputs: Inputs
+
+
+class Tasks:
+    """As `workers.Tasks`, for sweeps of cells, whose results come into the store of this machine."""
+
+    def __init__(self, cluster: Cluster, engine: str, store: Store) -> None:
+        self._engine, self._store = engine, store
+        self._tasks = tasks.Tasks(cluster, make, lambda order: order.task.digest)
+
+    def __exit__(self, *_: object) -> None:
+        self._tasks.__exit__()
+
+    def add(self, sweeps: Iterable[list[Task]], *, first: bool = False) -> None:
+        """More cells; with `first`, before others that wait."""
+        self._tasks.add((self._order(task) for sweep in sweeps for task in sweep), first=first)
+
+    def results(self) -> Iterator[tuple[list[Task], dict[str, str]]]:
+        """Every cell, stored, or with the reason of a refusal by its digest."""
+        for order, result in self._tasks.results():
+            if result.files is not None:
+                self._store.take_over(result.files)
+            yield [order.task], {} if result.refused is None else {order.task.digest: str(result.refused)}
+
+    def _order(self, task: Task) -> Order:
+        return Order(task, self._engine, Inputs.of(task.spec.scenario, task.spec.overrides().to_json()))
+
+
+def make(order: Order) -> dict[str, bytes]:
+    """Run a cell on a worker; return the files that a store has of it."""
+    spec = replace(order.task.spec, scenario=order.inputs.unpack())
+    if spec.digest(order.engine) != order.task.digest:
+        hint = "this is a bug of mptcplab; please report it with the command"
+        raise EngineError(with_hint(f"a worker would run something else than {order.task.digest}", hint))
+    with tempfile.TemporaryDirectory(prefix="mptcplab-cell-") as scratch:
+        store = Store(Path(scratch))
+        run_together([replace(order.task, spec=spec)], order.engine, store)
+        return store.files()

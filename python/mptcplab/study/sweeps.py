@@ -1,0 +1,81 @@
+"""Sweeps of cells: those that differ only in the algorithm as one, from a call of the engine to the store."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.study.cell import RunSpec
+from mptcplab.study.measure import TIME_SERIES, VALUES, metric_values, record, time_series
+from mptcplab.study.store import Store
+from mptcplab.sweep import run
+
+# Work of one sweep: small enough to be stored often, large enough to be worth starting.
+_SWEEP_WORK = 60.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """One result to be made."""
+
+    digest: str
+    spec: RunSpec
+    work: float
+
+
+def sweeps(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Tasks that differ in the algorithm only, together; the largest first, so that the last ones end together."""
+    groups: dict[object, list[Task]] = {}
+    for task in tasks:
+        alone = task.digest if task.spec.cc is None else ""
+        groups.setdefault((replace(task.spec, cc=None), alone), []).append(task)
+    found = []
+    for group in groups.values():
+        size = max(1, int(_SWEEP_WORK / group[0].work))
+        found += [group[i : i + size] for i in range(0, len(group), size)]
+    return sorted(found, key=lambda sweep: -sum(task.work for task in sweep))
+
+
+def run_sweep(sweep: Sequence[Task], engine: str, store: Store) -> dict[str, str]:
+    """Run one sweep and store its results; return why the engine refused a digest."""
+    try:
+        run_together(sweep, engine, store)
+    except (ScenarioError, EngineError) as error:
+        if len(sweep) == 1:
+            return {sweep[0].digest: str(error)}
+        refused: dict[str, str] = {}
+        for task in sweep:
+            refused |= run_sweep([task], engine, store)
+        return refused
+    return {}
+
+
+def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
+    """Run one sweep and store its results. Raises what the engine refuses."""
+    first = sweep[0].spec
+    asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
+    with tempfile.TemporaryDirectory(prefix="mptcplab-study-") as scratch:
+        results = run(
+            first.scenario,
+            cc=asked.cc or None,
+            reps=asked.reps,
+            seed=asked.seed,
+            jobs=1,
+            out=Path(scratch) / "results",
+            engine=engine,
+            profile=asked.profile or None,
+            settings=asked.settings,
+            progress=False,
+        )
+        values = metric_values(results, first.metrics, first.spans)
+        for position, task in enumerate(sweep):
+            # The algorithm is the only axis: its runs stand together, in the order asked for.
+            runs = range(position * first.repetitions, (position + 1) * first.repetitions)
+            mine = values.filter(pl.col("run").is_in(list(runs))).drop("run")
+            series = time_series(results, runs[0]) if first.time_series else None
+            store.put(task.digest, record(results, runs), **{VALUES: mine, TIME_SERIES: series})

@@ -1,0 +1,186 @@
+"""Runs on a cluster of Dask: real workers, of which some die or have another build, and the same bytes as here."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import warnings
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+import mptcplab
+from mptcplab.errors import DamagedResultWarning, EngineError, MptcplabError, ScenarioError
+
+pytest.importorskip("distributed", reason="SKIPPED, NOT TESTED: Dask is not installed")
+from dask_cluster import Processes, other_build, scheduler
+
+from mptcplab.cluster import batches, build
+from mptcplab.cluster.connect import connected
+from mptcplab.cluster.urlstore import UrlStore, packed, unpacked
+
+DEMO = "scenarios/dolia-scenario-1.toml"
+# 12 runs that are tasks of their own, of some tenths of a second each.
+SETTINGS = {"cc": "lia,reno", "reps": 4, "duration": "80 s"}
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory: pytest.TempPathFactory, s3: str) -> Iterator[Processes]:
+    """A scheduler with three workers that reach the bucket, one of which is to die, and one of another build."""
+    keys = {"AWS_ENDPOINT_URL": s3, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    before = dict(os.environ)
+    os.environ.update({**keys, "AWS_DEFAULT_REGION": "us-east-1"})
+    with scheduler(tmp_path_factory.mktemp("dask"), keys) as found:
+        found.start("other", package=other_build(tmp_path_factory.mktemp("other")))
+        found.start("one", "two", "dies")
+        found.wait_for(4)
+        yield found
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run of the sweep is a task."""
+    monkeypatch.setattr(batches, "_WORK", 0.1)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """The URL of an S3 server."""
+    server = pytest.importorskip("moto.server", reason="SKIPPED, NOT TESTED: moto is not installed")
+    found = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    found.start()
+    host, port = found.get_host_and_port()
+    yield f"http://{host}:{port}"
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the sweep as this machine makes them."""
+    out = tmp_path_factory.mktemp("here") / "out"
+    mptcplab.run(DEMO, out=out, progress=False, **SETTINGS)
+    return content(out)
+
+
+def content(directory: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def test_a_worker_dies_and_one_has_another_build_and_the_bytes_are_the_same(
+    dask: Processes, here: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def kill_once(done: int, *_: float) -> None:
+        if done >= 2 and "dies" in dask.workers:
+            os.kill(dask.workers["dies"].pid, signal.SIGKILL)
+            dask.end("dies")
+
+    mptcplab.run(DEMO, out=tmp_path / "out", client=dask.on, progress=kill_once, **SETTINGS)
+    assert "dies" not in dask.workers
+    assert content(tmp_path / "out") == here
+    said = capsys.readouterr().err
+    assert "3 workers with 3 threads" in said
+    assert "gets no work: another build: Python modules" in said
+    assert said.count(build.own()["Python modules"][:12]) == 1
+    dask.end("other")
+
+
+def test_without_a_worker_of_this_build_the_error_names_both(dask: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = {**build.own(), "polars": "0.1"}
+    monkeypatch.setattr(build, "own", lambda: mine)
+    with pytest.raises(EngineError, match=r"no worker has this build: tcp://.*polars .* there, polars 0\.1 here"):
+        mptcplab.run(DEMO, client=dask.on, progress=False, **SETTINGS)
+
+
+def test_what_is_finished_is_kept_and_the_same_call_goes_on(
+    dask: Processes, here: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(done: int, *_: float) -> None:
+        if done >= 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mptcplab.run(DEMO, out=tmp_path / "out", client=dask.on, progress=interrupt, **SETTINGS)
+    assert "3 finished runs are kept" in capsys.readouterr().err
+    mptcplab.run(DEMO, out=tmp_path / "out", client=dask.on, **SETTINGS)
+    assert "3 of 8 runs are in" in capsys.readouterr().err
+    assert content(tmp_path / "out") == here
+
+
+def test_results_are_in_a_bucket_and_are_not_made_again(
+    dask: Processes, here: dict[str, bytes], tmp_path: Path
+) -> None:
+    url = "s3://mptcplab-test/runs"
+    mptcplab.run(DEMO, out=tmp_path / "first", client=dask.on, store=url, progress=False, **SETTINGS)
+    assert content(tmp_path / "first") == here
+    stored = UrlStore(url).keys()
+    assert len(stored) == 8
+    # The next call has to make this one, and takes all others as they are.
+    UrlStore(url)._place[0].pipe_file(f"mptcplab-test/runs/{min(stored)}.zip", b"damaged")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mptcplab.run(DEMO, out=tmp_path / "second", client=dask.on, store=url, progress=False, **SETTINGS)
+    assert [one.category for one in caught] == [DamagedResultWarning]
+    assert content(tmp_path / "second") == here
+
+
+def test_cells_of_a_study_are_the_same_as_here(dask: Processes, tmp_path: Path) -> None:
+    from mptcplab.studies.goals import Grid
+
+    grid = Grid(("shared",), (2.0,), (0.0,), (1.0,), ("cubic",), repetitions=2, duration_s=12, warmup_s=6)
+    mptcplab.goals("lia", tmp_path / "here", grid=grid)
+    mptcplab.goals("lia", tmp_path / "there", grid=grid, client=dask.on)
+    assert content(tmp_path / "here") == content(tmp_path / "there")
+
+
+def test_an_algorithm_of_the_user_goes_with_the_task(dask: Processes, tmp_path: Path) -> None:
+    source = (ROOT / "algorithms" / "template.c").read_text().replace("template", "mine").replace("TEMPLATE", "MINE")
+    (tmp_path / "mine.c").write_text(source)
+    wanted = {**SETTINGS, "cc": str(tmp_path / "mine.c"), "reps": 1}
+    mptcplab.run(DEMO, out=tmp_path / "here", progress=False, **wanted)
+    mptcplab.run(DEMO, out=tmp_path / "there", client=dask.on, progress=False, **wanted)
+    assert content(tmp_path / "here") == content(tmp_path / "there")
+
+
+def test_what_an_engine_refuses_is_said_with_the_line_of_the_file_here(dask: Processes, tmp_path: Path) -> None:
+    file = tmp_path / "bbr.toml"
+    file.write_text(re.sub(r"(?m)^cc = .*", 'cc = ["bbr"]', (ROOT / DEMO).read_text()))
+    with pytest.raises(ScenarioError, match=rf"{file}:\d+"):
+        mptcplab.run(file, engine="fluid", client=dask.on, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"client": "slurm"}, "no such cluster: --on 'slurm'"),
+        ({"client": 7}, "not a client of Dask: 7"),
+        ({"store": "runs"}, "a store without a cluster"),
+        ({"client": "dask", "store": "nothing://runs"}, "not a place for results: --store nothing://runs"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(MptcplabError, match=message):
+        mptcplab.run(DEMO, progress=False, **options)
+
+
+def test_an_engine_with_sockets_is_refused() -> None:
+    with (
+        pytest.raises(MptcplabError, match="the engine kernel runs on this machine only"),
+        connected("dask", None, ["kernel"]),
+    ):
+        pass
+
+
+def test_a_store_keeps_no_file_outside_of_its_result() -> None:
+    files = {"000001/run.parquet": b"rows", "digest.json": b"{}"}
+    assert unpacked(packed(files)) == files
+    for name in ("../run.parquet", "/run.parquet", "a/../../b", "a/b/c"):
+        with pytest.raises(zipfile.BadZipFile, match="not the name of a file"):
+            unpacked(packed({name: b""}))
