@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz \
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz chaos \
 	wheel wheel-check release playground playground-check clean
 
 help: ## Show this list
@@ -78,6 +78,9 @@ mutants: dev ## Change the sources step by step to see what no test notices (hou
 
 fuzz: ## Feed everything that reads input with random input (TARGET=scenario, SECONDS=600 each; needs a nightly Rust)
 	@scripts/fuzz.sh $(or $(SECONDS),600) $(TARGET)
+
+chaos: dev ## Kill commands, fill disks, flip bits and so on, and check that nothing is lost (SECONDS=600, SEED=1; root for all)
+	@$(BIN)/python tests/chaos/chaos.py --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(if $(CASE),--case $(CASE))
 
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs

@@ -1,5 +1,18 @@
-"""`python -m mptcplab` is the command line."""
+"""The command line as a program: `mptcplab`, or `python -m mptcplab`."""
 
-from mptcplab.cli import main
+from __future__ import annotations
 
-main()
+import signal
+
+
+def main() -> None:
+    """Entry point. Until the command can say that it was interrupted, Ctrl-C ends it without a word."""
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mptcplab import cli
+
+    signal.signal(signal.SIGINT, interrupt)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

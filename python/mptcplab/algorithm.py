@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from html import escape
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mptcplab import _core
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
+from mptcplab.scratch import Scratch
 
 _REGISTERED = re.compile(r"\bCC_REGISTER\(\s*(\w+)")
 # The path of a C file, perhaps with parameters: names of algorithms have no dot.
@@ -99,7 +99,7 @@ def text_of(name: str) -> str:
 def files_of(algorithms: Algorithms) -> Iterator[list[str]]:
     """Algorithms as words of a command line; those that were compiled from a text have a file meanwhile."""
     given = (algorithms,) if isinstance(algorithms, str | Algorithm) else tuple(_iterable(algorithms))
-    with TemporaryDirectory(prefix="mptcplab-") as directory:
+    with Scratch("algorithms") as directory:
         found: list[str] = []
         for one in given:
             if not isinstance(one, Algorithm):

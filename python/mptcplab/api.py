@@ -392,8 +392,10 @@ def goals(
     """Check one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
 
     `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with a number appended
-    if that exists); `force` replaces an earlier study there. `quick` measures fewer networks, for a shorter time;
-    `grid` sets the networks. `jobs`, `client`, `store` and `progress` are as in `run`.
+    if that exists); `force` replaces an earlier study there. Until the study is complete, what is measured is kept in
+    `out`.partial, and the same call goes on with it. `quick` measures fewer networks, for a shorter time; `grid` sets
+    the networks. `jobs`, `client`, `store` and `progress` are as in
+    `run`.
     """
     from mptcplab.studies.goals import write_study
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from mptcplab import scenario as files
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.output import write_text, writing
 from mptcplab.scenario import Overrides
+from mptcplab.scratch import Scratch
 from mptcplab.settings import Setting, toml_key, toml_value
 
 _HINT = "the path of a file, a mptcplab.Scenario, or a dictionary of its keys"
@@ -197,7 +197,7 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
             raise MptcplabError(with_hint(f"not the path of a scenario: {scenario.partition(chr(10))[0]!r} ...", hint))
         yield _found(scenario)
         return
-    with tempfile.TemporaryDirectory(prefix="mptcplab-scenario-") as directory:
+    with Scratch("scenario") as directory:
         path = Path(directory) / f"{_stem(scenario.name)}.toml"
         path.write_text(scenario.to_toml(), encoding="utf-8")
         for name in _files(_parsed(scenario)):

@@ -14,7 +14,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +28,12 @@ from mptcplab.trace import checksums
 from mptcplab.trace.reader import COMPLETE, tables_in
 
 SUFFIX = ".partial"
-_README = "README.txt"
+_README, _STORE = "README.txt", "store"
 _TEXT = """\
-Finished runs of `mptcplab run` into {name}, which has not come to its end.
+What is finished of {name}, whose command has not come to its end.
 
-The same command goes on with them, and removes this directory when the result is complete. If you do not want
-them, remove the directory; `mptcplab ls` shows what is in it.
+The same command goes on with it, and removes this directory when the result is complete. If you do not want it,
+remove the directory; `mptcplab ls` shows what is in it.
 """
 _NUMBER = re.compile(r"\d{6}")
 _INVALID = "invalid"
@@ -73,6 +73,7 @@ def runs_of(traces: Iterable[Path], *, checked: bool = True) -> list[Run]:
             continue
         except (ResultsError, pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).partition("\n")[0]
+            reason = reason if str(trace) in reason else f"{trace}: {reason}"
             warnings.warn(f"finished runs are damaged and are made again: {reason}", DamagedResultWarning, 2)
             continue
         found += [Run(trace, *row) for row in rows.iter_rows() if row[1]]
@@ -189,25 +190,50 @@ def workspace(result: Path) -> Iterator[Workspace]:
 
     Raises `OutputError` if another process uses it, or if somebody else has made it.
     """
+    with _own_directory(result) as directory:
+        yield Workspace(directory)
+
+
+@contextmanager
+def stored(result: Path) -> Iterator[Path]:
+    """A directory beside a result for what a study has measured, until `discard_store`. Raises the same."""
+    with _own_directory(result) as directory:
+        yield directory / _STORE
+
+
+def discard_store(result: Path) -> None:
+    """Remove what was stored for a result that is complete, unless another process uses it."""
+    with suppress(OutputError), _own_directory(result) as directory:
+        shutil.rmtree(directory / _STORE, ignore_errors=True)
+
+
+@contextmanager
+def _own_directory(result: Path) -> Iterator[Path]:
     directory = beside(result)
-    with writing(f"create {directory}", "choose another --out"):
-        directory.mkdir(parents=True, exist_ok=True)
-    _require_own(directory)
-    lock = os.open(directory, os.O_RDONLY)
+    lock, is_new = None, not directory.exists()
     try:
+        with writing(f"create {directory}", "choose another --out"):
+            directory.mkdir(parents=True, exist_ok=True)
+        _require_own(directory)
+        lock = os.open(directory, os.O_RDONLY)
         if not _lock(lock):
             raise OutputError(
                 with_hint(f"another run is writing to {result}", "wait until it has ended, or choose another --out")
             )
-        with writing(f"write to {directory}", "make room there, or choose another --out"):
-            write_text(directory / _README, _TEXT.format(name=result.name))
         try:
-            yield Workspace(directory)
+            with writing(f"write to {directory}", "make room there, or choose another --out"):
+                write_text(directory / _README, _TEXT.format(name=result.name))
+            yield directory
         finally:
-            if not traces_in(directory):
+            if not traces_in(directory) and not _has_files(directory / _STORE):
                 shutil.rmtree(directory, ignore_errors=True)
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
+        # Interrupted before anything was in it.
+        with suppress(OSError):
+            if is_new:
+                directory.rmdir()
 
 
 def is_in_use(result: Path) -> bool:
@@ -239,6 +265,10 @@ def all_of(runs: Iterable[Run]) -> str:
 def place_of(trace: Path) -> Path:
     """The directory, as users know it, to which a trace belongs: a result, or one of finished runs."""
     return next((place for place in trace.parents if place.name.endswith(SUFFIX)), trace)
+
+
+def _has_files(directory: Path) -> bool:
+    return directory.is_dir() and any(directory.iterdir())
 
 
 def _lock(descriptor: int) -> bool:

@@ -123,7 +123,7 @@ def _found(place: Path) -> Found:
     if bad:
         state, remark = "not counted", f"{counted(bad, 'run')} of {rows.height:,} do not count"
     if unfinished:
-        state, remark = "unfinished", "the same `mptcplab run` goes on with it; remove it if you do not want it"
+        state, remark = "unfinished", "the same command goes on with it; remove it if you do not want it"
     elif is_left_behind(place):
         state, remark = "left behind", "by a run that was killed; the next run into the same directory puts it right"
     return Found(

@@ -9,7 +9,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +35,9 @@ DERIVED = (
 
 # Directories beside a result: a new one that is being written, and one that is being replaced, with the process.
 _NEW, _FORMER = ".new-", ".former-"
-_LEFT = re.compile(rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(\.partial)?")
+_LEFT = re.compile(rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(-(?P<start>\d+))?(\.partial)?")
+# In /proc/PID/stat, after the name.
+_START = 19
 
 
 class PartialOutputError(Exception):
@@ -123,9 +125,11 @@ def write_into(
     require_name(directory)
     put_right(directory)
     require_writable(directory, force=force, is_former=is_former)
-    made = _make_parents(directory.parent)
-    new = directory.with_name(f"{directory.name}{_NEW}{os.getpid()}")
+    made = _missing(directory.parent)
+    new = directory.with_name(f"{directory.name}{_NEW}{_process()}")
     try:
+        with writing(f"create output directory: {directory.parent}", "choose another --out"):
+            directory.parent.mkdir(parents=True, exist_ok=True)
         write(new)
     except PartialOutputError as partial:
         partial.directory = _keep_unfinished(new, directory)
@@ -133,7 +137,8 @@ def write_into(
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         for parent in made:
-            if not any(parent.iterdir()):
+            # What another run has begun there stays.
+            with suppress(OSError):
                 parent.rmdir()
         raise
     _replace(directory, new)
@@ -141,7 +146,7 @@ def write_into(
 
 def _replace(directory: Path, new: Path) -> None:
     """Put `new` in the place of `directory`. If this is interrupted, `put_right` finds the former one."""
-    former = directory.with_name(f"{directory.name}{_FORMER}{os.getpid()}")
+    former = directory.with_name(f"{directory.name}{_FORMER}{_process()}")
     if directory.exists():
         directory.rename(former)
     new.rename(directory)
@@ -167,7 +172,7 @@ def put_right(directory: Path) -> None:
         return
     for left in sorted(directory.parent.glob(f"{glob.escape(directory.name)}.*")):
         found = _LEFT.fullmatch(left.name.removeprefix(directory.name))
-        if found is None or not left.is_dir() or _is_alive(int(found["process"])):
+        if found is None or not left.is_dir() or _is_alive(found):
             continue
         kind = found["kind"]
         if kind == _FORMER and not directory.exists():
@@ -182,17 +187,35 @@ def put_right(directory: Path) -> None:
 def is_left_behind(directory: Path) -> bool:
     """Whether a directory is what a killed process left of a run: a new result, or a former one it had moved aside."""
     found = _LEFT.search(directory.name)
-    return found is not None and found.end() == len(directory.name) and not _is_alive(int(found["process"]))
+    return found is not None and found.end() == len(directory.name) and not _is_alive(found)
 
 
-def _is_alive(process: int) -> bool:
+def _process() -> str:
+    """This process: its identifier, and when it began, because identifiers are used again."""
+    start = _start(os.getpid())
+    return f"{os.getpid()}" if start is None else f"{os.getpid()}-{start}"
+
+
+def _start(process: int) -> str | None:
+    """When a process began, in clock ticks since the boot; None if there is none or if it cannot be known."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return stat.rpartition(")")[2].split()[_START]
+
+
+def _is_alive(left: re.Match[str]) -> bool:
+    """Whether the process that a directory is named after lives."""
+    process = int(left["process"])
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    now = _start(process)
+    return left["start"] is None or now is None or now == left["start"]
 
 
 @contextmanager
@@ -246,13 +269,10 @@ def _synchronize(path: Path) -> None:
         os.close(descriptor)
 
 
-def _make_parents(parent: Path) -> list[Path]:
-    """Create missing parents; return those created, innermost first, so that a failure can remove them."""
+def _missing(parent: Path) -> list[Path]:
+    """The directories that do not exist yet, innermost first, so that a failure can remove them."""
     missing: list[Path] = []
-    at = parent
-    while not at.exists():
-        missing.append(at)
-        at = at.parent
-    with writing(f"create output directory: {parent}", "choose another --out"):
-        parent.mkdir(parents=True, exist_ok=True)
+    while not parent.exists():
+        missing.append(parent)
+        parent = parent.parent
     return missing

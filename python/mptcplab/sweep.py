@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -36,6 +36,7 @@ from mptcplab.making import Part
 from mptcplab.output import Numbered
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, check, resolved_runs
+from mptcplab.scratch import Scratch, remove_abandoned
 from mptcplab.settings import Setting
 from mptcplab.terminal import note, shown
 from mptcplab.text import counted
@@ -198,11 +199,14 @@ class Sweep:
         Finished runs are kept beside `out` until the result is complete, and are found there again. A result in `out`
         whose runs are all part of this sweep is extended, unless `force` says that they are to be made again.
         """
+        remove_abandoned()
         if out is None:
-            temporary = tempfile.TemporaryDirectory(prefix="mptcplab-")
+            temporary = Scratch("results")
             results = Results(Path(temporary.name) / "results", temporary)
             unnamed = Path(temporary.name) / "runs"
-            return _finished(partial(self._write, unnamed, results.directory, {}, None), results)
+            _finished(partial(self._write, unnamed, results.directory, {}, None), results)
+            self._clear(unnamed, results.directory, [])
+            return results
         also: list[Path] = []
         if isinstance(out, Numbered):
             directory = self._choose(out, force=force)
@@ -211,15 +215,23 @@ class Sweep:
             directory = Path(out)
         output.require_name(directory)
         output.put_right(directory)
-        former = None if force else kept.extendable(directory, self._digests)
-        if former is not None and self._is_complete(directory, former):
+        wanted = [] if force else self._wanted(directory)
+        former = kept.extendable(directory, wanted)
+        if former is not None and self._is_complete(directory, former, wanted):
+            self._clear(directory, directory, also)
             self.say(f"nothing to make: {directory} has {kept.all_of(former)}; --force makes them again")
             return Results.open(directory)
+        if former is not None and self._late is not None:
+            # The simulator's runs depend on what the other engine would measure now.
+            former = None
         if former is None and not force:
             self._refuse_to_lose(directory)
         write = partial(self._write, directory, finished=kept.usable(former or []), also=also)
         replace = force or former is not None
-        return _finished(partial(output.write_into, directory, write, force=replace), Results(directory))
+        results = _finished(partial(output.write_into, directory, write, force=replace), Results(directory))
+        # Until the result has its name, a kill must not lose what is kept.
+        self._clear(directory, directory, also)
+        return results
 
     def _choose(self, out: Numbered, *, force: bool) -> Path:
         """The first directory that does not exist, or whose result this sweep extends, and that no other run uses."""
@@ -230,9 +242,9 @@ class Sweep:
         raise AssertionError("there are always further candidates")
 
     @cached_property
-    def _digests(self) -> set[str]:
+    def _digests(self) -> list[str]:
         """The digests of all runs; none where they depend on what an engine measures."""
-        return set() if self.same_noise else {digest for name in self._order for digest in self._part(name).digests}
+        return [] if self._late else [digest for name in self.engines for digest in self._part(name).digests]
 
     def _part(self, engine: str, overrides: Overrides | None = None) -> Part:
         late = self._late
@@ -246,10 +258,26 @@ class Sweep:
             cluster=self.cluster,
         )
 
-    def _is_complete(self, directory: Path, former: Sequence[kept.Run]) -> bool:
+    def _wanted(self, directory: Path) -> list[str]:
+        """The digests of all runs; where the simulator has the noise of an engine, that of its runs in `directory`."""
+        late = self._late
+        if late is None:
+            return self._digests
+        found: list[str] = []
+        # What is no whole result has no noise.
+        with suppress(MptcplabError):
+            for name in self.engines:
+                overrides = self._overrides(name)
+                if name == SIM.name:
+                    overrides = self._with_noise_of(directory / directory_of(late), overrides)
+                found += self._part(name, overrides).digests
+            return found
+        return []
+
+    def _is_complete(self, directory: Path, former: Sequence[kept.Run], wanted: Sequence[str]) -> bool:
         """Whether a result is just what this sweep would write."""
-        wanted = [digest for name in self.engines for digest in self._part(name).digests]
-        if [run.digest for run in former] != wanted or not all(run.counts for run in former):
+        again = self._late is None and not all(run.counts for run in former)
+        if [run.digest for run in former] != wanted or again:
             return False
         results = Results.open(directory)
         text = Path(self.scenario).read_text(encoding="utf-8")
@@ -259,7 +287,7 @@ class Sweep:
         """Say why an earlier result is not extended."""
         runs = kept.former_runs(directory)
         if runs and self._digests:
-            others = {run.digest for run in runs} - self._digests
+            others = {run.digest for run in runs}.difference(self._digests)
             why = kept.why_not(others, self._digests)
             hint = f"{counted(len(others), 'run')} of it are not part of this sweep, because they are of {why}\n"
             hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
@@ -296,19 +324,18 @@ class Sweep:
                 if directory.is_dir():
                     with output.writing(f"write to {directory}", "make room there, or name another directory"):
                         output.write_text(directory / OVERRIDES, self._asked())
-            self._clear(directory, workspace, also or ())
 
-    def _clear(self, directory: Path, workspace: kept.Workspace, also: Iterable[Path]) -> None:
-        """Remove the kept runs that the result has; say what is left."""
+    def _clear(self, result: Path, directory: Path, also: Iterable[Path]) -> None:
+        """Remove the runs kept for `result` that `directory` has now, and so in `also`; say what is left."""
         used = {run.digest for part in tables_in(directory) for run in kept.runs_of([part], checked=False)}
-        left = workspace.clear(used)
-        for place in also:
-            result = place.with_name(place.name.removesuffix(kept.SUFFIX))
-            if not kept.is_in_use(result):
-                with kept.workspace(result) as other:
-                    other.clear(used)
-        if left:
-            self.say(f"{kept.all_of(left)} stay in {workspace.directory}, because they are not part of this sweep")
+        for place in dict.fromkeys([kept.beside(result), *also]):
+            if not place.is_dir():
+                continue
+            # Another run that has begun meanwhile goes on with them.
+            with suppress(OutputError), kept.workspace(place.with_name(place.name.removesuffix(kept.SUFFIX))) as held:
+                left = held.clear(used)
+                if left and place == kept.beside(result):
+                    self.say(f"{kept.all_of(left)} stay in {place}, because they are not part of this sweep")
 
     def _asked(self) -> str:
         """The caller's arguments as JSON, from which the report reconstructs the command."""

@@ -525,6 +525,22 @@ def test_the_command_prints_the_same_as_json(
     assert data["engines"] == ["sim", "fluid"]
 
 
+def test_a_comparison_that_was_killed_before_its_page_goes_on(
+    scenario: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "o"
+    words = ["agree", str(scenario), "--engines", "sim,fluid", "--cc", "olia", "--reps", "1", "--duration", "3 s"]
+    first = cli.app([*words, "--out", str(out), "--json"], standalone_mode=False)
+    data = json.loads(capsys.readouterr().out)
+    (out / "agreement.json").unlink()
+    (out / "report.html").unlink()
+    assert cli.app([*words, "--out", str(out), "--json"], standalone_mode=False) == first
+    found = capsys.readouterr()
+    assert "nothing to make" in found.err
+    assert json.loads(found.out) == data
+    assert (out / "report.html").is_file()
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

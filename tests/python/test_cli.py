@@ -419,3 +419,30 @@ def _double(data: object) -> object:
     if isinstance(data, list):
         return [_double(item) for item in data]
     return data if isinstance(data, bool) or not isinstance(data, int | float) else 2 * data
+
+
+LOST = """
+import os, signal, time
+from mptcplab.cli.app import _end_in_order
+
+class Slow:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(0.05)
+
+_end_in_order()
+try:
+    slow = Slow()
+    del slow
+    time.sleep(20)
+    print("lost")
+except KeyboardInterrupt:
+    print("arrived")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_an_interrupt_in_a_destructor_is_not_lost(name: str) -> None:
+    """Python prints and forgets what is raised there, and the command went on to its end."""
+    done = subprocess.run([sys.executable, "-c", LOST.format(name=name)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("arrived\n", "")

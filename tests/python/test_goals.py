@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,29 @@ def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path) -> No
     again = api.goals("ewtcp(weight=1)", tmp_path / "again", grid=TINY, seed=7, profile="rfc", jobs=1)
     for path in sorted(path for path in study.directory.rglob("*") if path.is_file()):
         assert (again.directory / path.relative_to(study.directory)).read_bytes() == path.read_bytes(), path.name
+
+
+def test_an_interrupted_study_goes_on_with_what_it_has_measured(
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, asked = tmp_path / "out", []
+
+    def interrupt(_: int, runs: int, *__: float) -> None:
+        asked.append(runs)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+
+    again = partial(api.goals, "ewtcp(weight=1)", out, grid=TINY, seed=7, profile="rfc", jobs=1, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        again()
+    assert [path.name for path in tmp_path.iterdir()] == ["out.partial"]
+    held = list((tmp_path / "out.partial" / "store").glob("*.json"))
+    assert f"{len(held)} measurements are kept in {out}.partial; the same" in " ".join(capsys.readouterr().err.split())
+    again()
+    # What is stored is not asked for again.
+    assert asked[-1] == asked[0] - len(held) * TINY.repetitions
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (out / "networks.csv").read_bytes() == (study.directory / "networks.csv").read_bytes()
 
 
 def test_the_grid_is_complete_and_every_network_is_a_scenario(tmp_path: Path) -> None:

@@ -102,6 +102,16 @@ def test_what_a_running_process_or_somebody_else_has_there_stays(tmp_path: Path)
     assert _names(tmp_path) == sorted(["x", *stay])
 
 
+def test_a_new_process_with_the_identifier_of_a_killed_one_keeps_nothing_from_being_removed(tmp_path: Path) -> None:
+    before = f"x.new-{os.getppid()}-1"
+    mine = f"x.new-{output._process()}"
+    for name in (before, mine):
+        _result()(tmp_path / name)
+    with pytest.warns(LeftoverWarning, match="what it left is removed: .*-1$"):
+        output.put_right(tmp_path / "x")
+    assert _names(tmp_path) == [mine]
+
+
 def test_a_killed_run_leaves_the_former_result_as_it_was(tmp_path: Path) -> None:
     """SIGKILL in the middle of a real run with --force, and the same command again."""
     place = tmp_path / "x"

@@ -113,6 +113,8 @@ class _TerminatedError(KeyboardInterrupt):
 
 # The signal that has ended the command.
 _received: list[int] = []
+# After an interrupt that got lost, the next one comes after so many seconds.
+_AGAIN_S = 0.01
 
 
 def _end_in_order() -> None:
@@ -120,17 +122,32 @@ def _end_in_order() -> None:
 
     def end(number: int, _: object) -> None:
         _received.append(number)
-        raise _TerminatedError
+        raise KeyboardInterrupt if number == signal.SIGINT else _TerminatedError
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # With nohup, SIGHUP stays ignored.
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(number) == signal.SIG_DFL:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, end)
+    sys.unraisablehook = _interrupt_again
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Repeat an interrupt that arrived in a destructor, whose errors Python prints and forgets."""
+    interrupt = lost.exc_value
+    if not isinstance(interrupt, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
+        sys.__unraisablehook__(lost)
+        return
+
+    def interrupt_again(*_: object) -> None:
+        raise interrupt
+
+    signal.signal(signal.SIGALRM, interrupt_again)
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 def _run_command() -> int:
-    from mptcplab.errors import MptcplabError
-
     warnings.showwarning = _show_warning
     _received.clear()
     _end_in_order()
@@ -139,34 +156,39 @@ def _run_command() -> int:
         code = app(standalone_mode=False) or 0
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except (BrokenPipeError, SystemExit):
+    except (Exception, SystemExit) as error:
+        # An interrupt that comes while a library is being loaded ends as an error of that library.
+        code = INTERRUPTED if _received else _code_of(error)
+    if code != INTERRUPTED:
+        return code
+    number = _received[-1] if _received else signal.SIGINT
+    terminal.error("interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}")
+    return 128 + number
+
+
+def _code_of(error: BaseException) -> int:
+    """Print the message of an error; return its exit code."""
+    from mptcplab.errors import MptcplabError
+
+    if isinstance(error, BrokenPipeError | SystemExit):
         # Out of standalone mode the parser calls exit for one reason only: a broken pipe.
         return _ignore_closed_pipe()
-    except MptcplabError as error:
+    if isinstance(error, MptcplabError):
         return _fail(str(error))
-    except OSError as error:
-        if error.filename is None and error.errno in _OUTPUT_REFUSED:
-            return _cannot_print(error)
-        if error.filename is not None:
-            # The operating system refuses a file or directory, which is nobody's bug.
-            hint = "check that it exists and that you may use it"
-            return _fail(f"cannot use a file: {error.filename}: {error.strerror}\n\nhint: {hint}")
-        return _internal(error)
-    except Exception as error:
-        # Usage errors of the command line parser say what is wrong; anything else is a bug.
-        describe = getattr(error, "format_message", None)
-        if describe is not None:
-            return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
-        return _internal(error)
-    if code == INTERRUPTED and _received:
-        terminal.error(f"ended by {signal.Signals(_received[-1]).name}")
-        return 128 + _received[-1]
-    if code == INTERRUPTED:
-        terminal.error("interrupted")
-    return code
+    if isinstance(error, OSError) and error.filename is not None:
+        # The operating system refuses a file or directory, which is nobody's bug.
+        hint = "check that it exists and that you may use it"
+        return _fail(f"cannot use a file: {error.filename}: {error.strerror}\n\nhint: {hint}")
+    if isinstance(error, OSError) and error.errno in _OUTPUT_REFUSED:
+        return _cannot_print(error)
+    # Usage errors of the command line parser say what is wrong; anything else is a bug.
+    describe = getattr(error, "format_message", None)
+    if describe is not None:
+        return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
+    return _internal(error)
 
 
-def _internal(error: Exception) -> int:
+def _internal(error: BaseException) -> int:
     return _fail(
         f"internal error: {type(error).__name__}: {error}\n\n"
         "hint: this is a bug of mptcplab; run again with MPTCPLAB_DEBUG=1 and report what it prints"

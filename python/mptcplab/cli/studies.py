@@ -181,7 +181,8 @@ def goals(
 
     Simulates two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
     losses and buffers, and one TCP in their place. Writes a heat map for each goal, and the network where it is missed
-    most as a scenario file. Exit code 0 whatever the verdicts are.
+    most as a scenario file. Until then, what is measured is in DIR.partial, and after an interrupt the same command
+    goes on with it. Exit code 0 whatever the verdicts are.
     """
     from mptcplab import api
     from mptcplab.studies.goals.page import as_data, lines

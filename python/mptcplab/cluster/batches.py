@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from mptcplab.cluster.inputs import Inputs
 from mptcplab.cluster.tasks import Tasks
 from mptcplab.engines import sim
 from mptcplab.output import writing
+from mptcplab.scratch import Scratch
 from mptcplab.trace.topology import Topology
 
 Progress = Callable[[int, int, float, float], None]
@@ -89,7 +89,7 @@ def make(batch: Batch) -> dict[str, bytes]:
     """Make the runs of a batch on a worker; return the files of their traces."""
     scenario = str(batch.inputs.unpack())
     digests = [batch.runs.get(number, "") for number in range(batch.total)]
-    with tempfile.TemporaryDirectory(prefix="mptcplab-batch-") as scratch:
+    with Scratch("batch") as scratch:
         place, only = Path(scratch), list(batch.runs)
         if batch.engine == SIM.name:
             sim.run(scenario, place, batch.overrides, only=only, digests=digests, jobs=1)

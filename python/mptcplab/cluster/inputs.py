@@ -13,6 +13,7 @@ from pathlib import Path
 from mptcplab import _core
 from mptcplab.algorithm import text_of
 from mptcplab.engines.vm.engine import job_files
+from mptcplab.scratch import Scratch
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class Inputs:
 
 
 @cache
-def _directory() -> tempfile.TemporaryDirectory[str]:
+def _directory() -> Scratch:
     """A directory that disappears with the process."""
-    return tempfile.TemporaryDirectory(prefix="mptcplab-inputs-")
+    return Scratch("inputs")
 
 
 @cache

@@ -11,7 +11,6 @@ import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import IO, Any, NoReturn
 from mptcplab.capabilities import OWN_TRAFFIC
 from mptcplab.engines.process import die_with_parent
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
+from mptcplab.scratch import Scratch
 
 Progress = Callable[[int, int, float, float], None]
 
@@ -128,10 +128,10 @@ def run(
         if progress is not None and message.get("type") == "progress":
             progress(message["done_runs"], message["total_runs"], message["done_s"], message["total_s"])
 
-    with tempfile.NamedTemporaryFile("w", prefix="mptcplab-", suffix=".txt") as listed:
-        listed.write("\n".join(digests))
-        listed.flush()
-        code, stderr = _run_program([*words, "--digests", listed.name, "--json-progress"], report)
+    with Scratch("kernel") as directory:
+        listed = Path(directory) / "digests.txt"
+        listed.write_text("\n".join(digests), encoding="utf-8")
+        code, stderr = _run_program([*words, "--digests", str(listed), "--json-progress"], report)
     if code not in (0, _DOES_NOT_COUNT):
         raise failure(stderr, code, scenario)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from mptcplab.cluster import tasks
 from mptcplab.cluster.connect import Cluster
 from mptcplab.cluster.inputs import Inputs
 from mptcplab.errors import EngineError, with_hint
+from mptcplab.scratch import Scratch
 from mptcplab.study.store import Store
 from mptcplab.study.sweeps import Task, run_together
 
@@ -55,7 +55,7 @@ def make(order: Order) -> dict[str, bytes]:
     if spec.digest(order.engine) != order.task.digest:
         hint = "this is a bug of mptcplab; please report it with the command"
         raise EngineError(with_hint(f"a worker would run something else than {order.task.digest}", hint))
-    with tempfile.TemporaryDirectory(prefix="mptcplab-cell-") as scratch:
+    with Scratch("cell") as scratch:
         store = Store(Path(scratch))
         run_together([replace(order.task, spec=spec)], order.engine, store)
         return store.files()

@@ -10,6 +10,7 @@ from typing import Self
 
 from mptcplab.capabilities import engine_of
 from mptcplab.cluster.connect import Cluster
+from mptcplab.scratch import remove_abandoned
 from mptcplab.study import elsewhere, workers
 from mptcplab.study.cell import Cell, RunSpec
 from mptcplab.study.measure import TIME_SERIES, VALUES
@@ -74,6 +75,7 @@ class Executor:
                 pass
 
     def __enter__(self) -> Self:
+        remove_abandoned()
         self._was_added = True
         if self.cluster is not None:
             self._tasks = elsewhere.Tasks(self.cluster, self.engine, self.store)

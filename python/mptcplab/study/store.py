@@ -99,6 +99,10 @@ class Store:
         # Tables are small: handing their columns to threads costs more than it saves.
         return pl.read_parquet(io.BytesIO(content), parallel="none")
 
+    def digests(self) -> list[str]:
+        """The digests of all results, damaged or not."""
+        return sorted(path.stem for path in self.directory.glob("*.json"))
+
     def clear(self) -> None:
         """Remove everything: the next run measures all of it again."""
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.scratch import Scratch
 from mptcplab.study.cell import RunSpec
 from mptcplab.study.measure import TIME_SERIES, VALUES, metric_values, record, time_series
 from mptcplab.study.store import Store
@@ -59,7 +59,7 @@ def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
     """Run one sweep and store its results. Raises what the engine refuses."""
     first = sweep[0].spec
     asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
-    with tempfile.TemporaryDirectory(prefix="mptcplab-study-") as scratch:
+    with Scratch("study") as scratch:
         results = run(
             first.scenario,
             cc=asked.cc or None,

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from mptcplab.engines import kernel as program
 from mptcplab.engines.vm import kernels, machine
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
+from mptcplab.scratch import Scratch
 from mptcplab.trace import machines
 
 Progress = Callable[[int, int, float, float], None]
@@ -55,7 +55,7 @@ def run(
     sweep = _Sweep(scenario, runs, kernel, engine, digests)
     planned = sweep.jobs(overrides, numbers)
     report = _Report([runs[number] for number in numbers], progress)
-    with tempfile.TemporaryDirectory(prefix="mptcplab-vm-") as scratch:
+    with Scratch("vm") as scratch:
         outs = [Path(scratch) / str(number) for number in numbers]
         outcomes = machine.run_jobs(
             planned,

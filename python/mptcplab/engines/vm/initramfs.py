@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import stat
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from mptcplab.errors import EngineError, with_hint
+from mptcplab.scratch import Scratch
 
 # The first process; the same program runs the jobs.
 PROGRAM = "bin/mptcplab-kernel"
@@ -42,7 +42,7 @@ def build(program: Path, modules: Sequence[Path]) -> bytes:
 
 def _without_symbols(program: Path) -> bytes:
     """A program without what only debuggers need, which would fill most of the machine's memory."""
-    with tempfile.TemporaryDirectory() as directory:
+    with Scratch("initramfs") as directory:
         small = Path(directory) / program.name
         try:
             done = subprocess.run(

@@ -7,11 +7,11 @@ papers, for docs/out-of-tree/out-of-tree.md.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from mptcplab.output import writing
 from mptcplab.scenario import Overrides
+from mptcplab.scratch import Scratch
 from mptcplab.studies.fidelity import measure, out_of_tree, page, schedulers
 from mptcplab.studies.fidelity.statement import Measured, Statement, Study
 from mptcplab.study.cell import run_command
@@ -170,7 +170,7 @@ def write_page(
     with writing(f"write the page: {out}", "choose another --out"):
         out.mkdir(parents=True, exist_ok=True)
     measured = []
-    with tempfile.TemporaryDirectory(prefix=f"mptcplab-{study.name}-") as scratch:
+    with Scratch(study.name) as scratch:
         for statement in study.statements:
             with announce(statement.title) as progress:
                 measured.append(_measured(study, statement, scenarios, Path(scratch), quick, jobs, progress))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from mptcplab import output
+from mptcplab import kept, output
 from mptcplab.scenario import Overrides, check
+from mptcplab.scratch import Scratch
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
 from mptcplab.studies.goals.judge import GoalFinding, Judged, judge
 from mptcplab.studies.goals.measure import Measured, measure
 from mptcplab.studies.goals.scenarios import Setting, commands, scenario
+from mptcplab.study.store import Store
 from mptcplab.study.verdict import counts
+from mptcplab.terminal import note
+from mptcplab.text import counted
 
 if TYPE_CHECKING:
     from mptcplab.cluster.connect import Cluster
@@ -127,15 +132,31 @@ def write_study(
     studies: list[Study] = []
 
     def write(directory: Path) -> None:
-        measured = measure(chosen, setting, jobs, progress, cluster)
+        with _store(result) as store:
+            measured = measure(chosen, setting, store, jobs, progress, cluster)
         results = tuple(NetworkResult(network, found, judge(network, found)) for network, found in measured.items())
         studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)
 
-    directory = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
+    result = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
     # Around the simulation as well, so that a path that cannot be written is refused before minutes of simulation.
-    output.write_into(directory, write, force=force, is_former=page.is_former)
-    return replace(studies[0], directory=directory)
+    output.write_into(result, write, force=force, is_former=page.is_former)
+    kept.discard_store(result)
+    return replace(studies[0], directory=result)
+
+
+@contextmanager
+def _store(result: Path) -> Iterator[Store]:
+    """Where measurements are kept until the page is written; says so if it is not."""
+    with kept.stored(result) as directory:
+        store = Store(directory)
+        try:
+            yield store
+        except BaseException:
+            if found := store.digests():
+                place = directory.parent
+                note(f"{counted(len(found), 'measurement')} are kept in {place}; the same command goes on with them")
+            raise
 
 
 def _resolved(grid: Grid, setting: Setting) -> Setting:
@@ -144,7 +165,7 @@ def _resolved(grid: Grid, setting: Setting) -> Setting:
     The engine refuses what it does not know here, before anything runs and in terms of the command line.
     """
     first = grid.networks[0]
-    with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
+    with Scratch("goals") as scratch:
         file = Path(scratch) / "network.toml"
         output.write_text(file, scenario(first, grid, Setting(first.competitor)))
         profile = () if setting.profile is None else (setting.profile,)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from mptcplab.cluster.connect import Cluster
 from mptcplab.output import write_text
 from mptcplab.scenario import Overrides
+from mptcplab.scratch import Scratch
 from mptcplab.studies.goals.grid import Grid, Network
 from mptcplab.studies.goals.scenarios import MULTIPATH, Setting, algorithms, layout, replacement, scenario
 from mptcplab.study.cell import Cell, RunSpec
@@ -84,11 +84,15 @@ class Planner:
 
 
 def measure(
-    grid: Grid, setting: Setting, jobs: int, progress: Progress | None, cluster: Cluster | None = None
+    grid: Grid,
+    setting: Setting,
+    store: Store,
+    jobs: int,
+    progress: Progress | None,
+    cluster: Cluster | None = None,
 ) -> dict[Network, Measured]:
-    """Simulate every network of a grid, perhaps on a cluster; the traces are deleted afterwards."""
-    with TemporaryDirectory(prefix="mptcplab-goals-") as scratch:
-        store = Store(Path(scratch) / "store")
+    """Simulate every network of a grid that the store does not have; the traces are deleted afterwards."""
+    with Scratch("goals") as scratch:
         store.prepare()
         planner = Planner(grid, setting, Path(scratch))
         executor = Executor(planner.spec, "sim", store, jobs, progress, cluster=cluster)
