@@ -32,8 +32,12 @@ class Scratch(TemporaryDirectory[str]):
 
     def cleanup(self) -> None:
         """Remove the directory."""
-        super().cleanup()
-        self._unlock()
+        try:
+            super().cleanup()
+        finally:
+            # If an interrupt came meanwhile.
+            shutil.rmtree(self.name, ignore_errors=True)
+            self._unlock()
 
 
 def remove_abandoned() -> None:
