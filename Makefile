@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz chaos \
-	wheel wheel-check release playground playground-check clean
+	wheel wheel-check release playground playground-check site site-check clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -45,8 +45,8 @@ lint: dev ## Run formatting checks and lints only
 
 format: dev ## Format all sources
 	cargo fmt --all -- crates/mptcplab-model/src/sched/*.rs
-	$(BIN)/ruff format examples python tests
-	$(BIN)/ruff check --fix --quiet examples python tests
+	$(BIN)/ruff format examples python site tests
+	$(BIN)/ruff check --fix --quiet examples python site tests
 	$(BIN)/clang-format -i algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] crates/mptcplab-bpf/bpf/*.[ch]
 
 fidelity: dev ## Compare the simulator with theory and write docs/fidelity (about two minutes)
@@ -99,6 +99,12 @@ playground: ## Build the simulator as a page for the browser: build/playground/i
 
 playground-check: dev ## Build it, with Debian's Rust if this one cannot, and test it in node and Chromium
 	@scripts/playground/check.sh
+
+site: setup ## Build the pages as a site with search and the playground: build/site/index.html
+	@scripts/site.sh
+
+site-check: dev ## Build it, and use it in Chromium
+	@scripts/site_check.sh
 
 clean: ## Remove everything that was built, but keep results
 	rm -rf target build playground/node_modules $(VENV) python/mptcplab/_core*.so python/mptcplab/_bin .pytest_cache .ruff_cache .hypothesis

@@ -9,8 +9,8 @@ main() {
 	[ -f "$WHEEL" ] || fail "no such wheel: $WHEEL" "make wheel"
 	PLACE=$(mktemp -d)
 	trap 'rm -rf "$PLACE"' EXIT
-	"${PYTHON:-python3}" -m venv "$PLACE/venv"
-	check "Install" "$PLACE/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$WHEEL"
+	cp "$WHEEL" "$PLACE"
+	check "Install" install_as_the_page_says
 	mkdir "$PLACE/work"
 	check "Version" installed --version
 	check "A scenario, with a report" installed run dolia-scenario-1 --cc lia,olia --reps 2 --duration "20 s"
@@ -18,17 +18,25 @@ main() {
 	check "A paper" installed reproduce kim2021 --quick
 	if [ "$(id -u)" -eq 0 ] && [ -e /sys/kernel/btf/vmlinux ]; then
 		check "An algorithm in the kernel" unshare --mount bash -c \
-			"mount -t bpf bpf /sys/fs/bpf && $(declare -f load_and_unload) && load_and_unload '$PLACE/venv/bin/mptcplab'"
+			"mount -t bpf bpf /sys/fs/bpf && $(declare -f load_and_unload) && load_and_unload '$PLACE/mptcp/bin/mptcplab'"
 	else
 		say "SKIPPED: cc load, which needs root and a kernel with BTF"
 	fi
 	conclude "the output of each is above"
 }
 
+# The first block of docs/first-steps.md, in a folder with the wheel.
+install_as_the_page_says() {
+	local commands
+	commands=$(sed -n '/^```sh$/,/^```$/p' docs/first-steps.md | sed '1d; /^```$/,$d')
+	printf '%s\n' "$commands"
+	(cd "$PLACE" && PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1 bash -euc "$commands")
+}
+
 # installed WORD...: the command, with nothing in PATH but the system's programs and no compiler among them.
 installed() {
 	mkdir -p "$PLACE/bin"
-	(cd "$PLACE/work" && env -i HOME="$PLACE/work" PATH="$PLACE/bin" "$PLACE/venv/bin/mptcplab" "$@")
+	(cd "$PLACE/work" && env -i HOME="$PLACE/work" PATH="$PLACE/bin" "$PLACE/mptcp/bin/mptcplab" "$@")
 }
 
 load_and_unload() {

@@ -27,13 +27,13 @@ without_kernel
 
 # rustfmt does not find the modules that the list of schedulers declares.
 check "Formatting of Rust" cargo fmt --all --check -- crates/mptcplab-model/src/sched/*.rs
-check "Formatting of Python" "$BIN/ruff" format --check --quiet examples python tests
+check "Formatting of Python" "$BIN/ruff" format --check --quiet examples python site tests
 check "Formatting of C" "$BIN/clang-format" --dry-run --Werror algorithms/*.[ch] crates/mptcplab-cc/native/*.[ch] \
 	crates/mptcplab-bpf/bpf/*.[ch] python/mptcplab/engines/vm/*.c
 check "Warnings of gcc" compile_c gcc
 check "Warnings of clang" compile_c clang
 check "Oldest Rust" scripts/oldest-rust.sh
-check "Lints of Python" "$BIN/ruff" check --quiet examples python tests
+check "Lints of Python" "$BIN/ruff" check --quiet examples python site tests
 check "Imports of Python" "$BIN/lint-imports" --no-logo --cache-dir target/import-linter
 check "Lints of Rust" cargo clippy --workspace "${WITHOUT_KERNEL[@]}" --all-targets --locked --quiet -- -D warnings
 

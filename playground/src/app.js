@@ -21,6 +21,8 @@ const DASHES = [undefined, [7, 2], [2, 2], [8, 2, 2, 2], [4, 2], [8, 2, 2, 2, 2,
 const QUIET_MS = 600;
 
 async function start() {
+  // In a frame of another page, which says what this is.
+  document.documentElement.classList.toggle("framed", window.self !== window.top);
   explain(document);
   const module = await WebAssembly.compile(await gunzip(WASM_GZIP_BASE64));
   const catalog = new Engine(module).catalog;

@@ -1,0 +1,54 @@
+"""Sphinx's settings for the site: the pages of docs/ and the project's own, where they are in the clone.
+
+The clone is the root of the sources, so that the same link works in the clone and on the site. `make site` calls Sphinx
+(scripts/site.sh).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
+import mptcplab  # noqa: E402
+
+project = "mptcplab"
+author = "The mptcplab authors"
+project_copyright = author
+version = release = mptcplab.__version__
+language = "en"
+root_doc = "docs/index"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "playground"]
+# Pages of the project itself that are of use to readers of the site.
+PROJECT_PAGES = (
+    "README.md",
+    "LIMITATIONS.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "STYLE.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+)
+include_patterns = ["docs/**.md", *PROJECT_PAGES]
+# Sphinx walks through every folder that is not excluded.
+exclude_patterns = [path.name for path in ROOT.iterdir() if path.name not in ("docs", *PROJECT_PAGES)]
+
+# Links to headings are written as forges write them.
+myst_heading_anchors = 4
+myst_enable_extensions = ["deflist"]
+
+# Docstrings write code between single backticks, and are in Google's form.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+
+html_theme = "furo"
+html_title = f"mptcplab {release}"
+html_copy_source = False
+html_show_sphinx = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
