@@ -45,6 +45,8 @@ myst_enable_extensions = ["deflist"]
 default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
+# A parameter per line, where all together are too long for one.
+python_maximum_signature_line_length = 80
 
 html_theme = "furo"
 html_title = f"mptcplab {release}"

@@ -469,7 +469,7 @@ def doctor_options(pid: int | None, connection: str | None, rate: str | None, rt
 def cc_load(names: Algorithms, params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
     """Load algorithms into this machine's kernel as lab_<name>, until `cc_unload` or a restart; needs root.
 
-    They are names, paths of C files, or `Algorithm`s; what is not in the build is compiled, which needs clang.
+    Each is a name, the path of a C file or an `Algorithm`; what is not in the build is compiled, which needs clang.
     `profile` says how ACKs are counted, as in a scenario.
     """
     with files_of(names) as words:

@@ -71,10 +71,10 @@ def run(
     """Run every run of a scenario and return its traces.
 
     `scenario` is the path of a file, the name of one that comes with the package (`scenarios`), a `Scenario`, or a
-    dictionary of its keys. `cc` is "lia,olia" or a list of names, paths of C files and `Algorithm`s. `settings` changes
-    keys of the scenario: `{"tcp.tso": True, "links.B1.queue": "1 BDP"}`; a list of values is a sweep, None takes a key
-    out, and a number for a duration counts seconds. `sweep` has ranges and lists as texts: `{"links.B1.loss":
-    "0.01 %..5 % log 7"}`.
+    dictionary of its keys. `cc` is "lia,olia" or a list, each item a name, the path of a C file or an `Algorithm`.
+    `settings` changes keys of the scenario: `{"tcp.tso": True, "links.B1.queue": "1 BDP"}`; a list of values is a
+    sweep, None takes a key out, and a number for a duration counts seconds. `sweep` has ranges and lists as texts:
+    `{"links.B1.loss": "0.01 %..5 % log 7"}`.
 
     `engine` is "sim" (the simulator), "kernel" (real sockets on this machine's kernel; needs root), "vm" (the same on a
     stock kernel in an emulated machine: no root, and the same bytes every time), "fluid" (the published differential

@@ -3,7 +3,8 @@
 - A block after a paragraph that ends with "as `NAME`:" is the content of the file NAME.
 - A block of `sh` or `python` runs in the folder of its page, after the blocks above it.
 - A block of `text` right after one of those is what it prints. `MPTCPLAB_PAGES=write` writes it anew.
-- A table right after a `{playground}` has numbers of the playground with these settings.
+- A table right after a `{playground}`, or a comment `<!-- playground LINK -->`, has numbers of the playground with
+  these settings.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def test_the_commands_that_install_are_those_of_the_check_of_the_wheel() -> None
 
 # --- The numbers beside the playground -------------------------------------------------------------
 
-TABLE = re.compile(r"```\{playground\} (?P<link>\S+)\n```\n\n(?P<table>(?:\|[^\n]*\n)+)")
+TABLE = re.compile(r"(?:```\{playground\} |<!-- playground )(\S+)(?:\n```| -->)\n\n((?:\|[^\n]*\n)+)")
 TUTORIAL = (DOCS / "tutorial.md").read_text(encoding="utf-8")
 # The names of rows, and the flows and subflows that they stand for.
 ROWS = {
@@ -151,6 +152,10 @@ ROWS = {
     "path 1": ("mp", "sf1"),
     "path 2": ("mp", "sf2"),
     "TCP 1": ("tcp-1", None),
+    "connection 1, short way": ("mp1", "sf1"),
+    "connection 1, long way": ("mp1", "sf2"),
+    "connection 2, long way": ("mp2", "sf2"),
+    "connection 3, long way": ("mp3", "sf2"),
     "all connections": (None, None),
 }
 COLUMN = re.compile(r"[AB]: (?P<cc>[\w-]+), (?P<what>Mbit/s|RTT in ms)")
@@ -174,6 +179,10 @@ def test_the_playground_shows_the_numbers_of_the_tutorial(link: str, table: str,
                 assert cell == expected(values, ROWS[name], column), (name, column)
                 compared += 1
     assert compared >= 2
+
+
+def test_the_tutorial_has_numbers_for_most_of_its_experiments() -> None:
+    assert len(TABLE.findall(TUTORIAL)) >= 8
 
 
 def expected(values: dict[Any, float], place: tuple[str | None, str | None], column: str) -> str:
