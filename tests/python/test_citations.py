@@ -12,7 +12,7 @@ from conftest import ROOT
 FOLDERS = ("algorithms", "benches", "crates", "docs", "papers", "python", "scenarios", "scripts", "tests")
 KINDS = (".c", ".h", ".rs", ".py", ".md", ".toml", ".sh", ".html", ".css", ".js")
 # A path from the root of the repository, or the name of a page.
-PATH = re.compile(rf"\b(?<![/.$-])((?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]|[\w-]+\.md)(?![\w*<{{])")
+PATH = re.compile(rf"\b(?<![/.$-])((?:{'|'.join(FOLDERS)})/[\w./-]*[\w/]|\w[\w-]*\.md)(?![\w*<{{])")
 # Documents that are not in the repository, and numbers of decisions in them.
 ELSEWHERE = re.compile(r"\balgorithms\.md \d|\bscenarios\.md\b|\bspec/|\bdocs/papers\.md\b|\bchoice C\d")
 PAGES = {path.name for path in (ROOT / "docs").rglob("*.md")}

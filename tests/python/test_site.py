@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,6 +70,19 @@ def test_a_link_that_leads_nowhere_is_named_with_its_page_and_line(tmp_path: Pat
     assert done.returncode == 2
     assert message in done.stderr
     assert "error: broken links: 1" in done.stderr
+
+
+def test_every_page_is_in_a_table_of_contents() -> None:
+    """Otherwise Sphinx warns, and nobody finds the page."""
+    docs = ROOT / "docs"
+    listed: set[Path] = set()
+    for page in (docs / "index.md", docs / "cookbook" / "index.md"):
+        for contents in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), re.DOTALL):
+            for line in contents.splitlines():
+                if line and not line.startswith(":"):
+                    listed |= {path.resolve() for path in page.parent.glob(f"{line}.md")}
+    pages = {path.resolve() for path in docs.rglob("*.md")} - {docs / "index.md"}
+    assert sorted(pages - listed) == []
 
 
 # --- The site in a browser -------------------------------------------------------------------------
