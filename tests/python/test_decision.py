@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from mptcplab.studies.papers.predicate import Domain, evaluate, parse
 from mptcplab.study import statistics
-from mptcplab.study.decision import ERROR, Joint, Margin, Rule, estimated, negated
+from mptcplab.study.decision import ERROR, WORST_SIMULATED, Joint, Margin, Rule, estimated, negated
 from mptcplab.study.verdict import Verdict
 
 LOOKS = (10, 20, 30)
@@ -89,6 +90,12 @@ def test_a_claim_at_its_bound_is_decided_as_rarely_as_stated(statement: str, spr
     assert share <= AT_MOST
     # What the documentation shows is what was simulated.
     assert f"| `{text}` | {spread} | {100 * share:.1f} % |" in PAPERS_README.read_text()
+
+
+def test_the_largest_error_that_was_simulated_is_the_one_that_pages_name() -> None:
+    shares = re.findall(r"^\| `.*` \| [\w -]+ \| ([\d.]+) % \|$", PAPERS_README.read_text(), re.MULTILINE)
+    assert len(shares) == 12
+    assert max(map(float, shares)) == pytest.approx(100 * WORST_SIMULATED)
 
 
 def test_looking_again_without_paying_for_it_decides_too_often() -> None:

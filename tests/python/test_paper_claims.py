@@ -261,5 +261,5 @@ def test_the_summary_says_how_many_false_verdicts_the_claims_imply(tmp_path: Pat
     found = Reproduction(LIBRARY.papers["dubey2023"], (), (*random, *rest), planner, Store(tmp_path), Outcome())
     # 5 % of 6.
     assert verdicts.expected_errors([found]).startswith("6 claims were judged by repetitions.")
-    assert "at most 5 % of them, 0.3 claims" in verdicts.expected_errors([found])
+    assert "about 5 % of them, 0.3 claims" in verdicts.expected_errors([found])
     assert verdicts.expected_errors([replace(found, claims=tuple(rest))]) == ""

@@ -29,7 +29,7 @@ byte (and its figures as well, with the same Matplotlib). `mean` is over repetit
 random numbers), ± is the 95 % confidence interval (Student's t), `range` the smallest and largest repetition. A bound
 has to be met by the mean, or by every repetition where it says "each". It holds where the whole interval, widened for
 skewness, is within the bound, fails where all of it is outside, and is open otherwise. A mean exactly at its bound is
-decided in at most {error:g} % of all cases. A bound in brackets is there for comparison and decides nothing. The
+decided in about {error:g} % of all cases. A bound in brackets is there for comparison and decides nothing. The
 numbers are in [{numbers}]({numbers}) and, per repetition, in [{values}]({values})."""
 
 
