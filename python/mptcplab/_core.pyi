@@ -78,6 +78,14 @@ def vectors_json(path: str | PathLike[str]) -> str:
     deviations}]}]}; `worst` (possibly null) and each deviation are {id, what, got, expected, tolerance, ratio}.
     """
 
+def run_scratch(
+    path: str | PathLike[str], trace: str | PathLike[str], overrides_json: str = "{}", jobs: int = 0
+) -> str:
+    """Like `run`, for all runs of a scenario: one trace, `trace`, which is there only if all runs are.
+
+    The trace is made to be read once: larger, without checksums, and it does not survive a power failure.
+    """
+
 def run(
     path: str | PathLike[str],
     kept_dir: str | PathLike[str],

@@ -30,6 +30,7 @@ from mptcplab.study import sweeps, workers
 from mptcplab.study.cell import Cell
 from mptcplab.study.decision import Rule
 from mptcplab.study.execute import Executor, Outcome
+from mptcplab.study.measure import metric_values
 from mptcplab.study.statistics import RESAMPLES, resamples
 from mptcplab.study.store import Store
 from mptcplab.study.values import CellValues, DependencyRecorder, NotTestableError
@@ -782,6 +783,19 @@ def test_the_fluid_s_processes_change_nothing(tmp_path: Path, monkeypatch: pytes
     assert kept
     for path in kept:
         assert path.read_bytes() == (tmp_path / "two" / "store" / path.name).read_bytes(), path.name
+
+
+def test_what_is_measured_at_once_is_what_a_kept_trace_has(tmp_path: Path) -> None:
+    scenario = Path(__file__).parents[2] / "scenarios/dolia-scenario-1.toml"
+    settings = (("duration", '"13 s"'),)
+    spec = cells.RunSpec(scenario, "olia", None, 3, 5, settings, ("goodput", "throughput"))
+    store = Store(tmp_path / "store")
+    store.prepare()
+    assert sweeps.run_sweep([sweeps.Task("one", spec, 1.0)], "sim", store) == {}
+    kept = api.run(scenario, "olia", 3, 5, settings=dict(settings), out=tmp_path / "kept", progress=False)
+    expected = metric_values(kept, spec.metrics).drop("run")
+    assert store.table("one", "values").equals(expected)
+    assert expected["value"].n_unique() > 10
 
 
 def test_a_process_that_ends_is_an_error_with_a_hint() -> None:

@@ -12,12 +12,12 @@ mod sweep;
 
 use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
 use mptcplab_scenario::{Overrides, Sweep};
-use mptcplab_trace::parquet::Part;
+use mptcplab_trace::parquet::{KeptRuns, Part, ScratchRuns, TraceError};
 use pyo3::prelude::*;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use sweep::{Progress, SweepError, run_sweep};
+use sweep::{Place, Progress, SweepError, run_sweep};
 
 /// Compiled part of mptcplab.
 #[pymodule]
@@ -26,8 +26,8 @@ mod _core {
     use super::{
         EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, assemble_trace,
         build_info, check, format_doc, load_algorithm, merge_traces, reject_settings, run,
-        run_digests, runs_json, scenario_files, schedulers_json, schema_json, trace_schema_json,
-        unknown_name, vectors_json, version, write_fluid,
+        run_digests, run_scratch, runs_json, scenario_files, schedulers_json, schema_json,
+        trace_schema_json, unknown_name, vectors_json, version, write_fluid,
     };
 
     #[pymodule_init]
@@ -136,11 +136,44 @@ fn run(
     digests: Option<Vec<String>>,
 ) -> PyResult<String> {
     let sweep = load_runs(py, &path, overrides_json, only)?;
-    let digests = digests.unwrap_or_default();
+    let place = || KeptRuns::open(&kept_dir).map(Place::Kept);
+    simulate_runs(
+        py,
+        &sweep,
+        &digests.unwrap_or_default(),
+        place,
+        jobs,
+        progress,
+    )
+}
+
+/// Simulates every run of a scenario and writes a trace that is read once.
+#[pyfunction]
+#[pyo3(signature = (path, trace, overrides_json = "{}", jobs = 0))]
+fn run_scratch(
+    py: Python<'_>,
+    path: PathBuf,
+    trace: PathBuf,
+    overrides_json: &str,
+    jobs: usize,
+) -> PyResult<String> {
+    let sweep = load_runs(py, &path, overrides_json, None)?;
+    let place = || ScratchRuns::create(&trace).map(Place::Scratch);
+    simulate_runs(py, &sweep, &[], place, jobs, None)
+}
+
+fn simulate_runs(
+    py: Python<'_>,
+    sweep: &Sweep,
+    digests: &[String],
+    place: impl FnOnce() -> Result<Place, TraceError> + Send,
+    jobs: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     // The exception of a signal handler or of `progress`, which ends the sweep.
     let mut interrupted: Option<PyErr> = None;
     let totals = py.detach(|| {
-        run_sweep(&sweep, &digests, &kept_dir, jobs, &mut |now| {
+        run_sweep(sweep, digests, place()?, jobs, &mut |now| {
             let ticked = Python::attach(|py| tick(py, progress.as_ref(), now));
             interrupted = ticked.err();
             interrupted.is_none()

@@ -1,14 +1,14 @@
 //! Simulates the runs of a sweep on several threads.
 //!
-//! A worker simulates a run and compresses its trace; the calling thread keeps the results on the disk as they come, reports
-//! progress and asks whether to go on.
+//! A worker simulates a run and encodes its trace; the calling thread writes the results as they come, reports progress and
+//! asks whether to go on.
 
 use crate::{build_facts, panics};
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
-use mptcplab_trace::parquet::{EncodedRun, Encoder, KeptRuns, TraceError};
+use mptcplab_trace::parquet::{EncodedRun, Encoder, KeptRuns, ScratchRuns, TraceError};
 use mptcplab_trace::{EngineInfo, RunRecord};
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -59,13 +59,51 @@ pub(crate) enum SweepError {
     Trace(#[from] TraceError),
 }
 
-/// Simulates every run of `sweep` on `jobs` threads (0: one per core) and keeps the traces in `kept`. `digests` are those of
-/// the runs, by id. `tick` is called on the calling thread; if it returns false, the sweep stops. Runs that are finished are
-/// kept whether or not the sweep ends well.
+/// Where finished runs go.
+pub(crate) enum Place {
+    /// To a directory from which nothing is lost, whether or not the sweep ends well.
+    Kept(KeptRuns),
+    /// To a trace that is there only if the sweep ends well.
+    Scratch(ScratchRuns),
+}
+
+impl Place {
+    fn encoder(&self) -> Arc<Encoder> {
+        match self {
+            Self::Kept(runs) => runs.encoder(),
+            Self::Scratch(runs) => runs.encoder(),
+        }
+    }
+
+    fn push(&mut self, run: EncodedRun) -> Result<(), TraceError> {
+        match self {
+            Self::Kept(runs) => runs.push(run),
+            Self::Scratch(runs) => runs.push(run),
+        }
+    }
+
+    fn write_if_due(&mut self) -> Result<(), TraceError> {
+        match self {
+            Self::Kept(runs) => runs.write_if_due(),
+            Self::Scratch(_) => Ok(()),
+        }
+    }
+
+    fn finish(self, complete: bool) -> Result<(), TraceError> {
+        match self {
+            Self::Kept(mut runs) => runs.write(),
+            Self::Scratch(runs) if complete => runs.finish(),
+            Self::Scratch(_) => Ok(()),
+        }
+    }
+}
+
+/// Simulates every run of `sweep` on `jobs` threads (0: one per core); the traces go to `place`. `digests` are those of the
+/// runs, by id. `tick` is called on the calling thread; if it returns false, the sweep stops.
 pub(crate) fn run_sweep(
     sweep: &Sweep,
     digests: &[String],
-    kept: &Path,
+    mut place: Place,
     jobs: usize,
     tick: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Totals, SweepError> {
@@ -73,11 +111,10 @@ pub(crate) fn run_sweep(
     let jobs = if jobs == 0 { cores } else { jobs }
         .min(sweep.runs.len())
         .max(1);
-    let mut kept = KeptRuns::open(kept)?;
     let workers = Workers {
         sweep,
         digests,
-        encoder: &kept.encoder(),
+        encoder: &place.encoder(),
         control: Control::default(),
         next: AtomicUsize::new(0),
     };
@@ -88,7 +125,7 @@ pub(crate) fn run_sweep(
             scope.spawn(move || workers.work(&sender));
         }
         drop(sender);
-        let totals = workers.collect(&results, &mut kept, tick);
+        let totals = workers.collect(&results, &mut place, tick);
         if totals.is_err() {
             workers.control.cancel.store(true, Ordering::Relaxed);
         }
@@ -97,10 +134,10 @@ pub(crate) fn run_sweep(
     // What other workers had finished when the sweep stopped.
     for (_, result) in results.try_iter() {
         if let Ok(finished) = result {
-            kept.push(finished.encoded)?;
+            place.push(finished.encoded)?;
         }
     }
-    kept.write()?;
+    place.finish(totals.is_ok())?;
     Ok(Totals { jobs, ..totals? })
 }
 
@@ -186,7 +223,7 @@ impl Workers<'_> {
     fn collect(
         &self,
         results: &Receiver<RunResult>,
-        kept: &mut KeptRuns,
+        place: &mut Place,
         tick: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Totals, SweepError> {
         let mut totals = Totals::default();
@@ -200,10 +237,10 @@ impl Workers<'_> {
                     totals.packet_hops += finished.packet_hops;
                     totals.simulated_ns += self.sweep.runs[index].duration_ns;
                     done += 1;
-                    kept.push(finished.encoded)?;
+                    place.push(finished.encoded)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    kept.write_if_due()?;
+                    place.write_if_due()?;
                     self.report(done, tick)?;
                     next_tick = Instant::now() + TICK;
                 }

@@ -42,6 +42,15 @@ def run(
         raise
 
 
+def run_scratch(scenario: str, directory: Path, overrides: str) -> None:
+    """Simulate all runs on this thread; the trace appears as `directory`, and is made to be read once."""
+    try:
+        _core.run_scratch(scenario, fspath(directory), overrides, 1)
+    except EngineError:
+        reject_unsupported(scenario, overrides)
+        raise
+
+
 def reject_unsupported(scenario: str, overrides: str) -> None:
     """Raise `ScenarioError` for settings that the simulator refuses, with their places in the file."""
     found: dict[str, dict[str, object]] = {}

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
+from mptcplab.capabilities import SIM
+from mptcplab.engines import sim
 from mptcplab.errors import EngineError, ScenarioError
+from mptcplab.results import Results
+from mptcplab.scenario import Overrides
 from mptcplab.scratch import Scratch
 from mptcplab.study.cell import RunSpec
 from mptcplab.study.measure import TIME_SERIES, VALUES, metric_values, record, time_series
@@ -60,18 +64,7 @@ def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
     first = sweep[0].spec
     asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
     with Scratch("study") as scratch:
-        results = run(
-            first.scenario,
-            cc=asked.cc or None,
-            reps=asked.reps,
-            seed=asked.seed,
-            jobs=1,
-            out=Path(scratch) / "results",
-            engine=engine,
-            profile=asked.profile or None,
-            settings=asked.settings,
-            progress=False,
-        )
+        results = _results(first.scenario, asked, engine, Path(scratch) / "results")
         values = metric_values(results, first.metrics, first.spans)
         for position, task in enumerate(sweep):
             # The algorithm is the only axis: its runs stand together, in the order asked for.
@@ -79,3 +72,22 @@ def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
             mine = values.filter(pl.col("run").is_in(list(runs))).drop("run")
             series = time_series(results, runs[0]) if first.time_series else None
             store.put(task.digest, record(results, runs), **{VALUES: mine, TIME_SERIES: series})
+
+
+def _results(scenario: Path, asked: Overrides, engine: str, directory: Path) -> Results:
+    """Traces that are measured at once and then removed."""
+    if engine == SIM.name:
+        sim.run_scratch(str(scenario), directory, asked.to_json())
+        return Results.open(directory)
+    return run(
+        scenario,
+        cc=asked.cc or None,
+        reps=asked.reps,
+        seed=asked.seed,
+        jobs=1,
+        out=directory,
+        engine=engine,
+        profile=asked.profile or None,
+        settings=asked.settings,
+        progress=False,
+    )

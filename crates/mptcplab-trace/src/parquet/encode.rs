@@ -2,7 +2,8 @@
 
 use super::batch::{record_batches, run_batch, run_number_schema, schemas};
 use super::error::TraceError;
-use super::writer::{FILES, properties};
+use super::purpose::Purpose;
+use super::writer::FILES;
 use crate::run_table::RunRecord;
 use crate::schema::Tables;
 use arrow_array::{RecordBatch, UInt32Array};
@@ -85,10 +86,10 @@ impl Chunk {
 }
 
 impl Encoder {
-    pub(super) fn new() -> Result<Self, TraceError> {
+    pub(super) fn new(purpose: Purpose) -> Result<Self, TraceError> {
         let tables = std::iter::zip(FILES, schemas()).map(|(name, (_, schema))| {
             // Only the settings of the file matter, not where it is.
-            let properties = properties(&schema);
+            let properties = purpose.properties(&schema);
             ArrowWriter::try_new(Vec::new(), schema, Some(properties))
                 .and_then(ArrowWriter::into_serialized_writer)
                 .map(|(_, factory)| factory)

@@ -3,6 +3,7 @@
 
 use super::encode::{EncodedRun, Encoder};
 use super::error::TraceError;
+use super::purpose::Purpose;
 use super::writer::TraceWriter;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ impl KeptRuns {
             waiting: Vec::new(),
             bytes: 0,
             written: Instant::now(),
-            encoder: Arc::new(Encoder::new()?),
+            encoder: Arc::new(Encoder::new(Purpose::Keep)?),
         })
     }
 

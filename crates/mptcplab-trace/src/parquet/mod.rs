@@ -12,7 +12,9 @@ mod encode;
 mod error;
 mod kept;
 mod merge;
+mod purpose;
 mod reserve;
+mod scratch;
 mod stored;
 mod writer;
 
@@ -24,4 +26,5 @@ pub use encode::{EncodedRun, Encoder, RunEncoder};
 pub use error::TraceError;
 pub use kept::{KeptRuns, next_kept};
 pub use merge::{Part, merge};
+pub use scratch::ScratchRuns;
 pub use writer::{FILES, TraceWriter};

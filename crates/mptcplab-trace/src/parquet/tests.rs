@@ -1,6 +1,8 @@
 //! Tables that are written and read back, and the life of a trace directory.
 
-use super::{FILES, KeptRuns, Part, TraceError, TraceWriter, merge, record_batches, schemas};
+use super::{
+    FILES, KeptRuns, Part, ScratchRuns, TraceError, TraceWriter, merge, record_batches, schemas,
+};
 use crate::{
     EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, RequestRow, RequestTable, RunRecord,
     SUBFLOW_STATES, SubflowRow, Tables, TransferRow,
@@ -652,6 +654,18 @@ fn assert_same_bytes(one: &Path, other: &Path) {
     }
 }
 
+/// In all columns but `except`.
+fn assert_same_rows(one: &Path, other: &Path, except: &str) {
+    for (file, (_, schema)) in FILES.into_iter().zip(schemas()) {
+        let (one, other) = (read(one, file), read(other, file));
+        for field in schema.fields() {
+            if field.name() != except {
+                assert_eq!(text(&one, field.name()), text(&other, field.name()));
+            }
+        }
+    }
+}
+
 fn row_groups(dir: &Path, file: &str) -> Vec<i64> {
     let file = File::open(dir.join(file)).expect("the file");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("a Parquet file");
@@ -860,16 +874,23 @@ fn finished_runs_are_kept_in_traces_that_are_numbered_on() {
     ];
     merge(from.map(|(dir, run)| part(dir, run)), &joined).expect("a trace");
     // The joined trace is numbered from 0, and otherwise the same.
-    for file in FILES {
-        let columns = schemas()
-            .into_iter()
-            .zip(FILES)
-            .find(|(_, name)| *name == file);
-        for field in columns.expect("a table").0.1.fields() {
-            if field.name() != "run" {
-                let (one, other) = (read(&whole, file), read(&joined, file));
-                assert_eq!(text(&one, field.name()), text(&other, field.name()));
-            }
-        }
+    assert_same_rows(&whole, &joined, "run");
+}
+
+#[test]
+fn a_trace_to_be_read_once_has_the_rows_of_one_that_is_kept_and_no_checksums() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (kept, scratch) = (dir.path().join("kept"), dir.path().join("scratch"));
+    write_mixed(&kept, 0..4);
+    let mut runs = ScratchRuns::create(&scratch).expect("a trace");
+    let encoder = runs.encoder();
+    // In the order in which they finish.
+    for run in [2, 0, 3, 1] {
+        runs.push(mixed(&encoder, run)).expect("disk space");
     }
+    assert!(!scratch.exists(), "it is not complete");
+    runs.finish().expect("disk space");
+    assert_same_rows(&kept, &scratch, "");
+    assert!(!names(&scratch).contains(&scratch.join("checksums.json")));
+    assert!(names(&kept).contains(&kept.join("checksums.json")));
 }

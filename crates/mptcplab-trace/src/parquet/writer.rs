@@ -6,14 +6,12 @@ use super::encode::{
     Chunk, EncodedRun, Encoder, ROWS_PER_GROUP, Rows, encode_rows, encode_run_numbers,
 };
 use super::error::TraceError;
+use super::purpose::Purpose;
 use super::reserve::{self, DiskReserve, ReservingWriter};
 use arrow_array::RecordBatch;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding};
 use parquet::errors::Result as ParquetResult;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::ColumnPath;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -42,6 +40,7 @@ const RUNS_PER_GROUP: usize = 256;
 /// removes what it wrote.
 pub struct TraceWriter {
     dir: PathBuf,
+    purpose: Purpose,
     partial: Partial,
     reserve: Option<Arc<DiskReserve>>,
     encoder: Arc<Encoder>,
@@ -64,7 +63,7 @@ impl TraceWriter {
     /// # Errors
     /// [`TraceError::Exists`], [`TraceError::Busy`], or what the file system says.
     pub fn create(dir: &Path) -> Result<Self, TraceError> {
-        Self::start(dir, false)
+        Self::start(dir, Purpose::Keep, false)
     }
 
     /// The same for runs that cannot be repeated exactly: space is reserved, so that nothing that was measured is lost if
@@ -73,10 +72,19 @@ impl TraceWriter {
     /// # Errors
     /// As [`TraceWriter::create`], and [`TraceError::Io`] if the disk does not have 16 MB.
     pub fn create_with_reserve(dir: &Path) -> Result<Self, TraceError> {
-        Self::start(dir, true)
+        Self::start(dir, Purpose::Keep, true)
     }
 
-    fn start(dir: &Path, with_reserve: bool) -> Result<Self, TraceError> {
+    /// The same for a trace that is read once by the process that writes it: neither small nor on the disk in the end, and
+    /// without checksums.
+    ///
+    /// # Errors
+    /// As [`TraceWriter::create`].
+    pub fn create_scratch(dir: &Path) -> Result<Self, TraceError> {
+        Self::start(dir, Purpose::Scratch, false)
+    }
+
+    fn start(dir: &Path, purpose: Purpose, with_reserve: bool) -> Result<Self, TraceError> {
         if dir.exists()
             && dir
                 .read_dir()
@@ -95,15 +103,16 @@ impl TraceWriter {
             let path = partial.path.join(name);
             let file = File::create(&path).map_err(TraceError::io("create", &path))?;
             let file = BufWriter::new(ReservingWriter::new(file, reserve.as_ref()));
-            let properties = properties(&schema);
+            let properties = purpose.properties(&schema);
             let (file, _) = ArrowWriter::try_new(file, schema, Some(properties))
                 .and_then(ArrowWriter::into_serialized_writer)
                 .map_err(TraceError::parquet(&path))?;
             files.push(file);
         }
-        let encoder = Arc::new(Encoder::new()?);
+        let encoder = Arc::new(Encoder::new(purpose)?);
         Ok(Self {
             dir: dir.to_owned(),
+            purpose,
             partial,
             reserve,
             encoder,
@@ -192,14 +201,16 @@ impl TraceWriter {
         self.partial.path.join(FILES[index])
     }
 
-    /// Completes the files, writes their checksums, and gives the directory its name when all of it is on the disk. Returns
-    /// whether the disk was full and the reserve has been used: there is no room for a further run.
+    /// Completes the files and gives the directory its name; if the trace is to be kept, only when it has checksums and all
+    /// of it is on the disk. Returns whether the disk was full and the reserve has been used: there is no room for a further run.
     ///
     /// # Errors
     /// What the file system says; in that case nothing is left behind.
     pub fn finish(mut self) -> Result<bool, TraceError> {
         self.complete()?;
-        checksums::write(&self.partial.path)?;
+        if self.purpose == Purpose::Keep {
+            checksums::write(&self.partial.path)?;
+        }
         self.partial.rename(&self.dir)?;
         Ok(self
             .reserve
@@ -225,31 +236,6 @@ impl TraceWriter {
             None => Ok(()),
         }
     }
-}
-
-/// Settings of one file, chosen for speed by `benches/write.rs`: delta encoding suits counters and gauges
-/// alike and leaves little for a compressor; a dictionary only pays where few values repeat.
-pub(super) fn properties(schema: &arrow_schema::Schema) -> WriterProperties {
-    let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("mptcplab ", env!("CARGO_PKG_VERSION")).into())
-        .set_compression(Compression::LZ4_RAW)
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true);
-    for field in schema.fields() {
-        let path = ColumnPath::from(field.name().as_str());
-        let data_type = field.data_type();
-        properties = if data_type.is_integer() {
-            properties.set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
-        } else {
-            properties.set_column_dictionary_enabled(path.clone(), true)
-        };
-        // Readers skip row groups by these two.
-        if matches!(field.name().as_str(), "run" | "t_ns") {
-            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
-        }
-    }
-    properties.build()
 }
 
 /// The directory of unfinished files; removed when dropped, unless renamed.
