@@ -29,7 +29,7 @@ fn main() {
         });
         let _ = writeln!(
             registry,
-            "    Source {{ name: {stem:?}, title: {:?}, sections: &{:?}, incomplete: {:?}, source: {:?}, raw: {{ unsafe extern \"C\" {{ \
+            "    Source {{ name: {stem:?}, title: {:?}, sections: &{:?}, incomplete: {:?}, source: {:?}, file: None, raw: {{ unsafe extern \"C\" {{ \
              #[link_name = \"cc_algorithm_{}\"] static RAW: ffi::RawAlgorithm; }} &raw const RAW }} }},",
             header.title,
             header.sections,

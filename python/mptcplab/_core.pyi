@@ -35,6 +35,9 @@ def load_algorithm(name: str, text: str, place: str) -> None:
     no compiler.
     """
 
+def added_algorithms(path: str | PathLike[str], overrides_json: str) -> list[tuple[str, str, str]]:
+    """The algorithms of a scenario's runs that `load_algorithm` has added: name, place and text of each, by name."""
+
 def algorithms_json() -> str:
     """List of {name, title, coupled, oldest_kernel, source, sections: [{name, text}], incomplete, params, fields}.
 

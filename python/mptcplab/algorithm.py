@@ -24,8 +24,9 @@ class Algorithm:
     """A congestion control algorithm that is not in the build: one C file that includes `cc.h`.
 
     It was compiled with the system's compiler against the headers of this build, as the algorithms of the build are,
-    and the simulator runs it wherever its name is given. docs/algorithm-contract.md introduces the contract. Its code
-    runs in this process, so use only files that you trust.
+    and runs wherever its name is given; the engines with sockets compile it to eBPF, which needs clang. The fluid has
+    no model of it. docs/algorithm-contract.md introduces the contract. Its code runs in this process, so use only files
+    that you trust.
 
     >>> text = '''
     ... #include "cc.h"

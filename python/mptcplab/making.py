@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypedDict
 
 from mptcplab import _core
 from mptcplab.capabilities import KERNEL, OWN_TRAFFIC, SIM, engine_of
 from mptcplab.cluster import batches
 from mptcplab.cluster.connect import Cluster
 from mptcplab.engines import kernel, sim
+from mptcplab.engines.compiled import compiled
 from mptcplab.engines.digests import run_digests
 from mptcplab.engines.vm import engine as vm
 from mptcplab.errors import EngineError, MptcplabError, with_hint
@@ -19,6 +21,13 @@ from mptcplab.kept import Run, Workspace, runs_of
 from mptcplab.output import PartialOutputError
 
 Progress = Callable[[int, int, float, float], None]
+
+
+class _Only(TypedDict):
+    """What every engine takes to make some runs of a scenario."""
+
+    only: Sequence[int]
+    digests: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Part:
             raise PartialOutputError from failure
 
     def _run(self, place: Path, missing: Sequence[int], progress: Progress | None) -> None:
-        only = {"only": missing, "digests": self.digests}
+        only = _Only(only=missing, digests=self.digests)
         if self.cluster is not None:
             batches.run(self.cluster, self.scenario, place, self.overrides, self.engine, progress=progress, **only)
         elif self.engine == SIM.name:
@@ -88,7 +97,17 @@ class Part:
                 self.scenario, place, self.overrides, jobs=self.jobs, progress=progress, low_priority=polite, **only
             )
         elif self.engine == KERNEL.name:
-            kernel.run(self.scenario, place, self.overrides, traffic=self.traffic, progress=progress, **only)
+            made = compiled(self.scenario, self.overrides)
+            algorithms = made.directory if made else None
+            kernel.run(
+                self.scenario,
+                place,
+                self.overrides,
+                algorithms=algorithms,
+                traffic=self.traffic,
+                progress=progress,
+                **only,
+            )
         elif engine_of(self.engine).has_sockets:
             vm.run(self.scenario, place, self.overrides, engine=self.engine, jobs=self.jobs, progress=progress, **only)
         else:

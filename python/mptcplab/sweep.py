@@ -30,6 +30,7 @@ from mptcplab.capabilities import (
 )
 from mptcplab.cluster.connect import ClientArg, Cluster, connected
 from mptcplab.engines import kernel
+from mptcplab.engines.compiled import compiled
 from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
 from mptcplab.making import Part
@@ -200,6 +201,7 @@ class Sweep:
         whose runs are all part of this sweep is extended, unless `force` says that they are to be made again.
         """
         remove_abandoned()
+        self._compile()
         if out is None:
             temporary = Scratch("results")
             results = Results(Path(temporary.name) / "results", temporary)
@@ -240,6 +242,12 @@ class Sweep:
             if free and not kept.is_in_use(directory):
                 return directory
         raise AssertionError("there are always further candidates")
+
+    def _compile(self) -> None:
+        """Compile what is not in the build, so that a mistake in a C file is told before any engine runs."""
+        for name in self.engines:
+            if engine_of(name).has_sockets:
+                compiled(self.scenario, self._overrides(name).to_json())
 
     @cached_property
     def _digests(self) -> list[str]:
@@ -289,7 +297,7 @@ class Sweep:
         if runs and self._digests:
             others = {run.digest for run in runs}.difference(self._digests)
             why = kept.why_not(others, self._digests)
-            hint = f"{counted(len(others), 'run')} of it are not part of this sweep, because they are of {why}\n"
+            hint = f"this sweep does not have {counted(len(others), 'run')} of it, because of {why}\n"
             hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
             raise OutputError(with_hint(f"output directory has an earlier result: {directory}", hint))
 
@@ -317,7 +325,7 @@ class Sweep:
                 runs = workspace.runs()
                 if runs and also is not None and not isinstance(error, output.PartialOutputError):
                     place = workspace.directory
-                    self.say(f"{kept.all_of(runs)} are kept in {place}; the same command goes on with them")
+                    self.say(f"{place} keeps {kept.all_of(runs)}, with which the same command goes on")
                 raise
             finally:
                 # Also with the trace of a run that ended early.
@@ -335,7 +343,7 @@ class Sweep:
             with suppress(OutputError), kept.workspace(place.with_name(place.name.removesuffix(kept.SUFFIX))) as held:
                 left = held.clear(used)
                 if left and place == kept.beside(result):
-                    self.say(f"{kept.all_of(left)} stay in {place}, because they are not part of this sweep")
+                    self.say(f"{place} still has {kept.all_of(left)} of another sweep")
 
     def _asked(self) -> str:
         """The caller's arguments as JSON, from which the report reconstructs the command."""
@@ -369,11 +377,11 @@ class Sweep:
         if missing < total:
             places = {kept.place_of(run.trace) for run in part.finished.values()}
             where = " and ".join(sorted(str(place) for place in places))
-            self.say(f"{total - missing:,} of {counted(total, 'run')}{of} are in {where}; {missing:,} are made")
+            self.say(f"found {total - missing:,} of {counted(total, 'run')}{of} in {where}; making {missing:,}")
         others = [run for run in workspace.runs() if run.engine == part.engine and run.digest not in part.digests]
         if others:
             why = kept.why_not({run.digest for run in others}, part.digests)
-            self.say(f"{kept.all_of(others)} in {workspace.directory}{of} cannot be used, because they are of {why}")
+            self.say(f"{kept.all_of(others)} in {workspace.directory}{of} cannot be used, because of {why}")
 
     def _overrides(self, engine: str) -> Overrides:
         """The overrides that one engine runs with.

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_program import need_root, program
 
 import mptcplab
 from mptcplab import Algorithm, MptcplabError, ScenarioError
+from mptcplab.engines.digests import run_digests
 from mptcplab.scenario import Overrides
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,15 +83,109 @@ def test_what_is_wrong_is_said_with_the_line(scenario: Path, tmp_path: Path) -> 
     assert done.stderr.startswith(f"error: {missing}: No such file or directory\n\nhint: ")
 
 
-def test_other_engines_refuse_it(scenario: Path) -> None:
+def test_the_fluid_has_no_model_of_it(scenario: Path) -> None:
     mine = Algorithm.from_source(source("mine"))
     with pytest.raises(MptcplabError, match="no fluid model"):
         mptcplab.run(scenario, cc=mine, engine="fluid")
-    from mptcplab.engines import kernel
 
-    overrides = Overrides.of(mine, None, None, None, None, None).to_json()
-    with pytest.raises(ScenarioError, match=r"runs only algorithms of the build: mine, from mine\.c"):
-        kernel.run(str(scenario), scenario.parent / "out", overrides)
+
+# Two connections over two links, each with its own algorithm; the last flow has one for a single path.
+TWO_CONNECTIONS = """
+duration = "1500 ms"
+warmup = "500 ms"
+tcp = { tso = true, comp_sack = true, send_jitter = "0 s" }
+[links.wide]
+from = "S"
+to = "D"
+rate = "9 Mbit/s"
+delay = "8 ms"
+queue = "40 packets"
+[links.narrow]
+from = "S"
+to = "D"
+rate = "6 Mbit/s"
+delay = "14 ms"
+queue = "30 packets"
+[flows.first]
+paths = [["wide"], ["narrow"]]
+scheduler = "linger"
+[flows.second]
+paths = [["narrow"], ["wide"]]
+scheduler = "linger"
+[flows.third]
+path = ["wide"]
+"""
+
+
+def algorithms_of(results: mptcplab.Results) -> list[dict[str, str]]:
+    """Which algorithm each subflow ran, by run."""
+    found = [json.loads(text) for text in results.runs["subflow_cc"]]
+    return [{f"{one['flow']}/{one['subflow']}": one["cc"] for one in run} for run in found]
+
+
+@pytest.mark.kernel
+def test_the_kernel_runs_it_beside_those_of_the_build(tmp_path: Path) -> None:
+    program()
+    need_root()
+    file = tmp_path / "scenario.toml"
+    file.write_text(TWO_CONNECTIONS)
+    mine = Algorithm.from_source(source("mine"))
+    # Its name is enough.
+    Algorithm.from_source(source("plain", "template"))
+    settings = {"flows.second.cc": "plain(decrease=0.6)", "flows.third.cc": "cubic"}
+    results = mptcplab.run(file, cc=[mine, "lia"], engine="kernel", reps=1, settings=settings)
+    # A busy machine may be late.
+    assert all(not why or "late" in why for why in results.runs["status_reason"])
+    # As read back from the sockets.
+    for cc, found in zip(("mine", "lia"), algorithms_of(results), strict=True):
+        assert found == {
+            "first/sf1": cc,
+            "first/sf2": cc,
+            "second/sf1": "plain",
+            "second/sf2": "plain",
+            "third/sf1": "cubic",
+        }
+    simulated = mptcplab.run(file, cc=mine, reps=1, settings=settings)
+    kernel, _, sim = (
+        {flow["name"]: flow["cc"] for flow in json.loads(text)["flows"]}
+        for text in (*results.runs["resolved"], *simulated.runs["resolved"])
+    )
+    assert len(kernel["first"]["source"]) == 64
+    assert (kernel["first"], kernel["second"]) == (sim["first"], sim["second"])
+    # Another text is another algorithm, for which nothing is kept.
+    asked = Overrides.of([mine, "lia"], 1, None, None, None, settings).to_json()
+    assert run_digests(str(file), asked, "kernel") == results.runs["digest"].to_list()
+    Algorithm.from_source(source("mine") + "/* */\n")
+    changed, same = run_digests(str(file), asked, "kernel")
+    assert (changed != results.runs["digest"][0], same) == (True, results.runs["digest"][1])
+
+
+@pytest.mark.kernel
+def test_what_the_kernel_refuses_is_said_with_the_line(scenario: Path, tmp_path: Path) -> None:
+    program()
+    need_root()
+    out = tmp_path / "out"
+    text = source("spin").replace(
+        "u64 sum = 0;", "volatile u32 k = set->self;\n\tu64 sum = 0;\n\n\twhile (k)\n\t\tk++;"
+    )
+    with pytest.raises(mptcplab.EngineError, match=r"the kernel refused spin as mpl_.*\n\n.*infinite loop detected"):
+        mptcplab.run(scenario, cc=Algorithm.from_source(text), engine="kernel", reps=1, duration="2 s", out=out)
+    # What only clang refuses comes before the first run, also before those of the simulator.
+    faulty = source("faulty") + "#ifdef __bpf__\nstatic int f(void) { return nothing; }\n#endif\n"
+    line = len(faulty.splitlines()) - 1
+    with pytest.raises(ScenarioError, match=rf"faulty\.c:{line}:\d+: error: .*nothing"):
+        mptcplab.run(scenario, cc=Algorithm.from_source(faulty), engine="sim,kernel", reps=1, out=out)
+    assert not list(tmp_path.glob("out*"))
+
+
+@pytest.mark.kernel
+def test_the_kernel_needs_a_clang(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program()
+    need_root()
+    monkeypatch.setenv("MPTCPLAB_CLANG", "no-such-clang")
+    mine = Algorithm.from_source(source("unmade"))
+    with pytest.raises(mptcplab.EngineError, match=r"unmade\.c .* for the kernel: no-such-clang: .*\n\nhint: install"):
+        mptcplab.run(scenario, cc=mine, engine="kernel", reps=1)
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

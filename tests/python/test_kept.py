@@ -97,16 +97,16 @@ def test_a_signal_loses_no_finished_run(file: Path, tmp_path: Path, number: sign
     finished = len(kept.runs_of(kept.traces_in(held)))
     assert 0 < finished < 80
     if number != signal.SIGKILL:
-        assert f"{finished} finished runs are kept in {held}; the same command goes on with them" in said
+        assert f"{held} keeps {finished} finished runs, with which the same command goes on" in said
         assert said.splitlines()[-1] == {130: "error: interrupted", 143: "error: ended by SIGTERM"}[code]
     # The same sweep, but with shorter runs, which are made anew; the finished ones stay for their own sweep.
     again = run(file, out, reps=1)
-    assert f"{finished} finished runs in {held} cannot be used, because they are of another scenario" in again[0]
-    assert f"{finished} finished runs stay in {held}" in again[-1]
+    assert f"{finished} finished runs in {held} cannot be used, because of another scenario" in again[0]
+    assert f"{held} still has {finished} finished runs of another sweep" in again[-1]
     shutil.rmtree(out)
     said = run(file, out, reps=40, duration="60 s", cc="lia")
-    assert [line for line in said if "are made" in line] == [
-        f"{min(finished, 40)} of 40 runs are in {held}; {40 - min(finished, 40)} are made"
+    assert [line for line in said if "making" in line] == [
+        f"found {min(finished, 40)} of 40 runs in {held}; making {40 - min(finished, 40)}"
     ]
 
 
@@ -118,7 +118,7 @@ def test_what_is_resumed_has_the_bytes_of_one_sweep(file: Path, tmp_path: Path) 
     with kept.workspace(tmp_path / "o") as space:
         shutil.copytree(tmp_path / "other", space.place("sim") / "000077")
     said = run(file, tmp_path / "o")
-    assert any(line.endswith("are made") and str(held) in line for line in said)
+    assert any("making" in line and str(held) in line for line in said)
     assert content(tmp_path / "o") == content(tmp_path / "whole")
     assert not held.exists()
 
@@ -129,11 +129,11 @@ def test_a_result_is_extended_to_the_bytes_of_one_sweep(file: Path, tmp_path: Pa
     before = content(out)
     assert run(file, out, reps=2) == [f"nothing to make: {out} has 4 finished runs; --force makes them again"]
     assert content(out) == before
-    assert run(file, out, reps=5, cc="lia,balia,olia") == [f"4 of 15 runs are in {out}; 11 are made"]
+    assert run(file, out, reps=5, cc="lia,balia,olia") == [f"found 4 of 15 runs in {out}; making 11"]
     run(file, tmp_path / "whole", reps=5, cc="lia,balia,olia")
     assert content(out) == content(tmp_path / "whole")
     # Fewer repetitions would lose runs, so they are refused.
-    with pytest.raises(OutputError, match="11 runs of it are not part of this sweep, because they are of another scen"):
+    with pytest.raises(OutputError, match="does not have 11 runs of it, because of another scen"):
         run(file, out, reps=2)
     assert content(out) == content(tmp_path / "whole")
     assert run(file, out, reps=2, force=True) == []
@@ -144,7 +144,7 @@ def test_every_engine_extends(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "o"
     run(file, out, reps=1, engine="sim,fluid")
     said = run(file, out, reps=2, engine="sim,fluid")
-    assert said == [f"2 of 4 runs on {engine} are in {out / engine}; 2 are made" for engine in ("sim", "fluid")]
+    assert said == [f"found 2 of 4 runs on {engine} in {out / engine}; making 2" for engine in ("sim", "fluid")]
     run(file, tmp_path / "whole", reps=2, engine="sim,fluid")
     assert content(out) == content(tmp_path / "whole")
 
@@ -154,7 +154,7 @@ def test_another_value_of_a_sweep_is_added(file: Path, tmp_path: Path) -> None:
     two = {"links.A.loss": "0.1 %, 1 %"}
     run(file, out, sweep=two, reps=1)
     three = {"links.A.loss": "0.1 %, 0.4 %, 1 %"}
-    assert run(file, out, sweep=three, reps=1) == [f"4 of 6 runs are in {out}; 2 are made"]
+    assert run(file, out, sweep=three, reps=1) == [f"found 4 of 6 runs in {out}; making 2"]
     run(file, tmp_path / "whole", sweep=three, reps=1)
     assert content(out) == content(tmp_path / "whole")
 
@@ -177,8 +177,8 @@ def test_what_has_changed_is_made_again_and_named(
     if "build" in reason:
         monkeypatch.setattr("mptcplab.engines.digests.engine_digest", lambda _: "another")
     said = run(file, out)
-    assert said[0] == f"6 finished runs in {out}.partial cannot be used, because they are of {reason}"
-    assert not any("are made" in line for line in said)
+    assert said[0] == f"6 finished runs in {out}.partial cannot be used, because of {reason}"
+    assert not any("making" in line for line in said)
     assert (tmp_path / "o.partial" / "sim" / "000001").is_dir()
 
 
@@ -186,7 +186,7 @@ def test_a_comment_in_the_scenario_makes_nothing_again(file: Path, tmp_path: Pat
     out = tmp_path / "o"
     run(file, out)
     file.write_text(f"# A comment.\n{TEXT}")
-    assert run(file, out) == [f"6 of 6 runs are in {out}; 0 are made"]
+    assert run(file, out) == [f"found 6 of 6 runs in {out}; making 0"]
     assert "# A comment." in mptcplab.load(out).runs["scenario_toml"][0]
 
 
@@ -239,7 +239,7 @@ def test_without_a_directory_results_of_the_scenario_are_extended_or_numbered(fi
     with kept.workspace(place / "kept") as space:
         shutil.copytree(tmp_path / "other", space.place("sim") / "000001")
     said = run(file, Numbered(file, place), seed=9)
-    assert said == [f"6 of 6 runs are in {place / 'kept.partial'}; 0 are made"]
+    assert said == [f"found 6 of 6 runs in {place / 'kept.partial'}; making 0"]
     assert sorted(path.name for path in place.iterdir()) == ["kept", "kept-2", "kept-3"]
 
 
@@ -259,12 +259,12 @@ def test_a_full_disk_loses_no_finished_run(file: Path, tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, preexec_fn=small, check=False)
     assert done.returncode == 2, done.stderr
     assert "error: cannot write" in done.stderr
-    assert "finished runs are kept in" in done.stderr
+    assert "finished runs, with which the same command goes on" in done.stderr
     assert "internal error" not in done.stderr
     assert not out.exists()
     said = run(file, out, reps=12)
     assert str(held) in said[0]
-    assert said[0].endswith("are made")
+    assert "making" in said[0]
     run(file, tmp_path / "whole", reps=12)
     assert content(out) == content(tmp_path / "whole")
 

@@ -315,10 +315,35 @@ def test_results_of_a_study_depend_on_the_kernel() -> None:
     assert "QEMU" in one
 
 
-def test_a_c_file_is_for_the_simulator(emulated: Machines, scenario: Path) -> None:
-    with pytest.raises(ScenarioError, match="the engine vm runs only algorithms of the build: mine"):
-        engine.run(str(scenario), Path("never"), '{"cc": ["lia"], "files": {"mine": "mine.c"}}', engine="vm")
-    assert not emulated.calls
+# Stands in for `mptcplab-kernel compile`.
+COMPILE = """#!/bin/sh
+test "$1 $3 $4 $5" = "compile --place mine.c --out" || exit 9
+cp "$2" "$6" && echo object > "$6/mine.o" && echo library > "$6/mine.so" && echo '{"compiler": "clang 1.2"}'
+"""
+
+
+def test_a_machine_gets_what_was_compiled_on_the_host(emulated: Machines, scenario: Path) -> None:
+    template = (Path(__file__).parents[2] / "algorithms/template.c").read_text()
+    text = template.replace("template", "mine").replace("TEMPLATE", "MINE")
+    mine = mptcplab.Algorithm.from_source(text)
+    kernel_engine.program().write_text(COMPILE)
+    results = mptcplab.run(scenario, cc=[mine, "lia"], engine="vm", reps=1, duration="2 s")
+    ((jobs, *_),) = emulated.calls
+    for job in jobs:
+        at = job.arguments.index("--algorithms")
+        assert job.arguments[at + 1] == "/job/.algorithms"
+        inside = {name: content for name, content in job.files.items() if name.startswith(".algorithms/")}
+        assert inside == {
+            ".algorithms/mine.c": text.encode(),
+            ".algorithms/mine.o": b"object\n",
+            ".algorithms/mine.so": b"library\n",
+        }
+    assert results.runs["cc"].to_list() == ["mine", "lia"]
+    # A sweep without it has nothing of it.
+    mptcplab.run(scenario, cc=["lia"], engine="vm", reps=1, duration="2 s")
+    (job,) = emulated.calls[1][0]
+    assert "--algorithms" not in job.arguments
+    assert not any(name.startswith(".algorithms") for name in job.files)
 
 
 # --- kernels ---------------------------------------------------------------------------------------

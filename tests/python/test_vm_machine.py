@@ -103,21 +103,90 @@ def test_a_sweep_is_one_trace_of_the_runs_that_were_asked_for(kernel: Kernel, tm
     scenario = tmp_path / "two-paths.toml"
     scenario.write_bytes(SCENARIO)
     settings = {"flows.transfer.traffic.size": '"400 kB"'}
+    # One of the build, and one that is compiled on this side: the machine has no compiler.
+    template = (ROOT / "algorithms/template-coupled.c").read_text()
+    mine = mptcplab.Algorithm.from_source(template.replace("template_coupled", "mine").replace("TEMPLATE", "MINE"))
     results = mptcplab.run(
-        scenario, cc=["reno", "olia"], engine="vm:trixie-backports", duration="1 s", settings=settings, reps=1
+        scenario, cc=["reno", mine], engine="vm:trixie-backports", duration="1 s", settings=settings, reps=1
     )
-    assert results.runs["cc"].to_list() == ["reno", "olia"]
+    assert results.runs["cc"].to_list() == ["reno", "mine"]
+    ran = [{(one["subflow"], one["cc"]) for one in json.loads(text)} for text in results.runs["subflow_cc"]]
+    assert ran == [{("sf1", cc), ("sf2", cc)} for cc in ("reno", "mine")]
     assert results.runs["status"].to_list() == ["complete", "complete"]
     assert results.runs["engine"].unique().to_list() == ["vm:trixie-backports"]
     hosts = [json.loads(host) for host in results.runs["host"]]
     assert [host["kernel"] for host in hosts] == [kernel.release] * 2
-    assert [host["algorithms"][0]["cc"] for host in hosts] == ["reno", "olia"]
+    assert [host["algorithms"][0]["cc"] for host in hosts] == ["reno", "mine"]
     # Repetition 0 of both has the same seed, and with it the same machine.
     assert hosts[0]["vm"]["seed"] == hosts[1]["vm"]["seed"]
     for run in (0, 1):
         delivered = results.subflow.filter(run=run).group_by("subflow").agg(pl.col("rx_payload_bytes").max())
         assert delivered["rx_payload_bytes"].min() > 20_000
         assert delivered["rx_payload_bytes"].sum() >= 400_000
+
+
+# Web requests and a terminal over lasting connections; each flow has its own sizes, and each link its own delay.
+DIALOGUES = """
+duration = "1500 ms"
+warmup = "300 ms"
+cc = "lia"
+scheduler = "linger"
+tcp = { tso = true, comp_sack = true, send_jitter = "0 s" }
+[links.wide]
+from = "S"
+to = "D"
+rate = "12 Mbit/s"
+delay = "6 ms"
+queue = "60 packets"
+[links.narrow]
+from = "S"
+to = "D"
+rate = "5 Mbit/s"
+delay = "17 ms"
+queue = "40 packets"
+[flows.page]
+paths = [["wide"], ["narrow"]]
+stop = "1300 ms"
+traffic = { requests = { response = { law = "pareto", mean = "20 kB", shape = 1.6, most = "90 kB" }, think = "30 ms" } }
+[flows.rpc]
+path = ["narrow"]
+cc = "cubic"
+stop = "1200 ms"
+traffic = { requests = { response = "2345 bytes", request = "900 bytes", arrivals = "25 / s" } }
+[flows.ssh]
+paths = [["narrow"], ["wide"]]
+cc = "olia"
+stop = "1100 ms"
+traffic = { messages = { size = "71 bytes", answer = "118 bytes", interval = "40 ms" } }
+"""
+
+
+@pytest.mark.usefixtures("kernel")
+def test_requests_and_messages_are_those_of_the_simulator_and_take_about_as_long(tmp_path: Path) -> None:
+    scenario = tmp_path / "dialogues.toml"
+    scenario.write_text(DIALOGUES)
+    results = mptcplab.run(scenario, engine=["sim", "vm:trixie-backports"], reps=1)
+    assert results.runs["status"].to_list() == ["complete", "complete"], results.runs["status_reason"].to_list()
+    assert not results.excluded_runs
+    sim, vm = (results.requests.filter(run=run).with_columns(pl.col("flow").cast(pl.String)) for run in (0, 1))
+    sizes = ("flow", "request", "request_bytes", "response_bytes")
+    # The first three come while subflows join. The least that is left, and what the path takes there and back.
+    for flow, least, least_ms in (("page", 10, 12), ("rpc", 15, 34), ("ssh", 20, 12)):
+        here, there = (table.filter(flow=flow).sort("request") for table in (vm, sim))
+        both = min(here.height, there.height)
+        assert both - 3 > least, (flow, here.height, there.height)
+        assert here.select(sizes).head(both).equals(there.select(sizes).head(both)), flow
+        # All that was asked for before the stop is answered before the end.
+        assert here["completion_ns"].null_count() == 0, flow
+        assert here["completion_ns"].min() >= least_ms * 1e6, flow
+        assert (here["first_byte_ns"] <= here["completion_ns"]).all(), flow
+        medians = [table["completion_ns"].slice(3, both - 3).median() for table in (here, there)]
+        assert medians[0] == pytest.approx(medians[1], rel=0.1), flow
+    # Every engine has the same percentiles in its tables.
+    found = results.metrics(["response_p95", "message_p95"]).drop_nulls("value")
+    assert found.group_by("run").agg(pl.col("flow").sort()).sort("run").rows() == [
+        (run, ["page", "rpc", "ssh"]) for run in (0, 1)
+    ]
 
 
 @pytest.mark.usefixtures("kernel")

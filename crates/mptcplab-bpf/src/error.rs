@@ -55,11 +55,13 @@ pub enum LoadError {
     #[error(transparent)]
     Source(#[from] mptcplab_cc::LoadError),
     /// The kernel refused to load it for another reason.
-    #[error("the kernel refused {what}: {error}\n{log}")]
+    #[error("the kernel refused {what}: {error}{reason}{log}")]
     Kernel {
         what: String,
         error: String,
-        /// The end of libbpf's and the verifier's log; may be empty.
+        /// Where and why, as a paragraph, if the log says so.
+        reason: String,
+        /// The end of libbpf's and the verifier's log, as a paragraph, if there is one.
         log: String,
     },
 }

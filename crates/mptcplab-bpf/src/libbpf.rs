@@ -7,6 +7,8 @@ use std::sync::{Mutex, Once, PoisonError};
 
 /// Last lines of the log that an error contains.
 const LOG_LINES: usize = 25;
+/// Characters of a line that an error contains: the verifier prints all registers in one.
+const LINE_CHARACTERS: usize = 120;
 /// Bytes stored of one message: the verifier's log is long, and the reason is at its end.
 const MESSAGE_BYTES: usize = 16 << 10;
 
@@ -40,15 +42,89 @@ fn explain(what: &str, error: &Error) -> LoadError {
         return LoadError::Privilege;
     }
     let log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-    let lines: Vec<&str> = log.lines().collect();
+    let lines: Vec<String> = log.lines().map(shortened).collect();
+    let end = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+    let paragraph = |text: &str| match text {
+        "" => String::new(),
+        _ => format!("\n\n{text}"),
+    };
     LoadError::Kernel {
         what: what.to_owned(),
         error: error.to_string(),
-        log: lines[lines.len().saturating_sub(LOG_LINES)..].join("\n"),
+        reason: paragraph(&verdict(&log).unwrap_or_default()),
+        log: paragraph(&end),
     }
+}
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Why the verifier refused a program, after the line of the source where it did; older kernels only know the text of that
+/// line. Both are in its log before the count of instructions.
+fn verdict(log: &str) -> Option<String> {
+    let lines: Vec<&str> = log.lines().collect();
+    let end = lines.iter().rposition(|line| {
+        line.strip_prefix("processed ")
+            .is_some_and(|rest| rest.contains(" insns"))
+    })?;
+    let is_state = |line: &str| line.starts_with("cur state:") || line.starts_with("old state:");
+    let why = lines[..end].iter().rev().find(|line| !is_state(line))?;
+    let source = lines[..end]
+        .iter()
+        .rev()
+        .find_map(|line| line.strip_prefix("; "));
+    let (text, place) = source.map_or(("", ""), |line| {
+        line.rsplit_once(" @ ").unwrap_or((line, ""))
+    });
+    let parts = [place, why, text.trim()].into_iter();
+    Some(
+        parts
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(": "),
+    )
 }
 
 /// The error for an object without a map that bpf/glue.c defines.
 pub(crate) fn missing_map(name: &str) -> Error {
     std::io::Error::other(format!("no map {name}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+libbpf: prog 'cc_cong_avoid': -- BEGIN PROG LOAD LOG --
+; u64 sum = 0; while (k) { k = k * 3 + 1; } @ spin.c:60
+602: (61) r3 = *(u32 *)(r10 -12)
+infinite loop detected at insn 603
+cur state: R0=scalar()
+old state: R0=scalar()
+processed 9529 insns (limit 1000000) max_states_per_insn 13
+-- END PROG LOAD LOG --
+libbpf: failed to load object 'x'
+";
+
+    #[test]
+    fn a_refusal_names_the_line_of_the_source() {
+        let expected =
+            "infinite loop detected at insn 603: u64 sum = 0; while (k) { k = k * 3 + 1; }";
+        assert_eq!(verdict(LOG).unwrap(), format!("spin.c:60: {expected}"));
+        // Older kernels do not say where the line is.
+        let older = LOG.replace(" @ spin.c:60", "");
+        assert_eq!(verdict(&older).unwrap(), expected);
+        assert_eq!(verdict("libbpf: failed to find BTF\n"), None);
+    }
+
+    #[test]
+    fn the_registers_of_the_verifier_do_not_fill_the_screen() {
+        assert_eq!(shortened("short"), "short");
+        let long = "é".repeat(500);
+        assert_eq!(shortened(&long).chars().count(), LINE_CHARACTERS + 1);
+    }
 }

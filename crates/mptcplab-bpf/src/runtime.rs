@@ -11,34 +11,26 @@ use std::sync::{Mutex, PoisonError};
 
 /// Wraps the hooks of a file in the operations that the kernel calls.
 const GLUE: &str = include_str!("../bpf/glue.c");
+/// Names of files in the directory of a build; those of algorithms have no capital letters.
+const SOURCE: &str = "GLUE.c";
+const OBJECT: &str = "OBJECT.o";
 /// Name and object of what was compiled so far; the last one of a name counts.
 static OBJECTS: Mutex<Vec<(&str, &[u8])>> = Mutex::new(Vec::new());
 
-/// Compiles the text of an algorithm's C file, which [`mptcplab_cc::load`] has registered, so that [`crate::load`] finds its
-/// object. There is none for record mode.
+/// Compiles the text of an algorithm's C file to an object for [`add`]; `place` is the file's path in messages.
+///
+/// The same compiler makes the same bytes of the same text.
 ///
 /// # Errors
 /// [`LoadError`]: no clang, a file that it refuses, or a directory that cannot be used.
-pub fn compile(algorithm: &Algorithm, text: &str, place: &str) -> Result<(), LoadError> {
-    let name = algorithm.name();
+pub fn compile(name: &str, text: &str, place: &str) -> Result<Vec<u8>, LoadError> {
     let directory = BuildDirectory::create(name, text)?;
-    let (glue, object) = (
-        directory.path().join("glue.c"),
-        directory.path().join("object.o"),
-    );
     let failed = |error: std::io::Error| LoadError::Compile {
         place: place.to_owned(),
         messages: error.to_string(),
     };
-    fs::write(&glue, GLUE).map_err(failed)?;
-    let clang = env::var("MPTCPLAB_CLANG").unwrap_or_else(|_| "clang".into());
-    let output = run(&clang, directory.path(), name, &glue, &object).map_err(|error| {
-        LoadError::NoClang {
-            place: place.to_owned(),
-            clang: clang.clone(),
-            error: error.to_string(),
-        }
-    })?;
+    fs::write(directory.path().join(SOURCE), GLUE).map_err(failed)?;
+    let output = run(directory.path(), name).map_err(|error| no_clang(place, &error))?;
     if !output.status.success() {
         let folder = format!("{}/", directory.path().display());
         let messages = String::from_utf8_lossy(&output.stderr)
@@ -49,10 +41,25 @@ pub fn compile(algorithm: &Algorithm, text: &str, place: &str) -> Result<(), Loa
             messages: messages.trim_end().to_owned(),
         });
     }
-    let bytes = fs::read(&object).map_err(failed)?;
+    fs::read(directory.path().join(OBJECT)).map_err(failed)
+}
+
+/// The first line that the compiler says about itself.
+///
+/// # Errors
+/// [`LoadError::NoClang`]; `place` is the file for which it is needed.
+pub fn compiler(place: &str) -> Result<String, LoadError> {
+    let asked = Command::new(clang()).arg("--version").output();
+    let output = asked.map_err(|error| no_clang(place, &error))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+/// Lets [`crate::load`] find the object of an algorithm that [`mptcplab_cc`] has registered at run time. There is none for
+/// record mode.
+pub fn add(algorithm: &Algorithm, object: Vec<u8>) {
     let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    objects.push((name, bytes.leak()));
-    Ok(())
+    objects.push((algorithm.name(), object.leak()));
 }
 
 /// The object of an algorithm that was compiled here.
@@ -62,14 +69,20 @@ pub(crate) fn object(name: &str) -> Option<&'static [u8]> {
     found.map(|(_, object)| *object)
 }
 
-fn run(
-    clang: &str,
-    folder: &Path,
-    name: &str,
-    source: &Path,
-    object: &Path,
-) -> std::io::Result<Output> {
-    Command::new(clang)
+fn clang() -> String {
+    env::var("MPTCPLAB_CLANG").unwrap_or_else(|_| "clang".into())
+}
+
+fn no_clang(place: &str, error: &std::io::Error) -> LoadError {
+    LoadError::NoClang {
+        place: place.to_owned(),
+        clang: clang(),
+        error: error.to_string(),
+    }
+}
+
+fn run(folder: &Path, name: &str) -> std::io::Result<Output> {
+    Command::new(clang())
         .args(BPF_FLAGS)
         .arg(format!(
             "-DCC_ALGORITHM=\"{}\"",
@@ -79,10 +92,15 @@ fn run(
         .arg(folder)
         .arg("-idirafter")
         .arg(format!("/usr/include/{}-linux-gnu", env::consts::ARCH))
+        // Line information names the sources, and has their text, which clang looks for by that name; it must not depend on
+        // where they were for a moment.
+        .arg(format!("-ffile-prefix-map={}/=", folder.display()))
+        .arg("-fdebug-compilation-dir=.")
+        .current_dir(folder)
         .arg("-c")
-        .arg(source)
+        .arg(folder.join(SOURCE))
         .arg("-o")
-        .arg(object)
+        .arg(folder.join(OBJECT))
         .env("LC_ALL", "C")
         .output()
 }

@@ -1,7 +1,7 @@
 //! Every algorithm can be loaded into the running kernel under its name, and leaves nothing behind.
 
 use mptcplab_bpf::loader::is_registered;
-use mptcplab_bpf::{LoadError, Options, load, system};
+use mptcplab_bpf::{LoadError, Options, load, runtime, system};
 
 /// Whether eBPF can be loaded here; prints the reason if it cannot.
 fn possible() -> bool {
@@ -122,4 +122,28 @@ fn what_is_loaded_is_listed_with_its_holder() {
     assert_eq!(found.holder, expected);
     drop(loaded);
     assert_eq!(listed(), None);
+}
+
+#[test]
+fn the_same_text_gives_the_same_object() {
+    let place = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../algorithms/template-coupled.c"
+    );
+    let text = std::fs::read_to_string(place).unwrap();
+    let compile = |text: &str| runtime::compile("template-coupled", text, "dir/mine.c");
+    // Each is made in a directory of its own, whose name must not be in the object: machines count instructions.
+    let object = compile(&text).unwrap();
+    assert!(object == compile(&text).unwrap());
+    assert!(object.starts_with(b"\x7fELF"));
+
+    let faulty =
+        format!("{text}#ifdef __bpf__\nstatic int f(void) {{ return nothing; }}\n#endif\n");
+    let line = 2 + text.lines().count();
+    let message = compile(&faulty).unwrap_err().to_string();
+    assert!(
+        message.starts_with("dir/mine.c does not compile for the kernel\n\n")
+            && message.contains(&format!("dir/mine.c:{line}:29: error:")),
+        "{message}"
+    );
 }

@@ -17,7 +17,7 @@ mod tcp;
 pub mod vectors;
 
 #[cfg(not(target_family = "wasm"))]
-pub use load::{BuildDirectory, LoadError, load};
+pub use load::{BuildDirectory, LoadError, compile_library, load, load_library};
 pub use registry::{
     Algorithm, FieldSpec, OLDEST_KERNEL, ParamError, ParamSpec, added, algorithms, find,
 };

@@ -75,6 +75,47 @@ pub enum LoadError {
 /// # Errors
 /// Every [`LoadError`]; nothing is registered then.
 pub fn load(name: &str, text: &str, place: &str) -> Result<&'static Algorithm, LoadError> {
+    let (build, digest) = checked(name, text, place)?;
+    let library = build.compile(name, text, place)?;
+    register(name, (text, place), digest, &library)
+}
+
+/// Compiles the text of an algorithm's C file to the file `library`, which a process of the same build can load with
+/// [`load_library`] where there is no compiler.
+///
+/// # Errors
+/// Every [`LoadError`].
+pub fn compile_library(
+    name: &str,
+    text: &str,
+    place: &str,
+    library: &Path,
+) -> Result<(), LoadError> {
+    let (build, _) = checked(name, text, place)?;
+    fs::copy(build.compile(name, text, place)?, library)
+        .map(drop)
+        .map_err(|source| LoadError::Directory {
+            path: library.to_owned(),
+            source,
+        })
+}
+
+/// Registers the algorithm that [`compile_library`] has made of this text, as [`load`] does.
+///
+/// # Errors
+/// Every [`LoadError`] apart from those of the compiler.
+pub fn load_library(
+    name: &str,
+    text: &str,
+    place: &str,
+    library: &Path,
+) -> Result<&'static Algorithm, LoadError> {
+    let (_build, digest) = checked(name, text, place)?;
+    register(name, (text, place), digest, library)
+}
+
+/// A directory for the build of a file that declares what it has to declare, and the digest of its sources.
+fn checked(name: &str, text: &str, place: &str) -> Result<(BuildDirectory, String), LoadError> {
     check_name(name, place)?;
     check_declarations(name, text).map_err(|flaw| LoadError::Declaration {
         place: place.to_owned(),
@@ -83,8 +124,17 @@ pub fn load(name: &str, text: &str, place: &str) -> Result<&'static Algorithm, L
     })?;
     let build = BuildDirectory::create(name, text)?;
     let digest = build.digest(name, place)?;
-    let library = build.compile(name, text, place)?;
-    let raw = open(&library, name, place)?;
+    Ok((build, digest))
+}
+
+/// Registers what a shared library has.
+fn register(
+    name: &str,
+    (text, place): (&str, &str),
+    digest: String,
+    library: &Path,
+) -> Result<&'static Algorithm, LoadError> {
+    let raw = open(library, name, place)?;
     let header = Header::parse(text);
     let algorithm = Algorithm::new(Source {
         name: name.to_owned().leak(),
@@ -92,6 +142,7 @@ pub fn load(name: &str, text: &str, place: &str) -> Result<&'static Algorithm, L
         sections: leak_sections(header.sections),
         incomplete: header.incomplete.map(|text| &*text.leak()),
         source: digest.leak(),
+        file: Some((place.to_owned().leak(), text.to_owned().leak())),
         raw,
     });
     Ok(registry::add(algorithm))

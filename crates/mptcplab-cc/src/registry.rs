@@ -17,6 +17,7 @@ pub(crate) struct Source {
     pub(crate) sections: &'static [(&'static str, &'static str)],
     pub(crate) incomplete: Option<&'static str>,
     pub(crate) source: &'static str,
+    pub(crate) file: Option<(&'static str, &'static str)>,
     pub(crate) raw: *const ffi::RawAlgorithm,
 }
 
@@ -31,6 +32,7 @@ pub struct Algorithm {
     sections: &'static [(&'static str, &'static str)],
     incomplete: Option<&'static str>,
     source: &'static str,
+    file: Option<(&'static str, &'static str)>,
     params: Vec<ParamSpec>,
     fields: Vec<FieldSpec>,
     pub(crate) raw: &'static ffi::RawAlgorithm,
@@ -138,6 +140,7 @@ impl Algorithm {
             sections: source.sections,
             incomplete: source.incomplete,
             source: source.source,
+            file: source.file,
             params: load_params(raw),
             fields: load_fields(raw),
             raw,
@@ -168,6 +171,11 @@ impl Algorithm {
     /// these, and with nothing else.
     pub fn source(&self) -> &'static str {
         self.source
+    }
+
+    /// Path and text of the C file that it was compiled from at run time; `None` for one of the build.
+    pub fn file(&self) -> Option<(&'static str, &'static str)> {
+        self.file
     }
 
     /// Whether it reads its siblings through the connection's table.

@@ -1,6 +1,8 @@
 //! Algorithms that are compiled while the program runs.
 
-use mptcplab_cc::{Conn, LoadError, Sock, added, algorithms, find, load};
+use mptcplab_cc::{
+    Conn, LoadError, Sock, added, algorithms, compile_library, find, load, load_library,
+};
 use std::fs;
 use std::path::Path;
 
@@ -72,6 +74,37 @@ fn a_file_that_changed_replaces_the_earlier_one_and_has_another_digest() {
     let third = load("again", &template("again"), "elsewhere/again.c").unwrap();
     assert_eq!((third.source(), windows("again")), before);
     assert_eq!(added().iter().filter(|a| a.name() == "again").count(), 1);
+}
+
+#[test]
+fn a_library_that_was_compiled_before_is_the_same_algorithm() {
+    let text = template("carried");
+    let library =
+        std::env::temp_dir().join(format!("mptcplab-test-{}-carried.so", std::process::id()));
+    compile_library("carried", &text, "dir/carried.c", &library).unwrap();
+    assert!(
+        find("carried").is_none(),
+        "compiling registers nothing in this process"
+    );
+    let carried = load_library("carried", &text, "/job/carried.c", &library).unwrap();
+    fs::remove_file(&library).unwrap();
+    assert_eq!(windows("carried"), windows("template-coupled"));
+    assert_eq!(carried.file(), Some(("/job/carried.c", text.as_str())));
+    assert_eq!(find("lia").unwrap().file(), None);
+    let source = carried.source();
+    assert_eq!(
+        load("carried", &text, "carried.c").unwrap().source(),
+        source
+    );
+
+    let error = load_library(
+        "carried",
+        &text,
+        "carried.c",
+        Path::new("/nowhere/carried.so"),
+    );
+    let message = error.unwrap_err().to_string();
+    assert!(message.starts_with("carried.c: "), "{message}");
 }
 
 fn refused(name: &str, text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::failure::Failure;
-use crate::{cc, guest, lab, run};
+use crate::{cc, compiled, guest, lab, run};
 use clap::{Parser, Subcommand};
 use mptcplab_doctor as doctor;
 
@@ -20,6 +20,9 @@ enum Command {
     Doctor(doctor::Args),
     #[command(subcommand)]
     Cc(cc::Command),
+    /// Compile a C file for `run --algorithms`.
+    #[command(hide = true)]
+    Compile(compiled::Arguments),
     /// The unprivileged half of a run; started by `run`.
     #[command(hide = true)]
     Lab {
@@ -41,6 +44,7 @@ pub(crate) fn main() -> Result<u8, Failure> {
         Command::Run(arguments) => run::main(&arguments),
         Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
+        Command::Compile(arguments) => compiled::main(&arguments),
         Command::Lab { supervisor } => lab::main(supervisor).map(|()| 0),
         Command::Escape(args) => Ok(doctor::escape::main(&args).map(|()| 0)?),
         Command::Guest => guest::main(),

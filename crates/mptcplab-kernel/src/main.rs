@@ -3,6 +3,7 @@
 mod build;
 mod cc;
 mod cli;
+mod compiled;
 mod failure;
 mod guest;
 mod lab;

@@ -26,6 +26,8 @@ pub(crate) struct RunRequest {
     pub(crate) resolved: String,
     /// Kernel-visible names of the plan's algorithms.
     pub(crate) algorithms: Vec<String>,
+    /// Directory with algorithms that are not in the build.
+    pub(crate) compiled: Option<PathBuf>,
     /// The files that the scenario consists of, by the paths with which they are opened.
     pub(crate) files: Vec<PathBuf>,
     /// The programs that generate the traffic of bulk flows; `None` for the engine's own sender and receiver.

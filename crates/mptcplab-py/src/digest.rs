@@ -1,7 +1,7 @@
 //! Digests of runs: a run that has the digest of a finished one would give the same trace, so that it is not made again.
 
 use crate::reference;
-use mptcplab_scenario::{Run, Sweep, Transport};
+use mptcplab_scenario::{Flow, Run, Sweep, Transport};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -42,15 +42,21 @@ fn algorithms(run: &Run) -> Value {
     let mut used: Vec<(&str, &str)> = run
         .flows
         .iter()
-        .filter_map(|flow| match &flow.transport {
-            Transport::Tcp(tcp) => mptcplab_cc::find(&tcp.cc.name),
-            Transport::Sctp(_) | Transport::Udp(_) => None,
-        })
+        .filter_map(algorithm)
+        .filter_map(mptcplab_cc::find)
         .map(|algorithm| (algorithm.name(), algorithm.source()))
         .collect();
     used.sort_unstable();
     used.dedup();
     json!(used)
+}
+
+/// The name of the algorithm that a flow runs.
+pub(crate) fn algorithm(flow: &Flow) -> Option<&str> {
+    match &flow.transport {
+        Transport::Tcp(tcp) => Some(&tcp.cc.name),
+        Transport::Sctp(_) | Transport::Udp(_) => None,
+    }
 }
 
 fn digest(value: &Value) -> String {

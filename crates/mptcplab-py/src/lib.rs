@@ -24,10 +24,10 @@ use sweep::{Place, Progress, SweepError, run_sweep};
 mod _core {
     #[pymodule_export]
     use super::{
-        EngineError, MptcplabError, OutputError, ScenarioError, algorithms_json, assemble_trace,
-        build_info, check, format_doc, load_algorithm, merge_traces, reject_settings, run,
-        run_digests, run_scratch, runs_json, scenario_files, schedulers_json, schema_json,
-        trace_schema_json, unknown_name, vectors_json, version, write_fluid,
+        EngineError, MptcplabError, OutputError, ScenarioError, added_algorithms, algorithms_json,
+        assemble_trace, build_info, check, format_doc, load_algorithm, merge_traces,
+        reject_settings, run, run_digests, run_scratch, runs_json, scenario_files, schedulers_json,
+        schema_json, trace_schema_json, unknown_name, vectors_json, version, write_fluid,
     };
 
     #[pymodule_init]
@@ -211,6 +211,30 @@ fn scenario_files(py: Python<'_>, path: PathBuf, overrides_json: &str) -> PyResu
     let overrides = parse_overrides(overrides_json)?;
     let sweep = py.detach(|| mptcplab_scenario::load(&path, &overrides));
     Ok(sweep.map_err(errors::scenario)?.files)
+}
+
+/// The algorithms of a scenario's runs that are not in the build: name, place and text of each, by name.
+#[pyfunction]
+fn added_algorithms(
+    py: Python<'_>,
+    path: PathBuf,
+    overrides_json: &str,
+) -> PyResult<Vec<(&'static str, &'static str, &'static str)>> {
+    let sweep = load_runs(py, &path, overrides_json, None)?;
+    Ok(py.detach(|| added(&sweep)))
+}
+
+fn added(sweep: &Sweep) -> Vec<(&'static str, &'static str, &'static str)> {
+    let flows = sweep.runs.iter().flat_map(|run| &run.flows);
+    let used: BTreeSet<&str> = flows.filter_map(digest::algorithm).collect();
+    let added = mptcplab_cc::added().into_iter();
+    added
+        .filter(|algorithm| used.contains(algorithm.name()))
+        .filter_map(|algorithm| {
+            let (place, text) = algorithm.file()?;
+            Some((algorithm.name(), place, text))
+        })
+        .collect()
 }
 
 /// The digest of all that decides each run of a scenario on an engine.

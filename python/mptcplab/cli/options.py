@@ -24,8 +24,8 @@ Cc = Annotated[
         "--cc",
         metavar="NAMES",
         help="Algorithms to compare instead of those in the file, separated by commas. Parameters are written in "
-        "parentheses, such as --cc 'lia,ewtcp(weight=fair)'. The simulator also "
-        "takes the path of a C file, which it compiles, such as --cc ./mine.c,lia. Repeatable.",
+        "parentheses, such as --cc 'lia,ewtcp(weight=fair)'. The path of a C file is compiled, such as "
+        "--cc ./mine.c,lia; the kernel and vm need clang for it. Repeatable.",
     ),
 ]
 Profiles = Annotated[

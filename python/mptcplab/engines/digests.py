@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from mptcplab import _core
-from mptcplab.capabilities import OWN_TRAFFIC, is_machine
+from mptcplab.capabilities import OWN_TRAFFIC, engine_of, is_machine
+from mptcplab.engines.compiled import compiled
 
 # Modules of the metrics' package that work on values that others have measured.
 _UNMEASURED = frozenset({"goals.py", "differences.py", "stats.py"})
@@ -62,4 +63,7 @@ def run_digests(scenario: str, overrides: str, engine: str, traffic: str = OWN_T
     A digest has three parts, with a dash between them: of the resolved scenario, the algorithms, and the engine.
     """
     own = f"{engine} {engine_digest(engine)}"
+    if engine_of(engine).has_sockets:
+        made = compiled(scenario, overrides)
+        own += f" {made.compiler}" if made else ""
     return _core.run_digests(scenario, overrides, own if traffic == OWN_TRAFFIC else f"{own} {traffic}")

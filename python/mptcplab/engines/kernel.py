@@ -106,19 +106,21 @@ def run(
     *,
     only: Sequence[int] | None = None,
     digests: Sequence[str] = (),
+    algorithms: Path | None = None,
     traffic: str = OWN_TRAFFIC,
     progress: Progress | None = None,
 ) -> None:
     """Run the runs of a scenario, or only those of some numbers, and add their traces to the directory `place`.
 
-    `digests` are those of all runs. Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run
-    ended early, its trace up to then is in `place` nevertheless. A complete run that does not count raises nothing; its
-    row in the run table says so.
+    `digests` are those of all runs, and `algorithms` is the directory of those that are not in the build (`compiled`).
+    Raises EngineError, or ScenarioError if the engine refuses the scenario. If a run ended early, its trace up to then
+    is in `place` nevertheless. A complete run that does not count raises nothing; its row in the run table says so.
     """
-    refuse_files(overrides, "kernel")
     words = ["run", "--scenario", scenario, "--overrides", overrides, "--out", str(place)]
     # For a program file with capabilities, from which the kernel takes the signal of `die_with_parent`.
     words += ["--parent", str(os.getpid())]
+    if algorithms is not None:
+        words += ["--algorithms", str(algorithms)]
     if traffic != OWN_TRAFFIC:
         words += ["--traffic", traffic]
     if only is not None:
@@ -136,22 +138,11 @@ def run(
         raise failure(stderr, code, scenario)
 
 
-def refuse_files(overrides: str, engine: str) -> None:
-    """Raise an error for algorithms that were compiled for the simulator while this program runs."""
-    for name, place in json.loads(overrides).get("files", {}).items():
-        raise ScenarioError(
-            with_hint(
-                f"the engine {engine} runs only algorithms of the build: {name}, from {place}",
-                "copy the file to algorithms/ and run make setup, or use --engine sim",
-            )
-        )
-
-
-def query(*words: str, accept: Iterable[int] = (0,)) -> Any:
-    """Run a command of the program that prints one JSON document; return it."""
+def query(*words: str, accept: Iterable[int] = (0,), about: str | None = None) -> Any:
+    """Run a command of the program that prints one JSON document; return it. `about` is the file in question."""
     done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
     if done.returncode not in set(accept):
-        raise failure(done.stderr, done.returncode)
+        raise failure(done.stderr, done.returncode, about)
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError as error:
@@ -254,7 +245,7 @@ def _message(line: str) -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def failure(stderr: str, code: int, scenario: str | None = None) -> MptcplabError:
+def failure(stderr: str, code: int, file: str | None = None) -> MptcplabError:
     """An exception with everything after the first `error:` on the program's stderr."""
     _, marked, text = f"\n{stderr}".partition("\nerror: ")
     text = text.rstrip() if marked else stderr.strip()
@@ -263,5 +254,6 @@ def failure(stderr: str, code: int, scenario: str | None = None) -> MptcplabErro
         return EngineError(
             with_hint(f"mptcplab-kernel ended without a word: {how}", "`mptcplab doctor` checks the machine")
         )
-    # An error that begins with a position in the scenario file is about the scenario.
-    return ScenarioError(text) if scenario and text.startswith(f"{scenario}:") else EngineError(text)
+    # An error that begins with a position in the user's file is about that file.
+    about_file = file is not None and text.startswith((f"{file}:", f"{file} does not compile"))
+    return ScenarioError(text) if about_file else EngineError(text)

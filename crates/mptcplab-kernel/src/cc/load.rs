@@ -2,6 +2,7 @@
 
 use super::options::LoadOptions;
 use super::{algorithms, plural};
+use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_bpf::{Loaded, load, system};
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
-    let names = compiled(&arguments.names)?;
+    let names = with_files(&arguments.names)?;
     let chosen = algorithms(&names)?;
     let plan = arguments.options.plan(&chosen)?;
     system::check()?;
@@ -64,26 +65,16 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// The names, with those of compiled files in place of their paths.
-fn compiled(names: &[String]) -> Result<Vec<String>, Failure> {
+fn with_files(names: &[String]) -> Result<Vec<String>, Failure> {
     names
         .iter()
         .map(|name| match Path::new(name).extension() {
-            Some(extension) if extension == "c" => compile(name),
+            Some(extension) if extension == "c" => {
+                Ok(compiled::compile_here(Path::new(name))?.name().to_owned())
+            }
             _ => Ok(name.clone()),
         })
         .collect()
-}
-
-/// Compiles a C file for the kernel, and natively for its declarations; returns the algorithm's name.
-fn compile(place: &str) -> Result<String, Failure> {
-    let text = fs::read_to_string(place).map_err(|error| {
-        Failure::new(format!("{place}: {error}"))
-            .hint("give the path of a C file such as algorithms/template-coupled.c")
-    })?;
-    let stem = Path::new(place).file_stem().unwrap_or_default();
-    let algorithm = mptcplab_cc::load(&stem.to_string_lossy(), &text, place)?;
-    mptcplab_bpf::runtime::compile(algorithm, &text, place)?;
-    Ok(algorithm.name().to_owned())
 }
 
 fn prepare_folder() -> Result<(), Failure> {

@@ -8,6 +8,7 @@ mod sample_clock;
 mod sampler;
 mod session;
 
+use crate::compiled;
 use crate::failure::Failure;
 use crate::protocol::{FromLab, RunRequest};
 use mptcplab_net::sandbox::{self, Needs};
@@ -29,8 +30,9 @@ pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
     let mut supervisor_socket = session::SupervisorSocket::new(socket)?;
     let request = session::request(&mut supervisor_socket)?;
     // Only single-threaded processes can enter a user namespace, so this comes before any thread.
-    let result =
-        shut_in(&request, supervisor).and_then(|()| session::run(&mut supervisor_socket, &request));
+    let result = declare(&request)
+        .and_then(|()| shut_in(&request, supervisor))
+        .and_then(|()| session::run(&mut supervisor_socket, &request));
     if let Err(failure) = result {
         supervisor_socket.send(&FromLab::Failed {
             message: failure.message,
@@ -38,6 +40,12 @@ pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
         })?;
     }
     Ok(())
+}
+
+/// Makes known what is not in the build, from files that are out of reach afterwards.
+fn declare(request: &RunRequest) -> Result<(), Failure> {
+    let directory = request.compiled.as_deref();
+    directory.map_or(Ok(()), compiled::load_declarations)
 }
 
 /// Gives up whatever a run does not need. All that follows, and all programs that it starts, can reach only the networks

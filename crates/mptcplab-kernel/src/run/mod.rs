@@ -9,6 +9,7 @@ mod rows;
 mod skipped_programs;
 mod supervisor;
 
+use crate::compiled;
 use crate::failure::{ERROR, Failure, INTERRUPTED};
 use crate::plan;
 use crate::protocol::{Programs, Traffic};
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// File with the digest of each run of the scenario, one per line, for the run table.
     #[arg(long)]
     digests: Option<PathBuf>,
+    /// Directory with algorithms that are not in the build, as `compile` has made it.
+    #[arg(long, hide = true, value_name = "DIR")]
+    algorithms: Option<PathBuf>,
     /// The application that generates the traffic.
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
@@ -71,6 +75,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 fn make_runs(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(directory) = &arguments.algorithms {
+        compiled::load(directory)?;
+    }
     let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
     let mut sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
     only(&mut sweep, &arguments.run)?;

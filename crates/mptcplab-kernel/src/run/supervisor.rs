@@ -121,6 +121,7 @@ impl Supervisor<'_> {
             run: run.id,
             resolved: mptcplab_scenario::run_json(run, Some(plan::SCHEDULER)).to_string(),
             algorithms: algorithms.names.clone(),
+            compiled: self.arguments.algorithms.clone(),
             files: self.files(),
             programs: self.programs.clone(),
             spins: !self.arguments.no_spin,

@@ -15,6 +15,7 @@ import polars as pl
 
 from mptcplab import _core
 from mptcplab.engines import kernel as program
+from mptcplab.engines.compiled import compiled
 from mptcplab.engines.vm import kernels, machine
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
@@ -29,6 +30,8 @@ _DOES_NOT_COUNT = 1
 _PATIENCE_S, _PATIENCE_PER_S = 300.0, 120.0
 # Where the machine has its files, where it writes the trace, and the name that the program gives to its first trace.
 _JOB, _TRACE, _FIRST = "/job", "trace", "000001"
+# Where it has algorithms that are not in the build, relative to its files.
+_ALGORITHMS = ".algorithms"
 
 
 def run(
@@ -48,7 +51,6 @@ def run(
     runs. At most `jobs` machines run at once (0: one per core), which does not affect the traces. Raises what the
     engine `kernel` raises. If a run ended early, its trace up to then is in `place`.
     """
-    program.refuse_files(overrides, "vm")
     runs = json.loads(_core.runs_json(scenario, overrides))
     numbers = list(range(len(runs)) if only is None else only)
     kernel = kernels.find(engine)
@@ -123,8 +125,13 @@ class _Sweep:
     def jobs(self, overrides: str, numbers: Iterable[int]) -> list[machine.Job]:
         """A job for each of some runs."""
         inside, files = job_files(Path(self.scenario), overrides)
+        made = compiled(self.scenario, overrides)
+        if made is not None:
+            files |= {f"{_ALGORITHMS}/{name}": content for name, content in made.files().items()}
         # Spinning before a packet is due only costs the emulator's time: a sleep in the machine ends on time.
-        words = ("run", "--no-spin", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides)
+        words = ["run", "--no-spin", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides]
+        if made is not None:
+            words += ["--algorithms", f"{_JOB}/{_ALGORITHMS}"]
         return [
             machine.Job(
                 arguments=(*words, "--run", str(number), "--out", f"/out/{_TRACE}", "--json-progress"),
