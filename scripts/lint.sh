@@ -34,6 +34,7 @@ check "Warnings of gcc" compile_c gcc
 check "Warnings of clang" compile_c clang
 check "Oldest Rust" scripts/oldest-rust.sh
 check "Lints of Python" "$BIN/ruff" check --quiet examples python site tests
+check "Types of Python" "$BIN/mypy" --cache-dir target/mypy --no-error-summary
 check "Imports of Python" "$BIN/lint-imports" --no-logo --cache-dir target/import-linter
 check "Lints of Rust" cargo clippy --workspace "${WITHOUT_KERNEL[@]}" --all-targets --locked --quiet -- -D warnings
 

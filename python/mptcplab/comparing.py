@@ -22,16 +22,19 @@ _KEYS = ("config", "metric", *_ENTITY)
 # The first of two results, which is the reference.
 _A, _B = "a", "b"
 # The columns of `Comparison.differences`.
-SCHEMA = dict.fromkeys(_KEYS, pl.String) | {
-    "unit": pl.String,
-    "paired": pl.Boolean,
-    "n_a": pl.UInt32,
-    "n_b": pl.UInt32,
-    "mean_a": pl.Float64,
-    "mean_b": pl.Float64,
-    "difference": pl.Float64,
-    "half": pl.Float64,
-}
+SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(_KEYS, pl.String),
+        "unit": pl.String,
+        "paired": pl.Boolean,
+        "n_a": pl.UInt32,
+        "n_b": pl.UInt32,
+        "mean_a": pl.Float64,
+        "mean_b": pl.Float64,
+        "difference": pl.Float64,
+        "half": pl.Float64,
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ def _notes(sides: list[_Side], names: dict[str, tuple[str, str]], left: list[int
     for label, pair in names.items():
         texts = [side.of_config(name)["resolved"] for side, name in zip(sides, pair, strict=True)]
         if all(len(text) for text in texts):
-            difference = first_difference(*(setup(text[0]) for text in texts))
+            difference = first_difference(setup(texts[0][0]), setup(texts[1][0]))
             if difference is not None:
                 notes.append(f"the scenario of {label} differs: {difference}")
     for name, number_left in zip("AB", left, strict=True):

@@ -87,7 +87,7 @@ class Walk:
     cellular_mbps: Decimal = Decimal("5.5")
 
     def __post_init__(self) -> None:
-        bounds = {
+        bounds: dict[str, tuple[Decimal | int, Decimal | int, Decimal | int]] = {
             "seed": (self.seed, 0, 2**64 - 1),
             "repetitions": (self.repetitions, 1, 10_000),
             "duration_s": (self.duration_s, Decimal("0.1"), MAX_DURATION_S),

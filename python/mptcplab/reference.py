@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ _METRIC_GROUPS = {
 
 def pages(commands: Any) -> dict[str, str]:
     """Name and text of every reference page; `commands` is the command line (a Click group)."""
-    makers = {
+    makers: dict[str, Callable[[], str]] = {
         "algorithms.md": _algorithms_page,
         "schedulers.md": _schedulers_page,
         "metrics.md": _metrics_page,
@@ -174,7 +174,8 @@ def vector_table(found: dict[str, Any]) -> Table:
     ratios = [entry["worst"]["ratio"] for entry in found["algorithms"] if entry["worst"] is not None]
     total = [str(sum(entry[key] for entry in found["algorithms"])) for key in ("passed", "failed", "skipped")]
     worst_of_all = f"{max(ratios):.3g}" if ratios else NOT_APPLICABLE
-    rows.append(("total", NOT_APPLICABLE, *total, worst_of_all))
+    passed, failed, skipped = total
+    rows.append(("total", NOT_APPLICABLE, passed, failed, skipped, worst_of_all))
     head = (
         ("Name", ""),
         ("Kind", ""),

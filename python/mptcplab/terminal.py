@@ -241,8 +241,8 @@ class _Terminal:
                 return
             self.bar = self._open()
             self.task = self.bar.add_task("running", total=total_s, rate="", runs="")
-        shown = {"rate": f"{rate:,.0f} {self.unit}", "runs": f"{done}/{runs} {self.of}"}
-        self.bar.update(self.task, completed=simulated_s, total=total_s, **shown)
+        per_second, of_all = f"{rate:,.0f} {self.unit}", f"{done}/{runs} {self.of}"
+        self.bar.update(self.task, completed=simulated_s, total=total_s, rate=per_second, runs=of_all)
 
     def _open(self) -> Bar:
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

@@ -250,7 +250,7 @@ def udp(name: str, path: str, mbps: float, **changes: object) -> dict:
 
 def test_udp_takes_its_load_first() -> None:
     on_off = {"on_ns": 10_000_000, "off_ns": {"uniform_ns": [0, 60_000_000]}}  # a quarter of the time on average
-    found = fair_shares(topology(udp("cbr", "a", 8, on_off=on_off), s.tcp("t", s.subflow("p", "a"))))
+    found = fair_shares(topology(udp("cbr", "a", 8, on_off=on_off), s.tcp("t", s.subflow("p", "a"))), max_min)
     assert found == pytest.approx({"t": 10e6})
 
 
@@ -258,7 +258,7 @@ def test_a_flow_that_stops_leaves_its_share_to_the_others() -> None:
     leaver = s.tcp("leaver", s.subflow("p", "a"), stop_ns=4 * s.NS)
     stayer = s.tcp("stayer", s.subflow("p", "a"))
     # 6 each for 4 s, then 12 for 6 s.
-    assert fair_shares(topology(leaver, stayer)) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
+    assert fair_shares(topology(leaver, stayer), max_min) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
 
 
 def test_every_definition_of_fairness_uses_the_same_periods_and_udp_load() -> None:
@@ -274,7 +274,7 @@ def test_shares_are_unknown_beside_a_link_of_unknown_rate() -> None:
     trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 0}
     links = [s.link("a", "S", "D", 1, trace=trace), s.link("b", "S", "D", 4)]
     found = topology(s.tcp("t", s.subflow("p", "a")), s.tcp("u", s.subflow("q", "b")), links=links)
-    assert fair_shares(found) == {} == subflow_shares(found)
+    assert fair_shares(found, max_min) == {} == subflow_shares(found)
     assert equal_shares(found) == {"b": 4e6}
 
 
@@ -286,14 +286,14 @@ def test_a_changing_link_counts_with_its_mean_rate_in_the_window() -> None:
     ]
     links = [s.link("a", "S", "D", 12, schedule=schedule)]
     # Window 1..10 s: 2 s at 12, 4 s at 6, 1 s down, 2 s at 6 Mbit/s.
-    found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links, warmup_s=1))
+    found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links, warmup_s=1), max_min)
     assert found == pytest.approx({"t": (2 * 12 + 6 * 6) / 9 * 1e6})
 
 
 def test_a_delivery_trace_counts_with_its_opportunities() -> None:
     trace = {"name": "cell.trace", "opportunities": 500, "period_ns": 2 * s.NS}
     links = [s.link("a", "S", "D", 1, trace=trace)]
-    found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links))
+    found = fair_shares(topology(s.tcp("t", s.subflow("p", "a")), links=links), max_min)
     assert found == pytest.approx({"t": 250 * 1504 * 8})
 
 

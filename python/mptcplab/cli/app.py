@@ -101,7 +101,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     """Warnings of this package as its other messages; those of libraries concern developers."""
     if category.__module__.startswith("mptcplab"):
         terminal.warning(str(message))

@@ -51,7 +51,8 @@ def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, i
     if names is None and span is None:
         if _ALL not in trace.cache:
             trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), span)
-        return trace.cache[_ALL]
+        found: pl.DataFrame = trace.cache[_ALL]
+        return found
     return _compute(trace, list(REGISTRY.values()) if names is None else [find(name) for name in names], span)
 
 

@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 
 KEYS = ("base", "metric", "flow", "subflow", "engine")
 # Columns of `differences` with their types.
-SCHEMA = dict.fromkeys(KEYS, pl.String) | {
-    "unit": pl.String,
-    "n_reference": pl.UInt32,
-    "n": pl.UInt32,
-    "reference": pl.Float64,
-    "mean": pl.Float64,
-    "difference": pl.Float64,
-    "half": pl.Float64,
-}
+SCHEMA = pl.Schema(
+    {
+        **dict.fromkeys(KEYS, pl.String),
+        "unit": pl.String,
+        "n_reference": pl.UInt32,
+        "n": pl.UInt32,
+        "reference": pl.Float64,
+        "mean": pl.Float64,
+        "difference": pl.Float64,
+        "half": pl.Float64,
+    }
+)
 _NO_ENTITY = ""
 
 

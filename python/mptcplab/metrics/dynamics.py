@@ -199,8 +199,8 @@ def _outages(window: Window) -> pl.DataFrame:
                     for (down, up), last, until in zip(away, ends, begins[1:], strict=False)
                     if topology.warmup_ns < down and up < topology.duration_ns
                 ]
-    times = dict.fromkeys(("since", "down", "up", "until"), pl.Int64)
-    return pl.DataFrame(rows, schema={key: _SCHEMA[key] for key in SUBFLOW} | times, orient="row")
+    times: dict[str, type[pl.DataType]] = dict.fromkeys(("since", "down", "up", "until"), pl.Int64)
+    return pl.DataFrame(rows, schema={**{key: _SCHEMA[key] for key in SUBFLOW}, **times}, orient="row")
 
 
 def _outages_of(link: Link) -> list[tuple[int, int]]:

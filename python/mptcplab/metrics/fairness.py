@@ -95,8 +95,9 @@ def equal_share(window: Window) -> pl.DataFrame:
     for run, topology in window.topologies.items():
         shares = equal_shares(topology)
         for flow in topology.connections:
-            offers = {link: shares.get(link) for path in flow.paths for link in path}
-            if None not in offers.values():
+            links = dict.fromkeys(link for path in flow.paths for link in path)
+            offers = {link: share for link in links if (share := shares.get(link)) is not None}
+            if len(offers) == len(links):
                 link = min(offers, key=lambda name: offers[name])
                 rows.append((run, flow.name, link, offers[link] / MEGA))
     schema = {"run": pl.UInt32, "flow": pl.String, "link": pl.String, "share": pl.Float64}

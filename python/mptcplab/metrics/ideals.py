@@ -25,7 +25,7 @@ MEGA = 1e6
 Fairness = Callable[[Mapping[str, float], Mapping[str, Paths]], dict[Key, float]]
 
 
-def fair_shares(topology: Topology, fairness: Fairness[Key] = max_min) -> dict[Key, float]:
+def fair_shares(topology: Topology, fairness: Fairness[Key]) -> dict[Key, float]:
     """Fair rate (bit/s) of every user (TCP or MPTCP connection, or subflow), averaged over its own window.
 
     Links count with their mean rate over the run's window; UDP streams do not react, so their mean load is subtracted

@@ -109,7 +109,8 @@ def _solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     right = scale * right
     ridged = scaled + _RIDGE * np.eye(len(right))
     found = np.linalg.solve(ridged, right)
-    return scale * (found + np.linalg.solve(ridged, right - scaled @ found))
+    result: np.ndarray = scale * (found + np.linalg.solve(ridged, right - scaled @ found))
+    return result
 
 
 def _longest_step(values: np.ndarray, changes: np.ndarray) -> float:

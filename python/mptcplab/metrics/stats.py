@@ -18,7 +18,8 @@ def t_quantile(degrees: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarra
     from scipy.special import stdtrit
 
     usable = np.where(degrees > 0, degrees, np.nan)
-    return stdtrit(usable, 0.5 + confidence / 2)
+    found: np.ndarray = stdtrit(usable, 0.5 + confidence / 2)
+    return found
 
 
 def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
@@ -29,16 +30,15 @@ def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     found = metrics.with_row_index("row")
     # One metric at a time, because all values of many runs with the names of their configurations take much memory.
     names = metrics["metric"].unique(maintain_order=True)
-    grouped = [_grouped(found.filter(pl.col("metric") == name), configs) for name in names] or [
-        _grouped(found, configs)
-    ]
+    parts = [_grouped(found.filter(pl.col("metric") == name), configs) for name in names] or [_grouped(found, configs)]
     # In the order in which entities first appear, run by run.
-    grouped = pl.concat(grouped).sort("position", "row").drop("position", "row")
+    grouped = pl.concat(parts).sort("position", "row").drop("position", "row")
     quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)
     half = pl.col("std") * quantile / pl.col("n").cast(pl.Float64).sqrt()
-    return grouped.with_columns(half=half).with_columns(
+    result: pl.DataFrame = grouped.with_columns(half=half).with_columns(
         lo=pl.col("mean") - pl.col("half"), hi=pl.col("mean") + pl.col("half")
     )
+    return result
 
 
 def _grouped(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:

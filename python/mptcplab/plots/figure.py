@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Parameters, Result = ParamSpec("Parameters"), TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 _RC: dict[str, Any] = {
     "svg.hashsalt": "mptcplab",
@@ -56,7 +57,9 @@ def styled(draw: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     def drawn(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         import matplotlib as mpl
 
-        with mpl.rc_context({**_RC, **_overriding.get()}):
+        # Matplotlib's types name every parameter; these are some of them.
+        rc: Any = {**_RC, **_overriding.get()}
+        with mpl.rc_context(rc):
             return draw(*args, **kwargs)
 
     return drawn

@@ -163,8 +163,8 @@ def _draw(axes: Axes, column: Column, panel: Panel, *, shade: bool) -> None:
     if shade and column.settled_s > column.begin_s:
         axes.axvspan(column.begin_s, column.settled_s, **BAND)
     for series in column.of(panel):
-        look = {"color": series.style.colour, "linestyle": series.style.mpl_dash}
-        axes.plot(series.times_s, series.values, linewidth=0.9, **look)
+        look = series.style
+        axes.plot(series.times_s, series.values, linewidth=0.9, color=look.colour, linestyle=look.mpl_dash)
 
 
 def _label_ends(axes: Axes, lines: Sequence[Series], top: float) -> None:

@@ -14,7 +14,7 @@ INK, SOFT, PAPER = "#1c1f23", "#7a828c", "#ffffff"
 _LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B5568D", "#8A6A00", "#2B2B2B")
 _DARK = ("#56B4E9", "#F08A3C", "#2FC59B", "#E39CC8", "#F0E442", "#DDDDDD")
 # Plotly's name of a dash, SVG's dash array, Matplotlib's dash pattern, and the hatch (Plotly and Matplotlib).
-_DASHES = (
+_DASHES: tuple[tuple[str, str, str | tuple[float, tuple[float, ...]], str], ...] = (
     ("solid", "", "-", ""),
     ("dash", "9 5", (0, (6, 3)), "/"),
     ("dot", "2 4", (0, (1.2, 1.8)), "."),
@@ -47,8 +47,9 @@ class Style:
 def style(index: int) -> Style:
     """The style of the index-th series; colours and dashes change together first, then in new combinations."""
     colour = index % len(_LIGHT)
-    dash = _DASHES[(index + index // len(_LIGHT)) % len(_DASHES)]
-    return Style(index, _LIGHT[colour], f"--c{colour}", *dash, _MARKERS[index % len(_MARKERS)])
+    dash, svg_dash, mpl_dash, hatch = _DASHES[(index + index // len(_LIGHT)) % len(_DASHES)]
+    marker = _MARKERS[index % len(_MARKERS)]
+    return Style(index, _LIGHT[colour], f"--c{colour}", dash, svg_dash, mpl_dash, hatch, marker)
 
 
 def css_palette(*, dark: bool) -> str:

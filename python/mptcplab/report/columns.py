@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ def packed(lines: Sequence[Points]) -> tuple[str, list[dict[str, object]]]:
 
 def _planes(values: np.ndarray) -> bytes:
     """The lowest bytes of all differences, then the next ones, as many as are needed; the sign is the lowest bit."""
-    steps = np.diff(values.astype(np.int64), prepend=0)
+    whole: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), values.astype(np.int64)])
+    steps = whole[1:] - whole[:-1]
     folded = (steps << 1) ^ (steps >> 63)
     count = max(1, (int(folded.max(initial=0)).bit_length() + 7) // 8)
     return np.ascontiguousarray(folded.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :count].T).tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,7 +53,13 @@ _KINDS = ("png", "svg")
 _ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
 # The part of the width that bars take beside the flows of families, and the gap between them.
 _BARS_BESIDE_MEMBERS, _BESIDE = 0.56, 0.25
-_REPETITION = {"marker": "o", "markerfacecolor": "none", "markeredgecolor": INK, "markersize": 3.5, "linestyle": "none"}
+_REPETITION: dict[str, Any] = {
+    "marker": "o",
+    "markerfacecolor": "none",
+    "markeredgecolor": INK,
+    "markersize": 3.5,
+    "linestyle": "none",
+}
 _FAIR_SHARE = REFERENCE_MARK | {"markeredgecolor": SOFT}
 
 

@@ -126,13 +126,14 @@ class Plots:
         rows = self.trace.configs.filter(rep=rep)
         runs = rows.filter(rows["config"].is_in(chosen))["run"].to_list()
         if not runs:
-            last = self.trace.configs["rep"].max()
+            last = max(self.trace.configs["rep"].to_list())
             raise MptcplabError(with_hint(f"no such repetition: {rep}", f"0 to {last}"))
-        wanted = [quantities] if isinstance(quantities, str) else list(quantities or (panel.name for panel in PANELS))
+        names: Iterable[str] = quantities or [panel.name for panel in PANELS]
+        wanted = [names] if isinstance(names, str) else list(names)
         unknown = [name for name in wanted if name not in {panel.name for panel in PANELS}]
         if unknown:
-            names = ", ".join(panel.name for panel in PANELS)
-            raise MptcplabError(with_hint(f"no such quantity: {unknown[0]!r}", f"one of {names}"))
+            hint = f"one of {', '.join(panel.name for panel in PANELS)}"
+            raise MptcplabError(with_hint(f"no such quantity: {unknown[0]!r}", hint))
         plots = plot_data(self.trace, runs)
         samples.forget(self.trace)
         columns, left_out = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ _HIGH, _ROW = 2.6, 0.85
 # More curves than this cannot be told apart, and more flows have no room side by side.
 MAX_CONFIGS, MAX_FLOWS = 12, 3
 _TITLES = {"requests": "Response time", "messages": "Message delay"}
-_BOUND = {"color": INK, "linewidth": 0.9, "linestyle": (0, (5, 3))}
+_BOUND: dict[str, Any] = {"color": INK, "linewidth": 0.9, "linestyle": (0, (5, 3))}
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def course_figure(data: RequestData, width: float = WIDEST) -> Figure:
     return canvas.figure
 
 
-def _line(look: Style) -> dict[str, object]:
+def _line(look: Style) -> dict[str, Any]:
     return {"color": look.colour, "linestyle": look.mpl_dash, "linewidth": 1.3}
 
 
@@ -212,7 +212,7 @@ def _time_axis(axes: Axes, data: RequestData, which: str) -> None:
     if is_wide:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
         # Few decades have labels between them; a row over time has room for three labels.
-        subs = (1.0, 2.0, 5.0) if high < (300 if which == "x" else 8) * low else (1.0,)
+        subs: tuple[float, ...] = (1.0, 2.0, 5.0) if high < (300 if which == "x" else 8) * low else (1.0,)
         subs = (1.0, 3.0) if which == "y" and 8 * low <= high < 100 * low else subs
         axis.set_major_locator(LogLocator(subs=subs))
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

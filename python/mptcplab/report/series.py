@@ -179,10 +179,10 @@ class _SeriesBuilder:
         lists = bins.group_by("entity", maintain_order=True).agg("at", "low", "high", "low_first")
         named = samples.entities.drop("owner").join(lists, on="entity", maintain_order="left").drop("entity")
         for run, *name, at, low, high, low_first in named.drop_nulls("at").iter_rows():
-            place = 2 * np.minimum(np.array(at, dtype=np.int64), BINS - 1)
+            first = 2 * np.minimum(np.array(at, dtype=np.int64), BINS - 1)
             values = np.full(2 * BINS, np.nan)
-            values[place] = np.where(low_first, low, high) * scale
-            values[place + 1] = np.where(low_first, high, low) * scale
+            values[first] = np.where(low_first, low, high) * scale
+            values[first + 1] = np.where(low_first, high, low) * scale
             yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
 
 

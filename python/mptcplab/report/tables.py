@@ -241,7 +241,7 @@ def _engine_head(name: str, first: str, others: Sequence[str], *, judged: bool) 
 def _engine_cells(name: str, rows: list[dict[str, Any] | None], *, judged: bool) -> list[str]:
     digits, relative = REGISTRY[name].digits, is_relative(name)
     known = next((row for row in rows if row), None)
-    cells = [mean_and_interval(known and known["reference"], None, digits)]
+    cells = [mean_and_interval(known["reference"] if known else None, None, digits)]
     for found in rows:
         row = found or dict.fromkeys(("mean", "difference", "half", _VERDICT))
         cells.append(mean_and_interval(row["mean"], None, digits))
@@ -281,13 +281,13 @@ def _by_subflow(values: _Values, config: str, flow: str | None) -> str:
 
 
 def _notes(trace: Trace) -> list[str]:
-    per_config = counted(trace, trace.configs).group_by("config").len()["len"]
-    if per_config.is_empty():
+    per_config: list[int] = counted(trace, trace.configs).group_by("config").len()["len"].to_list()
+    if not per_config:
         return ["no run counts, so there are no numbers"]
-    if per_config.max() == 1:
+    if max(per_config) == 1:
         return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]
-    if per_config.min() < 5:
-        return [f"only {per_config.min()} repetitions: the intervals are wide"]
+    if min(per_config) < 5:
+        return [f"only {min(per_config)} repetitions: the intervals are wide"]
     return []
 
 

@@ -98,7 +98,8 @@ def run_command(scenario: str, overrides: Overrides, *options: str) -> str:
 
 def resolved_runs(scenario: Path, overrides: Overrides) -> list[dict[str, Any]]:
     """The runs of a scenario with all defaults filled in."""
-    return json.loads(_core.runs_json(str(scenario), overrides.to_json()))
+    found: list[dict[str, Any]] = json.loads(_core.runs_json(str(scenario), overrides.to_json()))
+    return found
 
 
 @cache

@@ -86,7 +86,8 @@ class Store:
     def record(self, digest: str) -> dict[str, Any]:
         """The record of a result. Raises `OutputError` where it is damaged."""
         try:
-            return self._read(digest)[_RECORD]
+            found: dict[str, Any] = self._read(digest)[_RECORD]
+            return found
         except _DamagedError as damage:
             raise _unreadable(damage) from damage
 

@@ -48,7 +48,7 @@ class CellValues:
 
     @classmethod
     def _block(cls, frame: pl.DataFrame) -> CellValues:
-        repetitions = 0 if frame.is_empty() else int(frame["rep"].max()) + 1
+        repetitions = 0 if frame.is_empty() else max(frame["rep"].to_list()) + 1
         found: dict[Key, list[float]] = {}
         keys = zip(*(frame[name].to_list() for name in ("span", "metric", "flow", "subflow", "link")), strict=True)
         for key, rep, value in zip(keys, frame["rep"].to_list(), frame["value"].to_list(), strict=True):

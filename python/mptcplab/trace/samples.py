@@ -57,7 +57,8 @@ def read(
     cached = trace.cache.get(_cache_key(table))
     wanted = (tuple(runs), None if links is None else tuple(links))
     if cached is not None and cached[0] == wanted and set(columns) <= set(cached[1].rows.columns):
-        return cached[1]
+        found: Samples = cached[1]
+        return found
     samples = _read(trace, table, columns, runs, links)
     trace.cache[_cache_key(table)] = (wanted, samples)
     return samples

@@ -177,7 +177,8 @@ def _link(entry: dict[str, Any]) -> Link:
 def _trace_rate(trace: dict[str, Any]) -> float | None:
     if trace["period_ns"] <= 0:
         return None
-    return trace["opportunities"] * OPPORTUNITY_BYTES * 8e9 / trace["period_ns"]
+    found: float | None = trace["opportunities"] * OPPORTUNITY_BYTES * 8e9 / trace["period_ns"]
+    return found
 
 
 def _queue(limit: dict[str, Any] | None) -> str:
@@ -195,7 +196,8 @@ def _loss(model: dict[str, Any] | None) -> float:
         return float(model["p"])
     moves = model["p"] + model["r"]
     bad = model["p"] / moves if moves > 0 else 0.0
-    return (1 - bad) * model["loss_good"] + bad * model["loss_bad"]
+    found: float = (1 - bad) * model["loss_good"] + bad * model["loss_bad"]
+    return found
 
 
 def _flow(entry: dict[str, Any]) -> Flow:

@@ -106,7 +106,8 @@ def _base_rtt(graph: Graph, subflow: Subflow, rate: Array, delay: Array) -> floa
     )
     # A uniform random delay before each packet adds half of its bound on average. There is none unless the scenario
     # asks for it: a fluid has no packets whose phase could matter.
-    return time + (graph.run["flows"][subflow.flow]["send_jitter_ns"] or 0) / 2e9
+    found: float = time + (graph.run["flows"][subflow.flow]["send_jitter_ns"] or 0) / 2e9
+    return found
 
 
 def _udp_rate(graph: Graph, stream: Stream, at_ns: int) -> float:
@@ -119,7 +120,8 @@ def _udp_rate(graph: Graph, stream: Stream, at_ns: int) -> float:
     if not begin <= at_ns < end or not _is_on(flow["on_off"], at_ns - begin):
         return 0.0
     # The rate counts the layer-2 bytes of the first link.
-    return flow["rate_bps"] / _BITS / (stream.packet_bytes + graph.overheads[stream.path[0]])
+    found: float = flow["rate_bps"] / _BITS / (stream.packet_bytes + graph.overheads[stream.path[0]])
+    return found
 
 
 def _is_on(on_off: dict[str, int] | None, since_ns: int) -> bool:

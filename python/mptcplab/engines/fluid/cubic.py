@@ -29,11 +29,13 @@ class Cubic:
     def window(self, estimate: Array, maximum: Array, since_s: Array) -> Array:
         """The window in packets from the Reno-friendly estimate, the last maximum and the time since the last loss."""
         curve = self.c * (since_s - self.climb_s(maximum)) ** 3 + maximum
-        return np.maximum(np.maximum(curve, estimate), 1.0)
+        found: Array = np.maximum(np.maximum(curve, estimate), 1.0)
+        return found
 
     def climb_s(self, maximum: Array) -> Array:
         """K: the time in which the window returns to the last maximum."""
-        return np.cbrt(np.maximum(maximum, 0.0) * (1.0 - self.beta) / self.c)
+        found: Array = np.cbrt(np.maximum(maximum, 0.0) * (1.0 - self.beta) / self.c)
+        return found
 
     def growth(
         self, window: Array, state: tuple[Array, Array, Array], loss: Array, acked: Array, lost: Array

@@ -54,7 +54,8 @@ class Layout:
     def of(cls, n: int, k: int, m: int, j: int) -> Layout:
         """The layout for these numbers."""
         ends = np.cumsum([n, k, m, m, j, n]).tolist()
-        return cls(*map(slice, [0, *ends[:-1]], ends), ends[-1])
+        windows, queues, maxima, since, intervals, expected = map(slice, [0, *ends[:-1]], ends)
+        return cls(windows, queues, maxima, since, intervals, expected, ends[-1])
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ class Model:
         """[i, j]: change of the derivative of component i with component j, from difference quotients."""
         step = _STEP * np.maximum(np.abs(state), 1.0)
         moved = self.derivative(np.vstack([state, state + np.diag(step)]), now, slow)
-        return ((moved[1:] - moved[0]) / step[:, None]).T
+        found: Array = ((moved[1:] - moved[0]) / step[:, None]).T
+        return found
 
     def _window_growth(
         self, growth: Array, f: Quantities, state: Array, now: Conditions, slow: Array, acked: Array, lost: Array
@@ -171,7 +173,8 @@ class Model:
             idle = slow[at] | ~now.active[at]
             growth[..., part.maxima] = np.where(idle, 0.0, changes[1])
             growth[..., part.since_s] = np.where(idle, 0.0, changes[2])
-        return np.where(slow, acked, found) * now.active
+        result: Array = np.where(slow, acked, found) * now.active
+        return result
 
     def _bounded(self, growth: Array, w: Array) -> Array:
         """Soft bounds at both ends: growth beyond a bound fades out within a tenth of a packet."""
@@ -195,7 +198,8 @@ class Model:
         taken = _taken(group, c)
         beta = 1.0 - taken / (c.sum(c.w) if group.rule.of_sum else c.w)
         growing = acked[..., group.members] * self.gain[group.members] / (1.0 + c.w * c.p)
-        return growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(beta)
+        found: Array = growing * group.rule.increase(c) - lost[..., group.members] * taken * spread_of(beta)
+        return found
 
     def _coupled(self, group: Group, f: Quantities, now: Conditions) -> Coupled:
         at = group.members
@@ -232,7 +236,7 @@ class Model:
     @cached_property
     def _is_first(self) -> Array:
         """[k]: whether no other queued link is before this one on any path."""
-        return ~self.graph.upstream.any(axis=(1, 2))
+        return np.logical_not(self.graph.upstream.any(axis=(1, 2)))
 
     @cached_property
     def _data_crossing(self) -> Array:
@@ -243,7 +247,8 @@ class Model:
     def _delaying(self) -> Array:
         """[k, r]: number of times that a round trip of subflow r passes queued link k."""
         n = len(self.graph.subflows)
-        return (self.graph.crossing[:n] + self.graph.crossing[n : 2 * n]).T.copy()
+        found: Array = (self.graph.crossing[:n] + self.graph.crossing[n : 2 * n]).T.copy()
+        return found
 
     @cached_property
     def _feeding(self) -> Array:
@@ -258,7 +263,8 @@ class Model:
 def _taken(group: Group, c: Coupled) -> Array:
     """The rule's decrease, limited by its smallest ssthresh, which never raises a window."""
     floor = np.where(c.n > 1, group.rule.floor, 2.0)
-    return np.maximum(np.minimum(group.rule.decrease(c), c.w - floor), 0.0)
+    found: Array = np.maximum(np.minimum(group.rule.decrease(c), c.w - floor), 0.0)
+    return found
 
 
 def _gain(profile: str, coupled: bool) -> float:

@@ -100,6 +100,8 @@ class Graph:
             bounds.append(self.run["flows"][stream.flow]["rate_bps"])
         if stream.kind == "ack":
             # The links of the data limit its rate, and each data packet causes `per_packet` ACKs.
+            # Only packets of UDP have no subflow.
+            assert stream.subflow is not None
             data = self.streams[stream.subflow]
             scale = stream.per_packet * (stream.packet_bytes + self.overheads[link]) / data.packet_bytes
             bounds += [scale * self._rates(other)[1] for other in data.path]
@@ -118,12 +120,13 @@ class Graph:
 
         Where links feed one another in a circle, they come three times.
         """
-        feeders = {k: set() for k in range(len(self.queued))}
+        feeders: dict[int, set[int]] = {k: set() for k in range(len(self.queued))}
         for stream in self.streams:
             on_path = [self.queued.index(link) for link in stream.path if link in self.queued]
             for before, after in pairwise(on_path):
                 feeders[after].add(before)
-        levels, done = [], set()
+        levels: list[Array] = []
+        done: set[int] = set()
         while len(done) < len(feeders):
             free = [k for k in feeders if k not in done and feeders[k] <= done]
             if not free:

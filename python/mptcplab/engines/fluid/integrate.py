@@ -80,7 +80,9 @@ def over_time(model: Model, grid_s: Array) -> Solution:
     times = changes_s(model.graph)
     now = conditions(model.graph, times[0])
     current = initial_state(model)
-    pieces, ends, evaluations = [], [], 0
+    pieces: list[Piece] = []
+    ends: list[tuple[float, int]] = []
+    evaluations = 0
     for at, until in pairwise(times):
         before, now = now, conditions(model.graph, at)
         current = _changed(model, current, before if at > 0 else None, now)
@@ -125,7 +127,8 @@ def _span(
 ) -> tuple[list[Piece], RunState, int]:
     """One span without changes of the conditions, in a new piece after each end of slow start."""
     at, until = span
-    pieces, evaluations = [], 0
+    pieces: list[Piece] = []
+    evaluations = 0
     while True:
         inside = grid_s[grid_s >= at] if not pieces else grid_s[grid_s > at]
         reached, state, states, count = _advance(model, current, now, (at, until), inside)
@@ -150,7 +153,8 @@ def _advance(
         def left(_: float, state: Array) -> float:
             return float(np.min(_distance(model, current, state)[current.slow]))
 
-        left.terminal = True
+        # An attribute of the function tells the solver to stop there.
+        setattr(left, "terminal", True)  # noqa: B010
         events = left
         if left(0.0, current.state) <= 0:
             return span[0], current.state, np.zeros((0, len(current.state))), 0
@@ -191,7 +195,8 @@ def tolerances(model: Model) -> Array:
 def _distance(model: Model, current: RunState, state: Array) -> Array:
     """[r] distance of slow start from its end, negative after it."""
     room = np.minimum(current.threshold, model.clamp) - state[model.layout.windows]
-    return np.minimum(_ONE_LOSS - state[model.layout.expected], room)
+    found: Array = np.minimum(_ONE_LOSS - state[model.layout.expected], room)
+    return found
 
 
 def _leave_slow_start(model: Model, current: RunState, now: Conditions) -> tuple[RunState, Array]:

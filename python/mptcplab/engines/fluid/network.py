@@ -32,7 +32,8 @@ def drop_tail(load: Array, capacity: Array, queue: Array, room: Array) -> Array:
     """
     fullness = np.clip((queue - room) / EDGE_BYTES + 1.0, 0.0, 1.0)
     excess = np.maximum(0.0, 1.0 - capacity / np.maximum(load, capacity))
-    return np.minimum(fullness * excess, _MOST)
+    found: Array = np.minimum(fullness * excess, _MOST)
+    return found
 
 
 def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
@@ -40,7 +41,8 @@ def queue_growth(admitted: Array, capacity: Array, queue: Array) -> Array:
 
     Source: Misra, Gong and Towsley, "Fluid-based analysis of a network of AQM routers", SIGCOMM 2000.
     """
-    return np.maximum(admitted - capacity, -queue / _DRAIN_S)
+    found: Array = np.maximum(admitted - capacity, -queue / _DRAIN_S)
+    return found
 
 
 def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
@@ -52,7 +54,8 @@ def ack_wait(window_pkts: Array, rtt_s: Array, timer_s: float) -> Array:
     """
     waiting = np.maximum(0.5, 1.0 / np.maximum(window_pkts, 1.0))
     apart = rtt_s * waiting / np.maximum(window_pkts - waiting, 1e-9)
-    return np.minimum(waiting * timer_s, apart)
+    found: Array = np.minimum(waiting * timer_s, apart)
+    return found
 
 
 @cache
@@ -79,7 +82,8 @@ _BETAS = np.linspace(0.25, 0.95, 36)
 
 def spread_of(beta: Array) -> Array:
     """`spread` for an array of values, interpolated."""
-    return np.interp(beta, _BETAS, _table())
+    found: Array = np.interp(beta, _BETAS, _table())
+    return found
 
 
 @cache

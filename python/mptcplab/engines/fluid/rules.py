@@ -74,7 +74,8 @@ def ewtcp_increase(c: Coupled) -> Array:
     """a/w, a = 1/sqrt(n), or 1/n^2 (`weight=fair`): Wischik et al., NSDI 2011, after Honda et al. 2009."""
     weight = c.params["weight"]
     powers = {"sqrt": -0.5, "fair": -2.0}
-    return (c.n ** powers[weight] if weight in powers else np.where(c.n > 1, weight, 1.0)) / c.w
+    found: Array = (c.n ** powers[weight] if weight in powers else np.where(c.n > 1, weight, 1.0)) / c.w
+    return found
 
 
 def coupled_increase(c: Coupled) -> Array:
@@ -98,7 +99,8 @@ def lia_increase(c: Coupled) -> Array:
     The fluid is that of Peng, Walid, Hwang and Low, "Multipath TCP: analysis, design, and implementation", ToN 24(1),
     2016.
     """
-    return np.minimum(c.max(c.w / c.tau**2) / c.sum(c.x) ** 2, 1.0 / c.w)
+    found: Array = np.minimum(c.max(c.w / c.tau**2) / c.sum(c.x) ** 2, 1.0 / c.w)
+    return found
 
 
 # A subflow within this fraction of its connection's largest window, or quality, belongs in part to the largest: the
@@ -116,7 +118,8 @@ def olia_increase(c: Coupled) -> Array:
     rests at 1/p (the algorithm takes the previous interval if that was longer). Otherwise a queue that is full only
     for a moment would change the sets faster than a sender learns of any loss.
     """
-    return c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
+    found: Array = c.w / c.tau**2 / c.sum(c.x) ** 2 + _olia_alpha(c) / c.w
+    return found
 
 
 def _olia_alpha(c: Coupled) -> Array:
@@ -125,24 +128,28 @@ def _olia_alpha(c: Coupled) -> Array:
     collected = best * (1.0 - largest)
     towards = collected / np.maximum(c.sum(collected), 1e-12)
     away = largest / np.maximum(c.sum(largest), 1e-12)
-    return c.max(collected) * (towards - away) / c.n
+    found: Array = c.max(collected) * (towards - away) / c.n
+    return found
 
 
 def _is_largest(c: Coupled, values: Array) -> Array:
     """Degree to which each is the largest of its connection: 1 for the largest, 0 from `_NEAR` below it."""
     values = values * c.active
-    return c.active * np.clip(1.0 - (1.0 - values / np.maximum(c.max(values), 1e-300)) / _NEAR, 0.0, 1.0)
+    found: Array = c.active * np.clip(1.0 - (1.0 - values / np.maximum(c.max(values), 1e-300)) / _NEAR, 0.0, 1.0)
+    return found
 
 
 def balia_increase(c: Coupled) -> Array:
     """The step x / (tau X^2) (1 + alpha)/2 (4 + alpha)/5 with alpha = max x / x: Peng et al., ToN 24(1), 2016."""
     alpha = c.max(c.x) / c.x
-    return c.x / (c.tau * c.sum(c.x) ** 2) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
+    found: Array = c.x / (c.tau * c.sum(c.x) ** 2) * (1.0 + alpha) / 2.0 * (4.0 + alpha) / 5.0
+    return found
 
 
 def balia_decrease(c: Coupled) -> Array:
     """w/2 min(alpha, 3/2)."""
-    return c.w / 2.0 * np.minimum(c.max(c.x) / c.x, 1.5)
+    found: Array = c.w / 2.0 * np.minimum(c.max(c.x) / c.x, 1.5)
+    return found
 
 
 RULES: dict[str, Rule] = {

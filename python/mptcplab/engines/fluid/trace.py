@@ -44,8 +44,8 @@ def grid_s(run: dict[str, Any]) -> Array:
 
 def _sample_times_ns(run: dict[str, Any]) -> Array:
     fixed = [0, run["warmup_ns"], run["duration_ns"]]
-    regular = [] if run["sample_ns"] is None else np.arange(0, run["duration_ns"], run["sample_ns"])
-    return np.unique(np.concatenate([np.array(fixed, np.int64), np.array(regular, np.int64)]))
+    step = run["sample_ns"] or run["duration_ns"]
+    return np.unique(np.concatenate([np.array(fixed, np.int64), np.arange(0, run["duration_ns"], step)]))
 
 
 def tables(model: Model, solution: Solution, grid: Array) -> Columns:
@@ -123,7 +123,8 @@ class _Sampled:
         lost = np.log1p(-f.drop) @ graph.crossing.T - self._of_pieces(lambda now: _random_loss(graph, now))
         # Packets that lengthen a queue have not left it yet.
         delayed = np.log(np.maximum(self._leaving, 1e-9)) @ graph.crossing.T
-        return f.stream_rate * np.exp(lost + delayed)
+        found: Array = f.stream_rate * np.exp(lost + delayed)
+        return found
 
     @cached_property
     def _leaving(self) -> Array:
@@ -265,7 +266,8 @@ class _Rows:
 def _largest(values: Array, at: Array) -> Array:
     """Largest value since the previous sample, at every sample."""
     if not values.shape[1]:
-        return values[at]
+        found: Array = values[at]
+        return found
     starts = np.concatenate([[0], at[:-1] + 1])
     return np.maximum.reduceat(values, np.minimum(starts, at), axis=0)
 

@@ -6,7 +6,7 @@ A cause is stated only with its figures. Figures that differ do not prove that t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -180,9 +180,9 @@ def slow_start_exit(pair: Pair) -> Sentences:
         mine = [frame.filter(flow=flow.name, subflow=subflow.name) for frame in ends]
         quiet = [frame.filter(~pl.col("lost")) for frame in mine]
         counts = [frame.height for frame in quiet]
-        windows = [frame["ssthresh_pkts"].mean() for frame in quiet]
+        windows: list[float | None] = [frame.select(pl.col("ssthresh_pkts").mean()).item() for frame in quiet]
         parts = [count / len(side.runs) for side, count in zip(pair.sides, counts, strict=True)]
-        if parts[0] == parts[1] and not _apart(*windows, EXIT_FACTOR):
+        if parts[0] == parts[1] and not _apart(windows, EXIT_FACTOR):
             continue
         bdp = slow_start.bdp_pkts(pair.one.topology, flow, subflow)
         where = " and ".join(
@@ -226,7 +226,7 @@ def bursts(pair: Pair) -> Sentences:
     sizes = [losses.per_event(side.window.subflow_delta, LEAST_EVENTS) for side in pair.sides]
     for flow, subflow, who in pair.subflows:
         found = [size.get((flow.name, subflow.name)) for size in sizes]
-        if _apart(*found, BURST_FACTOR):
+        if _apart(found, BURST_FACTOR):
             yield who, f"bursts: {who} lost {pair.on_both(f'{size:.1f}' for size in found)} packets per loss event"
 
 
@@ -237,8 +237,8 @@ def synchronisation(pair: Pair) -> Sentences:
     shared = losses.shared_queues(pair.one.topology)
     counts = [losses.episodes(side.rows("event"), side.topology, shared, _dropped(side)) for side in pair.sides]
     for link in shared:
-        found = [count.get(link) for count in counts]
-        if any(count is None or count.number < LEAST_EPISODES for count in found):
+        found = [count[link] for count in counts if link in count]
+        if len(found) < len(counts) or any(count.number < LEAST_EPISODES for count in found):
             continue
         one, other = (100 * count.of_all / count.number for count in found)
         if abs(one - other) < SYNCHRONY_POINTS:
@@ -292,11 +292,10 @@ def chance(pair: Pair) -> Sentences:
             )
 
 
-def _apart(one: float | None, other: float | None, factor: float) -> bool:
-    """Whether both are known and differ by more than a factor."""
-    if one is None or other is None:
-        return False
-    return max(one, other) > factor * min(one, other)
+def _apart(values: Sequence[float | None], factor: float) -> bool:
+    """Whether all are known and differ by more than a factor."""
+    known = [value for value in values if value is not None]
+    return len(known) == len(values) and max(known) > factor * min(known)
 
 
 # In the order of the report: first problems of a run, then differences of the engines, then chance.

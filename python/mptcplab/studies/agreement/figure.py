@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def draw(drawn: Sequence[Point], engines: tuple[str, str]) -> Figure:
     axes.plot(edges, edges, color=SOFT, lw=0.8)
     for index, group in enumerate(dict.fromkeys(point.group for point in drawn)):
         mine = [point for point in drawn if point.group == group]
-        look = {"marker": style(index).marker, "color": style(index).colour, "mfc": "none", "ms": 4.5}
+        look: dict[str, Any] = {"marker": style(index).marker, "color": style(index).colour, "mfc": "none", "ms": 4.5}
         axes.plot([p.one for p in mine], [p.other for p in mine], ls="none", label=group, **look)
     one, other = (f"Goodput on {engine} (Mbit/s)" for engine in engines)
     axes.set(xscale="log", yscale="log", xlabel=one, ylabel=other, xlim=edges, ylim=edges, aspect="equal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -36,7 +37,8 @@ class Bounds:
 
     def verdict(self, rows: list[Verdict], median_percent: float | None) -> Verdict:
         """The verdict on all rows and on the median at once; not testable without rows."""
-        far = None not in (self.median_percent, median_percent) and median_percent > self.median_percent
+        most = self.median_percent
+        far = most is not None and median_percent is not None and median_percent > most
         return Verdict.joint([*rows, *([Verdict.FAILS] if rows and far else [])])
 
 
@@ -70,8 +72,9 @@ class EngineFinding(Finding):
     def of(cls, rows: pl.DataFrame, engine: str, reference: str) -> EngineFinding:
         """From the judged differences of an engine."""
         rows = rows.filter(engine=engine).drop_nulls("verdict")
-        distance = rows.filter(metric=GOODPUT)["difference"].abs().drop_nulls()
-        worst, middle, bounds = distance.max(), distance.median(), bounds_of(reference, engine)
+        distances: list[float] = rows.filter(metric=GOODPUT)["difference"].abs().drop_nulls().to_list()
+        worst, middle = (max(distances), median(distances)) if distances else (None, None)
+        bounds = bounds_of(reference, engine)
         outside = rows.filter(verdict=Verdict.FAILS.value).height
         verdict = bounds.verdict([Verdict(one) for one in rows["verdict"]], middle)
         reason = "nothing to compare: no repetition counts on all engines"
@@ -82,7 +85,18 @@ class EngineFinding(Finding):
             parts += [] if middle is None else [f"{middle:.1f} % at the median{bound}"]
             reason = "; ".join(parts)
         name = f"{engine} against {reference}"
-        return cls(name, verdict, (), reason, None, 0, engine, reference, worst, middle, outside, rows.height, bounds)
+        return cls(
+            name,
+            verdict,
+            reason=reason,
+            engine=engine,
+            reference=reference,
+            worst_percent=worst,
+            median_percent=middle,
+            outside=outside,
+            judged=rows.height,
+            bounds=bounds,
+        )
 
     @property
     def text(self) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 
 from mptcplab.capabilities import KERNEL, SIM, engine_of
 from mptcplab.cluster.connect import Cluster
+from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
@@ -22,7 +23,7 @@ from mptcplab.studies.agreement import reduced, text
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.studies.agreement.judge import GOODPUT, JAIN, Agreement, bounds_of
 from mptcplab.study import workers
-from mptcplab.study.cell import algorithm_digests, digest_of, engine_digest, python_digest, resolved_runs
+from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
 from mptcplab.study.progress import Announce, silent
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Finding, Verdict
@@ -250,7 +251,7 @@ class _Runner:
         """Of everything that decides an entry."""
         try:
             changes = short(path, self.size, self.engines)
-            runs = None if changes is None else [check(path, changes), resolved_runs(path, changes)]
+            runs: object = None if changes is None else [check(path, changes), resolved_runs(path, changes)]
         except ScenarioError as error:
             runs = str(error)
         engines = [engine_digest(engine) for engine in self.engines]
@@ -282,7 +283,7 @@ def _load(path: Path, size: Size, engines: tuple[str, str], jobs: int) -> float:
     except (ScenarioError, EngineError, UnfinishedError):
         return MOST_HOPS_PER_S
     hops = results.link.group_by("run", "link").agg(pl.col("departed_pkts").max())["departed_pkts"].sum()
-    return float(hops) / (results.runs["duration_ns"].sum() / 1e9)
+    return float(hops) / (float(results.runs["duration_ns"].sum()) / 1e9)
 
 
 def _of_papers() -> list[Path]:
@@ -307,7 +308,15 @@ def _entry(
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
 
     def untested(reason: str, *, disturbed: bool = False, kernels: tuple[str, ...] = ()) -> Entry:
-        return Entry(name, Verdict.NOT_TESTABLE, (), reason, None, 0, title, command, {}, "", disturbed, kernels)
+        return Entry(
+            name,
+            Verdict.NOT_TESTABLE,
+            reason=reason,
+            title=title,
+            command=command,
+            disturbed=disturbed,
+            kernels=kernels,
+        )
 
     command = shlex.join(words)
     try:
@@ -340,7 +349,17 @@ def _entry(
         return untested(f"not counted: {'; '.join(reasons)}", disturbed=True, kernels=kernels)
     causes = {base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()}
     verdict, noise = Verdict.joint(row.verdict for row in rows), emulation.jitter_note(found.results) or ""
-    return Entry(name, verdict, rows, "", None, 0, title, command, causes, noise, bool(problems), kernels)
+    return Entry(
+        name,
+        verdict,
+        rows,
+        title=title,
+        command=command,
+        causes=causes,
+        noise=noise,
+        disturbed=bool(problems),
+        kernels=kernels,
+    )
 
 
 def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
@@ -376,7 +395,7 @@ def _is_one_network(path: Path, changes: Overrides) -> bool:
 def _rows(found: Agreement) -> tuple[Row, ...]:
     names = [one.name for one in fields(Row)]
     judged = found.rows.drop_nulls("verdict").filter(pl.col("metric").is_in([GOODPUT, JAIN])).select(names)
-    return tuple(Row(*row[:-1], Verdict(row[-1])) for row in judged.iter_rows())
+    return tuple(Row(**row | {"verdict": Verdict(row["verdict"])}) for row in judged.iter_rows(named=True))
 
 
 def _kernels(found: Agreement) -> tuple[str, ...]:

@@ -36,13 +36,15 @@ class Epoch:
     @property
     def reference(self) -> np.ndarray:
         """The window that RFC 9438 prescribes."""
-        return np.maximum(self.curve, self.estimate)
+        found: np.ndarray = np.maximum(self.curve, self.estimate)
+        return found
 
     @property
     def residual(self) -> np.ndarray:
         """Distance of the reference from [cwnd, cwnd + 1), positive where the window is too large."""
         reference = self.reference
-        return np.maximum(self.cwnd - reference, 0) - np.maximum(reference - self.cwnd - 1, 0)
+        found: np.ndarray = np.maximum(self.cwnd - reference, 0) - np.maximum(reference - self.cwnd - 1, 0)
+        return found
 
     @property
     def deviation(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from mptcplab.plots.styles import INK, SOFT, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from mptcplab.results import Results
     from mptcplab.studies.fidelity.cubic import Epoch
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 Band = tuple[float, float]
 
-_THEORY = ((np.sqrt(1.5), "periodic losses: 1.22"), (1.31, "independent losses: 1.31"))
+# With the dash of the line.
+_THEORY: tuple[tuple[float, str, str | tuple[float, tuple[float, ...]]], ...] = (
+    (np.sqrt(1.5), "periodic losses: 1.22", ":"),
+    (1.31, "independent losses: 1.31", (0, (6, 2, 1, 2, 1, 2))),
+)
 _WINDOW_TICKS = (20, 30, 50, 100, 150)
 _NS = 1_000_000_000
 
@@ -42,13 +47,14 @@ def square_root_law(windows: pl.DataFrame, bounds: Band) -> Figure:
     """Mean window against p on logarithmic axes, and the constant C against p; `windows` has profile, p, value."""
     figure = constrained(8.0, 3.4)
     left, right = figure.subplots(1, 2)
-    p = np.geomspace(windows["p"].min() / 1.5, windows["p"].max() * 1.5, 50)
+    low, high = windows.select(low=pl.col("p").min(), high=pl.col("p").max()).row(0)
+    p = np.geomspace(low / 1.5, high * 1.5, 50)
     left.fill_between(p, bounds[0] / np.sqrt(p), bounds[1] / np.sqrt(p), **BAND)
     right.axhspan(*bounds, **BAND)
     for c, dash in zip(bounds, ("--", "-."), strict=True):
         left.plot(p, c / np.sqrt(p), color=SOFT, linestyle=dash, linewidth=0.9, label=f"bound: {c}")
-    for (c, label), dash in zip(_THEORY, (":", (0, (6, 2, 1, 2, 1, 2))), strict=True):
-        right.axhline(c, color=INK, linewidth=0.9, linestyle=dash, label=label)
+    for c, label, line in _THEORY:
+        right.axhline(c, color=INK, linewidth=0.9, linestyle=line, label=label)
     for index, ((profile,), part) in enumerate(windows.group_by("profile", maintain_order=True)):
         look = _look(index) | {"mfc": "none"}
         means = part.group_by("p", maintain_order=True).agg(pl.col("value").mean())
@@ -98,21 +104,21 @@ def cubic_epochs(epochs: Mapping[str, Epoch], flows: Sequence[str]) -> Figure:
     return figure
 
 
-def _points(axes: Axes, at: float, case: Case, look: Mapping[str, object]) -> None:
+def _points(axes: Axes, at: float, case: Case, look: Mapping[str, Any]) -> None:
     """Every repetition faintly, the mean with its interval on top."""
     axes.plot(case.values, np.full(len(case.values), at), ".", color=look["color"], ms=4, alpha=0.4, mew=0)
     axes.errorbar(case.mean, at, xerr=case.half, ms=5, lw=1.2, capsize=2.5, **look)
 
 
-def _look(index: int) -> dict[str, object]:
+def _look(index: int) -> dict[str, Any]:
     return {"color": style(index).colour, "marker": style(index).marker, "mfc": "white", "linestyle": "none"}
 
 
-def _handles(axes: Axes, looks: Mapping[str, Mapping[str, object]]) -> list:
+def _handles(axes: Axes, looks: Mapping[str, Mapping[str, Any]]) -> list[Line2D]:
     return [axes.plot([], [], label=label, **look)[0] for label, look in looks.items()]
 
 
-def _looks(labels: Sequence[str]) -> dict[str, dict[str, object]]:
+def _looks(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {label: _look(index) for index, label in enumerate(labels)}
 
 

@@ -65,7 +65,7 @@ def square_root_law(results: Results) -> Measurement:
     cases = list(cases_of(constants, ("profile", "loss"), "C", Bound(*SQRT_CONSTANT)))
     for profile in constants["profile"].unique(maintain_order=True):
         means = [case.mean for case in cases if case.labels[0] == profile]
-        scatter = max(abs(mean / np.mean(means) - 1) for mean in means)
+        scatter = max(abs(mean / float(np.mean(means)) - 1) for mean in means)
         cases.append(Case((profile, "scatter"), (scatter,), "of C", Bound(high=SQRT_SCATTER)))
     remarks = (
         "Theory: losses at equal distances give C = sqrt(3/2) = 1.225 (Mathis et al. 1997), independent losses 1.31 "
@@ -353,7 +353,8 @@ def differing_rows(one: pl.DataFrame, other: pl.DataFrame) -> int:
     common = min(one.height, other.height)
     pairs = pl.concat([one.head(common), other.head(common).rename(lambda name: f"other {name}")], how="horizontal")
     unequal = pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"other {name}")) for name in one.columns)
-    return pairs.select(unequal.sum()).item() + abs(one.height - other.height)
+    found: int = pairs.select(unequal.sum()).item() + abs(one.height - other.height)
+    return found
 
 
 def one_subflow_reduction(results: Results) -> Measurement:

@@ -16,7 +16,7 @@ import polars as pl
 
 from mptcplab.results import Results
 from mptcplab.studies.fidelity.measure import MULTIPATH, axes
-from mptcplab.studies.fidelity.statement import Case, Measurement, Statement
+from mptcplab.studies.fidelity.statement import Case, Measurement, Quick, Statement
 from mptcplab.study.statistics import Bound
 
 SCENARIOS = Path("papers")
@@ -25,7 +25,7 @@ DIALECT = "dialect=mptcp-0.95"
 TOLERANCE = 0.10
 # The value of `send_jitter` that decides.
 DEFAULT = "auto"
-QUICK: dict[str, int | str] = {"reps": 2, "duration": "30 s"}
+QUICK: Quick = {"reps": 2, "duration": "30 s"}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
@@ -105,6 +105,13 @@ class Measurement:
     plot: Plot | None = None
 
 
+class Quick(TypedDict, total=False):
+    """What a short run changes: the repetitions, and the duration with its unit."""
+
+    reps: int
+    duration: str
+
+
 @dataclass(frozen=True)
 class Statement:
     """A claim about the simulator, and the scenario and function that measure it.
@@ -120,7 +127,7 @@ class Statement:
     method: str
     scenario: str
     measure: Callable[..., Measurement]
-    quick: Mapping[str, int | str] = field(default_factory=dict)
+    quick: Quick = field(default_factory=Quick)
     jobs: tuple[int, ...] = (0,)
     cc: tuple[str, ...] = ()
     profile: str = ""

@@ -94,8 +94,9 @@ class Study:
 
     def worst(self, goal: Goal) -> NetworkResult | None:
         """The network with the smallest margin, the first of equals; None where the goal asks for nothing anywhere."""
-        asked = [result for result in self.results if result.finding(goal).margin is not None]
-        return min(asked, key=lambda result: result.finding(goal).margin, default=None)
+        margins = ((result, result.finding(goal).margin) for result in self.results)
+        asked = [(result, margin) for result, margin in margins if margin is not None]
+        return min(asked, key=lambda one: one[1])[0] if asked else None
 
     def worst_file(self, goal: Goal) -> Path:
         """The scenario file of the worst network."""

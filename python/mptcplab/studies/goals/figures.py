@@ -11,6 +11,7 @@ from mptcplab.study.verdict import Verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
     from mptcplab.studies.goals.judge import GoalFinding
@@ -82,7 +83,7 @@ def signed(percent: float) -> str:
     return f"{sign}{abs(percent):.0f}"
 
 
-def _colours() -> object:
+def _colours() -> Colormap:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("margins", [_BELOW, _MIDDLE, _ABOVE])
@@ -94,8 +95,15 @@ def _losses(axes: Axes, columns: list[tuple[float, float]]) -> None:
     each = len(columns) // len(losses)
     for number, loss in enumerate(losses):
         centre = number * each + (each - 1) / 2
-        where = {"xycoords": axes.get_xaxis_transform(), "textcoords": "offset points"}
-        axes.annotate(f"loss {loss:g} %", (centre, 0), (0, -17), ha="center", va="top", **where)
+        axes.annotate(
+            f"loss {loss:g} %",
+            (centre, 0),
+            (0, -17),
+            ha="center",
+            va="top",
+            xycoords=axes.get_xaxis_transform(),
+            textcoords="offset points",
+        )
         if number:
             axes.axvline(number * each - 0.5, color=INK, linewidth=1.2)
     axes.xaxis.labelpad = 16

@@ -14,7 +14,7 @@ from mptcplab import _core
 from mptcplab.output import write_text
 from mptcplab.plots.figure import save
 from mptcplab.report import page
-from mptcplab.scenario import Overrides
+from mptcplab.scenario import Overrides, as_names
 from mptcplab.studies.goals import GOALS, Goal, NetworkResult, Study
 from mptcplab.studies.goals.figures import heat_map
 from mptcplab.studies.goals.judge import GoalFinding
@@ -55,7 +55,7 @@ def is_former(directory: Path) -> bool:
 
 def command(setting: Setting, *, quick: bool) -> str:
     """The command that repeats a study."""
-    options = Overrides(seed=setting.seed, profile=(setting.profile,)).to_options()
+    options = Overrides(seed=setting.seed, profile=as_names(setting.profile)).to_options()
     return shlex.join(["mptcplab", "goals", setting.cc, *options, *(["--quick"] if quick else [])])
 
 

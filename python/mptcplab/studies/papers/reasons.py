@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lark import Tree
+from lark import Token, Tree
 
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.studies.papers.predicate import Domain, Lookup, parse, value
@@ -32,7 +32,7 @@ class Measured:
     """A number that is computed: the expression as written and as a tree, and how to show its value."""
 
     expression: str
-    tree: Tree
+    tree: Tree[Token]
     format: str
 
     def shown(self, lookup: Lookup, domain: Domain) -> str:

@@ -154,12 +154,12 @@ class _Plan:
 
 def _plan(judge: ClaimJudge, paper: Paper, experiment: str | None, claim: str | None) -> _Plan:
     """One claim, one experiment, or all of a paper."""
+    experiments: tuple[Experiment, ...] = tuple(paper.experiments.values())
+    claims: tuple[Claim, ...] = paper.claims
     if claim is not None:
         experiments, claims = (), (paper.claim(claim),)
     elif experiment is not None:
         chosen = paper.experiment(experiment)
         experiments, claims = (chosen,), tuple(one for one in paper.claims if one.experiment == chosen.id)
-    else:
-        experiments, claims = tuple(paper.experiments.values()), paper.claims
     drawn = {cell for one in experiments for cell in judge.planner.drawn_cells(one)}
     return _Plan(paper, experiments, claims, frozenset(drawn.union(*(judge.cells(one) for one in claims))))

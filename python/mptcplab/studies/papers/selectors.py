@@ -113,7 +113,8 @@ class _ChosenCell:
             return self._jain(keys)
         if metric == "loss_ratio":
             one, other = (self._value("loss", link=link) for link in keys["links"].split("/"))
-            return np.divide(one, other, out=np.full_like(one, np.nan), where=other > 0)
+            found: np.ndarray = np.divide(one, other, out=np.full_like(one, np.nan), where=other > 0)
+            return found
         if metric == "utilisation":
             return _PERCENT * self._value(metric, link=keys["link"])
         if metric == "loss":
@@ -136,7 +137,8 @@ class _ChosenCell:
             np.sum([self._value(metric, flow=flow.name, subflow=part, span=span) for part in parts], axis=0)
             for flow in self._flows(keys)
         ]
-        return np.mean(columns, axis=0)
+        found: np.ndarray = np.mean(columns, axis=0)
+        return found
 
     def _value(self, metric: str, **keys: str | None) -> np.ndarray:
         assert self.values is not None
@@ -149,7 +151,10 @@ class _ChosenCell:
         names = {key[3] for key in self.values.by_key if key[1:3] == ("pps", flow.name) and key[3] is not None}
         if not names:
             return np.full(self.values.repetitions, np.nan)
-        return np.sum([self._value("pps", flow=flow.name, subflow=name) > 0 for name in sorted(names)], axis=0)
+        found: np.ndarray = np.sum(
+            [self._value("pps", flow=flow.name, subflow=name) > 0 for name in sorted(names)], axis=0
+        )
+        return found
 
     def _ratio(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         columns = []
@@ -158,11 +163,13 @@ class _ChosenCell:
             if ideal is None:
                 raise NotTestableError(f"{self.experiment.id}: the paper names no ideal for {flow.name}")
             columns.append(self._value(metric, flow=flow.name) / ideal)
-        return np.mean(columns, axis=0)
+        found: np.ndarray = np.mean(columns, axis=0)
+        return found
 
     def _share(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:
         whole = {key: value for key, value in keys.items() if key != "sf"}
-        return self._get(metric, keys) / self._get(metric, whole)
+        found: np.ndarray = self._get(metric, keys) / self._get(metric, whole)
+        return found
 
     def _jain(self, keys: Mapping[str, str]) -> np.ndarray:
         """Jain's index of throughputs, the mean over the groups of the set that is named."""
@@ -180,7 +187,8 @@ class _ChosenCell:
             # A repetition in which nobody got anything has no index.
             nothing = np.full(squares.shape, np.nan)
             columns.append(np.divide(rates.sum(axis=0) ** 2, squares, out=nothing, where=squares > 0))
-        return np.mean(columns, axis=0)
+        found: np.ndarray = np.mean(columns, axis=0)
+        return found
 
     def _rate(self, name: str, span: str) -> np.ndarray:
         """Throughput of a flow, of FLOW/SUBFLOW, or of a subflow of the multipath connection."""

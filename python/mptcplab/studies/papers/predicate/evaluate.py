@@ -19,7 +19,7 @@ from lark import Token, Tree
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate.choice import Choice, Named, combined, extreme, transformed
-from mptcplab.studies.papers.predicate.repetition import Names, each, items
+from mptcplab.studies.papers.predicate.repetition import Names, each, items, text_of
 from mptcplab.study.decision import Joint, Margin, Rule, Statement, estimated, negated
 from mptcplab.study.statistics import RESAMPLES, resamples
 from mptcplab.study.verdict import Verdict
@@ -96,7 +96,7 @@ class Evaluation:
 
 
 def evaluate(
-    tree: Tree, lookup: Lookup, domain: Domain, tolerance: float | None = None, rule: Rule | None = None
+    tree: Tree[Token], lookup: Lookup, domain: Domain, tolerance: float | None = None, rule: Rule | None = None
 ) -> Evaluation:
     """Evaluate a predicate; `==` between numbers means "within the relative tolerance" where one is given."""
     rule = rule or Rule()
@@ -121,17 +121,18 @@ class _Compared:
 
     def fact(self, rule: Rule, whole: Statement, repetitions: int) -> Fact:
         found = rule.interval(self.statement, whole, repetitions)
-        numbers = found if math.isfinite(found.value) else (None, None, None)
-        sides = (shown(value, repetitions) for value in self.values)
-        return Fact(self.left, self.operator, self.right, *sides, found.value >= 0, *numbers, repetitions)
+        margin, low, high = found if math.isfinite(found.value) else (None, None, None)
+        left, right = (shown(value, repetitions) for value in self.values)
+        held = found.value >= 0
+        return Fact(self.left, self.operator, self.right, left, right, held, margin, low, high, repetitions)
 
 
-def look_up(tree: Tree, lookup: Lookup, domain: Domain) -> None:
+def look_up(tree: Tree[Token], lookup: Lookup, domain: Domain) -> None:
     """Look up all that a predicate asks for, and decide nothing."""
     _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
 
 
-def value(tree: Tree, lookup: Lookup, domain: Domain) -> float | str:
+def value(tree: Tree[Token], lookup: Lookup, domain: Domain) -> float | str:
     """The value of an expression on the repetitions as they are."""
     found = _Evaluator(lookup, domain, None, rows=_SAMPLE).of(tree, {})
     return found.found if isinstance(found, Named) else float(np.asarray(found, dtype=float).flat[0])
@@ -154,14 +155,14 @@ class _Evaluator:
     # The numbers of repetitions behind the metrics.
     repetitions: set[int] = field(default_factory=set)
 
-    def of(self, node: Tree, names: Names) -> Any:
+    def of(self, node: Tree[Token], names: Names) -> Any:
         """The value or statement of a node, with the names that quantifiers bind."""
         return getattr(self, node.data)(node.children, names)
 
-    def disjunction(self, parts: Sequence[Tree], names: Names) -> Statement:
+    def disjunction(self, parts: Sequence[Tree[Token]], names: Names) -> Statement:
         return Joint([self.of(part, names) for part in parts], every=False)
 
-    def conjunction(self, parts: Sequence[Tree], names: Names) -> Statement:
+    def conjunction(self, parts: Sequence[Tree[Token]], names: Names) -> Statement:
         return Joint([self.of(part, names) for part in parts], every=True)
 
     def quantifier(self, parts: Sequence[Any], names: Names) -> Statement:
@@ -184,7 +185,7 @@ class _Evaluator:
             self._note(operands[i : i + 2], operator, values[i : i + 2], links[-1], names)
         return links[0] if len(links) == 1 else Joint(links, every=True)
 
-    def _size(self, node: Tree, names: Names) -> float:
+    def _size(self, node: Tree[Token], names: Names) -> float:
         """The largest term of a sum or difference, or the size of anything else."""
         children = [child for child in node.children if isinstance(child, Tree)]
         adds = node.data == "arithmetic" and node.children[1] in ("+", "-")
@@ -193,7 +194,7 @@ class _Evaluator:
         found = self.of(node, names)
         return 0.0 if isinstance(found, str | tuple | Named) else abs(float(np.asarray(found, dtype=float).flat[0]))
 
-    def operand(self, parts: Sequence[Tree], names: Names) -> Any:
+    def operand(self, parts: Sequence[Tree[Token]], names: Names) -> Any:
         return self.of(parts[0], names)
 
     def _compare(self, operator: str, left: Any, right: Any) -> Statement:
@@ -237,7 +238,7 @@ class _Evaluator:
         pairs = [(mine, other) if found.largest else (other, mine) for other in others]
         return Joint([self._at_least(*pair) for pair in pairs], every=True) if pairs else Margin.certain(met=True)
 
-    def equivalence(self, parts: Sequence[Tree], names: Names) -> Statement:
+    def equivalence(self, parts: Sequence[Tree[Token]], names: Names) -> Statement:
         """Two one-sided tests of the ratio."""
         left, right, margin = (self.of(part, names) for part in parts)
         margin = float(np.asarray(margin).flat[0])
@@ -246,16 +247,16 @@ class _Evaluator:
         return held
 
     def _note(
-        self, operands: Sequence[Tree], operator: str, values: Sequence[Any], held: Statement, names: Names
+        self, operands: Sequence[Tree[Token]], operator: str, values: Sequence[Any], held: Statement, names: Names
     ) -> None:
-        left, right = (_filled(operand.meta.text, names) for operand in operands)
+        left, right = (_filled(text_of(operand), names) for operand in operands)
         self.compared.append(_Compared(left, operator, right, values, held))
 
     def arithmetic(self, parts: Sequence[Any], names: Names) -> Any:
         left, operator, right = parts
         return combined(operator, self.of(left, names), self.of(right, names))
 
-    def negative(self, parts: Sequence[Tree], names: Names) -> Any:
+    def negative(self, parts: Sequence[Tree[Token]], names: Names) -> Any:
         return combined("-", 0.0, self.of(parts[0], names))
 
     def number(self, parts: Sequence[Token], _: Names) -> float:
@@ -293,10 +294,12 @@ class _Evaluator:
         if name.endswith("_cc"):
             table = self._table(arguments[0], "*cc", over, names)
             largest = name.endswith("max_cc")
-            return Named(tuple(over), table, largest) if name.startswith("arg") else extreme(table, largest=largest)
+            return (
+                Named(tuple(over), table, largest) if name.startswith("arg") else extreme(list(table), largest=largest)
+            )
         return self._over_sweep(name, arguments[0], names)
 
-    def _over_repetitions(self, name: str, node: Tree, names: Names) -> np.ndarray:
+    def _over_repetitions(self, name: str, node: Tree[Token], names: Names) -> np.ndarray:
         """A statistic of what is computed in every repetition by itself."""
         read: list[np.ndarray] = []
 
@@ -332,16 +335,17 @@ class _Evaluator:
         self.repetitions.add(len(values))
         return values
 
-    def _table(self, node: Tree, name: str, bindings: Iterable[str], names: Names) -> np.ndarray:
+    def _table(self, node: Tree[Token], name: str, bindings: Iterable[str], names: Names) -> np.ndarray:
         """The values of a node with a name bound to one thing after another: a row for each."""
         columns = [self.of(node, {**names, name: binding}) for binding in bindings]
         return np.stack([np.broadcast_to(np.asarray(column, dtype=float), self._width) for column in columns])
 
-    def _over_sweep(self, name: str, node: Tree, names: Names) -> np.ndarray:
+    def _over_sweep(self, name: str, node: Tree[Token], names: Names) -> np.ndarray:
         table = self._table(node, "*sweep", [label for label, _ in self.domain.points], names)
         x = np.array([x for _, x in self.domain.points])
         if name == "mean_sweep":
-            return table.mean(axis=0)
+            found: np.ndarray = table.mean(axis=0)
+            return found
         if name == "spearman_sweep":
             return _correlation(_ranks(table), np.repeat(_ranks(x[:, None]), self._width, axis=1))
         return _correlation(table, np.repeat(x[:, None], self._width, axis=1)) ** 2
@@ -366,13 +370,15 @@ def _correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Pearson's correlation along the first axis, column by column; 0 where a side does not vary."""
     a, b = one - one.mean(axis=0), other - other.mean(axis=0)
     spread = np.sqrt((a * a).sum(axis=0) * (b * b).sum(axis=0))
-    return np.divide((a * b).sum(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
+    found: np.ndarray = np.divide((a * b).sum(axis=0), spread, out=np.zeros_like(spread), where=spread > 0)
+    return found
 
 
 def _ranks(table: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata
 
-    return rankdata(table, axis=0)
+    found: np.ndarray = rankdata(table, axis=0)
+    return found
 
 
 def _bound(name: str, item: Item) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from lark import Lark, Tree
+from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate import kinds
+from mptcplab.studies.papers.predicate.repetition import with_text
 
 Start = Literal["predicate", "expression"]
 
@@ -73,21 +74,21 @@ def _parser() -> Lark:
 
 
 @cache
-def parse(text: str, start: Start = "predicate") -> Tree:
+def parse(text: str, start: Start = "predicate") -> Tree[Token]:
     """The tree of a predicate or of an expression; a mistake is an error that shows the place.
 
-    The operands of a predicate have their `meta.text`.
+    `text_of` gives the text of its operands.
     """
     try:
         tree = _parser().parse(text, start=start)
     except UnexpectedInput as error:
         at_end = getattr(getattr(error, "token", None), "type", "") == "$END"
         begin = len(text) if at_end else error.pos_in_stream
-        allowed = getattr(error, "expected", None) or getattr(error, "allowed", ())
+        allowed = getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
         wanted = next((words for name, words in _WANTED.items() if name in allowed), "something else")
         raise MptcplabError(f"{start}: {text[begin:][:40]!r} where {wanted} should be: {text}") from None
     for operand in tree.find_data("operand"):
-        operand.meta.text = text[operand.meta.start_pos : operand.meta.end_pos]
+        with_text(operand, text[operand.meta.start_pos : operand.meta.end_pos])
     for call in tree.find_data("call"):
         _check(call, text)
     try:
@@ -103,9 +104,10 @@ _STATISTICS = ("mean", "median", "std", "min", "max")
 _NOT_PER_REPETITION = ("comparison", "quantifier", "equivalence", "never", "text")
 
 
-def _check(call: Tree, text: str) -> None:
+def _check(call: Tree[Token], text: str) -> None:
     """Refuse a function whose arguments have no meaning."""
-    name, *arguments = call.children
+    name = str(call.children[0])
+    arguments = [part for part in call.children if isinstance(part, Tree)]
     over = any(argument.data == "over" for argument in arguments)
     if name.endswith("_cc") and name != "corr_over_cc" and not over:
         raise _wrong(call, text, "it needs over=[...], the treatments that it ranges over")
@@ -118,19 +120,19 @@ def _check(call: Tree, text: str) -> None:
         return
     if not any(token.type == "SELECTOR" for token in call.scan_values(lambda _: True)):
         raise _wrong(call, text, "no metric in it has a value per repetition")
-    for inner in call.children[1].iter_subtrees():
+    for inner in arguments[0].iter_subtrees():
         if inner.data in _NOT_PER_REPETITION or (inner.data == "call" and not _is_per_repetition(inner)):
             raise _wrong(call, text, "inside it is one number per repetition, without a statistic or a comparison")
 
 
-def _is_statistic(call: Tree) -> bool:
+def _is_statistic(call: Tree[Token]) -> bool:
     return call.children[0] in _STATISTICS and len(call.children) == 2
 
 
-def _is_per_repetition(call: Tree) -> bool:
+def _is_per_repetition(call: Tree[Token]) -> bool:
     """Whether a function has a number in every repetition; others reduce them, or name something."""
     return call.children[0] in ("abs", "log", "min", "max", "max_cc", "min_cc") and not _is_statistic(call)
 
 
-def _wrong(call: Tree, text: str, why: str) -> MptcplabError:
+def _wrong(call: Tree[Token], text: str, why: str) -> MptcplabError:
     return MptcplabError(f"predicate: {text[call.meta.start_pos : call.meta.end_pos]!r}: {why}: {text}")

@@ -21,10 +21,23 @@ Values = Callable[[str, Names], np.ndarray]
 _JOINS = {"min": np.minimum, "max": np.maximum}
 
 
-def each(node: Tree, values: Values, names: Names) -> np.ndarray:
+def each(node: Tree[Token], values: Values, names: Names) -> np.ndarray:
     """The value of an expression in each repetition; `values` gives those of a selector."""
     found: np.ndarray = _Evaluator(values).of(node, names)
     return found
+
+
+def with_text(operand: Tree[Token], text: str) -> None:
+    """Keep the text of an operand with its place."""
+    meta: Any = operand.meta
+    meta.text = text
+
+
+def text_of(operand: Tree[Token]) -> str:
+    """The text of an operand of a predicate."""
+    meta: Any = operand.meta
+    text: str = meta.text
+    return text
 
 
 def items(text: str) -> list[str]:
@@ -38,17 +51,17 @@ class _Evaluator:
 
     values: Values
 
-    def of(self, node: Tree, names: Names) -> Any:
+    def of(self, node: Tree[Token], names: Names) -> Any:
         return getattr(self, node.data)(node.children, names)
 
-    def operand(self, parts: Sequence[Tree], names: Names) -> Any:
+    def operand(self, parts: Sequence[Tree[Token]], names: Names) -> Any:
         return self.of(parts[0], names)
 
     def arithmetic(self, parts: Sequence[Any], names: Names) -> Any:
         left, operator, right = parts
         return OPERATIONS[operator](self.of(left, names), self.of(right, names))
 
-    def negative(self, parts: Sequence[Tree], names: Names) -> Any:
+    def negative(self, parts: Sequence[Tree[Token]], names: Names) -> Any:
         return -self.of(parts[0], names)
 
     def number(self, parts: Sequence[Token], _: Names) -> float:

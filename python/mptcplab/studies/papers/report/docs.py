@@ -141,7 +141,9 @@ def _meanings() -> list[str]:
 
 def _other_choices(stored: Study, reproductions: Sequence[Reproduction]) -> str:
     """How the verdicts hang on what papers leave open and on what is ours."""
-    found = stored.claims | {name: one for repro in reproductions for name, one in repro.sensitivity.claims.items()}
+    found = dict(stored.claims)
+    for repro in reproductions:
+        found |= repro.sensitivity.claims
     if not found:
         return "No verdict was judged under other choices: `mptcplab reproduce all --sensitivity` does that."
     robust = sum(one.robust for one in found.values())

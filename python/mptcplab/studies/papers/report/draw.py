@@ -82,7 +82,8 @@ class _Groups:
         return max(len(group[1]) * self.slot, text_width(wrapped(group[0])) + 0.05) + self._GAP
 
     def _rows(self) -> list[list[tuple[str, tuple[Mark, ...]]]]:
-        room, rows, used = WIDEST - LEFT - RIGHT, [[]], 0.0
+        rows: list[list[tuple[str, tuple[Mark, ...]]]] = [[]]
+        room, used = WIDEST - LEFT - RIGHT, 0.0
         for group in self.chart.groups:
             width = self._group_width(group)
             if rows[-1] and used + width > room:

@@ -102,8 +102,8 @@ def quick_note(reproduction: Reproduction) -> str:
 
 def _render(name: str, **context: Any) -> str:
     style = page.template_text(__package__, "papers.css")
-    helpers = {"expected": expected, "reason": reason, "side": side, "share": share, "sign": sign, "margin": margin}
-    helpers |= {"many_facts": _MANY_FACTS, "class_of": class_of}
+    functions = (expected, reason, side, share, sign, margin, class_of)
+    helpers: dict[str, Any] = {function.__name__: function for function in functions} | {"many_facts": _MANY_FACTS}
     return page.render(__package__, name, style, classes=tuple(ClaimClass), **helpers, **context)
 
 

@@ -116,17 +116,19 @@ class Reader:
         words = key.replace(spans[0], " ").split() if spans else key.split()
         points = [point.label for point in self.own.points]
         algorithms, flows = self.algorithms(spec), flows_of(spec)
-        found = {"cc": algorithms[0], "flow": flows[0], "point": ""}
+        cc, flow, point = algorithms[0], flows[0], ""
         for word in words:
-            for part, known in (("cc", algorithms), ("flow", flows), ("point", points)):
-                if word in known:
-                    found[part] = word
-                    break
+            if word in algorithms:
+                cc = word
+            elif word in flows:
+                flow = word
+            elif word in points:
+                point = word
             else:
                 where = f"{self.experiment.id}: figure of {spec.of}: published"
                 hint = f"it consists of algorithms, flows, sweep points and spans: {', '.join([*algorithms, *points])}"
                 raise MptcplabError(with_hint(f"{where}: not right: {key!r} ({word!r})", hint))
-        return Quantity(found["cc"], found["flow"], found["point"] or "", spans[0] if spans else "")
+        return Quantity(cc, flow, point, spans[0] if spans else "")
 
     def published(self, spec: FigureSpec) -> dict[Quantity, float]:
         """The values that the paper prints, by what they are about."""

@@ -82,8 +82,9 @@ def difference(ours: float, paper: float) -> str:
 
 def _claimed(judged: JudgedClaim, fact: Fact) -> Beside:
     ours, paper = (_own_value(text) for text in (fact.left_value, fact.right_value))
-    plain = fact.operator == "==" and ours is not None and paper is not None
-    shown = difference(ours, paper) if plain else NOT_APPLICABLE
+    shown = NOT_APPLICABLE
+    if fact.operator == "==" and ours is not None and paper is not None:
+        shown = difference(ours, paper)
     if fact.operator == "in":
         expected = fact.right_value.replace(", ", " to ")
     else:
