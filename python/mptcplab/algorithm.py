@@ -75,7 +75,6 @@ class Algorithm:
     @classmethod
     def _compiled(cls, name: str, text: str, place: str) -> Algorithm:
         _core.load_algorithm(name, text, place)
-        _TEXTS[name] = text
         return cls(name, place, text)
 
     def _repr_html_(self) -> str:
@@ -85,15 +84,6 @@ class Algorithm:
 
     def __str__(self) -> str:
         return self.name
-
-
-# The texts of what this process has compiled, by name.
-_TEXTS: dict[str, str] = {}
-
-
-def text_of(name: str) -> str:
-    """The text from which this process has compiled an algorithm."""
-    return _TEXTS[name]
 
 
 @contextmanager

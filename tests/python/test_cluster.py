@@ -108,9 +108,9 @@ def test_what_is_finished_is_kept_and_the_same_call_goes_on(
 
     with pytest.raises(KeyboardInterrupt):
         mptcplab.run(DEMO, out=tmp_path / "out", client=dask.on, progress=interrupt, **SETTINGS)
-    assert "3 finished runs are kept" in capsys.readouterr().err
+    assert "keeps 3 finished runs, with which the same command goes on" in capsys.readouterr().err
     mptcplab.run(DEMO, out=tmp_path / "out", client=dask.on, **SETTINGS)
-    assert "3 of 8 runs are in" in capsys.readouterr().err
+    assert "found 3 of 8 runs in" in capsys.readouterr().err
     assert content(tmp_path / "out") == here
 
 

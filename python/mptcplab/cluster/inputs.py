@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from mptcplab import _core
-from mptcplab.algorithm import text_of
 from mptcplab.engines.vm.engine import job_files
 from mptcplab.scratch import Scratch
 
@@ -28,13 +26,13 @@ class Inputs:
     def of(cls, scenario: Path, overrides: str = "{}") -> Inputs:
         """All that the runs of a scenario need."""
         inside, files = job_files(scenario, overrides)
-        places = json.loads(overrides).get("files", {})
-        return cls(inside, files, {name: (text_of(name), place) for name, place in places.items()})
+        sources = _core.added_algorithms(scenario, overrides)
+        return cls(inside, files, {name: (text, place) for name, place, text in sources})
 
     def unpack(self) -> Path:
         """Write the files to a directory of this process, compile the algorithms, and return the scenario's path."""
-        for name, (text, place) in self.algorithms.items():
-            _compile(name, text, place)
+        for name, source in self.algorithms.items():
+            _compile(name, *source)
         place = Path(_directory().name) / self.digest
         if not place.is_dir():
             with tempfile.TemporaryDirectory(dir=_directory().name) as scratch:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from mptcplab import _core
 from mptcplab.engines import kernel
+from mptcplab.scratch import Scratch
 
 _Source = tuple[str, str, str]
 
@@ -20,14 +20,14 @@ _Source = tuple[str, str, str]
 class Compiled:
     """A directory with what `mptcplab-kernel run --algorithms` loads."""
 
-    temporary: TemporaryDirectory[str]
+    scratch: Scratch
     # What made the eBPF objects, such as "Debian clang version 14.0.6".
     compiler: str
 
     @property
     def directory(self) -> Path:
         """The directory, which exists until the process ends."""
-        return Path(self.temporary.name)
+        return Path(self.scratch.name)
 
     def files(self) -> dict[str, bytes]:
         """The content of the directory, by name."""
@@ -45,7 +45,7 @@ def compiled(scenario: str, overrides: str) -> Compiled | None:
 
 @cache
 def _compiled(sources: tuple[_Source, ...]) -> Compiled:
-    made: TemporaryDirectory[str] = TemporaryDirectory(prefix="mptcplab-algorithms-")
+    made = Scratch("algorithms")
     compilers = [_compile(source, made.name) for source in sources]
     return Compiled(made, compilers[0])
 
@@ -53,7 +53,7 @@ def _compiled(sources: tuple[_Source, ...]) -> Compiled:
 def _compile(source: _Source, out: str) -> str:
     """Compile one algorithm; return what its compiler is called."""
     name, place, text = source
-    with TemporaryDirectory(prefix="mptcplab-") as directory:
+    with Scratch("source") as directory:
         file = Path(directory) / f"{name}.c"
         file.write_text(text, encoding="utf-8")
         words = ("compile", str(file), "--place", place, "--out", out)
