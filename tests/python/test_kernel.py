@@ -11,6 +11,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -364,6 +365,26 @@ def test_without_root_the_message_says_what_root_is_for(scenario: Path, monkeypa
     kernel.require_privileges()
     monkeypatch.setattr(kernel, "_capabilities", lambda: 1 << kernel._CAP_SYS_ADMIN)
     kernel.require_privileges()
+
+
+def test_a_program_with_capabilities_needs_no_privileged_user(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_capabilities", lambda: 0)
+    # Version 2 with the effective bit, and CAP_PERFMON (38) and CAP_BPF (39), bits 6 and 7 of the upper word.
+    content = struct.pack("<5I", 0x02000001, 0, 0, 1 << 6 | 1 << 7, 0)
+    monkeypatch.setattr(kernel.os, "getxattr", lambda *_: content)
+    kernel.require_privileges()
+    for wrong in (
+        struct.pack("<5I", 0x02000000, 0, 0, 1 << 6 | 1 << 7, 0),
+        struct.pack("<5I", 0x02000001, 0, 0, 1 << 7, 0),
+        b"",
+    ):
+        monkeypatch.setattr(kernel.os, "getxattr", lambda *_, wrong=wrong: wrong)
+        with pytest.raises(mptcplab.EngineError, match="needs root"):
+            kernel.require_privileges()
+    monkeypatch.undo()
+    if os.geteuid() == 0:
+        os.setxattr(fake.path, "security.capability", content)
+        assert kernel._suffice(kernel._file_capabilities(fake.path))
 
 
 def test_capabilities_of_this_process_are_read() -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import queue
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -38,6 +39,8 @@ _ROOT_PURPOSE = (
 _DOES_NOT_COUNT = 1
 # Bits of the kernel's capability sets (linux/capability.h).
 _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
+# Of a file's capabilities: a program has them without asking for them.
+_EFFECTIVE = 1
 # Time that the program has to clean up after an interrupt before it is killed; it needs a fraction of a second.
 _GRACE_S = 15.0
 _POLL_S = 0.1
@@ -74,7 +77,7 @@ def require_available() -> None:
 def require_privileges() -> None:
     """Raise an error if this user may not load eBPF programs."""
     held = _capabilities()
-    if held is None or held >> _CAP_SYS_ADMIN & 1 or (held >> _CAP_BPF & 1 and held >> _CAP_PERFMON & 1):
+    if held is None or held >> _CAP_SYS_ADMIN & 1 or _suffice(held) or _suffice(_file_capabilities(program())):
         return
     # By its path, because the PATH of sudo does not have the environment in which it is installed.
     command = Path(sys.executable).with_name("mptcplab")
@@ -85,6 +88,21 @@ def require_privileges() -> None:
             "      `--engine sim` needs no privileges; `mptcplab doctor` shows what this user may do",
         )
     )
+
+
+def _suffice(held: int) -> bool:
+    return bool(held >> _CAP_BPF & held >> _CAP_PERFMON & 1)
+
+
+def _file_capabilities(path: Path) -> int:
+    """Capabilities that a program has by its file (`setcap`), whoever starts it."""
+    try:
+        content = os.getxattr(path, "security.capability")
+    except OSError:
+        return 0
+    # struct vfs_cap_data of linux/capability.h.
+    flags, low, _, high, _ = struct.unpack_from("<5I", content.ljust(20, b"\0"))
+    return low | high << 32 if flags & _EFFECTIVE else 0
 
 
 def _capabilities() -> int | None:
