@@ -76,7 +76,7 @@ golden: ## Compare the simulator with its golden numbers; REASON="why" accepts w
 mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, ACCEPT=1)
 	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(ACCEPT),--accept)
 
-fuzz: ## Feed everything that reads input with random input (TARGET=scenario, SECONDS=600 each; needs a nightly Rust)
+fuzz: dev ## Feed everything that reads input with random input (TARGET=scenario, SECONDS=600 each)
 	@scripts/fuzz.sh $(or $(SECONDS),600) $(TARGET)
 
 chaos: dev ## Kill commands, fill disks, flip bits and so on, and check that nothing is lost (SECONDS=600, SEED=1; root for all)
