@@ -14,10 +14,12 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,7 +60,11 @@ PARTS: Mapping[str, Part] = {
         ["algorithms/*.c", "algorithms/*.h"],
         (
             *("-p", "mptcplab-cc", "-p", "mptcplab-sim", "--lib", "--test", "algorithms", "--"),
-            *(word for slow in ("fuzz", "laws", "variants", "load", "new_algorithm") for word in ("--skip", f"{slow}::")),
+            *(
+                word
+                for slow in ("fuzz", "laws", "variants", "load", "new_algorithm")
+                for word in ("--skip", f"{slow}::")
+            ),
         ),
         without=["algorithms/template*"],
     ),
@@ -235,8 +241,7 @@ def python(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[
         subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
         subprocess.run([str(venv / "bin" / "pip"), "install", "--quiet", "cosmic-ray"], check=True)
     tests = [test for test in (f"tests/python/{name}" for name in part.tests) if (tree / test).exists()]
-    number, count = map(int, shard.split("/")) if shard else (0, 1)
-    config = _COSMIC_RAY.format(modules=json.dumps(files[number::count]), python=sys.executable, tests=" ".join(tests))
+    config = _COSMIC_RAY.format(modules=json.dumps(files), python=sys.executable, tests=" ".join(tests))
     (tree / "mutants.toml").write_text(config)
     session = WORK / f"{name}.sqlite"
     session.unlink(missing_ok=True)
@@ -249,9 +254,24 @@ def python(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[
 
     tool("cosmic-ray", "init", "mutants.toml", str(session))
     tool("cr-filter-operators", str(session), "mutants.toml")
+    if shard:
+        keep_shard(session, shard)
     tool("cosmic-ray", "baseline", "mutants.toml")
     tool("cosmic-ray", "exec", "mutants.toml", str(session))
     yield from python_outcomes(tool("cosmic-ray", "dump", str(session)))
+
+
+def keep_shard(session: Path, shard: str) -> None:
+    """Take the mutants of other shards, and those that are filtered out, from a session of cosmic-ray."""
+    number, count = map(int, shard.split("/"))
+    order = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"
+    with closing(sqlite3.connect(session)) as database, database:
+        asked = "select job_id from mutation_specs where job_id not in (select job_id from work_results)"
+        jobs = {job for (job,) in database.execute(f"{asked} order by {order}").fetchall()[number::count]}
+        for table in ("work_results", "mutation_specs", "work_items"):
+            for (job,) in database.execute(f"select job_id from {table}").fetchall():
+                if job not in jobs:
+                    database.execute(f"delete from {table} where job_id = ?", (job,))
 
 
 def python_outcomes(dump: str) -> Iterator[Mutant]:
@@ -308,7 +328,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)}; all without")
     parser.add_argument("--file", action="append", default=[], help="only files with this in their names")
-    parser.add_argument("--shard", default="", help="k/n: only every n-th mutant (of Python: file), from the k-th")
+    parser.add_argument("--shard", default="", help="k/n: only every n-th mutant, from the k-th")
     parser.add_argument("--accept", action="store_true", help="write the list of survivors")
     parser.add_argument("--again", action="store_true", help="compare the outcomes of the last run (Rust only)")
     asked = parser.parse_args()
