@@ -119,6 +119,20 @@ def former_runs(directory: Path) -> list[Run]:
     return found
 
 
+def damage(directory: Path) -> str | None:
+    """Why the runs of an earlier result cannot be listed, if they are damaged."""
+    if not directory.is_dir() or not any(directory.iterdir()) or not is_former_result(directory):
+        return None
+    for part in tables_in(directory):
+        try:
+            checksums.verify(part / "run.parquet")
+            pl.read_parquet(part / "run.parquet")
+        except (ResultsError, pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            return reason if str(part) in reason else f"{part}: {reason}"
+    return None
+
+
 def beside(directory: Path) -> Path:
     """Where the finished runs of an unfinished result are kept."""
     return directory.with_name(directory.name + SUFFIX)

@@ -293,6 +293,9 @@ class Sweep:
 
     def _refuse_to_lose(self, directory: Path) -> None:
         """Say why an earlier result is not extended."""
+        if damage := kept.damage(directory):
+            hint = "choose another --out, or --force to make it again"
+            raise OutputError(with_hint(f"output directory has a damaged result: {damage}", hint))
         runs = kept.former_runs(directory)
         if runs and self._digests:
             others = {run.digest for run in runs}.difference(self._digests)

@@ -28,13 +28,12 @@ def kills(case: Case) -> None:
 
 def full_disk(case: Case) -> None:
     """The disk of the result, or that for temporary files, or the only one, is full at some point."""
-    needed = _size(case.reference)
-    for _ in range(case.chance.randint(1, 4)):
+    needed = _size(case.reference / "run")
+    for _ in range(case.chance.randint(2, 8)):
         if case.is_complete:
             return
         which = case.chance.choice([("run",), ("tmp",), ("run", "tmp")])
-        room = int(needed * case.chance.uniform(0.02, 1.1)) >> 10
-        # The smallest that the kernel makes is a page for each of the first entries.
+        room = int(needed * case.chance.uniform(0, 0.7)) >> 10
         places = [case.folder / name for name in which]
         for place in places:
             _limit(place, f"{max(room, 8) + (_size(place) >> 10)}k")
@@ -136,7 +135,7 @@ def flipped_bits(case: Case) -> None:
     case.said.append("killed" if code == -signal.SIGKILL else "complete")
     case.judge_after(command, gentle=False)
     files = sorted(path for path in case.place.rglob("*") if path.is_file() and _is_stored(path))
-    for path in case.chance.choices(files, k=case.chance.randint(1, 12)) if files else []:
+    for path in case.chance.choices(files, k=case.chance.randint(1, 40)) if files else []:
         content = bytearray(path.read_bytes())
         if content:
             content[case.chance.randrange(len(content))] ^= 1 << case.chance.randrange(8)

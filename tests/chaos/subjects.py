@@ -102,6 +102,8 @@ class Subject:
     codes: tuple[int, ...] = (0,)
     # Whether an undisturbed call always gives the same bytes.
     exact: bool = True
+    # Whether a complete result takes the place of what was finished.
+    replaces: bool = False
     # A former result to replace: the words that make it.
     before: tuple[str, ...] = ()
     # How often it is chosen.
@@ -124,7 +126,7 @@ SUBJECTS = (
     Subject("run-force", _run("--reps", "4", "--force"), before=_run("--reps", "1", "--seed", "9"), weight=3),
     Subject("run-fluid", _run("--engine", "sim,fluid", "--duration", "5 s", "--no-report"), weight=2),
     Subject("reproduce", _PAPER, finished=finished_cells, weight=3),
-    Subject("goals", ("goals", "lia", "--quick", "--out", OUT), finished=finished_cells, weight=1),
+    Subject("goals", ("goals", "lia", "--quick", "--out", OUT), finished=finished_cells, replaces=True),
     Subject("agree", ("agree", FILE, "--engines", "sim,fluid", "--duration", "5 s", "--out", OUT), codes=(0, 1)),
     Subject(
         "run-kernel",

@@ -205,6 +205,21 @@ def test_damaged_runs_are_named_and_made_again(file: Path, tmp_path: Path) -> No
     assert content(out) == content(tmp_path / "whole")
 
 
+def test_a_result_whose_runs_cannot_be_listed_is_refused_as_damaged(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, out, reps=1)
+    before = content(out)
+    table = bytearray((out / "run.parquet").read_bytes())
+    for position in (len(table) // 3, len(table) - 3):
+        changed = bytearray(table)
+        changed[position] ^= 4
+        (out / "run.parquet").write_bytes(changed)
+        with pytest.raises(OutputError, match=r"(?s)has a damaged result: .*--force to make it again"):
+            run(file, out, reps=1)
+    run(file, out, reps=1, force=True)
+    assert content(out) == before
+
+
 def test_a_directory_of_somebody_else_is_not_used(file: Path, tmp_path: Path) -> None:
     held = tmp_path / "o.partial"
     held.mkdir()
