@@ -1,6 +1,7 @@
 //! A user of the host that has no files and no other processes.
 
-use nix::unistd::{Gid, Group, Uid, User};
+use std::fs;
+use std::path::Path;
 
 use crate::{NetError, Result};
 
@@ -24,11 +25,21 @@ pub(super) fn unused() -> Result<u32> {
         })
 }
 
-/// A directory that does not answer counts as one that does not know the number.
+/// Whether a file of this machine or systemd gives the number to a user or a group. The C library is not asked, because it
+/// loads modules to answer, which a program without libraries cannot do. Directories of a network leave the range to systemd.
 fn has_name(number: u32) -> bool {
-    let user = User::from_uid(Uid::from_raw(number));
-    let group = Group::from_gid(Gid::from_raw(number));
-    user.ok().flatten().is_some() || group.ok().flatten().is_some()
+    let listed = |file| lists(&fs::read(file).unwrap_or_default(), number);
+    // systemd has a file for every number that it gave to a service.
+    let given = Path::new("/run/systemd/dynamic-uid").join(number.to_string());
+    listed("/etc/passwd") || listed("/etc/group") || given.exists()
+}
+
+/// Whether a table in the form of passwd(5) or group(5) has the number of a user or a group.
+fn lists(table: &[u8], number: u32) -> bool {
+    let wanted = number.to_string();
+    table
+        .split(|&byte| byte == b'\n')
+        .any(|line| line.split(|&byte| byte == b':').nth(2) == Some(wanted.as_bytes()))
 }
 
 #[cfg(test)]
@@ -40,5 +51,16 @@ mod tests {
         let number = unused().unwrap();
         assert!(RANGE.contains(&number) && !has_name(number), "{number}");
         assert!(has_name(0));
+    }
+
+    #[test]
+    fn a_table_lists_the_numbers_of_its_third_column() {
+        let table = b"root:x:0:4:root:/root:/bin/sh\nnot utf-8 \xff:x:61200:7::/:\nlast:*:61311:";
+        for number in [0, 61_200, 61_311] {
+            assert!(lists(table, number), "{number}");
+        }
+        for number in [4, 7, 6120, 612_000] {
+            assert!(!lists(table, number), "{number}");
+        }
     }
 }

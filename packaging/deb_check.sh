@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Installs the package of dist/ into a copy of this system, uses it there, and removes it again. The copy is this system's
+# root with a layer in memory above it, so that nothing of this system is changed. Needs root.
+# shellcheck source=packaging/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+PACKAGE=$DIST/mptcplab-kernel_${VERSION}_amd64.deb
+
+main() {
+	[ -f "$PACKAGE" ] || fail "no such package: $PACKAGE" "make deb"
+	if [ "$(id -u)" -ne 0 ]; then fail "the package is installed as root" "sudo make deb-check"; fi
+	if [ "${1:-}" != inside ]; then
+		exec unshare --mount --pid --fork --kill-child "$BASH" "${BASH_SOURCE[0]}" inside
+	fi
+	copy
+	check "Before, the package is not installed" absent
+	check "Install" inside dpkg --install /package.deb
+	check "What is installed has not been changed" inside dpkg --verify mptcplab-kernel
+	check "The program starts" inside mptcplab-kernel --version
+	check "It needs no library" static
+	check "The man page has no mistakes" man_page
+	check "bash completes commands and options" completes
+	check "The unit has no mistakes" unit
+	check "doctor answers" doctor
+	check "An algorithm can be loaded and unloaded" algorithm
+	check "The unit can be enabled" enabled
+	check "Remove" inside dpkg --purge mptcplab-kernel
+	check "Nothing is left" absent
+	conclude "the output of each is above"
+}
+
+copy() {
+	COPY=$(mktemp -d)
+	mount -t tmpfs copy "$COPY"
+	mkdir "$COPY/upper" "$COPY/work" "$COPY/root"
+	mount -t overlay overlay -o "lowerdir=/,upperdir=$COPY/upper,workdir=$COPY/work" "$COPY/root"
+	COPY=$COPY/root
+	mount -t proc proc "$COPY/proc"
+	mount --rbind /sys "$COPY/sys"
+	mount --rbind /dev "$COPY/dev"
+	mount -t tmpfs run "$COPY/run"
+	# As where systemd runs: the package's scripts call systemctl, which changes only links in a copy.
+	mkdir -p "$COPY/run/systemd/system"
+	cp "$PACKAGE" "$COPY/package.deb"
+}
+
+inside() { chroot "$COPY" "$@"; }
+
+# Only what the package would add is looked for, and what enables its unit.
+absent() {
+	local file
+	if inside dpkg --status mptcplab-kernel >/dev/null 2>&1; then return 1; fi
+	if compgen -G "$COPY/etc/systemd/system/*.wants/mptcplab-cc@*" >&2; then return 1; fi
+	dpkg-deb --fsys-tarfile "$PACKAGE" | tar --list | grep -v '/$' | while read -r file; do
+		if [ -e "$COPY/$file" ]; then
+			say "there: $file"
+			return 1
+		fi
+	done
+}
+
+static() { ! ldd "$COPY/usr/sbin/mptcplab-kernel" | grep '=>'; }
+
+man_page() {
+	local found
+	if ! have groff; then
+		say "SKIPPED: groff is not installed"
+		return
+	fi
+	found=$(gzip -dc "$COPY/usr/share/man/man8/mptcplab-kernel.8.gz" | groff -man -Tutf8 -ww 2>&1 >/dev/null)
+	printf '%s' "$found"
+	[ -z "$found" ]
+}
+
+completes() {
+	local found
+	found=$(inside bash -c '
+		source /usr/share/bash-completion/completions/mptcplab-kernel
+		COMP_WORDS=(mptcplab-kernel cc lo) COMP_CWORD=2; _mptcplab_kernel; echo "${COMPREPLY[@]}"
+		COMP_WORDS=(mptcplab-kernel cc load olia --pi) COMP_CWORD=4; _mptcplab_kernel; echo "${COMPREPLY[@]}"')
+	printf '%s\n' "$found"
+	[ "$found" = $'load\n--pin' ]
+}
+
+unit() {
+	grep ExecStart "$COPY/usr/lib/systemd/system/mptcplab-cc@.service"
+	if ! have systemd-analyze; then
+		say "SKIPPED: systemd is not installed"
+		return
+	fi
+	inside systemd-analyze verify mptcplab-cc@olia.service
+}
+
+enabled() {
+	inside systemctl enable mptcplab-cc@olia.service
+	[ -L "$COPY/etc/systemd/system/multi-user.target.wants/mptcplab-cc@olia.service" ]
+}
+
+# What this machine lacks is said, and is no mistake of the package.
+doctor() {
+	local result=0
+	inside mptcplab-kernel doctor --json >"$COPY/doctor.json" || result=$?
+	[ $result -le 1 ] && grep -q '"findings"' "$COPY/doctor.json"
+}
+
+algorithm() {
+	if [ ! -e /sys/kernel/btf/vmlinux ]; then
+		say "SKIPPED: cc load, which needs a kernel with BTF"
+		return
+	fi
+	mount -t bpf bpf "$COPY/sys/fs/bpf"
+	# As the unit calls it.
+	inside mptcplab-kernel cc load --pin --profile=linux-acked --connections=4096 olia
+	inside mptcplab-kernel cc list | grep lab_olia
+	inside mptcplab-kernel cc unload olia
+}
+
+main "$@"
