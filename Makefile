@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz chaos \
-	wheel wheel-check release playground playground-check site site-check clean
+	wheel wheel-check static deb deb-check static-check release playground playground-check site site-check clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -90,6 +90,18 @@ wheel: setup ## Build dist/mptcplab-*.whl, which contains all engines and needs 
 
 wheel-check: ## Install the wheel into an empty environment and use it there (root: load an algorithm as well)
 	@packaging/wheel_check.sh
+
+static: ## Build the kernel program without libraries: dist/mptcplab-kernel-*-linux-x86_64 (some minutes)
+	@packaging/static.sh
+
+deb: static ## Build a Debian package of it: program, unit, man page, completions
+	@packaging/deb.sh
+
+deb-check: ## Install the package into a copy of this system, use it, and remove it again (root)
+	@packaging/deb_check.sh
+
+static-check: ## Build program and package a second time in another place, and compare the bytes (some minutes)
+	@packaging/static_check.sh
 
 release: dev ## Check everything, build all packages, and say what to tag and push (hours)
 	@scripts/release.sh

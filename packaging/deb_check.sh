@@ -23,6 +23,7 @@ main() {
 	check "The unit has no mistakes" unit
 	check "doctor answers" doctor
 	check "An algorithm can be loaded and unloaded" algorithm
+	check "A scenario runs on this kernel" scenario
 	check "The unit can be enabled" enabled
 	check "Remove" inside dpkg --purge mptcplab-kernel
 	check "Nothing is left" absent
@@ -89,6 +90,23 @@ unit() {
 		return
 	fi
 	inside systemd-analyze verify mptcplab-cc@olia.service
+}
+
+# A process of the run is shut in, without any file of the system.
+scenario() {
+	if [ ! -e /sys/kernel/btf/vmlinux ]; then
+		say "SKIPPED: run, which needs a kernel with BTF"
+		return
+	fi
+	cat >"$COPY/two-paths.toml" <<-TOML
+		duration = "2 s"
+		cc = "olia"
+		links.A = { from = "S", to = "D", rate = "8 Mbit/s", delay = "6 ms", queue = "40 packets" }
+		links.B = { from = "S", to = "D", rate = "3 Mbit/s", delay = "17 ms", queue = "25 packets" }
+		flows.mp = { paths = [["A"], ["B"]] }
+	TOML
+	inside mptcplab-kernel run --scenario /two-paths.toml --out /trace
+	[ -s "$COPY/trace/000001/run.parquet" ]
 }
 
 enabled() {

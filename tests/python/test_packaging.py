@@ -6,11 +6,14 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
 
+import kernel_program as k
 import pytest
 from conftest import ROOT
 
@@ -66,6 +69,26 @@ def test_the_package_is_installed_as_a_pointer_to_its_sources(tmp_path: Path) ->
         assert sorted(wheel.read(record).decode().split(",,\n")[:-1]) == sorted(names)
         (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         assert f"\nVersion: {mptcplab.__version__}\n" in wheel.read(metadata).decode()
+
+
+def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
+    program = str(k.program())
+    words = [sys.executable, "packaging/kernel_pages.py", program, str(tmp_path)]
+    subprocess.run(words, cwd=ROOT, check=True)
+    page = (tmp_path / "mptcplab-kernel.8").read_text().replace("\\-", "-")
+    completion = (tmp_path / "mptcplab-kernel.bash").read_text()
+    for command in ("run", "doctor", "cc load", "cc list", "cc unload", "cc persist"):
+        said = subprocess.run([program, *command.split(), "--help"], capture_output=True, text=True, check=True).stdout
+        options = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", said, re.MULTILINE))
+        assert "--help" in options
+        section = page.partition(f".SS {command}\n")[2].partition(".SS ")[0]
+        (offered,) = re.findall(rf'^\t"{command}"\) words="(.*)" ;;$', completion, re.MULTILINE)
+        assert options == set(offered.split())
+        assert options == set(re.findall(r"\\fB(?:-\w, )?(--[\w-]+)", section)), command
+    if shutil.which("groff"):
+        words = ["groff", "-man", "-Tascii", "-ww", "-z", str(tmp_path / "mptcplab-kernel.8")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_both_engines_are_compiled_from_the_same_dependencies() -> None:
