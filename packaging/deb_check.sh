@@ -92,7 +92,8 @@ unit() {
 	inside systemd-analyze verify mptcplab-cc@olia.service
 }
 
-# A process of the run is shut in, without any file of the system.
+# A process of the run is shut in, without any file of the system. The kernel refuses that in a copy of a root, so that the
+# installed program is started from outside.
 scenario() {
 	if [ ! -e /sys/kernel/btf/vmlinux ]; then
 		say "SKIPPED: run, which needs a kernel with BTF"
@@ -105,7 +106,7 @@ scenario() {
 		links.B = { from = "S", to = "D", rate = "3 Mbit/s", delay = "17 ms", queue = "25 packets" }
 		flows.mp = { paths = [["A"], ["B"]] }
 	TOML
-	inside mptcplab-kernel run --scenario /two-paths.toml --out /trace
+	"$COPY/usr/sbin/mptcplab-kernel" run --scenario "$COPY/two-paths.toml" --out "$COPY/trace"
 	[ -s "$COPY/trace/000001/run.parquet" ]
 }
 

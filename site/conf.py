@@ -52,5 +52,7 @@ html_theme = "furo"
 html_title = f"mptcplab {release}"
 html_copy_source = False
 html_show_sphinx = False
+# For summaries, the search would fetch pages, which browsers refuse where there is no server.
+html_show_search_summary = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
