@@ -293,3 +293,16 @@ def _children() -> list[str]:
         if int(rest.split()[1]) == os.getpid() and "qemu" in name:
             found.append(name)
     return found
+
+
+def test_what_the_environment_preloads_does_not_get_into_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ldd` listed it, and another machine gave other numbers."""
+    from mptcplab.engines.vm import initramfs
+
+    program = Path("/usr/bin/env")
+    alone = list(initramfs.libraries(program))
+    library = next(path.with_name("libm.so.6") for path in alone if path.name == "libc.so.6")
+    assert library.is_file()
+    assert library not in alone
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    assert list(initramfs.libraries(program)) == alone

@@ -9,6 +9,7 @@ compressed, because the emulated processor would take longer to decompress it th
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,9 @@ def _without_symbols(program: Path) -> bytes:
 
 def libraries(program: Path) -> Iterator[Path]:
     """The shared libraries of a program and its loader, with the paths where the program expects them."""
-    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    # What the caller's environment preloads would be listed as well, and make another machine.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, env=env)
     if done.returncode != 0 and "not a dynamic executable" in done.stderr + done.stdout:
         return
     if done.returncode != 0 or "not found" in done.stdout:
