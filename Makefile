@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity agreement golden mutants fuzz chaos \
+.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
 	wheel wheel-check static deb deb-check static-check release playground playground-check site site-check clean
 
 help: ## Show this list
@@ -65,6 +65,9 @@ papers-check: dev ## Run them again and compare every verdict and number with th
 sensitivity: dev ## Run them, judge every claim under other choices as well, and write docs/papers (most of an hour)
 	@$(BIN)/mptcplab reproduce all --sensitivity --docs docs/papers
 	@$(BIN)/mptcplab docs
+
+hunt: dev ## Search for the networks in which algorithms do worst and write docs/hunt (about half an hour)
+	@scripts/hunt.sh
 
 agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour)
 	@$(BIN)/mptcplab agree --all

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mptcplab.studies.fidelity.statement import Measured
     from mptcplab.studies.fidelity.statement import Study as FidelityStudy
     from mptcplab.studies.goals import Grid, Study
+    from mptcplab.studies.hunt import Finding
     from mptcplab.studies.papers.reproduce import Reproduction
     from mptcplab.study.progress import Announce
 
@@ -54,6 +55,7 @@ __all__ = [
     "doctor_options",
     "fidelity",
     "goals",
+    "hunt",
     "kernels",
     "load",
     "ls",
@@ -413,6 +415,51 @@ def goals(
             force=force,
             progress=progress,
         )
+
+
+def hunt(
+    cc: str,
+    properties: str | Iterable[str] | None = None,
+    out: PathArg = Path("results") / "hunt",
+    *,
+    evaluations: int | None = None,
+    seed: int = 1,
+    confirm: str | Iterable[str] | None = None,
+    jobs: int = 0,
+    client: ClientArg | None = None,
+    store: str | None = None,
+    progress: Progress | None = None,
+) -> list[Finding]:
+    """Search for the networks in which an algorithm violates properties most; write them to `out`.
+
+    `properties` is "takes-more,harms" or a list; all without it. Each is searched with so many `evaluations`, the worst
+    network is made smaller and simulated with other seeds and, with `confirm`, on other engines, such as "vm". All
+    follows from `seed` and `evaluations`. A directory collects the findings of several hunts. `jobs`, `client`,
+    `store` and `progress` are as in `run`. An interrupt leaves the worst network so far in `out`.
+    """
+    from mptcplab.studies import hunt as hunting
+    from mptcplab.studies.hunt import page
+
+    check_jobs(jobs)
+    names, files = named(cc)
+    if len(names) != 1:
+        raise MptcplabError(with_hint(f"one algorithm at a time: {cc!r}", "such as lia, or 'ewtcp(weight=fair)'"))
+    if files and client is not None:
+        hint = "hunt it on this machine, or put its file into algorithms/"
+        raise MptcplabError(with_hint(f"a cluster hunts algorithms of the build only: {cc!r}", hint))
+    engines = () if confirm is None else tuple(name for name in parse_engines(confirm) if name != SIM.name)
+    page.prepare(Path(out))
+    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
+        asked = hunting.Hunt(
+            names[0],
+            tuple(hunting.chosen(as_names(properties))),
+            seed,
+            hunting.EVALUATIONS if evaluations is None else evaluations,
+            jobs,
+            cluster,
+            engines,
+        )
+        return hunting.hunt(asked, lambda finding: page.add(Path(out), finding), progress)
 
 
 def algorithms() -> list[dict[str, Any]]:

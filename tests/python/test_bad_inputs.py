@@ -197,6 +197,12 @@ COMMANDS = (
     "reproduce all --claim ADW-01",
     "reproduce kim2021 --engine sim,fluid",
     "reproduce kim2021 --engine fluid --sensitivity",
+    "hunt bali --property harms",
+    "hunt lia --property harm",
+    "hunt lia,olia",
+    "hunt lia --evaluations 0",
+    "hunt lia --confirm simulator",
+    "hunt lia --out .",
     # Clusters.
     f"{SHORT} --on slurm",
     f"{SHORT} --on dask:",

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from mptcplab import terminal
-from mptcplab.cli import generate, kernel, lists, results, run, studies
+from mptcplab.cli import generate, hunting, kernel, lists, results, run, studies
 from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
 
@@ -76,6 +76,7 @@ for _command in (
     studies.reproduce,
     studies.fidelity,
     studies.goals,
+    hunting.hunt,
     studies.agree,
     studies.kernels,
     kernel.doctor,

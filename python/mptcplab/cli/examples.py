@@ -40,6 +40,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "fidelity": ("mptcplab fidelity --quick --out /tmp/fidelity", "mptcplab fidelity --out-of-tree"),
     "goals": ("mptcplab goals lia --quick", "mptcplab goals 'ewtcp(weight=fair)' --seed 7"),
+    "hunt": (
+        "mptcplab hunt lia --property harms",
+        "mptcplab hunt bbr --property starves,gets-less --evaluations 2000 --confirm vm",
+    ),
     "agree": (
         "mptcplab agree scenarios/dolia-scenario-1.toml --engines sim,fluid --cc lia",
         "mptcplab agree --all --engines sim,vm",

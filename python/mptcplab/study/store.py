@@ -33,6 +33,8 @@ class Store:
     """
 
     directory: Path
+    # Whether a result is there even after a power failure; waiting for the disk takes longer than a short run.
+    durable: bool = True
 
     def prepare(self) -> None:
         """Create the directory."""
@@ -64,8 +66,8 @@ class Store:
         with writing(f"store a result in {self.directory}", hint):
             try:
                 for name, content in contents.items():
-                    write_bytes(self._table(digest, name), content, durable=True)
-                write_text(self._record(digest), text, durable=True)
+                    write_bytes(self._table(digest, name), content, durable=self.durable)
+                write_text(self._record(digest), text, durable=self.durable)
             except OSError:
                 if not self._record(digest).is_file():
                     for name in contents:
@@ -81,7 +83,7 @@ class Store:
         hint = "what is stored stays: run the same command again when there is room, or choose another --out"
         with writing(f"store a result in {self.directory}", hint):
             for name, content in sorted(files.items(), key=lambda file: file[0].endswith(".json")):
-                write_bytes(self.directory / name, content, durable=True)
+                write_bytes(self.directory / name, content, durable=self.durable)
 
     def record(self, digest: str) -> dict[str, Any]:
         """The record of a result. Raises `OutputError` where it is damaged."""

@@ -91,7 +91,7 @@ def measure(
     progress: Progress | None,
     cluster: Cluster | None = None,
 ) -> dict[Network, Measured]:
-    """Simulate every network of a grid that the store does not have; the traces are deleted afterwards."""
+    """Simulate every network of a grid that the store lacks, perhaps on a cluster; the traces are deleted."""
     with Scratch("goals") as scratch:
         store.prepare()
         planner = Planner(grid, setting, Path(scratch))

@@ -1,0 +1,227 @@
+"""Hunts: the network in which an algorithm violates a property most, as small as it can be (`mptcplab.api.hunt`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mptcplab.capabilities import SIM
+from mptcplab.cluster.connect import Cluster
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.metrics.stats import t_quantile
+from mptcplab.scenario import Overrides, check
+from mptcplab.studies.hunt import network as networks
+from mptcplab.studies.hunt.measure import Laboratory, changes, laboratories
+from mptcplab.studies.hunt.network import COORDINATES, MULTIPATH, Network
+from mptcplab.studies.hunt.properties import PROPERTIES, Property, chosen
+from mptcplab.studies.hunt.search import Point, Search, require_optimiser
+from mptcplab.studies.hunt.shrink import shrunk
+from mptcplab.study.cell import run_command
+from mptcplab.sweep import Progress
+
+__all__ = ["EVALUATIONS", "PROPERTIES", "Confirmation", "Finding", "Hunt", "Property", "chosen", "hunt"]
+
+EVALUATIONS = 600
+# Repetitions while a network is made smaller, and on other seeds than that of the search.
+_SMALLER_REPETITIONS, REPETITIONS = 4, 10
+# Networks of the search, the best first, one of which is made smaller.
+_CANDIDATES = 8
+# A smaller network keeps this part of the score.
+_KEPT = 0.8
+# Between the seed of the search and that of the confirmation.
+OTHER_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The score on an engine with seeds that the search has not seen: its mean with the 95 % interval."""
+
+    engine: str
+    repetitions: int
+    mean: float
+    low: float
+    high: float
+
+    def confirms(self, bound: float) -> bool:
+        """Whether the whole interval is beyond the bound."""
+        return self.low > bound
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The worst network that was found for a property.
+
+    `score` is that of the search, and `smaller` that of the network as it was made smaller, which is `network`.
+    """
+
+    cc: str
+    about: Property
+    seed: int
+    evaluations: int
+    score: float
+    network: Network
+    smaller: float | None = None
+    confirmations: tuple[Confirmation, ...] = ()
+
+    @property
+    def violated(self) -> bool:
+        """Whether the property is violated, by the search or, where there are some, by all confirmations."""
+        if self.confirmations:
+            return all(one.confirms(self.about.bound) for one in self.confirmations)
+        return self.score > self.about.bound
+
+    @property
+    def file(self) -> str:
+        """The name of the scenario file."""
+        return f"{slug(self.cc)}-{self.about.name}.toml"
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """What is hunted for, with how many evaluations per property."""
+
+    cc: str
+    properties: tuple[Property, ...]
+    seed: int = 1
+    evaluations: int = EVALUATIONS
+    jobs: int = 0
+    cluster: Cluster | None = None
+    # Further engines that confirm what the simulator has found.
+    engines: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be hunted."""
+        if self.evaluations < 1:
+            raise MptcplabError(with_hint(f"not a number of evaluations: {self.evaluations}", "some hundred"))
+        require_optimiser()
+
+
+def hunt(
+    asked: Hunt, found: Callable[[Finding], None] = lambda _: None, progress: Progress | None = None
+) -> list[Finding]:
+    """Search, make smaller and confirm, for one property after the other; `found` gets each finding at once.
+
+    After Ctrl-C, it gets the best network that the search had found.
+    """
+    _require_known(asked.cc)
+    findings: list[Finding] = []
+    with laboratories(asked.cc, asked.properties, asked.jobs, asked.cluster) as all_of_them:
+        for laboratory in all_of_them:
+            finding = _Single(asked, laboratory, _of_all(progress, asked, len(findings))).run(found)
+            findings.append(finding)
+            found(finding)
+    return findings
+
+
+@dataclass
+class _Single:
+    """The hunt for one property."""
+
+    asked: Hunt
+    laboratory: Laboratory
+    progress: Callable[[int], None]
+
+    def run(self, found: Callable[[Finding], None]) -> Finding:
+        search = Search(len(COORDINATES), self.asked.seed, self.asked.evaluations, self.progress)
+        try:
+            search.run(self._evaluate)
+        except KeyboardInterrupt:
+            if search.best is not None and np.isfinite(search.best[0]):
+                found(self._finding(search))
+            raise
+        finding = self._finding(search)
+        if finding.score <= self.asked_property.bound:
+            return finding
+        smaller = self._smaller(finding, search)
+        engines = (SIM.name, *self.asked.engines)
+        return replace(smaller, confirmations=tuple(self._confirmed(smaller.network, engine) for engine in engines))
+
+    @property
+    def asked_property(self) -> Property:
+        return self.laboratory.property
+
+    def _network(self, point: Point) -> Network:
+        kind = self.asked_property
+        return networks.network(point, shared=kind.shared, changes=kind.changes, buffer=kind.buffer)
+
+    def _evaluate(self, points: Sequence[Point]) -> list[float]:
+        scores = self.laboratory.scores([self._network(point) for point in points], seed=self.asked.seed)
+        return [float("nan") if score is None else float(score.mean()) for score in scores]
+
+    def _finding(self, search: Search) -> Finding:
+        assert search.best is not None
+        score, point = search.best
+        return Finding(
+            self.asked.cc, self.asked_property, self.asked.seed, len(search.done), score, self._network(point)
+        )
+
+    def _smaller(self, finding: Finding, search: Search) -> Finding:
+        """The same with a smaller network: one of the best that do not owe their score to one repetition."""
+        best = sorted(search.done, key=lambda one: -one[0])[:_CANDIDATES]
+        scores = self._least([self._network(point) for _, point in best])
+        score, network = max(
+            zip(scores, (self._network(point) for _, point in best), strict=True), key=lambda one: one[0]
+        )
+        if score <= self.asked_property.bound:
+            return finding
+        enough = max(self.asked_property.bound * 1.1, _KEPT * score)
+        small = shrunk(network, lambda one: self._least([one])[0] >= enough)
+        return replace(finding, network=small, smaller=self._least([small])[0])
+
+    def _least(self, some: Sequence[Network]) -> list[float]:
+        """The smallest score of some repetitions: what is found is to hold in all of them."""
+        scores = self.laboratory.scores(some, seed=self.asked.seed, repetitions=_SMALLER_REPETITIONS)
+        return [-np.inf if score is None else float(score.min()) for score in scores]
+
+    def _confirmed(self, network: Network, engine: str) -> Confirmation:
+        cluster = self.asked.cluster if engine == SIM.name else None
+        repetitions = REPETITIONS if engine == SIM.name else _SMALLER_REPETITIONS
+        own = replace(self.laboratory, engine=engine, cluster=cluster)
+        score = own.scores([network], seed=self.asked.seed + OTHER_SEEDS, repetitions=repetitions)[0]
+        if score is None or not np.isfinite(score).all():
+            return Confirmation(engine, 0, float("nan"), float("-inf"), float("inf"))
+        mean = float(score.mean())
+        half = float(t_quantile(np.array([repetitions - 1.0]))[0] * score.std(ddof=1) / np.sqrt(repetitions))
+        return Confirmation(engine, repetitions, mean, mean - half, mean + half)
+
+
+def commands(finding: Finding, file: str) -> list[str]:
+    """The commands that make the runs that a finding compares, besides the file as it is."""
+    found = []
+    for run in finding.about.runs:
+        settings = changes(finding.network, finding.cc, run)
+        if settings:
+            found.append(f"{run}: {run_command(file, Overrides(settings=settings))}")
+    return found
+
+
+def slug(cc: str) -> str:
+    """An algorithm as part of a file name.
+
+    >>> slug("ewtcp(weight=fair)")
+    'ewtcp-weight-fair'
+    """
+    return "-".join("".join(one if one.isalnum() else " " for one in cc).split())
+
+
+def _require_known(cc: str) -> None:
+    """Let the parser refuse an algorithm that it does not know, in terms of the command line."""
+    with laboratories(cc, [PROPERTIES["takes-more"]], 1, None) as found:
+        file = found[0].directory / "known.toml"
+        any_network = networks.network([0.5] * len(COORDINATES))
+        file.write_text(networks.scenario(any_network, "reno", 1), encoding="utf-8")
+        check(file, Overrides(settings={f"flows.{MULTIPATH}.cc": json.dumps(cc)}))
+
+
+def _of_all(progress: Progress | None, asked: Hunt, before: int) -> Callable[[int], None]:
+    """The progress of a hunt after some others, in networks of all."""
+
+    def report(done: int) -> None:
+        if progress is not None:
+            done, of = before * asked.evaluations + done, len(asked.properties) * asked.evaluations
+            progress(done, of, float(done), float(of))
+
+    return report
