@@ -25,6 +25,8 @@ from mptcplab.sweep import Progress
 __all__ = ["EVALUATIONS", "PROPERTIES", "Confirmation", "Finding", "Hunt", "Property", "chosen", "hunt"]
 
 EVALUATIONS = 600
+# Repetitions of the search, of which the smallest score counts: with one, the search finds accidents.
+_SEARCH_REPETITIONS = 2
 # Repetitions while a network is made smaller, and on other seeds than that of the search.
 _SMALLER_REPETITIONS, REPETITIONS = 4, 10
 # Networks of the search, the best first, one of which is made smaller.
@@ -148,8 +150,7 @@ class _Single:
         return networks.network(point, shared=kind.shared, changes=kind.changes, buffer=kind.buffer)
 
     def _evaluate(self, points: Sequence[Point]) -> list[float]:
-        scores = self.laboratory.scores([self._network(point) for point in points], seed=self.asked.seed)
-        return [float("nan") if score is None else float(score.mean()) for score in scores]
+        return self._least([self._network(point) for point in points], _SEARCH_REPETITIONS)
 
     def _finding(self, search: Search) -> Finding:
         assert search.best is not None
@@ -171,9 +172,9 @@ class _Single:
         small = shrunk(network, lambda one: self._least([one])[0] >= enough)
         return replace(finding, network=small, smaller=self._least([small])[0])
 
-    def _least(self, some: Sequence[Network]) -> list[float]:
+    def _least(self, some: Sequence[Network], repetitions: int = _SMALLER_REPETITIONS) -> list[float]:
         """The smallest score of some repetitions: what is found is to hold in all of them."""
-        scores = self.laboratory.scores(some, seed=self.asked.seed, repetitions=_SMALLER_REPETITIONS)
+        scores = self.laboratory.scores(some, seed=self.asked.seed, repetitions=repetitions)
         return [-np.inf if score is None else float(score.min()) for score in scores]
 
     def _confirmed(self, network: Network, engine: str) -> Confirmation:

@@ -88,10 +88,7 @@ def _finding(data: dict[str, Any]) -> Finding:
             "change": None if given["change"] is None else Change(**given["change"]),
         }
     )
-    confirmations = tuple(
-        Confirmation(**{key: float("nan") if value is None else value for key, value in one.items()})
-        for one in data["confirmations"]
-    )
+    confirmations = tuple(_confirmation(one) for one in data["confirmations"])
     names = ("cc", "seed", "evaluations", "score", "smaller")
     return Finding(
         about=PROPERTIES[data["property"]],
@@ -99,6 +96,11 @@ def _finding(data: dict[str, Any]) -> Finding:
         confirmations=confirmations,
         **{name: data[name] for name in names},
     )
+
+
+def _confirmation(data: dict[str, Any]) -> Confirmation:
+    missing = {key: float("nan") for key, value in data.items() if value is None}
+    return Confirmation(**{**data, **missing})
 
 
 def line(finding: Finding) -> str:

@@ -27,7 +27,7 @@ Score = Callable[[Network, Measured], np.ndarray]
 class Property:
     """A property: what it asks for, and from which score on it is said to be violated.
 
-    `unit` completes the sentence that says how much: "61 % ...".
+    `how_much` completes the sentence that says how much: "61 % ...".
     """
 
     name: str
@@ -44,20 +44,20 @@ class Property:
 
 def _goodput(measured: Measured, run: str, flow: str = MULTIPATH, span: str = "") -> np.ndarray:
     # A connection of which nothing arrives has no value in some metrics.
-    return np.nan_to_num(measured[run].get("goodput", flow=flow, span=span))
+    return np.asarray(np.nan_to_num(measured[run].get("goodput", flow=flow, span=span)))
 
 
 def _best(measured: Measured, kind: str) -> np.ndarray:
     """The goodput on the path on which it is best."""
-    return np.max([_goodput(measured, kind.format(path)) for path in PATHS], axis=0)
+    return np.asarray(np.max([_goodput(measured, kind.format(path)) for path in PATHS], axis=0))
 
 
 def _takes_more(_: Network, measured: Measured) -> np.ndarray:
-    return _goodput(measured, AS_IS) / _least(_best(measured, TCP)) - 1
+    return np.asarray(_goodput(measured, AS_IS) / _least(_best(measured, TCP)) - 1)
 
 
 def _gets_less(_: Network, measured: Measured) -> np.ndarray:
-    return 1 - _goodput(measured, AS_IS) / _least(_best(measured, TCP))
+    return np.asarray(1 - _goodput(measured, AS_IS) / _least(_best(measured, TCP)))
 
 
 def _harms(network: Network, measured: Measured) -> np.ndarray:
@@ -67,7 +67,7 @@ def _harms(network: Network, measured: Measured) -> np.ndarray:
         return np.zeros_like(_goodput(measured, AS_IS))
 
     def of_others(run: str) -> np.ndarray:
-        return np.sum([_goodput(measured, run, name) for name in others], axis=0)
+        return np.asarray(np.sum([_goodput(measured, run, name) for name in others], axis=0))
 
     # Where the connection would have used the better of its paths only.
     alone = np.array([_goodput(measured, OWN.format(path)) for path in PATHS])
@@ -76,11 +76,11 @@ def _harms(network: Network, measured: Measured) -> np.ndarray:
     rows = np.arange(best.size)
     lost = 1 - of_others(AS_IS) / _least(beside[best, rows])
     gained = _goodput(measured, AS_IS) / _least(alone[best, rows]) - 1
-    return lost - 5 * np.maximum(gained, 0)
+    return np.asarray(lost - 5 * np.maximum(gained, 0))
 
 
 def _reacts_slowly(_: Network, measured: Measured) -> np.ndarray:
-    return 1 - _goodput(measured, AS_IS, span=AFTER) / _least(_goodput(measured, CHANGED, span=AFTER))
+    return np.asarray(1 - _goodput(measured, AS_IS, span=AFTER) / _least(_goodput(measured, CHANGED, span=AFTER)))
 
 
 def _oscillates(_: Network, measured: Measured) -> np.ndarray:
@@ -88,9 +88,9 @@ def _oscillates(_: Network, measured: Measured) -> np.ndarray:
 
     def variation(run: str) -> np.ndarray:
         std = np.nan_to_num(measured[run].get("std_1s", flow=MULTIPATH))
-        return std / _least(_goodput(measured, run))
+        return np.asarray(std / _least(_goodput(measured, run)))
 
-    return variation(AS_IS) - np.max([variation(TCP.format(path)) for path in PATHS], axis=0)
+    return np.asarray(variation(AS_IS) - np.max([variation(TCP.format(path)) for path in PATHS], axis=0))
 
 
 def _is_idle(_: Network, measured: Measured) -> np.ndarray:
@@ -98,18 +98,18 @@ def _is_idle(_: Network, measured: Measured) -> np.ndarray:
 
     def waits(run: str) -> np.ndarray:
         lost = [measured[run].get("rto_time", flow=MULTIPATH, subflow=f"sf{number}") for number in PATHS]
-        return np.max(np.nan_to_num(lost), axis=0) / (DURATION_S - WARMUP_S)
+        return np.asarray(np.max(np.nan_to_num(lost), axis=0) / (DURATION_S - WARMUP_S))
 
-    return waits(AS_IS) - np.max([waits(TCP.format(path)) for path in PATHS], axis=0)
+    return np.asarray(waits(AS_IS) - np.max([waits(TCP.format(path)) for path in PATHS], axis=0))
 
 
 def _is_blocked(_: Network, measured: Measured) -> np.ndarray:
-    return 1 - _goodput(measured, AS_IS) / _least(_best(measured, OWN))
+    return np.asarray(1 - _goodput(measured, AS_IS) / _least(_best(measured, OWN)))
 
 
 def _least(values: np.ndarray) -> np.ndarray:
     """Against division by zero: a kilobit per second."""
-    return np.maximum(values, 1e-3)
+    return np.asarray(np.maximum(values, 1e-3))
 
 
 _TCP = (AS_IS, *(TCP.format(path) for path in PATHS))

@@ -24,7 +24,7 @@ _FIRST_STEP = 0.15
 _NARROW = 0.01
 
 Point = tuple[float, ...]
-# The scores of points; NaN where there is none.
+# The scores of points; minus infinity where there is none.
 Evaluate = Callable[[Sequence[Point]], Sequence[float]]
 
 
@@ -88,13 +88,11 @@ class Search:
             scores = self._note(evaluate, points[: self._left])
             if len(scores) < len(points):
                 return
-            strategy.tell(points, [1e3 if np.isnan(score) else -score for score in scores])
+            strategy.tell(points, [-score if np.isfinite(score) else 1e3 for score in scores])
 
     def _note(self, evaluate: Evaluate, points: list[Point]) -> list[float]:
         scores = [float(score) for score in evaluate(points)]
-        self.done += [
-            (-np.inf if np.isnan(score) else score, point) for score, point in zip(scores, points, strict=True)
-        ]
+        self.done += zip(scores, points, strict=True)
         self.noted(len(self.done))
         return scores
 
