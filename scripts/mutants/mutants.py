@@ -70,7 +70,10 @@ PARTS: Mapping[str, Part] = {
     ),
     "metrics": Part(
         ["python/mptcplab/metrics/*.py"],
-        ["test_thresholds.py", "test_metrics.py", "test_stats.py", "test_allocation.py", "test_dynamics.py"],
+        [
+            *("test_golden_metrics.py", "test_thresholds.py", "test_metrics.py", "test_stats.py", "test_allocation.py"),
+            *("test_dynamics.py", "test_transfers.py", "test_requests.py", "test_goal_rules.py"),
+        ],
     ),
     "verdicts": Part(
         ["python/mptcplab/study/*.py", "python/mptcplab/studies/papers/*.py", "python/mptcplab/studies/papers/*/*.py"],

@@ -257,7 +257,7 @@ class Case:
 
 def _is_of_python(text: str) -> bool:
     """Whether an interrupt came while Python itself started or ended: no program can say that more nicely."""
-    return "KeyboardInterrupt" in text and "/mptcplab/" not in text
+    return "KeyboardInterrupt" in text and not re.search(r"/mptcplab/(?!__main__)", text)
 
 
 def is_result(path: Path) -> bool:
