@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 import synthetic as s
 
+import mptcplab
 from mptcplab.errors import MptcplabError
-from mptcplab.metrics import REGISTRY, binned, compute
+from mptcplab.metrics import REGISTRY, binned, compute, pieces, summary, values_of
+from mptcplab.metrics.stats import summarise
 from mptcplab.results import Results
 
 
@@ -427,6 +429,21 @@ def test_many_runs_in_batches_give_the_same_as_at_once(results: Results, monkeyp
     at_once = results.metrics(REGISTRY)
     monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
     assert results.metrics(REGISTRY).equals(at_once)
+
+
+def test_values_in_pieces_are_those_of_the_whole(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two algorithms with two repetitions, each run a batch: tables of many runs are made from pieces."""
+    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
+    results = mptcplab.run(scenario, duration="1500 ms", settings={"warmup": "500 ms"}, progress=False)
+    whole = compute(results)
+    assert pl.concat(pieces(results)).equals(whole)
+    assert whole["run"].n_unique() == 4
+    for name in ("goodput", "cwnd_mean", "utilisation"):
+        values = values_of(results, name)
+        assert values.equals(whole.filter(pl.col("metric") == name)), name
+        assert values["run"].unique().to_list() == [0, 1, 2, 3], name
+    assert summary(results).equals(summarise(whole, results.configs))
+    assert results.report(figures=False).with_name("metrics.csv").read_text() == results.metrics().write_csv()
 
 
 def test_batches_do_not_repeat_what_comes_from_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from the registry.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -25,13 +25,13 @@ from mptcplab.metrics import (  # noqa: F401  (importing a module registers its 
     window_sizes,
 )
 from mptcplab.metrics.registry import REGISTRY, Metric
-from mptcplab.metrics.stats import summarise
+from mptcplab.metrics.stats import summarise, summarise_parts
 from mptcplab.metrics.window import Window
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
-__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "summary"]
+__all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "pieces", "summary", "values_of"]
 
 # Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
 _BATCH_ROWS = 20_000_000
@@ -49,28 +49,58 @@ def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, i
     the run.
     """
     if names is None and span is None:
-        if _ALL not in trace.cache:
-            trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), span)
-        found: pl.DataFrame = trace.cache[_ALL]
-        return found
-    return _compute(trace, list(REGISTRY.values()) if names is None else [find(name) for name in names], span)
+        return _joined(frame for _, frame in _all(trace))
+    chosen = list(REGISTRY.values()) if names is None else [find(name) for name in names]
+    return _joined(frame for _, frame in _compute(trace, chosen, span))
+
+
+def values_of(trace: Trace, name: str) -> pl.DataFrame:
+    """The values of one metric in every run.
+
+    A filter of what `compute` returns would give the same, but would make all rows of a large sweep take memory: their
+    names are stored once per metric as long as nobody compares them.
+    """
+    return _joined(frame for metric, frame in _all(trace) if metric == name)
+
+
+def pieces(trace: Trace) -> Iterator[pl.DataFrame]:
+    """What `compute` returns, some rows at a time."""
+    return (frame for _, frame in _all(trace))
+
+
+def _all(trace: Trace) -> list[tuple[str, pl.DataFrame]]:
+    if _ALL not in trace.cache:
+        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None)
+    found: list[tuple[str, pl.DataFrame]] = trace.cache[_ALL]
+    return found
 
 
 def summary(trace: Trace) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
     excluded = [excluded.run for excluded in trace.excluded_runs]
-    values = compute(trace)
-    return summarise(values.filter(~pl.col("run").is_in(excluded)) if excluded else values, trace.configs)
+    counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
+    by_name: dict[str, list[pl.DataFrame]] = {}
+    row = 0
+    for name, frame in _all(trace):
+        by_name.setdefault(name, []).append(frame.with_row_index("row", offset=row).filter(counts))
+        row += frame.height
+    if not by_name:
+        return summarise(compute(trace), trace.configs)
+    return summarise_parts((pl.concat(frames) for frames in by_name.values()), trace.configs)
 
 
-def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> pl.DataFrame:
+def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> list[tuple[str, pl.DataFrame]]:
+    """The values of each metric in each batch of runs, with its name."""
     frames = []
     for runs in _batches(trace):
         window = Window(trace, runs, span)
-        frames += [_complete(metric, metric.compute(window)) for metric in chosen]
-    if not frames:
-        return pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
-    return pl.concat(frames)
+        frames += [(metric.name, _complete(metric, metric.compute(window))) for metric in chosen]
+    return frames
+
+
+def _joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    found = list(frames)
+    return pl.concat(found) if found else pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
 
 
 def binned(trace: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import polars as pl
 
@@ -28,9 +30,16 @@ def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:
     `lo` and `hi` are null for fewer than two repetitions.
     """
     found = metrics.with_row_index("row")
-    # One metric at a time, because all values of many runs with the names of their configurations take much memory.
     names = metrics["metric"].unique(maintain_order=True)
-    parts = [_grouped(found.filter(pl.col("metric") == name), configs) for name in names] or [_grouped(found, configs)]
+    return summarise_parts([found.filter(pl.col("metric") == name) for name in names] or [found], configs)
+
+
+def summarise_parts(metrics: Iterable[pl.DataFrame], configs: pl.DataFrame) -> pl.DataFrame:
+    """The same for metrics one by one, whose rows have their positions among all in `row`.
+
+    All values of many runs with the names of their configurations would take much memory.
+    """
+    parts = [_grouped(part, configs) for part in metrics]
     # In the order in which entities first appear, run by run.
     grouped = pl.concat(parts).sort("position", "row").drop("position", "row")
     quantile = pl.Series("t", t_quantile(grouped["n"].cast(pl.Float64).to_numpy() - 1)).fill_nan(None)

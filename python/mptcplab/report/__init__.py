@@ -20,7 +20,6 @@ __all__ = ["write_report"]
 
 def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
-    from mptcplab.metrics import compute
     from mptcplab.metrics import summary as summarise_trace
     from mptcplab.report import families, frames
     from mptcplab.report.embedded import embedded
@@ -37,10 +36,10 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, render(trace, summary, goodput, plots, held))
-        tidy = frames.summary(trace)
+        tidy = frames.with_axes(trace, summary, by="config")
         write_text(path.with_name("summary.csv"), tidy.write_csv())
         write_text(path.with_name("summary.json"), summary_json(trace, tidy))
-        write_lines(path.with_name("metrics.csv"), frames.csv_with_axes(trace, compute(trace)))
+        write_lines(path.with_name("metrics.csv"), frames.metrics_as_csv(trace))
         if families.has_families(trace):
             write_text(path.with_name("families.csv"), families.summary(trace).write_csv())
         comparison = comparison_frame(trace)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from mptcplab.metrics import compute
+from mptcplab.metrics import values_of
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -25,7 +25,7 @@ def never_up(trace: Trace) -> pl.DataFrame:
 
 
 def _never_up(trace: Trace) -> pl.DataFrame:
-    nothing = compute(trace).filter((pl.col("metric") == "goodput") & (pl.col("value") == 0)).select("run", "flow")
+    nothing = values_of(trace, "goodput").filter(pl.col("value") == 0).select("run", "flow")
     schema = {"config": pl.String, "run": pl.UInt32, "flow": pl.String, "subflow": pl.String}
     if nothing.is_empty():
         return pl.DataFrame(schema=schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics import REGISTRY, values_of
 from mptcplab.metrics.fairness import jain_index
 from mptcplab.metrics.stats import summarise
 from mptcplab.plots.styles import Style, style
@@ -128,7 +128,7 @@ def member_values(trace: Trace, metric: str = "goodput") -> pl.DataFrame:
     """A metric of every flow of a family in every run that counts: run, family, flow, value."""
     families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
-    whole = compute(trace).filter((pl.col("metric") == metric) & pl.col("subflow").is_null())
+    whole = values_of(trace, metric).filter(pl.col("subflow").is_null())
     return (
         whole.filter(pl.col("flow").is_in(list(families)) & ~pl.col("run").is_in(excluded))
         .with_columns(family=pl.col("flow").replace_strict(families, default=None, return_dtype=pl.String))
@@ -179,11 +179,11 @@ def means_over_members(trace: Trace, names: list[str]) -> pl.DataFrame:
     """Metrics of flows as means over the flows of every family: the columns of `metrics.summary`."""
     families = _family_names(trace)
     excluded = [problem.run for problem in trace.excluded_runs]
-    levels = [name for name in names if "flow" in REGISTRY[name].levels]
+    levels = [name for name in REGISTRY if name in names and "flow" in REGISTRY[name].levels]
     none = pl.lit(None, pl.String)
     values = (
-        compute(trace)
-        .filter(pl.col("metric").is_in(levels) & pl.col("subflow").is_null() & pl.col("flow").is_in(list(families)))
+        pl.concat(values_of(trace, name) for name in levels)
+        .filter(pl.col("subflow").is_null() & pl.col("flow").is_in(list(families)))
         .filter(~pl.col("run").is_in(excluded))
         .with_columns(flow=pl.col("flow").replace_strict(families, default=None, return_dtype=pl.String))
         .group_by("run", "metric", "flow", maintain_order=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from mptcplab import axes
-from mptcplab.metrics import REGISTRY
+from mptcplab.metrics import REGISTRY, compute, pieces
 from mptcplab.metrics import summary as summarised
 
 if TYPE_CHECKING:
@@ -31,11 +31,12 @@ def with_axes(trace: Trace, values: pl.DataFrame, *, by: Literal["run", "config"
     )
 
 
-def csv_with_axes(trace: Trace, values: pl.DataFrame) -> Iterator[str]:
-    """Values of runs with the columns of the axes as CSV, in pieces: all of them at once would take much memory."""
-    yield with_axes(trace, values.clear(), by="run").write_csv()
-    for piece in values.iter_slices(_PIECE):
-        yield with_axes(trace, piece, by="run").write_csv(include_header=False)
+def metrics_as_csv(trace: Trace) -> Iterator[str]:
+    """All metrics of all runs with the columns of the axes as CSV, in pieces: at once they would take much memory."""
+    yield with_axes(trace, compute(trace).clear(), by="run").write_csv()
+    for frame in pieces(trace):
+        for piece in frame.iter_slices(_PIECE):
+            yield with_axes(trace, piece, by="run").write_csv(include_header=False)
 
 
 def _units() -> dict[str, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from mptcplab.metrics import REGISTRY, compute
+from mptcplab.metrics import REGISTRY, values_of
 from mptcplab.plots.styles import Style, subflow_labels
 from mptcplab.report import families, tables
 
@@ -90,7 +90,7 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
     grouped = {
         (row["config"], row["metric"], row["flow"]): row for row in families.summary(trace).iter_rows(named=True)
     }
-    values = compute(trace).filter((pl.col("metric") == "goodput") & pl.col("subflow").is_null())
+    values = values_of(trace, "goodput").filter(pl.col("subflow").is_null())
     points = (
         tables.counted(trace, values)
         .with_columns(flow=pl.col("flow").replace_strict(owner, default=None, return_dtype=pl.String))
