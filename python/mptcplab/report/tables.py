@@ -174,7 +174,7 @@ def _with_families(trace: Trace, values: _Values, notes: list[str], states: dict
         notes.append(f"{count} flows are shown as one; Results.summary() and summary.csv have each of them")
     else:
         notes.append(
-            "flows that are declared with `count` are one row: goodput in all and per flow, else means over the flows"
+            "flows that are declared together are one row: goodput in all and per flow, else means over the flows"
         )
     return _table(columns, notes)
 
