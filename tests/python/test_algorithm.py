@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -186,6 +190,31 @@ def test_the_kernel_needs_a_clang(scenario: Path, monkeypatch: pytest.MonkeyPatc
     mine = Algorithm.from_source(source("unmade"))
     with pytest.raises(mptcplab.EngineError, match=r"unmade\.c .* for the kernel: no-such-clang: .*\n\nhint: install"):
         mptcplab.run(scenario, cc=mine, engine="kernel", reps=1)
+
+
+# CAP_BPF and CAP_PERFMON, permitted and effective (struct vfs_cap_data of linux/capability.h).
+FILE_CAPABILITIES = struct.pack("<IIIII", 0x02000001, 0, 0, 1 << 38 - 32 | 1 << 39 - 32, 0)
+
+
+@pytest.mark.kernel
+def test_its_code_does_not_get_the_capabilities_of_the_program_file() -> None:
+    need_root()
+    # Below a directory that everybody can enter.
+    with tempfile.TemporaryDirectory(prefix="mptcplab-test-") as directory:
+        home = Path(directory)
+        home.chmod(0o755)
+        copy, file = home / "mptcplab-kernel", home / "mine.c"
+        shutil.copyfile(program(), copy)
+        copy.chmod(0o755)
+        file.write_text(source("mine"))
+        try:
+            os.setxattr(copy, "security.capability", FILE_CAPABILITIES)
+        except OSError as error:
+            pytest.skip(f"SKIPPED, NOT TESTED: a file cannot have capabilities here: {error}")
+        for words in (["cc", "load", str(file)], ["run", "--scenario", "x", "--out", "y", "--algorithms", directory]):
+            done = subprocess.run([copy, *words], capture_output=True, text=True, user=65534, group=65534, check=False)
+            assert done.returncode == 2, done.stderr
+            assert done.stderr.startswith("error: C files cannot be loaded with the capabilities of the program file")
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

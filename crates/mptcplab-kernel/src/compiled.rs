@@ -25,19 +25,24 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
-/// Fails if this process has capabilities from the program file: the native half of a C file runs in this process, so that
-/// whoever may execute the program would have them for anything.
-fn require_own_capabilities() -> Result<(), Failure> {
-    // SAFETY: reads a number that the kernel gave this process; getauxval(3) has no other effect.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } == 0 {
-        return Ok(());
+/// Fails where the native half of a C file must not or cannot run in this process.
+fn require_loadable() -> Result<(), Failure> {
+    const HINT: &str = "algorithms of the build can be loaded; the engines sim and vm take C files without privileges";
+    if cfg!(target_feature = "crt-static") {
+        return Err(Failure::new(
+            "this program was linked without libraries, and cannot load those that C files are compiled to",
+        )
+        .hint(format!("use the program that `make setup` builds; {HINT}")));
     }
-    Err(Failure::new(
-        "C files cannot be loaded with the capabilities of the program file, which their code would have",
-    )
-    .hint(
-        "run the command as root, or use --engine sim or vm, which need no privileges; algorithms of the build can be loaded",
-    ))
+    // With capabilities from the program file, whoever may execute it would have them for anything.
+    // SAFETY: reads a number that the kernel gave this process; getauxval(3) has no other effect.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return Err(Failure::new(
+            "C files cannot be loaded with the capabilities of the program file, which their code would have",
+        )
+        .hint(format!("run the command as root; {HINT}")));
+    }
+    Ok(())
 }
 
 /// Compiles a C file for runs; prints the compiler of the eBPF object as JSON.
@@ -57,7 +62,7 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
 
 /// Compiles a C file and registers its algorithm in this process.
 pub(crate) fn compile_here(file: &Path) -> Result<&'static Algorithm, Failure> {
-    require_own_capabilities()?;
+    require_loadable()?;
     let Source { name, text, place } = Source::read(file, None)?;
     let algorithm = mptcplab_cc::load(&name, &text, &place)?;
     runtime::add(algorithm, runtime::compile(&name, &text, &place)?);
@@ -66,7 +71,7 @@ pub(crate) fn compile_here(file: &Path) -> Result<&'static Algorithm, Failure> {
 
 /// Registers all algorithms of a directory, with their eBPF objects.
 pub(crate) fn load(directory: &Path) -> Result<(), Failure> {
-    require_own_capabilities()?;
+    require_loadable()?;
     for file in files(directory)? {
         let algorithm = load_library(&file)?;
         let object = file.with_extension("o");
@@ -78,7 +83,7 @@ pub(crate) fn load(directory: &Path) -> Result<(), Failure> {
 
 /// The same without the objects: for a process that only has to know what the algorithms are.
 pub(crate) fn load_declarations(directory: &Path) -> Result<(), Failure> {
-    require_own_capabilities()?;
+    require_loadable()?;
     files(directory)?
         .iter()
         .try_for_each(|file| load_library(file).map(drop))
