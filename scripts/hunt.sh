@@ -3,18 +3,18 @@
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Algorithm and property: what papers say of these algorithms, which no hunt is told.
+# Algorithm, property and evaluations: what papers say of these algorithms, which no hunt is told.
 HUNTS=(
-	"olia slow-reaction"
-	"lia blocking"
-	"bbr gets-less"
-	"wvegas slow-reaction"
-	"reno takes-more"
-	"lia harms"
+	"olia slow-reaction 300"
+	"lia blocking 300"
+	"bbr gets-less 1000"
+	"wvegas slow-reaction 300"
+	"reno takes-more 300"
+	"lia harms 300"
 )
 
 for hunt in "${HUNTS[@]}"; do
-	read -r cc property <<<"$hunt"
+	read -r cc property evaluations <<<"$hunt"
 	say "$cc, $property"
-	"$BIN/mptcplab" hunt "$cc" --property "$property" --evaluations 300 --out docs/hunt
+	"$BIN/mptcplab" hunt "$cc" --property "$property" --evaluations "$evaluations" --out docs/hunt
 done
