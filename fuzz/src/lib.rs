@@ -56,8 +56,14 @@ pub const TARGETS: &[(&str, Target)] = &[
 #[macro_export]
 macro_rules! fuzz_with {
     ($target:path) => {
+        // libFuzzer's crate ends the process in the hook that reports panics, so even for a panic that is caught, as
+        // those of the Parquet reader are. It does the same where a panic reaches it.
         #[cfg(fuzzing)]
-        ::libfuzzer_sys::fuzz_target!(|bytes: &[u8]| $target(bytes));
+        ::libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+            static ONCE: ::std::sync::Once = ::std::sync::Once::new();
+            ONCE.call_once(|| drop(::std::panic::take_hook()));
+            $target(bytes);
+        });
 
         #[cfg(not(fuzzing))]
         fn main() -> ::std::io::Result<()> {

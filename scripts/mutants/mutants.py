@@ -286,7 +286,9 @@ def python_outcomes(dump: str) -> Iterator[Mutant]:
             continue
         changed = [text for text in (result["diff"] or "").splitlines() if re.match(r"[-+](?![-+])", text)]
         text = " ".join(f"{text[0]} {text[1:].strip()}" for text in changed)
-        outcome = SURVIVED if result["test_outcome"] == "survived" else KILLED
+        if result["test_outcome"] not in (SURVIVED, KILLED):
+            fail(f"a mutant could not be tested: {mutation['module_path']}: {text}", result["output"] or "no output")
+        outcome = result["test_outcome"]
         yield Mutant(f"{mutation['module_path']}: {text}", outcome)
 
 

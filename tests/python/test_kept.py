@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -209,14 +210,29 @@ def test_a_result_whose_runs_cannot_be_listed_is_refused_as_damaged(file: Path, 
     out = tmp_path / "o"
     run(file, out, reps=1)
     before = content(out)
-    table = bytearray((out / "run.parquet").read_bytes())
-    for position in (len(table) // 3, len(table) - 3):
-        changed = bytearray(table)
-        changed[position] ^= 4
-        (out / "run.parquet").write_bytes(changed)
+    table = (out / "run.parquet").read_bytes()
+    digest = pl.col("digest")
+    other = io.BytesIO()
+    pl.read_parquet(io.BytesIO(table)).with_columns(digest.str.replace(r"^.", "x")).write_parquet(other)
+    # Cut off, without the mark at its end, and complete but with the digests of other runs.
+    for damaged in (table[: len(table) // 3], table[:-3] + b"\0" + table[-2:], other.getvalue()):
+        (out / "run.parquet").write_bytes(damaged)
         with pytest.raises(OutputError, match=r"(?s)has a damaged result: .*--force to make it again"):
             run(file, out, reps=1)
     run(file, out, reps=1, force=True)
+    assert content(out) == before
+
+
+def test_a_result_whose_runs_can_be_listed_is_made_again_where_it_is_damaged(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "o"
+    run(file, out, reps=1)
+    before = content(out)
+    table = out / "run.parquet"
+    changed = io.BytesIO()
+    pl.read_parquet(table).with_columns(pl.col("seed") + 1).write_parquet(changed)
+    table.write_bytes(changed.getvalue())
+    with pytest.warns(DamagedResultWarning, match=r"are made again: the trace is damaged: .*o/run\.parquet does not"):
+        run(file, out, reps=1)
     assert content(out) == before
 
 

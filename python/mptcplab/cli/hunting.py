@@ -42,7 +42,7 @@ def hunt(
     ] = Path("results/hunt"),
     as_json: options.Json = False,
 ) -> None:
-    """Search for the network in which an algorithm violates a property most.
+    """Search for the network in which an algorithm does worst.
 
     The search chooses rates, delays, queues, losses, the TCP connections on two paths with a common first link, and
     when they start; for slow-reaction a change of the network, and for blocking a receive buffer. The worst

@@ -319,7 +319,7 @@ impl Sample {
     #[must_use]
     pub fn inflight_pkts(&self) -> u32 {
         self.packets_out
-            .wrapping_sub(self.sacked_out + self.lost_out)
+            .wrapping_sub(self.sacked_out.wrapping_add(self.lost_out))
             .wrapping_add(self.retrans_out)
     }
 
