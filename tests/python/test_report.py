@@ -91,6 +91,29 @@ def test_a_single_repetition_is_noted_and_shows_no_interval(tmp_path: Path) -> N
     assert "one repetition" in results.report(figures=False).read_text()
 
 
+@pytest.mark.parametrize(
+    ("count", "cell"), [(4, "1.50 + 2.00 + 2.50 + 3.00"), (5, "5: 1.50 to 3.50"), (8, "8: 1.50 to 5.00")]
+)
+def test_many_subflows_do_not_make_the_table_wider(tmp_path: Path, count: int, cell: str) -> None:
+    names = [f"sf{number}" for number in range(1, count + 1)]
+    mp = s.tcp("mp", *(s.subflow(name, "A") for name in names), cc="lia")
+    runs = [s.run_row(0, s.resolved(LINKS, [mp], duration_s=3), cc="lia", rep=0, sample_ms=100)]
+    # Subflow n receives (n + 2) / 2 Mbit/s; the connection all of it.
+    times, rates = (0.0, 1.0, 2.0, 3.0), {name: 62_500 * (n + 2) for n, name in enumerate(names, 1)}
+    flow = [{"run": 0, "t": t, "flow": "mp", "delivered_bytes": int(t * sum(rates.values()))} for t in times]
+    subflow = [
+        {"run": 0, "t": t, "flow": "mp", "subflow": name, "rx_payload_bytes": int(t * rate)}
+        for t in times
+        for name, rate in rates.items()
+    ]
+    s.write(tmp_path, runs, flow=flow, subflow=subflow, link=[])
+    results = Results.open(tmp_path)
+    table = headline(results, results.summary())
+    column = [title for title, _ in table.head].index("By\nsubflow")
+    assert [row[column] for row in table.rows] == [cell]
+    assert any("summary.csv have each of them" in note for note in table.notes) == (count > 4)
+
+
 def test_a_value_cannot_end_or_open_the_script(tmp_path: Path) -> None:
     """`<!--<script>` in JSON makes a browser skip the end of the script, as does `</script>`."""
     runs = []

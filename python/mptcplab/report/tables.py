@@ -54,6 +54,9 @@ HEADS = {
 PER_RUN = ("total_goodput", "jain")
 PER_FLOW = tuple(name for name in HEADS if name not in PER_RUN)
 
+# The goodputs of more subflows than these would make a table wider than a terminal.
+MOST_SUBFLOWS = 4
+
 
 @dataclass(frozen=True)
 class _Values:
@@ -70,6 +73,14 @@ class _Values:
         mean, half = self.by_key.get((config, metric, flow, subflow), (None, None))
         family = families.FAMILY_METRICS.get(metric)
         return mean_and_interval(mean, half, family[2] if family else REGISTRY[metric].digits)
+
+    def of_subflows(self, metric: str, config: str, flow: str | None) -> list[float]:
+        """The mean of each subflow of a flow."""
+        return [
+            mean
+            for (where, name, owner, subflow), (mean, _) in self.by_key.items()
+            if (where, name, owner) == (config, metric, flow) and subflow is not None and mean is not None
+        ]
 
 
 def config_names(trace: Trace) -> list[str]:
@@ -121,7 +132,13 @@ def headline(trace: Trace, summary: pl.DataFrame) -> Table:
         cells = [nothing if key in dead and name in PER_FLOW else _cell(values, name, *key) for key in keys]
         columns.append((HEADS[name], REGISTRY[name].unit, cells))
         if name == "goodput":
-            columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(values, *key) for key in keys]))
+            by_subflow = [values.of_subflows(name, *key) for key in keys]
+            columns.append(("By\nsubflow", "Mbit/s", [_by_subflow(means) for means in by_subflow]))
+            if any(len(means) > MOST_SUBFLOWS for means in by_subflow):
+                notes.append(
+                    f"of more than {MOST_SUBFLOWS} subflows, the number and the range are shown; "
+                    "Results.summary() and summary.csv have each of them"
+                )
     return _table(columns, notes)
 
 
@@ -270,14 +287,11 @@ def _cell(values: _Values, name: str, config: str, flow: str | None) -> str:
     return values.text(config, name, flow if "flow" in REGISTRY[name].levels else None)
 
 
-def _by_subflow(values: _Values, config: str, flow: str | None) -> str:
-    """Mean goodput of each subflow of a flow that has several."""
-    found = [
-        mean
-        for (where, metric, owner, subflow), (mean, _) in values.by_key.items()
-        if (where, metric, owner) == (config, "goodput", flow) and subflow is not None and mean is not None
-    ]
-    return " + ".join(f"{mean:.2f}" for mean in found) if len(found) > 1 else NOT_APPLICABLE
+def _by_subflow(means: list[float]) -> str:
+    """The goodput of each subflow of a flow that has several; how many and their range where all would be too wide."""
+    if len(means) > MOST_SUBFLOWS:
+        return f"{len(means)}: {min(means):.2f} to {max(means):.2f}"
+    return " + ".join(f"{mean:.2f}" for mean in means) if len(means) > 1 else NOT_APPLICABLE
 
 
 def _notes(trace: Trace) -> list[str]:
