@@ -27,6 +27,7 @@ _METRIC_GROUPS = {
     "transfers": "Short transfers and video",
     "dynamics": "Adaptation to changes",
     "ideals": "Ideal shares",
+    "sockets": "What the socket of a connection shows",
 }
 
 
@@ -241,7 +242,7 @@ def _section(name: str, text: str) -> str:
 
 
 def _metrics_page() -> str:
-    from mptcplab.metrics import REGISTRY
+    from mptcplab.metrics import REGISTRY, Metric
 
     parts = [
         "# Metrics",
@@ -249,10 +250,9 @@ def _metrics_page() -> str:
         "flow stops or the run ends. Counters are differences of two rows; a value that the trace cannot give is null. "
         "Over repetitions: mean ± t(0.975, n-1) s / √n; with one repetition there is no interval.",
     ]
-    groups = {
-        title: [metric for metric in REGISTRY.values() if metric.compute.__module__.rpartition(".")[2] == module]
-        for module, title in _METRIC_GROUPS.items()
-    }
+    groups: dict[str, list[Metric]] = {title: [] for title in _METRIC_GROUPS.values()}
+    for metric in REGISTRY.values():
+        groups[_METRIC_GROUPS[metric.compute.__module__.rpartition(".")[2]]].append(metric)
     index = [[title, ", ".join(f"[`{m.name}`](#{m.name})" for m in found)] for title, found in groups.items()]
     parts.append(table(["about", "metrics"], index))
     for metric in itertools.chain.from_iterable(groups.values()):

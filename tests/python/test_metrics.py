@@ -358,6 +358,32 @@ def test_only_finished_transfers_have_a_time(results: Results) -> None:
     assert not has(m, "ftt", flow="tcp")
 
 
+def test_a_socket_is_measured_by_what_it_showed_in_the_whole_run(tmp_path: Path) -> None:
+    """Warm-up included, and apart for each flow and run; the value of a flow that showed nothing is absent."""
+    flows = [s.tcp(name, s.subflow("x", "A"), s.subflow("y", "B")) for name in ("f", "g", "h")]
+    scenario = s.resolved(LINKS, flows, duration_s=10, warmup_s=5)
+    shown = [
+        (0, 1.0, "socket_cwnd", "f", 14_480),
+        (0, 1.0, "socket_retx", "f", 0),
+        (0, 2.0, "socket_cwnd", "f", 57_920),
+        (0, 3.0, "socket_cwnd", "f", 28_960),
+        (0, 7.0, "socket_retx", "f", 6),
+        (0, 2.0, "socket_cwnd", "g", 14_480),
+        (0, 2.0, "socket_retx", "g", 2),
+        (0, 4.0, "flow_completed", "h", 99),
+        (1, 1.0, "socket_cwnd", "f", 20_000),
+        (1, 9.0, "socket_cwnd", "f", 21_000),
+    ]
+    event = [{"run": run, "t": t, "kind": kind, "flow": flow, "value": value} for run, t, kind, flow, value in shown]
+    s.write(tmp_path, [s.run_row(run, scenario, rep=run) for run in (0, 1)], event=event)
+    found = compute(Results.open(tmp_path), ["iperf_cwnd_range", "iperf_retr"])
+    assert value(found, "iperf_cwnd_range", flow="f") == pytest.approx(43.44)
+    assert value(found, "iperf_cwnd_range", flow="g") == 0
+    assert value(found, "iperf_cwnd_range", run=1, flow="f") == pytest.approx(1)
+    assert (value(found, "iperf_retr", flow="f"), value(found, "iperf_retr", flow="g")) == (6, 2)
+    assert found.height == 5
+
+
 def test_every_metric_has_documentation_and_levels() -> None:
     for metric in REGISTRY.values():
         assert metric.doc.endswith("."), metric.name

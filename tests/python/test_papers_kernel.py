@@ -63,7 +63,9 @@ def outcome(scenario: Path) -> str:
     for entry in json.loads(results.runs["subflow_cc"][0]):
         if entry["cc"] != asked[entry["flow"]].partition("(")[0]:
             return f"{entry['flow']}/{entry['subflow']} ran {entry['cc']}, not {asked[entry['flow']]}"
-    return ""
+    shown = set(results.metrics(["iperf_retr"])["flow"])
+    own = {flow.name for flow in results.topologies[0].connections if flow.transport == "mptcp" and flow.is_greedy}
+    return "" if shown == own else f"sockets of {sorted(shown)}, not of {sorted(own)}"
 
 
 def test_the_papers_scenarios_run_on_the_kernel() -> None:

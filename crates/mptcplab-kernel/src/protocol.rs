@@ -80,6 +80,8 @@ pub(crate) struct Sample {
     pub(crate) flows: Vec<FlowSample>,
     pub(crate) subflows: Vec<SubflowSample>,
     pub(crate) links: Vec<LinkRow>,
+    /// What the sockets of connections show now, where it is not what they showed before.
+    pub(crate) events: Vec<EventRow>,
     /// Transfers completed since the previous sample.
     pub(crate) transfers: Vec<TransferRow>,
     /// The same for requests and messages.

@@ -257,11 +257,16 @@ pub enum EventKind {
     SlowStartExit = 15,
     /// A subflow became a backup or a regular one (MP_PRIO); value: 1 backup, 0 regular.
     PriorityChanged = 16,
+    /// The socket of an MPTCP connection shows another cwnd: `TCP_INFO` of the connection, not of a subflow, which is what
+    /// programs such as iperf3 read, once per second; value: bytes. Kernel engines only.
+    SocketCwnd = 17,
+    /// The same for the retransmissions that it shows; value: their number so far.
+    SocketRetx = 18,
 }
 
 impl EventKind {
     /// Every kind with its name in files.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 19] = [
         (Self::FlowStarted, "flow_started"),
         (Self::FirstByte, "first_byte"),
         (Self::FlowCompleted, "flow_completed"),
@@ -279,6 +284,8 @@ impl EventKind {
         (Self::TlpSent, "tlp_sent"),
         (Self::SlowStartExit, "slow_start_exit"),
         (Self::PriorityChanged, "priority_changed"),
+        (Self::SocketCwnd, "socket_cwnd"),
+        (Self::SocketRetx, "socket_retx"),
     ];
 }
 

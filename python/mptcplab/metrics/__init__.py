@@ -21,6 +21,7 @@ from mptcplab.metrics import (  # noqa: F401  (importing a module registers its 
     rates,
     reliability,
     requests,
+    sockets,
     transfers,
     window_sizes,
 )

@@ -7,6 +7,7 @@ mod readback;
 mod sample_clock;
 mod sampler;
 mod session;
+mod shown;
 
 use crate::compiled;
 use crate::failure::Failure;

@@ -1,6 +1,7 @@
 //! Takes samples from the kernel's TCP_INFO and MPTCP_INFO at both ends, the emulator's counters, and the receiving
 //! applications.
 
+use super::shown::Shown;
 use crate::protocol::{FlowSample, Sample, SubflowSample};
 use crate::traffic::{Context, End, FlowTotals, SubflowState};
 use mptcplab_emulator::{PairStats, Sample as Counters};
@@ -20,6 +21,7 @@ pub(super) struct Sampler {
     last_flows: Vec<FlowSample>,
     /// Index of each flow's first pair among the emulator's pairs.
     first_pair: Vec<usize>,
+    shown: Shown,
 }
 
 impl Sampler {
@@ -38,6 +40,7 @@ impl Sampler {
             last: BTreeMap::new(),
             last_flows,
             first_pair,
+            shown: Shown::default(),
         }
     }
 
@@ -66,6 +69,7 @@ impl Sampler {
                     .push(self.subflow(&context, subflow, sender.as_ref(), pair));
             }
         }
+        sample.events = self.shown.changes(t_ns, &self.contexts);
         let links = (0..).zip(&counters.links);
         sample.links = links
             .map(|(link, stats)| LinkRow::new(t_ns, link, stats))

@@ -138,6 +138,7 @@ impl Rows {
 
     /// Adds a sample of the lab, completed with the tracer's present counters. The ring must have been read.
     pub(super) fn sample(&mut self, sample: Sample, tracer: &Tracer) -> Result<(), TracerError> {
+        self.events.extend(sample.events);
         self.flush(sample.t_ns);
         let t_ns = sample.t_ns;
         for (flow, row) in (0..).zip(&sample.flows) {

@@ -25,11 +25,14 @@ QUICK_REPETITIONS = 3
 QUICK_SECONDS = 60.0
 # How far such a short run may misstate a quantity, as a part of it (papers/README.md).
 QUICK_ALLOWANCE = 0.1
+# What iperf3 shows of a connection's socket: only kernel engines have one.
+SOCKET = ("iperf_cwnd_range", "iperf_retr")
 # Metrics of the whole window of a run.
 METRICS = (
     *("throughput", "goodput", "pps", "receiver_rate", "sender_rate", "std_1s", "ftt", "agr_bf", "retx", "rto_count"),
     *("rto_time", "rtt_mean", "rtt_correlation", "decrease_mild", "utilisation", "loss"),
     *("ideal", "ideal_subflow", "ideal_propfair"),
+    *SOCKET,
 )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.studies.papers.catalog import Experiment, Profile
-from mptcplab.studies.papers.planner import METRICS, Planner
+from mptcplab.studies.papers.planner import METRICS, SOCKET, Planner
 from mptcplab.studies.papers.treatments import MULTIPATH
 from mptcplab.study.cell import Cell
 from mptcplab.study.values import CellValues, NotTestableError, Source
@@ -21,9 +21,7 @@ _IDEALS = {"maxmin_connection": "ideal", "maxmin_subflow": "ideal_subflow", "pro
 _PERCENT = 0.01
 _RENAMED = {"pearson": ("rtt_correlation", 1.0), "region_bc_share": ("decrease_mild", _PERCENT)}
 _KBPS_PER_MBPS = 125.0
-# Numbers that iperf3 shows: the names are known, but no trace has them.
-_ELSEWHERE = ("iperf_cwnd_range", "iperf_retr")
-_KNOWN = {*METRICS, *_RENAMED, *_ELSEWHERE, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
+_KNOWN = {*METRICS, *_RENAMED, "jain", "loss_ratio", "ratio", "ratio_wire", "share", "pkt_share"}
 _KNOWN |= {"throughput_kBps", "subflows"}
 _KEYS = ("exp", "cc", "flow", "sf", "link", "links", "flows", "sweep", "bin", "phase", "profile", "variant", "kind")
 
@@ -51,6 +49,8 @@ class SelectorResolver:
         if chosen.values is None:
             return np.ones(2)
         found, where = chosen.select(metric, keys), f"{chosen.experiment.id} ({_described(keys)})"
+        if np.isnan(found).all() and metric in SOCKET:
+            raise NotTestableError(f"{metric}: only kernel engines have a socket of the connection, which iperf3 reads")
         if np.isnan(found).all():
             raise NotTestableError(f"{metric} has no value in {where}")
         # A repetition without a value (an invalid run, a file that did not arrive) must not decide by being left out.
@@ -105,8 +105,6 @@ class _ChosenCell:
         if metric in _RENAMED:
             name, scale = _RENAMED[metric]
             return scale * self._get(name, keys)
-        if metric in _ELSEWHERE:
-            raise NotTestableError(f"{metric}: no trace has what iperf3 shows of the connection's socket")
         if metric == "ideal":
             return self._get(_IDEALS[keys["kind"]], keys)
         if metric == "jain":
