@@ -33,7 +33,7 @@ pub(crate) fn wait(
 ) -> Result<usize, Errno> {
     let timeout = timeout_ns.map(|ns| libc::timespec {
         // Both fit: below 2^34 and below 10^9.
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (ns / 1_000_000_000) as _,
         tv_nsec: (ns % 1_000_000_000) as _,
     });
     let timeout_pointer = timeout

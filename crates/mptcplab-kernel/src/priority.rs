@@ -21,17 +21,14 @@ pub(crate) fn drop_own() -> Result<(), Errno> {
 }
 
 fn set(thread: libc::pid_t, policy: libc::c_int, priority: i32) -> Result<(), Errno> {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: the kernel reads `parameters` during the call only. The system call itself, as musl's wrapper always
-    // fails.
+    // SAFETY: the kernel reads its parameters, of which the priority is the only one, during the call. The system call
+    // itself, as musl's wrapper always fails.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
             thread,
             policy,
-            &raw const parameters,
+            &raw const priority,
         )
     };
     Errno::result(result).map(drop)

@@ -230,8 +230,9 @@ fn filter(programs: bool) -> std::result::Result<BpfProgram, BackendError> {
         .collect::<std::result::Result<Vec<_>, _>>()?;
     rules.insert(libc::SYS_socket, families);
     // Both would let it type into the terminal from which it was started.
-    let not_typing =
-        [libc::TIOCSTI, libc::TIOCLINUX].map(|request| condition(1, SeccompCmpOp::Ne, request));
+    // The type of these constants is another one with musl.
+    let not_typing = [libc::TIOCSTI, libc::TIOCLINUX]
+        .map(|request| argument(1, SeccompCmpOp::Ne, request as libc::c_int));
     let not_typing = not_typing
         .into_iter()
         .collect::<std::result::Result<_, _>>()?;
@@ -255,13 +256,5 @@ fn argument(
     operation: SeccompCmpOp,
     value: libc::c_int,
 ) -> std::result::Result<SeccompCondition, BackendError> {
-    condition(index, operation, value as u64)
-}
-
-fn condition(
-    index: u8,
-    operation: SeccompCmpOp,
-    value: u64,
-) -> std::result::Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operation, value)
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operation, value as u64)
 }
