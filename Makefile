@@ -88,10 +88,12 @@ chaos: dev ## Kill commands, fill disks, flip bits and so on, and check that not
 docs: dev ## Generate the reference pages under docs/ from the sources
 	@$(BIN)/mptcplab docs
 
+# The wheel's engines are compiled by themselves; its scenarios include a walk that setup generates.
+wheel: export ENGINES ?= sim
 wheel: setup ## Build dist/mptcplab-*.whl, which contains all engines and needs no compiler (x86-64; some minutes)
 	@packaging/wheel.sh
 
-wheel-check: ## Install the wheel into an empty environment and use it there (root: load an algorithm as well)
+wheel-check: ## Install the wheel into an empty environment and use it (root: in a system of its own with SUITE=trixie)
 	@packaging/wheel_check.sh
 
 static: ## Build the kernel program without libraries: dist/mptcplab-kernel-*-linux-x86_64 (some minutes)
@@ -100,7 +102,7 @@ static: ## Build the kernel program without libraries: dist/mptcplab-kernel-*-li
 deb: static ## Build a Debian package of it: program, unit, man page, completions
 	@packaging/deb.sh
 
-deb-check: ## Install the package into a copy of this system, use it, and remove it again (root)
+deb-check: ## Install the package into a copy of this system, or of SUITE=trixie, use it, and remove it again (root)
 	@packaging/deb_check.sh
 
 static-check: ## Build program and package a second time in another place, and compare the bytes (some minutes)

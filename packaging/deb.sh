@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# Builds dist/mptcplab-kernel_VERSION_amd64.deb of the program that `make static` built: the program, a unit that loads an
+# Builds dist/mptcplab-kernel_VERSION_ARCH.deb of the program that `make static` built: the program, a unit that loads an
 # algorithm at boot, the man page and completions for bash.
 # shellcheck source=packaging/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-PROGRAM=$DIST/mptcplab-kernel-$VERSION-linux-x86_64
-PACKAGE=$DIST/mptcplab-kernel_${VERSION}_amd64.deb
 TREE=$WORK/deb
 INSTALLED=/usr/sbin/mptcplab-kernel
 
@@ -22,7 +20,7 @@ main() {
 	# The times of all files, so that the same program gives the same package.
 	find "$TREE" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 	dpkg-deb --root-owner-group --build -Zxz "$TREE" "$PACKAGE" >/dev/null
-	say "built: $PACKAGE ($(stat --format=%s "$PACKAGE" | numfmt --to=si)B)"
+	say "built: $PACKAGE ($(size "$PACKAGE"))"
 }
 
 pages() {
@@ -52,7 +50,7 @@ copyright() {
 	{
 		printf 'mptcplab is licensed under MIT or Apache-2.0, its algorithms under GPL-2.0-only or BSD-2-Clause.\n'
 		printf 'The program contains libbpf (LGPL-2.1 or BSD-2-Clause), libelf (LGPL-3.0-or-later or GPL-2.0-or-later),\n'
-		printf 'zlib (Zlib), the GNU C library (LGPL-2.1-or-later) and the crates that Cargo.lock of its sources lists.\n\n'
+		printf 'zlib (Zlib), musl (MIT) and the crates that Cargo.lock of its sources lists.\n\n'
 		cat LICENSE-MIT
 	} >"$file"
 	chmod 644 "$file"
@@ -63,7 +61,7 @@ control() {
 	cat >"$TREE/DEBIAN/control" <<-CONTROL
 		Package: mptcplab-kernel
 		Version: $VERSION
-		Architecture: amd64
+		Architecture: $DEBIAN_ARCH
 		Maintainer: The mptcplab authors
 		Installed-Size: $(du --apparent-size --summarize --block-size=1K "$TREE" | cut -f 1)
 		Section: net

@@ -1,22 +1,21 @@
 #!/usr/bin/env bash
-# Installs the package of dist/ into a copy of this system, uses it there, and removes it again. The copy is this system's
-# root with a layer in memory above it, so that nothing of this system is changed. Needs root.
+# Installs the package of dist/ into a copy of this system, or of SUITE, uses it there, and removes it again. Needs root.
 # shellcheck source=packaging/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-
-PACKAGE=$DIST/mptcplab-kernel_${VERSION}_amd64.deb
+# shellcheck source=packaging/root.sh
+source packaging/root.sh
 
 main() {
+	local started
 	[ -f "$PACKAGE" ] || fail "no such package: $PACKAGE" "make deb"
-	if [ "$(id -u)" -ne 0 ]; then fail "the package is installed as root" "sudo make deb-check"; fi
-	if [ "${1:-}" != inside ]; then
-		exec unshare --mount --pid --fork --kill-child "$BASH" "${BASH_SOURCE[0]}" inside
-	fi
+	if [ "${1:-}" != inside ]; then in_a_copy "${BASH_SOURCE[0]}" inside; fi
 	copy
+	as_with_systemd
 	check "Before, the package is not installed" absent
 	check "Install" inside dpkg --install /package.deb
 	check "What is installed has not been changed" inside dpkg --verify mptcplab-kernel
 	check "The program starts" inside mptcplab-kernel --version
+	started=$(milliseconds_to_start inside mptcplab-kernel --version)
 	check "It needs no library" static
 	check "The man page has no mistakes" man_page
 	check "bash completes commands and options" completes
@@ -27,25 +26,15 @@ main() {
 	check "The unit can be enabled" enabled
 	check "Remove" inside dpkg --purge mptcplab-kernel
 	check "Nothing is left" absent
+	say "the package has $(size "$PACKAGE"), the program starts in $started ms"
 	conclude "the output of each is above"
 }
 
-copy() {
-	COPY=$(mktemp -d)
-	mount -t tmpfs copy "$COPY"
-	mkdir "$COPY/upper" "$COPY/work" "$COPY/root"
-	mount -t overlay overlay -o "lowerdir=/,upperdir=$COPY/upper,workdir=$COPY/work" "$COPY/root"
-	COPY=$COPY/root
-	mount -t proc proc "$COPY/proc"
-	mount --rbind /sys "$COPY/sys"
-	mount --rbind /dev "$COPY/dev"
-	mount -t tmpfs run "$COPY/run"
-	# As where systemd runs: the package's scripts call systemctl, which changes only links in a copy.
+# As where systemd runs: the package's scripts call systemctl, which changes only links in a copy.
+as_with_systemd() {
 	mkdir -p "$COPY/run/systemd/system"
 	cp "$PACKAGE" "$COPY/package.deb"
 }
-
-inside() { chroot "$COPY" "$@"; }
 
 # Only what the package would add is looked for, and what enables its unit.
 absent() {
@@ -60,7 +49,7 @@ absent() {
 	done
 }
 
-static() { ! ldd "$COPY/usr/sbin/mptcplab-kernel" | grep '=>'; }
+static() { ! readelf --dynamic --wide "$COPY/usr/sbin/mptcplab-kernel" | grep NEEDED; }
 
 man_page() {
 	local found

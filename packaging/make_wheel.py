@@ -1,12 +1,13 @@
 """Writes the wheel: the package with its extension, the kernel engine's program, scenarios, papers and algorithms.
 
-usage: make_wheel.py EXTENSION PROGRAM OUT_DIR
+usage: make_wheel.py ARCH EXTENSION PROGRAM OUT_DIR
 
-The extension is the one that setup compiled, so that nothing is compiled twice. The build backend writes the metadata.
+The build backend writes the metadata, and this script the processor for which the wheel is.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -42,15 +43,26 @@ def fill(package: Path, extension: Path, program: Path) -> None:
         places[built].chmod(0o755)
 
 
+def name_processor(scratch: Path, arch: str) -> None:
+    """Put `arch` into the wheel's tag, where the backend writes the processor of this machine."""
+    (metadata,) = scratch.glob("*.dist-info/WHEEL")
+    text, found = re.subn(r"^(Tag: .*-linux_)\w+$", rf"\g<1>{arch}", metadata.read_text(), flags=re.MULTILINE)
+    if found != 1:
+        sys.exit(f"error: the build backend wrote another tag than expected\n\nhint: see {metadata}:\n{text}")
+    metadata.write_text(text)
+
+
 def main() -> None:
     """Fill a folder, add the metadata, and pack it."""
-    extension, program, out = (Path(word).resolve() for word in sys.argv[1:])
+    arch = sys.argv[1]
+    extension, program, out = (Path(word).resolve() for word in sys.argv[2:])
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         fill(Path(scratch) / "mptcplab", extension, program)
         backend = [str(Path(sys.executable).with_name("maturin")), "pep517", "write-dist-info"]
         command = [*backend, "--metadata-directory", scratch, "--interpreter", sys.executable]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        name_processor(Path(scratch), arch)
         pack = [sys.executable, "-m", "wheel", "pack", "--dest-dir", str(out), scratch]
         subprocess.run(pack, check=True, stdout=subprocess.DEVNULL)
 

@@ -5,13 +5,14 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 main() {
-	local files=("mptcplab-kernel-$VERSION-linux-x86_64" "mptcplab-kernel_${VERSION}_amd64.deb") file
+	local files=("$(basename "$PROGRAM")" "$(basename "$PACKAGE")") file
 	if [ -n "$(git status --porcelain)" ]; then fail "there are changes that are not committed" "git commit, then make static deb"; fi
 	for file in "${files[@]}"; do
 		[ -f "$DIST/$file" ] || fail "not built: $DIST/$file" "make static deb"
 	done
 	PLACE=$(mktemp -d /var/tmp/mptcplab-second-build.XXXXXX)
 	trap 'rm -rf "$PLACE"' EXIT
+	export MPTCPLAB_PACKAGING_TOOLS=$TOOLS
 	git clone --quiet --no-hardlinks . "$PLACE/clone"
 	check "A second build" "$PLACE/clone/packaging/static.sh"
 	check "A second package" "$PLACE/clone/packaging/deb.sh"

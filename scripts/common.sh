@@ -23,6 +23,13 @@ fail() {
 	exit 2
 }
 
+# debian_mirror: the mirror of Debian that this system's apt uses, or nothing.
+debian_mirror() {
+	# shellcheck disable=SC2016 # apt replaces these.
+	apt-get indextargets --format '$(ORIGIN)|$(REPO_URI)|$(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
+		awk -F '|' '$1 == "Debian" && $3 == "main" && $2 !~ /security/ && !found { print $2; found = 1 }'
+}
+
 # --- The kernel engine -----------------------------------------------------------------------------
 # It needs more than the simulator: a compiler for eBPF, and the libraries that load what it makes.
 

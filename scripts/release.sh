@@ -18,11 +18,13 @@ main() {
 	check "Verdicts and numbers of the papers" scripts/papers-check.sh
 	check "Wheel" packaging/wheel.sh
 	check "The wheel installs and works" packaging/wheel_check.sh
+	check "The wheel on Debian 13, without a compiler" env SUITE=trixie packaging/wheel_check.sh
 	check "The kernel program without libraries" packaging/static.sh
 	check "Its Debian package" packaging/deb.sh
 	check "The package installs and works" packaging/deb_check.sh
+	check "The package on Debian 13" env SUITE=trixie packaging/deb_check.sh
 	check "A second build has the same bytes" packaging/static_check.sh
-	check "Bill of materials" packaging/sbom.sh
+	check "Bills of materials" packaging/sbom.sh
 	conclude "mend what failed and commit it, then: make release"
 	(cd "$DIST" && sha256sum -- *"$VERSION"* >SHA256SUMS)
 	cat <<TEXT

@@ -36,8 +36,7 @@ main() {
 # Sources of our own: the suite, from the mirror that this system uses.
 sources() {
 	local mirror
-	mirror=$(apt-get indextargets --format '$(ORIGIN)|$(REPO_URI)|$(COMPONENT)' 'Created-By: Packages' |
-		awk -F '|' '$1 == "Debian" && $3 == "main" && $2 !~ /security/ { print $2; exit }')
+	mirror=$(debian_mirror)
 	if [ -z "$mirror" ]; then
 		fail "this system's apt has no mirror of Debian" "on other systems, with rustup: rustup target add $TARGET"
 	fi

@@ -39,6 +39,10 @@ def test_every_file_names_the_same_version() -> None:
     newest = re.search(r"^## (\S+) - (\d{4}-\d\d-\d\d|unreleased)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == version
+    tags = subprocess.run(
+        ["git", "tag", "--points-at", "HEAD", "v*"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert tags.stdout.split() in ([], [f"v{version}"])
 
 
 def test_a_wheel_has_the_program_and_every_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +73,34 @@ def test_the_package_is_installed_as_a_pointer_to_its_sources(tmp_path: Path) ->
         assert sorted(wheel.read(record).decode().split(",,\n")[:-1]) == sorted(names)
         (metadata,) = [name for name in names if name.endswith(".dist-info/METADATA")]
         assert f"\nVersion: {mptcplab.__version__}\n" in wheel.read(metadata).decode()
+
+
+def test_a_wheel_is_named_after_the_processor_that_it_was_compiled_for(tmp_path: Path) -> None:
+    metadata = tmp_path / "mptcplab-0.1.0.dist-info" / "WHEEL"
+    metadata.parent.mkdir()
+    metadata.write_text("Wheel-Version: 1.0\nTag: cp311-abi3-linux_x86_64\n")
+    module("packaging/make_wheel.py").name_processor(tmp_path, "aarch64")
+    assert metadata.read_text() == "Wheel-Version: 1.0\nTag: cp311-abi3-linux_aarch64\n"
+    metadata.write_text("Tag: cp311-abi3-any\n")
+    with pytest.raises(SystemExit, match="another tag than expected"):
+        module("packaging/make_wheel.py").name_processor(tmp_path, "aarch64")
+
+
+def test_the_bill_of_materials_has_all_that_is_compiled_into_the_kernel_program() -> None:
+    target = "x86_64-unknown-linux-gnu"
+    sbom = module("packaging/sbom.py")
+    bill = sbom.bill("mptcplab-kernel", target, ["mptcplab-kernel"], [sbom.plain("musl", "1.2.5", "MIT")])
+    entries = {one["bom-ref"]: one for one in bill["components"]}
+    others = {"libbpf", "libelf", "zlib", "musl", "mptcplab-algorithms"}
+    names = {one["name"] for one in entries.values()}
+    # Some that it has; and some that it does not have: of the simulator, of tests, of build scripts, of another system.
+    assert names >= {*others, "mptcplab-kernel", "mptcplab-bpf", "clap", "parquet", "libbpf-sys"}
+    assert not names & {"mptcplab-sim", "mptcplab-py", "pyo3", "proptest", "tempfile", "cc", "windows-sys"}
+    # Every entry has a licence, every crate of a registry a digest, and every dependency leads to an entry.
+    assert all(one["licenses"][0]["expression"] for one in entries.values())
+    assert all(len(one["hashes"][0]["content"]) == 64 for one in entries.values() if "purl" in one)
+    leads_to = {ref for one in bill["dependencies"] for ref in one["dependsOn"]}
+    assert leads_to == set(entries)
 
 
 def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
