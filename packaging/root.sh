@@ -20,6 +20,9 @@ root_of_suite() {
 	local root=$ROOTS/$SUITE mirror log
 	if [ -d "$root" ]; then return; fi
 	have debootstrap || fail "debootstrap is missing" "as root: apt-get install -y debootstrap"
+	if [ ! -e "/usr/share/debootstrap/scripts/$SUITE" ]; then
+		fail "debootstrap knows no release of Debian with that name: SUITE=$SUITE" "SUITE=trixie, for example"
+	fi
 	mirror=$(debian_mirror)
 	mkdir -p "$ROOTS"
 	log=$(mktemp)
