@@ -375,6 +375,11 @@ CC_INLINE void cc_grow_q40(struct sock *sk, s64 delta_q40)
 	u32 cwnd = tcp_sk(sk)->snd_cwnd;
 	u64 owed;
 
+	/* Most ACKs earn less than a packet and leave the window as it is. */
+	if ((u64)credit < CC_ONE_Q40 && cwnd - 1 < tcp_sk(sk)->snd_cwnd_clamp) {
+		cc_set_credit(sk, cwnd, credit);
+		return;
+	}
 	if (credit >= 0) {
 		cwnd = cc_min(cwnd + (u32)(credit >> 40), tcp_sk(sk)->snd_cwnd_clamp);
 		cc_set_window(sk, cwnd, credit & (CC_ONE_Q40 - 1));

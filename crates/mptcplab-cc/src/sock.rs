@@ -46,6 +46,8 @@ pub struct Sock {
     pub(crate) slot: u8,
     growth_per_ack: u8,
     backups_wanted: u8,
+    /// Where the C side has nothing: whether the algorithm is coupled, which every call asks.
+    is_coupled: bool,
     algorithm: &'static Algorithm,
 }
 
@@ -80,6 +82,7 @@ impl Sock {
             slot: 0,
             growth_per_ack: u8::from(growth_per_ack),
             backups_wanted: 0,
+            is_coupled: algorithm.coupled(),
             algorithm,
         })
     }
@@ -99,7 +102,7 @@ impl Sock {
         self.slot = slot as u8;
         self.state = [0; ffi::STATE_WORDS];
         self.credit_cwnd = 0;
-        if self.algorithm.coupled() {
+        if self.is_coupled {
             let table = conn.table();
             table.n_slots = table.n_slots.max(slot + 1);
             table.slot[slot as usize] = ffi::Slot {
@@ -122,14 +125,14 @@ impl Sock {
             // SAFETY: as for every hook, see `enter`.
             unsafe { hook(self.raw()) };
         }
-        if self.algorithm.coupled() {
+        if self.is_coupled {
             conn.table().slot[usize::from(self.slot)] = ffi::Slot::default();
         }
     }
 
     /// Whether the subflow may carry data: only then does it belong to the coupling set.
     pub fn set_usable(&mut self, conn: &mut Conn, usable: bool) {
-        if self.algorithm.coupled() {
+        if self.is_coupled {
             conn.table().slot[usize::from(self.slot)].usable = u8::from(usable);
         }
     }
@@ -137,11 +140,17 @@ impl Sock {
     /// An ACK arrived while the window may grow: `ack` is the new `snd_una`, `acked` the packets newly (s)acked.
     #[inline]
     pub fn cong_avoid(&mut self, conn: &mut Conn, ack: u32, acked: u32) {
-        if let Some(hook) = self.algorithm.raw.ops.cong_avoid {
-            self.enter(conn);
-            // SAFETY: as for every hook, see `enter`.
-            unsafe { hook(self.raw(), ack, acked) };
-            self.publish(conn);
+        let Some(hook) = self.algorithm.raw.ops.cong_avoid else {
+            return;
+        };
+        if self.is_coupled {
+            self.conn = conn.table();
+        }
+        // SAFETY: as for every hook, see `enter`.
+        unsafe { hook(self.raw(), ack, acked) };
+        if self.is_coupled {
+            // SAFETY: `self` is a valid socket whose table pointer was set above.
+            unsafe { ffi::mptcplab_cc_publish(self.raw()) };
         }
     }
 
@@ -227,7 +236,7 @@ impl Sock {
     /// `srtt_us` outside a hook and wants the siblings to see it before this subflow's next hook.
     #[inline]
     pub fn publish(&mut self, conn: &mut Conn) {
-        if self.algorithm.coupled() {
+        if self.is_coupled {
             self.conn = conn.table();
             // SAFETY: `self` is a valid socket whose table pointer was just set.
             unsafe { ffi::mptcplab_cc_publish(self.raw()) };
@@ -296,7 +305,7 @@ impl Sock {
     /// were checked in `new`, and for a coupled algorithm `conn` points to the caller's table, borrowed for the call.
     #[inline]
     fn enter(&mut self, conn: &mut Conn) {
-        if self.algorithm.coupled() {
+        if self.is_coupled {
             self.conn = conn.table();
         }
     }

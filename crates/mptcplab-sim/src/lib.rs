@@ -119,9 +119,9 @@ fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<O
         for pool in &engine.pools {
             outcome.subflow_cc[pool.flow() as usize] = pool.algorithm();
         }
-        outcome.tables = engine.world.rec.tables;
-        outcome.events += engine.events;
+        outcome.events += engine.events();
         outcome.packet_hops += engine.world.net.crossed;
+        outcome.tables = engine.world.rec.tables;
     }
     Ok(outcome)
 }

@@ -55,7 +55,11 @@ pub(crate) struct Engine<'a> {
     checks_links: bool,
     /// Every ACK has a row, or connections come and go.
     checks_acks: bool,
-    pub(crate) events: u64,
+    /// Events so far, as of the last look at the caller's control block, and how many are left until the next one.
+    events: u64,
+    until_control: u64,
+    /// Those among them that are not the delivery of a packet by a direct link.
+    other_events: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -85,6 +89,8 @@ impl<'a> Engine<'a> {
             checks_links: false,
             checks_acks: false,
             events: 0,
+            until_control: CONTROL_EVERY,
+            other_events: 0,
         }
     }
 
@@ -137,43 +143,26 @@ impl<'a> Engine<'a> {
         caller: &mut Caller<'_>,
     ) -> Result<(), SimError> {
         let mut reported = 0;
-        // Events after this time wait for a sample, or never happen.
-        let mut stop = clock.next().min(end);
+        self.world.timers.hold_after(clock.next().min(end));
         loop {
             let (link_at, link) = self.world.net.first();
-            let timer_at = self.world.timers.first();
-            let at = link_at.min(timer_at);
-            if at > stop {
-                if at > clock.next() {
-                    self.sample_until(at.min(end + 1), clock);
-                    stop = clock.next().min(end);
-                    caller.offer(&mut self.world.rec.tables)?;
-                }
-                if at > end {
-                    break;
-                }
-            }
-            self.world.now = at;
-            self.events += 1;
-            if link_at <= timer_at {
+            if link_at <= self.world.timers.bound() {
+                self.world.now = link_at;
                 self.on_link(link);
-            } else {
-                self.on_timer();
-                if let Some(failure) = self.failure.take() {
-                    return Err(failure);
-                }
+            } else if !self.step_other((link_at, link), end, clock, caller)? {
+                break;
             }
-            if self.events % CONTROL_EVERY == 0 {
+            self.until_control -= 1;
+            if self.until_control == 0 {
+                self.events += CONTROL_EVERY;
+                self.until_control = CONTROL_EVERY;
                 caller.report(self.world.now - reported)?;
                 caller.offer(&mut self.world.rec.tables)?;
                 reported = self.world.now;
             }
         }
         self.world.now = end;
-        // As if every delivery and every release had been an event.
-        self.events += self.world.net.count_forwarded(end);
-        let subflows = self.apps.iter().flat_map(|app| &app.conn.subflows);
-        self.events += subflows.map(|s| s.sender.jitter.releases).sum::<u64>();
+        self.count_events(end);
         self.record_unfinished();
         caller.report(end - reported)?;
         if cfg!(debug_assertions) {
@@ -182,29 +171,70 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    /// The next event is a timer's, or comes after a sample or after the end. Returns false if it is after the end.
+    #[inline(never)]
+    fn step_other(
+        &mut self,
+        (link_at, link): (u64, usize),
+        end: u64,
+        clock: &mut SampleClock,
+        caller: &mut Caller<'_>,
+    ) -> Result<bool, SimError> {
+        let timer_at = self.world.timers.first();
+        let at = link_at.min(timer_at);
+        if at > clock.next() {
+            self.sample_until(at.min(end + 1), clock);
+            self.world.timers.hold_after(clock.next().min(end));
+            caller.offer(&mut self.world.rec.tables)?;
+        }
+        if at > end {
+            return Ok(false);
+        }
+        self.world.now = at;
+        if link_at <= timer_at {
+            self.on_link_indirect(link);
+            return Ok(true);
+        }
+        self.other_events += 1;
+        self.on_timer();
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => Ok(true),
+        }
+    }
+
+    /// Events so far.
+    pub(crate) fn events(&self) -> u64 {
+        self.events + CONTROL_EVERY - self.until_control
+    }
+
+    /// Count events and hops at the end as if every delivery and every release had been an event.
+    fn count_events(&mut self, end: u64) {
+        self.world.net.crossed += self.events() - self.other_events;
+        self.events += self.world.net.count_forwarded(end);
+        let subflows = self.apps.iter().flat_map(|app| &app.conn.subflows);
+        self.events += subflows.map(|s| s.sender.jitter.releases).sum::<u64>();
+    }
+
     #[inline(always)]
     fn on_link(&mut self, link: usize) {
-        // As words: functions that are not inlined take a reference to the packet, so that the compiler would move it from
-        // variable to variable in memory.
-        let words = if self.world.net.is_direct(link) {
-            self.world.net.step_direct(link).map(Packet::words)
-        } else {
-            self.step_indirect(link).map(Packet::words)
-        };
-        if let Some([a, b, c]) = words {
-            self.deliver(&Packet::from_words(a, b, c));
+        match self.world.net.take_direct(link) {
+            Some(packet) => self.deliver(packet),
+            None => self.on_link_indirect(link),
         }
     }
 
     /// Handle an event of a link that takes more than delivering a packet.
     // Not inlined, so that the compiler optimises the loop for the other links.
     #[inline(never)]
-    fn step_indirect(&mut self, link: usize) -> Option<Packet> {
-        let packet = self.world.net.step(self.world.now, link);
+    fn on_link_indirect(&mut self, link: usize) {
+        self.other_events += 1;
+        let mut packet = self.world.net.step(self.world.now, link);
         if self.checks_links {
-            self.check_link_event(link, packet)
-        } else {
-            packet
+            packet = self.check_link_event(link, packet);
+        }
+        if let Some(packet) = packet {
+            self.deliver(packet);
         }
     }
 
@@ -223,7 +253,7 @@ impl<'a> Engine<'a> {
     }
 
     fn log_changes(&mut self, link: usize) {
-        let applied = self.world.net.links_mut()[link].changes_applied();
+        let applied = self.world.net.changes_applied(link);
         let (id, logged) = &mut self.link_ids[link];
         while *logged < applied {
             self.world
@@ -234,7 +264,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn deliver(&mut self, packet: &Packet) {
+    pub(crate) fn deliver(&mut self, packet: Packet) {
         // Two comparisons for nearly all packets instead of a jump table.
         match packet.kind() {
             Kind::Data => self.on_data(packet),
@@ -243,13 +273,15 @@ impl<'a> Engine<'a> {
         }
     }
 
+    // By value, as all functions from here on that are not inlined: a reference would keep the packet of the functions that are
+    // inlined in memory.
     #[inline(never)]
-    fn deliver_other(&mut self, packet: &Packet) {
+    fn deliver_other(&mut self, packet: Packet) {
         match packet.kind() {
             Kind::Data | Kind::Ack => {}
-            Kind::Other | Kind::OtherBack => self.deliver_without_tcp(packet),
-            Kind::Syn | Kind::JoinAck => self.on_handshake_request(packet),
-            Kind::SynAck | Kind::JoinDone => self.on_handshake_reply(packet),
+            Kind::Other | Kind::OtherBack => self.deliver_without_tcp(&packet),
+            Kind::Syn | Kind::JoinAck => self.on_handshake_request(&packet),
+            Kind::SynAck | Kind::JoinDone => self.on_handshake_reply(&packet),
         }
     }
 
@@ -276,7 +308,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn on_data(&mut self, packet: &Packet) {
+    fn on_data(&mut self, packet: Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         if conn.on_data(cx, owner.subflow as usize, packet) {
             self.on_complete(owner.conn as usize);
@@ -284,7 +316,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline(always)]
-    fn on_ack(&mut self, packet: &Packet) {
+    fn on_ack(&mut self, packet: Packet) {
         let (owner, conn, cx) = self.owner(packet.subflow());
         let counts = conn.on_ack(cx, owner.subflow as usize, packet);
         if counts && self.checks_acks {

@@ -110,7 +110,7 @@ impl Engine<'_> {
             undo_count: count.undo_count,
             rx_pkts: receiver.packets,
             rx_wire_bytes: receiver.ip_bytes + receiver.packets * u64::from(sender.overhead_bytes),
-            rx_payload_bytes: receiver.payload_bytes,
+            rx_payload_bytes: receiver.payload_bytes(),
         });
     }
 

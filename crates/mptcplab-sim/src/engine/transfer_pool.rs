@@ -95,7 +95,7 @@ impl SubflowSum {
         self.rx_pkts += receiver.packets;
         self.rx_wire_bytes +=
             receiver.ip_bytes + receiver.packets * u64::from(sender.overhead_bytes);
-        self.rx_payload_bytes += receiver.payload_bytes;
+        self.rx_payload_bytes += receiver.payload_bytes();
     }
 }
 

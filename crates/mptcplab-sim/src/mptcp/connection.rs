@@ -73,26 +73,39 @@ impl Connection {
 
     /// A data packet arrived. Returns whether it completes a transfer.
     #[inline(always)]
-    pub(crate) fn on_data(&mut self, cx: &mut World, k: usize, packet: &Packet) -> bool {
+    pub(crate) fn on_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
+        let Subflow { sender, receiver } = &mut self.subflows[k];
+        if !receiver.expects(packet) {
+            return self.on_other_data(cx, k, packet);
+        }
+        let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
+        let window = self.rx.advertise(cx.now, sender.sock.tp.srtt_us);
+        let ack = receiver.take_expected(packet, self.rx.next(), window);
+        cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+        is_complete
+    }
+
+    /// A data packet that does not take the fast path.
+    #[inline(never)]
+    fn on_other_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
         let Subflow { sender, receiver } = &mut self.subflows[k];
         let rx = &mut self.rx;
         if receiver.overflows(packet.seq()) {
             let ack = receiver.make_ack(cx, rx.next(), rx.advertised());
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         }
-        let policy = receiver.on_data(packet, cx.now);
+        let policy = receiver.on_data(&packet, cx.now);
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
-        if rx.tunes() {
-            rx.tune(cx.now, sender.sock.tp.srtt_us);
-        }
+        let window = rx.advertise(cx.now, sender.sock.tp.srtt_us);
         if policy == AckPolicy::Immediate {
-            let ack = receiver.make_ack(cx, rx.next(), rx.advertised());
+            let ack = receiver.make_ack(cx, rx.next(), window);
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         } else if policy == AckPolicy::Delayed {
             receiver.delay_ack(cx);
         } else {
             receiver.arm_compressed_ack(cx);
         }
+        receiver.find_plain();
         if self.answers_push {
             self.read_soon(cx);
         }
@@ -157,14 +170,30 @@ impl Connection {
 
     /// An ACK arrived. Returns whether its subflow is established, so that the ACK counts.
     #[inline(always)]
-    pub(crate) fn on_ack(&mut self, cx: &mut World, k: usize, packet: &Packet) -> bool {
+    pub(crate) fn on_ack(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
+        let sender = &mut self.subflows[k].sender;
+        if !sender.is_plain() {
+            return self.on_any_ack(cx, k, packet);
+        }
+        self.tx.on_data_ack(packet.dsn(), packet.wnd());
+        if sender.on_ack::<true>(cx, &mut self.tx.cc, packet) {
+            self.push(cx, k);
+        } else {
+            self.push_after_recovery(cx, k);
+        }
+        true
+    }
+
+    /// As [`on_ack`](Self::on_ack), on any subflow.
+    #[inline(never)]
+    fn on_any_ack(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
         let sender = &mut self.subflows[k].sender;
         if sender.phase != Phase::Established {
             cx.net.sacks.release(packet.sack());
             return false;
         }
         self.tx.on_data_ack(packet.dsn(), packet.wnd());
-        if sender.on_ack(cx, &mut self.tx.cc, packet) {
+        if sender.on_ack::<false>(cx, &mut self.tx.cc, packet) {
             self.push(cx, k);
         } else {
             self.push_after_recovery(cx, k);
@@ -181,7 +210,7 @@ impl Connection {
         }
         let sender = &mut self.subflows[k].sender;
         if sender.mptcp.failed && sender.rtx.retransmits == 0 {
-            sender.mptcp.failed = false;
+            sender.set_failed(false);
             sender.log(cx, EventKind::SubflowRecovered, 0_u64);
             self.tx.update_backups(&mut self.subflows);
         }

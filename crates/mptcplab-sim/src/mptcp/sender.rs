@@ -266,39 +266,49 @@ impl ConnectionSender {
 
     /// Send the next new segment on this subflow.
     #[inline(always)]
-    fn send_next(&mut self, cx: &mut World, sender: &mut Sender) {
+    fn send_next<const PLAIN: bool>(&mut self, cx: &mut World, sender: &mut Sender) {
         let (dsn, payload) = self.take_new();
-        sender.send_new(cx, &mut self.cc, dsn, payload);
+        sender.send_new::<PLAIN>(cx, &mut self.cc, dsn, payload);
     }
 
     /// Send what may be sent; the event that makes room happened on subflow `acked`.
     #[inline(always)]
     pub(super) fn push(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
         match subflows {
-            [only] if self.reinject.is_empty() => self.push_single(cx, &mut only.sender),
+            [only] if self.reinject.is_empty() => {
+                if only.sender.is_plain() {
+                    self.push_single::<true>(cx, &mut only.sender);
+                } else {
+                    self.push_single_any(cx, &mut only.sender);
+                }
+            }
             _ => self.push_scheduled(cx, subflows, acked),
         }
     }
 
-    #[inline(always)]
-    fn push_single(&mut self, cx: &mut World, sender: &mut Sender) {
-        if sender.phase != Phase::Established {
-            return;
+    #[inline(never)]
+    fn push_single_any(&mut self, cx: &mut World, sender: &mut Sender) {
+        if sender.phase == Phase::Established {
+            self.push_single::<false>(cx, sender);
         }
+    }
+
+    /// Send what may be sent on the only subflow, which is established. `PLAIN`: it [is plain](Sender::is_plain).
+    #[inline(always)]
+    fn push_single<const PLAIN: bool>(&mut self, cx: &mut World, sender: &mut Sender) {
         let before = sender.sock.tp.snd_nxt;
         let mut inflight = sender.inflight();
         // cwnd is read in every turn, because the first packet after a pause may reduce it.
         while inflight < sender.sock.tp.snd_cwnd
             && self.has_sendable()
-            && !sender.is_paced_out(cx)
-            && sender.may_send(cx.now, self.sendable())
+            && (PLAIN || !sender.is_paced_out(cx) && sender.may_send(cx.now, self.sendable()))
         {
-            self.send_next(cx, sender);
+            self.send_next::<PLAIN>(cx, sender);
             inflight += 1;
         }
-        let full = inflight >= sender.sock.tp.snd_cwnd || sender.tso.deferred;
+        let full = inflight >= sender.sock.tp.snd_cwnd || !PLAIN && sender.tso.deferred;
         if full || sender.sock.tp.snd_nxt != before {
-            sender.validate_cwnd(cx.now, &mut self.cc);
+            sender.validate_cwnd(cx.now, &mut self.cc, full);
         }
         if !full && !self.has_sendable() {
             sender.note_app_limited();
@@ -374,7 +384,7 @@ impl ConnectionSender {
     fn assign(&mut self, cx: &mut World, sender: &mut Sender, burst: u32) {
         let alone = burst == 1 && sender.mptcp.assigned.is_empty() && !sender.config.tso;
         if alone && sender.has_room() && !sender.is_paced_out(cx) {
-            self.send_next(cx, sender);
+            self.send_next::<false>(cx, sender);
             return;
         }
         for _ in 0..burst.min(self.sendable()) {
@@ -448,7 +458,7 @@ impl ConnectionSender {
                 return;
             };
             let payload = self.payload(dsn);
-            sender.send_new(cx, &mut self.cc, dsn, payload);
+            sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
         }
     }
 
@@ -477,7 +487,7 @@ impl ConnectionSender {
                 rbuf_opt.note_sent(dsn, i);
             }
             sender.mptcp.out_of_order = true;
-            sender.send_new(cx, &mut self.cc, dsn, payload);
+            sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
         }
     }
 
@@ -511,12 +521,12 @@ impl ConnectionSender {
         }
         if let Some(dsn) = sender.mptcp.assigned.pop_front() {
             let payload = self.payload(dsn);
-            sender.send_new(cx, &mut self.cc, dsn, payload);
+            sender.send_new::<false>(cx, &mut self.cc, dsn, payload);
             return true;
         }
         let sends = !self.mptcp && self.has_sendable();
         if sends {
-            self.send_next(cx, sender);
+            self.send_next::<false>(cx, sender);
         }
         sends
     }
@@ -618,7 +628,7 @@ impl ConnectionSender {
             return;
         }
         if !sender.mptcp.failed {
-            sender.mptcp.failed = true;
+            sender.set_failed(true);
             sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
         }
         self.reinject_from(subflows, k, Cause::Failed);
@@ -653,7 +663,7 @@ impl ConnectionSender {
     /// Subflow `own` is stale: the others send all data that are not acknowledged. Its own segments stay queued on it and are
     /// sent once it works again.
     fn give_up(&mut self, cx: &mut World, sender: &mut Sender, own: usize) {
-        sender.mptcp.failed = true;
+        sender.set_failed(true);
         sender.log(cx, EventKind::SubflowFailed, sender.rtx.retransmits);
         self.reinject = (self.una..self.next).map(|dsn| (dsn, own as u32)).collect();
     }

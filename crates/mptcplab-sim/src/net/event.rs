@@ -149,8 +149,12 @@ pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<TimerEntry>>,
     /// The timers of kind [`TimerKind::SendJitter`], which fire for every packet, by subflow.
     jitter: WinnerTree,
-    /// Time of the earliest entry, cached because every event reads it.
+    /// Time of the earliest entry.
     first: u64,
+    /// See [`hold_after`](Self::hold_after).
+    limit: u64,
+    /// The smaller of both, which every event reads.
+    bound: u64,
 }
 
 impl Timers {
@@ -159,6 +163,8 @@ impl Timers {
             heap: BinaryHeap::new(),
             jitter: WinnerTree::new(0),
             first: NEVER,
+            limit: NEVER,
+            bound: NEVER,
         }
     }
 
@@ -171,6 +177,18 @@ impl Timers {
     #[inline]
     pub(crate) fn first(&self) -> u64 {
         self.first
+    }
+
+    /// Events of links after this time have to wait for something other than a timer.
+    pub(crate) fn hold_after(&mut self, limit: u64) {
+        self.limit = limit;
+        self.bound = self.first.min(limit);
+    }
+
+    /// Events of links come first up to and including this time.
+    #[inline(always)]
+    pub(crate) fn bound(&self) -> u64 {
+        self.bound
     }
 
     /// The subflow of the earliest entry, if that is of kind [`TimerKind::SendJitter`]: then
@@ -205,6 +223,7 @@ impl Timers {
     fn find_first(&mut self) {
         let in_heap = self.heap.peek().map_or(NEVER, |e| e.0.0);
         self.first = in_heap.min(self.jitter.first().0);
+        self.bound = self.first.min(self.limit);
     }
 
     /// Move a deadline; costs a heap operation only when it moves before the live entry.
@@ -214,6 +233,7 @@ impl Timers {
         if deadline < timer.armed {
             timer.armed = deadline;
             self.first = self.first.min(deadline);
+            self.bound = self.bound.min(deadline);
             if kind == TimerKind::SendJitter {
                 self.jitter.set(index as usize, deadline);
             } else {

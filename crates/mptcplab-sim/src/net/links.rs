@@ -27,18 +27,22 @@ mod duty {
     pub(super) const FORWARD: u8 = 16;
 }
 
+/// A link and the [`duty`] bits of its events.
+struct NetLink {
+    duties: u8,
+    link: Link<Packet>,
+}
+
 pub(crate) struct Net {
-    links: Vec<Link<Packet>>,
+    links: Vec<NetLink>,
     /// Next event of every link.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// For every link, the [`duty`] bits of its events. One byte, because it is checked for every packet.
-    duties: Vec<u8>,
     /// Link indices of all routes, one after the other.
     hops: Vec<u32>,
     pub(crate) sacks: SackTable,
     pub(crate) gaps: GapTable,
-    /// Links crossed by packets so far.
+    /// Links crossed by packets so far, apart from those by [`take_direct`](Self::take_direct).
     pub(crate) crossed: u64,
     /// When the run ends, for [`send_ahead`](Self::send_ahead).
     end_ns: u64,
@@ -55,16 +59,18 @@ impl Net {
         }
         let late_drops = if late_drops { duty::RELEASE_DROPPED } else { 0 };
         let poll = |link: &Link<Packet>| if link.only_delivers() { 0 } else { duty::POLL };
-        let duties = links.iter().map(|link| late_drops | poll(link)).collect();
         let mut tree = WinnerTree::new(links.len());
         for (i, link) in links.iter().enumerate() {
             tree.set(i, link.next_ns());
         }
+        let with_duties = |link| NetLink {
+            duties: late_drops | poll(&link),
+            link,
+        };
         Self {
-            links,
+            links: links.into_iter().map(with_duties).collect(),
             tree,
             routes: Vec::new(),
-            duties,
             hops: Vec::new(),
             sacks: SackTable::default(),
             gaps: GapTable::default(),
@@ -89,7 +95,7 @@ impl Net {
             .skip(1)
             .chain(reverse.iter().rev().skip(1))
         {
-            self.duties[link as usize] |= duty::PASS_ON;
+            self.links[link as usize].duties |= duty::PASS_ON;
         }
         let start = self.hops.len() as u32;
         self.hops.extend_from_slice(forward);
@@ -119,8 +125,8 @@ impl Net {
 
     /// From now on no link is direct: the engine checks every event.
     pub(crate) fn check_all(&mut self) {
-        for duties in &mut self.duties {
-            *duties |= duty::CHECK;
+        for link in &mut self.links {
+            link.duties |= duty::CHECK;
         }
     }
 
@@ -137,11 +143,12 @@ impl Net {
             .map(|(start, end)| &self.hops[start as usize..end as usize])
             .collect();
         let sender_knows = |path: usize| path % 2 == 0 && knows.get(path / 2) == Some(&true);
-        let parts = lookahead::parts(&self.links, &paths, sender_knows);
-        for (index, part) in parts.iter().enumerate() {
+        let can: Vec<bool> = self.links.iter().map(|l| l.link.can_look_ahead()).collect();
+        let parts = lookahead::parts(&can, &paths, sender_knows);
+        for (link, part) in self.links.iter_mut().zip(&parts) {
             if part.forwards || part.follows {
-                self.links[index].look_ahead();
-                self.duties[index] |= if part.forwards { duty::FORWARD } else { 0 };
+                link.link.look_ahead();
+                link.duties |= if part.forwards { duty::FORWARD } else { 0 };
             }
         }
         let begins = |route: usize| {
@@ -168,8 +175,9 @@ impl Net {
         self.enqueue_chain(now, at, packet);
     }
 
-    pub(crate) fn links_mut(&mut self) -> &mut [Link<Packet>] {
-        &mut self.links
+    /// See [`Link::changes_applied`].
+    pub(crate) fn changes_applied(&self, index: usize) -> usize {
+        self.links[index].link.changes_applied()
     }
 
     /// Time and link of the next event.
@@ -226,7 +234,7 @@ impl Net {
 
     #[inline(always)]
     fn enqueue(&mut self, index: usize, now: u64, packet: Packet) {
-        let link = &mut self.links[index];
+        let link = &mut self.links[index].link;
         let was_idle = link.next_ns() == u64::MAX;
         match link.enqueue_unchecked(now, packet) {
             Ok(()) if was_idle => self.tree.set(index, link.next_ns()),
@@ -242,11 +250,11 @@ impl Net {
     #[inline(never)]
     fn enqueue_words(&mut self, index: usize, now: u64, a: u64, b: u64, c: u64) {
         let packet = Packet::from_words(a, b, c);
-        if self.duties[index] & duty::FORWARD != 0 {
+        let NetLink { duties, link } = &mut self.links[index];
+        if *duties & duty::FORWARD != 0 {
             self.enqueue_chain(now, now, packet);
             return;
         }
-        let link = &mut self.links[index];
         let before = link.next_ns();
         match link.enqueue(now, packet) {
             Verdict::Queued => {
@@ -265,12 +273,12 @@ impl Net {
         let rest = start as usize + packet.hop()..end as usize;
         for &link in &self.hops[rest] {
             let index = link as usize;
-            let link = &mut self.links[index];
+            let NetLink { duties, link } = &mut self.links[index];
             let Some(arrival) = link.enqueue_ahead(now, at, packet.ip_bytes()) else {
                 self.release(&packet);
                 return;
             };
-            if self.duties[index] & duty::FORWARD == 0 {
+            if *duties & duty::FORWARD == 0 {
                 if link.keep(arrival, packet) {
                     self.tree.set(index, arrival);
                 }
@@ -285,13 +293,13 @@ impl Net {
     #[cold]
     fn lost(&mut self, index: usize, packet: &Packet) {
         self.release(packet);
-        self.tree.set(index, self.links[index].next_ns());
+        self.tree.set(index, self.links[index].link.next_ns());
     }
 
     /// Release the SACK options of ACKs that an AQM dropped after accepting them.
     #[cold]
     fn release_dropped(&mut self, index: usize) {
-        while let Some(packet) = self.links[index].take_dropped() {
+        while let Some(packet) = self.links[index].link.take_dropped() {
             self.release(&packet);
         }
     }
@@ -304,30 +312,25 @@ impl Net {
         }
     }
 
-    /// Whether nothing but [`step_direct`](Self::step_direct) has to be done for an event of this link.
+    /// The packet that reaches its host by the next event of this link, if that is all that the event takes.
     #[inline(always)]
-    pub(crate) fn is_direct(&self, index: usize) -> bool {
-        self.duties[index] == 0
-    }
-
-    /// Handle the next event of a direct link. Returns the packet that reached its host, if one did.
-    #[inline(always)]
-    pub(crate) fn step_direct(&mut self, index: usize) -> Option<Packet> {
-        let link = &mut self.links[index];
-        let packet = link.take_due();
+    pub(crate) fn take_direct(&mut self, index: usize) -> Option<Packet> {
+        let NetLink { duties, link } = &mut self.links[index];
+        if *duties != 0 {
+            return None;
+        }
+        let packet = link.take_due()?;
         self.tree.set(index, link.next_ns());
-        let packet = packet?;
-        self.crossed += 1;
         self.note_arrival();
         Some(packet)
     }
 
     /// Handle the next event of any link. Returns the packet that reached its host, if one did.
     pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
-        let link = &mut self.links[index];
+        let NetLink { duties, link } = &mut self.links[index];
         let left = link.poll(now);
         self.tree.set(index, link.next_ns());
-        let duties = self.duties[index];
+        let duties = *duties;
         if duties & duty::RELEASE_DROPPED != 0 {
             self.release_dropped(index);
         }
@@ -359,9 +362,10 @@ impl Net {
 
     /// Counters of a link.
     pub(crate) fn link_stats(&mut self, index: usize, now: u64) -> LinkStats {
-        let stats = self.links[index].stats(now);
-        if self.duties[index] & duty::FORWARD == 0 {
-            self.tree.set(index, self.links[index].next_ns());
+        let NetLink { duties, link } = &mut self.links[index];
+        let stats = link.stats(now);
+        if *duties & duty::FORWARD == 0 {
+            self.tree.set(index, link.next_ns());
         }
         stats
     }
@@ -369,8 +373,8 @@ impl Net {
     /// Count the packets that crossed links without events until `now`; the number of them.
     pub(crate) fn count_forwarded(&mut self, now: u64) -> u64 {
         let mut forwarded = 0;
-        for (link, duties) in self.links.iter_mut().zip(&self.duties) {
-            if duties & duty::FORWARD != 0 {
+        for NetLink { duties, link } in &mut self.links {
+            if *duties & duty::FORWARD != 0 {
                 link.stats(now);
                 forwarded += link.delivered_pkts();
             }
@@ -382,7 +386,7 @@ impl Net {
     /// Check that every packet that hosts sent has arrived, was dropped, or is on a link.
     pub(crate) fn check_conservation(&mut self, now: u64) {
         let mut accounted = self.arrived;
-        for link in &mut self.links {
+        for NetLink { link, .. } in &mut self.links {
             let s = link.stats(now);
             accounted += s.dropped_random_pkts + s.dropped_queue_pkts + link.in_transit();
         }

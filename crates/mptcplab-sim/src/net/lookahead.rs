@@ -2,9 +2,6 @@
 //! enters such a link, its arrival at the next one is known, and so on to the end of the chain. A sender that holds packets
 //! back for a random time begins such a chain where it is the only one on its first link.
 
-use super::packet::Packet;
-use mptcplab_model::link::Link;
-
 /// Where a link's packets come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -25,16 +22,17 @@ pub(super) struct Part {
     pub(super) forwards: bool,
 }
 
-/// The parts of all links, given all paths as indices of links. `knows`: whether the sender at the beginning of a path knows
+/// The parts of all links, given which of them [can look ahead](mptcplab_model::link::Link::can_look_ahead) and all paths as
+/// indices of links. `knows`: whether the sender at the beginning of a path knows
 /// before when a packet enters it.
 pub(super) fn parts(
-    links: &[Link<Packet>],
+    can_look_ahead: &[bool],
     paths: &[&[u32]],
     knows: impl Fn(usize) -> bool,
 ) -> Vec<Part> {
-    let sources = sources(links.len(), paths);
-    let can = |link: u32| links[link as usize].can_look_ahead();
-    let mut forwards: Vec<bool> = links.iter().map(Link::can_look_ahead).collect();
+    let sources = sources(can_look_ahead.len(), paths);
+    let can = |link: u32| can_look_ahead[link as usize];
+    let mut forwards: Vec<bool> = can_look_ahead.to_vec();
     for path in paths {
         for pair in path.windows(2) {
             let follows = sources[pair[1] as usize] == Source::Link(pair[0]) && can(pair[1]);
@@ -47,13 +45,13 @@ pub(super) fn parts(
     let part = |link: usize| Part {
         follows: match sources[link] {
             Source::Link(from) => forwards[from as usize],
-            Source::Host(path) => knows(path) && links[link].can_look_ahead(),
+            Source::Host(path) => knows(path) && can_look_ahead[link],
             Source::Nowhere | Source::Others => false,
         },
         // A link without packets has no events either way.
         forwards: forwards[link] && sources[link] != Source::Nowhere,
     };
-    (0..links.len()).map(part).collect()
+    (0..can_look_ahead.len()).map(part).collect()
 }
 
 fn sources(links: usize, paths: &[&[u32]]) -> Vec<Source> {

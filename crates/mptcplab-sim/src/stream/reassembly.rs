@@ -32,6 +32,13 @@ impl Reassembly {
         self.held
     }
 
+    /// Take in the next segment, while none is kept out of order.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        debug_assert_eq!(self.held, 0);
+        self.next += 1;
+    }
+
     /// Take in one segment.
     #[inline]
     pub(crate) fn insert(&mut self, seq: u32) -> Arrival {

@@ -105,6 +105,20 @@ impl ConnectionReceiver {
         scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
     }
 
+    /// Adapt the window once data were taken in, and return the field of an ACK sent now.
+    #[inline(always)]
+    pub(crate) fn advertise(&mut self, now: u64, srtt_us: u32) -> u16 {
+        if self.window == DSN_MAX {
+            return WINDOW_UNLIMITED;
+        }
+        self.advertise_limited(now, srtt_us)
+    }
+
+    fn advertise_limited(&mut self, now: u64, srtt_us: u32) -> u16 {
+        self.tune(now, srtt_us);
+        self.advertised()
+    }
+
     /// Whether the application has read all that came: nothing waits for what is missing.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
@@ -208,14 +222,8 @@ impl ConnectionReceiver {
         true
     }
 
-    /// Whether the window follows the measured rate.
-    #[inline]
-    pub(crate) fn tunes(&self) -> bool {
-        matches!(self.buffer, RcvBuffer::Auto { .. })
-    }
-
     /// Once per RTT: room for twice what the application read in the last one, and for its growth.
-    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32) {
+    fn tune(&mut self, now: u64, srtt_us: u32) {
         let RcvBuffer::Auto { max_bytes } = self.buffer else {
             return;
         };

@@ -126,6 +126,7 @@ impl Sender {
         self.sock.init(cc, slot);
         self.pacing.enabled = self.config.pacing || self.sock.tp.sk_pacing_status != 0;
         self.update_pacing_rate();
+        self.find_plain();
         self.log(
             cx,
             EventKind::SubflowAdded,
@@ -139,6 +140,7 @@ impl Sender {
             self.sock.release(cc);
         }
         self.phase = Phase::Removed;
+        self.find_plain();
         self.rtx.timer.deadline = NEVER;
         self.pacing.timer.deadline = NEVER;
         self.log(cx, EventKind::SubflowRemoved, 0_u64);

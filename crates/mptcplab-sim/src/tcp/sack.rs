@@ -383,6 +383,6 @@ impl Sender {
         self.count.retransmitted += 1;
         self.note_sent(cx.now, seq, false);
         // RFC 3168 section 6.1.5: retransmissions are not ECN-capable.
-        self.transmit(cx, seq, dsn, len, (false, false));
+        self.transmit::<false>(cx, seq, dsn, len, (false, false));
     }
 }

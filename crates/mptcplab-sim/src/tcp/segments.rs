@@ -30,8 +30,8 @@ pub(crate) struct Segment {
 /// Ring of what is kept of the segments `snd_una..snd_nxt`; grows, never shrinks.
 #[derive(Debug)]
 pub(crate) struct Ring<T> {
+    /// A power of two of entries, so that the compiler sees that every index is valid.
     ring: Vec<T>,
-    mask: u32,
 }
 
 /// The segments in flight.
@@ -41,24 +41,24 @@ impl<T: Copy + Default> Ring<T> {
     pub(crate) fn new() -> Self {
         Self {
             ring: vec![T::default(); 16],
-            mask: 15,
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, seq: u32) -> &T {
-        &self.ring[(seq & self.mask) as usize]
+        &self.ring[seq as usize & (self.ring.len() - 1)]
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, seq: u32) -> &mut T {
-        &mut self.ring[(seq & self.mask) as usize]
+        let index = seq as usize & (self.ring.len() - 1);
+        &mut self.ring[index]
     }
 
     /// Set the entry of segment `seq`, the next one or one in flight, given that `una` is the oldest one in flight.
     #[inline]
     pub(crate) fn push(&mut self, una: u32, seq: u32, value: T) {
-        if seq - una > self.mask {
+        if (seq - una) as usize >= self.ring.len() {
             self.grow(una, seq);
         }
         *self.get_mut(seq) = value;
@@ -68,7 +68,6 @@ impl<T: Copy + Default> Ring<T> {
     fn grow(&mut self, una: u32, next: u32) {
         let mut larger = Self {
             ring: vec![T::default(); self.ring.len() * 2],
-            mask: self.mask * 2 + 1,
         };
         for seq in una..next {
             *larger.get_mut(seq) = *self.get(seq);

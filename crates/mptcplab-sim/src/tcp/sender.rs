@@ -81,6 +81,8 @@ pub(crate) struct Sender {
     /// Layer-2 bytes per packet on the last link, for the wire throughput.
     pub(crate) overhead_bytes: u32,
     pub(crate) phase: Phase,
+    /// See [`find_plain`](Self::find_plain).
+    is_plain: bool,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) mptcp: MptcpState,
     pub(crate) segments: Segments,
@@ -123,6 +125,7 @@ impl Sender {
             entry: u32::MAX,
             overhead_bytes: 0,
             phase: Phase::Closed,
+            is_plain: false,
             lifecycle: Lifecycle::default(),
             mptcp: MptcpState {
                 backup,
@@ -174,33 +177,75 @@ impl Sender {
         self.recovery.state
     }
 
-    /// Handle an ACK; the connection sends new data afterwards. Returns whether the ACK took the fast path and changed nothing
-    /// that the connection has to check.
+    /// Whether ACKs and new segments take the shortest path: nothing that only some senders have needs to be looked at.
     #[inline(always)]
-    pub(crate) fn on_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: &Packet) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Find out whether the sender [is plain](Self::is_plain): established, neither failed nor paced, without groups, ECN and a
+    /// hook for every ACK.
+    pub(crate) fn find_plain(&mut self) {
+        self.is_plain = self.phase == Phase::Established
+            && !self.mptcp.failed
+            && !self.pacing.enabled
+            && !self.config.tso
+            && !self.config.ecn
+            && !self.wants_pkts_acked;
+    }
+
+    /// Note that the subflow counts as failed, or works again.
+    pub(crate) fn set_failed(&mut self, failed: bool) {
+        self.mptcp.failed = failed;
+        self.find_plain();
+    }
+
+    /// Handle an ACK; the connection sends new data afterwards. Returns whether the ACK took the fast path and changed nothing
+    /// that the connection has to check. `PLAIN`: the sender [is plain](Self::is_plain).
+    #[inline(always)]
+    pub(crate) fn on_ack<const PLAIN: bool>(
+        &mut self,
+        cx: &mut World,
+        cc: &mut CcTable,
+        packet: Packet,
+    ) -> bool {
         let tp = &mut self.sock.tp;
         tp.tcp_mstamp = cx.now / 1000;
         let (una, ack) = (tp.snd_una, packet.seq());
-        if packet.sack() == 0 && ack > una && self.recovery.allows_fast_path() && !packet.echo() {
-            debug_assert!(!self.recovery.frto_hold && self.rates.is_none());
-            self.ack_in_order(cx, cc, ack, ack - una);
+        // ECN is not plain.
+        let echo = !PLAIN && packet.echo();
+        if packet.sack() == 0 && ack > una && self.recovery.allows_fast_path() && !echo {
+            debug_assert!(!packet.echo() && !self.recovery.frto_hold && self.rates.is_none());
+            self.ack_in_order::<PLAIN>(cx, cc, ack, ack - una);
             // A subflow may have failed as stale, without a timeout.
-            return !self.mptcp.failed;
+            return PLAIN || !self.mptcp.failed;
         }
+        self.on_other_ack(cx, cc, packet);
+        false
+    }
+
+    #[inline(never)]
+    fn on_other_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: Packet) {
+        let (una, ack) = (self.sock.tp.snd_una, packet.seq());
         if ack >= una && self.config.recovery == LossRecovery::Sack {
-            self.ack_with_recovery(cx, cc, packet);
+            self.ack_with_recovery(cx, cc, &packet);
         } else if ack >= una {
-            self.classic_ack(cx, cc, packet);
+            self.classic_ack(cx, cc, &packet);
         } else if packet.sack() != 0 {
             // Older than the latest ACK: it brings nothing new.
             cx.net.sacks.release(packet.sack());
         }
-        false
     }
 
     /// The fast path: nothing lost, nothing out of order, nothing retransmitted.
     #[inline(always)]
-    fn ack_in_order(&mut self, cx: &mut World, cc: &mut CcTable, ack: u32, newly: u32) {
+    fn ack_in_order<const PLAIN: bool>(
+        &mut self,
+        cx: &mut World,
+        cc: &mut CcTable,
+        ack: u32,
+        newly: u32,
+    ) {
         let una = self.sock.tp.snd_una;
         let first_sent = self.segments.get(una).sent_ns;
         let last_sent = self.segments.get(ack - 1).sent_ns;
@@ -217,14 +262,16 @@ impl Sender {
             .rack_advance_in_order(last_sent, ack, cx.now);
         self.note_progress(cx.now);
         self.rearm_timer(cx);
-        if self.wants_pkts_acked {
+        if !PLAIN && self.wants_pkts_acked {
             self.report_acked(cc, newly, Some(cx.now - last_sent), prior_inflight);
         }
         self.sock.cong_avoid(cc, ack, newly);
         if self.sock.tp.snd_ssthresh != prior_ssthresh {
             self.note_threshold(cx, prior_ssthresh);
         }
-        self.update_pacing_rate();
+        if !PLAIN {
+            self.update_pacing_rate();
+        }
     }
 
     /// The algorithm changed ssthresh on an ACK. If that ended slow start (HyStart, Vegas), record it.
@@ -331,9 +378,15 @@ impl Sender {
         }
     }
 
-    /// Send a new segment with this data sequence number and payload.
+    /// Send a new segment with this data sequence number and payload. `PLAIN`: the sender [is plain](Self::is_plain).
     #[inline(always)]
-    pub(crate) fn send_new(&mut self, cx: &mut World, cc: &mut CcTable, dsn: u32, payload: u16) {
+    pub(crate) fn send_new<const PLAIN: bool>(
+        &mut self,
+        cx: &mut World,
+        cc: &mut CcTable,
+        dsn: u32,
+        payload: u16,
+    ) {
         let len = payload + self.config.data_header;
         if self.sock.tp.packets_out == 0 {
             self.before_first_packet(cx.now, cc);
@@ -355,8 +408,12 @@ impl Sender {
         if !self.recovery.allows_fast_path() {
             self.note_new(cx.now, seq);
         }
-        let pushes = self.consume_from_group();
-        self.transmit(cx, seq, dsn, len, (self.config.ecn, pushes));
+        let (ecn, pushes) = if PLAIN {
+            (false, false)
+        } else {
+            (self.config.ecn, self.consume_from_group())
+        };
+        self.transmit::<PLAIN>(cx, seq, dsn, len, (ecn, pushes));
         // The probe waits longer for a single segment than for two.
         if self.sock.tp.packets_out <= 2 || self.rtx.armed_ns != cx.now {
             self.rearm_after_send(cx);
@@ -421,7 +478,7 @@ impl Sender {
 
     /// Put a data packet on the path (first or repeated transmission).
     #[inline(always)]
-    pub(crate) fn transmit(
+    pub(crate) fn transmit<const PLAIN: bool>(
         &mut self,
         cx: &mut World,
         seq: u32,
@@ -445,7 +502,9 @@ impl Sender {
         }
         self.count.sent += 1;
         self.last_sent_ns = cx.now;
-        self.note_paced(cx.now, len);
+        if !PLAIN {
+            self.note_paced(cx.now, len);
+        }
         self.put_on_path(cx, packet);
     }
 
@@ -509,14 +568,15 @@ impl Sender {
         if self.phase == Phase::Established
             && (self.last_sent_ns == now || !self.has_room() || self.tso.deferred)
         {
-            self.validate_cwnd(now, cc);
+            let limited = !self.has_room() || self.tso.deferred;
+            self.validate_cwnd(now, cc, limited);
         }
     }
 
     /// After an attempt to send, note whether the window limits the sender (Linux `tcp_cwnd_validate`).
     #[inline(always)]
-    pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable) {
-        let limited = !self.has_room() || self.tso.deferred;
+    pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable, limited: bool) {
+        debug_assert_eq!(limited, !self.has_room() || self.tso.deferred);
         let tp = &mut self.sock.tp;
         let was = tp.is_cwnd_limited;
         if tp.snd_una >= self.usage.round_end

@@ -144,7 +144,7 @@ impl<'a> Wire<'a> {
     fn deliver(&mut self, at_ns: u64, packet: &Packet) {
         assert!(self.engine.world.now <= at_ns, "time runs backwards");
         self.engine.world.now = at_ns;
-        self.engine.deliver(packet);
+        self.engine.deliver(*packet);
         self.clear_wire();
     }
 
