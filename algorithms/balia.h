@@ -24,8 +24,7 @@ CC_INLINE u32 balia_fastest(const struct cc_set *set)
 /* x_k/x_b <= 1 in Q17: the dividend is <= 2^63. */
 CC_INLINE u64 balia_rate_q17(const struct cc_set *set, u32 k, u32 b)
 {
-	if (k == b)
-		return BALIA_ONE;
+	/* Also for b itself, see cc_ratio_q16. */
 	return cc_div(cc_shl(cc_mul(set->w[k], set->t[b]), 17), cc_mul(set->w[b], set->t[k]));
 }
 

@@ -234,6 +234,17 @@ CC_INLINE int cc_cmp_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
 	return cc_cmp96(cc_mul96(cc_mul(t_j, t_j), v_i), cc_mul96(cc_mul(t_i, t_i), v_j));
 }
 
+/*
+ * Whether v_i/t_i^2 is larger than v_j/t_j^2. Without branches where the products fit, since
+ * which path is better changes too often for a branch to be predicted.
+ */
+CC_INLINE bool cc_exceeds_per_rtt2(u32 v_i, u32 t_i, u32 v_j, u32 t_j)
+{
+	if (!((v_i | v_j) >> 20) && !((t_i | t_j) >> 22))
+		return cc_mul(cc_mul(t_j, t_j), v_i) > cc_mul(cc_mul(t_i, t_i), v_j);
+	return cc_cmp_per_rtt2(v_i, t_i, v_j, t_j) > 0;
+}
+
 /* cc_hide_from_verifier for 64 bits. */
 CC_INLINE u64 cc_hide_from_verifier64(u64 x)
 {
@@ -479,8 +490,9 @@ CC_INLINE u32 cc_reno_undo_cwnd(struct sock *sk)
 struct cc_set {
 	const struct cc_conn *conn;
 	/* Aligned, since the verifier tracks the bounds only of what has eight bytes for itself. */
-	u32 self CC_ALIGNED;		   /* index of the acting subflow in the arrays */
-	u32 n CC_ALIGNED;		   /* members */
+	u32 self CC_ALIGNED; /* index of the acting subflow in the arrays */
+	u32 n CC_ALIGNED;    /* members */
+	/* What is beyond member n has no value where the set is coupled, and is 0 otherwise. */
 	u32 w[CC_MAX_SUBFLOWS] CC_ALIGNED; /* effective windows, 1..2^20 packets */
 	u32 t[CC_MAX_SUBFLOWS];		   /* smoothed RTTs, 1..2^26 us */
 	u32 slot[CC_MAX_SUBFLOWS];	   /* in the connection's table */
@@ -505,33 +517,38 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 {
 	const struct cc_conn *conn = cc_table(sk);
 	u32 own = cc_own_slot(sk);
-	bool member = false;
-	u32 i, at, n = 0;
+	u32 i, at, self = 0, member = 0, n = 0;
+	u64 own_wt;
 
-	*set = (struct cc_set){ .conn = conn };
-	if (!conn || conn->n_slots < 2)
+	cc_clear(set);
+	set->conn = conn;
+	if (!conn || conn->n_slots < 2) {
+		cc_clear_rest(set, 0);
 		return false;
+	}
+	own_wt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
 	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
-		u64 wt = slot->window_rtt;
+		/* As values: a branch on whose ACK this is could not be predicted. */
+		bool is_own = i == own;
+		u64 wt = is_own ? own_wt : slot->window_rtt;
 
-		if (!slot->usable)
+		if (!slot->usable || !(u32)wt)
 			continue;
 		at = n & (CC_MAX_SUBFLOWS - 1);
-		if (i == own) {
-			wt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
-			set->self = cc_index(n);
-			member = (u32)wt != 0;
-		}
-		if (!(u32)wt)
-			continue;
 		set->w[at] = wt >> 32;
 		set->t[at] = (u32)wt;
 		set->slot[at] = i;
+		self = cc_hide_from_verifier(is_own ? n : self);
+		member = cc_hide_from_verifier(member | is_own);
 		n = cc_hide_from_verifier(n + 1);
 	}
+	set->self = cc_index(self);
 	set->n = n;
-	return member && n > 1;
+	if (member && n > 1)
+		return true;
+	cc_clear_rest(set, n);
+	return false;
 }
 
 /* For a decrease: the acting subflow counts with its actual window. */
@@ -618,7 +635,7 @@ CC_INLINE u32 cc_best_path(const struct cc_set *set)
 	u32 best = 0;
 
 	cc_for_each(k, 1, set)
-		best = cc_cmp_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best]) > 0
+		best = cc_exceeds_per_rtt2(set->w[k], set->t[k], set->w[best], set->t[best])
 			       ? cc_index(k)
 			       : best;
 	return best;

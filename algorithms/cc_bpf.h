@@ -326,6 +326,10 @@ CC_INLINE u32 cc_index(u32 k)
 	return cc_hide_from_verifier(k) & (CC_MAX_SUBFLOWS - 1);
 }
 
+/* The verifier wants every word of the stack written that a loop with its bound may read. */
+#define cc_clear(set) (*(set) = (__typeof__(*(set))){ 0 })
+#define cc_clear_rest(set, n) ((void)(n))
+
 /*
  * Calls step(0..times-1, context), of which the verifier follows only one call: for nested
  * loops. `context` is on the stack, `step` returns 0.

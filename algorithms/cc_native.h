@@ -190,6 +190,17 @@ CC_INLINE u32 cc_index(u32 k)
 	return k;
 }
 
+/*
+ * A set whose members are still to come, and the clearing of what is beyond member n, which
+ * only rules on one path may read: clearing all of it takes longer than reading the table.
+ */
+#define cc_clear(set) ((set)->self = (set)->n = 0)
+#define cc_clear_rest(set, n)                                                           \
+	({                                                                              \
+		for (u32 i_ = (n); i_ < CC_MAX_SUBFLOWS; i_++)                          \
+			(set)->w[i_] = (set)->t[i_] = (set)->slot[i_] = 0;              \
+	})
+
 /* Calls step(0..times-1, context). */
 CC_INLINE void cc_repeat(u32 times, long (*step)(u32 i, void *context), void *context)
 {

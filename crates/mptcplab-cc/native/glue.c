@@ -10,13 +10,14 @@ void mptcplab_cc_publish(const struct sock *sk);
 void mptcplab_cc_publish(const struct sock *sk)
 {
 	struct cc_slot *slot = &sk->conn->slot[sk->slot];
-	u32 i;
+	u32 i, words = sk->algorithm->shared_words;
 
+	/* First what has a byte: the compiler takes it for a pointer to anything. */
+	slot->state = sk->tp.ca_state;
 	slot->window_rtt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
 	slot->ssthresh = sk->tp.snd_ssthresh;
 	slot->min_rtt_us = sk->tp.min_rtt_us;
-	slot->state = sk->tp.ca_state;
-	for (i = 0; i < sk->algorithm->shared_words; i++)
+	for (i = 0; i < words; i++)
 		slot->words[i] = sk->priv.state[i];
 }
 
