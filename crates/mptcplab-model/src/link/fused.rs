@@ -13,10 +13,8 @@ use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
 use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
 
-/// One check for room covers as many packets as possible of these numbers.
-const STRIDES: &[u64] = &[16, 4, 1];
-/// With random loss every packet is checked.
-const SINGLY: &[u64] = &[1];
+/// One check for room covers at most so many packets.
+const MOST_AT_ONCE: u64 = 16;
 
 #[derive(Debug)]
 pub(crate) struct Fused<P> {
@@ -40,8 +38,8 @@ pub(crate) struct Fused<P> {
     counters: Counters,
     /// With fewer packets than this waiting or in service there is room; 0 with RED, which decides on each arrival.
     check_from: u64,
-    /// Packets that one check may cover: [`STRIDES`], or [`SINGLY`].
-    strides: &'static [u64],
+    /// Packets that one check may cover: [`MOST_AT_ONCE`], or with random loss 1.
+    most_at_once: u64,
     /// Fast, see [`Rate::is_fast`].
     rate: Rate,
     overhead_bytes: u32,
@@ -93,10 +91,10 @@ impl<P: Packet> Fused<P> {
             serving: 0,
             counters: Counters::default(),
             check_from,
-            strides: if config.loss == Loss::None {
-                STRIDES
+            most_at_once: if config.loss == Loss::None {
+                MOST_AT_ONCE
             } else {
-                SINGLY
+                1
             },
             rate,
             overhead_bytes: config.overhead_bytes,
@@ -126,7 +124,7 @@ impl<P: Packet> Fused<P> {
             serving: 0,
             counters: Counters::default(),
             check_from: self.check_from,
-            strides: self.strides,
+            most_at_once: self.most_at_once,
             rate: self.rate,
             overhead_bytes: self.overhead_bytes,
             loss: self.loss.clone(),
@@ -351,11 +349,7 @@ impl<P: Packet> Fused<P> {
             self.counters.dropped_random += 1;
             return Verdict::LostRandom;
         }
-        let strides = self.strides.iter();
-        let sure = strides
-            .copied()
-            .find(|&more| self.has_room_for(more, now))
-            .unwrap_or(0);
+        let sure = self.sure(now);
         if sure == 0 && !self.admit(now, packet) {
             self.counters.dropped_queue += 1;
             return Verdict::LostQueue;
@@ -367,16 +361,21 @@ impl<P: Packet> Fused<P> {
         Verdict::Queued
     }
 
-    /// Whether `more` packets that arrived now would be accepted by their number alone: the one that is `check_from` before
-    /// the last of them is fully serialised.
-    fn has_room_for(&self, more: u64, now: u64) -> bool {
-        let last = self.ring.tail() + more - 1;
-        let Some(before) = last.checked_sub(self.check_from) else {
-            return true;
-        };
-        let is_past = |(deliver_ns, _)| deliver_ns <= now + self.delay_ns;
-        before < self.ring.head()
-            || before < self.ring.tail() && self.ring.get(before).is_some_and(is_past)
+    /// How many packets that arrived now would be accepted by their number alone, at most [`Self::most_at_once`]: the packet
+    /// that is `check_from` before each of them is fully serialised.
+    fn sure(&self, now: u64) -> u64 {
+        let (head, tail) = (self.ring.head(), self.ring.tail());
+        // Those for which it has been delivered.
+        let delivered = head.saturating_add(self.check_from).saturating_sub(tail);
+        let mut sure = delivered.min(self.most_at_once);
+        let horizon = now + self.delay_ns;
+        while sure < self.most_at_once && sure < self.check_from {
+            match self.ring.get(tail + sure - self.check_from) {
+                Some((deliver_ns, _)) if deliver_ns <= horizon => sure += 1,
+                _ => break,
+            }
+        }
+        sure
     }
 
     /// The decision that needs more than the number of packets.
