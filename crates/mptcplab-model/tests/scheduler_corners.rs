@@ -1,14 +1,18 @@
 //! Schedulers where random subflows seldom come: equal round-trip times and queues, stale subflows, and backups beside them.
 
-use mptcplab_model::sched::Path;
+use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::linger::{BURST_BYTES, Queue, linger};
 use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
+use mptcplab_model::sched::{
+    Assignment, Kind, Path, Scheduler, SchedulerConfig, Segments, SendQueue,
+};
 
 #[derive(Debug, Clone, Copy)]
 struct Sub {
     usable: bool,
     backup: bool,
     stale: bool,
+    full: bool,
     queued: u32,
     srtt_us8: u32,
     rate: u64,
@@ -18,6 +22,7 @@ const SUB: Sub = Sub {
     usable: true,
     backup: false,
     stale: false,
+    full: false,
     queued: 0,
     srtt_us8: 8000,
     rate: 1_000_000,
@@ -43,7 +48,7 @@ impl Path for Sub {
         10
     }
     fn inflight(&self) -> u32 {
-        0
+        if self.full { 10 } else { 0 }
     }
     fn queued(&self) -> u32 {
         self.queued
@@ -172,4 +177,54 @@ fn linger_moves_the_average_rate_by_the_burst() {
         linger(&[sub, busy], &mut average, u64::MAX),
         Some((0, BURST_BYTES))
     );
+}
+
+/// Where only one subflow has room, one scheduler is asked and the other is told; they must not differ afterwards.
+#[test]
+fn a_scheduler_that_takes_any_room_need_not_be_asked_about_the_only_choice() {
+    let queue = SendQueue {
+        now_ns: 0,
+        una: 0,
+        next: 100,
+        written: 10_000,
+        window_end: 10_000,
+        mss: 1400,
+    };
+    let round_robin = SchedulerConfig::new(Kind::RoundRobin);
+    for config in [
+        SchedulerConfig::new(Kind::MinRtt),
+        round_robin,
+        round_robin.with("num_segments", 3),
+    ] {
+        let (mut asked, mut told) = (Scheduler::new(&config), Scheduler::new(&config));
+        assert!(asked.takes_any_room);
+        let mut rng = Rng::new(5, 0, "test", "only choice");
+        let mut counts = [0; 4];
+        for _ in 0..5000 {
+            let subs: Vec<Sub> = (0..3_u32)
+                .map(|i| Sub {
+                    full: rng.below(3) > 0,
+                    srtt_us8: 8000 + 160 * i,
+                    ..SUB
+                })
+                .collect();
+            let room: Vec<usize> = (0..3).filter(|&i| !subs[i].full).collect();
+            counts[room.len()] += 1;
+            if let [subflow] = room[..] {
+                let segments = Segments::New(1);
+                for _ in 0..rng.below(8) {
+                    let picked = asked.pick(&subs, &queue);
+                    assert_eq!(picked, Some(Assignment { subflow, segments }));
+                    told.note_only_choice(subflow);
+                }
+            } else {
+                let picked = asked.pick(&subs, &queue);
+                assert_eq!(picked, told.pick(&subs, &queue), "{config}: {room:?}");
+                assert_eq!(picked.is_none(), room.is_empty());
+            }
+        }
+        assert!(counts.iter().all(|&n| n > 100), "{counts:?}");
+    }
+    let waits = round_robin.with("cwnd_limited", 0);
+    assert!(!Scheduler::new(&waits).takes_any_room);
 }

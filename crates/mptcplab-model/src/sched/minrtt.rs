@@ -51,6 +51,10 @@ impl Schedule for MinRtt {
         minrtt(subflows).map(Assignment::one)
     }
 
+    fn takes_any_room(&self) -> bool {
+        true
+    }
+
     fn rbuf_opt(config: &SchedulerConfig) -> Option<RbufOpt> {
         RbufOpt::new(config)
     }

@@ -60,6 +60,7 @@ macro_rules! schedulers {
                             sends_copies: This::SENDS_COPIES,
                             copies_losses: this.copies_losses(),
                             is_upstream: This::IS_UPSTREAM,
+                            takes_any_room: this.takes_any_room(),
                             state: State::$Name(this),
                         }
                     })*
@@ -124,6 +125,8 @@ pub struct Scheduler {
     pub copies_losses: bool,
     /// [`Schedule::IS_UPSTREAM`].
     pub is_upstream: bool,
+    /// [`Schedule::takes_any_room`].
+    pub takes_any_room: bool,
 }
 
 impl Scheduler {
@@ -134,6 +137,14 @@ impl Scheduler {
             // The default, in the path of every packet.
             State::MinRtt(this) => this.pick(subflows, queue),
             _ => self.pick_any(subflows, queue),
+        }
+    }
+
+    /// [`Schedule::note_only_choice`].
+    #[inline]
+    pub fn note_only_choice(&mut self, subflow: usize) {
+        if let State::RoundRobin(this) = &mut self.state {
+            this.note_only_choice(subflow);
         }
     }
 }

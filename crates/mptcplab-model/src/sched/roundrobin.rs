@@ -63,6 +63,17 @@ impl Schedule for RoundRobin {
         let (n, limited) = (self.num_segments, self.cwnd_limited);
         roundrobin(subflows, &mut self.quota, n, limited).map(Assignment::one)
     }
+
+    fn takes_any_room(&self) -> bool {
+        self.cwnd_limited
+    }
+
+    #[inline]
+    fn note_only_choice(&mut self, subflow: usize) {
+        let sent = &mut self.quota[subflow];
+        // After a whole turn a new round begins, in which only this subflow takes part.
+        *sent = *sent % self.num_segments + 1;
+    }
 }
 
 /// The subflow whose turn it is. `quota` counts what each sent in this round, `burst` is what each may send in a row.

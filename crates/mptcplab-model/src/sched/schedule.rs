@@ -49,6 +49,17 @@ pub trait Schedule: Sized {
     /// The segment that blocked the receive window was sent again.
     fn note_rbuf_retransmission(&mut self) {}
 
+    /// Whether the scheduler always finds a subflow for the next segment if a regular one is available, one segment at a time,
+    /// so that it need not be asked where only one is.
+    fn takes_any_room(&self) -> bool {
+        false
+    }
+
+    /// This subflow was the only one available and gets the next segment. Only where it [takes any
+    /// room](Self::takes_any_room).
+    #[inline]
+    fn note_only_choice(&mut self, _subflow: usize) {}
+
     /// Whether a segment that fast retransmit repairs is also sent on another subflow.
     fn copies_losses(&self) -> bool {
         false

@@ -66,7 +66,7 @@ impl Connection {
     }
 
     /// Send what may be sent; the event that makes room happened on subflow `k`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push(&mut self, cx: &mut World, k: usize) {
         self.tx.push(cx, &mut self.subflows, k);
     }
@@ -177,7 +177,7 @@ impl Connection {
         }
         self.tx.on_data_ack(packet.dsn(), packet.wnd());
         if sender.on_ack::<true>(cx, &mut self.tx.cc, packet) {
-            self.push(cx, k);
+            self.tx.push_plain(cx, &mut self.subflows, k);
         } else {
             self.push_after_recovery(cx, k);
         }

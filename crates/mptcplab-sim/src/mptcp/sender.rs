@@ -51,7 +51,8 @@ pub(crate) struct ConnectionSender {
     pub(super) opener: usize,
     /// The coupled algorithms' table.
     pub(crate) cc: CcTable,
-    scheduler: Scheduler,
+    /// `None` with one subflow, which has nothing to be scheduled. Apart, since it is large.
+    scheduler: Option<Box<Scheduler>>,
     pub(super) mss: u16,
     /// Next data sequence number to assign.
     pub(crate) next: u32,
@@ -75,6 +76,9 @@ pub(crate) struct ConnectionSender {
     pub(crate) data_rtx: Option<Box<DataRtx>>,
     /// With upstream's scheduler: idle subflows leave the coupling set.
     idle_subflows: Option<Box<IdleSubflows>>,
+    /// When the scheduler was last asked, no subflow had room. Since then only subflows with an ACK or a timer can have got some,
+    /// and after each of these it is asked again, unless it [takes any room](Scheduler::takes_any_room).
+    all_full: bool,
     /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
     priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) priority_timer: Timer,
@@ -107,7 +111,7 @@ impl ConnectionSender {
             mptcp: c.mptcp,
             opener: 0,
             cc: CcTable::new(),
-            scheduler: c.scheduler,
+            scheduler: (subflows > 1).then(|| Box::new(c.scheduler)),
             mss: c.mss,
             next: 0,
             una: 0,
@@ -121,6 +125,7 @@ impl ConnectionSender {
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
             data_rtx: data_rtx.map(Box::new),
             idle_subflows: upstream.then(Box::default),
+            all_full: false,
             priorities: c.priorities,
             priority_timer: Timer::OFF,
             reinjected: 0,
@@ -272,30 +277,57 @@ impl ConnectionSender {
     }
 
     /// Send what may be sent; the event that makes room happened on subflow `acked`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn push(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
         match subflows {
-            [only] if self.reinject.is_empty() => {
-                if only.sender.is_plain() {
-                    self.push_single::<true>(cx, &mut only.sender);
-                } else {
-                    self.push_single_any(cx, &mut only.sender);
-                }
-            }
+            [only] if self.reinject.is_empty() => self.push_single(cx, &mut only.sender),
             _ => self.push_scheduled(cx, subflows, acked),
         }
     }
 
     #[inline(never)]
-    fn push_single_any(&mut self, cx: &mut World, sender: &mut Sender) {
+    fn push_single(&mut self, cx: &mut World, sender: &mut Sender) {
         if sender.phase == Phase::Established {
-            self.push_single::<false>(cx, sender);
+            let full = self.fill::<false>(cx, sender, None);
+            self.note_filled(cx, sender, full);
         }
     }
 
-    /// Send what may be sent on the only subflow, which is established. `PLAIN`: it [is plain](Sender::is_plain).
+    /// As [`push`](Self::push), after an ACK on the fast path of a sender that [is plain](Sender::is_plain).
     #[inline(always)]
-    fn push_single<const PLAIN: bool>(&mut self, cx: &mut World, sender: &mut Sender) {
+    pub(super) fn push_plain(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
+        let is_single = subflows.len() == 1;
+        let sender = &mut subflows[acked].sender;
+        if !self.reinject.is_empty() || !is_single && !self.is_only_choice(sender) {
+            self.push_scheduled(cx, subflows, acked);
+            return;
+        }
+        let full = self.fill::<true>(cx, sender, (!is_single).then_some(acked));
+        if is_single || full {
+            self.note_filled(cx, sender, full);
+        } else {
+            self.push_scheduled(cx, subflows, acked);
+        }
+    }
+
+    /// Whether the scheduler would choose this subflow, which is plain, as long as it has room: no other one has.
+    #[inline(always)]
+    fn is_only_choice(&self, sender: &Sender) -> bool {
+        self.all_full
+            && !sender.mptcp.backup
+            && sender.mptcp.assigned.is_empty()
+            && sender.state() != CaState::Loss
+    }
+
+    /// Send what the window of a subflow allows, which is established. Returns whether it is full: otherwise there is nothing
+    /// to send. `PLAIN`: it [is plain](Sender::is_plain). `choice`: its index where the scheduler would have been asked.
+    #[inline(always)]
+    fn fill<const PLAIN: bool>(
+        &mut self,
+        cx: &mut World,
+        sender: &mut Sender,
+        choice: Option<usize>,
+    ) -> bool {
         let before = sender.sock.tp.snd_nxt;
         let mut inflight = sender.inflight();
         // cwnd is read in every turn, because the first packet after a pause may reduce it.
@@ -303,6 +335,9 @@ impl ConnectionSender {
             && self.has_sendable()
             && (PLAIN || !sender.is_paced_out(cx) && sender.may_send(cx.now, self.sendable()))
         {
+            if let (Some(subflow), Some(scheduler)) = (choice, &mut self.scheduler) {
+                scheduler.note_only_choice(subflow);
+            }
             self.send_next::<PLAIN>(cx, sender);
             inflight += 1;
         }
@@ -310,13 +345,34 @@ impl ConnectionSender {
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc, full);
         }
+        full
+    }
+
+    #[inline(always)]
+    fn note_filled(&mut self, cx: &mut World, sender: &mut Sender, full: bool) {
         if !full && !self.has_sendable() {
             sender.note_app_limited();
         }
         self.note_blocked(cx.now, !full);
     }
 
+    #[inline(never)]
     fn push_scheduled(&mut self, cx: &mut World, subflows: &mut [Subflow], acked: usize) {
+        let Some(mut scheduler) = self.scheduler.take() else {
+            return;
+        };
+        self.push_with(&mut scheduler, cx, subflows, acked);
+        self.scheduler = Some(scheduler);
+    }
+
+    #[inline]
+    fn push_with(
+        &mut self,
+        scheduler: &mut Scheduler,
+        cx: &mut World,
+        subflows: &mut [Subflow],
+        acked: usize,
+    ) {
         if let Some(idle) = &mut self.idle_subflows {
             idle.update_coupling_set(subflows, &mut self.cc, acked, cx.now);
         }
@@ -325,19 +381,21 @@ impl ConnectionSender {
                 self.send_assigned(cx, sender);
             }
         }
-        if self.scheduler.copies_losses {
+        if scheduler.copies_losses {
             self.copy_losses(&mut subflows[acked].sender, acked);
         }
         if !self.reinject.is_empty() {
-            self.push_reinjections(cx, subflows);
+            self.push_reinjections(scheduler, cx, subflows);
         }
         let mut queue = self.send_queue(cx.now);
-        queue.written = self.scheduler.buffer_end(subflows, &queue);
+        queue.written = scheduler.buffer_end(subflows, &queue);
         if let Some(data_rtx) = self.data_rtx.as_mut().filter(|_| queue.has_sendable()) {
             data_rtx.set_interval(subflows, cx.now);
         }
-        while queue.has_sendable() || self.scheduler.sends_copies {
-            let Some(picked) = self.scheduler.pick(subflows, &queue) else {
+        self.all_full = false;
+        while queue.has_sendable() || scheduler.sends_copies {
+            let Some(picked) = scheduler.pick(subflows, &queue) else {
+                self.all_full = scheduler.takes_any_room;
                 break;
             };
             let Assignment { subflow, segments } = picked;
@@ -351,8 +409,8 @@ impl ConnectionSender {
         if let Some(data_rtx) = &mut self.data_rtx {
             data_rtx.rearm(cx, self.index, self.una, self.next);
         }
-        if self.is_window_blocked() && self.scheduler.rbuf_opt.is_some() {
-            self.unblock(cx, subflows);
+        if self.is_window_blocked() && scheduler.rbuf_opt.is_some() {
+            self.unblock(scheduler, cx, subflows);
         }
         for (i, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
             if sender.last_sent_ns == cx.now || i == acked {
@@ -405,9 +463,9 @@ impl ConnectionSender {
     /// The receive window blocks: the fastest subflow with room sends the segment that everything waits for, and the subflows
     /// that hold it are slowed down.
     #[inline(never)]
-    fn unblock(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+    fn unblock(&mut self, scheduler: &mut Scheduler, cx: &mut World, subflows: &mut [Subflow]) {
         let head = self.una;
-        while let (Some(rbuf_opt), Some(fast)) = (&mut self.scheduler.rbuf_opt, minrtt(subflows)) {
+        while let (Some(rbuf_opt), Some(fast)) = (&mut scheduler.rbuf_opt, minrtt(subflows)) {
             rbuf_opt.find_holders(subflows, head);
             let penalised = rbuf_opt.penalised(subflows, fast, cx.now);
             let retransmits = rbuf_opt.retransmits(subflows, fast);
@@ -424,7 +482,7 @@ impl ConnectionSender {
                 return;
             }
             rbuf_opt.note_sent(head, fast);
-            self.scheduler.note_rbuf_retransmission();
+            scheduler.note_rbuf_retransmission();
             self.assign_copy(cx, sender, head);
         }
     }
@@ -464,15 +522,18 @@ impl ConnectionSender {
 
     /// Data of failed subflows are sent first, each segment on a subflow other than the one that failed.
     #[inline(never)]
-    fn push_reinjections(&mut self, cx: &mut World, subflows: &mut [Subflow]) {
+    fn push_reinjections(
+        &mut self,
+        scheduler: &mut Scheduler,
+        cx: &mut World,
+        subflows: &mut [Subflow],
+    ) {
         while let Some(&(dsn, origin)) = self.reinject.front() {
             if dsn < self.una {
                 self.reinject.pop_front();
                 continue;
             }
-            let picked = self
-                .scheduler
-                .pick_for_reinjection(subflows, origin as usize);
+            let picked = scheduler.pick_for_reinjection(subflows, origin as usize);
             let Some(i) = picked else {
                 return;
             };
@@ -483,7 +544,7 @@ impl ConnectionSender {
             self.reinject.pop_front();
             self.reinjected += u64::from(origin != NO_ORIGIN);
             let payload = self.payload(dsn);
-            if let Some(rbuf_opt) = &mut self.scheduler.rbuf_opt {
+            if let Some(rbuf_opt) = &mut scheduler.rbuf_opt {
                 rbuf_opt.note_sent(dsn, i);
             }
             sender.mptcp.out_of_order = true;

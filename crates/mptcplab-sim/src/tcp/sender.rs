@@ -183,15 +183,13 @@ impl Sender {
         self.is_plain
     }
 
-    /// Find out whether the sender [is plain](Self::is_plain): established, neither failed nor paced, without groups, ECN and a
-    /// hook for every ACK.
+    /// Find out whether the sender [is plain](Self::is_plain): established, neither failed nor paced, without groups and ECN.
     pub(crate) fn find_plain(&mut self) {
         self.is_plain = self.phase == Phase::Established
             && !self.mptcp.failed
             && !self.pacing.enabled
             && !self.config.tso
-            && !self.config.ecn
-            && !self.wants_pkts_acked;
+            && !self.config.ecn;
     }
 
     /// Note that the subflow counts as failed, or works again.
@@ -262,7 +260,7 @@ impl Sender {
             .rack_advance_in_order(last_sent, ack, cx.now);
         self.note_progress(cx.now);
         self.rearm_timer(cx);
-        if !PLAIN && self.wants_pkts_acked {
+        if self.wants_pkts_acked {
             self.report_acked(cc, newly, Some(cx.now - last_sent), prior_inflight);
         }
         self.sock.cong_avoid(cc, ack, newly);
