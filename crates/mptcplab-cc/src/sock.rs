@@ -143,9 +143,7 @@ impl Sock {
         let Some(hook) = self.algorithm.raw.ops.cong_avoid else {
             return;
         };
-        if self.is_coupled {
-            self.conn = conn.table();
-        }
+        self.enter(conn);
         // SAFETY: as for every hook, see `enter`.
         unsafe { hook(self.raw(), ack, acked) };
         if self.is_coupled {
