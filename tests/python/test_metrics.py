@@ -418,6 +418,27 @@ def test_without_samples_counters_work_and_the_rest_is_absent(tmp_path: Path) ->
             assert not has(m, metric.name), metric.name
 
 
+def test_rows_are_in_the_order_of_the_trace_whatever_names_were_met_before(tmp_path: Path) -> None:
+    def metrics_of(*names: str) -> pl.DataFrame:
+        scenario = s.resolved(LINKS, [s.tcp(name, s.subflow("only", "A")) for name in names], duration_s=10)
+        rows = [
+            {"flow": name, "subflow": "only", "t": float(t), "rx_wire_bytes": 1000 * (k + 1) * t * t}
+            for k, name in enumerate(names)
+            for t in range(11)
+        ]
+        directory = tmp_path / "-".join(names)
+        s.write(directory, [s.run_row(0, scenario)], subflow=rows)
+        results.append(Results.open(directory))
+        return results[-1].metrics(["std_1s", "cwnd_mean"])
+
+    # Names that no other test has; whoever holds the first trace keeps them numbered.
+    results: list[Results] = []
+    for order in (("met-early", "met-late"), ("met-late", "met-early")):
+        found = metrics_of(*order)
+        for metric in ("std_1s", "cwnd_mean"):
+            assert tuple(found.filter(metric=metric)["flow"]) == order
+
+
 def test_a_flow_that_stops_early_is_measured_until_then(tmp_path: Path) -> None:
     scenario = s.resolved(LINKS, [s.tcp("one", s.subflow("only", "A"), stop_ns=6 * s.NS)], duration_s=10, warmup_s=2)
     rows = [{"flow": "one", "t": float(t), "delivered_bytes": 200_000 * min(t, 6)} for t in range(11)]

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 KEYS = {"flow": ("run", "flow"), "subflow": ("run", "flow", "subflow"), "link": ("run", "link")}
-# An entity's number combines its run, its (dictionary-coded) flow or link, and its subflow.
+# An entity's number combines its run, the place of its flow or link in the table, and that of its subflow.
 _SUBFLOW_BITS = 16
 _FLOW_BITS = 24
 
@@ -82,12 +83,24 @@ def _read(
     lazy = trace.scan(table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)
     if links is not None:
         lazy = lazy.filter(pl.col("link").is_in(list(links)))
-    codes = [pl.col(key).to_physical().cast(pl.Int64) for key in keys[1:]]
-    inner = codes[1] if len(codes) > 1 else pl.lit(0, pl.Int64)
-    owner = pl.col("run").cast(pl.Int64) * 2**_FLOW_BITS + codes[0]
-    rows = lazy.with_columns(owner=owner, entity=owner * 2**_SUBFLOW_BITS + inner).collect()
-    rows = rows.sort("entity", maintain_order=True)
+    rows = lazy.collect()
+    places = [_places(rows[key]) for key in keys[1:]]
+    owner = rows["run"].cast(pl.Int64) * 2**_FLOW_BITS + places[0]
+    inner = places[1] if len(places) > 1 else 0
+    rows = rows.with_columns(owner=owner, entity=owner * 2**_SUBFLOW_BITS + inner).sort("entity", maintain_order=True)
     names = [pl.col(key).first().cast(pl.String) for key in keys[1:]]
     entities = rows.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *names)
     rows = rows.drop(*keys).with_columns(pl.col("entity", "owner").set_sorted())
     return Samples(table, rows, entities)
+
+
+def _places(names: pl.Series) -> pl.Series:
+    """The place of every name among the different names, in the order in which these appear.
+
+    Polars numbers names in the order in which the process first met them, in whatever trace.
+    """
+    codes = names.to_physical()
+    different = codes.unique(maintain_order=True)
+    places = np.zeros(0 if different.is_empty() else int(different.max()) + 1, dtype=np.int64)  # type: ignore[arg-type]
+    places[different.to_numpy()] = np.arange(len(different))
+    return pl.Series(places[codes.to_numpy()])
