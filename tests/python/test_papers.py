@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -19,6 +20,7 @@ import pytest
 
 from mptcplab import api
 from mptcplab.errors import EngineError, MptcplabError, OutputError
+from mptcplab.results import Results
 from mptcplab.studies.papers import catalog
 from mptcplab.studies.papers.planner import Planner, algorithm_names
 from mptcplab.studies.papers.predicate import Domain, evaluate, parse, value
@@ -796,6 +798,44 @@ def test_what_is_measured_at_once_is_what_a_kept_trace_has(tmp_path: Path) -> No
     expected = metric_values(kept, spec.metrics).drop("run")
     assert store.table("one", "values").equals(expected)
     assert expected["value"].n_unique() > 10
+
+
+def test_finished_runs_of_an_interrupted_cell_on_a_kernel_are_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The simulator takes the kernel's place: a kernel's runs would take their time."""
+    scenario = Path(__file__).parents[2] / "scenarios/dolia-scenario-1.toml"
+    spec = cells.RunSpec(scenario, "olia", None, 40, 5, (("duration", '"123 s"'),), ("goodput",))
+    store = Store(tmp_path / "store")
+    store.prepare()
+
+    def interrupt(finished: int, *_: float) -> None:
+        if finished:
+            raise KeyboardInterrupt
+
+    def run(*words: Any, engine: str, **named: Any) -> Results:
+        assert engine == "kernel"
+        return api.run(*words, **(named | {"progress": asked.pop()}))
+
+    monkeypatch.setattr(sweeps, "run", run)
+    asked = [None, interrupt]
+    task = sweeps.Task("0123", spec, 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        sweeps.run_sweep([task], "kernel", store)
+    assert not store.has("0123")
+    capsys.readouterr()
+    assert sweeps.run_sweep([task], "kernel", store) == {}
+    assert re.search(r"found \d+ of 40 runs in \S*store.unfinished/0123.partial; making \d+", capsys.readouterr().err)
+    assert store.table("0123", "values")["rep"].unique().to_list() == list(range(40))
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_on_a_kernel_every_cell_is_measured_as_soon_as_its_runs_are_made() -> None:
+    spec = cells.RunSpec(Path("x.toml"), "olia", None, 4, 5)
+    tasks = [sweeps.Task("a", spec, 2.0), sweeps.Task("b", replace(spec, cc="lia"), 3.0)]
+    assert sweeps.sweeps(tasks, "sim") == [tasks]
+    for engine in ("kernel", "vm:bookworm"):
+        assert sweeps.sweeps(tasks, engine) == [[tasks[1]], [tasks[0]]]
 
 
 def test_a_process_that_ends_is_an_error_with_a_hint() -> None:

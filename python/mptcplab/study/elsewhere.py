@@ -56,6 +56,7 @@ def make(order: Order) -> dict[str, bytes]:
         hint = "this is a bug of mptcplab; please report it with the command"
         raise EngineError(with_hint(f"a worker would run something else than {order.task.digest}", hint))
     with Scratch("cell") as scratch:
-        store = Store(Path(scratch), durable=False)
+        store = Store(Path(scratch) / "store", durable=False)
+        store.prepare()
         run_together([replace(order.task, spec=spec)], order.engine, store)
         return store.files()

@@ -114,7 +114,7 @@ class Executor:
         self._work.total += sum(task.work for task in tasks.values())
         self._work.runs += sum(task.spec.repetitions for task in tasks.values())
         assert self._tasks is not None
-        self._tasks.add(sweeps(tasks.values()), first=first)
+        self._tasks.add(sweeps(tasks.values(), self.engine), first=first)
 
     def has(self, cells: Iterable[Cell]) -> bool:
         """Whether all of some cells that were added have a result, or were refused."""

@@ -36,6 +36,11 @@ class Store:
     # Whether a result is there even after a power failure; waiting for the disk takes longer than a short run.
     durable: bool = True
 
+    @property
+    def unfinished(self) -> Path:
+        """A directory for the traces of results that are not complete, below their digests."""
+        return self.directory.with_name(f"{self.directory.name}.unfinished")
+
     def prepare(self) -> None:
         """Create the directory."""
         with writing(f"store results in {self.directory}", "choose another --out"):
@@ -109,6 +114,7 @@ class Store:
     def clear(self) -> None:
         """Remove everything: the next run measures all of it again."""
         shutil.rmtree(self.directory, ignore_errors=True)
+        shutil.rmtree(self.unfinished, ignore_errors=True)
 
     def _read(self, digest: str) -> dict[str, Any]:
         """The record's file. Raises `_DamagedError`."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from mptcplab.capabilities import SIM
+from mptcplab.capabilities import SIM, engine_of
 from mptcplab.engines import sim
 from mptcplab.errors import EngineError, ScenarioError
 from mptcplab.results import Results
@@ -32,11 +34,14 @@ class Task:
     work: float
 
 
-def sweeps(tasks: Iterable[Task]) -> list[list[Task]]:
-    """Tasks that differ in the algorithm only, together; the largest first, so that the last ones end together."""
+def sweeps(tasks: Iterable[Task], engine: str) -> list[list[Task]]:
+    """Tasks that differ in the algorithm only, together; the largest first, so that the last ones end together.
+
+    On a kernel each task is a sweep of its own: it takes long, and what was measured is stored.
+    """
     groups: dict[object, list[Task]] = {}
     for task in tasks:
-        alone = task.digest if task.spec.cc is None else ""
+        alone = task.digest if task.spec.cc is None or engine_of(engine).has_sockets else ""
         groups.setdefault((replace(task.spec, cc=None), alone), []).append(task)
     found = []
     for group in groups.values():
@@ -63,8 +68,8 @@ def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
     """Run one sweep and store its results. Raises what the engine refuses."""
     first = sweep[0].spec
     asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
-    with Scratch("study") as scratch:
-        results = _results(first.scenario, asked, engine, Path(scratch) / "results")
+    with _traces(sweep, engine, store) as directory:
+        results = _results(first.scenario, asked, engine, directory)
         values = metric_values(results, first.metrics, first.spans)
         for position, task in enumerate(sweep):
             # The algorithm is the only axis: its runs stand together, in the order asked for.
@@ -74,8 +79,26 @@ def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
             store.put(task.digest, record(results, runs), **{VALUES: mine, TIME_SERIES: series})
 
 
+@contextmanager
+def _traces(sweep: Sequence[Task], engine: str, store: Store) -> Iterator[Path]:
+    """A directory for traces that are measured at once and then removed.
+
+    Runs on a kernel outlive the process, so that after an interrupt or a crash the next call goes on with them.
+    """
+    if not engine_of(engine).has_sockets:
+        with Scratch("study") as scratch:
+            yield Path(scratch) / "results"
+        return
+    directory = store.unfinished / sweep[0].digest
+    try:
+        yield directory
+        shutil.rmtree(directory, ignore_errors=True)
+    finally:
+        with suppress(OSError):
+            store.unfinished.rmdir()
+
+
 def _results(scenario: Path, asked: Overrides, engine: str, directory: Path) -> Results:
-    """Traces that are measured at once and then removed."""
     if engine == SIM.name:
         sim.run_scratch(str(scenario), directory, asked.to_json())
         return Results.open(directory)
