@@ -36,6 +36,7 @@ from mptcplab.study.measure import metric_values
 from mptcplab.study.statistics import RESAMPLES, resamples
 from mptcplab.study.store import Store
 from mptcplab.study.values import CellValues, DependencyRecorder, NotTestableError
+from mptcplab.sweep import Progress
 from mptcplab.trace.rules import algorithms_with_dialect
 
 LIBRARY = catalog.load()
@@ -809,22 +810,27 @@ def test_finished_runs_of_an_interrupted_cell_on_a_kernel_are_not_made_again(
     store = Store(tmp_path / "store")
     store.prepare()
 
-    def interrupt(finished: int, *_: float) -> None:
-        if finished:
-            raise KeyboardInterrupt
+    stop, calls = threading.Event(), []
 
-    def run(*words: Any, engine: str, **named: Any) -> Results:
+    def run(*words: Any, engine: str, progress: Progress, **named: Any) -> Results:
         assert engine == "kernel"
-        return api.run(*words, **(named | {"progress": asked.pop()}))
+        calls.append(engine)
+
+        def watch(finished: int, *rest: Any) -> None:
+            if finished and len(calls) == 1:
+                stop.set()
+            progress(finished, *rest)
+
+        return api.run(*words, progress=watch, **named)
 
     monkeypatch.setattr(sweeps, "run", run)
-    asked = [None, interrupt]
     task = sweeps.Task("0123", spec, 1.0)
     with pytest.raises(KeyboardInterrupt):
-        sweeps.run_sweep([task], "kernel", store)
+        sweeps.run_sweep([task], "kernel", store, stop)
+    stop.clear()
     assert not store.has("0123")
     capsys.readouterr()
-    assert sweeps.run_sweep([task], "kernel", store) == {}
+    assert sweeps.run_sweep([task], "kernel", store, stop) == {}
     assert re.search(r"found \d+ of 40 runs in \S*store.unfinished/0123.partial; making \d+", capsys.readouterr().err)
     assert store.table("0123", "values")["rep"].unique().to_list() == list(range(40))
     assert [path.name for path in tmp_path.iterdir()] == ["store"]

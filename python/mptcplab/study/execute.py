@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Event
 from typing import Self
 
 from mptcplab.capabilities import engine_of
@@ -61,6 +62,8 @@ class Executor:
     progress: Progress | None
     outcome: Outcome = field(default_factory=Outcome)
     cluster: Cluster | None = None
+    # Set when nobody waits for results any more.
+    _stop: Event = field(default_factory=Event, repr=False)
     _known: dict[str, Task] = field(default_factory=dict, repr=False)
     _work: _Work = field(default_factory=_Work, repr=False)
     # Since the caller was last given a chance to add more.
@@ -76,19 +79,22 @@ class Executor:
 
     def __enter__(self) -> Self:
         remove_abandoned()
+        self._stop.clear()
         self._was_added = True
         if self.cluster is not None:
             self._tasks = elsewhere.Tasks(self.cluster, self.engine, self.store)
             return self
         engine = engine_of(self.engine)
         jobs = 1 if engine.real_time else self.jobs or os.cpu_count() or 1
-        task = partial(run_sweep, engine=self.engine, store=self.store)
         # The simulator and the data frames work without the interpreter's lock; the fluid's equations are Python.
+        stop = None if engine.in_python else self._stop
+        task = partial(run_sweep, engine=self.engine, store=self.store, stop=stop)
         self._tasks = workers.Tasks(task, jobs, processes=engine.in_python)
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._tasks is not None
+        self._stop.set()
         self._tasks.__exit__()
         self._tasks = None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 
 import polars as pl
 
@@ -50,26 +51,29 @@ def sweeps(tasks: Iterable[Task], engine: str) -> list[list[Task]]:
     return sorted(found, key=lambda sweep: -sum(task.work for task in sweep))
 
 
-def run_sweep(sweep: Sequence[Task], engine: str, store: Store) -> dict[str, str]:
-    """Run one sweep and store its results; return why the engine refused a digest."""
+def run_sweep(sweep: Sequence[Task], engine: str, store: Store, stop: Event | None = None) -> dict[str, str]:
+    """Run one sweep and store its results; return why the engine refused a digest.
+
+    A kernel's runs end with `KeyboardInterrupt` as soon as `stop` is set, because Ctrl-C reaches the main thread only.
+    """
     try:
-        run_together(sweep, engine, store)
+        run_together(sweep, engine, store, stop)
     except (ScenarioError, EngineError) as error:
         if len(sweep) == 1:
             return {sweep[0].digest: str(error)}
         refused: dict[str, str] = {}
         for task in sweep:
-            refused |= run_sweep([task], engine, store)
+            refused |= run_sweep([task], engine, store, stop)
         return refused
     return {}
 
 
-def run_together(sweep: Sequence[Task], engine: str, store: Store) -> None:
-    """Run one sweep and store its results. Raises what the engine refuses."""
+def run_together(sweep: Sequence[Task], engine: str, store: Store, stop: Event | None = None) -> None:
+    """Run one sweep and store its results; `stop` as in `run_sweep`. Raises what the engine refuses."""
     first = sweep[0].spec
     asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
     with _traces(sweep, engine, store) as directory:
-        results = _results(first.scenario, asked, engine, directory)
+        results = _results(first.scenario, asked, engine, directory, stop)
         values = metric_values(results, first.metrics, first.spans)
         for position, task in enumerate(sweep):
             # The algorithm is the only axis: its runs stand together, in the order asked for.
@@ -98,10 +102,15 @@ def _traces(sweep: Sequence[Task], engine: str, store: Store) -> Iterator[Path]:
             store.unfinished.rmdir()
 
 
-def _results(scenario: Path, asked: Overrides, engine: str, directory: Path) -> Results:
+def _results(scenario: Path, asked: Overrides, engine: str, directory: Path, stop: Event | None) -> Results:
     if engine == SIM.name:
         sim.run_scratch(str(scenario), directory, asked.to_json())
         return Results.open(directory)
+
+    def go_on(*_: float) -> None:
+        if stop is not None and stop.is_set():
+            raise KeyboardInterrupt
+
     return run(
         scenario,
         cc=asked.cc or None,
@@ -112,5 +121,5 @@ def _results(scenario: Path, asked: Overrides, engine: str, directory: Path) -> 
         engine=engine,
         profile=asked.profile or None,
         settings=asked.settings,
-        progress=False,
+        progress=go_on,
     )
