@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
-	wheel wheel-check static deb deb-check static-check release playground playground-check site site-check clean
+	wheel wheel-check static deb deb-check static-check cross-check release playground playground-check site site-check clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -90,16 +90,16 @@ docs: dev ## Generate the reference pages under docs/ from the sources
 
 # The wheel's engines are compiled by themselves; its scenarios include a walk that setup generates.
 wheel: export ENGINES ?= sim
-wheel: setup ## Build dist/mptcplab-*.whl, which contains all engines and needs no compiler (x86-64; some minutes)
+wheel: setup ## Build dist/mptcplab-*.whl, which contains all engines and needs no compiler (some minutes; ARCH=aarch64)
 	@packaging/wheel.sh
 
 wheel-check: ## Install the wheel into an empty environment and use it (root: in a system of its own with SUITE=trixie)
 	@packaging/wheel_check.sh
 
-static: ## Build the kernel program without libraries: dist/mptcplab-kernel-*-linux-x86_64 (some minutes)
+static: ## Build the kernel program without libraries: dist/mptcplab-kernel-*-linux-x86_64 (some minutes; ARCH=aarch64)
 	@packaging/static.sh
 
-deb: static ## Build a Debian package of it: program, unit, man page, completions
+deb: static ## Build a Debian package of it: program, unit, man page, completions (ARCH=aarch64)
 	@packaging/deb.sh
 
 deb-check: ## Install the package into a copy of this system, or of SUITE=trixie, use it, and remove it again (root)
@@ -107,6 +107,10 @@ deb-check: ## Install the package into a copy of this system, or of SUITE=trixie
 
 static-check: ## Build program and package a second time in another place, and compare the bytes (some minutes)
 	@packaging/static_check.sh
+
+cross-check: export ENGINES ?= sim
+cross-check: setup ## Run the packages for ARCH=aarch64 in an emulator, and compare a simulation's bytes with this machine's (root)
+	@packaging/cross_check.sh
 
 release: dev ## Check everything, build all packages, and say what to tag and push (hours)
 	@scripts/release.sh

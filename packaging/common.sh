@@ -10,9 +10,13 @@ DIST=$PWD/dist
 # Tools in an environment of their own; a second build in another place takes those of the first.
 TOOLS=${MPTCPLAB_PACKAGING_TOOLS:-$WORK/tools}
 VERSION=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
-# The processor that packages are for.
-ARCH=x86_64
-DEBIAN_ARCH=amd64
+# The processor that packages are for, as Rust and the kernel call it, and as Debian does.
+ARCH=${ARCH:-x86_64}
+case $ARCH in
+x86_64) DEBIAN_ARCH=amd64 ;;
+aarch64) DEBIAN_ARCH=arm64 ;;
+*) fail "packages are not built for this processor: ARCH=$ARCH" "ARCH=x86_64 or ARCH=aarch64" ;;
+esac
 
 # The time in packages is that of the last commit and not that of the build.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
@@ -36,9 +40,31 @@ tools() {
 }
 
 need_x86_64() {
-	if [ "$(uname -m)" != "$ARCH" ]; then
-		fail "packages are built for x86-64 only, and this machine is $(uname -m)" "make setup compiles mptcplab for this machine"
+	if [ "$(uname -m)" != x86_64 ]; then
+		fail "packages are built on x86-64 only, and this machine is $(uname -m)" "make setup compiles mptcplab for this machine"
 	fi
+}
+
+# foreign: whether packages are for another processor than this machine's.
+foreign() { [ "$ARCH" != "$(uname -m)" ]; }
+
+# native: refuses packages that cannot be installed on this machine.
+native() {
+	if foreign; then fail "packages for $ARCH cannot be installed here, because this machine is $(uname -m)" "make cross-check ARCH=$ARCH"; fi
+}
+
+# emulator: puts the program that runs programs for ARCH into EMULATOR, which is empty where this machine does so itself.
+emulator() {
+	EMULATOR=()
+	if ! foreign; then return; fi
+	local name
+	for name in "qemu-$ARCH-static" "qemu-$ARCH"; do
+		if have "$name"; then
+			EMULATOR=("$name")
+			return
+		fi
+	done
+	fail "no program qemu-$ARCH, which runs programs for $ARCH" "as root: apt-get install -y qemu-user"
 }
 
 # size FILE: such as 3.6MB.

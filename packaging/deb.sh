@@ -10,7 +10,8 @@ INSTALLED=/usr/sbin/mptcplab-kernel
 main() {
 	need_x86_64
 	have dpkg-deb || fail "dpkg-deb is missing" "a package of Debian is built on Debian or Ubuntu, or where dpkg is installed"
-	[ -x "$PROGRAM" ] || fail "not built: $PROGRAM" "make static"
+	[ -x "$PROGRAM" ] || fail "not built: $PROGRAM" "make static ARCH=$ARCH"
+	emulator
 	rm -rf "$TREE" && mkdir -p "$DIST"
 	install -D -m 755 "$PROGRAM" "$TREE$INSTALLED"
 	pages
@@ -25,7 +26,7 @@ main() {
 
 pages() {
 	local written=$WORK/deb-pages share=$TREE/usr/share
-	"${PYTHON:-python3}" packaging/kernel_pages.py "$PROGRAM" "$written"
+	"${PYTHON:-python3}" packaging/kernel_pages.py "$written" "${EMULATOR[@]}" "$PROGRAM"
 	install -D -m 644 "$written/mptcplab-kernel.bash" "$share/bash-completion/completions/mptcplab-kernel"
 	install -D -m 644 "$written/mptcplab-kernel.8" "$share/man/man8/mptcplab-kernel.8"
 	gzip -9n "$share/man/man8/mptcplab-kernel.8"
@@ -35,7 +36,7 @@ pages() {
 unit() {
 	local file=$TREE/usr/lib/systemd/system/mptcplab-cc@.service
 	mkdir -p "$(dirname "$file")"
-	"$PROGRAM" cc persist --print olia | sed \
+	"${EMULATOR[@]}" "$PROGRAM" cc persist --print olia | sed \
 		-e "1s/.*/# systemctl enable --now mptcplab-cc@olia.service loads the algorithm olia now and at every boot./" \
 		-e "s|\"$PROGRAM\"|$INSTALLED|" -e 's/olia$/%i/; s/(olia)/(%i)/' >"$file"
 	chmod 644 "$file"

@@ -7,6 +7,7 @@ source packaging/root.sh
 
 main() {
 	local started
+	native
 	[ -f "$PACKAGE" ] || fail "no such package: $PACKAGE" "make deb"
 	if [ "${1:-}" != inside ]; then in_a_copy "${BASH_SOURCE[0]}" inside; fi
 	copy

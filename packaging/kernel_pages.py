@@ -1,6 +1,8 @@
 """Writes the man page and the bash completion of `mptcplab-kernel` from what its `--help` says.
 
-usage: python packaging/kernel_pages.py PROGRAM DIRECTORY
+usage: python packaging/kernel_pages.py DIRECTORY PROGRAM...
+
+PROGRAM may follow the words that start it, such as those of an emulator.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ class Help:
         return [found for name, _ in self.entries.get("Options", []) for found in re.findall(r"--[\w-]+", name)]
 
 
-def read(program: str, words: tuple[str, ...] = ()) -> Iterator[Help]:
+def read(program: list[str], words: tuple[str, ...] = ()) -> Iterator[Help]:
     """The help of a command and of all below it."""
-    text = subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([*program, *words, "--help"], capture_output=True, text=True, check=True).stdout
     about, _, rest = text.partition("\nUsage: ")
     usage, _, rest = rest.partition("\n")
     parts = HEADING.split(rest)
@@ -134,9 +136,9 @@ def completion(helps: list[Help]) -> str:
 
 def main() -> int:
     """Writes both files."""
-    program, directory = sys.argv[1], Path(sys.argv[2])
+    directory, program = Path(sys.argv[1]), sys.argv[2:]
     helps = list(read(program))
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    version = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{NAME}.8").write_text(man_page(helps, version), encoding="utf-8")
     (directory / f"{NAME}.bash").write_text(completion(helps), encoding="utf-8")

@@ -20,7 +20,7 @@ main() {
 	"$TOOLS/bin/python" packaging/make_wheel.py "$ARCH" \
 		"$BUILD/$TARGET/release/lib_core.so" "$BUILD/$TARGET/release/mptcplab-kernel" "$WORK/bare"
 	rm -f "$(the_wheel)"
-	if ! PATH=$TOOLS/bin:$PATH auditwheel repair --only-plat --plat "$PLATFORM" --wheel-dir "$DIST" \
+	if ! PATH=$TOOLS/bin:$PATH "$TOOLS/bin/python" packaging/audit.py "$ARCH" repair --only-plat --plat "$PLATFORM" --wheel-dir "$DIST" \
 		"$WORK"/bare/*.whl >"$WORK/audit.txt" 2>&1; then
 		cat "$WORK/audit.txt" >&2
 		fail "the wheel cannot be used on other systems" "auditwheel's reasons are above"

@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 source packaging/root.sh
 
 main() {
+	native
 	WHEEL=$(the_wheel)
 	[ -f "$WHEEL" ] || fail "no such wheel: $WHEEL" "make wheel"
 	if [ -n "${SUITE:-}" ] && [ "${1:-}" != inside ]; then in_a_copy "${BASH_SOURCE[0]}" inside; fi

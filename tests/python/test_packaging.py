@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -86,6 +87,28 @@ def test_a_wheel_is_named_after_the_processor_that_it_was_compiled_for(tmp_path:
         module("packaging/make_wheel.py").name_processor(tmp_path, "aarch64")
 
 
+@pytest.mark.parametrize("script", ["wheel", "static", "deb", "cross_check"])
+def test_a_processor_for_which_no_package_is_built_is_refused(script: str) -> None:
+    env = {**os.environ, "ARCH": "riscv64"}
+    done = subprocess.run([f"packaging/{script}.sh"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: packages are not built for this processor: ARCH=riscv64\n\nhint: ARCH=x86_64 or ARCH=aarch64\n"
+    )
+
+
+@pytest.mark.parametrize("script", ["wheel_check", "deb_check"])
+def test_a_package_for_another_processor_is_not_installed_here(script: str) -> None:
+    other = "aarch64" if platform.machine() == "x86_64" else "x86_64"
+    env = {**os.environ, "ARCH": other}
+    done = subprocess.run([f"packaging/{script}.sh"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"error: packages for {other} cannot be installed here, because this machine is {platform.machine()}\n\n"
+        f"hint: make cross-check ARCH={other}\n"
+    )
+
+
 def test_the_bill_of_materials_has_all_that_is_compiled_into_the_kernel_program() -> None:
     target = "x86_64-unknown-linux-gnu"
     sbom = module("packaging/sbom.py")
@@ -105,7 +128,7 @@ def test_the_bill_of_materials_has_all_that_is_compiled_into_the_kernel_program(
 
 def test_the_man_page_and_the_completion_of_the_kernel_program_have_all_that_its_help_has(tmp_path: Path) -> None:
     program = str(k.program())
-    words = [sys.executable, "packaging/kernel_pages.py", program, str(tmp_path)]
+    words = [sys.executable, "packaging/kernel_pages.py", str(tmp_path), program]
     subprocess.run(words, cwd=ROOT, check=True)
     page = (tmp_path / "mptcplab-kernel.8").read_text().replace("\\-", "-")
     completion = (tmp_path / "mptcplab-kernel.bash").read_text()

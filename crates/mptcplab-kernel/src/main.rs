@@ -5,6 +5,7 @@ mod cc;
 mod cli;
 mod compiled;
 mod failure;
+#[cfg_attr(not(target_arch = "x86_64"), path = "guest/elsewhere.rs")]
 mod guest;
 mod lab;
 mod plan;
