@@ -11,7 +11,8 @@ main() {
 	tools
 	compiled "${wheel%.whl}.cdx.json" mptcplab "$ARCH-unknown-linux-gnu" mptcplab-py mptcplab-kernel
 	compiled "$PROGRAM.cdx.json" mptcplab-kernel "$ARCH-unknown-linux-musl" "musl@$(musl):MIT" mptcplab-kernel
-	installed "$wheel" "$DIST/mptcplab-$VERSION-python.cdx.json"
+	# Wheels for all processors depend on the same packages, and pip installs one for this.
+	if ! foreign; then installed "$wheel" "$DIST/mptcplab-$VERSION-python.cdx.json"; fi
 }
 
 # The version of the musl that zig brings.

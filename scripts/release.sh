@@ -25,6 +25,12 @@ main() {
 	check "The package on Debian 13" env SUITE=trixie packaging/deb_check.sh
 	check "A second build has the same bytes" packaging/static_check.sh
 	check "Bills of materials" packaging/sbom.sh
+	export ARCH=aarch64
+	check "Wheel for 64-bit ARM" packaging/wheel.sh
+	check "The kernel program for 64-bit ARM" packaging/static.sh
+	check "Its Debian package for 64-bit ARM" packaging/deb.sh
+	check "The packages for 64-bit ARM in an emulator, with the same bytes" packaging/cross_check.sh
+	check "Bills of materials for 64-bit ARM" packaging/sbom.sh
 	conclude "mend what failed and commit it, then: make release"
 	(cd "$DIST" && sha256sum -- *"$VERSION"* >SHA256SUMS)
 	cat <<TEXT
