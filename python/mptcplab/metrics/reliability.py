@@ -43,12 +43,7 @@ def decrease_mild(window: Window) -> pl.DataFrame:
     Reno leaves half. The window before a loss is that of the last sample. An event can be judged if that sample is at
     most one RTT older, so that the window grew by no more than a packet, and was taken in congestion avoidance.
     """
-    lost = (
-        window.trace.scan("event", window.run_ids)
-        .filter(pl.col("kind").cast(pl.String) == "loss_event")
-        .select("run", pl.col("t_ns").cast(pl.Int64), pl.col("flow", "subflow").cast(pl.String), left="value")
-        .collect()
-    )
+    lost = window.events("loss_event").select("run", "t_ns", "flow", "subflow", left="value")
     samples = window.samples("subflow")
     events = lost.join(samples.entities.select("entity", *SUBFLOW), on=SUBFLOW, how="inner", maintain_order="left")
     before = samples.rows.select("entity", "t_ns", "t1", "state", "cwnd_pkts", "ssthresh_pkts", "rtt_us", at="t_ns")

@@ -32,5 +32,4 @@ def iperf_retr(window: Window) -> pl.DataFrame:
 
 def _shown(window: Window, kind: str) -> pl.DataFrame:
     """run, flow and value of what sockets showed."""
-    rows = window.trace.scan("event", window.run_ids).filter(pl.col("kind").cast(pl.String) == kind)
-    return rows.select("run", pl.col("flow").cast(pl.String), pl.col("value").cast(pl.Int64)).collect()
+    return window.events(kind).select("run", "flow", pl.col("value").cast(pl.Int64))

@@ -155,13 +155,14 @@ class Window:
     @cached_property
     def flow_events(self) -> pl.DataFrame:
         """run, t_ns, kind, flow: when flows started, stopped and completed, in the whole of each run."""
-        kind = pl.col("kind").cast(pl.String)
-        return (
-            self.trace.scan("event", self.run_ids)
-            .select("run", pl.col("t_ns").cast(pl.Int64), kind, pl.col("flow").cast(pl.String))
-            .filter(kind.is_in(_FLOW_EVENTS), pl.col("flow").is_not_null())
-            .collect()
-        )
+        found = self.events(*_FLOW_EVENTS).select("run", "t_ns", "kind", "flow")
+        return found.filter(pl.col("flow").is_not_null())
+
+    def events(self, *kinds: str) -> pl.DataFrame:
+        """run, t_ns, kind, flow, subflow, value: the events of some kinds in the whole of each run."""
+        names = pl.col("kind", "flow", "subflow").cast(pl.String)
+        rows = self.trace.scan("event", self.run_ids).select("run", pl.col("t_ns").cast(pl.Int64), names, "value")
+        return rows.filter(pl.col("kind").is_in(kinds)).collect()
 
     @cached_property
     def lifetimes(self) -> dict[tuple[int, str], tuple[int, int]]:
