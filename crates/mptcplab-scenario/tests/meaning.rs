@@ -110,6 +110,38 @@ fn what_is_not_written_follows_linux_and_the_spec() {
 }
 
 #[test]
+fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
+    let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nlike = \"linux-6.18\"\n\
+                [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
+                [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
+                [flows.all]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\n\
+                [flows.some]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\ntso = false\nscheduler = \"ecf\"\n\
+                [flows.tcp]\npath = [\"b\"]\ncomp_sack = false\n\
+                [flows.none]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nlike = \"none\"\n";
+    let sweep = sweep(text);
+    let found = sweep.runs[0].flows.iter().map(|flow| {
+        let (tcp, options) = (tcp(flow), tcp(flow).options);
+        let scheduler = tcp.scheduler.map(|scheduler| scheduler.to_string());
+        (
+            flow.name.as_str(),
+            scheduler,
+            options.tso,
+            options.comp_sack,
+        )
+    });
+    let linger = Some("linger".to_owned());
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("all", linger, Some(true), Some(true)),
+            ("some", Some("ecf".to_owned()), Some(false), Some(true)),
+            ("tcp", None, Some(true), Some(false)),
+            ("none", None, None, None),
+        ]
+    );
+}
+
+#[test]
 fn a_flow_overrules_the_common_tcp_settings() {
     let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nmss = \"1000 bytes\"\npacing = true\ninitial_cwnd = \"4 packets\"\n\
                 rcv_buffer = { auto = \"3 MB\" }\nsend_jitter = \"100 us\"\nrecovery = \"tahoe\"\n\

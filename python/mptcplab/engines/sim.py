@@ -63,7 +63,7 @@ def reject_unsupported(scenario: str, overrides: str) -> None:
                     "keys": [f"flows.{name}.tso", f"flows.{name.rpartition('-')[0]}.tso", "tcp.tso"],
                     "message": f"true: MPTCP groups segments only with the scheduler linger, and {name} has "
                     f"{scheduler or 'minrtt, the default'}",
-                    "hint": 'add scheduler = "linger", or leave tso out',
+                    "hint": 'add scheduler = "linger", or write tso = false',
                 }
     if found:
         _core.reject_settings(scenario, overrides, json.dumps(list(found.values())[:1]))

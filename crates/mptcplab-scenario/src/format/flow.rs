@@ -152,6 +152,17 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
         Type::Bool,
         Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
     ),
+    /// Kernel whose behaviour the simulator has where a flow does not say otherwise.
+    like: field(
+        Type::Choice(&[
+            ("none", "every setting has its own default"),
+            (
+                "linux-6.18",
+                "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer",
+            ),
+        ]),
+        Need::Default("none"),
+    ),
     /// Upper bound of a random delay before each packet is sent; the order is kept. Without it, the phase of a full
     /// drop-tail queue decides whose packets are dropped. The kernel engine, whose noise is real, refuses all durations
     /// but `"0 s"`, and the run record has the bound of every subflow.

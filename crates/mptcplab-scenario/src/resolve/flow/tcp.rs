@@ -9,7 +9,9 @@ use crate::error::{Diagnostic, join};
 use crate::format::UDP_FIELDS;
 use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
-use crate::run::{CcConfig, LossRecovery, Scheduler, Subflow, TcpFlow, TcpOptions, Traffic};
+use crate::run::{
+    CcConfig, LossRecovery, Scheduler, SchedulerKind, Subflow, TcpFlow, TcpOptions, Traffic,
+};
 
 /// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
 /// MPTCP, a DSS option (20; RFC 8684 section 3.3).
@@ -57,15 +59,16 @@ pub(super) fn resolve(
     if let Traffic::Transfers(_) = traffic {
         refuse_subflow_times(table, &subflows)?;
     }
+    let like = like(&settings)?;
     let flow = TcpFlow {
         mptcp,
         cc: cc(context, table)?,
-        scheduler: scheduler(context, table, mptcp)?,
+        scheduler: scheduler(context, table, mptcp)?.or(like.scheduler.filter(|_| mptcp)),
         subflows,
         traffic,
         rcv_buffer: rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
         mss_bytes,
-        options: options(&settings)?,
+        options: options(&settings, &like)?,
     };
     check_recovery(&settings, &flow)?;
     Ok(flow)
@@ -103,6 +106,29 @@ fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcConfig> {
         )
         .hint("add cc = \"lia\" to the flow, or at the top of the file for all flows")),
     }
+}
+
+/// What a kernel does where the scenario says nothing.
+#[derive(Default)]
+struct Like {
+    scheduler: Option<Scheduler>,
+    tso: Option<bool>,
+    comp_sack: Option<bool>,
+}
+
+fn like(settings: &Settings<'_>) -> Res<Like> {
+    let item = settings.item("like")?;
+    if item.is("none") {
+        return Ok(Like::default());
+    }
+    if !item.is("linux-6.18") {
+        return Err(item.wrong("is not a kernel that the simulator can behave as"));
+    }
+    Ok(Like {
+        scheduler: Some(Scheduler::new(SchedulerKind::Linger)),
+        tso: Some(true),
+        comp_sack: Some(true),
+    })
 }
 
 fn scheduler(context: &Context<'_>, table: &Table<'_>, mptcp: bool) -> Res<Option<Scheduler>> {
@@ -170,7 +196,7 @@ fn send_jitter_ns(settings: &Settings<'_>) -> Res<Option<u64>> {
     }
 }
 
-fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
+fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
     let flag = |key| settings.item(key)?.boolean();
     let given = |key| settings.get(key).map(|i| i.boolean()).transpose();
     let unless = |key, word| match settings.item(key)? {
@@ -189,8 +215,8 @@ fn options(settings: &Settings<'_>) -> Res<TcpOptions> {
         // At most 255, by its type.
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns: send_jitter_ns(settings)?,
-        tso: given("tso")?,
-        comp_sack: given("comp_sack")?,
+        tso: given("tso")?.or(like.tso),
+        comp_sack: given("comp_sack")?.or(like.comp_sack),
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
 }
