@@ -35,7 +35,7 @@ pub(crate) struct Fused<P> {
     serving: u64,
     /// `arrived`, `delivered` and `departed_bytes` are known from the positions and are counted only for `stats` and, in
     /// debug builds, to check conservation.
-    counters: Counters,
+    pub(crate) counters: Counters,
     /// With fewer packets than this waiting or in service there is room; 0 with RED, which decides on each arrival.
     check_from: u64,
     /// Packets that one check may cover: [`MOST_AT_ONCE`], or with random loss 1.
@@ -137,7 +137,7 @@ impl<P: Packet> Fused<P> {
 
     /// A packet arrives at `at`, which is `now` or later. Returns when it is delivered; `None` if it is dropped.
     #[inline(always)]
-    pub(crate) fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u32) -> Option<u64> {
+    pub(crate) fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
         self.lookahead.as_mut()?.enqueue(now, at, ip_bytes)
     }
 
@@ -278,6 +278,17 @@ impl<P: Packet> Fused<P> {
         self.ring.get(position)
     }
 
+    /// The first position of the ring whose delivery time and packet do not fulfil a condition that holds for all before.
+    pub(crate) fn partition_point(&self, holds: impl Fn(u64, &P) -> bool) -> u64 {
+        self.ring.partition_point(holds)
+    }
+
+    /// Bytes of all packets accepted so far, as IP packets.
+    #[inline(always)]
+    pub(crate) fn accepted_ip_bytes(&self) -> u64 {
+        self.accepted_ip_bytes
+    }
+
     /// Whether the ring has no room.
     pub(crate) fn is_full(&self) -> bool {
         self.ring.is_full()
@@ -287,8 +298,36 @@ impl<P: Packet> Fused<P> {
         self.delay_ns
     }
 
+    /// The shortest time from the arrival of a packet of this length to its delivery.
+    pub(crate) fn shortest_transit_ns(&self, ip_bytes: u32) -> u64 {
+        let duration = self.rate.duration_fast(ip_bytes + self.overhead_bytes);
+        Instant::ZERO.after(duration).ns() + self.delay_ns
+    }
+
     pub(crate) fn overhead_bytes(&self) -> u64 {
         u64::from(self.overhead_bytes)
+    }
+
+    /// Make more room for packets, unless most of the ring is free.
+    pub(crate) fn grow_unless_free(&mut self) {
+        if !self.ring.is_mostly_free() {
+            self.ring.grow();
+        }
+    }
+
+    /// Forget the packets before a position of the ring, which have been delivered; `ip_bytes` are those of all before it.
+    pub(crate) fn forget_until(&mut self, position: u64, ip_bytes: u64)
+    where
+        P: Copy,
+    {
+        if cfg!(debug_assertions) {
+            self.counters.delivered += position - self.ring.head();
+        }
+        self.ring.skip_to(position);
+        if position > self.serving {
+            self.serving = position;
+            self.served_ip_bytes = ip_bytes;
+        }
     }
 
     /// How long a packet of this length is serialised, in 2^-16 ns.

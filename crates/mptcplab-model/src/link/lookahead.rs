@@ -1,23 +1,40 @@
 //! A link whose packets are known before they arrive.
 //!
 //! If all packets of a link come from one other link, and that one decides on arrival, then everything that will happen to
-//! them is known when they enter the first: no event is needed between the two. The counters must not run ahead of the
-//! time, though, so that every packet is counted when its arrival and its departure have come.
+//! them is known when they enter the first: no event is needed between the two. Packets are counted when they are decided
+//! about; a sample then takes those away whose arrival or departure is still to come.
 
 use crate::link::fused::Fused;
 use crate::link::{Counters, LinkStats, Packet, Verdict};
 use std::collections::VecDeque;
 
-/// What is known of a packet that passes.
+/// What is known of a packet that passes, and the counters before it, from which those at any time follow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
     arrives_ns: u64,
-    ip_bytes: u32,
+    /// Sum of the waiting times of all packets before.
+    waited_ns: u64,
+    /// IP bytes of all packets before, modulo 2^48, and in the low 16 bits those of this one.
+    bytes: u64,
+}
+
+/// Bits of [`Passing::bytes`] that hold the length of the packet.
+const LENGTH_BITS: u32 = 16;
+
+impl Passing {
+    fn length(&self) -> u64 {
+        self.bytes & ((1 << LENGTH_BITS) - 1)
+    }
+
+    /// IP bytes of this packet and all after it, given those of all packets until now.
+    fn bytes_from(&self, all: u64) -> u64 {
+        (all << LENGTH_BITS).wrapping_sub(self.bytes - self.length()) >> LENGTH_BITS
+    }
 }
 
 impl Packet for Passing {
     fn ip_bytes(&self) -> u32 {
-        self.ip_bytes
+        self.length() as u32
     }
     fn is_ecn_capable(&self) -> bool {
         false
@@ -35,23 +52,27 @@ struct Dropped {
     at_random: bool,
 }
 
+/// A packet that waits longer than all before it since the last sample.
+#[derive(Debug, Clone, Copy)]
+struct LongestWait {
+    arrives_ns: u64,
+    wait_ns: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Lookahead {
-    /// Decides at once about packets that arrive later. Its own counters run ahead and are not used.
+    /// Decides at once about packets that arrive later, and counts them.
     machine: Fused<Passing>,
-    /// When the machine's first packet is delivered.
+    /// Whether the machine has had a packet: then this is not `u64::MAX`.
     next_ns: u64,
+    /// Those that may be still to come.
     dropped: VecDeque<Dropped>,
-    /// Positions in the machine's ring of the first packets that have not arrived, and not been serialised, as far as they were
-    /// counted: at least those that the ring no longer has.
+    /// In the order of arrival, each longer than the one before. Of those that have arrived, the last one counts.
+    longest: VecDeque<LongestWait>,
+    /// Wait of the last one.
+    longest_ns: u64,
+    /// Packets that had arrived at the last [`stats`](Self::stats).
     arrived: u64,
-    departed: u64,
-    /// When the packet before `arrived` is fully serialised.
-    last_end_ns: u64,
-    /// Bytes of the packets before these positions, as IP packets.
-    arrived_ip_bytes: u64,
-    departed_ip_bytes: u64,
-    counters: Counters,
 }
 
 impl Lookahead {
@@ -61,40 +82,62 @@ impl Lookahead {
             machine,
             next_ns: u64::MAX,
             dropped: VecDeque::new(),
+            longest: VecDeque::new(),
+            longest_ns: 0,
             arrived: 0,
-            departed: 0,
-            last_end_ns: 0,
-            arrived_ip_bytes: 0,
-            departed_ip_bytes: 0,
-            counters: Counters::default(),
         }
     }
 
     /// A packet arrives at `at`. Returns when it is delivered; `None` if it is dropped.
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, now: u64, at: u64, ip_bytes: u32) -> Option<u64> {
+    pub(crate) fn enqueue(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
         let packet = Passing {
             arrives_ns: at,
-            ip_bytes,
+            waited_ns: self.machine.counters.queue_delay_sum_ns,
+            bytes: self.machine.accepted_ip_bytes() << LENGTH_BITS | u64::from(ip_bytes),
         };
         match self
             .machine
             .enqueue_unchecked(at, packet, &mut self.next_ns)
         {
-            Ok(()) => Some(self.machine.last_delivery_ns()),
+            Ok(()) => Some(self.accepted(now, at)),
             Err(packet) => self.check(now, packet),
         }
+    }
+
+    /// A packet was accepted; returns when it is delivered.
+    #[inline(always)]
+    fn accepted(&mut self, now: u64, at: u64) -> u64 {
+        if self.machine.counters.queue_delay_max_ns > self.longest_ns {
+            self.note_longest(now, at);
+        }
+        self.machine.last_delivery_ns()
+    }
+
+    #[inline(never)]
+    fn note_longest(&mut self, now: u64, at: u64) {
+        while self.longest.get(1).is_some_and(|l| l.arrives_ns <= now) {
+            self.longest.pop_front();
+        }
+        self.longest_ns = self.machine.counters.queue_delay_max_ns;
+        self.longest.push_back(LongestWait {
+            arrives_ns: at,
+            wait_ns: self.longest_ns,
+        });
     }
 
     #[inline(never)]
     fn check(&mut self, now: u64, packet: Passing) -> Option<u64> {
         if self.machine.is_full() {
             self.forget(now);
+            // Otherwise it might be full again with the next packet.
+            self.machine.grow_unless_free();
         }
         let at = packet.arrives_ns;
         match self.machine.check_and_accept(at, packet, &mut self.next_ns) {
-            Verdict::Queued => Some(self.machine.last_delivery_ns()),
+            Verdict::Queued => Some(self.accepted(now, at)),
             lost => {
+                self.forget_dropped(now);
                 self.dropped.push_back(Dropped {
                     arrives_ns: at,
                     at_random: lost == Verdict::LostRandom,
@@ -104,82 +147,101 @@ impl Lookahead {
         }
     }
 
-    /// Forget the packets that were delivered until now, and count what happened to them. That of the others can wait.
+    /// Forget the packets that were delivered until now.
     fn forget(&mut self, now: u64) {
-        loop {
-            let (position, delivery_ns) = (self.machine.delivered_pkts(), self.next_ns);
-            let Some(packet) = self.machine.poll(now, &mut self.next_ns) else {
-                break;
-            };
-            if position >= self.arrived {
-                self.count_arrival(delivery_ns, packet);
-            }
-            if position >= self.departed {
-                self.count_departure(packet);
-            }
-        }
-        while let Some(first) = self.dropped.front() {
-            if first.arrives_ns > now {
-                break;
-            }
-            if first.at_random {
-                self.counters.dropped_random += 1;
-            } else {
-                self.counters.dropped_queue += 1;
-            }
+        let first = self
+            .machine
+            .partition_point(|delivery_ns, _| delivery_ns <= now);
+        let bytes = self.ip_bytes_before(first);
+        self.machine.forget_until(first, bytes);
+    }
+
+    fn forget_dropped(&mut self, now: u64) {
+        while self.dropped.front().is_some_and(|d| d.arrives_ns <= now) {
             self.dropped.pop_front();
         }
     }
 
-    /// Count what happened until now.
-    fn update(&mut self, now: u64) {
-        self.forget(now);
-        while let Some((delivery_ns, &packet)) = self.machine.get(self.arrived) {
-            if packet.arrives_ns > now {
-                break;
-            }
-            self.count_arrival(delivery_ns, packet);
-        }
-        let horizon = now + self.machine.delay_ns();
-        while let Some((delivery_ns, &packet)) = self.machine.get(self.departed) {
-            if delivery_ns > horizon {
-                break;
-            }
-            self.count_departure(packet);
-        }
+    /// IP bytes of the packets before a position of the ring.
+    fn ip_bytes_before(&self, position: u64) -> u64 {
+        let all = self.machine.accepted_ip_bytes();
+        let packet = self.machine.get(position);
+        all - packet.map_or(0, |(_, packet)| packet.bytes_from(all))
     }
 
-    #[inline]
-    fn count_arrival(&mut self, delivery_ns: u64, packet: Passing) {
-        let wait_ns = self.last_end_ns.saturating_sub(packet.arrives_ns);
-        self.counters.waited(wait_ns);
-        self.last_end_ns = delivery_ns - self.machine.delay_ns();
-        self.arrived_ip_bytes += u64::from(packet.ip_bytes);
-        self.arrived += 1;
+    /// Sum of the waiting times of the packets before a position of the ring.
+    fn waited_ns_before(&self, position: u64) -> u64 {
+        let packet = self.machine.get(position);
+        packet.map_or(self.machine.counters.queue_delay_sum_ns, |(_, packet)| {
+            packet.waited_ns
+        })
     }
 
-    #[inline]
-    fn count_departure(&mut self, packet: Passing) {
-        self.departed_ip_bytes += u64::from(packet.ip_bytes);
-        self.departed += 1;
+    /// The longest wait of the packets that have arrived since the last call; from then on, only those from this position on
+    /// count, which have not.
+    fn take_longest_ns(&mut self, now: u64, arrived: u64) -> u64 {
+        let arrivals = self.longest.iter().take_while(|l| l.arrives_ns <= now);
+        let longest_ns = arrivals.last().map_or(0, |l| l.wait_ns);
+        self.longest.clear();
+        self.longest_ns = 0;
+        let mut waited_ns = self.waited_ns_before(arrived);
+        // Usually none of them waits, and there may be many.
+        let all_waited_ns = self.machine.counters.queue_delay_sum_ns;
+        let mut position = arrived;
+        while waited_ns < all_waited_ns {
+            let after_ns = self.waited_ns_before(position + 1);
+            let wait_ns = after_ns - waited_ns;
+            let packet = self.machine.get(position);
+            if let Some((_, packet)) = packet.filter(|_| wait_ns > self.longest_ns) {
+                self.longest_ns = wait_ns;
+                self.longest.push_back(LongestWait {
+                    arrives_ns: packet.arrives_ns,
+                    wait_ns,
+                });
+            }
+            waited_ns = after_ns;
+            position += 1;
+        }
+        self.machine.counters.queue_delay_max_ns = self.longest_ns;
+        longest_ns
     }
 
     /// The counters at time `now`; starts a new interval for the maximum.
     pub(crate) fn stats(&mut self, now: u64) -> LinkStats {
-        self.update(now);
-        let overhead_bytes = self.machine.overhead_bytes();
-        let unsent = self.arrived - self.departed;
-        let in_service_bytes = match self.machine.get(self.departed) {
-            Some((_, packet)) if unsent > 0 => u64::from(packet.ip_bytes),
+        self.forget(now);
+        self.forget_dropped(now);
+        let machine = &self.machine;
+        let horizon = now + machine.delay_ns();
+        let departed = machine.partition_point(|delivery_ns, _| delivery_ns <= horizon);
+        let arrived = machine.partition_point(|_, packet| packet.arrives_ns <= now);
+        self.arrived = arrived;
+        let unsent = arrived - departed;
+        let in_service_bytes = match machine.get(departed) {
+            Some((_, packet)) if unsent > 0 => packet.length(),
             _ => 0,
         };
+        let overhead_bytes = machine.overhead_bytes();
         let waiting = unsent.saturating_sub(1);
-        let waiting_bytes = self.arrived_ip_bytes - self.departed_ip_bytes - in_service_bytes
+        let departed_ip_bytes = self.ip_bytes_before(departed);
+        let waiting_bytes = self.ip_bytes_before(arrived) - departed_ip_bytes - in_service_bytes
             + waiting * overhead_bytes;
-        let counters = &mut self.counters;
-        counters.arrived = self.arrived + counters.dropped_random + counters.dropped_queue;
-        counters.departed_bytes = self.departed_ip_bytes + self.departed * overhead_bytes;
-        counters.report(waiting as usize, waiting_bytes, self.departed)
+        let at_random = self.dropped.iter().filter(|d| d.at_random).count() as u64;
+        let at_queue = self.dropped.len() as u64 - at_random;
+        let counted = &machine.counters;
+        let (dropped_random, dropped_queue) = (
+            counted.dropped_random - at_random,
+            counted.dropped_queue - at_queue,
+        );
+        let mut counters = Counters {
+            arrived: arrived + dropped_random + dropped_queue,
+            dropped_random,
+            dropped_queue,
+            departed_bytes: departed_ip_bytes + departed * overhead_bytes,
+            queue_delay_sum_ns: self.waited_ns_before(arrived),
+            queue_delay_max_ns: self.take_longest_ns(now, arrived),
+            ..Counters::default()
+        };
+        counters.report(waiting as usize, waiting_bytes, departed)
     }
 
     /// Packets that had been delivered at the last [`stats`](Self::stats).

@@ -207,6 +207,22 @@ impl<P: Packet> Link<P> {
         matches!(&self.machine, Machine::Fused(fused) if fused.can_look_ahead())
     }
 
+    /// The delay in ns of all packets; 0 if it may change.
+    pub fn delay_ns(&self) -> u64 {
+        match &self.machine {
+            Machine::Fused(fused) => fused.delay_ns(),
+            Machine::General(_) => 0,
+        }
+    }
+
+    /// The shortest time in ns from the arrival of a packet of this length to its delivery; 0 if rate or delay may change.
+    pub fn shortest_transit_ns(&self, ip_bytes: u16) -> u64 {
+        match &self.machine {
+            Machine::Fused(fused) => fused.shortest_transit_ns(u32::from(ip_bytes)),
+            Machine::General(_) => 0,
+        }
+    }
+
     /// From now on all packets come by [`enqueue_ahead`](Self::enqueue_ahead). Only for a link that
     /// [can look ahead](Self::can_look_ahead) and has had no packet.
     pub fn look_ahead(&mut self) {
@@ -219,7 +235,7 @@ impl<P: Packet> Link<P> {
     /// Returns when it reaches the far end; `None` if it is lost or dropped. The counters follow when the time has come. Only
     /// after [`look_ahead`](Self::look_ahead).
     #[inline(always)]
-    pub fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u32) -> Option<u64> {
+    pub fn enqueue_ahead(&mut self, now: u64, at: u64, ip_bytes: u16) -> Option<u64> {
         match &mut self.machine {
             Machine::Fused(fused) => fused.enqueue_ahead(now, at, ip_bytes),
             Machine::General(_) => None,

@@ -9,6 +9,9 @@ use std::num::NonZeroU64;
 /// Slots at the start; a simulator's packet makes a slot of 32 bytes.
 const INITIAL_SLOTS: usize = 4;
 
+/// With fewer slots, a ring that is emptied only when it is full would be emptied often.
+const MANY_SLOTS: u64 = 64;
+
 /// A packet and when it is due.
 #[derive(Debug)]
 struct Slot<P> {
@@ -81,6 +84,12 @@ impl<P> Ring<P> {
         self.len() == self.slots.len() as u64
     }
 
+    /// Whether there is room for many packets, and most of it is free.
+    pub(crate) fn is_mostly_free(&self) -> bool {
+        let slots = self.slots.len() as u64;
+        slots >= MANY_SLOTS && 2 * self.len() <= slots
+    }
+
     /// Position of the first packet that would not fit, if none were taken.
     pub(crate) fn end(&self) -> u64 {
         self.head + self.slots.len() as u64
@@ -118,6 +127,31 @@ impl<P> Ring<P> {
         Some((slot.due.ns(), &slot.packet))
     }
 
+    /// The first position from the head on whose due time and packet do not fulfil a condition that holds for all before.
+    pub(crate) fn partition_point(&self, holds: impl Fn(u64, &P) -> bool) -> u64 {
+        let (mut first, mut left) = (self.head, self.tail - self.head);
+        while left > 0 {
+            // As conditional moves: which half it is cannot be predicted.
+            let half = left.div_ceil(2);
+            let last = self.get(first + half - 1);
+            let holds = last.is_some_and(|(due_ns, packet)| holds(due_ns, packet));
+            let mask = u64::from(holds).wrapping_neg();
+            first += half & mask;
+            left = (left - half) & mask | (half - 1) & !mask;
+        }
+        first
+    }
+
+    /// Drop the packets before a position, up to the tail. Their slots are not cleared: from then on, packets must not be
+    /// taken by [`pop`](Self::pop).
+    pub(crate) fn skip_to(&mut self, position: u64)
+    where
+        P: Copy,
+    {
+        debug_assert!((self.head..=self.tail).contains(&position));
+        self.head = position;
+    }
+
     #[inline]
     fn index(&self, position: u64) -> usize {
         position as usize & (self.slots.len() - 1)
@@ -130,7 +164,7 @@ impl<P> Ring<P> {
             slots: empty(2 * self.slots.len()),
             ..*self
         };
-        for position in self.head..self.end() {
+        for position in self.head..self.tail {
             let (from, to) = (self.index(position), larger.index(position));
             larger.slots[to] = self.slots[from].take();
         }

@@ -4,7 +4,7 @@ use super::event::WinnerTree;
 use super::lookahead;
 use super::options::{GapTable, SackTable};
 use super::packet::{Kind, Packet};
-use mptcplab_model::link::{Link, LinkStats, Packet as _, Verdict};
+use mptcplab_model::link::{Link, LinkStats, Verdict};
 
 /// Forward and reverse path of a subflow as ranges of [`Net::hops`].
 #[derive(Debug, Clone, Copy, Default)]
@@ -274,7 +274,7 @@ impl Net {
         for &link in &self.hops[rest] {
             let index = link as usize;
             let NetLink { duties, link } = &mut self.links[index];
-            let Some(arrival) = link.enqueue_ahead(now, at, packet.ip_bytes()) else {
+            let Some(arrival) = link.enqueue_ahead(now, at, packet.len()) else {
                 self.release(&packet);
                 return;
             };

@@ -142,8 +142,9 @@ fn ahead(links: &mut [Link<Parcel>; 2], load: &Load) -> Seen {
                 let packet = links[1].poll(next).expect("a packet");
                 seen.delivered.push((next, packet.id));
             } else if let Some((now, at, packet)) = packets.pop_front() {
-                let through = links[0].enqueue_ahead(*now, *at, packet.bytes);
-                let out = through.and_then(|at| links[1].enqueue_ahead(*now, at, packet.bytes));
+                let through = links[0].enqueue_ahead(*now, *at, packet.bytes as u16);
+                let out =
+                    through.and_then(|at| links[1].enqueue_ahead(*now, at, packet.bytes as u16));
                 if let Some(delivery_ns) = out {
                     links[1].keep(delivery_ns, packet.clone());
                 }
