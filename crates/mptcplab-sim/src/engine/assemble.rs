@@ -11,7 +11,7 @@ use crate::app::udp::{UdpConfig, UdpSource};
 use crate::app::video::VideoServer;
 use crate::app::{App, Kind};
 use crate::control::SimError;
-use crate::net::event::{MAX_SOURCES, NEVER};
+use crate::net::event::{MAX_LINKS, NEVER};
 use crate::net::packet::{MAX_HOPS, MAX_SUBFLOWS};
 use crate::net::{Net, Route};
 use crate::sctp::{Association, AssociationConfig, DestinationConfig};
@@ -40,9 +40,9 @@ impl Paths<'_> {
 
 /// Build the engine of one part.
 pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimError> {
-    if part.links.len() > MAX_SOURCES {
+    if part.links.len() > MAX_LINKS {
         return Err(SimError::Unsupported(format!(
-            "more than {MAX_SOURCES} directed links are connected"
+            "more than {MAX_LINKS} directed links are connected"
         )));
     }
     let mut local = vec![u32::MAX; run.links.len()];

@@ -211,6 +211,8 @@ impl<'a> Engine<'a> {
     /// Count events and hops at the end as if every delivery and every release had been an event.
     fn count_events(&mut self, end: u64) {
         self.world.net.crossed += self.events() - self.other_events;
+        (self.events, self.until_control) = (self.events(), CONTROL_EVERY);
+        self.events -= self.world.net.merge_events();
         self.events += self.world.net.count_forwarded(end);
         let subflows = self.apps.iter().flat_map(|app| &app.conn.subflows);
         self.events += subflows.map(|s| s.sender.jitter.releases).sum::<u64>();
@@ -432,6 +434,10 @@ impl<'a> Engine<'a> {
 
     fn on_connection_timer(&mut self, entry: TimerEntry) {
         let (app, cx) = (&mut self.apps[entry.2 as usize], &mut self.world);
+        if entry.1 > TimerKind::SendJitter {
+            // Packets that leave now come before those that this timer sends.
+            cx.net.settle(cx.now);
+        }
         let conn = &mut app.conn;
         match entry.1 {
             TimerKind::App if cx.timers.fires(&mut app.timer, entry) => {

@@ -14,6 +14,7 @@ impl Engine<'_> {
         while clock.next() < until {
             self.world.now = clock.next();
             clock.advance();
+            self.world.net.settle(self.world.now);
             self.sample_flows();
             for c in 0..self.reported_conns {
                 for k in 0..self.apps[c].conn.subflows.len() {

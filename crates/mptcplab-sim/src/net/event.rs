@@ -13,7 +13,9 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// Bits of a tree key that hold the source.
 const SOURCE_BITS: u32 = 17;
 /// Most sources of a [`WinnerTree`].
-pub(crate) const MAX_SOURCES: usize = 1 << SOURCE_BITS;
+const MAX_SOURCES: usize = 1 << SOURCE_BITS;
+/// Most links: one source more is for packets that are merged.
+pub(crate) const MAX_LINKS: usize = MAX_SOURCES - 1;
 /// [`WinnerTree::first`] returns this when nothing is pending: 39 hours, longer than any run.
 pub(crate) const HORIZON: u64 = u64::MAX >> SOURCE_BITS;
 

@@ -1,7 +1,8 @@
 //! Links and routes, over which packets travel from host to host.
 
 use super::event::WinnerTree;
-use super::lookahead;
+use super::lookahead::{self, Ability, Input, Plan};
+use super::merge::Merges;
 use super::options::{GapTable, SackTable};
 use super::packet::{Kind, Packet};
 use mptcplab_model::link::{Link, LinkStats, Verdict};
@@ -13,6 +14,23 @@ pub(crate) struct Route {
     reverse: (u32, u32),
 }
 
+/// A link of a path, or its end.
+#[derive(Debug, Clone, Copy)]
+struct Hop {
+    link: u32,
+    /// How packets come to the link on this path: [`ON_ARRIVAL`], [`AHEAD`], or by a feed of [`Merges`].
+    feed: u32,
+}
+
+/// See [`Input`]. At the end of a path, packets come to the host on their arrival.
+const ON_ARRIVAL: u32 = u32::MAX;
+const AHEAD: u32 = u32::MAX - 1;
+
+const END_OF_PATH: Hop = Hop {
+    link: u32::MAX,
+    feed: ON_ARRIVAL,
+};
+
 /// What may have to be done for an event of a link, beyond passing the packet to its host.
 mod duty {
     /// A path goes on after this link.
@@ -23,7 +41,7 @@ mod duty {
     pub(super) const CHECK: u8 = 4;
     /// The event may be an internal step of the link.
     pub(super) const POLL: u8 = 8;
-    /// None: the link has no events, and its packets enter the next link as soon as they enter this one.
+    /// None, for some packets: they enter the next link, or wait to be merged there, as soon as they enter this one.
     pub(super) const FORWARD: u8 = 16;
 }
 
@@ -33,17 +51,39 @@ struct NetLink {
     link: Link<Packet>,
 }
 
+/// A source of packets that are merged, in the order of packets that arrive at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source {
+    Link(u32),
+    /// At the beginning of this path.
+    Sender(usize),
+}
+
+/// IP bytes of the shortest packet.
+const SHORTEST_PACKET_BYTES: u16 = 20;
+
+fn ability(link: &Link<Packet>) -> Ability {
+    Ability {
+        can_look_ahead: link.can_look_ahead(),
+        transit_ns: link.shortest_transit_ns(SHORTEST_PACKET_BYTES),
+        delay_ns: link.delay_ns(),
+    }
+}
+
 pub(crate) struct Net {
     links: Vec<NetLink>,
-    /// Next event of every link.
+    /// Next event of every link, and behind them of `merges`, if there is any.
     tree: WinnerTree,
     routes: Vec<Route>,
-    /// Link indices of all routes, one after the other.
-    hops: Vec<u32>,
+    /// The paths of all routes, one after the other.
+    hops: Vec<Hop>,
+    merges: Merges,
     pub(crate) sacks: SackTable,
     pub(crate) gaps: GapTable,
     /// Links crossed by packets so far, apart from those by [`take_direct`](Self::take_direct).
     pub(crate) crossed: u64,
+    /// Those that crossed a link that forwards, and did so by an event.
+    not_forwarded: u64,
     /// When the run ends, for [`send_ahead`](Self::send_ahead).
     end_ns: u64,
     /// Packets that hosts put on a path, and that reached a host (debug builds).
@@ -72,9 +112,11 @@ impl Net {
             tree,
             routes: Vec::new(),
             hops: Vec::new(),
+            merges: Merges::new(u64::MAX),
             sacks: SackTable::default(),
             gaps: GapTable::default(),
             crossed: 0,
+            not_forwarded: 0,
             end_ns: u64::MAX,
             sent: 0,
             arrived: 0,
@@ -97,13 +139,20 @@ impl Net {
         {
             self.links[link as usize].duties |= duty::PASS_ON;
         }
-        let start = self.hops.len() as u32;
-        self.hops.extend_from_slice(forward);
-        let middle = self.hops.len() as u32;
-        self.hops.extend_from_slice(reverse);
+        let hop = |&link: &u32| Hop {
+            link,
+            feed: ON_ARRIVAL,
+        };
+        let mut add = |path: &[u32]| {
+            let start = self.hops.len() as u32;
+            self.hops.extend(path.iter().map(hop));
+            let end = self.hops.len() as u32;
+            self.hops.push(END_OF_PATH);
+            (start, end)
+        };
         Route {
-            forward: (start, middle),
-            reverse: (middle, self.hops.len() as u32),
+            forward: add(forward),
+            reverse: add(reverse),
         }
     }
 
@@ -135,27 +184,80 @@ impl Net {
     /// whether it is to use [`send_ahead`](Self::send_ahead), for a run of `end_ns`.
     pub(crate) fn look_ahead(&mut self, knows: &[bool], end_ns: u64) -> Vec<bool> {
         self.end_ns = end_ns;
-        let ends = self
-            .routes
-            .iter()
-            .flat_map(|route| [route.forward, route.reverse]);
-        let paths: Vec<&[u32]> = ends
-            .map(|(start, end)| &self.hops[start as usize..end as usize])
+        let ends: Vec<(u32, u32)> = (self.routes.iter())
+            .flat_map(|route| [route.forward, route.reverse])
+            .collect();
+        let of_hops: Vec<u32> = self.hops.iter().map(|hop| hop.link).collect();
+        let paths: Vec<&[u32]> = (ends.iter())
+            .map(|&(start, end)| &of_hops[start as usize..end as usize])
             .collect();
         let sender_knows = |path: usize| path % 2 == 0 && knows.get(path / 2) == Some(&true);
-        let can: Vec<bool> = self.links.iter().map(|l| l.link.can_look_ahead()).collect();
-        let parts = lookahead::parts(&can, &paths, sender_knows);
-        for (link, part) in self.links.iter_mut().zip(&parts) {
-            if part.forwards || part.follows {
+        let abilities: Vec<Ability> = self.links.iter().map(|l| ability(&l.link)).collect();
+        let plan = lookahead::plan(&abilities, &paths, sender_knows);
+        let waits = |link: u32| plan.inputs[link as usize] != Input::OnArrival;
+        let pairs = paths.iter().flat_map(|path| path.windows(2));
+        for pair in pairs.filter(|pair| waits(pair[1])) {
+            self.links[pair[0] as usize].duties |= duty::FORWARD;
+        }
+        for (link, input) in self.links.iter_mut().zip(&plan.inputs) {
+            if *input == Input::Ahead || link.duties & duty::FORWARD != 0 {
                 link.link.look_ahead();
-                link.duties |= if part.forwards { duty::FORWARD } else { 0 };
             }
         }
-        let begins = |route: usize| {
-            let entry = self.entry(route as u32)[0] as usize;
-            sender_knows(2 * route) && parts[entry].follows
-        };
+        for hop in &mut self.hops {
+            if plan.inputs.get(hop.link as usize) == Some(&Input::Ahead) {
+                hop.feed = AHEAD;
+            }
+        }
+        self.make_merges(&plan, &abilities, &ends);
+        let begins = |route: usize| sender_knows(2 * route) && waits(self.entry(route as u32)[0]);
         (0..self.routes.len()).map(begins).collect()
+    }
+
+    fn make_merges(&mut self, plan: &Plan, abilities: &[Ability], ends: &[(u32, u32)]) {
+        if plan.merging.is_empty() {
+            return;
+        }
+        // Of every merging link: its sources in their order, and the shortest time to a host.
+        let mut sources: Vec<Vec<Source>> = vec![Vec::new(); self.links.len()];
+        let mut to_host_ns = vec![u64::MAX; self.links.len()];
+        let mut hops = Vec::new();
+        for (path, &(start, end)) in ends.iter().enumerate() {
+            let mut rest_ns = 0;
+            for hop in (start as usize..end as usize).rev() {
+                let link = self.hops[hop].link as usize;
+                let ability = &abilities[link];
+                if plan.inputs[link] == Input::Merged {
+                    let is_first = hop == start as usize;
+                    let source = if is_first {
+                        Source::Sender(path)
+                    } else {
+                        Source::Link(self.hops[hop - 1].link)
+                    };
+                    sources[link].push(source);
+                    to_host_ns[link] = to_host_ns[link].min(rest_ns + ability.delay_ns);
+                    hops.push((hop, source));
+                }
+                rest_ns += ability.transit_ns;
+            }
+        }
+        self.merges = Merges::new(plan.window_ns);
+        let mut first_feeds = vec![0; self.links.len()];
+        for &link in &plan.merging {
+            sources[link].sort_unstable();
+            sources[link].dedup();
+            first_feeds[link] = self.merges.add(link, to_host_ns[link], sources[link].len());
+        }
+        for (hop, source) in hops {
+            let hop = &mut self.hops[hop];
+            let link = hop.link as usize;
+            let place = sources[link].partition_point(|&other| other < source);
+            hop.feed = first_feeds[link] + place as u32;
+        }
+        self.tree = WinnerTree::new(self.links.len() + 1);
+        for (i, link) in self.links.iter().enumerate() {
+            self.tree.set(i, link.link.next_ns());
+        }
     }
 
     /// When the run ends.
@@ -172,7 +274,57 @@ impl Net {
         if cfg!(debug_assertions) {
             self.sent += 1;
         }
-        self.enqueue_chain(now, at, packet);
+        let (first, _) = self.range(&packet);
+        match self.hops[first as usize].feed {
+            AHEAD => self.enqueue_chain(now, at, packet),
+            feed => {
+                if self.merges.push(feed, at, packet) {
+                    self.note_due();
+                }
+            }
+        }
+    }
+
+    /// Packets wait to be merged: that is an event of its own, just before the first of them might reach a host.
+    #[inline]
+    fn note_due(&mut self) {
+        self.tree.set(self.links.len(), self.merges.due_ns - 1);
+    }
+
+    /// Merge all packets that arrive before `end`.
+    fn merge_until(&mut self, end: u64) {
+        loop {
+            let round = self.merges.round(end);
+            for merging in 0..self.merges.len() {
+                while let Some((at, packet)) = self.merges.take(merging, round) {
+                    let index = self.merges.link(merging);
+                    if self.links[index].duties & duty::FORWARD != 0 {
+                        self.enqueue_chain(at, at, packet);
+                    } else {
+                        self.enqueue(index, at, packet);
+                    }
+                }
+            }
+            self.merges.finish_round(round);
+            if round == end {
+                break;
+            }
+        }
+        self.merges.finish();
+        self.note_due();
+    }
+
+    /// Merge all packets that have arrived until now, when nothing of this time is still to come but timers after the release
+    /// of held packets.
+    pub(crate) fn settle(&mut self, now: u64) {
+        if self.merges.len() > 0 {
+            self.merge_until(now + 1);
+        }
+    }
+
+    /// How often packets were merged, each time by an event.
+    pub(crate) fn merge_events(&self) -> u64 {
+        self.merges.times
     }
 
     /// See [`Link::changes_applied`].
@@ -210,7 +362,7 @@ impl Net {
         let route = &self.routes[subflow as usize];
         let first = |(start, end): (u32, u32)| {
             let path = &self.hops[start as usize..end as usize];
-            path.first().copied().unwrap_or(u32::MAX)
+            path.first().map_or(u32::MAX, |hop| hop.link)
         };
         [first(route.forward), first(route.reverse)]
     }
@@ -219,7 +371,7 @@ impl Net {
     fn next_link(&self, packet: &Packet) -> Option<usize> {
         let (start, end) = self.range(packet);
         let path = &self.hops[start as usize..end as usize];
-        path.get(packet.hop()).map(|&link| link as usize)
+        path.get(packet.hop()).map(|hop| hop.link as usize)
     }
 
     /// The packet's path, as a range of `hops`.
@@ -269,25 +421,31 @@ impl Net {
 
     /// Put a packet on a link at a time from `now` on, and on all that follow it.
     fn enqueue_chain(&mut self, now: u64, mut at: u64, mut packet: Packet) {
-        let (start, end) = self.range(&packet);
-        let rest = start as usize + packet.hop()..end as usize;
-        for &link in &self.hops[rest] {
-            let index = link as usize;
-            let NetLink { duties, link } = &mut self.links[index];
+        let mut hop = self.range(&packet).0 as usize + packet.hop();
+        loop {
+            let index = self.hops[hop].link as usize;
+            let link = &mut self.links[index].link;
             let Some(arrival) = link.enqueue_ahead(now, at, packet.len()) else {
                 self.release(&packet);
                 return;
             };
-            if *duties & duty::FORWARD == 0 {
+            hop += 1;
+            let feed = self.hops[hop].feed;
+            if feed == ON_ARRIVAL {
                 if link.keep(arrival, packet) {
                     self.tree.set(index, arrival);
                 }
                 return;
             }
             packet.advance_hop();
+            if feed != AHEAD {
+                if self.merges.push(feed, arrival, packet) {
+                    self.note_due();
+                }
+                return;
+            }
             at = arrival;
         }
-        debug_assert!(false, "a link that forwards is the last of no path");
     }
 
     #[cold]
@@ -315,7 +473,8 @@ impl Net {
     /// The packet that reaches its host by the next event of this link, if that is all that the event takes.
     #[inline(always)]
     pub(crate) fn take_direct(&mut self, index: usize) -> Option<Packet> {
-        let NetLink { duties, link } = &mut self.links[index];
+        // Beyond the links, packets are to be merged.
+        let NetLink { duties, link } = self.links.get_mut(index)?;
         if *duties != 0 {
             return None;
         }
@@ -327,6 +486,11 @@ impl Net {
 
     /// Handle the next event of any link. Returns the packet that reached its host, if one did.
     pub(crate) fn step(&mut self, now: u64, index: usize) -> Option<Packet> {
+        if index == self.links.len() {
+            self.merges.times += 1;
+            self.merge_until(now);
+            return None;
+        }
         let NetLink { duties, link } = &mut self.links[index];
         let left = link.poll(now);
         self.tree.set(index, link.next_ns());
@@ -335,7 +499,10 @@ impl Net {
             self.release_dropped(index);
         }
         let mut packet = left?;
-        self.crossed += 1;
+        // Counted at the end, see `count_forwarded`.
+        let is_counted = duties & duty::FORWARD != 0;
+        self.crossed += u64::from(!is_counted);
+        self.not_forwarded += u64::from(is_counted);
         if duties & duty::PASS_ON != 0 && self.pass_on(now, &mut packet) {
             return None;
         }
@@ -364,13 +531,13 @@ impl Net {
     pub(crate) fn link_stats(&mut self, index: usize, now: u64) -> LinkStats {
         let NetLink { duties, link } = &mut self.links[index];
         let stats = link.stats(now);
-        if *duties & duty::FORWARD == 0 {
+        if *duties & duty::POLL != 0 {
             self.tree.set(index, link.next_ns());
         }
         stats
     }
 
-    /// Count the packets that crossed links without events until `now`; the number of them.
+    /// Count the packets that crossed links that forward until `now`. Returns how many did so without an event.
     pub(crate) fn count_forwarded(&mut self, now: u64) -> u64 {
         let mut forwarded = 0;
         for NetLink { duties, link } in &mut self.links {
@@ -380,7 +547,7 @@ impl Net {
             }
         }
         self.crossed += forwarded;
-        forwarded
+        forwarded - self.not_forwarded
     }
 
     /// Check that every packet that hosts sent has arrived, was dropped, or is on a link.

@@ -3,6 +3,7 @@
 pub(crate) mod event;
 mod links;
 mod lookahead;
+mod merge;
 mod options;
 pub(crate) mod packet;
 pub(crate) mod record;
