@@ -5,7 +5,7 @@
 
 use crate::{build_facts, panics};
 use mptcplab_scenario::{Run, Sweep};
-use mptcplab_sim::{Control, Outcome, SimError, simulate_streaming};
+use mptcplab_sim::{Control, Outcome, SimError, Threads, simulate_on_threads};
 use mptcplab_trace::parquet::{EncodedRun, Encoder, KeptRuns, ScratchRuns, TraceError};
 use mptcplab_trace::{EngineInfo, RunRecord};
 use std::sync::Arc;
@@ -98,7 +98,8 @@ impl Place {
     }
 }
 
-/// Simulates every run of `sweep` on `jobs` threads (0: one per core); the traces go to `place`. `digests` are those of the
+/// Simulates every run of `sweep` on `jobs` threads (0: one per core); the traces go to `place`. If there are fewer runs, each of
+/// them is simulated on several threads, where its topology has parts that share no link. `digests` are those of the
 /// runs, by id. `tick` is called on the calling thread; if it returns false, the sweep stops.
 pub(crate) fn run_sweep(
     sweep: &Sweep,
@@ -108,15 +109,15 @@ pub(crate) fn run_sweep(
     tick: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Totals, SweepError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let jobs = if jobs == 0 { cores } else { jobs }
-        .min(sweep.runs.len())
-        .max(1);
+    let threads = if jobs == 0 { cores } else { jobs };
+    let jobs = threads.min(sweep.runs.len()).max(1);
     let workers = Workers {
         sweep,
         digests,
         encoder: &place.encoder(),
         control: Control::default(),
         next: AtomicUsize::new(0),
+        threads_per_run: threads / jobs,
     };
     let (sender, results) = channel();
     let totals = thread::scope(|scope| {
@@ -155,6 +156,7 @@ struct Workers<'a> {
     encoder: &'a Encoder,
     control: Control,
     next: AtomicUsize,
+    threads_per_run: usize,
 }
 
 impl Workers<'_> {
@@ -183,7 +185,11 @@ impl Workers<'_> {
         let mut encoder = self.encoder.start(self.record(run, &Outcome::default()));
         let mut failed = None;
         let simulated = panics::catch(|| {
-            simulate_streaming(run, &self.control, &mut |tables| {
+            let threads = Threads {
+                count: self.threads_per_run,
+                catch: |work| panics::catch(work),
+            };
+            simulate_on_threads(run, &self.control, threads, &mut |tables| {
                 failed = encoder.write(tables).err();
                 tables.clear();
                 failed.is_none()
@@ -195,18 +201,18 @@ impl Workers<'_> {
         let outcome = match simulated {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(SimError::Cancelled)) => return Err(SweepError::Cancelled),
+            Ok(Err(SimError::Panicked(message))) | Err(message) => {
+                return Err(SweepError::Panic {
+                    run: run.id,
+                    label: label(),
+                    message,
+                });
+            }
             Ok(Err(error)) => {
                 return Err(SweepError::Engine {
                     run: run.id,
                     label: label(),
                     message: error.to_string(),
-                });
-            }
-            Err(message) => {
-                return Err(SweepError::Panic {
-                    run: run.id,
-                    label: label(),
-                    message,
                 });
             }
         };

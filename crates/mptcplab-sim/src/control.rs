@@ -21,6 +21,9 @@ pub enum SimError {
     /// The scenario asks for something that this engine cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// A thread of [`simulate_on_threads`](crate::simulate_on_threads) panicked, with this message.
+    #[error("panicked: {0}")]
+    Panicked(String),
 }
 
 /// The caller, as the engine sees it.
@@ -28,11 +31,21 @@ pub(crate) struct Caller<'a> {
     pub(crate) control: &'a Control,
     /// Parts of the topology: each contributes its share of the simulated time.
     pub(crate) share: u64,
-    pub(crate) sink: Option<&'a mut dyn FnMut(&mut Tables) -> bool>,
+    pub(crate) receiver: Receiver<'a>,
+}
+
+/// Who takes the rows while a run goes on; the functions return whether it does.
+pub(crate) enum Receiver<'a> {
+    /// Nobody: they stay in memory.
+    Nobody,
+    /// Takes pieces of enough rows.
+    Sink(&'a mut dyn FnMut(&mut Tables) -> bool),
+    /// Is called each time that rows are offered, and takes them or not.
+    Offers(&'a mut dyn FnMut(&mut Tables) -> bool),
 }
 
 /// Rows that make a piece worth handing over, and still fit the cache.
-const SINK_ROWS: usize = 8192;
+pub(crate) const SINK_ROWS: usize = 8192;
 
 impl Caller<'_> {
     /// Count simulated time, and check whether to stop.
@@ -48,10 +61,10 @@ impl Caller<'_> {
 
     /// Hand over the rows if there are enough.
     pub(crate) fn offer(&mut self, tables: &mut Tables) -> Result<(), SimError> {
-        let full = tables.len() >= SINK_ROWS;
-        let go_on = match self.sink.as_mut().filter(|_| full) {
-            Some(sink) => sink(tables),
-            None => true,
+        let go_on = match &mut self.receiver {
+            Receiver::Nobody => true,
+            Receiver::Sink(sink) => tables.len() < SINK_ROWS || sink(tables),
+            Receiver::Offers(offer) => offer(tables),
         };
         if go_on {
             Ok(())

@@ -11,7 +11,8 @@
 //! - `net`: packets, links, routes, timers and the recorder of the trace.
 //!
 //! An engine owns applications, an application its connection, a connection its subflows, a subflow its sender and receiver.
-//! `control.rs`, which all may use, is how a caller stops a run and takes its rows.
+//! `control.rs`, which all may use, is how a caller stops a run and takes its rows. `parallel.rs` simulates the parts of a
+//! topology on several threads.
 
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod engine;
 mod golden;
 mod mptcp;
 mod net;
+mod parallel;
 mod sctp;
 mod stream;
 mod tcp;
@@ -33,8 +35,10 @@ mod tcp;
 pub use control::{Control, SimError};
 use engine::sample_clock::SampleClock;
 pub use mptcp::DEFAULT_SCHEDULER;
+pub use parallel::Threads;
 
-use control::Caller;
+use control::{Caller, Receiver};
+use engine::partition::{self, Part};
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
 
@@ -64,7 +68,7 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
         Caller {
             control,
             share: 1,
-            sink: None,
+            receiver: Receiver::Nobody,
         },
     )
 }
@@ -86,44 +90,103 @@ pub fn simulate_streaming(
         Caller {
             control,
             share: 1,
-            sink: Some(sink),
+            receiver: Receiver::Sink(sink),
         },
     )
 }
 
+/// As [`simulate_streaming`], with the same rows in the same pieces, on several threads if the run has several parts that share
+/// no link. Half a million rows may wait for those of other parts.
+///
+/// # Errors
+/// As [`simulate_streaming`]; [`SimError::Panicked`] if one of the threads panics.
+pub fn simulate_on_threads(
+    run: &Run,
+    control: &Control,
+    threads: Threads,
+    sink: &mut dyn FnMut(&mut Tables) -> bool,
+) -> Result<Outcome, SimError> {
+    let parts = partition::parts(run);
+    if threads.count < 2 || parts.len() < 2 {
+        return simulate_streaming(run, control, sink);
+    }
+    parallel::simulate(run, &parts, control, threads, sink)
+}
+
 fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<Outcome, SimError> {
-    let parts = engine::partition::parts(run);
+    let parts = partition::parts(run);
     caller.share = parts.len().max(1) as u64;
-    let mut outcome = Outcome {
-        tables,
-        subflow_cc: vec![Vec::new(); run.flows.len()],
-        ..Outcome::default()
-    };
+    let mut outcome = Outcome::of(run, tables);
     for part in &parts {
-        let mut engine = engine::assemble::engine(run, part)?;
         // One set of tables for all parts: rows are written once and never moved.
-        engine.world.rec.tables = std::mem::take(&mut outcome.tables);
-        // Links without flows are sampled at the fixed times only.
-        let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
-        let mut clock = SampleClock::new(run, interval);
-        engine.run(run.duration_ns, &mut clock, &mut caller)?;
-        for app in &engine.apps[..engine.reported_conns] {
-            let subflows = app.conn.subflows.iter();
-            let names = subflows.map(|s| s.sender.sock.algorithm().name().to_owned());
-            outcome.subflow_cc[app.conn.flow as usize] = names.collect();
-        }
-        for association in &engine.sctp {
-            let names = vec![sctp::ALGORITHM.to_owned(); association.destinations()];
-            outcome.subflow_cc[association.flow as usize] = names;
-        }
-        for pool in &engine.pools {
-            outcome.subflow_cc[pool.flow() as usize] = pool.algorithm();
-        }
-        outcome.events += engine.events();
-        outcome.packet_hops += engine.world.net.crossed;
-        outcome.tables = engine.world.rec.tables;
+        let tables = std::mem::take(&mut outcome.tables);
+        let mut part = simulate_part(run, part, tables, &mut caller)?;
+        outcome.tables = std::mem::take(&mut part.tables);
+        outcome.add(part);
     }
     Ok(outcome)
+}
+
+/// The outcome of a part of the topology.
+struct PartOutcome {
+    tables: Tables,
+    /// Flows, and the algorithms of their subflows.
+    subflow_cc: Vec<(u32, Vec<String>)>,
+    events: u64,
+    packet_hops: u64,
+}
+
+impl Outcome {
+    /// Before the run.
+    fn of(run: &Run, tables: Tables) -> Self {
+        Self {
+            tables,
+            subflow_cc: vec![Vec::new(); run.flows.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Add a part, without its rows.
+    fn add(&mut self, part: PartOutcome) {
+        for (flow, names) in part.subflow_cc {
+            self.subflow_cc[flow as usize] = names;
+        }
+        self.events += part.events;
+        self.packet_hops += part.packet_hops;
+    }
+}
+
+fn simulate_part(
+    run: &Run,
+    part: &Part,
+    tables: Tables,
+    caller: &mut Caller<'_>,
+) -> Result<PartOutcome, SimError> {
+    let mut engine = engine::assemble::engine(run, part)?;
+    engine.world.rec.tables = tables;
+    // Links without flows are sampled at the fixed times only.
+    let interval = run.sample_ns.filter(|_| !part.flows.is_empty());
+    let mut clock = SampleClock::new(run, interval);
+    engine.run(run.duration_ns, &mut clock, caller)?;
+    let apps = engine.apps[..engine.reported_conns].iter().map(|app| {
+        let subflows = app.conn.subflows.iter();
+        let names = subflows.map(|s| s.sender.sock.algorithm().name().to_owned());
+        (app.conn.flow, names.collect())
+    });
+    let sctp = engine.sctp.iter().map(|association| {
+        let names = vec![sctp::ALGORITHM.to_owned(); association.destinations()];
+        (association.flow, names)
+    });
+    let pools = engine
+        .pools
+        .iter()
+        .map(|pool| (pool.flow(), pool.algorithm()));
+    Ok(PartOutcome {
+        subflow_cc: apps.chain(sctp).chain(pools).collect(),
+        events: engine.events(),
+        packet_hops: engine.world.net.crossed,
+        tables: engine.world.rec.tables,
+    })
 }
 
 /// Room for the periodic samples; more than this many rows grow as they come.

@@ -28,6 +28,7 @@ mod requests;
 mod schedulers;
 mod sctp;
 mod single_path;
+mod threads;
 mod transfers;
 mod tso;
 mod windows;

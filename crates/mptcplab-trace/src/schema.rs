@@ -6,6 +6,7 @@
 
 use crate::view::{TableView, Values};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The value in memory of what an engine cannot measure, and of the time of something that never happened.
 pub const NOT_MEASURED: u64 = u64::MAX;
@@ -104,6 +105,11 @@ macro_rules! table {
 
             /// Removes all rows and keeps the allocated memory.
             pub fn clear(&mut self) { $(self.$col.clear();)* }
+
+            /// Appends rows of another table.
+            fn extend(&mut self, from: &Self, rows: Range<usize>) {
+                $(self.$col.extend_from_slice(&from.$col[rows.clone()]);)*
+            }
 
             /// Allocates memory for this many more rows, so that pushing them reallocates nothing.
             pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
@@ -343,7 +349,43 @@ pub struct Tables {
     pub request: RequestTable,
 }
 
+/// Rows of each table, in the order of [`Tables`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCounts([usize; 6]);
+
+impl RowCounts {
+    /// Rows of all tables together.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
 impl Tables {
+    /// Rows of each table.
+    #[must_use]
+    pub fn counts(&self) -> RowCounts {
+        RowCounts([
+            self.flow.len(),
+            self.subflow.len(),
+            self.link.len(),
+            self.event.len(),
+            self.transfer.len(),
+            self.request.len(),
+        ])
+    }
+
+    /// Appends rows of other tables: those of each from `start` on, before `end`.
+    pub fn extend(&mut self, other: &Self, start: RowCounts, end: RowCounts) {
+        let rows = |table: usize| start.0[table]..end.0[table];
+        self.flow.extend(&other.flow, rows(0));
+        self.subflow.extend(&other.subflow, rows(1));
+        self.link.extend(&other.link, rows(2));
+        self.event.extend(&other.event, rows(3));
+        self.transfer.extend(&other.transfer, rows(4));
+        self.request.extend(&other.request, rows(5));
+    }
+
     /// Rows of all tables together.
     #[must_use]
     pub fn len(&self) -> usize {
