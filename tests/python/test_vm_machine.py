@@ -87,7 +87,8 @@ def _outcomes(jobs: list[Job], tmp: Path, kernel: Kernel, machines: int = 1) -> 
     return [(found[index], _content(out)) for index, out in enumerate(outs)]
 
 
-def test_the_processor_has_no_instruction_that_some_emulators_execute_wrongly(kernel: Kernel) -> None:
+@pytest.mark.usefixtures("kernel")
+def test_the_processor_has_no_instruction_that_some_emulators_execute_wrongly() -> None:
     """QEMU 7.2 leaves arbitrary flags after CMPXCHG16B, and some boots of the kernel 6.12 ended in a panic."""
     assert "-cx16" in qemu.processor().split(",")
 
