@@ -56,7 +56,7 @@ function provide(name, exports) {
 
 async function walks() {
   const names = (await readdir(WALKS)).filter((name) => name.endsWith(".csv")).sort();
-  const texts = names.map(async (name) => [`traces/walk/${name}`, await readFile(new URL(name, WALKS), "utf8")]);
+  const texts = names.map(async (name) => [name, await readFile(new URL(name, WALKS), "utf8")]);
   return Object.fromEntries(await Promise.all(texts));
 }
 

@@ -19,11 +19,15 @@ const COLOURS = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--s7", "--s1"]
 const DASHES = [undefined, [7, 2], [2, 2], [8, 2, 2, 2], [4, 2], [8, 2, 2, 2, 2, 2], [1, 2], [12, 3]];
 // What a screen reader says waits until a slider stands still.
 const QUIET_MS = 600;
+// Between the top of the page, or the bars that stay there, and what is scrolled to.
+const GAP_PX = 12;
 
 async function start() {
   // In a frame of another page, which says what this is.
   document.documentElement.classList.toggle("framed", window.self !== window.top);
   explain(document);
+  placesKeepTheAddress();
+  clearOfBars();
   const module = await WebAssembly.compile(await gunzip(WASM_GZIP_BASE64));
   const catalog = new Engine(module).catalog;
   find("build").textContent = `mptcplab ${catalog.version}, simulator ${catalog.engine.slice(0, 12)}, built from ${catalog.build}`;
@@ -157,10 +161,10 @@ class Page {
     URL.revokeObjectURL(find("download").href);
     find("download").href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
     const command = document.createElement("code");
-    command.textContent = `mptcplab run ${files.length ? "scenarios/" : ""}playground.toml`;
+    command.textContent = "mptcplab run playground.toml";
     find("usage").replaceChildren("The page simulates this text. The command line gives the same numbers, to the last bit: ", command);
-    const links = files.map((name) => Object.assign(document.createElement("a"), { href: fileUrl(name), download: name.split("/").at(-1), textContent: name.split("/").at(-1) }));
-    find("files").replaceChildren(...(links.length ? ["Files of the walk: ", ...links] : []));
+    const links = files.map((name) => Object.assign(document.createElement("a"), { href: fileUrl(name), download: name, textContent: name }));
+    find("files").replaceChildren(...(links.length ? ["Save these files of the walk beside it: ", ...links] : []));
   }
 
   #problem(message) {
@@ -183,6 +187,28 @@ function flowsOf({ topology, values }) {
 // Goodput of the multipath connections.
 function connection(rows) {
   return total(rows.filter(({ name }) => name.startsWith("mp")));
+}
+
+// A link to a part of the page does not change the address, which holds the settings.
+function placesKeepTheAddress() {
+  for (const link of document.querySelectorAll("a[href^='#']")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const place = document.querySelector(link.hash);
+      place.focus({ preventScroll: true });
+      place.scrollIntoView();
+    });
+  }
+}
+
+// On a phone the bars stay at the top, and nothing that is scrolled to may end up behind them.
+function clearOfBars() {
+  const bars = document.querySelector(".bars");
+  const gap = () => {
+    const height = getComputedStyle(bars).position === "sticky" ? bars.offsetHeight : 0;
+    document.documentElement.style.scrollPaddingTop = `${height + GAP_PX}px`;
+  };
+  new ResizeObserver(gap).observe(bars);
 }
 
 function fileUrl(name) {

@@ -123,19 +123,19 @@ const walk = {
       `rate = "11 Mbit/s"`,
       `delay = "${v["wifi-delay"]} ms"`,
       `queue = "${v["wifi-queue"]} packets"`,
-      `schedule_file = "traces/walk/wifi-${v.walk - 1}.csv"`,
+      `schedule_file = "wifi-${v.walk - 1}.csv"`,
       `reverse = { rate = "1 Mbit/s", queue = "100 packets", schedule = [] }`,
     ]),
     tomlLink("lte", "server", "phone", [
       `rate = "5.5 Mbit/s"`,
       `delay = "${v["lte-delay"]} ms"`,
       `queue = "${v["lte-queue"]} packets"`,
-      `schedule_file = "traces/walk/cellular-${v.walk - 1}.csv"`,
+      `schedule_file = "cellular-${v.walk - 1}.csv"`,
       `reverse = { rate = "1.5 Mbit/s", queue = "460 packets", schedule = [] }`,
     ]),
     `[flows.mp]\npaths = [["wifi"], ["lte"]]`,
   ],
-  files: (v) => [`traces/walk/wifi-${v.walk - 1}.csv`, `traces/walk/cellular-${v.walk - 1}.csv`],
+  files: (v) => [`wifi-${v.walk - 1}.csv`, `cellular-${v.walk - 1}.csv`],
 };
 
 const CORNERS = ["N1", "N2", "N3"];
@@ -187,6 +187,7 @@ const WARMUP_S = 10;
 /** The scenario of a state: its text, and the axes of the run of each side. */
 export function scenario(state) {
   const topology = TOPOLOGIES[state.topology];
+  const files = topology.files(state.values);
   const sides = [state.a, state.b].filter(({ cc }) => cc !== "none");
   const [cc, scheduler] = ["cc", "scheduler"].map((key) => [...new Set(sides.map((side) => side[key]))]);
   const axes = (side) => ({
@@ -196,8 +197,8 @@ export function scenario(state) {
   const head = [
     "# Made in the playground of mptcplab, which shows this scenario's own numbers. To simulate it on a computer:",
     "#",
-    `#     mptcplab run ${topology.files(state.values).length ? "scenarios/" : ""}playground.toml`,
-    ...(topology.files(state.values).length ? ["#", "# Save it in the folder scenarios of mptcplab, where the files of the walk are."] : []),
+    "#     mptcplab run playground.toml",
+    ...(files.length ? ["#", `# Save ${files.join(" and ")} beside it; the page offers these files as well.`] : []),
     ...(cc.length > 1 && scheduler.length > 1 ? ["#", "# Each algorithm is run with each scheduler, and the page shows two of these four runs."] : []),
     "",
     `title = "${topology.question}"`,
@@ -208,7 +209,7 @@ export function scenario(state) {
     `scheduler = ${list(scheduler)}`,
   ].join("\n");
   const text = [head, ...topology.body(state.values)].join("\n\n") + "\n";
-  return { text, axes, files: topology.files(state.values) };
+  return { text, axes, files };
 }
 
 function list(names) {

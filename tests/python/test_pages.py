@@ -159,7 +159,7 @@ ROWS = {
     "all connections": (None, None),
 }
 COLUMN = re.compile(r"[AB]: (?P<cc>[\w-]+), (?P<what>Mbit/s|RTT in ms)")
-METRICS = {"Mbit/s": ("goodput", 2), "RTT in ms": ("rtt_mean", 1)}
+METRICS = {"Mbit/s": ("goodput", 2), "RTT in ms": ("rtt_mean", 0)}
 
 
 @pytest.mark.parametrize("link, table", TABLE.findall(TUTORIAL), ids=lambda text: text if "=" in text else "")

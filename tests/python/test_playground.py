@@ -148,19 +148,19 @@ REPOSITORY = [
 
 @pytest.mark.parametrize("network", CASES)
 def test_the_page_and_the_package_agree_to_the_last_bit(network: str, module: Module, tmp_path: Path) -> None:
-    agree(page_scenarios()[network], 1, module, tmp_path)
+    agree(page_scenarios()[network], 1, ROOT / "scenarios" / "traces" / "walk", module, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "seconds"), REPOSITORY)
 def test_scenarios_of_the_repository_agree_to_the_last_bit(
     name: str, seconds: str, module: Module, tmp_path: Path
 ) -> None:
-    agree(repository_scenario(name, seconds), 0, module, tmp_path)
+    agree(repository_scenario(name, seconds), 0, ROOT / "scenarios", module, tmp_path)
 
 
-def agree(scenario: dict[str, Any], run: int, module: Module, scratch: Path) -> None:
-    """Compares all rows of all tables, and the totals."""
-    texts = {name: (ROOT / "scenarios" / name).read_text() for name in scenario["files"]}
+def agree(scenario: dict[str, Any], run: int, folder: Path, module: Module, scratch: Path) -> None:
+    """Compares all rows of all tables, and the totals. The files that the scenario names are in the folder."""
+    texts = {name: (folder / name).read_text() for name in scenario["files"]}
     for name, text in texts.items():
         (scratch / name).parent.mkdir(parents=True, exist_ok=True)
         (scratch / name).write_text(text)
@@ -294,6 +294,19 @@ def test_the_table_shows_the_metrics_of_the_scenario_that_the_page_offers(browse
     assert [row[1] for row in cells(page)] == expected
 
 
+def test_the_files_that_the_page_offers_run_on_the_command_line(browser: Browser, tmp_path: Path) -> None:
+    page = browser.open("#net=walk&b=none&duration=20&walk=3")
+    page.click("#scenario summary")
+    for link in page.locator("#scenario a[download]").all():
+        with page.expect_download() as download:
+            link.click()
+        download.value.save_as(tmp_path / download.value.suggested_filename)
+    assert page.inner_text("#usage code") == "mptcplab run playground.toml"
+    results = mptcplab.run(tmp_path / "playground.toml", out=tmp_path / "out", progress=False)
+    goodput = results.metrics(["goodput"]).filter(pl.col("subflow").is_null())["value"].item()
+    assert cells(page)[0][1] == f"{goodput:.2f}"
+
+
 def test_a_slider_moved_by_keyboard_changes_the_results_the_scenario_and_the_link(browser: Browser) -> None:
     page = browser.open("#duration=20")
     before = cells(page)
@@ -309,6 +322,24 @@ def test_a_slider_moved_by_keyboard_changes_the_results_the_scenario_and_the_lin
     assert not page.is_visible(".slider:has(#p1-rate) .tip")
     told(page)
     assert cells(browser.open(page.url[page.url.index("#") :])) == cells(page)
+
+
+def test_links_to_parts_of_the_page_keep_the_settings(browser: Browser) -> None:
+    page = browser.open("#a=reno&duration=20")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "shares-title"
+    assert page.url.endswith("#a=reno&duration=20")
+    assert not page.get_by_role("alert").is_visible()
+
+
+def test_on_a_phone_one_touch_leads_from_settings_to_charts_and_back(browser: Browser) -> None:
+    page = browser.open("#net=triangle&a=reno&duration=20", PHONE)
+    for name, place in (("Charts", "#charts"), ("Settings", "#settings"), ("Numbers", "#shares-title")):
+        page.get_by_role("link", name=name, exact=True).click()
+        bars = page.locator(".bars").bounding_box()
+        assert bars["y"] + bars["height"] <= page.locator(place).bounding_box()["y"] < PHONE[1] / 2, name
+    assert page.url.endswith("#net=triangle&a=reno&duration=20")
 
 
 def test_quick_changes_end_with_the_results_of_the_last_one(browser: Browser) -> None:

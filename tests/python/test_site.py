@@ -143,7 +143,7 @@ def test_every_experiment_of_the_tutorial_runs_in_the_page(site: Browser) -> Non
         # The page around it says what the playground is.
         assert not inside.locator(".top").is_visible()
     first = page.frame_locator(".playground iframe").first
-    assert first.locator("#shares tbody tr:first-child td").first.inner_text() == "14.06"
+    assert first.locator("#shares tbody tr:first-child td").first.inner_text() == "13.97"
 
 
 @pytest.mark.parametrize("name", READ_ON_A_PHONE)
