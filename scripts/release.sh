@@ -12,6 +12,7 @@ main() {
 	check "The tag $TAG is new" no_such_tag
 	check "One version in all files" same_version
 	check "The changelog has a date for it" grep -qE "^## ${VERSION//./\\.} - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md
+	check "The public address of the repository is in all files" addresses
 	conclude "mend what failed and commit it, then: make release"
 	if [ "${1:-}" = quick ]; then return; fi
 	check "All tests" scripts/test.sh
@@ -50,6 +51,21 @@ no_such_tag() { ! git rev-parse --quiet --verify "refs/tags/$TAG" >/dev/null; }
 same_version() {
 	grep -qx "version: $VERSION" CITATION.cff || { say "CITATION.cff has another version than $VERSION"; return 1; }
 	grep -q "\"version\": \"$VERSION\"" .zenodo.json || { say ".zenodo.json has another version than $VERSION"; return 1; }
+}
+
+# Only a person knows where the repository is public. Nothing in the repository can tell, so that what is missing is named.
+addresses() {
+	local address place missing=()
+	address=$(sed -n '/^\[project.urls\]/,/^\[/s/^Repository = "\(https:.*\)"$/\1/p' pyproject.toml)
+	[ -n "$address" ] || missing+=('pyproject.toml, before [project.scripts]: [project.urls] and below it Repository = "https://..."')
+	place=${address:-https://...}
+	grep -qxF "repository-code: ${address:-?}" CITATION.cff || missing+=("CITATION.cff, after version: repository-code: $place")
+	grep -qF "git clone ${address:-?} " README.md ||
+		missing+=("README.md:$(grep -n -m 1 'git clone' README.md | cut -d : -f 1): git clone $place mptcplab")
+	if [ ${#missing[@]} -eq 0 ]; then return; fi
+	say "somebody who knows the address has to write it here:"
+	printf '       %s\n' "${missing[@]}" >&2
+	return 1
 }
 
 main "$@"

@@ -46,6 +46,46 @@ def test_every_file_names_the_same_version() -> None:
     assert tags.stdout.split() in ([], [f"v{version}"])
 
 
+RELEASE = ("scripts/release.sh", "scripts/common.sh", "packaging/common.sh", "Cargo.toml", ".zenodo.json")
+ADDRESSES = ("pyproject.toml", "CITATION.cff", "README.md")
+CHECK = "The public address of the repository is in all files"
+
+
+def test_a_release_names_every_place_where_the_public_address_is_missing(tmp_path: Path) -> None:
+    for name in (*RELEASE, *ADDRESSES, "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    address = "https://example.org/mptcplab"
+    changes = {
+        "pyproject.toml": ("\n[project.scripts]", f'\n[project.urls]\nRepository = "{address}"\n\n[project.scripts]'),
+        "CITATION.cff": ("\nlicense:", f"\nrepository-code: {address}\nlicense:"),
+        "README.md": (r"git clone \S+( repository>)?", f"git clone {address}"),
+    }
+    without = {
+        "pyproject.toml": r'\n\[project.urls\]\nRepository = ".*"\n',
+        "CITATION.cff": r"\nrepository-code: .*",
+    }
+    for name, pattern in without.items():
+        (tmp_path / name).write_text(re.sub(pattern, "", (tmp_path / name).read_text()))
+    missing = list(ADDRESSES)
+    for name, (before, after) in changes.items():
+        done = release_checks(tmp_path)
+        assert f"{CHECK}: FAILED" in done.stderr
+        assert re.findall(r"^ {7}(\S+?)[:,]", done.stderr, re.MULTILINE) == missing
+        missing.remove(name)
+        (tmp_path / name).write_text(re.sub(before, after, (tmp_path / name).read_text(), count=1))
+    done = release_checks(tmp_path)
+    assert f"{CHECK}: passed" in done.stderr
+
+
+def release_checks(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What `make release` checks first; it never gets further here, because the folder is no repository."""
+    words = ["scripts/release.sh", "quick"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    return done
+
+
 def test_a_wheel_has_the_program_and_every_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package, extension, program = (tmp_path / name for name in ("mptcplab", "extension", "program"))
     extension.write_bytes(b"ELF 1")
