@@ -135,6 +135,19 @@ impl Namespace {
         Ok(())
     }
 
+    /// Limits how many segments TCP hands to the device at once; with 1 it neither groups segments nor waits for more.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError::Kernel`] with EINVAL for a number that the device cannot have.
+    pub fn set_gso_max_segs(&self, ifindex: u32, segments: u32) -> Result<()> {
+        let mut message = message(ifindex);
+        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        let what = format!("let device {ifindex} take {segments} segments at once");
+        self.route_request(&what, RouteNetlinkMessage::SetLink(message), 0)?;
+        Ok(())
+    }
+
     /// Removes a device, and with one end of a veth pair the other end.
     ///
     /// # Errors

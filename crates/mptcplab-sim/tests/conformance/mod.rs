@@ -1,20 +1,19 @@
 //! Conformance tests: packet-by-packet scripts, in the manner of packetdrill, that a reader can check against the RFC or the
 //! Linux function that each of them names.
 //!
-//! The scripts (`*.script`) drive the real sender or receiver of the simulator and play its peer. `README.md` beside this file
-//! explains their format. The crate compiles this module into its own unit tests (`cargo test -p mptcplab-sim --lib
+//! The scripts (`tests/conformance/*.script` of the repository) drive the real sender or receiver of the simulator and play its
+//! peer. `README.md` beside them explains their format. The crate compiles this module into its own unit tests (`cargo test -p mptcplab-sim --lib
 //! conformance`), because nothing outside the crate reaches a sender.
 
-mod script;
 mod wire;
 
 use std::path::Path;
 
-/// Every script of this folder, or those whose names have `MPTCPLAB_SCRIPT` in them.
+/// Every script, or those whose names have `MPTCPLAB_SCRIPT` in them.
 #[test]
 fn the_simulator_follows_the_scripts() {
     let wanted = std::env::var("MPTCPLAB_SCRIPT").unwrap_or_default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance");
     let (mut played, mut failures) = (0, Vec::new());
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,7 +1,6 @@
 //! Plays a script: a real connection, whose packets are taken off the wire as they are sent, and a peer that only the script
 //! moves.
 
-use super::script::{Action, Arrival, Line, Script, parse};
 use crate::engine::assemble;
 use crate::engine::event_loop::Engine;
 use crate::engine::partition;
@@ -10,6 +9,8 @@ use crate::net::packet::{Header, Kind, Packet, WINDOW_UNLIMITED, tick};
 use crate::tcp::segments::flag;
 use crate::tcp::sender::{INFINITE_SSTHRESH, Sender};
 use mptcplab_cc::CaState;
+use mptcplab_conformance::script::{Action, Arrival, Line, Script, parse};
+use mptcplab_conformance::text::{self, Ack};
 use mptcplab_scenario::{Overrides, Run};
 use mptcplab_trace::EventKind;
 use std::fmt::Write;
@@ -378,49 +379,22 @@ impl<'a> Wire<'a> {
 
 /// Data segments as ranges; those that were sent before are `again`.
 fn data_text(sent: &[Sent]) -> Vec<String> {
-    let mut ranges: Vec<(u32, u32, bool)> = Vec::new();
-    for one in sent {
-        let seq = one.packet.seq();
-        match ranges.last_mut() {
-            Some((_, end, again)) if *end == seq && *again == one.again => *end += 1,
-            _ => ranges.push((seq, seq + 1, one.again)),
-        }
-    }
-    let text = |(start, end, again): (u32, u32, bool)| {
-        let word = if again { "again " } else { "" };
-        format!("{word}{start}:{end}")
-    };
-    ranges.into_iter().map(text).collect()
+    text::data(sent.iter().map(|one| (one.packet.seq(), one.again)))
 }
 
 /// An ACK; its timestamp and window only if the script's line has them.
 fn ack_text(sent: &Sent, like: Option<&String>) -> String {
     let packet = &sent.packet;
-    let mut text = format!("ack {}", packet.seq());
-    let (dsack, blocks) = sent.sack.as_slice().split_at(usize::from(sent.sack.dsack));
-    for (name, blocks) in [("dsack", dsack), ("sack", blocks)] {
-        if !blocks.is_empty() {
-            let _ = write!(text, " {name}");
-            for (start, end) in blocks {
-                let _ = write!(text, " {start}:{end}");
-            }
-        }
-    }
-    let wants = |word: &str| like.is_none_or(|line| line.contains(word));
-    if packet.echo() {
-        text.push_str(" ece");
-    }
-    if wants("stamp") {
-        let _ = write!(
-            text,
-            " stamp {}",
-            (u64::from(packet.ts()) << 20) / 1_000_000
-        );
-    }
-    if wants("window") {
-        let _ = write!(text, " window {}", packet.wnd());
-    }
-    text
+    let (dsack, sack) = sent.sack.as_slice().split_at(usize::from(sent.sack.dsack));
+    let ack = Ack {
+        first: packet.seq(),
+        dsack: dsack.first().copied(),
+        sack: sack.to_vec(),
+        echoes: packet.echo(),
+        stamp_ms: (u64::from(packet.ts()) << 20) / 1_000_000,
+        window: packet.wnd().into(),
+    };
+    ack.text(like.map(String::as_str))
 }
 
 fn one(sent: &Sent) -> String {

@@ -1,8 +1,8 @@
-//! The format of the scripts, see `README.md`.
+//! The format of the scripts; `tests/conformance/README.md` explains it.
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Action {
+pub enum Action {
     /// `>`: what is under test sends exactly this, as text that the wire writes in the same form.
     Sends(Vec<String>),
     /// `<`: this packet arrives.
@@ -13,46 +13,54 @@ pub(super) enum Action {
 
 /// An arriving packet: an ACK in scripts of a sender, a data segment in scripts of a receiver.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Arrival {
+pub struct Arrival {
     /// The cumulative ACK, or the segments.
-    pub(super) first: u32,
-    pub(super) end: u32,
-    pub(super) sack: Vec<(u32, u32)>,
-    pub(super) dsack: Option<(u32, u32)>,
+    pub first: u32,
+    pub end: u32,
+    pub sack: Vec<(u32, u32)>,
+    pub dsack: Option<(u32, u32)>,
     /// Time in ms of the timestamp that is echoed or carried.
-    pub(super) stamp: Option<f64>,
+    pub stamp: Option<f64>,
     /// Window in segments.
-    pub(super) window: Option<u16>,
+    pub window: Option<u16>,
     /// ECN: an echo on an ACK, a mark on data.
-    pub(super) marked: bool,
+    pub marked: bool,
     /// The sender has reduced its window (CWR).
-    pub(super) reduced: bool,
+    pub reduced: bool,
     /// The data have PSH.
-    pub(super) pushes: bool,
+    pub pushes: bool,
 }
 
+/// What happens at a time.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
-    pub(super) number: usize,
-    pub(super) at_ns: u64,
-    pub(super) action: Action,
+pub struct Line {
+    /// In the file, from 1.
+    pub number: usize,
+    /// Since the SYN left.
+    pub at_ns: u64,
+    pub action: Action,
 }
 
+/// A script.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub struct Script {
     /// Keys of the flow's table in the scenario, and of its top.
-    pub(super) flow: Vec<String>,
-    pub(super) top: Vec<String>,
+    pub flow: Vec<String>,
+    pub top: Vec<String>,
     /// The receiver is under test instead of the sender.
-    pub(super) is_receiver: bool,
+    pub is_receiver: bool,
     /// What is sent is not compared, only the state.
-    pub(super) is_silent: bool,
+    pub is_silent: bool,
     /// Round-trip time of the handshake.
-    pub(super) handshake_ns: u64,
-    pub(super) lines: Vec<Line>,
+    pub handshake_ns: u64,
+    pub lines: Vec<Line>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Script, String> {
+/// Reads a script.
+///
+/// # Errors
+/// The number of the line that is wrong, what is wrong with it, and the line.
+pub fn parse(text: &str) -> Result<Script, String> {
     let mut script = Script {
         handshake_ns: 100_000_000,
         ..Script::default()
