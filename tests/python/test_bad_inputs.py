@@ -339,6 +339,8 @@ def message(case: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypa
     # An earlier test may have loaded algorithms into this process, which are listed after those of the build.
     last = max(path.stem for path in (ROOT / "algorithms").glob("*.c"))
     text = re.sub(rf"(?<=\b{last})(?:,\s+[\w-]+)+", "", text)
+    # Polars, since it knows encrypted files.
+    text = text.replace("must end with PAR1 or PARE", "must end with PAR1")
     return re.sub(r"/tmp/\S*?/(?=[\w.-]+\.toml)", "", text)
 
 

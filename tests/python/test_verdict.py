@@ -89,7 +89,7 @@ def test_a_subflow_without_a_row_per_ack_fails(good: dict[str, pl.DataFrame]) ->
 
 
 def test_one_missing_byte_fails(good: dict[str, pl.DataFrame]) -> None:
-    flow = good["flow"].with_columns(delivered_bytes=pl.min_horizontal("delivered_bytes", pl.lit(2_999_999)))
+    flow = good["flow"].with_columns(delivered_bytes=pl.min_horizontal("delivered_bytes", pl.lit(2_999_999, pl.UInt64)))
 
     assert "2999999} instead of 3000000 bytes" in problems(good, flow=flow)
 

@@ -25,9 +25,17 @@ def hunt(
     ] = None,
     evaluations: Annotated[
         int | None,
-        typer.Option("--evaluations", min=1, metavar="N", help="Networks to try for each property. Default: 600."),
+        typer.Option(
+            "--evaluations",
+            callback=options.at_least(1),
+            metavar="N",
+            help="Networks to try for each property. Default: 600.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of the search and of the runs.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option("--seed", callback=options.at_least(0), metavar="N", help="Seed of the search and of the runs."),
+    ] = 1,
     confirm: Annotated[
         str | None,
         typer.Option(

@@ -33,7 +33,10 @@ Profile = Annotated[
     ),
 ]
 Connections = Annotated[
-    int | None, typer.Option("--connections", min=1, metavar="N", help="Connections coupled at a time (4096).")
+    int | None,
+    typer.Option(
+        "--connections", callback=options.at_least(1), metavar="N", help="Connections coupled at a time (4096)."
+    ),
 ]
 Names = Annotated[
     list[str],
@@ -54,7 +57,10 @@ cc = typer.Typer(
 
 def doctor(
     pid: Annotated[
-        int | None, typer.Option("--pid", min=1, metavar="N", help="Also check all MPTCP connections of this process.")
+        int | None,
+        typer.Option(
+            "--pid", callback=options.at_least(1), metavar="N", help="Also check all MPTCP connections of this process."
+        ),
     ] = None,
     connection: Annotated[
         str | None,

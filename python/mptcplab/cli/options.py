@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,18 @@ import typer
 
 from mptcplab.algorithm import words
 from mptcplab.ranges import assign
+
+
+def at_least(smallest: int) -> Callable[[int | None], int | None]:
+    """A check of an option's value. The parser has one of its own, whose words change with its version."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and value < smallest:
+            raise typer.BadParameter(f"{value} is less than {smallest}")
+        return value
+
+    return check
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Scenario = Annotated[
@@ -56,18 +69,22 @@ Sweep = Annotated[
         "The values of a range are rounded to three digits. Repeatable: all combinations run.",
     ),
 ]
-Reps = Annotated[int | None, typer.Option("--reps", min=1, metavar="N", help="Repetitions of every combination.")]
+Reps = Annotated[
+    int | None, typer.Option("--reps", callback=at_least(1), metavar="N", help="Repetitions of every combination.")
+]
 SimReps = Annotated[
     int | None,
     typer.Option(
         "--sim-reps",
-        min=1,
+        callback=at_least(1),
         metavar="N",
         help="Repetitions on the simulator where it runs beside another engine. --reps then counts for the other "
         "engines only.",
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", min=0, metavar="N", help="Seed of all random numbers.")]
+Seed = Annotated[
+    int | None, typer.Option("--seed", callback=at_least(0), metavar="N", help="Seed of all random numbers.")
+]
 Duration = Annotated[
     str | None,
     typer.Option(
@@ -76,7 +93,9 @@ Duration = Annotated[
         help='Length of a run, such as "30 s": simulated time, on the kernel engine real time.',
     ),
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Threads of the simulator; 0 is one per core.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", callback=at_least(0), metavar="N", help="Threads of the simulator; 0 is one per core.")
+]
 On = Annotated[
     str | None,
     typer.Option(

@@ -49,7 +49,10 @@ def reproduce(
             "dialect, scheduler, delays, readings. With --quick one choice of each. Simulator only.",
         ),
     ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, metavar="N", help="Runs at a time; 0 is one per core.")] = 0,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", callback=options.at_least(0), metavar="N", help="Runs at a time; 0 is one per core."),
+    ] = 0,
     on: options.On = None,
     store: options.Store = None,
     out: Annotated[
