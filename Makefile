@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
+.PHONY: help setup dev demo test test-kernels oldest bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
 	wheel wheel-check static deb deb-check static-check cross-check release playground playground-check site site-check clean
 
 help: ## Show this list
@@ -32,6 +32,9 @@ test: dev ## Run formatting checks, lints and all tests
 
 test-kernels: dev ## Test the kernel engine on Debian's oldest and newest kernels, in virtual machines (some minutes)
 	@$(BIN)/python tests/kernels/run.py
+
+oldest: setup ## Run Python tests with the oldest versions of all dependencies (needs Python 3.11; a quarter of an hour)
+	@scripts/oldest-python.sh
 
 bench: dev ## Measure the simulator's speed and memory on workloads W1 to W4 (about two minutes)
 	@cargo build --quiet --release --locked -p mptcplab-bench
