@@ -472,15 +472,20 @@ def test_runs_keep_their_own_numbers(tmp_path: Path) -> None:
     assert value(m, "cwnd_mean", run=1, flow="f", subflow="q") == pytest.approx(5)  # 3, 4, 5, 6, 7
 
 
-def test_many_runs_in_batches_give_the_same_as_at_once(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
-    at_once = results.metrics(REGISTRY)
-    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
-    assert results.metrics(REGISTRY).equals(at_once)
+@pytest.mark.parametrize("rows", [1, 30, 100])
+def test_batches_of_runs_and_parts_of_a_run_give_the_same_as_all_at_once(
+    results: Results, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With one row, every flow and every link of a run is measured by itself."""
+    order = ("metric", "run", "flow", "subflow", "link")
+    at_once = results.metrics(REGISTRY).sort(order)
+    monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", rows)
+    assert results.metrics(REGISTRY).sort(order).equals(at_once)
 
 
 def test_values_in_pieces_are_those_of_the_whole(scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two algorithms with two repetitions, each run a batch: tables of many runs are made from pieces."""
-    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
+    monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", 1)
     results = mptcplab.run(scenario, duration="1500 ms", settings={"warmup": "500 ms"}, progress=False)
     whole = compute(results)
     assert pl.concat(pieces(results)).equals(whole)
@@ -506,7 +511,7 @@ def test_batches_do_not_repeat_what_comes_from_events(tmp_path: Path, monkeypatc
         flow=flow,
         subflow=[{"run": run, "flow": "f", "subflow": "p", "t": 0.0} for run in (0, 1)],
     )
-    monkeypatch.setattr("mptcplab.metrics._BATCH_ROWS", 1)
+    monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", 1)
     m = Results.open(tmp_path).metrics(["ftt"])
     assert m["value"].to_list() == [3, 4]
 

@@ -2,6 +2,9 @@
 
 Each metric is one function registered with its name, unit and definition; the reference page is generated
 from the registry.
+
+Values do not depend on how many runs, flows and links are measured at once. Units are therefore converted by factors
+such as 1e-9: Polars divides the only row of a column by a number, but multiplies several rows by its inverse.
 """
 
 from __future__ import annotations
@@ -28,14 +31,13 @@ from mptcplab.metrics import (  # noqa: F401  (importing a module registers its 
 from mptcplab.metrics.registry import REGISTRY, Metric
 from mptcplab.metrics.stats import summarise, summarise_parts
 from mptcplab.metrics.window import Window
+from mptcplab.trace import samples
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 __all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "pieces", "summary", "values_of"]
 
-# Rows of subflow and link samples that are held in memory at once (about 100 bytes each).
-_BATCH_ROWS = 20_000_000
 # Short runs that are measured at once: more of them gain no time, and cost memory.
 _BATCH_RUNS = 2_500
 # The key of all metrics in a trace's cache.
@@ -93,10 +95,26 @@ def summary(trace: Trace) -> pl.DataFrame:
 def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> list[tuple[str, pl.DataFrame]]:
     """The values of each metric in each batch of runs, with its name."""
     frames = []
-    for runs in _batches(trace):
+    sampled = [metric for metric in chosen if metric.needs_samples]
+    parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
+    for runs in samples.batches(trace, trace.runs["run"].to_list(), _BATCH_RUNS):
         window = Window(trace, runs, span)
-        frames += [(metric.name, _complete(metric, metric.compute(window))) for metric in chosen]
+        found = _in_parts(window.parts(parts), sampled) if parts > 1 else {}
+        for metric in chosen:
+            values = found[metric.name] if metric.name in found else metric.compute(window)
+            frames.append((metric.name, _complete(metric, values)))
     return frames
+
+
+def _in_parts(windows: list[Window], sampled: list[Metric]) -> dict[str, pl.DataFrame]:
+    """The values of metrics that need samples, part by part: each value depends on the samples of one flow or link."""
+    found: dict[str, list[pl.DataFrame]] = {metric.name: [] for metric in sampled}
+    for window in windows:
+        for metric in sampled:
+            values = metric.compute(window)
+            table = "link" if "link" in values.columns else "flow"
+            found[metric.name].append(values.filter(pl.col(table).is_in(window.names(table))))
+    return {name: pl.concat(frames) for name, frames in found.items()}
 
 
 def _joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
@@ -117,16 +135,6 @@ def binned(trace: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) 
     if not frames:
         return pl.DataFrame(schema=dict.fromkeys(("bin", *COLUMNS), pl.String))
     return pl.concat(frames).select("bin", *COLUMNS)
-
-
-def _batches(trace: Trace) -> list[list[int]]:
-    """Runs in groups whose traces fit in memory together."""
-    runs = trace.runs["run"].to_list()
-    rows = (
-        trace.scan("link").select(pl.len()).collect().item() + trace.scan("subflow").select(pl.len()).collect().item()
-    )
-    size = min(_BATCH_RUNS, max(1, _BATCH_ROWS * len(runs) // max(rows, 1)))
-    return [runs[begin : begin + size] for begin in range(0, len(runs), size)]
 
 
 def find(name: str) -> Metric:

@@ -49,7 +49,7 @@ def marked(window: Window) -> pl.DataFrame:
 def queue_delay_mean(window: Window) -> pl.DataFrame:
     """Mean over accepted packets of the time from arrival to the start of service."""
     accepted = _ARRIVED - _RANDOM - _QUEUE
-    return window.link_delta.select(*LINK, value=ratio(pl.col("queue_delay_sum_ns") / 1e6, accepted))
+    return window.link_delta.select(*LINK, value=ratio(pl.col("queue_delay_sum_ns") * 1e-6, accepted))
 
 
 @metric("queue_delay_max", "Largest queueing delay", "ms", ("link",), digits=1, needs_samples=True)
@@ -57,7 +57,7 @@ def queue_delay_max(window: Window) -> pl.DataFrame:
     """Largest queueing delay of a packet accepted in the window."""
     # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
     inside = pl.col("queue_delay_max_ns").filter(pl.col("t_ns") > pl.col("t0"))
-    return window.samples("link").per_entity(value=inside.max() / 1e6)
+    return window.samples("link").per_entity(value=inside.max() * 1e-6)
 
 
 @metric("queue_mean", "Mean queue", "packets", ("link",), digits=1, needs_samples=True)

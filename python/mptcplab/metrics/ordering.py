@@ -17,13 +17,13 @@ def ooo_delay(window: Window) -> pl.DataFrame:
     A segment counts when it is delivered; null if there was none. On one path, only loss and reordering links cause
     them; on several paths, also different delays.
     """
-    return per_connection(window, ratio(pl.col("ooo_delay_sum_ns") / 1e6, _WAITED))
+    return per_connection(window, ratio(pl.col("ooo_delay_sum_ns") * 1e-6, _WAITED))
 
 
 @metric("ooo_delay_max", "Largest out-of-order delay", "ms", ("flow",), digits=1, needs_samples=True)
 def ooo_delay_max(window: Window) -> pl.DataFrame:
     """Longest time that a segment delivered in the window had waited for those it overtook; null if none had."""
-    return _largest(window, pl.col("ooo_delay_max_ns") / 1e6)
+    return _largest(window, pl.col("ooo_delay_max_ns") * 1e-6)
 
 
 @metric("ooo_share", "Out-of-order segments", "%", ("flow",), digits=2)

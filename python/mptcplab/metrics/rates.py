@@ -83,7 +83,7 @@ def ftt(window: Window) -> pl.DataFrame:
     opened = when.filter(pl.col("kind") == "flow_started").first()
     done = when.filter(pl.col("kind") == "flow_completed").last()
     times = window.flow_events.filter(pl.col("kind") != "flow_stopped")
-    return times.group_by(FLOW, maintain_order=True).agg(value=(done - opened) / 1e9).drop_nulls("value")
+    return times.group_by(FLOW, maintain_order=True).agg(value=(done - opened) * 1e-9).drop_nulls("value")
 
 
 @metric("receiver_rate", "Rate at the receiver", "Mbit/s", ("flow",), needs_samples=True)
@@ -96,7 +96,7 @@ def receiver_rate(window: Window) -> pl.DataFrame:
     got = pl.col("delivered_bytes").cast(pl.Int64)
     # The first of the rows that have all bytes.
     last = (
-        window.trace.scan("flow", window.run_ids)
+        window.scan("flow")
         .select("run", pl.col("flow"), t_ns=pl.col("t_ns").cast(pl.Int64), got=got)
         .group_by(FLOW, maintain_order=True)
         .agg(all=pl.col("got").max(), end=pl.col("t_ns").filter(pl.col("got") == pl.col("got").max()).min())

@@ -72,7 +72,7 @@ def rto_count(window: Window) -> pl.DataFrame:
 @metric("rto_time", "Time lost to timeouts", "s", _LEVELS, digits=3)
 def rto_time(window: Window) -> pl.DataFrame:
     """Sum over timeouts of the time since the last ACK that advanced on that subflow."""
-    return both_levels(window.subflow_delta, total("rto_wait_ns") / 1e9)
+    return both_levels(window.subflow_delta, total("rto_wait_ns") * 1e-9)
 
 
 @metric("undo", "Spurious reductions undone", "", _LEVELS, digits=1)
@@ -96,4 +96,4 @@ def duplicates(window: Window) -> pl.DataFrame:
 @metric("blk_time", "Receive-buffer blocking", "s", ("flow",), digits=3)
 def blk_time(window: Window) -> pl.DataFrame:
     """Time in which data and congestion window were available but the receive window did not allow sending."""
-    return per_connection(window, pl.col("blocked_ns") / 1e9)
+    return per_connection(window, pl.col("blocked_ns") * 1e-9)

@@ -16,7 +16,7 @@ from mptcplab.metrics.window import FLOW, Window
 
 Kind = Literal["requests", "messages"]
 _DONE = pl.col("completion_ns").is_not_null()
-_MS = pl.col("completion_ns") / 1e6
+_MS = pl.col("completion_ns") * 1e-6
 
 
 @metric("requests", "Requests completed", "", ("flow",), digits=0)
@@ -134,7 +134,7 @@ def message_gap(window: Window) -> pl.DataFrame:
     until_end = pl.when((~_DONE & began).any()).then(pl.col("end_ns").first() - pl.col("at").max())
     inside = pl.col("at").is_between("t0", "t1", closed="left")
     gap = pl.col("at").diff().filter(inside).max()
-    found = rows.group_by(FLOW, maintain_order=True).agg(value=pl.max_horizontal(gap, until_end) / 1e6)
+    found = rows.group_by(FLOW, maintain_order=True).agg(value=pl.max_horizontal(gap, until_end) * 1e-6)
     return found.drop_nulls("value")
 
 

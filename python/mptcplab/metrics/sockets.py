@@ -18,7 +18,7 @@ def iperf_cwnd_range(window: Window) -> pl.DataFrame:
     This is the `Cwnd` that iperf3 prints each second. Kernel engines only.
     """
     shown = _shown(window, "socket_cwnd")
-    return shown.group_by(FLOW, maintain_order=True).agg(value=(pl.col("value").max() - pl.col("value").min()) / 1000)
+    return shown.group_by(FLOW, maintain_order=True).agg(value=(pl.col("value").max() - pl.col("value").min()) * 1e-3)
 
 
 @metric("iperf_retr", "Retransmissions of the socket", "packets", ("flow",), digits=1)

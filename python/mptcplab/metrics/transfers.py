@@ -12,7 +12,7 @@ from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, Window
 
 _DONE = pl.col("completion_ns").is_not_null()
-_SECONDS = pl.col("completion_ns") / 1e9
+_SECONDS = pl.col("completion_ns") * 1e-9
 
 
 @metric("transfers", "Transfers completed", "", ("flow",), digits=0)
@@ -54,7 +54,7 @@ def transfer_p99(window: Window) -> pl.DataFrame:
 @metric("media_rate", "Video bitrate", "Mbit/s", ("flow",))
 def media_rate(window: Window) -> pl.DataFrame:
     """Mean encoding rate of the chunks that completed in the window."""
-    return _of_chunks(window, pl.col("media_bps").mean() / 1e6)
+    return _of_chunks(window, pl.col("media_bps").mean() * 1e-6)
 
 
 @metric("switches", "Changes of the bitrate", "", ("flow",), digits=1)
@@ -72,7 +72,7 @@ def stalls(window: Window) -> pl.DataFrame:
 @metric("stall_time", "Stall time", "s", ("flow",))
 def stall_time(window: Window) -> pl.DataFrame:
     """Time for which the video stalled, after it had begun, before chunks that arrived in the window."""
-    return _of_chunks(window, pl.col("stall_ns").sum() / 1e9)
+    return _of_chunks(window, pl.col("stall_ns").sum() * 1e-9)
 
 
 @metric("startup_delay", "Start-up delay", "s", ("flow",), digits=3)
@@ -81,7 +81,7 @@ def startup_delay(window: Window) -> pl.DataFrame:
     started = window.flow_events.filter(kind="flow_started").select(*FLOW, begun="t_ns")
     first = _rows(window).filter(_DONE, pl.col("media_bps").is_not_null(), transfer=0)
     timed = first.join(started, on=FLOW, maintain_order="left")
-    return timed.select(*FLOW, value=(pl.col("t_ns") + pl.col("completion_ns") - pl.col("begun")) / 1e9)
+    return timed.select(*FLOW, value=(pl.col("t_ns") + pl.col("completion_ns") - pl.col("begun")) * 1e-9)
 
 
 def _of_transfers(window: Window, value: pl.Expr) -> pl.DataFrame:

@@ -9,8 +9,9 @@ value is null.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -70,16 +71,62 @@ _SAMPLED = {
 _MAX_WINDOWS = 8
 
 
+@dataclass(frozen=True)
+class Part:
+    """Some of the flows and links of a run, whose samples fit in memory together."""
+
+    flows: tuple[str, ...]
+    links: tuple[str, ...]
+
+    def of(self, table: str) -> tuple[str, ...]:
+        """The names in a table."""
+        return self.links if table == "link" else self.flows
+
+
 class Window:
     """Everything that metrics need of the traces of some runs, each part computed once.
 
-    `span` (begin and end in ns since the start of the run) replaces [warm-up end, end of the run).
+    `span` (begin and end in ns since the start of the run) replaces [warm-up end, end of the run). With `part`, flows
+    and links are only those of the part, but topologies and events are whole.
     """
 
-    def __init__(self, trace: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        runs: Sequence[int] | None = None,
+        span: tuple[int, int] | None = None,
+        part: Part | None = None,
+    ) -> None:
         self.trace = trace
         self.run_ids = trace.runs["run"].to_list() if runs is None else list(runs)
         self.span = span
+        self.part = part
+
+    def parts(self, count: int) -> list[Window]:
+        """Windows of at most so many parts, each with some of the flows and links."""
+        flows = list(dict.fromkeys(flow.name for topology in self.topologies.values() for flow in topology.flows))
+        links = list(dict.fromkeys(name for topology in self.topologies.values() for name in topology.links))
+        count = min(count, max(len(flows), len(links)))
+        cuts = [(at * len(flows) // count, at * len(links) // count) for at in range(count + 1)]
+        parts = (
+            Part(tuple(flows[flow:flow_end]), tuple(links[link:link_end]))
+            for (flow, link), (flow_end, link_end) in pairwise(cuts)
+        )
+        return [Window(self.trace, self.run_ids, self.span, part) for part in parts]
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table of the runs, of the part's flows or links only."""
+        lazy = self.trace.scan(table, self.run_ids)
+        if self.part is None:
+            return lazy
+        return lazy.filter(pl.col(KEYS[table][1]).cast(pl.String).is_in(self.part.of(table)))
+
+    def names(self, table: str) -> tuple[str, ...]:
+        """The part's flows or links."""
+        return () if self.part is None else self.part.of(table)
+
+    def _in_part(self, frame: pl.DataFrame, table: str) -> pl.DataFrame:
+        return frame if self.part is None else frame.filter(pl.col(table).is_in(self.part.of(table)))
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
@@ -117,11 +164,11 @@ class Window:
         names = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean}
         schema = names | {"start": pl.Int64, "stop": pl.Int64}
         return (
-            pl.DataFrame(rows, schema=schema, orient="row")
+            self._in_part(pl.DataFrame(rows, schema=schema, orient="row"), "flow")
             .join(self.runs, on="run", maintain_order="left")
             .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "stop"))
             .drop("start")
-            .with_columns(seconds=(pl.col("t1") - pl.col("t0")) / 1e9)
+            .with_columns(seconds=(pl.col("t1") - pl.col("t0")) * 1e-9)
             .filter(pl.col("seconds") > 0)
         )
 
@@ -134,8 +181,9 @@ class Window:
             for link in topology.links.values()
         ]
         schema = {"run": pl.UInt32, "link": pl.String, "rate_bps": pl.Float64}
-        links = pl.DataFrame(rows, schema=schema, orient="row").join(self.runs, on="run", maintain_order="left")
-        return links.with_columns(seconds=(pl.col("t1") - pl.col("t0")) / 1e9)
+        links = self._in_part(pl.DataFrame(rows, schema=schema, orient="row"), "link")
+        links = links.join(self.runs, on="run", maintain_order="left")
+        return links.with_columns(seconds=(pl.col("t1") - pl.col("t0")) * 1e-9)
 
     @cached_property
     def flow_delta(self) -> pl.DataFrame:
@@ -188,7 +236,7 @@ class Window:
         t, t0, t1, slack = (pl.col(name) for name in ("t_ns", "t0", "t1", "slack"))
         at_end = (t <= t1) & (t > t1 - slack)
         rows = (
-            self.trace.scan(table, self.run_ids)
+            self.scan(table)
             .select("run", t.cast(pl.Int64), *keys[1:], *counters)
             .filter(_near_edges(bounds))
             .with_columns([pl.col(key).cast(pl.String) for key in keys[1:]])
@@ -221,10 +269,11 @@ class Window:
         return {}
 
     def _read(self, table: str) -> Samples:
-        carrying = None
+        names: Sequence[str] | None = None if self.part is None else self.part.of(table)
         if table == "link":
-            carrying = sorted({link.name for topology in self.topologies.values() for link in topology.data_links})
-        everything = read(self.trace, table, _SAMPLED[table], self.run_ids, carrying)
+            carrying = {link.name for topology in self.topologies.values() for link in topology.data_links}
+            names = sorted(carrying if names is None else carrying.intersection(names))
+        everything = read(self.trace, table, _SAMPLED[table], self.run_ids, names)
         bounds = (self.links if table == "link" else self.flows).filter("sampled")
         on = [key for key in KEYS[table] if key in bounds.columns]
         windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")

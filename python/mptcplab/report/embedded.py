@@ -18,8 +18,9 @@ import polars as pl
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
 from mptcplab.plots.styles import Style
 from mptcplab.report.columns import Points, packed
-from mptcplab.report.series import PlotData, looks_of, samples_of
+from mptcplab.report.series import MAX_RUNS, PlotData, looks_of, samples_of
 from mptcplab.text import duration
+from mptcplab.trace.samples import batches
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -102,11 +103,16 @@ def embedded(trace: Trace, plots: PlotData, budget_bytes: int = BUDGET_BYTES) ->
 
 def _lines(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
     """The lines of every run: panel by panel, and in the order of the file."""
+    found: dict[int, list[_Line]] = {}
+    for some in batches(trace, runs, MAX_RUNS):
+        found |= _lines_of(trace, some)
+    return found
+
+
+def _lines_of(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
     looks = {run: looks_of(trace, trace.topologies[run], MOST_LINES) for run in runs}
     found: dict[int, list[_Line]] = {run: [] for run in runs}
-    if not runs:
-        return found
-    tables = samples_of(trace, runs)
+    tables = samples_of(trace, looks)
     for panel, (table, column, _) in _SOURCES.items():
         drawn: dict[int, list[_Line]] = defaultdict(list)
         samples = tables[table]

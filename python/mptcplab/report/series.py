@@ -17,7 +17,7 @@ from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels
 from mptcplab.report import families
 from mptcplab.report.parameters import evenly
-from mptcplab.trace.samples import Samples, read
+from mptcplab.trace.samples import Samples, batches, read
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -113,7 +113,13 @@ class _SeriesBuilder:
 
     def all(self) -> dict[int, list[Series]]:
         """The series of every run, panel by panel."""
-        tables = samples_of(self.trace, list(self.topologies))
+        found: dict[int, list[Series]] = {}
+        for runs in batches(self.trace, list(self.topologies), MAX_RUNS):
+            found |= self._some(runs)
+        return found
+
+    def _some(self, runs: list[int]) -> dict[int, list[Series]]:
+        tables = samples_of(self.trace, {run: self.looks[run] for run in runs})
         subflows, links = tables["subflow"], tables["link"]
         # Links without queues would be lines at zero.
         queues = (
@@ -125,9 +131,9 @@ class _SeriesBuilder:
             (PAYLOAD, self._payload_rates(subflows)),
             (QUEUE, queues),
         )
-        found: dict[int, list[Series]] = {run: [] for run in self.topologies}
+        found: dict[int, list[Series]] = {run: [] for run in runs}
         for panel, lines in panels:
-            drawn: dict[int, list[Series]] = {run: [] for run in self.topologies}
+            drawn: dict[int, list[Series]] = {run: [] for run in runs}
             for run, name, line in lines:
                 if name in self.looks[run]:
                     drawn[run].append(Series(panel, *self.looks[run][name], *line))
@@ -186,11 +192,15 @@ class _SeriesBuilder:
             yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
 
 
-def samples_of(trace: Trace, runs: list[int]) -> dict[str, Samples]:
-    """The samples of the tables `subflow` and `link` that plots need; of links, those that carry data."""
+def samples_of(trace: Trace, looks: dict[int, Looks]) -> dict[str, Samples]:
+    """The samples of `subflow` and `link` that plots need: of flows that are drawn, and of links that carry data."""
+    runs = list(looks)
     carrying = sorted({link.name for run in runs for link in trace.topologies[run].data_links})
+    drawn = {name[0] for run in runs for name in looks[run] if len(name) == 2}
+    is_all = all(flow.name in drawn for run in runs for flow in trace.topologies[run].flows)
+    columns = ("cwnd_pkts", "rtt_us", "rx_payload_bytes")
     return {
-        "subflow": read(trace, "subflow", ("cwnd_pkts", "rtt_us", "rx_payload_bytes"), runs),
+        "subflow": read(trace, "subflow", columns, runs, None if is_all else sorted(drawn)),
         "link": read(trace, "link", ("queue_pkts",), runs, carrying),
     }
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
 
 KEYS = {"flow": ("run", "flow"), "subflow": ("run", "flow", "subflow"), "link": ("run", "link")}
+# Samples that are read at once; sorting them takes some hundred bytes each.
+BATCH_ROWS = 1_500_000
 # An entity's number combines its run, the place of its flow or link in the table, and that of its subflow.
 _SUBFLOW_BITS = 16
 _FLOW_BITS = 24
@@ -49,20 +51,32 @@ class Samples:
 
 
 def read(
-    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None = None
+    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], names: Sequence[str] | None = None
 ) -> Samples:
-    """Read columns of some runs, sorted by entity and then by time.
+    """Read columns of some runs, sorted by entity and then by time; with `names`, only of these flows or links.
 
     The samples that were read last from each table stay in the trace's cache: metrics and plots of a report share them.
     """
     cached = trace.cache.get(_cache_key(table))
-    wanted = (tuple(runs), None if links is None else tuple(links))
+    wanted = (tuple(runs), None if names is None else tuple(names))
     if cached is not None and cached[0] == wanted and set(columns) <= set(cached[1].rows.columns):
         found: Samples = cached[1]
         return found
-    samples = _read(trace, table, columns, runs, links)
+    samples = _read(trace, table, columns, runs, names)
     trace.cache[_cache_key(table)] = (wanted, samples)
     return samples
+
+
+def batches(trace: Trace, runs: Sequence[int], most: int) -> list[list[int]]:
+    """The runs in groups whose samples fit in memory together, of at most so many."""
+    size = min(most, max(1, BATCH_ROWS // max(rows_per_run(trace), 1)))
+    return [list(runs[begin : begin + size]) for begin in range(0, len(runs), size)]
+
+
+def rows_per_run(trace: Trace) -> int:
+    """How many samples a run has in all tables, on average."""
+    rows: int = sum(trace.scan(table).select(pl.len()).collect().item() for table in KEYS)
+    return rows // max(trace.runs.height, 1)
 
 
 def forget(trace: Trace) -> None:
@@ -76,20 +90,20 @@ def _cache_key(table: str) -> str:
 
 
 def _read(
-    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], links: Sequence[str] | None
+    trace: Trace, table: str, columns: tuple[str, ...], runs: Sequence[int], names: Sequence[str] | None
 ) -> Samples:
     keys = KEYS[table]
     words = [pl.col(key).cast(pl.Categorical) for key in keys[1:]]
     lazy = trace.scan(table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)
-    if links is not None:
-        lazy = lazy.filter(pl.col("link").is_in(list(links)))
+    if names is not None:
+        lazy = lazy.filter(pl.col(keys[1]).is_in(list(names)))
     rows = lazy.collect()
     places = [_places(rows[key]) for key in keys[1:]]
     owner = rows["run"].cast(pl.Int64) * 2**_FLOW_BITS + places[0]
     inner = places[1] if len(places) > 1 else 0
     rows = rows.with_columns(owner=owner, entity=owner * 2**_SUBFLOW_BITS + inner).sort("entity", maintain_order=True)
-    names = [pl.col(key).first().cast(pl.String) for key in keys[1:]]
-    entities = rows.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *names)
+    labels = [pl.col(key).first().cast(pl.String) for key in keys[1:]]
+    entities = rows.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *labels)
     rows = rows.drop(*keys).with_columns(pl.col("entity", "owner").set_sorted())
     return Samples(table, rows, entities)
 
