@@ -106,7 +106,7 @@ def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -
     return frames
 
 
-def _in_parts(windows: list[Window], sampled: list[Metric]) -> dict[str, pl.DataFrame]:
+def _in_parts(windows: Iterable[Window], sampled: list[Metric]) -> dict[str, pl.DataFrame]:
     """The values of metrics that need samples, part by part: each value depends on the samples of one flow or link."""
     found: dict[str, list[pl.DataFrame]] = {metric.name: [] for metric in sampled}
     for window in windows:

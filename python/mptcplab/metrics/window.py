@@ -8,7 +8,7 @@ value is null.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -102,8 +102,8 @@ class Window:
         self.span = span
         self.part = part
 
-    def parts(self, count: int) -> list[Window]:
-        """Windows of at most so many parts, each with some of the flows and links."""
+    def parts(self, count: int) -> Iterator[Window]:
+        """Windows of at most so many parts, each with some of the flows and links; none is kept here."""
         flows = list(dict.fromkeys(flow.name for topology in self.topologies.values() for flow in topology.flows))
         links = list(dict.fromkeys(name for topology in self.topologies.values() for name in topology.links))
         count = min(count, max(len(flows), len(links)))
@@ -112,7 +112,7 @@ class Window:
             Part(tuple(flows[flow:flow_end]), tuple(links[link:link_end]))
             for (flow, link), (flow_end, link_end) in pairwise(cuts)
         )
-        return [Window(self.trace, self.run_ids, self.span, part) for part in parts]
+        return (Window(self.trace, self.run_ids, self.span, part) for part in parts)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of the runs, of the part's flows or links only."""

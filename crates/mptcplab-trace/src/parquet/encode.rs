@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// some kilobytes, would otherwise be more than the data of a short run.
 pub(super) const ROWS_PER_GROUP: usize = 16_384;
 
+/// The most rows of a row group. Readers hold whole groups in memory, and skip those of other times.
+pub(super) const MOST_ROWS_PER_GROUP: usize = 1 << 18;
+
 /// Encodes and compresses runs; shared by the threads that simulate.
 #[derive(Debug)]
 pub struct Encoder {
@@ -49,7 +52,7 @@ impl EncodedRun {
         let bytes = |rows: &Rows| match rows {
             Rows::None => 0,
             Rows::Few(batch) => batch.get_array_memory_size(),
-            Rows::Group(group) => group.chunks.iter().map(Chunk::bytes).sum(),
+            Rows::Groups(groups) => groups.iter().map(Group::bytes).sum(),
         };
         self.row.get_array_memory_size() + self.tables.iter().map(bytes).sum::<usize>()
     }
@@ -60,13 +63,19 @@ pub(super) enum Rows {
     None,
     /// Fewer than `ROWS_PER_GROUP`, which share a row group with those of other runs.
     Few(RecordBatch),
-    /// A row group without its first column, the number of the run.
-    Group(Group),
+    /// Row groups without their first column, the number of the run; all but the last have [`MOST_ROWS_PER_GROUP`].
+    Groups(Vec<Group>),
 }
 
 pub(super) struct Group {
     pub(super) rows: usize,
     pub(super) chunks: Vec<Chunk>,
+}
+
+impl Group {
+    fn bytes(&self) -> usize {
+        self.chunks.iter().map(Chunk::bytes).sum()
+    }
 }
 
 /// A compressed column of a row group.
@@ -136,8 +145,16 @@ struct Growing {
     rows: usize,
     /// Rows that are not compressed, as long as they are few.
     few: Vec<RecordBatch>,
-    /// Writers of all columns but the first, once there are many rows.
-    writers: Option<Vec<ArrowColumnWriter>>,
+    /// Full row groups, and the one that grows, once there are many rows.
+    groups: Vec<Group>,
+    open: Option<OpenGroup>,
+}
+
+/// A row group that grows.
+struct OpenGroup {
+    rows: usize,
+    /// Of all columns but the first.
+    writers: Vec<ArrowColumnWriter>,
 }
 
 impl Growing {
@@ -151,25 +168,57 @@ impl Growing {
         if self.rows < ROWS_PER_GROUP {
             return Ok(());
         }
-        let writers = match &mut self.writers {
-            Some(writers) => writers,
-            None => self.writers.insert(column_writers(factory)?.split_off(1)),
-        };
-        for batch in self.few.drain(..) {
-            write_columns(writers, &batch, 1)?;
+        for batch in std::mem::take(&mut self.few) {
+            self.compress(factory, &batch)?;
         }
         Ok(())
     }
 
-    fn finish(self) -> ParquetResult<Rows> {
-        if let Some(writers) = self.writers {
-            let chunks = writers
-                .into_iter()
-                .map(|writer| writer.close().map(|chunk| Chunk::New(Box::new(chunk))));
-            return Ok(Rows::Group(Group {
-                rows: self.rows,
-                chunks: chunks.collect::<ParquetResult<_>>()?,
-            }));
+    /// Adds rows to row groups. Where these end does not depend on the pieces in which the rows arrive.
+    fn compress(
+        &mut self,
+        factory: &ArrowRowGroupWriterFactory,
+        batch: &RecordBatch,
+    ) -> ParquetResult<()> {
+        let mut done = 0;
+        while done < batch.num_rows() {
+            let open = match &mut self.open {
+                Some(open) => open,
+                None => self.open.insert(OpenGroup {
+                    rows: 0,
+                    writers: column_writers(factory)?.split_off(1),
+                }),
+            };
+            let rows = (MOST_ROWS_PER_GROUP - open.rows).min(batch.num_rows() - done);
+            write_columns(&mut open.writers, &batch.slice(done, rows), 1)?;
+            open.rows += rows;
+            done += rows;
+            if open.rows == MOST_ROWS_PER_GROUP {
+                self.close_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close_group(&mut self) -> ParquetResult<()> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        let chunks = open
+            .writers
+            .into_iter()
+            .map(|writer| writer.close().map(|chunk| Chunk::New(Box::new(chunk))));
+        self.groups.push(Group {
+            rows: open.rows,
+            chunks: chunks.collect::<ParquetResult<_>>()?,
+        });
+        Ok(())
+    }
+
+    fn finish(mut self) -> ParquetResult<Rows> {
+        self.close_group()?;
+        if !self.groups.is_empty() {
+            return Ok(Rows::Groups(self.groups));
         }
         Ok(match self.few.first().map(RecordBatch::schema) {
             None => Rows::None,

@@ -130,29 +130,45 @@ impl StoredTable {
 
     /// The rows of a run under a new number.
     fn rows(&mut self, run: u32, new: u32) -> ParquetResult<Rows> {
-        let group = self.runs.partition_point(|(_, last)| *last < run);
-        let Some((first, last)) = self.runs.get(group).copied() else {
-            return Ok(Rows::None);
-        };
-        if run < first {
+        let begin = self.runs.partition_point(|(_, last)| *last < run);
+        let end = self.runs.partition_point(|(first, _)| *first <= run);
+        if begin >= end {
             return Ok(Rows::None);
         }
-        let of_group = self.metadata.metadata().row_group(group);
-        let columns = of_group.columns().iter();
-        let is_whole = columns
-            .map(|column| column.num_values())
-            .all(|values| values == of_group.num_rows());
-        if first == last && is_whole && of_group.num_rows() >= ROWS_PER_GROUP as i64 {
-            return Ok(Rows::Group(self.group(group)));
+        let groups = begin..end;
+        let rows: i64 = groups.clone().map(|group| self.rows_in(group)).sum();
+        let is_own = |group| self.runs[group] == (run, run) && self.is_whole(group);
+        if rows >= ROWS_PER_GROUP as i64 && groups.clone().all(is_own) {
+            return Ok(Rows::Groups(
+                groups.map(|group| self.group(group)).collect(),
+            ));
         }
-        let batch = self.decode(group)?;
-        let numbers = numbers(&batch);
-        let begin = numbers.partition_point(|number| *number < run);
-        let end = numbers.partition_point(|number| *number <= run);
-        match end - begin {
+        let mut batches = Vec::new();
+        for group in groups {
+            let batch = self.decode(group)?;
+            let numbers = numbers(&batch);
+            let begin = numbers.partition_point(|number| *number < run);
+            let end = numbers.partition_point(|number| *number <= run);
+            batches.push(batch.slice(begin, end - begin));
+        }
+        let batch = concat_batches(self.metadata.schema(), &batches)?;
+        match batch.num_rows() {
             0 => Ok(Rows::None),
-            rows => renumbered(&batch.slice(begin, rows), new).map(Rows::Few),
+            _ => renumbered(&batch, new).map(Rows::Few),
         }
+    }
+
+    fn rows_in(&self, group: usize) -> i64 {
+        self.metadata.metadata().row_group(group).num_rows()
+    }
+
+    /// Whether all columns have a value in every row.
+    fn is_whole(&self, group: usize) -> bool {
+        let metadata = self.metadata.metadata().row_group(group);
+        let columns = metadata.columns().iter();
+        columns
+            .map(|column| column.num_values())
+            .all(|values| values == metadata.num_rows())
     }
 
     /// The columns of a row group as they are on disk, without the first.

@@ -750,6 +750,49 @@ fn runs_of_larger_traces_in_another_order_have_the_bytes_of_one_process() {
     assert_same_bytes(&whole, &joined);
 }
 
+/// A run with more rows than a row group may have, in pieces of so many rows; a short one before it.
+fn write_very_long(dir: &Path, rows: u64, piece: u64) {
+    let mut writer = TraceWriter::create(dir).expect("a new directory");
+    let encoder = writer.encoder();
+    writer.append(mixed(&encoder, 4)).expect("disk space");
+    let mut encoding = encoder.start(record(6));
+    for begin in (0..rows).step_by(piece as usize) {
+        let mut tables = Tables::default();
+        for sample in begin..rows.min(begin + piece) {
+            tables.subflow.push(subflow(sample, 1, 0));
+        }
+        encoding.write(&tables).expect("valid tables");
+    }
+    let run = encoding.finish(&record(6)).expect("valid tables");
+    writer.append(run).expect("disk space");
+    writer.finish().expect("disk space");
+}
+
+#[test]
+fn row_groups_of_a_very_long_run_do_not_depend_on_its_pieces_and_are_copied() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let most = super::encode::MOST_ROWS_PER_GROUP as u64;
+    let path = |name: &str| dir.path().join(name);
+    let (once, pieces, joined) = (path("once"), path("pieces"), path("joined"));
+    write_very_long(&once, 2 * most + 7, 2 * most + 7);
+    write_very_long(&pieces, 2 * most + 7, 81_001);
+    merge([part(&pieces, 4), part(&pieces, 6)], &joined).expect("a trace");
+    let times = |dir: &Path| -> Vec<u64> {
+        let batches = read(dir, "subflow.parquet").into_iter();
+        let column =
+            |batch: RecordBatch| batch["t_ns"].as_primitive::<UInt64Type>().values().to_vec();
+        batches.flat_map(column).collect()
+    };
+    let expected = times(&once);
+    assert_eq!(expected.len() as u64, 132 + 2 * most + 7);
+    for dir in [&once, &pieces, &joined] {
+        let groups = row_groups(dir, "subflow.parquet");
+        assert_eq!(groups, [132, most as i64, most as i64, 7]);
+        // Pages, and therefore bytes, depend on the pieces.
+        assert!(times(dir) == expected);
+    }
+}
+
 #[test]
 fn joined_traces_are_numbered_in_order_and_take_other_texts() {
     let dir = tempfile::tempdir().expect("a directory");

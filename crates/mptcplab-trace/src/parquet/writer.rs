@@ -142,12 +142,15 @@ impl TraceWriter {
             match rows {
                 Rows::None => {}
                 Rows::Few(batch) => self.wait(index, batch, ROWS_PER_GROUP)?,
-                Rows::Group(group) => {
+                Rows::Groups(groups) => {
                     self.write_waiting(index)?;
-                    let numbers = encode_run_numbers(&self.encoder.tables[index], run, group.rows);
-                    let numbers = numbers.map_err(TraceError::parquet(&self.path(index)))?;
-                    let chunks = std::iter::once(numbers).chain(group.chunks);
-                    self.append_group(index, chunks)?;
+                    for group in groups {
+                        let factory = &self.encoder.tables[index];
+                        let numbers = encode_run_numbers(factory, run, group.rows);
+                        let numbers = numbers.map_err(TraceError::parquet(&self.path(index)))?;
+                        let chunks = std::iter::once(numbers).chain(group.chunks);
+                        self.append_group(index, chunks)?;
+                    }
                 }
             }
         }
