@@ -66,7 +66,9 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
     let trace = Trace::open(&lab.out());
     let runs = trace.statuses().len();
     assert!((1..6).contains(&runs), "{runs} of 6 runs");
-    assert!(trace.count("subflow") >= 2 * 1990 * runs);
+    // To the last sample; a busy machine leaves out some between.
+    assert_eq!(trace.rows("subflow", 2_000_000_000), 2 * runs);
+    assert!(trace.count("subflow") >= 2 * 1000 * runs);
     let said = "hint: free some space; this run was still written";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     let last = lab.out().join(format!("{runs:06}"));
