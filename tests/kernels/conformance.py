@@ -18,17 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from run import MATRIX
+from run import MATRIX, ROOT, TARGET, exit_with, run_one
 
 from mptcplab import errors
-from mptcplab.engines import kernel as engine
 from mptcplab.engines.vm import kernels, machine
 from mptcplab.engines.vm.kernels import Kernel
 
-ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests/conformance"
 KNOWN = SCRIPTS / "kernel.toml"
-PLAYER = ROOT / "target/release/mptcplab-player"
+PLAYER = TARGET / "release/mptcplab-player"
 BUILD = ("cargo", "build", "--quiet", "--release", "--locked", "--package", "mptcplab-player")
 # The scripts do not depend on it.
 SEED = 7
@@ -54,7 +52,7 @@ def scripts() -> dict[str, bytes]:
 
 def played(kernel: Kernel, scripts: Mapping[str, bytes]) -> dict[str, Played]:
     """How scripts end, by their names without the suffix; builds the player."""
-    subprocess.run([*BUILD, "--target-dir", str(PLAYER.parents[1])], check=True, cwd=ROOT)
+    subprocess.run([*BUILD, "--target-dir", str(TARGET.absolute())], check=True, cwd=ROOT)
     files = {**scripts, PLAYER.name: PLAYER.read_bytes()}
     job = machine.Job(tuple(scripts), files, SEED, PATIENCE_S, program=f"/job/{PLAYER.name}")
     found: dict[str, Played] = {}
@@ -64,10 +62,7 @@ def played(kernel: Kernel, scripts: Mapping[str, bytes]) -> dict[str, Played]:
         found[name] = Played(message["outcome"], message["why"], tuple(message["not_shown"]))
 
     with tempfile.TemporaryDirectory() as scratch:
-        jobs = machine.run_jobs(
-            [job], [Path(scratch)], kernel=kernel, program=engine.program(), machines=1, progress=note
-        )
-        ((_, outcome),) = jobs
+        outcome = run_one(job, Path(scratch), kernel, note)
     if outcome.code != 0:
         raise errors.EngineError(f"{kernel.package}: {outcome.stderr}")
     return found
@@ -112,8 +107,4 @@ def main(suites: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main(sys.argv[1:]))
-    except errors.MptcplabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    exit_with(lambda: main(sys.argv[1:]))

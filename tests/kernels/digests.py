@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import polars as pl
-from run import HERE, MATRIX
+from run import HERE, MATRIX, exit_with, run_one
 
 from mptcplab import errors
 from mptcplab.engines import kernel as engine
@@ -61,16 +61,15 @@ def measured(suite: str) -> Record:
     words = ("run", "--no-spin", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(OVERRIDES))
     files = {"two-paths.toml": (HERE / "two-paths.toml").read_bytes()}
     job = machine.Job((*words, "--out", "/out/trace"), files, SEED, PATIENCE_S)
-    program = engine.program()
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
-        ((_, outcome),) = machine.run_jobs([job], [out], kernel=kernel, program=program, machines=1)
+        outcome = run_one(job, out, kernel)
         if outcome.code != 0:
             raise errors.EngineError(f"{kernel.package}: {outcome.stderr}")
         paths = {table: out / "trace" / "000001" / f"{table}.parquet" for table in TABLES}
         tables = {table: hashlib.sha256(path.read_bytes()).hexdigest() for table, path in paths.items()}
         numbers = numbers_of({table: pl.read_parquet(path) for table, path in paths.items()})
-    digest = hashlib.sha256(program.read_bytes()).hexdigest()
+    digest = hashlib.sha256(engine.program().read_bytes()).hexdigest()
     return Record(suite, kernel.package, digest, machine.versions(), tables, numbers)
 
 
@@ -121,8 +120,4 @@ def main(suites: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main(sys.argv[1:]))
-    except errors.MptcplabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    exit_with(lambda: main(sys.argv[1:]))

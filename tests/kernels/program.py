@@ -18,10 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run import busybox
+from run import busybox, exit_with, run_one
 
 from mptcplab import errors
-from mptcplab.engines import kernel as engine
 from mptcplab.engines.vm import initramfs, kernels, machine
 
 PATIENCE_S = 600.0
@@ -48,9 +47,7 @@ def main() -> int:
     job = machine.Job(("sh", "/job/main"), files, 1, PATIENCE_S, "/job/busybox")
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
-        ((_, outcome),) = machine.run_jobs(
-            [job], [out], kernel=kernels.find(f"vm:{asked.suite}"), program=engine.program(), machines=1
-        )
+        outcome = run_one(job, out, kernels.find(f"vm:{asked.suite}"))
         sys.stdout.write((out / "output").read_text(errors="replace"))
     return outcome.code
 
@@ -62,8 +59,4 @@ export PATH=/bin HOME=/tmp LD_LIBRARY_PATH=/job/lib
 """
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except errors.MptcplabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    exit_with(main)

@@ -18,19 +18,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import verdict
 
 from mptcplab import errors
 from mptcplab.engines import kernel as engine
 from mptcplab.engines.vm import host, kernels, machine
+from mptcplab.engines.vm.kernels import Kernel
 
 ROOT = Path(__file__).parents[2]
-OUT = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "test-kernels"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+OUT = TARGET / "test-kernels"
 HERE = Path(__file__).parent
 # Oldest first. Debian 12 has 6.1, its backports have 6.12 (as Debian 13 does), and those of Debian 13 the newest.
 MATRIX = ("bookworm", "bookworm-backports", "trixie-backports")
@@ -110,12 +113,28 @@ def tasks_of(suite: str, algorithms: Sequence[str]) -> list[Task]:
     return [Task(suite, "checks", ("checks",)), *transfers]
 
 
+def run_one(job: machine.Job, out: Path, kernel: Kernel, progress: machine.Progress | None = None) -> machine.Outcome:
+    """Run a job by itself."""
+    program = engine.program()
+    ((_, outcome),) = machine.run_jobs([job], [out], kernel=kernel, program=program, machines=1, progress=progress)
+    return outcome
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """End the process with what `main` returns, or with an error message and 2."""
+    try:
+        raise SystemExit(main())
+    except errors.MptcplabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from error
+
+
 def done(task: Task, files: dict[str, bytes]) -> Done:
     """Run a job."""
     job = machine.Job(("sh", "/job/guest.sh", *task.words), files, 1, PATIENCE_S, "/job/busybox")
     kernel = kernels.find(f"vm:{task.suite}")
     try:
-        ((_, outcome),) = machine.run_jobs([job], [task.out], kernel=kernel, program=engine.program(), machines=1)
+        outcome = run_one(job, task.out, kernel)
     except errors.EngineError as error:
         return Done(task, trouble=str(error))
     (task.out / "console").write_text(outcome.console)
@@ -161,8 +180,4 @@ def busybox() -> Path:
 
 
 if __name__ == "__main__":
-    try:
-        raise SystemExit(main(sys.argv[1:]))
-    except errors.MptcplabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from error
+    exit_with(lambda: main(sys.argv[1:]))

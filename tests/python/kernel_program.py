@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from mptcplab.engines import kernel
+from mptcplab.engines.vm import kernels, qemu
+from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.errors import EngineError
 
 
@@ -21,6 +23,17 @@ def program() -> Path:
     """The program, or a skip that says why there is none."""
     try:
         return kernel.program()
+    except EngineError as error:
+        pytest.skip(f"SKIPPED, NOT TESTED: {str(error).splitlines()[0]}")
+
+
+def virtual_kernel(suite: str, *tools: str) -> Kernel:
+    """The kernel of a suite for virtual machines, or a skip that says what they need. `tools` are needed as well."""
+    for tool in (qemu.PROGRAM, "cc", "strip", *tools):
+        if shutil.which(tool) is None:
+            pytest.skip(f"SKIPPED, NOT TESTED: there is no {tool}; `mptcplab doctor` says how to get it")
+    try:
+        return kernels.find(f"vm:{suite}")
     except EngineError as error:
         pytest.skip(f"SKIPPED, NOT TESTED: {str(error).splitlines()[0]}")
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
+import kernel_program
 import pytest
 
-from mptcplab.engines.vm import qemu
 from mptcplab.engines.vm.kernels import Kernel
-from mptcplab.errors import EngineError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 
@@ -20,14 +18,8 @@ from conformance import Played
 
 
 def _kernel(suite: str) -> Kernel:
-    for tool in (qemu.PROGRAM, "cc", "strip", "cargo"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"SKIPPED, NOT TESTED: there is no {tool}; `mptcplab doctor` says how to get it")
-    try:
-        conformance.engine.program()
-        return conformance.kernels.find(f"vm:{suite}")
-    except EngineError as error:
-        pytest.skip(f"SKIPPED, NOT TESTED: {str(error).splitlines()[0]}")
+    kernel_program.program()
+    return kernel_program.virtual_kernel(suite, "cargo")
 
 
 @pytest.mark.parametrize("suite", kernels_test.MATRIX)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import kernel_program
 import pytest
-
-from mptcplab.engines.vm import qemu
-from mptcplab.errors import EngineError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 
@@ -20,14 +17,8 @@ import run as kernels_test
 
 @pytest.mark.parametrize("suite", kernels_test.MATRIX)
 def test_a_run_gives_what_was_recorded_for_its_kernel(suite: str) -> None:
-    for tool in (qemu.PROGRAM, "cc", "strip"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"SKIPPED, NOT TESTED: there is no {tool}; `mptcplab doctor` says how to get it")
-    try:
-        package = digests.kernels.find(f"vm:{suite}").package
-        digests.engine.program()
-    except EngineError as error:
-        pytest.skip(f"SKIPPED, NOT TESTED: {str(error).splitlines()[0]}")
+    package = kernel_program.virtual_kernel(suite).package
+    kernel_program.program()
     before = digests.stored().get(package)
     if before is None:
         pytest.skip(f"SKIPPED, NOT TESTED: nothing is recorded for {package}; `{digests.COMMAND} {suite}` records it")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from kernel_program import virtual_kernel
 from tiny_paper import one_experiment
 
 import mptcplab
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import kernels, mailbox, qemu, snapshot
+from mptcplab.engines.vm import mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome, run_jobs, versions
 from mptcplab.errors import EngineError
@@ -46,13 +46,7 @@ def _program() -> Path:
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    for tool in (qemu.PROGRAM, "cc", "strip"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"SKIPPED, NOT TESTED: there is no {tool}; `mptcplab doctor` says how to get it")
-    try:
-        return kernels.find("vm:trixie-backports")
-    except EngineError as error:
-        pytest.skip(f"SKIPPED, NOT TESTED: {str(error).splitlines()[0]}")
+    return virtual_kernel("trixie-backports")
 
 
 def _run(seed: int = 1) -> Job:

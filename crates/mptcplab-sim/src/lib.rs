@@ -64,12 +64,10 @@ pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
     reserve_samples(run, &mut tables);
     simulate_parts(
         run,
+        &partition::parts(run),
         tables,
-        Caller {
-            control,
-            share: 1,
-            receiver: Receiver::Nobody,
-        },
+        control,
+        Receiver::Nobody,
     )
 }
 
@@ -84,15 +82,8 @@ pub fn simulate_streaming(
     control: &Control,
     sink: &mut dyn FnMut(&mut Tables) -> bool,
 ) -> Result<Outcome, SimError> {
-    simulate_parts(
-        run,
-        Tables::default(),
-        Caller {
-            control,
-            share: 1,
-            receiver: Receiver::Sink(sink),
-        },
-    )
+    let (parts, tables) = (partition::parts(run), Tables::default());
+    simulate_parts(run, &parts, tables, control, Receiver::Sink(sink))
 }
 
 /// As [`simulate_streaming`], with the same rows in the same pieces, on several threads if the run has several parts that share
@@ -108,16 +99,31 @@ pub fn simulate_on_threads(
 ) -> Result<Outcome, SimError> {
     let parts = partition::parts(run);
     if threads.count < 2 || parts.len() < 2 {
-        return simulate_streaming(run, control, sink);
+        return simulate_parts(
+            run,
+            &parts,
+            Tables::default(),
+            control,
+            Receiver::Sink(sink),
+        );
     }
     parallel::simulate(run, &parts, control, threads, sink)
 }
 
-fn simulate_parts(run: &Run, tables: Tables, mut caller: Caller<'_>) -> Result<Outcome, SimError> {
-    let parts = partition::parts(run);
-    caller.share = parts.len().max(1) as u64;
+fn simulate_parts<'a>(
+    run: &Run,
+    parts: &[Part],
+    tables: Tables,
+    control: &'a Control,
+    receiver: Receiver<'a>,
+) -> Result<Outcome, SimError> {
+    let mut caller = Caller {
+        control,
+        share: parts.len().max(1) as u64,
+        receiver,
+    };
     let mut outcome = Outcome::of(run, tables);
-    for part in &parts {
+    for part in parts {
         // One set of tables for all parts: rows are written once and never moved.
         let tables = std::mem::take(&mut outcome.tables);
         let mut part = simulate_part(run, part, tables, &mut caller)?;

@@ -389,12 +389,7 @@ impl Tables {
     /// Rows of all tables together.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.flow.len()
-            + self.subflow.len()
-            + self.link.len()
-            + self.event.len()
-            + self.transfer.len()
-            + self.request.len()
+        self.counts().total()
     }
 
     /// Whether no table has a row.

@@ -112,8 +112,7 @@ def _in_parts(windows: Iterable[Window], sampled: list[Metric]) -> dict[str, pl.
     for window in windows:
         for metric in sampled:
             values = metric.compute(window)
-            table = "link" if "link" in values.columns else "flow"
-            found[metric.name].append(values.filter(pl.col(table).is_in(window.names(table))))
+            found[metric.name].append(window.in_part(values, "link" if "link" in values.columns else "flow"))
     return {name: pl.concat(frames) for name, frames in found.items()}
 
 

@@ -18,7 +18,6 @@ from mptcplab.metrics.window import FLOW, SUBFLOW, Window, ratio
 from mptcplab.trace.topology import Flow, Link
 
 NS = 1_000_000_000
-_S_PER_NS = 1e-9
 
 # Convergence: averages over _AVERAGE_NS come within _BAND of the final throughput and stay there for _HOLD_NS.
 _AVERAGE_NS, _HOLD_NS, _BAND = NS, 5 * NS, 0.2
@@ -86,12 +85,12 @@ def _settled(sample_ns: int) -> pl.Expr:
     inside = ((average - final).abs() <= _BAND * final) & (final > 0)
     # A rolling minimum looks back, so the rows are reversed to look ahead.
     stays = inside.cast(pl.Int8).reverse().rolling_min(_rows(_HOLD_NS, sample_ns) + 1).reverse()
-    return (_T.filter(stays == 1).first() - _BEGIN) * _S_PER_NS
+    return (_T.filter(stays == 1).first() - _BEGIN) * 1e-9
 
 
 def _reached(_sample_ns: int) -> pl.Expr:
     new_mean = _CWND.filter((_BEGIN + _END) / 2 <= _T).mean()
-    return (_T.filter(_REACHED * new_mean <= _CWND).first() - _BEGIN) * _S_PER_NS
+    return (_T.filter(_REACHED * new_mean <= _CWND).first() - _BEGIN) * 1e-9
 
 
 def _rate(_sample_ns: int) -> pl.Expr:
@@ -101,7 +100,7 @@ def _rate(_sample_ns: int) -> pl.Expr:
 
 def _recovered(sample_ns: int) -> pl.Expr:
     before = pl.col("before").first()
-    return (_T.filter((_average(sample_ns) > _RECOVERED * before) & (before > 0)).first() - _BEGIN) * _S_PER_NS
+    return (_T.filter((_average(sample_ns) > _RECOVERED * before) & (before > 0)).first() - _BEGIN) * 1e-9
 
 
 def _average(sample_ns: int) -> pl.Expr:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.trace.samples import KEYS, Samples, read
+from mptcplab.trace.samples import KEYS, Samples, read, scan
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -116,17 +116,15 @@ class Window:
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of the runs, of the part's flows or links only."""
-        lazy = self.trace.scan(table, self.run_ids)
-        if self.part is None:
-            return lazy
-        return lazy.filter(pl.col(KEYS[table][1]).cast(pl.String).is_in(self.part.of(table)))
+        return scan(self.trace, table, self.run_ids, self._names(table))
 
-    def names(self, table: str) -> tuple[str, ...]:
-        """The part's flows or links."""
-        return () if self.part is None else self.part.of(table)
+    def in_part(self, frame: pl.DataFrame, key: str) -> pl.DataFrame:
+        """The rows of the part's flows or links, which `key` (flow or link) names."""
+        names = self._names(key)
+        return frame if names is None else frame.filter(pl.col(key).is_in(names))
 
-    def _in_part(self, frame: pl.DataFrame, table: str) -> pl.DataFrame:
-        return frame if self.part is None else frame.filter(pl.col(table).is_in(self.part.of(table)))
+    def _names(self, table: str) -> Sequence[str] | None:
+        return None if self.part is None else self.part.of(table)
 
     @cached_property
     def topologies(self) -> dict[int, Topology]:
@@ -164,7 +162,7 @@ class Window:
         names = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean}
         schema = names | {"start": pl.Int64, "stop": pl.Int64}
         return (
-            self._in_part(pl.DataFrame(rows, schema=schema, orient="row"), "flow")
+            self.in_part(pl.DataFrame(rows, schema=schema, orient="row"), "flow")
             .join(self.runs, on="run", maintain_order="left")
             .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "stop"))
             .drop("start")
@@ -181,7 +179,7 @@ class Window:
             for link in topology.links.values()
         ]
         schema = {"run": pl.UInt32, "link": pl.String, "rate_bps": pl.Float64}
-        links = self._in_part(pl.DataFrame(rows, schema=schema, orient="row"), "link")
+        links = self.in_part(pl.DataFrame(rows, schema=schema, orient="row"), "link")
         links = links.join(self.runs, on="run", maintain_order="left")
         return links.with_columns(seconds=(pl.col("t1") - pl.col("t0")) * 1e-9)
 
@@ -269,7 +267,7 @@ class Window:
         return {}
 
     def _read(self, table: str) -> Samples:
-        names: Sequence[str] | None = None if self.part is None else self.part.of(table)
+        names = self._names(table)
         if table == "link":
             carrying = {link.name for topology in self.topologies.values() for link in topology.data_links}
             names = sorted(carrying if names is None else carrying.intersection(names))

@@ -21,6 +21,8 @@ BATCH_ROWS = 1_500_000
 # An entity's number combines its run, the place of its flow or link in the table, and that of its subflow.
 _SUBFLOW_BITS = 16
 _FLOW_BITS = 24
+# The key of the rows of a run in a trace's cache.
+_ROWS = "samples per run"
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,17 @@ def batches(trace: Trace, runs: Sequence[int], most: int) -> list[list[int]]:
 
 def rows_per_run(trace: Trace) -> int:
     """How many samples a run has in all tables, on average."""
-    rows: int = sum(trace.scan(table).select(pl.len()).collect().item() for table in KEYS)
-    return rows // max(trace.runs.height, 1)
+    if _ROWS not in trace.cache:
+        rows = sum(trace.scan(table).select(pl.len()).collect().item() for table in KEYS)
+        trace.cache[_ROWS] = rows // max(trace.runs.height, 1)
+    found: int = trace.cache[_ROWS]
+    return found
+
+
+def scan(trace: Trace, table: str, runs: Sequence[int], names: Sequence[str] | None) -> pl.LazyFrame:
+    """A table of some runs; with `names`, only of these flows or links."""
+    lazy = trace.scan(table, runs)
+    return lazy if names is None else lazy.filter(pl.col(KEYS[table][1]).is_in(list(names)))
 
 
 def forget(trace: Trace) -> None:
@@ -94,10 +105,7 @@ def _read(
 ) -> Samples:
     keys = KEYS[table]
     words = [pl.col(key).cast(pl.Categorical) for key in keys[1:]]
-    lazy = trace.scan(table, runs).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns)
-    if names is not None:
-        lazy = lazy.filter(pl.col(keys[1]).is_in(list(names)))
-    rows = lazy.collect()
+    rows = scan(trace, table, runs, names).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns).collect()
     places = [_places(rows[key]) for key in keys[1:]]
     owner = rows["run"].cast(pl.Int64) * 2**_FLOW_BITS + places[0]
     inner = places[1] if len(places) > 1 else 0

@@ -4,10 +4,10 @@ use crate::trace::Trace;
 use crate::{Lab, finish, ready};
 use std::process::{Command, Stdio};
 
-/// A row per millisecond and subflow: some 100 kB a run.
+/// 2,000 rows per subflow: some 100 kB a run. A busy machine leaves out samples that follow each other closely.
 const LONG_TRACE: &str = r#"
-duration = "2 s"
-sample = "1 ms"
+duration = "8 s"
+sample = "4 ms"
 cc = "reno"
 repetitions = 6
 [links.wide]
@@ -66,9 +66,8 @@ fn a_full_disk_ends_the_runs_and_keeps_what_was_measured() {
     let trace = Trace::open(&lab.out());
     let runs = trace.statuses().len();
     assert!((1..6).contains(&runs), "{runs} of 6 runs");
-    // To the last sample; a busy machine leaves out some between.
-    assert_eq!(trace.rows("subflow", 2_000_000_000), 2 * runs);
-    assert!(trace.count("subflow") >= 2 * 1000 * runs);
+    assert!(trace.count("subflow") >= 2 * 1990 * runs);
+    assert_eq!(trace.rows("subflow", 8_000_000_000), 2 * runs);
     let said = "hint: free some space; this run was still written";
     assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     let last = lab.out().join(format!("{runs:06}"));

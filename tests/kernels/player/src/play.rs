@@ -281,7 +281,7 @@ impl Player {
             dsack,
             sack,
             echoes: segment.flags & packet::ECE != 0,
-            stamp_ms: nearly(stamp_ms, like.and_then(|line| word_after(line, "stamp"))),
+            stamp_ms: stamp_like(stamp_ms, like.and_then(|line| word_after(line, "stamp"))),
             window: self.peer.kernel_window(segment.window),
         }
     }
@@ -355,13 +355,13 @@ impl Player {
             "inflight" => info.inflight_pkts().to_string(),
             "lost" => info.lost_pkts.to_string(),
             "reordering" => info.reordering_pkts.to_string(),
-            "srtt" => near(info.rtt_us, expected, CLOSE_NS),
-            "mdev" => near(info.rttvar_us, expected, CLOSE_NS),
-            "min_rtt" => near(info.min_rtt_us, expected, CLOSE_NS),
+            "srtt" => time_like(info.rtt_us, expected, CLOSE_NS),
+            "mdev" => time_like(info.rttvar_us, expected, CLOSE_NS),
+            "min_rtt" => time_like(info.min_rtt_us, expected, CLOSE_NS),
             // Rounded up to a tick, which the backoff doubles.
             "rto" | "backed_off" => {
                 let ticks = 1 << info.backoff;
-                near(info.rto_us, expected, ticks * self.tick_ns + CLOSE_NS)
+                time_like(info.rto_us, expected, ticks * self.tick_ns + CLOSE_NS)
             }
             "undos" => {
                 let names = [
@@ -387,7 +387,7 @@ impl Player {
 }
 
 /// A time in ms as the script writes it, if it is close to that.
-fn near(found_us: u32, expected: &str, tolerance_ns: u64) -> String {
+fn time_like(found_us: u32, expected: &str, tolerance_ns: u64) -> String {
     let found_ms = f64::from(found_us) / 1e3;
     match expected.parse::<f64>() {
         Ok(ms) if (found_ms - ms).abs() * 1e6 <= tolerance_ns as f64 => expected.to_owned(),
@@ -396,7 +396,7 @@ fn near(found_us: u32, expected: &str, tolerance_ns: u64) -> String {
 }
 
 /// A timestamp as the script writes it, if it differs by a tick of the timestamps at most.
-fn nearly(found_ms: u64, expected: Option<u64>) -> u64 {
+fn stamp_like(found_ms: u64, expected: Option<u64>) -> u64 {
     expected
         .filter(|ms| ms.abs_diff(found_ms) <= 1)
         .unwrap_or(found_ms)
