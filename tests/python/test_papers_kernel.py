@@ -27,6 +27,8 @@ AT_ONCE = {
 }
 SECONDS = 2.0
 AT_A_TIME = 4
+# A lost SYN is sent again after one second and then after two, and a busy machine is late with all of it.
+PATIENT_SECONDS = 12.0
 
 pytestmark = pytest.mark.kernel
 
@@ -35,8 +37,8 @@ def scenarios() -> list[Path]:
     return sorted({experiment.scenario for experiment in catalog.load().experiments.values()})
 
 
-def short(scenario: Path) -> mptcplab.Results:
-    settings = {"tcp.send_jitter": '"0 s"', "duration": f'"{SECONDS:g} s"', "sample": '"100 ms"'}
+def short(scenario: Path, seconds: float) -> mptcplab.Results:
+    settings = {"tcp.send_jitter": '"0 s"', "duration": f'"{seconds:g} s"', "sample": '"100 ms"'}
     settings |= reduced.settings(scenario)
     if "\nwarmup" in scenario.read_text():
         settings["warmup"] = '"0.5 s"'
@@ -48,10 +50,10 @@ def short(scenario: Path) -> mptcplab.Results:
     return mptcplab.run(scenario, cc=None if fixed else "lia", reps=1, engine="kernel", settings=settings)
 
 
-def outcome(scenario: Path) -> str:
+def outcome(scenario: Path, seconds: float = SECONDS) -> str:
     """What is wrong with a scenario's run on the kernel; empty if every connection carried data as it should."""
     try:
-        results = short(scenario)
+        results = short(scenario, seconds)
     except UnfinishedError as error:
         return f"ended early: {error}"
     except MptcplabError as error:
@@ -74,8 +76,10 @@ def test_the_papers_scenarios_run_on_the_kernel() -> None:
     chosen = scenarios()
     # Runs at once do not disturb each other but for their timing, which nothing here is about.
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        found = dict(zip([path.stem for path in chosen], pool.map(outcome, chosen), strict=True))
-    assert not {name: text for name, text in found.items() if text}
+        found = dict(zip(chosen, pool.map(outcome, chosen), strict=True))
+    failed = [path for path, text in found.items() if text]
+    again = {f"{path.stem} ({found[path]})": outcome(path, PATIENT_SECONDS) for path in failed}
+    assert not {name: text for name, text in again.items() if text}
 
 
 def test_a_paper_is_reproduced_on_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
