@@ -7,7 +7,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 HUNTS=(
 	"olia slow-reaction 300"
 	"lia blocking 300"
-	"bbr gets-less 1000"
+	"bbr loses-share 300"
 	"wvegas slow-reaction 300"
 	"reno takes-more 300"
 	"lia harms 300"

@@ -78,6 +78,22 @@ def test_the_score_tells_uncoupled_from_coupled() -> None:
     assert scores["reno"].mean() > bound > scores["lia"].mean()
 
 
+def test_share_is_lost_on_the_worse_path_beside_others() -> None:
+    kind = PROPERTIES["loses-share"]
+    deep, shallow, lossy = Link(10, 2, 400), Link(7, 20, 12, others=2), Link(4, 5, 60, loss_percent=3.0)
+    beside = replace(deep, others=1)
+    places = [{ONE: beside, TWO: shallow}, {ONE: shallow, TWO: beside}, {ONE: deep, TWO: lossy}]
+    networks = [Network(links, "cubic") for links in places]
+    with laboratories("bbr", [kind], 2, None) as found:
+        first, second, beside_nobody = found[0].scores(networks, seed=5, repetitions=2)
+    with laboratories("cubic", [kind], 2, None) as found:
+        (own,) = found[0].scores(networks[:1], seed=5, repetitions=2)
+    assert first is not None and second is not None and beside_nobody is not None and own is not None
+    # With a shallow queue, BBR takes more than TCP.
+    assert (first > kind.bound).all() and (second > kind.bound).all()
+    assert (beside_nobody.tolist(), own.tolist()) == ([0, 0], [0, 0])
+
+
 def test_every_point_is_a_network_that_the_parser_takes(tmp_path: Path) -> None:
     random = np.random.default_rng(7)
     for number, kind in enumerate([*PROPERTIES.values()] * 4):

@@ -42,7 +42,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "goals": ("mptcplab goals lia --quick", "mptcplab goals 'ewtcp(weight=fair)' --seed 7"),
     "hunt": (
         "mptcplab hunt lia --property harms",
-        "mptcplab hunt bbr --property starves,gets-less --evaluations 2000 --confirm vm",
+        "mptcplab hunt bbr --property starves,loses-share --evaluations 2000 --confirm vm",
     ),
     "agree": (
         "mptcplab agree scenarios/dolia-scenario-1.toml --engines sim,fluid --cc lia",

@@ -19,8 +19,8 @@ def hunt(
         typer.Option(
             "--property",
             metavar="NAMES",
-            help="Properties whose violation is searched for: takes-more, gets-less, starves, harms, slow-reaction, "
-            "oscillates, idle, blocking. Default: all, one after the other. Repeatable.",
+            help="Properties whose violation is searched for: takes-more, gets-less, starves, loses-share, harms, "
+            "slow-reaction, oscillates, idle, blocking. Default: all, one after the other. Repeatable.",
         ),
     ] = None,
     evaluations: Annotated[

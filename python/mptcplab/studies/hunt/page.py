@@ -18,7 +18,7 @@ from mptcplab.markdown import table
 from mptcplab.output import write_text, writing
 from mptcplab.studies.hunt import OTHER_SEEDS, REPETITIONS, Confirmation, Finding, commands
 from mptcplab.studies.hunt.network import CHANGE_S, SETTLED_S, Change, Link, Network, scenario
-from mptcplab.studies.hunt.properties import PROPERTIES
+from mptcplab.studies.hunt.properties import AS_IS, PROPERTIES
 
 PAGE, FINDINGS = "README.md", "findings.json"
 
@@ -153,7 +153,8 @@ def scenario_file(finding: Finding, name: str) -> str:
         ]
     others = commands(finding, name)
     if others:
-        remarks += ["", "The runs that are compared besides this one:", *(f"    {one}" for one in others)]
+        besides = " besides this one" if AS_IS in finding.about.runs else ""
+        remarks += ["", f"The runs that are compared{besides}:", *(f"    {one}" for one in others)]
     title = f"Hunt: {finding.cc}, {finding.about.name}"
     # The runs whose numbers are at its head.
     seed = finding.seed + OTHER_SEEDS

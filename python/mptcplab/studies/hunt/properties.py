@@ -60,6 +60,16 @@ def _gets_less(_: Network, measured: Measured) -> np.ndarray:
     return np.asarray(1 - _goodput(measured, AS_IS) / _least(_best(measured, TCP)))
 
 
+def _loses_share(network: Network, measured: Measured) -> np.ndarray:
+    """The part that is missing on one path alone, on the worse of those on which there are other connections."""
+    missing = [
+        1 - _goodput(measured, OWN.format(number)) / _least(_goodput(measured, TCP.format(number)))
+        for number, path in zip(PATHS, network.paths(), strict=True)
+        if any(network.links[link].others for link in path)
+    ]
+    return np.asarray(np.max(missing, axis=0) if missing else np.zeros_like(_goodput(measured, OWN.format(1))))
+
+
 def _harms(network: Network, measured: Measured) -> np.ndarray:
     """The part that others lose beside two paths instead of one, minus five times what the connection gains."""
     others = names_of_others(network)
@@ -114,6 +124,7 @@ def _least(values: np.ndarray) -> np.ndarray:
 
 _TCP = (AS_IS, *(TCP.format(path) for path in PATHS))
 _OWN = (AS_IS, *(OWN.format(path) for path in PATHS))
+_ALONE = tuple(kind.format(path) for kind in (OWN, TCP) for path in PATHS)
 
 PROPERTIES: Mapping[str, Property] = {
     one.name: one
@@ -142,6 +153,15 @@ PROPERTIES: Mapping[str, Property] = {
             2 / 3,
             _TCP,
             _gets_less,
+        ),
+        Property(
+            "loses-share",
+            "On one path alone, beside other connections, the connection gets at least what one TCP in its place "
+            "would get.",
+            "less than one TCP in its place, on one path alone",
+            0.2,
+            _ALONE,
+            _loses_share,
         ),
         Property(
             "harms",
