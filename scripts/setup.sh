@@ -267,7 +267,7 @@ engine_sources() {
 }
 
 # Crates that both engines are made of.
-SHARED=(crates/mptcplab-build crates/mptcplab-cc crates/mptcplab-model crates/mptcplab-scenario
+SHARED=(crates/mptcplab-build crates/mptcplab-cc crates/mptcplab-prefetch crates/mptcplab-model crates/mptcplab-scenario
 	crates/mptcplab-trace crates/mptcplab-sim)
 
 # sources PATH...: what decides whether these have to be compiled again.

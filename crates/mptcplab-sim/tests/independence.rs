@@ -61,6 +61,21 @@ fn what_shares_no_link_changes_nothing() {
 }
 
 #[test]
+fn from_a_thousand_connections_on_only_the_time_of_the_processor_changes() {
+    let head = HEAD.replace("20 s", "4 s");
+    let crowd = "[flows.tcp]\ntransport = \"tcp\"\ncount = 999\npath = [\"L\"]\nstart = \"uniform(0 s, 1 s)\"\n";
+    let one_more = "[flows.never]\ntransport = \"tcp\"\npath = [\"L\"]\nstart = \"3.999999 s\"\n";
+    let fewer = simulate_one(&format!("{head}{LINKS}{crowd}"), &[]);
+    let many = simulate_one(&format!("{head}{LINKS}{crowd}{one_more}"), &[]);
+    assert_eq!(fewer.outcome.packet_hops, many.outcome.packet_hops);
+    // One more connection starts, too late for any packet of it to arrive.
+    assert_eq!(fewer.outcome.events + 1, many.outcome.events);
+    for flow in (1..=999).map(|number| format!("tcp-{number}")) {
+        assert_eq!(result(&fewer, &flow, 1), result(&many, &flow, 1), "{flow}");
+    }
+}
+
+#[test]
 fn links_with_other_names_lose_other_packets() {
     let text = format!("{HEAD}{LINKS}[flows.f]\ntransport = \"tcp\"\npath = [\"L\"]\n");
     let renamed = text

@@ -159,6 +159,15 @@ impl<P: Packet> Fused<P> {
     }
 
     #[inline]
+    pub(crate) fn coming(&self, others: u64) -> Option<&P> {
+        let position = self.ring.head() + others;
+        // So that it is in the cache when its place is asked for.
+        self.ring.prefetch(position + others);
+        let (_, packet) = self.ring.get(position)?;
+        Some(packet)
+    }
+
+    #[inline]
     pub(crate) fn enqueue(&mut self, now: u64, packet: P, next_ns: &mut u64) -> Verdict {
         match self.enqueue_unchecked(now, packet, next_ns) {
             Ok(()) => Verdict::Queued,

@@ -286,6 +286,15 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// The packet that the link delivers after so many others, if it knows that already.
+    #[inline]
+    pub fn coming(&self, others: u64) -> Option<&P> {
+        match &self.machine {
+            Machine::Fused(fused) => fused.coming(others),
+            Machine::General(_) => None,
+        }
+    }
+
     /// The counters at time `now`; starts a new interval for `queue_delay_max_ns`.
     pub fn stats(&mut self, now: u64) -> LinkStats {
         match &mut self.machine {

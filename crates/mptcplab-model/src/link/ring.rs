@@ -4,6 +4,7 @@
 //! recognised by its due time, so that the time of the next delivery is one load without a test for an empty ring, and it
 //! grows only on request, so that its owner can check for room together with other conditions.
 
+use mptcplab_prefetch::prefetch;
 use std::num::NonZeroU64;
 
 /// Slots at the start; a simulator's packet makes a slot of 32 bytes.
@@ -125,6 +126,14 @@ impl<P> Ring<P> {
     pub(crate) fn get(&self, position: u64) -> Option<(u64, &P)> {
         let slot = self.slots[self.index(position)].as_ref()?;
         Some((slot.due.ns(), &slot.packet))
+    }
+
+    /// Have the slot of a position fetched into the processor's cache.
+    #[inline]
+    pub(crate) fn prefetch(&self, position: u64) {
+        if let Some(slot) = self.slots.get(self.index(position)) {
+            prefetch(slot);
+        }
     }
 
     /// The first position from the head on whose due time and packet do not fulfil a condition that holds for all before.

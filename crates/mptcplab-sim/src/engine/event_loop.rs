@@ -53,6 +53,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) per_ack: bool,
     /// Links have schedules, or connections come and go: most runs have neither, and one flag covers both.
     checks_links: bool,
+    /// See `prefetch.rs`.
+    pub(super) fetches: bool,
     /// Every ACK has a row, or connections come and go.
     checks_acks: bool,
     /// Events so far, as of the last look at the caller's control block, and how many are left until the next one.
@@ -87,6 +89,7 @@ impl<'a> Engine<'a> {
             has_schedules: false,
             per_ack: false,
             checks_links: false,
+            fetches: false,
             checks_acks: false,
             events: 0,
             until_control: CONTROL_EVERY,
@@ -98,9 +101,11 @@ impl<'a> Engine<'a> {
     pub(crate) fn start(&mut self, end_ns: u64) {
         let has_slots = !self.pools.is_empty();
         self.checks_links = self.has_schedules || has_slots;
-        if self.checks_links {
+        self.fetches = self.has_many_connections();
+        if self.checks_links || self.fetches {
             self.world.net.check_all();
-        } else {
+        }
+        if !self.checks_links {
             self.look_ahead(end_ns);
         }
         self.checks_acks = self.per_ack || has_slots;
@@ -232,6 +237,9 @@ impl<'a> Engine<'a> {
     fn on_link_indirect(&mut self, link: usize) {
         self.other_events += 1;
         let mut packet = self.world.net.step(self.world.now, link);
+        if self.fetches {
+            self.fetch_ahead(link);
+        }
         if self.checks_links {
             packet = self.check_link_event(link, packet);
         }

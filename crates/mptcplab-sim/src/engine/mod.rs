@@ -4,6 +4,7 @@ pub(crate) mod assemble;
 pub(crate) mod event_loop;
 mod flow_builder;
 pub(crate) mod partition;
+mod prefetch;
 mod requests;
 mod sample;
 pub(crate) mod sample_clock;

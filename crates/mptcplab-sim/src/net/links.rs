@@ -179,6 +179,12 @@ impl Net {
         }
     }
 
+    /// The packet that a link delivers after so many others, if it knows that already.
+    #[inline]
+    pub(crate) fn coming(&self, link: usize, others: u64) -> Option<&Packet> {
+        self.links.get(link)?.link.coming(others)
+    }
+
     /// Do without events where packets are known before they arrive, see [`lookahead`]. All routes must be known, and no packet
     /// on its way. `knows`: whether the sender of a route tells when a packet leaves before it does. Returns for every route
     /// whether it is to use [`send_ahead`](Self::send_ahead), for a run of `end_ns`.
