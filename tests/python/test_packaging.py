@@ -55,7 +55,8 @@ def test_a_release_names_every_place_where_the_public_address_is_missing(tmp_pat
     for name in (*RELEASE, *ADDRESSES, "CHANGELOG.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    address = "https://example.org/mptcplab"
+    # No address that the files have already.
+    address = "https://example.org/tests/test_packaging"
     changes = {
         "pyproject.toml": ("\n[project.scripts]", f'\n[project.urls]\nRepository = "{address}"\n\n[project.scripts]'),
         "CITATION.cff": ("\nlicense:", f"\nrepository-code: {address}\nlicense:"),
