@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -34,9 +34,21 @@ def with_axes(trace: Trace, values: pl.DataFrame, *, by: Literal["run", "config"
 def metrics_as_csv(trace: Trace) -> Iterator[str]:
     """All metrics of all runs with the columns of the axes as CSV, in pieces: at once they would take much memory."""
     yield with_axes(trace, compute(trace).clear(), by="run").write_csv()
-    for frame in pieces(trace):
+    for frame in _gathered(pieces(trace)):
+        yield with_axes(trace, frame, by="run").write_csv(include_header=False)
+
+
+def _gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The rows of all frames in frames of about `_PIECE` rows: most metrics have few."""
+    held: list[pl.DataFrame] = []
+    for frame in frames:
         for piece in frame.iter_slices(_PIECE):
-            yield with_axes(trace, piece, by="run").write_csv(include_header=False)
+            held.append(piece)
+            if sum(one.height for one in held) >= _PIECE:
+                yield pl.concat(held)
+                held = []
+    if held:
+        yield pl.concat(held)
 
 
 def _units() -> dict[str, str]:
