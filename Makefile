@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help setup dev demo test test-kernels oldest bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
-	wheel wheel-check static deb deb-check static-check cross-check release playground playground-check site site-check clean
+	wheel wheel-check static deb deb-check static-check cross-check address release playground playground-check site site-check clean
 
 help: ## Show this list
 	@echo "make <target>, where <target> is one of"
@@ -114,6 +114,9 @@ static-check: ## Build program and package a second time in another place, and c
 cross-check: export ENGINES ?= sim
 cross-check: setup ## Run the packages for ARCH=aarch64 in an emulator, and compare a simulation's bytes with this machine's (root)
 	@packaging/cross_check.sh
+
+address: ## Write the public address of the repository, ADDRESS=https://... or else that of origin, into the files that name it
+	@scripts/address.sh
 
 release: dev ## Check everything, build all packages, and say what to tag and push (hours)
 	@scripts/release.sh

@@ -63,7 +63,7 @@ addresses() {
 	grep -qF "git clone ${address:-?} " README.md ||
 		missing+=("README.md:$(grep -n -m 1 'git clone' README.md | cut -d : -f 1): git clone $place mptcplab")
 	if [ ${#missing[@]} -eq 0 ]; then return; fi
-	say "somebody who knows the address has to write it here:"
+	say "it is missing here; make address writes it, after ADDRESS=https://... or else as that of origin:"
 	printf '       %s\n' "${missing[@]}" >&2
 	return 1
 }

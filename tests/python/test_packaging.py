@@ -46,37 +46,80 @@ def test_every_file_names_the_same_version() -> None:
     assert tags.stdout.split() in ([], [f"v{version}"])
 
 
-RELEASE = ("scripts/release.sh", "scripts/common.sh", "packaging/common.sh", "Cargo.toml", ".zenodo.json")
+RELEASE = (
+    "scripts/release.sh",
+    "scripts/address.sh",
+    "scripts/common.sh",
+    "packaging/common.sh",
+    "Cargo.toml",
+    ".zenodo.json",
+)
 ADDRESSES = ("pyproject.toml", "CITATION.cff", "README.md")
 CHECK = "The public address of the repository is in all files"
 
 
-def test_a_release_names_every_place_where_the_public_address_is_missing(tmp_path: Path) -> None:
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """What the first checks of a release read, without a public address."""
     for name in (*RELEASE, *ADDRESSES, "CHANGELOG.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    # No address that the files have already.
-    address = "https://example.org/tests/test_packaging"
-    changes = {
-        "pyproject.toml": ("\n[project.scripts]", f'\n[project.urls]\nRepository = "{address}"\n\n[project.scripts]'),
-        "CITATION.cff": ("\nlicense:", f"\nrepository-code: {address}\nlicense:"),
-        "README.md": (r"git clone \S+( repository>)?", f"git clone {address}"),
-    }
     without = {
-        "pyproject.toml": r'\n\[project.urls\]\nRepository = ".*"\n',
-        "CITATION.cff": r"\nrepository-code: .*",
+        "pyproject.toml": (r'\n\[project.urls\]\nRepository = ".*"\n', ""),
+        "CITATION.cff": (r"\nrepository-code: .*", ""),
+        "README.md": (r"git clone .* mptcplab", "git clone <this repository> mptcplab"),
     }
-    for name, pattern in without.items():
-        (tmp_path / name).write_text(re.sub(pattern, "", (tmp_path / name).read_text()))
-    missing = list(ADDRESSES)
-    for name, (before, after) in changes.items():
-        done = release_checks(tmp_path)
+    for name, (pattern, text) in without.items():
+        (tmp_path / name).write_text(re.sub(pattern, text, (tmp_path / name).read_text()))
+    return tmp_path
+
+
+def test_a_release_names_every_place_where_the_public_address_is_missing(release: Path) -> None:
+    before = {name: (release / name).read_text() for name in ADDRESSES}
+    assert with_address(release, "https://example.org/lab/mptcplab").returncode == 0
+    for name in ADDRESSES:
+        after = (release / name).read_text()
+        (release / name).write_text(before[name])
+        done = release_checks(release)
         assert f"{CHECK}: FAILED" in done.stderr
+        missing = list(ADDRESSES) if name == "pyproject.toml" else [name]
         assert re.findall(r"^ {7}(\S+?)[:,]", done.stderr, re.MULTILINE) == missing
-        missing.remove(name)
-        (tmp_path / name).write_text(re.sub(before, after, (tmp_path / name).read_text(), count=1))
-    done = release_checks(tmp_path)
-    assert f"{CHECK}: passed" in done.stderr
+        (release / name).write_text(after)
+    assert f"{CHECK}: passed" in release_checks(release).stderr
+
+
+def test_a_public_address_takes_the_place_of_another(release: Path) -> None:
+    texts = []
+    for address in (
+        "https://example.org/lab/mptcplab",
+        "https://example.net/~me/lab.git",
+        "git@example.net:~me/lab.git",
+    ):
+        assert with_address(release, address).returncode == 0
+        assert f"{CHECK}: passed" in release_checks(release).stderr
+        texts.append([(release / name).read_text() for name in ADDRESSES])
+    assert texts[0] != texts[1] == texts[2]
+    urls = tomllib.loads(texts[1][0])["project"]["urls"]
+    assert urls == {"Repository": "https://example.net/~me/lab"}
+    assert "example.org" not in "".join(texts[1])
+
+
+def test_an_address_that_leads_nowhere_changes_no_file(release: Path) -> None:
+    before = [(release / name).read_text() for name in ADDRESSES]
+    done = with_address(release, "/srv/mptcplab")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: not a public address: '/srv/mptcplab'")
+    (release / "README.md").write_text("nothing about cloning\n")
+    done = with_address(release, "https://example.org/lab/mptcplab")
+    assert done.returncode == 2
+    assert "README.md has no line" in done.stderr
+    assert [(release / name).read_text() for name in ADDRESSES[:2]] == before[:2]
+
+
+def with_address(folder: Path, address: str) -> subprocess.CompletedProcess[str]:
+    """`make address ADDRESS=...`."""
+    environment = os.environ | {"ADDRESS": address}
+    words = ["scripts/address.sh"]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def release_checks(folder: Path) -> subprocess.CompletedProcess[str]:
