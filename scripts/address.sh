@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the public address of the repository into the files that name it: `make address`, once before the first release. It is
-# that of the remote `origin`, or ADDRESS=https://...
+# Writes the public address of the repository into the files that name it: `make address`, once before the first
+# release. It is that of the remote `origin`, or ADDRESS=https://...
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -42,6 +42,8 @@ project_urls() {
 
 repository_code() { sed -e '/^repository-code: /d' -e "s|^version: .*|&\nrepository-code: $address|"; }
 
-clone_command() { sed -E "0,/git clone [^ ].* mptcplab/s|git clone (<[^>]*>\|[^ ]+) mptcplab|git clone $address mptcplab|"; }
+clone_command() {
+	sed -E "0,/git clone [^ ].* mptcplab/s#git clone (<[^>]*>|[^ ]+) mptcplab#git clone $address mptcplab#"
+}
 
 main "$@"
