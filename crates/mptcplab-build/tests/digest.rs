@@ -217,6 +217,6 @@ fn a_crate_is_made_of_its_dependencies_and_theirs() {
 fn the_manifests_of_this_workspace_are_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let found = Vec::from_iter(dependencies(&root, "mptcplab-sim").unwrap());
-    let wanted = ["build", "cc", "model", "scenario", "trace"];
+    let wanted = ["build", "cc", "model", "prefetch", "scenario", "trace"];
     assert_eq!(found, wanted.map(|name| format!("mptcplab-{name}")));
 }
