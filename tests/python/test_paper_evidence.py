@@ -309,13 +309,13 @@ def test_the_readme_counts_the_stored_verdicts() -> None:
         row("D", OURS, "reproduced", "holds"),
     ]
     text = summary.block(LIBRARY, rows)
-    assert text.startswith("137 are the papers' claims, 20 the lab's own, and 12 are contradictions")
+    assert text.startswith("137 are the papers' claims, 20 are the lab's own, and 12 are contradictions")
     assert f"| {PAPERS} | 2 | 1 | 0 | 0 | 0 | 0 | 137 |" in text
     assert f"| {OURS} | 1 | 0 | 0 | 0 | 0 | 0 | 20 |" in text
     assert text.splitlines()[-3:] == [
         "- Headline claims refuted: C.",
         "- Headline claims reproduced: B.",
-        "- Headline claims reproduced, but not under the rules of today: A.",
+        "- Headline claims reproduced, with the opposite verdict under the rules of today: A.",
     ]
     readme = f"x\n{summary.BEGIN}\nold\n{summary.END}\ny\n"
     assert summary.refreshed(readme, LIBRARY, rows) == f"x\n{summary.BEGIN}\n\n{text}\n\n{summary.END}\ny\n"

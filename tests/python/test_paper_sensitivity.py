@@ -222,10 +222,11 @@ def test_the_readme_says_which_headline_claims_are_robust() -> None:
     }
     assert summary.sensitivity_lines(rows, Study(claims)) == [
         "- Robust headline claims, with the same verdict under every other choice: A-1.",
-        "- Headline claims that another choice turns (which): A-2 (queue, noise).",
-        "- Headline claims measured the same under every choice, with too few repetitions to decide under some: A-3.",
-        "- Headline claims that some choices leave open, with values on the other side of the bound (which): "
-        "A-6 (noise).",
+        "- Headline claims whose verdict another choice reverses (the choice in parentheses): A-2 (queue, noise).",
+        "- Headline claims with values on the same side of the bound under every choice, but too few repetitions to "
+        "decide under some: A-3.",
+        "- Headline claims that some choices leave open, with values on the other side of the bound (the choice in "
+        "parentheses): A-6 (noise).",
         "- Headline claims that are open under the paper's own rules: A-7.",
     ]
     assert summary.sensitivity_lines(rows, Study()) == []

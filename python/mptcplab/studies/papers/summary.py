@@ -75,8 +75,9 @@ def block(library: Library, rows: Sequence[Row], study: Study | None = None) -> 
     """The text about the claims of all papers; `study` are their verdicts under other choices."""
     groups = Counter(group_of_claim(claim) for paper in library.papers.values() for claim in paper.claims)
     parts = [
-        f"{groups[PAPERS]} are the papers' claims, {groups[OURS]} the lab's own, and {groups[CONTRADICTIONS]} are "
-        "contradictions inside the papers. The three are counted apart."
+        f"{groups[PAPERS]} are the papers' claims, {groups[OURS]} are the lab's own, and {groups[CONTRADICTIONS]} are "
+        "contradictions inside the papers; each group is counted separately. A headline claim is one of a paper's main "
+        "claims."
     ]
     own = [row for row in rows if row["rules"] == "paper"]
     if own:
@@ -96,7 +97,7 @@ def headline_lines(rows: Iterable[Row]) -> list[str]:
             by_claim.setdefault(row["claim"], []).append(row)
     for name, (own, *today) in by_claim.items():
         opposite = any({own["verdict"], other["verdict"]} == {"holds", "fails"} for other in today)
-        kind = f"{own['class']}{', but not under the rules of today' if opposite else ''}"
+        kind = f"{own['class']}{', with the opposite verdict under the rules of today' if opposite else ''}"
         found.setdefault(kind, []).append(name)
     return [f"- Headline claims {kind}: {', '.join(names)}." for kind, names in sorted(found.items())]
 
@@ -123,9 +124,17 @@ def sensitivity_lines(rows: Iterable[Row], study: Study) -> list[str]:
     undecided = [name for name, one in rest.items() if one.verdict == Verdict.OPEN]
     said = [
         ("Robust headline claims, with the same verdict under every other choice", robust),
-        ("Headline claims that another choice turns (which)", turned),
-        ("Headline claims measured the same under every choice, with too few repetitions to decide under some", same),
-        ("Headline claims that some choices leave open, with values on the other side of the bound (which)", otherwise),
+        ("Headline claims whose verdict another choice reverses (the choice in parentheses)", turned),
+        (
+            "Headline claims with values on the same side of the bound under every choice, but too few repetitions to "
+            "decide under some",
+            same,
+        ),
+        (
+            "Headline claims that some choices leave open, with values on the other side of the bound (the choice in "
+            "parentheses)",
+            otherwise,
+        ),
         ("Headline claims that are open under the paper's own rules", undecided),
     ]
     return [f"- {what}: {', '.join(some)}." for what, some in said if some]
