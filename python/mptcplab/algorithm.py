@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -75,7 +76,8 @@ class Algorithm:
     @classmethod
     def _compiled(cls, name: str, text: str, place: str) -> Algorithm:
         _core.load_algorithm(name, text, place)
-        return cls(name, place, text)
+        _COMPILED[name] = cls(name, place, text)
+        return _COMPILED[name]
 
     def _repr_html_(self) -> str:
         """The name and the source, for notebooks."""
@@ -84,6 +86,22 @@ class Algorithm:
 
     def __str__(self) -> str:
         return self.name
+
+
+# What this process has compiled, by name: the engine keeps them, but lists those of the build only.
+_COMPILED: dict[str, Algorithm] = {}
+
+
+def compiled_sources() -> dict[str, str]:
+    """The digest of every source that was compiled while the program ran, by the algorithm's name."""
+    return {name: sha256((one.text or "").encode()).hexdigest() for name, one in _COMPILED.items()}
+
+
+def as_given(cc: str) -> str:
+    """An algorithm as a command line takes it: with the path of its file if it was compiled from one."""
+    name, bracket, parameters = cc.partition("(")
+    one = _COMPILED.get(name)
+    return f"{one.place if one else name}{bracket}{parameters}"
 
 
 @contextmanager

@@ -393,6 +393,7 @@ def goals(
 ) -> Study:
     """Check one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
 
+    `cc` is a name, or the path of a C file (not on a cluster).
     `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with a number appended
     if that exists); `force` replaces an earlier study there. Until the study is complete, what is measured is kept in
     `out`.partial, and the same call goes on with it. `quick` measures fewer networks, for a shorter time; `grid` sets
@@ -402,9 +403,10 @@ def goals(
     from mptcplab.studies.goals import write_study
 
     check_jobs(jobs)
+    name = _one_algorithm(cc, client)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
         return write_study(
-            cc,
+            name,
             out,
             quick=quick,
             grid=grid,
@@ -432,26 +434,22 @@ def hunt(
 ) -> list[Finding]:
     """Search for the networks in which an algorithm violates properties most; write them to `out`.
 
-    `properties` is "takes-more,harms" or a list; all without it. Each is searched with so many `evaluations`, the worst
-    network is made smaller and simulated with other seeds and, with `confirm`, on other engines, such as "vm". All
-    follows from `seed` and `evaluations`. A directory collects the findings of several hunts. `jobs`, `client`,
-    `store` and `progress` are as in `run`. An interrupt leaves the worst network so far in `out`.
+    `cc` is a name, or the path of a C file (not on a cluster). `properties` is "takes-more,harms" or a list; all
+    without it. Each is searched with so many `evaluations`, the worst network is made smaller and simulated with other
+    seeds and, with `confirm`, on other engines, such as "vm". All follows from `seed` and `evaluations`. A directory
+    collects the findings of several hunts. `jobs`, `client`, `store` and `progress` are as in `run`. An interrupt
+    leaves the worst network so far in `out`.
     """
     from mptcplab.studies import hunt as hunting
     from mptcplab.studies.hunt import page
 
     check_jobs(jobs)
-    names, files = named(cc)
-    if len(names) != 1:
-        raise MptcplabError(with_hint(f"one algorithm at a time: {cc!r}", "such as lia, or 'ewtcp(weight=fair)'"))
-    if files and client is not None:
-        hint = "hunt it on this machine, or put its file into algorithms/"
-        raise MptcplabError(with_hint(f"a cluster hunts algorithms of the build only: {cc!r}", hint))
+    name = _one_algorithm(cc, client)
     engines = () if confirm is None else tuple(name for name in parse_engines(confirm) if name != SIM.name)
     page.prepare(Path(out))
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
         asked = hunting.Hunt(
-            names[0],
+            name,
             tuple(hunting.chosen(as_names(properties))),
             seed,
             hunting.EVALUATIONS if evaluations is None else evaluations,
@@ -460,6 +458,17 @@ def hunt(
             engines,
         )
         return hunting.hunt(asked, lambda finding: page.add(Path(out), finding), progress)
+
+
+def _one_algorithm(cc: str, client: ClientArg | None) -> str:
+    """The name of one algorithm; a C file is compiled, which the workers of a cluster cannot do."""
+    names, files = named(cc)
+    if len(names) != 1:
+        raise MptcplabError(with_hint(f"one algorithm at a time: {cc!r}", "such as lia, or 'ewtcp(weight=fair)'"))
+    if files and client is not None:
+        hint = "leave --on out, or put its file into algorithms/"
+        raise MptcplabError(with_hint(f"a cluster runs algorithms of the build only: {cc!r}", hint))
+    return names[0]
 
 
 def algorithms() -> list[dict[str, Any]]:

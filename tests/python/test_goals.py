@@ -13,16 +13,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import mptcplab
 from mptcplab import api, cli
+from mptcplab.algorithm import Algorithm
 from mptcplab.errors import MptcplabError, OutputError, ScenarioError
 from mptcplab.studies import goals
-from mptcplab.studies.goals import GOALS, Study, figures
+from mptcplab.studies.goals import GOALS, Study, figures, page
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
 from mptcplab.studies.goals.judge import judge
 from mptcplab.studies.goals.measure import Measured
 from mptcplab.studies.goals.scenarios import Setting, commands, layout, scenario
+from mptcplab.study.cell import RunSpec
 from mptcplab.study.verdict import Verdict
 
 # One shared and one disjoint network, long enough for a verdict on uncoupled Reno.
@@ -267,14 +270,17 @@ def test_what_is_asked_wrongly_is_refused_before_anything_runs(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["full", "notes.txt"]
 
 
-def test_the_command_refuses_an_unknown_algorithm_with_the_engines_words(
+def test_the_command_refuses_an_unknown_algorithm_and_several(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _command(monkeypatch, "goals", "lia,olia", "--quick", "--out", str(tmp_path / "x")) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert 'error: command line: cc: no algorithm "lia,olia"' in told.err
-    assert "hint: algorithms: " in told.err
+    for given, said in (
+        ("lai", 'error: command line: cc: no algorithm "lai"\n\nhint: did you mean "lia"?'),
+        ("lia,olia", "error: one algorithm at a time: 'lia,olia'\n\nhint: such as lia"),
+    ):
+        assert _command(monkeypatch, "goals", given, "--quick", "--out", str(tmp_path / "x")) == 2
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert said in told.err
 
 
 def test_the_command_prints_a_line_per_goal_or_json(
@@ -303,3 +309,36 @@ def _command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     with pytest.raises(SystemExit) as left:
         cli.main()
     return left.value.code
+
+
+# A window that never grows.
+OWN = """
+#include "cc.h"
+static void own_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+}
+CC_UNCOUPLED(own);
+CC_REGISTER(own, .ssthresh = cc_reno_ssthresh, .cong_avoid = own_cong_avoid, .undo_cwnd = cc_reno_undo_cwnd);
+"""
+
+
+def test_the_algorithm_of_a_file_is_judged(tmp_path: Path) -> None:
+    file = tmp_path / "own.c"
+    file.write_text(OWN)
+    measured = api.goals(str(file), tmp_path / "first", grid=TINY, seed=7, profile="rfc")
+    assert measured.results[0].judged.goals[0].verdict == Verdict.FAILS
+    command = page.command(Setting("own", 7, "rfc"), quick=True)
+    assert command == f"mptcplab goals {file} --seed 7 --profile rfc --quick"
+    with pytest.raises(MptcplabError, match="a cluster runs algorithms of the build only"):
+        api.goals(str(file), tmp_path / "second", client="dask", grid=TINY)
+
+
+def test_a_file_that_was_changed_is_another_algorithm(tmp_path: Path) -> None:
+    file = tmp_path / "own.c"
+    spec = RunSpec(ROOT / "scenarios" / "disjoint-paths-aggregate.toml", "own", "rfc", 2, 3, (), ("goodput",))
+    digests = []
+    for text in (OWN, OWN.replace("{\n}", "{\n\tcc_reno_cong_avoid(sk, ack, acked);\n}"), OWN):
+        file.write_text(text)
+        Algorithm.from_file(file)
+        digests.append(spec.digest("sim"))
+    assert digests[0] == digests[2] != digests[1]

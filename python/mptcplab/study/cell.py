@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab import _core
+from mptcplab.algorithm import compiled_sources
 from mptcplab.capabilities import engine_of
 from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.scenario import Overrides
@@ -114,7 +115,11 @@ def digest_of(*parts: Any, **named: Any) -> str:
     return hashlib.sha256(json.dumps([parts, named], sort_keys=True).encode()).hexdigest()[:32]
 
 
-@cache
 def algorithm_digests() -> dict[str, str]:
-    """The digest of every algorithm's source, by name."""
+    """The digest of every algorithm's source, by name; those of files are as they were compiled last."""
+    return _built_sources() | compiled_sources()
+
+
+@cache
+def _built_sources() -> dict[str, str]:
     return {entry["name"]: entry["source"] for entry in json.loads(_core.algorithms_json())}

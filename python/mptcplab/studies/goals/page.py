@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from mptcplab import _core
+from mptcplab.algorithm import as_given
 from mptcplab.output import write_text
 from mptcplab.plots.figure import save
 from mptcplab.report import page
@@ -56,7 +57,7 @@ def is_former(directory: Path) -> bool:
 def command(setting: Setting, *, quick: bool) -> str:
     """The command that repeats a study."""
     options = Overrides(seed=setting.seed, profile=as_names(setting.profile)).to_options()
-    return shlex.join(["mptcplab", "goals", setting.cc, *options, *(["--quick"] if quick else [])])
+    return shlex.join(["mptcplab", "goals", as_given(setting.cc), *options, *(["--quick"] if quick else [])])
 
 
 def lines(study: Study) -> list[str]:

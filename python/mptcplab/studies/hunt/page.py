@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mptcplab.algorithm import as_given
 from mptcplab.errors import OutputError, with_hint
 from mptcplab.markdown import table
 from mptcplab.output import write_text, writing
@@ -132,7 +134,8 @@ def _percent(part: float) -> str:
 def command(findings: Iterable[Finding]) -> list[str]:
     """The commands that make findings, one for each."""
     return [
-        f"mptcplab hunt {one.cc} --property {one.about.name} --evaluations {one.evaluations} --seed {one.seed}"
+        f"mptcplab hunt {shlex.quote(as_given(one.cc))} --property {one.about.name} --evaluations {one.evaluations} "
+        f"--seed {one.seed}"
         for one in findings
     ]
 
