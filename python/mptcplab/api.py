@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +29,7 @@ from mptcplab.scenario import check as check_file
 from mptcplab.settings import Setting
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, check_jobs, parse_engines, run
-from mptcplab.terminal import note
+from mptcplab.terminal import note, shown
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -389,7 +391,7 @@ def goals(
     client: ClientArg | None = None,
     store: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Study:
     """Check one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
 
@@ -404,7 +406,8 @@ def goals(
 
     check_jobs(jobs)
     name = _one_algorithm(cc, client)
-    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
+    Overrides.of(None, None, seed, profile, None, None)
+    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return write_study(
             name,
             out,
@@ -415,7 +418,7 @@ def goals(
             jobs=jobs,
             cluster=cluster,
             force=force,
-            progress=progress,
+            progress=update,
         )
 
 
@@ -430,7 +433,7 @@ def hunt(
     jobs: int = 0,
     client: ClientArg | None = None,
     store: str | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> list[Finding]:
     """Search for the networks in which an algorithm violates properties most; write them to `out`.
 
@@ -445,19 +448,22 @@ def hunt(
 
     check_jobs(jobs)
     name = _one_algorithm(cc, client)
-    engines = () if confirm is None else tuple(name for name in parse_engines(confirm) if name != SIM.name)
+    Overrides.of(None, None, seed, None, None, None)
+    engines = () if confirm is None else parse_engines(confirm)
+    if SIM.name in engines:
+        hint = "name the other engines only, such as vm"
+        raise MptcplabError(with_hint("the simulator cannot confirm what it has found itself: 'sim'", hint))
+    asked = hunting.Hunt(
+        name,
+        tuple(hunting.chosen(as_names(properties))),
+        seed,
+        hunting.EVALUATIONS if evaluations is None else evaluations,
+        jobs,
+        engines=engines,
+    )
     page.prepare(Path(out))
-    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster:
-        asked = hunting.Hunt(
-            name,
-            tuple(hunting.chosen(as_names(properties))),
-            seed,
-            hunting.EVALUATIONS if evaluations is None else evaluations,
-            jobs,
-            cluster,
-            engines,
-        )
-        return hunting.hunt(asked, lambda finding: page.add(Path(out), finding), progress)
+    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
+        return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, Path(out)), update)
 
 
 def _one_algorithm(cc: str, client: ClientArg | None) -> str:

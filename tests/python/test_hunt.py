@@ -168,8 +168,42 @@ def test_a_directory_collects_findings_and_refuses_other_files(tmp_path: Path) -
     with pytest.raises(OutputError, match="has other files than findings"):
         page.prepare(tmp_path)
     (tmp_path / "out" / "findings.json").write_text(json.dumps([{"cc": "lia"}]))
-    with pytest.raises(OutputError, match="not findings of this version"):
-        page.read(tmp_path / "out")
+    for text, said in (
+        (json.dumps([{"cc": "lia"}]), "not the findings of a hunt of this version"),
+        (json.dumps({"cc": "lia"}), "not the findings of a hunt of this version"),
+        ("[", "not JSON"),
+    ):
+        (tmp_path / "out" / "findings.json").write_text(text)
+        with pytest.raises(OutputError, match=said):
+            page.prepare(tmp_path / "out")
+
+
+def test_what_is_not_confirmed_does_not_replace_what_is(tmp_path: Path) -> None:
+    confirmed = Finding("lia", PROPERTIES["harms"], 1, 9, 0.4, SHARED, 0.3, (Confirmation("sim", 10, 0.3, 0.2, 0.4),))
+    searched = replace(confirmed, seed=2, confirmations=(), smaller=None)
+    page.prepare(tmp_path)
+    for finding, complete, kept in (
+        (searched, False, searched),
+        (confirmed, True, confirmed),
+        (searched, False, confirmed),
+        (replace(searched, score=0.01), True, replace(searched, score=0.01)),
+    ):
+        page.add(tmp_path, finding, complete)
+        assert page.read(tmp_path) == [kept]
+
+
+def test_an_interrupted_confirmation_leaves_what_the_search_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mptcplab.studies.hunt._Single._confirmed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        hunted(tmp_path / "out", evaluations=20, jobs=2)
+    (finding,) = page.read(tmp_path / "out")
+    assert finding.evaluations == 20
+    assert page.verdict(finding).startswith("not confirmed yet")
 
 
 def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
@@ -177,3 +211,12 @@ def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
         property_of("harm")
     with pytest.raises(MptcplabError, match="one algorithm at a time"):
         mptcplab.hunt("lia,olia", out=tmp_path)
+    with pytest.raises(MptcplabError, match="the simulator cannot confirm"):
+        mptcplab.hunt("lia", out=tmp_path / "x", confirm="sim")
+    with pytest.raises(MptcplabError, match=r"seed: -1 is out of range"):
+        mptcplab.hunt("lia", out=tmp_path / "x", seed=-1)
+    with pytest.raises(MptcplabError, match=r"not a number of evaluations: 1\.5"):
+        mptcplab.hunt("lia", out=tmp_path / "x", evaluations=1.5)  # type: ignore[arg-type]
+    with pytest.raises(MptcplabError, match="did you mean"):
+        mptcplab.hunt("lia", "harm", out=tmp_path / "x")
+    assert not (tmp_path / "x").exists()

@@ -139,7 +139,7 @@ def write_study(
         studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)
 
-    result = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else Path(out)
+    result = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else output.place(out)
     # Around the simulation as well, so that a path that cannot be written is refused before minutes of simulation.
     output.write_into(result, write, force=force, is_former=page.is_former)
     kept.discard_store(result)

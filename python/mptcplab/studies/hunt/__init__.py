@@ -96,17 +96,21 @@ class Hunt:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be hunted."""
-        if self.evaluations < 1:
+        if not isinstance(self.evaluations, int) or self.evaluations < 1:
             raise MptcplabError(with_hint(f"not a number of evaluations: {self.evaluations}", "some hundred"))
         require_optimiser()
 
 
+# Gets a finding, and whether that is all there is to it: what a search has found is not confirmed yet.
+Found = Callable[[Finding, bool], None]
+
+
 def hunt(
-    asked: Hunt, found: Callable[[Finding], None] = lambda _: None, progress: Progress | None = None
+    asked: Hunt, found: Found = lambda _finding, _complete: None, progress: Progress | None = None
 ) -> list[Finding]:
     """Search, make smaller and confirm, for one property after the other; `found` gets each finding at once.
 
-    After Ctrl-C, it gets the best network that the search had found.
+    It gets the worst network as soon as the search is over, and after Ctrl-C the worst so far.
     """
     _require_known(asked.cc)
     findings: list[Finding] = []
@@ -114,7 +118,7 @@ def hunt(
         for laboratory in all_of_them:
             finding = _Single(asked, laboratory, _of_all(progress, asked, len(findings))).run(found)
             findings.append(finding)
-            found(finding)
+            found(finding, True)
     return findings
 
 
@@ -126,17 +130,18 @@ class _Single:
     laboratory: Laboratory
     progress: Callable[[int], None]
 
-    def run(self, found: Callable[[Finding], None]) -> Finding:
+    def run(self, found: Found) -> Finding:
         search = Search(len(COORDINATES), self.asked.seed, self.asked.evaluations, self.progress)
         try:
             search.run(self._evaluate)
         except KeyboardInterrupt:
             if search.best is not None and np.isfinite(search.best[0]):
-                found(self._finding(search))
+                found(self._finding(search), False)
             raise
         finding = self._finding(search)
         if finding.score <= self.asked_property.bound:
             return finding
+        found(finding, False)
         smaller = self._smaller(finding, search)
         engines = (SIM.name, *self.asked.engines)
         return replace(smaller, confirmations=tuple(self._confirmed(smaller.network, engine) for engine in engines))

@@ -33,11 +33,16 @@ def prepare(directory: Path) -> None:
     if names and FINDINGS not in names:
         hint = "choose another --out, or an empty directory"
         raise OutputError(with_hint(f"the output directory has other files than findings of hunts: {directory}", hint))
+    # Before minutes of search, not after.
+    read(directory)
 
 
-def add(directory: Path, finding: Finding) -> None:
-    """Write a finding, and the page of all."""
-    others = [one for one in read(directory) if (one.cc, one.about.name) != (finding.cc, finding.about.name)]
+def add(directory: Path, finding: Finding, complete: bool = True) -> None:
+    """Write a finding, and the page of all. One that is not `complete` does not replace one that was confirmed."""
+    known = read(directory)
+    others = [one for one in known if (one.cc, one.about.name) != (finding.cc, finding.about.name)]
+    if not complete and any(one.confirmations for one in known if one not in others):
+        return
     order = list(PROPERTIES)
     findings = sorted([*others, finding], key=lambda one: (one.cc, order.index(one.about.name)))
     with writing(f"write to {directory}", "make room there, or choose another --out"):
@@ -51,11 +56,15 @@ def read(directory: Path) -> list[Finding]:
     path = directory / FINDINGS
     if not path.is_file():
         return []
+    hint = "hunt again into another --out"
     try:
-        return [_finding(one) for one in json.loads(path.read_text(encoding="utf-8"))]
-    except (KeyError, TypeError, ValueError) as error:
-        hint = "hunt again into another --out"
-        raise OutputError(with_hint(f"{path}: not findings of this version: {error}", hint)) from error
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OutputError(with_hint(f"{path}: not JSON: {error}", hint)) from error
+    try:
+        return [_finding(one) for one in found]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise OutputError(with_hint(f"{path}: not the findings of a hunt of this version", hint)) from error
 
 
 def as_data(finding: Finding) -> dict[str, Any]:
