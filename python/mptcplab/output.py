@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 from mptcplab.capabilities import is_directory_of_engine
@@ -59,6 +60,12 @@ class Numbered:
         yield self.root / stem
         for number in itertools.count(2):
             yield self.root / f"{stem}-{number}"
+
+
+def place(out: str | PathLike[str]) -> Path:
+    """The directory that `--out` names. Results replace a directory by its name, so a link counts for what it names."""
+    path = Path(out)
+    return path.resolve() if path.is_symlink() else path
 
 
 def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:

@@ -61,7 +61,9 @@ class Overrides:
             if not least <= number <= most:
                 raise MptcplabError(with_hint(f"{name}: {number} is out of range", hint))
         changes = {**overriding(settings), **swept(sweep)}
-        both = sorted(set(settings or ()) & set(sweep or ()))
+        given = {"cc": cc, "profile": profile, "duration": duration}
+        asked = {name for name, value in given.items() if value is not None}
+        both = sorted((asked | set(settings or ())) & set(sweep or ()))
         if both:
             raise MptcplabError(with_hint(f"a key is set and swept: {both[0]}", "give all its values in the sweep"))
         length = overriding({"duration": duration})["duration"] if duration is not None else None

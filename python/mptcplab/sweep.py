@@ -159,10 +159,16 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
     return tuple(in_order(names))
 
 
+# More threads or processes than machines have cores.
+MOST_JOBS = 4096
+
+
 def check_jobs(jobs: int) -> None:
     """Refuse a number of threads or processes that is not one."""
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 0:
         raise MptcplabError(with_hint(f"not a number of jobs: {jobs!r}", "0 is one per core, 1 is one at a time"))
+    if jobs > MOST_JOBS:
+        raise MptcplabError(with_hint(f"jobs: {jobs} is out of range", f"0, one per core, or up to {MOST_JOBS}"))
 
 
 @dataclass(frozen=True)
@@ -214,7 +220,7 @@ class Sweep:
             directory = self._choose(out, force=force)
             also = [place for place in kept.numbered(directory) if place != kept.beside(directory)]
         else:
-            directory = Path(out)
+            directory = output.place(out)
         output.require_name(directory)
         output.put_right(directory)
         wanted = [] if force else self._wanted(directory)

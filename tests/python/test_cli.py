@@ -360,6 +360,34 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])
+def test_without_standard_output_a_command_does_its_work(words: tuple[str, ...]) -> None:
+    program = [sys.executable, "-m", "mptcplab", *words]
+    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *program], stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("schedulers", "--quick"), "--quick needs --compare"),
+        (("schedulers", "--out", "x"), "--out needs --compare"),
+        (("run", "{scenario}", "--jobs", "5000"), "jobs: 5000 is out of range"),
+        (("check", "{scenario}", "--cc", "lia", "--sweep", "cc=lia,olia"), "a key is set and swept: cc"),
+        (("check", "{scenario}", "--profile", "rfc", "--sweep", "profile=rfc"), "a key is set and swept: profile"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    words: tuple[str, ...], said: str, scenario: Path, tmp_path: Path
+) -> None:
+    given = [word.format(scenario=scenario) for word in words]
+    program = [sys.executable, "-m", "mptcplab", *given]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])
 def test_a_full_disk_behind_the_output_is_an_error(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

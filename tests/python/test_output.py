@@ -154,3 +154,14 @@ def test_damaged_or_missing_checksums(tmp_path: Path) -> None:
     # As traces of earlier versions are.
     sums.unlink()
     assert mptcplab.load(place).runs.height == 1
+
+
+def test_a_link_stays_and_its_directory_gets_the_result(tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    for name, to in (("link", "large"), ("dangling", "not-yet")):
+        (tmp_path / name).symlink_to(tmp_path / to)
+        for seed in (1, 2):
+            mptcplab.run(SCENARIO, **SHORT, seed=seed, out=tmp_path / name, force=seed == 2)  # type: ignore[arg-type]
+        assert (tmp_path / name).readlink() == tmp_path / to
+        assert (tmp_path / to / "run.parquet").is_file()
+    assert _names(tmp_path) == ["dangling", "large", "link", "not-yet"]

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -92,6 +93,9 @@ app.add_typer(kernel.cc)
 
 def main() -> None:
     """Entry point: run the command; errors become messages and exit codes."""
+    if sys.stdout is None:
+        # The caller has closed it; what is printed is lost, as the caller wants.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     code = _run_command()
     try:
         sys.stdout.flush()

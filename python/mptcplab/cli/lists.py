@@ -60,8 +60,11 @@ def schedulers(
         bool, typer.Option("--compare", help="Simulate `scenarios/schedulers` and write the page that compares them.")
     ] = False,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where --compare writes the page and its numbers.")
-    ] = Path("docs/schedulers"),
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where --compare writes the page and its numbers. Default: docs/schedulers."
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="With --compare: simulate less; this does not give the published page.")
     ] = False,
@@ -77,8 +80,12 @@ def schedulers(
 
     if compare and name is not None:
         raise MptcplabError(with_hint(f"--compare takes no name: {name!r}", "it compares all schedulers"))
+    if not compare and (quick or jobs or out is not None):
+        given = "--quick" if quick else "--jobs" if jobs else "--out"
+        raise MptcplabError(with_hint(f"{given} needs --compare", "add --compare, or leave it out"))
     if compare:
-        print_verdicts(*api.compare_schedulers(out, quick=quick, jobs=jobs, announce=terminal.step), as_json=as_json)
+        place = out or Path("docs/schedulers")
+        print_verdicts(*api.compare_schedulers(place, quick=quick, jobs=jobs, announce=terminal.step), as_json=as_json)
         return
     known = api.schedulers()
     _list(known, name, "scheduler", reference.scheduler_table, reference.scheduler_text, as_json=as_json)
