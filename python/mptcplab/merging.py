@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from mptcplab import _core
+from mptcplab import _core, output
 from mptcplab.capabilities import directory_of, in_order, is_machine
 from mptcplab.errors import MixedResultsWarning, MptcplabError, ResultsError, with_hint
 from mptcplab.output import OPTIONAL_TABLES, TABLES, require_writable, write_into, write_text
@@ -62,7 +62,7 @@ def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
     if len(directories) < 2:
         raise MptcplabError(with_hint("nothing to merge", "name two results directories or more"))
     places = [Path(fspath(directory)) for directory in directories]
-    target = Path(fspath(out))
+    target = output.place(out)
     if any(place.resolve() == target.resolve() for place in places):
         raise MptcplabError(
             with_hint(f"the merged results would replace a part of them: {target}", "choose another --out")

@@ -165,3 +165,7 @@ def test_a_link_stays_and_its_directory_gets_the_result(tmp_path: Path) -> None:
         assert (tmp_path / name).readlink() == tmp_path / to
         assert (tmp_path / to / "run.parquet").is_file()
     assert _names(tmp_path) == ["dangling", "large", "link", "not-yet"]
+    (tmp_path / "merged").symlink_to(tmp_path / "both")
+    mptcplab.merge(tmp_path / "large", tmp_path / "not-yet", out=tmp_path / "merged", force=True)
+    assert (tmp_path / "merged").is_symlink()
+    assert (tmp_path / "both" / "run.parquet").is_file()
