@@ -27,10 +27,12 @@
  */
 #include "cc.h"
 
+#define CUBIC_ONE_Q10 1024u			/* 1.0 of beta, of which Linux keeps 717 parts */
+
 CC_PARAMS(cubic,
 	  CC_PARAM(c, .initial = 0.4, .min = 0.01, .max = 4, .scale = 1 << 20,
 		   .help = "C, how fast the window grows, packets/s^3 (RFC 9438: 0.4)"),
-	  CC_PARAM(beta, .initial = 0.7, .min = 0.5, .max = 0.9, .scale = CC_ONE_Q16,
+	  CC_PARAM(beta, .initial = 0.7, .min = 0.5, .max = 0.9, .scale = CUBIC_ONE_Q10,
 		   .help = "fraction of the window kept at a congestion event (RFC 9438: 0.7)"),
 	  CC_PARAM(fast_convergence, .initial = 1, .max = 1, .names = "off|on",
 		   .help = "give up more when the last maximum was not reached"),
@@ -43,7 +45,6 @@ CC_PARAMS(cubic,
 
 #define CUBIC_SPAN_Q14 ((1u << 21) - 1)		/* 128 s: the curve is flat beyond, arithmetic only */
 #define CUBIC_MAX_ELAPSED_US (256 * 1000000ull)
-#define CUBIC_ONE_Q16 65536u			/* 1.0 of beta and alpha */
 #define HYSTART_MIN_SAMPLES 8u			/* RTT samples before the delay test */
 #define HYSTART_DELAY_MIN_US 4000u		/* least delay that ends slow start (Linux) */
 #define HYSTART_DELAY_MAX_US 16000u		/* largest delay that is needed to end it (Linux) */
@@ -118,19 +119,19 @@ static u32 cubic_time_q14(u64 us)
 }
 
 /* The increase that is as aggressive as Reno with a decrease of b: 3 (1 - b)/(1 + b), in Q16. */
-static u64 cubic_reno_alpha_q16(u32 beta_q16)
+static u64 cubic_reno_alpha_q16(u32 beta_q10)
 {
-	return cc_div(cc_mul(3 * (CUBIC_ONE_Q16 - beta_q16), CUBIC_ONE_Q16),
-		      CUBIC_ONE_Q16 + beta_q16);
+	return cc_div(cc_mul(3 * (CUBIC_ONE_Q10 - beta_q10), CC_ONE_Q16),
+		      CUBIC_ONE_Q10 + beta_q10);
 }
 
 /* W_est grows by a/w per packet: a <= 1, so (a << 34)/w is <= 2^40; acked <= 2^16. */
-static void cubic_grow_estimate(struct cubic *state, u64 w_q10, u32 acked, u32 beta_q16)
+static void cubic_grow_estimate(struct cubic *state, u64 w_q10, u32 acked, u32 beta_q10)
 {
-	u64 alpha_q16 = CUBIC_ONE_Q16;
+	u64 alpha_q16 = CC_ONE_Q16;
 
 	if (!state->prior_q10 || state->w_est_q40 >> 30 < state->prior_q10)
-		alpha_q16 = cubic_reno_alpha_q16(beta_q16);
+		alpha_q16 = cubic_reno_alpha_q16(beta_q10);
 	state->w_est_q40 += cc_mul(acked, cc_div(cc_shl(alpha_q16, 34), w_q10));
 	state->w_est_q40 = cc_min(state->w_est_q40, (u64)CC_WINDOW_MAX << 40);
 }
@@ -290,25 +291,25 @@ static void cubic_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 }
 
 /*
- * b w: w <= 2^30 in Q10, b < 2^16 in Q16. The fraction is kept for when the engine sets
+ * b w: w <= 2^30 in Q10, b < 2^10 in Q10. The fraction is kept for when the engine sets
  * this window: at small windows the curve would otherwise start from a part of a packet less.
  */
 static u32 cubic_ssthresh(struct sock *sk)
 {
 	struct cubic *state = cubic_state(sk);
-	u32 beta_q16 = cubic_params(sk)->beta;
+	u32 beta_q10 = cubic_params(sk)->beta;
 	u64 w_q10 = cubic_own_q10(sk);
-	u64 reduced_q26 = cc_mul(w_q10, beta_q16);
+	u64 reduced_q20 = cc_mul(w_q10, beta_q10);
 	u64 peak_q10 = w_q10;
 
 	if (cubic_params(sk)->fast_convergence && w_q10 < state->w_max_q10)
-		peak_q10 = cc_mul(w_q10, CUBIC_ONE_Q16 + beta_q16) >> 17;
+		peak_q10 = cc_mul(w_q10, CUBIC_ONE_Q10 + beta_q10) >> 11;
 	state->w_max_q10 = (u32)peak_q10;
 	state->prior_q10 = (u32)w_q10;
 	state->in_epoch = 0;
 	state->reduced = 1;
-	cc_set_credit(sk, (u32)(reduced_q26 >> 26), (reduced_q26 & ((1u << 26) - 1)) << 14);
-	return cc_max((u32)(reduced_q26 >> 26), CC_RENO_FLOOR);
+	cc_set_credit(sk, (u32)(reduced_q20 >> 20), (reduced_q20 & ((1u << 20) - 1)) << 20);
+	return cc_max((u32)(reduced_q20 >> 20), CC_RENO_FLOOR);
 }
 
 static void cubic_set_state(struct sock *sk, u8 new_state)

@@ -78,7 +78,7 @@ def surprises(found: Mapping[str, Played], known: Mapping[str, Any], release: st
     said = []
     for name, script in sorted(found.items()):
         difference = known["differs"].get(name)
-        if difference is not None and _version(release) < _version(difference.get("since", "0")):
+        if difference is not None and "before" in difference and _version(release) >= _version(difference["before"]):
             difference = None
         expected = "cannot" if name in known["cannot"] else "differs" if difference else "agrees"
         if script.outcome != expected or (difference and not script.why.startswith(difference["says"])):

@@ -56,7 +56,7 @@ KNOWN = {
     "cannot": {"paced": "no"},
     "differs": {
         "ratio": {"says": "line 3: cwnd is 8", "why": "a"},
-        "quick": {"since": "6.12", "says": "line 9", "why": "b"},
+        "quick": {"before": "6.12", "says": "line 9", "why": "b"},
     },
 }
 FOUND = {
@@ -68,14 +68,14 @@ FOUND = {
 
 
 def test_what_is_not_as_listed_is_a_surprise() -> None:
-    assert conformance.surprises(FOUND, KNOWN, "6.12.95+deb12-cloud-amd64") == []
-    assert conformance.surprises(FOUND | {"quick": Played("agrees", "", ())}, KNOWN, "6.1.0-50-cloud-amd64") == []
+    assert conformance.surprises(FOUND, KNOWN, "6.1.0-50-cloud-amd64") == []
+    assert conformance.surprises(FOUND | {"quick": Played("agrees", "", ())}, KNOWN, "6.12.95+deb12-cloud-amd64") == []
     changed = FOUND | {
         "paced": Played("agrees", "", ()),
         "plain": Played("differs", "line 1: no", ()),
         "ratio": Played("differs", "line 4: cwnd is 8, not 7", ()),
     }
-    assert conformance.surprises(changed, KNOWN, "6.1.0-50-cloud-amd64") == [
+    assert conformance.surprises(changed, KNOWN, "6.12.95+deb12-cloud-amd64") == [
         "paced: agrees, not cannot: every line holds",
         "plain: differs, not agrees: line 1: no",
         "quick: differs, not agrees: line 9: ack 17",

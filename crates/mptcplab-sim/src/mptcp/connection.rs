@@ -79,7 +79,10 @@ impl Connection {
             return self.on_other_data(cx, k, packet);
         }
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
-        let window = self.rx.advertise(cx.now, sender.sock.tp.srtt_us);
+        let srtt_us = sender.sock.tp.srtt_us;
+        let window = self
+            .rx
+            .announce_further(cx.now, srtt_us, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         is_complete
@@ -91,14 +94,16 @@ impl Connection {
         let Subflow { sender, receiver } = &mut self.subflows[k];
         let rx = &mut self.rx;
         if receiver.overflows(packet.seq()) {
-            let ack = receiver.make_ack(cx, rx.next(), rx.advertised());
+            let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         }
-        let policy = receiver.on_data(&packet, cx.now);
+        let policy = receiver.on_data(&packet, cx.now, rx.room());
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
-        let window = rx.advertise(cx.now, sender.sock.tp.srtt_us);
+        if receiver.minds_room(rx.room()) {
+            rx.tune(cx.now, sender.sock.tp.srtt_us);
+        }
         if policy == AckPolicy::Immediate {
-            let ack = receiver.make_ack(cx, rx.next(), window);
+            let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         } else if policy == AckPolicy::Delayed {
             receiver.delay_ack(cx);
@@ -157,8 +162,9 @@ impl Connection {
     }
 
     fn send_ack(&mut self, cx: &mut World, k: usize) {
-        let (next, window) = (self.rx.next(), self.rx.advertised());
-        let ack = self.subflows[k].receiver.make_ack(cx, next, window);
+        let receiver = &mut self.subflows[k].receiver;
+        let window = self.rx.announced(receiver.window);
+        let ack = receiver.make_ack(cx, self.rx.next(), window);
         cx.net.send(cx.now, ack);
     }
 

@@ -3,6 +3,7 @@
 use super::DSN_MAX;
 use super::messages::{Messages, Place};
 use super::reassembly::{Arrival, Reassembly};
+use super::receive_window::{ReceiveRoom, SubflowWindow};
 use super::reordering::ReorderingStats;
 use crate::net::World;
 use crate::net::event::NEVER;
@@ -15,9 +16,7 @@ pub(crate) struct ConnectionReceiver {
     order: Reassembly,
     pub(crate) reordering: ReorderingStats,
     mss: u16,
-    buffer: RcvBuffer,
-    /// Window in segments beyond the next one expected.
-    window: u32,
+    room: ReceiveRoom,
     pub(crate) window_shift: u32,
     pub(crate) duplicates: u64,
     /// When the first byte of the current transfer arrived; [`NEVER`] before.
@@ -33,36 +32,20 @@ pub(crate) struct ConnectionReceiver {
     milestone: u32,
     /// Bytes by which the last segments of earlier transfers and messages were short.
     missing_bytes: u64,
-    /// Auto-tuning (Linux `tcp_rcv_space_adjust`): data in order at the start of the round, and when it began.
-    round_next: u32,
-    round_ns: u64,
 }
-
-/// Start of an auto-tuned window: half of Linux' default buffer of 128 KiB.
-const AUTO_WINDOW_START_BYTES: u64 = 65_536;
 
 impl ConnectionReceiver {
     pub(crate) fn new(buffer: RcvBuffer, mss: u16, announces: bool) -> Self {
-        let segments =
-            |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
-        let (window, largest) = match buffer {
-            RcvBuffer::Unlimited => (DSN_MAX, 0),
-            RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
-            RcvBuffer::Auto { max_bytes } => (
-                segments(AUTO_WINDOW_START_BYTES.min(max_bytes)),
-                segments(max_bytes),
-            ),
-        };
+        let room = ReceiveRoom::new(buffer, mss);
         // The largest window must fit below the value that means "unlimited".
         let window_shift = (0..31)
-            .find(|s| (largest >> s) < u32::from(WINDOW_UNLIMITED))
+            .find(|s| (room.most() >> s) < u32::from(WINDOW_UNLIMITED))
             .unwrap_or(31);
         Self {
             order: Reassembly::default(),
             reordering: ReorderingStats::default(),
             mss,
-            buffer,
-            window,
+            room,
             window_shift,
             duplicates: 0,
             first_byte_ns: NEVER,
@@ -72,8 +55,6 @@ impl ConnectionReceiver {
             messages: Messages::default(),
             milestone: 1,
             missing_bytes: 0,
-            round_next: 0,
-            round_ns: 0,
         }
     }
 
@@ -82,8 +63,9 @@ impl ConnectionReceiver {
         self.order.blocks(out);
     }
 
+    /// End of the window that a subflow announces with its handshake.
     pub(crate) fn window_end(&self) -> u32 {
-        match self.advertised() {
+        match self.announced(SubflowWindow::new(&self.room, self.mss)) {
             WINDOW_UNLIMITED => DSN_MAX,
             window => u32::from(window) << self.window_shift,
         }
@@ -95,28 +77,43 @@ impl ConnectionReceiver {
         self.order.next()
     }
 
-    /// Window field of an ACK sent now; rounded up, so that a small window is never advertised as none.
+    pub(crate) fn room(&self) -> &ReceiveRoom {
+        &self.room
+    }
+
+    /// Window field of an ACK sent now by a subflow which has opened the window this far. What waits behind a gap takes room;
+    /// the sender keeps to the highest end that it has seen. Rounded up, so that a small window is never announced as none.
     #[inline]
-    pub(crate) fn advertised(&self) -> u16 {
-        if self.window == DSN_MAX {
+    pub(crate) fn announced(&self, window: SubflowWindow) -> u16 {
+        if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
-        let scaled = self.window.div_ceil(1 << self.window_shift);
+        let free = self.room.segments().saturating_sub(self.order.held());
+        let scaled = window.segments().min(free).div_ceil(1 << self.window_shift);
         scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
     }
 
-    /// Adapt the window once data were taken in, and return the field of an ACK sent now.
+    /// A segment in order was taken in, on a subflow without gaps: open its window, and return the field of its ACK.
     #[inline(always)]
-    pub(crate) fn advertise(&mut self, now: u64, srtt_us: u32) -> u16 {
-        if self.window == DSN_MAX {
+    pub(crate) fn announce_further(
+        &mut self,
+        now: u64,
+        srtt_us: u32,
+        window: &mut SubflowWindow,
+    ) -> u16 {
+        if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
-        self.advertise_limited(now, srtt_us)
+        window.open(self.room.segments());
+        self.tune(now, srtt_us);
+        self.announced(*window)
     }
 
-    fn advertise_limited(&mut self, now: u64, srtt_us: u32) -> u16 {
-        self.tune(now, srtt_us);
-        self.advertised()
+    /// The application has read what it could: adapt the room to the rate.
+    #[inline]
+    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32) {
+        self.room
+            .tune(now, srtt_us, self.order.next(), self.order.held());
     }
 
     /// Whether the application has read all that came: nothing waits for what is missing.
@@ -125,12 +122,12 @@ impl ConnectionReceiver {
         self.order.held() == 0
     }
 
-    /// Window in bytes, for the trace; 0 when unlimited.
+    /// Room in bytes, for the trace; 0 when unlimited.
     pub(crate) fn window_bytes(&self) -> u64 {
-        if self.window == DSN_MAX {
-            0
+        if self.room.is_limited() {
+            u64::from(self.room.segments()) * u64::from(self.mss)
         } else {
-            u64::from(self.window) * u64::from(self.mss)
+            0
         }
     }
 
@@ -220,22 +217,5 @@ impl ConnectionReceiver {
         self.milestone = u32::MAX;
         self.completed = true;
         true
-    }
-
-    /// Once per RTT: room for twice what the application read in the last one, and for its growth.
-    fn tune(&mut self, now: u64, srtt_us: u32) {
-        let RcvBuffer::Auto { max_bytes } = self.buffer else {
-            return;
-        };
-        let rtt_ns = u64::from(srtt_us >> 3) * 1000;
-        if now - self.round_ns < rtt_ns || rtt_ns == 0 {
-            return;
-        }
-        let copied = self.order.next() - self.round_next;
-        let largest = (max_bytes / u64::from(self.mss)).clamp(1, u64::from(DSN_MAX) / 4) as u32;
-        let wanted = (2 * copied + 16).saturating_mul(2).min(largest);
-        self.window = self.window.max(wanted);
-        self.round_next = self.order.next();
-        self.round_ns = now;
     }
 }

@@ -5,6 +5,7 @@ use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::{MAX_BLOCKS, SackBlocks, World};
 use crate::stream::reassembly::{Arrival, Reassembly};
+use crate::stream::receive_window::{ReceiveRoom, SubflowWindow};
 
 /// Shortest and longest delay of an ACK, Linux' `TCP_DELACK_MIN` (also `TCP_ATO_MIN`) and `TCP_DELACK_MAX`.
 const DELACK_MIN_NS: u64 = 40_000_000;
@@ -38,6 +39,8 @@ pub(crate) struct Receiver {
     /// The next segment takes the fast path, see [`expects`](Self::expects).
     is_plain: bool,
     pub(crate) order: Reassembly,
+    /// How far this subflow has opened the connection's receive window.
+    pub(crate) window: SubflowWindow,
     pub(crate) config: ReceiverConfig,
     id: u32,
     /// Blocks above `order.next()`, most recently changed first.
@@ -80,10 +83,11 @@ pub(crate) enum AckPolicy {
 }
 
 impl Receiver {
-    pub(crate) fn new(id: u32, config: ReceiverConfig) -> Self {
+    pub(crate) fn new(id: u32, config: ReceiverConfig, window: SubflowWindow) -> Self {
         Self {
             is_plain: false,
             order: Reassembly::default(),
+            window,
             config,
             id,
             blocks: [(0, 0); MAX_BLOCKS],
@@ -180,9 +184,9 @@ impl Receiver {
         self.ip_bytes - self.packets * u64::from(self.config.data_header)
     }
 
-    /// Process a data packet at subflow level.
+    /// Process a data packet at subflow level. `room`: of the connection's receive buffer.
     #[inline]
-    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64) -> AckPolicy {
+    pub(crate) fn on_data(&mut self, packet: &Packet, now: u64, room: &ReceiveRoom) -> AckPolicy {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len());
         let echo_begins = packet.has_ecn_news() && self.note_ecn(packet);
@@ -195,6 +199,7 @@ impl Receiver {
                 if self.config.delayed_acks {
                     self.note_arrival(now);
                 }
+                self.open_window(room);
                 if had_gap {
                     self.forget_blocks_in_order();
                     return AckPolicy::Immediate;
@@ -207,14 +212,12 @@ impl Receiver {
                 }
             }
             Arrival::OutOfOrder => {
-                if self.config.max_blocks > 0 {
-                    self.note_block(packet.seq());
-                }
-                if self.config.comp_sack {
-                    self.compress_ack()
-                } else {
-                    AckPolicy::Immediate
-                }
+                self.open_window(room);
+                self.answer_beyond_gap(packet.seq())
+            }
+            Arrival::Duplicate if packet.seq() > self.order.next() => {
+                self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
+                self.answer_beyond_gap(packet.seq())
             }
             Arrival::Duplicate => {
                 self.duplicate = Some(packet.seq()).filter(|_| self.config.max_blocks > 0);
@@ -222,6 +225,36 @@ impl Receiver {
                 AckPolicy::Immediate
             }
         }
+    }
+
+    /// A segment arrived, or arrived again, while an earlier one is missing: the block that it lies in is reported first.
+    fn answer_beyond_gap(&mut self, seq: u32) -> AckPolicy {
+        if self.config.max_blocks > 0 {
+            self.note_block(seq);
+        }
+        if self.config.comp_sack {
+            self.compress_ack()
+        } else {
+            AckPolicy::Immediate
+        }
+    }
+
+    /// Announce more of the buffer. As long as there is more, every segment is acknowledged at once (`tcp_grow_window`).
+    #[inline]
+    fn open_window(&mut self, room: &ReceiveRoom) {
+        if self.minds_room(room)
+            && self
+                .window
+                .open(room.segments().saturating_sub(self.order.held()))
+        {
+            self.quick_acks |= 1;
+        }
+    }
+
+    /// Whether the room of the receive buffer matters: it limits the sender, or an ACK may be delayed.
+    #[inline]
+    pub(crate) fn minds_room(&self, room: &ReceiveRoom) -> bool {
+        self.config.delayed_acks || room.is_limited()
     }
 
     /// A segment arrived in order (`tcp_event_data_recv`).
@@ -431,8 +464,14 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mptcplab_scenario::RcvBuffer;
 
     const MS: u64 = 1_000_000;
+
+    /// As much as is announced at once.
+    fn room() -> ReceiveRoom {
+        ReceiveRoom::new(RcvBuffer::Fixed(45 * 1448), 1448)
+    }
 
     fn receiver() -> Receiver {
         Receiver::new(
@@ -446,6 +485,7 @@ mod tests {
                 base_rtt_ns: 30 * MS,
                 entry: 0,
             },
+            SubflowWindow::new(&room(), 1448),
         )
     }
 
@@ -455,7 +495,7 @@ mod tests {
             seq,
             ..Header::default()
         };
-        let policy = receiver.on_data(&Packet::new(Kind::Data, 0, 1500, header), now);
+        let policy = receiver.on_data(&Packet::new(Kind::Data, 0, 1500, header), now, &room());
         receiver.unacked = 0;
         policy == AckPolicy::Immediate
     }
@@ -533,12 +573,21 @@ mod tests {
             };
             Packet::new(Kind::Data, 0, 1500, header)
         };
-        assert_eq!(receiver.on_data(&packet(0, 0), 0), AckPolicy::Delayed);
+        assert_eq!(
+            receiver.on_data(&packet(0, 0), 0, &room()),
+            AckPolicy::Delayed
+        );
         assert!(!receiver.is_pushed());
-        assert_eq!(receiver.on_data(&packet(1, 1), 0), AckPolicy::Immediate);
+        assert_eq!(
+            receiver.on_data(&packet(1, 1), 0, &room()),
+            AckPolicy::Immediate
+        );
         receiver.unacked = 0;
         receiver.pushed = false;
-        assert_eq!(receiver.on_data(&packet(2, 1), 0), AckPolicy::Delayed);
+        assert_eq!(
+            receiver.on_data(&packet(2, 1), 0, &room()),
+            AckPolicy::Delayed
+        );
         assert!(receiver.is_pushed());
     }
 

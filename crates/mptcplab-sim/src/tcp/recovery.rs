@@ -187,7 +187,6 @@ impl Sender {
                         self.recovery.undo_marker = None;
                         self.set_state(cc, CaState::Open);
                     }
-                    self.age_reordering_window();
                     self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
                 }
                 _ => {}
@@ -289,13 +288,7 @@ impl Sender {
         let still_reduced =
             self.recovery.state == CaState::Cwr || self.recovery.undo_marker.is_some();
         if tp.snd_ssthresh < INFINITE_SSTHRESH && still_reduced {
-            // An algorithm with a least threshold must not raise the window.
-            self.sock.tp.snd_cwnd = self
-                .sock
-                .tp
-                .snd_ssthresh
-                .min(self.sock.tp.prior_cwnd)
-                .max(1);
+            tp.snd_cwnd = tp.snd_ssthresh.max(1);
         }
         self.sock.cwnd_event(cc, CaEvent::CompleteCwr);
     }
@@ -396,6 +389,8 @@ impl Sender {
         if undone {
             self.undo_reduction(cx, cc);
             self.set_state(cc, CaState::Open);
+        } else {
+            self.scoreboard.rack.recovered();
         }
         self.recovery.retrans_stamp = None;
         undone
@@ -428,6 +423,7 @@ impl Sender {
         if r.undo_marker.is_none() || r.undo_retrans != Some(0) {
             return false;
         }
+        self.scoreboard.rack.undone();
         self.unmark_lost();
         self.undo_reduction(cx, cc);
         true
@@ -571,7 +567,8 @@ impl Sender {
             head_again |= seq == self.sock.tp.snd_una;
             self.retransmit(cx, seq);
         }
-        if head_again && self.rtx.pending == Pending::Rto {
+        // Not a tail loss probe either: what is in flight again has a timeout of its own (`tcp_xmit_retransmit_queue`).
+        if head_again && self.rtx.pending != Pending::Reordering {
             self.rearm_rto(cx);
         }
     }

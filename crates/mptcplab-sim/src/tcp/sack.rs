@@ -11,15 +11,6 @@ use std::cmp::Reverse;
 
 /// Bound of the adapted threshold, Linux' `tcp_max_reordering`.
 const MAX_REORDERING: u32 = 300;
-/// Recoveries for which a widened reordering window persists (RFC 8985 section 6.2).
-const REO_WND_PERSIST: u8 = 16;
-
-/// Total order of transmissions: by time, then by sequence (RFC 8985 section 6.2).
-#[inline]
-fn sent_after(a: (u64, u32), b: (u64, u32)) -> bool {
-    a > b
-}
-
 impl Sender {
     /// Mark what the SACK blocks of an ACK say is new.
     pub(crate) fn process_sacks(&mut self, sack: &SackBlocks, ack: u32, summary: &mut AckSummary) {
@@ -27,8 +18,7 @@ impl Sender {
         let mut sack = *sack;
         let mut blocks = &mut sack.blocks[..usize::from(sack.len)];
         if sack.dsack {
-            summary.dsack = true;
-            self.note_dsack(blocks[0]);
+            summary.dsack = self.note_dsack(blocks[0]);
             blocks = &mut blocks[1..];
         }
         // The latest block comes first and would make lower ones look reordered; Linux sorts them as well.
@@ -99,31 +89,28 @@ impl Sender {
         self.note_delivered(seq, segment.sent_ns, segment.flags);
     }
 
-    /// A D-SACK: one retransmission was spurious, and the reordering window was too small.
-    fn note_dsack(&mut self, block: (u32, u32)) {
+    /// A D-SACK: one retransmission was spurious. Returns whether it counts: a network that duplicates packets causes more of
+    /// them than there were retransmissions (`tcp_dsack_seen`).
+    fn note_dsack(&mut self, (start, end): (u32, u32)) -> bool {
+        self.scoreboard.dsacks += 1;
+        if self.scoreboard.dsacks > self.count.retransmitted {
+            return false;
+        }
+        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
+        let sent_again =
+            start < una || start < nxt && self.segments.get(start).flags & flag::EVER != 0;
         let r = &mut self.recovery;
+        let answers_probe = r.tlp_high_seq == Some(end);
         if let (Some(marker), Some(pending)) = (r.undo_marker, r.undo_retrans.as_mut()) {
-            if block.0 >= marker && *pending > 0 {
+            if start >= marker && sent_again && *pending > 0 {
                 *pending -= 1;
             }
         }
-        let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
-        let rack = &mut self.scoreboard.rack;
-        if rack.dsack_round.is_none_or(|end| una >= end) {
-            rack.dsack_round = Some(nxt);
-            rack.reo_wnd_mult = rack.reo_wnd_mult.saturating_add(1);
-            rack.reo_wnd_persist = REO_WND_PERSIST;
+        // A probe is not a retransmission that a wider window would have prevented.
+        if self.scoreboard.reordering_seen && !answers_probe {
+            self.scoreboard.rack.widen(una, nxt);
         }
-    }
-
-    /// A recovery ended without a new D-SACK; after some of them the window narrows again.
-    pub(crate) fn age_reordering_window(&mut self) {
-        let rack = &mut self.scoreboard.rack;
-        if rack.reo_wnd_persist > 0 {
-            rack.reo_wnd_persist -= 1;
-        } else {
-            rack.reo_wnd_mult = 1;
-        }
+        true
     }
 
     /// One above the highest segment known to have arrived: an original segment that arrives below it was reordered.
@@ -154,6 +141,7 @@ impl Sender {
         }
         if self.sock.tp.packets_out == 0 {
             self.scoreboard.retransmitted.clear();
+            self.scoreboard.suspects.clear();
             self.scoreboard.lost.clear();
         }
     }
@@ -221,7 +209,7 @@ impl Sender {
         let rack = &mut self.scoreboard.rack;
         rack.advanced = true;
         rack.rtt_ns = rtt_ns;
-        if sent_after((sent_ns, end_seq), (rack.sent_ns, rack.end_seq)) {
+        if (sent_ns, end_seq) > (rack.sent_ns, rack.end_seq) {
             rack.sent_ns = sent_ns;
             rack.end_seq = end_seq;
         }
@@ -243,69 +231,67 @@ impl Sender {
     }
 
     /// RFC 8985 section 6.2 step 5: mark lost what was sent long enough before something that arrived.
-    /// Returns the time until the next segment would be lost.
+    /// Returns the time until the last segment that is suspected would be lost, as `tcp_rack_detect_loss` does: one timer finds
+    /// all of them.
     pub(crate) fn detect_loss(&mut self, now: u64) -> Option<u64> {
-        let window = self.reordering_window();
-        let originals = self.detect_lost_originals(now, window);
-        let again = self.detect_lost_retransmissions(now, window);
-        match (originals, again) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
+        self.suspect();
+        let wait = self.scoreboard.rack.rtt_ns + self.reordering_window();
+        while let Some(&(sent_ns, seq)) = self.scoreboard.suspects.front() {
+            if self.is_in_flight(sent_ns, seq) {
+                if sent_ns + wait > now {
+                    break;
+                }
+                self.mark_lost(seq);
+            }
+            self.scoreboard.suspects.pop_front();
         }
+        while let Some(&(sent_ns, seq)) = self.scoreboard.suspects.back() {
+            if self.is_in_flight(sent_ns, seq) {
+                return Some(sent_ns + wait - now);
+            }
+            self.scoreboard.suspects.pop_back();
+        }
+        None
     }
 
-    fn detect_lost_originals(&mut self, now: u64, window: u64) -> Option<u64> {
+    /// Add what was sent before the most recent segment that arrived, original segments and copies in the order of their
+    /// transmission. Whatever is added later was sent later.
+    fn suspect(&mut self) {
         let rack = self.scoreboard.rack;
-        let mut seq = self.scoreboard.next_original.max(self.sock.tp.snd_una);
-        let mut wait = None;
+        // By time, then by sequence.
+        let is_earlier = |sent_ns, seq| (sent_ns, seq + 1) < (rack.sent_ns, rack.end_seq);
+        let board = &mut self.scoreboard;
+        let mut seq = board.next_original.max(self.sock.tp.snd_una);
         while seq < self.sock.tp.snd_nxt {
             let segment = self.segments.get(seq);
             if segment.flags & (flag::SACKED | flag::LOST | flag::EVER) == 0 {
-                if !sent_after((rack.sent_ns, rack.end_seq), (segment.sent_ns, seq + 1)) {
+                if !is_earlier(segment.sent_ns, seq) {
                     break;
                 }
-                let due = segment.sent_ns + rack.rtt_ns + window;
-                if due > now {
-                    wait = Some(due - now);
-                    break;
-                }
-                self.mark_lost(seq);
+                board.suspect_copies(|copy| copy < (segment.sent_ns, seq));
+                board.suspects.push_back((segment.sent_ns, seq));
             }
             seq += 1;
         }
-        self.scoreboard.next_original = seq;
-        wait
+        board.next_original = seq;
+        board.suspect_copies(|(sent_ns, seq)| is_earlier(sent_ns, seq));
     }
 
-    fn detect_lost_retransmissions(&mut self, now: u64, window: u64) -> Option<u64> {
-        let rack = self.scoreboard.rack;
-        while let Some(&(sent_ns, seq)) = self.scoreboard.retransmitted.front() {
-            let live = seq >= self.sock.tp.snd_una && {
-                let s = self.segments.get(seq);
-                // In flight: a copy, or the last transmission after an undo took the loss mark away.
-                s.sent_ns == sent_ns
-                    && s.flags & flag::SACKED == 0
-                    && s.flags & (flag::RETRANS | flag::LOST) != flag::LOST
-            };
-            if live {
-                if !sent_after((rack.sent_ns, rack.end_seq), (sent_ns, seq + 1)) {
-                    return None;
-                }
-                let due = sent_ns + rack.rtt_ns + window;
-                if due > now {
-                    return Some(due - now);
-                }
-                self.mark_lost(seq);
-            }
-            self.scoreboard.retransmitted.pop_front();
+    /// Whether this transmission may still arrive: an original, a copy, or the last one after an undo took the loss mark away.
+    fn is_in_flight(&self, sent_ns: u64, seq: u32) -> bool {
+        seq >= self.sock.tp.snd_una && {
+            let s = self.segments.get(seq);
+            s.sent_ns == sent_ns
+                && s.flags & flag::SACKED == 0
+                && s.flags & (flag::RETRANS | flag::LOST) != flag::LOST
         }
-        None
     }
 
     /// After loss marks were taken away, RACK examines all segments in flight again.
     pub(crate) fn examine_again(&mut self) {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         self.scoreboard.next_original = una;
+        self.scoreboard.suspects.clear();
         let segments = &self.segments;
         let mut again: Vec<(u64, u32)> = (una..nxt)
             .filter(|&seq| {
