@@ -24,6 +24,7 @@ dev: ## Do the same and install what tests and checks need
 
 # The demo needs only the simulator; `make setup` builds the kernel engine.
 demo: export ENGINES ?= sim
+demo: export PROFILE ?= $(if $(filter sim,$(ENGINES)),demo,release)
 demo: setup ## Compare six algorithms on a published scenario; print a table and the path of a report
 	@$(BIN)/mptcplab run $(DEMO) --out $(DEMO_OUT) --force
 

@@ -115,7 +115,7 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
                 [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
                 [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
                 [flows.all]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\n\
-                [flows.some]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\ntso = false\nscheduler = \"ecf\"\n\
+                [flows.some]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\ntso = false\nscheduler = \"ecf\"\nrcv_buffer = \"90 kB\"\n\
                 [flows.tcp]\npath = [\"b\"]\ncomp_sack = false\n\
                 [flows.none]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nlike = \"none\"\n";
     let sweep = sweep(text);
@@ -127,16 +127,26 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
             scheduler,
             options.tso,
             options.comp_sack,
+            tcp.rcv_buffer,
         )
     });
     let linger = Some("linger".to_owned());
+    let automatic = RcvBuffer::Auto {
+        max_bytes: 33_554_432,
+    };
     assert_eq!(
         found.collect::<Vec<_>>(),
         [
-            ("all", linger, Some(true), Some(true)),
-            ("some", Some("ecf".to_owned()), Some(false), Some(true)),
-            ("tcp", None, Some(true), Some(false)),
-            ("none", None, None, None),
+            ("all", linger, Some(true), Some(true), automatic),
+            (
+                "some",
+                Some("ecf".to_owned()),
+                Some(false),
+                Some(true),
+                RcvBuffer::Fixed(90_000)
+            ),
+            ("tcp", None, Some(true), Some(false), automatic),
+            ("none", None, None, None, RcvBuffer::Unlimited),
         ]
     );
 }

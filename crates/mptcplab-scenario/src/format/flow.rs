@@ -158,7 +158,8 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
             ("none", "every setting has its own default"),
             (
                 "linux-6.18",
-                "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer",
+                "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer, \
+                 and `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16",
             ),
         ]),
         Need::Default("none"),

@@ -10,7 +10,8 @@ use crate::format::UDP_FIELDS;
 use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
 use crate::run::{
-    CcConfig, LossRecovery, Scheduler, SchedulerKind, Subflow, TcpFlow, TcpOptions, Traffic,
+    CcConfig, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow, TcpFlow, TcpOptions,
+    Traffic,
 };
 
 /// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
@@ -66,7 +67,10 @@ pub(super) fn resolve(
         scheduler: scheduler(context, table, mptcp)?.or(like.scheduler.filter(|_| mptcp)),
         subflows,
         traffic,
-        rcv_buffer: rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
+        rcv_buffer: match (settings.get("rcv_buffer"), like.rcv_buffer) {
+            (None, Some(buffer)) => buffer,
+            _ => rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
+        },
         mss_bytes,
         options: options(&settings, &like)?,
     };
@@ -108,12 +112,16 @@ fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcConfig> {
     }
 }
 
+/// Linux's default of `tcp_rmem[2]`, the largest automatic receive buffer, since 6.16.
+const LINUX_6_18_RMEM_MAX_BYTES: u64 = 32 << 20;
+
 /// What a kernel does where the scenario says nothing.
 #[derive(Default)]
 struct Like {
     scheduler: Option<Scheduler>,
     tso: Option<bool>,
     comp_sack: Option<bool>,
+    rcv_buffer: Option<RcvBuffer>,
 }
 
 fn like(settings: &Settings<'_>) -> Res<Like> {
@@ -128,6 +136,9 @@ fn like(settings: &Settings<'_>) -> Res<Like> {
         scheduler: Some(Scheduler::new(SchedulerKind::Linger)),
         tso: Some(true),
         comp_sack: Some(true),
+        rcv_buffer: Some(RcvBuffer::Auto {
+            max_bytes: LINUX_6_18_RMEM_MAX_BYTES,
+        }),
     })
 }
 
