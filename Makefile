@@ -73,9 +73,8 @@ sensitivity: dev ## Run them, judge every claim under other choices as well, and
 hunt: dev ## Search for the networks in which algorithms do worst and write docs/hunt (about half an hour)
 	@scripts/hunt.sh
 
-# A newer kernel gives other numbers: tests/kernels/digests.json names the package of each.
-agreement: dev ## Compare the simulator with Linux in an emulated machine and write docs/agreement (KERNEL=trixie-backports; an hour)
-	@$(BIN)/mptcplab agree --all --engines sim,vm:$(or $(KERNEL),trixie-backports)
+agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour; ENGINE=vm:trixie-backports needs no root)
+	@$(BIN)/mptcplab agree --all $(if $(ENGINE),--engines sim,$(ENGINE))
 
 golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)
 golden: ## Compare the simulator with its golden numbers; REASON="why" accepts what changed
