@@ -10,11 +10,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from mptcplab import terminal
+from mptcplab.cli import kernel, options
+from mptcplab.cli.app import app
 
 
 def lab(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -385,6 +389,44 @@ def test_options_that_contradict_each_other_are_refused(
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "hint: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("run", ""), "SCENARIO"),
+        (("run", "two-paths.toml", "--out", ""), "--out"),
+        (("report", ""), "DIRECTORY"),
+        (("ls", ""), "DIRECTORY"),
+        (("merge", "a", "", "--out", "b"), "DIRECTORY..."),
+        (("new", ""), "FILE"),
+        (("agree", ""), "SCENARIO"),
+    ],
+)
+def test_an_empty_path_is_refused(words: tuple[str, ...], name: str, scenario: Path, tmp_path: Path) -> None:
+    """It was the current directory: the path of a shell variable that is not set."""
+    done = lab(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: Invalid value for '{name}': an empty path; . is the current directory\n")
+    assert entries(tmp_path) == {scenario.name}
+
+
+def test_every_path_of_a_command_is_read_in_the_same_way() -> None:
+    read = []
+    for command in (*app.registered_commands, *kernel.cc.registered_commands):
+        assert command.callback is not None
+        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+            if Path in (hint, *flat(hint)):
+                assert hint.__metadata__[0].parser is options.path, (command.callback.__name__, name)
+                read.append(name)
+    assert len(read) >= 20
+
+
+def flat(hint: object) -> Iterator[object]:
+    """The types of which a type is made."""
+    for part in get_args(hint):
+        yield part
+        yield from flat(part)
 
 
 @pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])

@@ -26,7 +26,10 @@ def docs(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Directory for the pages instead of docs/reference, without the README."
+            "--out",
+            parser=options.path,
+            metavar="DIR",
+            help="Directory for the pages instead of docs/reference, without the README.",
         ),
     ] = None,
     check_only: Annotated[
@@ -55,7 +58,9 @@ def docs(
 
 
 def walk(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the files.")] = Path("walk"),
+    out: Annotated[
+        Path, typer.Option("--out", parser=options.path, metavar="DIR", help="Directory for the files.")
+    ] = Path("walk"),
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the fading.")] = 1,
     reps: Annotated[int, typer.Option("--reps", metavar="N", help="Repetitions, each with its own fading.")] = 1,
     duration: Annotated[str, typer.Option("--duration-s", metavar="S", help="Length in seconds.")] = "60",
@@ -95,7 +100,9 @@ def walk(
 def new(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="File to write (TOML); without it the scenario is printed."),
+        typer.Argument(
+            parser=options.path, metavar="FILE", help="File to write (TOML); without it the scenario is printed."
+        ),
     ] = None,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="A description of one line.")] = "Two paths",
     rates: Annotated[

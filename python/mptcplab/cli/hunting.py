@@ -46,7 +46,10 @@ def hunt(
     on: options.On = None,
     store: options.Store = None,
     out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Directory that collects the findings of hunts.")
+        Path,
+        typer.Option(
+            "--out", parser=options.path, metavar="DIR", help="Directory that collects the findings of hunts."
+        ),
     ] = Path("results/hunt"),
     as_json: options.Json = False,
 ) -> None:

@@ -62,7 +62,10 @@ def schedulers(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="DIR", help="Where --compare writes the page and its numbers. Default: docs/schedulers."
+            "--out",
+            parser=options.path,
+            metavar="DIR",
+            help="Where --compare writes the page and its numbers. Default: docs/schedulers.",
         ),
     ] = None,
     quick: Annotated[
@@ -92,7 +95,7 @@ def schedulers(
 
 
 def vectors(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File of test vectors (JSON).")],
+    file: Annotated[Path, typer.Argument(parser=options.path, metavar="FILE", help="File of test vectors (JSON).")],
     as_json: options.Json = False,
 ) -> None:
     """Run test vectors against the algorithms of this build.

@@ -23,10 +23,18 @@ def at_least(smallest: int) -> Callable[[int | None], int | None]:
     return check
 
 
+def path(text: str) -> Path:
+    """Read a path. An empty one, such as of a variable that is not set, would be the current directory."""
+    if not str(text):
+        raise typer.BadParameter("an empty path; . is the current directory")
+    return Path(text)
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Scenario = Annotated[
     Path,
     typer.Argument(
+        parser=path,
         metavar="SCENARIO",
         help="Scenario file (TOML), or the name of one that comes with the package; `mptcplab scenarios` lists them.",
     ),

@@ -16,8 +16,13 @@ _SHOWN = "goodput, rtt_mean, retx_rate, rto_count, total_goodput, jain"
 
 
 def merge(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIRECTORY...", help="Two results directories or more.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Directory for the results of all of them.")],
+    directories: Annotated[
+        list[Path], typer.Argument(parser=options.path, metavar="DIRECTORY...", help="Two results directories or more.")
+    ],
+    out: Annotated[
+        Path,
+        typer.Option("--out", parser=options.path, metavar="DIR", help="Directory for the results of all of them."),
+    ],
     force: options.Force = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
     as_json: options.Json = False,
@@ -36,8 +41,10 @@ def merge(
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Results directory: the reference.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Results directory that is compared with it.")],
+    a: Annotated[Path, typer.Argument(parser=options.path, metavar="A", help="Results directory: the reference.")],
+    b: Annotated[
+        Path, typer.Argument(parser=options.path, metavar="B", help="Results directory that is compared with it.")
+    ],
     metrics: Annotated[
         str,
         typer.Option(
@@ -66,7 +73,7 @@ def compare(
 
 def ls(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="Where to look, with everything below it.")
+        Path, typer.Argument(parser=options.path, metavar="DIRECTORY", help="Where to look, with everything below it.")
     ] = Path("results"),
     as_json: options.Json = False,
 ) -> None:

@@ -46,6 +46,7 @@ def run(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Output directory. Default: results/<scenario>, or with a number appended if that has other runs.",
         ),
@@ -92,7 +93,9 @@ def run(
 
 
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.")],
+    directory: Annotated[
+        Path, typer.Argument(parser=options.path, metavar="DIRECTORY", help="Directory that `mptcplab run` wrote.")
+    ],
     as_json: options.Json = False,
 ) -> None:
     """Write the report of an earlier run again.

@@ -59,12 +59,14 @@ def reproduce(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Directory of results and report. Default: results/reproduce, with engine and quick appended.",
         ),
     ] = None,
     docs: Annotated[
-        Path | None, typer.Option("--docs", metavar="DIR", help="Also write a shorter report in Markdown.")
+        Path | None,
+        typer.Option("--docs", parser=options.path, metavar="DIR", help="Also write a shorter report in Markdown."),
     ] = None,
     accept: Annotated[
         bool,
@@ -133,6 +135,7 @@ def fidelity(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Directory of the page, its figures and its numbers; without it docs/fidelity or docs/out-of-tree.",
         ),
@@ -172,6 +175,7 @@ def goals(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Directory of the page and its numbers. Default: results/goals-<CC>, with a number appended if that "
             "exists.",
@@ -214,7 +218,8 @@ def goals(
 
 def agree(
     scenario: Annotated[
-        Path | None, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML); none with --all.")
+        Path | None,
+        typer.Argument(parser=options.path, metavar="SCENARIO", help="Scenario file (TOML); none with --all."),
     ] = None,
     engines: Annotated[
         str | None,
@@ -252,6 +257,7 @@ def agree(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Output directory. Default: results/<scenario>, with a number appended if that exists; with --all "
             "docs/agreement.",
@@ -304,7 +310,7 @@ def agree(
 
 
 def kernels(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="Scenario file (TOML).")],
+    scenario: Annotated[Path, typer.Argument(parser=options.path, metavar="SCENARIO", help="Scenario file (TOML).")],
     kernels: Annotated[
         str,
         typer.Option(
@@ -326,6 +332,7 @@ def kernels(
         Path | None,
         typer.Option(
             "--out",
+            parser=options.path,
             metavar="DIR",
             help="Output directory. Default: results/<scenario>, with a number appended if that exists.",
         ),
