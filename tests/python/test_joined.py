@@ -195,6 +195,11 @@ def test_the_commands_print_tables_and_json(place: Path, tmp_path: Path) -> None
     assert "the scenario of lia differs" in compared.stderr
     wrong = lab("compare", place / "lia", place / "faster", "--metrics", "godput", cwd=tmp_path)
     assert (wrong.returncode, wrong.stderr) == (2, "error: no such metric: 'godput'\n\nhint: did you mean 'goodput'?\n")
+    for none in ("", " ,"):
+        refused = lab("compare", place / "lia", place / "faster", "--metrics", none, cwd=tmp_path)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"error: no metric in this list: {none!r}\n\nhint: all, or some of ")
+        assert ", goodput, " in refused.stderr
     listed = lab("ls", place, cwd=tmp_path)
     assert [line.split()[1] for line in listed.stdout.splitlines()[2:]] == ["complete"] * 6
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -13,6 +14,9 @@ from mptcplab.cli.printing import print_json, show_results
 
 # What `compare` shows unless asked for more.
 _SHOWN = "goodput, rtt_mean, retx_rate, rto_count, total_goodput, jain"
+
+# A long hint is broken at this width.
+_HINT_WIDTH = 96
 
 
 def merge(
@@ -60,9 +64,13 @@ def compare(
     engines are mentioned.
     """
     from mptcplab import api
+    from mptcplab.errors import MptcplabError, with_hint
     from mptcplab.metrics import REGISTRY, find
 
     names = [name.strip() for name in metrics.split(",") if name.strip()]
+    if not names:
+        names_known = fill(f"all, or some of {', '.join(REGISTRY)}", _HINT_WIDTH, subsequent_indent=" " * len("hint: "))
+        raise MptcplabError(with_hint(f"no metric in this list: {metrics!r}", names_known))
     chosen = list(REGISTRY) if names == ["all"] else [find(name).name for name in names]
     found = api.compare(a, b)
     if as_json:
