@@ -382,6 +382,15 @@ def test_a_new_scenario_from_answers(tmp_path: Path) -> None:
     assert (keys["title"], keys["links"]["path1"]["delay"], keys["flows"]["tcp"]["count"]) == ("Mine", "3 ms", 1)
 
 
+def test_the_end_of_the_input_before_the_last_answer_is_no_interrupt(tmp_path: Path) -> None:
+    """It was told as "interrupted", with exit code 130."""
+    for answers in ("", "Mine\n7 Mbit/s\n"):
+        done = lab("new", "--ask", cwd=tmp_path, text=answers)
+        assert done.returncode == 2
+        assert "\nerror: the input ended before all questions were answered\n\nhint: " in done.stderr
+        assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_scripts_of_shells_have_every_command_and_are_valid(shell: str, tmp_path: Path) -> None:
     text = script(shell, COMMANDS)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +15,7 @@ from mptcplab import terminal
 from mptcplab.cli import options
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json, print_paths
+from mptcplab.errors import MptcplabError, OutputError, with_hint
 
 
 def schema() -> None:
@@ -138,17 +142,19 @@ def new(
     The file has comments. One MPTCP connection has a subflow on every path; TCP flows beside it are on the first path.
     """
     from mptcplab import api
-    from mptcplab.errors import OutputError, with_hint
 
     if ask:
-        title = typer.prompt("Title", default=title, err=True)
-        rates = typer.prompt("Rates of the paths", default=rates, err=True)
-        delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
-        losses = typer.prompt("Their random losses (none: leave empty)", default=losses, show_default=False, err=True)
-        cc = typer.prompt("Algorithms to compare", default=cc, err=True)
-        tcp = typer.prompt("TCP flows on the first path", default=tcp, type=int, err=True)
-        duration = typer.prompt("Length of a run", default=duration, err=True)
-        file = file or Path(typer.prompt("File", default="scenario.toml", err=True))
+        with _until_the_end_of_input():
+            title = typer.prompt("Title", default=title, err=True)
+            rates = typer.prompt("Rates of the paths", default=rates, err=True)
+            delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
+            losses = typer.prompt(
+                "Their random losses (none: leave empty)", default=losses, show_default=False, err=True
+            )
+            cc = typer.prompt("Algorithms to compare", default=cc, err=True)
+            tcp = typer.prompt("TCP flows on the first path", default=tcp, type=int, err=True)
+            duration = typer.prompt("Length of a run", default=duration, err=True)
+            file = file or Path(typer.prompt("File", default="scenario.toml", err=True))
     made = api.new(
         title=title,
         rates=rates,
@@ -175,13 +181,26 @@ def new(
         terminal.note(f"next:  mptcplab run {shlex.quote(str(file))}")
 
 
+@contextmanager
+def _until_the_end_of_input() -> Iterator[None]:
+    """Questions. The end of the input is an error, which the library of the prompts does not tell from Ctrl-C."""
+    try:
+        yield
+    except typer.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        # The question has no end of line.
+        print(file=sys.stderr)
+        hint = "answer all of them, an empty line takes the default; or leave --ask out and give options"
+        raise MptcplabError(with_hint("the input ended before all questions were answered", hint)) from error
+
+
 def completion(
     context: typer.Context,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
 ) -> None:
     """Print the completion script of a shell."""
     from mptcplab.cli.completion import SHELLS, script
-    from mptcplab.errors import MptcplabError, with_hint
 
     if shell not in SHELLS:
         raise MptcplabError(with_hint(f"no completion for this shell: {shell!r}", f"one of {', '.join(SHELLS)}"))
