@@ -141,7 +141,10 @@ def new(
         warmup=warmup,
         reps=reps,
     )
-    return Scenario.from_toml(text, name=templates.name_of(title))
+    try:
+        return Scenario.from_toml(text, name=templates.name_of(title))
+    except ScenarioError as error:
+        raise ScenarioError(templates.of_arguments(str(error))) from None
 
 
 def _parts(values: str | Iterable[str]) -> list[str]:

@@ -17,8 +17,8 @@ _HEAD = """\
 
 title = {title}
 # Simulated time, and the part at its start that metrics ignore.
-duration = "{duration}"
-warmup = "{warmup}"
+duration = {duration}
+warmup = {warmup}
 # Repetitions differ in their random numbers; intervals need several.
 repetitions = {reps}
 seed = 1
@@ -29,9 +29,9 @@ _LINK = """\
 {comment}[links.{name}]
 from = "S"
 to = "D"
-rate = "{rate}"
-delay = "{delay}"
-{loss}queue = "{queue}"
+rate = {rate}
+delay = {delay}
+{loss}queue = {queue}
 """
 _FIRST_LINK = """\
 # A link from S to D, and its reverse direction. Its round-trip time is twice the delay. A queue is written in packets,
@@ -50,6 +50,13 @@ path = ["path1"]
 cc = "cubic"
 start = "uniform(0 s, 1 s)"
 """
+
+# Where an error is in the text, and what is between two errors.
+_PLACE = re.compile(r"^<[^>\n]*>:\d+:\d+: (?P<key>[\w.-]+): ")
+_NEXT = "\n\nerror: "
+# The arguments of keys that have other names.
+_OF_LINKS = {"rate": "rates", "delay": "delays", "loss": "losses"}
+_ARGUMENTS = {"repetitions": "reps", "flows.tcp.count": "tcp"}
 
 
 def scenario(
@@ -83,8 +90,8 @@ def scenario(
         _HEAD.format(
             question=" ".join(question.split()),
             title=_quoted(" ".join(title.split())),
-            duration=duration,
-            warmup=warmup,
+            duration=_quoted(duration),
+            warmup=_quoted(warmup),
             reps=reps,
             cc=", ".join(map(_quoted, cc)),
         )
@@ -95,16 +102,34 @@ def scenario(
             _LINK.format(
                 comment=_FIRST_LINK if number == 0 else "",
                 name=name,
-                rate=rate,
-                delay=delays[min(number, len(delays) - 1)],
-                loss=f'loss = "{loss}"\n' if loss else "",
-                queue=queue,
+                rate=_quoted(rate),
+                delay=_quoted(delays[min(number, len(delays) - 1)]),
+                loss=f"loss = {_quoted(loss)}\n" if loss else "",
+                queue=_quoted(queue),
             )
         )
     parts.append(_FLOWS.format(paths=", ".join(f'["{name}"]' for name in names)))
     if tcp:
         parts.append(_TCP.format(count=tcp))
     return "\n".join(parts)
+
+
+def of_arguments(message: str) -> str:
+    """An error about the text as one about the arguments from which it was made, each told once.
+
+    >>> of_arguments('<two-paths>:23:8: links.path1.rate: "10" is not a rate')
+    'rates: "10" is not a rate'
+    """
+    parts = [_PLACE.sub(lambda place: f"{_argument(place['key'])}: ", part) for part in message.split(_NEXT)]
+    return _NEXT.join(dict.fromkeys(parts))
+
+
+def _argument(key: str) -> str:
+    """The argument from which a key of the text comes."""
+    table, _, last = key.rpartition(".")
+    if table.startswith("links."):
+        return _OF_LINKS.get(last, last)
+    return _ARGUMENTS.get(key, key)
 
 
 def name_of(title: str) -> str:
