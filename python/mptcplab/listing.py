@@ -16,7 +16,7 @@ from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import MptcplabError, ResultsError, with_hint
 from mptcplab.output import is_left_behind
 from mptcplab.text import Table, counted, size
-from mptcplab.trace.reader import COMPLETE, label, tables_in
+from mptcplab.trace.reader import COMPLETE, label, require_readable_name, tables_in
 
 _COLUMNS = ("engine", "build", "scenario", "cc", "axes", "rep", "seed", "status")
 
@@ -110,6 +110,7 @@ def _is_result(place: Path) -> bool:
 def _found(place: Path) -> Found:
     unfinished = kept.is_kept(place)
     try:
+        require_readable_name(place)
         traces = kept.traces_in(place) if unfinished else tables_in(place)
         frames = [pl.scan_parquet(trace / "run.parquet").select(_COLUMNS).collect() for trace in traces]
         rows = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.String))

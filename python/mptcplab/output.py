@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 
 from mptcplab.capabilities import is_directory_of_engine
-from mptcplab.errors import LeftoverWarning, OutputError, with_hint
+from mptcplab.errors import LeftoverWarning, MptcplabError, OutputError, with_hint
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
 # Exist only where they have rows.
@@ -107,13 +107,15 @@ def require_writable(directory: Path, *, force: bool, is_former: Callable[[Path]
         )
 
 
-def require_name(directory: Path) -> None:
+def require_name(
+    directory: Path, refused: type[MptcplabError] = OutputError, hint: str = "choose another --out"
+) -> None:
     """Refuse a name that is no text."""
     try:
         str(directory).encode()
     except UnicodeEncodeError as error:
         shown = str(directory).encode("utf-8", "backslashreplace").decode("utf-8")
-        raise OutputError(with_hint(f"not a name in UTF-8: {shown}", "choose another --out")) from error
+        raise refused(with_hint(f"not a name in UTF-8: {shown}", hint)) from error
 
 
 def write_into(

@@ -391,6 +391,35 @@ def test_options_that_contradict_each_other_are_refused(
     assert "hint: " in done.stderr
 
 
+def test_an_output_without_utf8_gets_question_marks(scenario: Path, tmp_path: Path) -> None:
+    """Every table with an interval was an internal error there."""
+    title = "3 \N{RIGHTWARDS ARROW} 5"
+    scenario.write_text(scenario.read_text().replace("Two unequal paths", title))
+    words = ("run", scenario, "--cc", "lia", "--duration", "2 s", "--out", "r", "--no-report")
+    assert " \N{PLUS-MINUS SIGN} " in lab(*words, cwd=tmp_path, PYTHONIOENCODING="utf-8").stdout
+    for setting in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
+        table = lab("report", "r", cwd=tmp_path, **setting)
+        assert (table.returncode, " ? " in table.stdout) == (0, True), table.stderr
+        checked = lab("check", scenario, cwd=tmp_path, **setting)
+        assert (checked.returncode, "3 ? 5" in checked.stdout) == (0, True), checked.stderr
+        # Programs get all of it.
+        data = json.loads(lab("check", scenario, "--json", cwd=tmp_path, **setting).stdout)
+        assert data["resolved"]["title"] == title
+
+
+def test_a_name_of_results_that_is_no_text_is_an_error(scenario: Path, tmp_path: Path) -> None:
+    """It was an internal error of what reads the tables."""
+    words = ("run", scenario, "--cc", "lia", "--reps", "1", "--duration", "2 s", "--out", "r", "--no-report")
+    assert lab(*words, cwd=tmp_path).returncode == 0
+    name = os.fsdecode(b"r\xff")
+    (tmp_path / "r").rename(tmp_path / name)
+    done = lab("report", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: not a name in UTF-8: r\\udcff\n\nhint: rename the directory; ")
+    (found,) = json.loads(lab("ls", ".", "--json", cwd=tmp_path).stdout)
+    assert (found["state"], found["remark"]) == ("damaged", "not a name in UTF-8: r\\udcff")
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -96,6 +97,7 @@ def main() -> None:
     if sys.stdout is None:
         # The caller has closed it; what is printed is lost, as the caller wants.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    _print_everything()
     code = _run_command()
     try:
         sys.stdout.flush()
@@ -104,6 +106,12 @@ def main() -> None:
     except OSError as error:
         code = _cannot_print(error)
     sys.exit(code)
+
+
+def _print_everything() -> None:
+    """Let the output have question marks for what its encoding lacks, such as dashes in ASCII or names of files."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

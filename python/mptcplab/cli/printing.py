@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,13 @@ if TYPE_CHECKING:
 
 
 def print_json(data: object) -> None:
-    """JSON on stdout, for programs."""
-    print(json.dumps(data, indent=2, ensure_ascii=False))
+    """JSON on stdout, for programs. What the encoding of stdout lacks is escaped, so that nothing is lost."""
+    text = json.dumps(data, indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2)
+    print(text)
 
 
 def print_paths(key: str, paths: list[Path], *, label: str, as_json: bool) -> None:

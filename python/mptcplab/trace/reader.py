@@ -16,7 +16,7 @@ import polars as pl
 
 from mptcplab.capabilities import ENGINES, VM, is_directory_of_engine
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import OPTIONAL_TABLES, TABLES
+from mptcplab.output import OPTIONAL_TABLES, TABLES, require_name
 from mptcplab.trace import checksums, equilibria, machines, optional, rules
 from mptcplab.trace.topology import Topology
 
@@ -52,8 +52,14 @@ class ExcludedRun:
         return asdict(self)
 
 
+def require_readable_name(directory: Path) -> None:
+    """Raise `ResultsError` for a name that is no text, which Polars cannot take."""
+    require_name(directory, ResultsError, "rename the directory; in a locale without UTF-8, set LC_ALL=C.UTF-8")
+
+
 def _check_readable(directory: Path) -> None:
     """Raise `ResultsError` for overrides that are no JSON, and for tables that are no Parquet."""
+    require_readable_name(directory)
     overrides = directory / OVERRIDES
     if overrides.is_file():
         try:
