@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mptcplab import _core
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
+from mptcplab.paths import path_of
 from mptcplab.scratch import Scratch
 
 _REGISTERED = re.compile(r"\bCC_REGISTER\(\s*(\w+)")
@@ -49,7 +50,7 @@ class Algorithm:
 
         Raises `ScenarioError` for a file that cannot be used, and `EngineError` where there is no compiler.
         """
-        file = Path(path)
+        file = path_of(path, "path")
         try:
             text = file.read_text(encoding="utf-8")
         except OSError as error:
@@ -65,6 +66,9 @@ class Algorithm:
 
         A second call with the same name replaces the algorithm. Raises as `from_file`.
         """
+        if not isinstance(text, str):
+            hint = "the text of a C file; Algorithm.from_file(path) reads a file"
+            raise MptcplabError(with_hint(f"text: not a text: {text!r}", hint))
         if name is None:
             found = _REGISTERED.search(text)
             if not found:

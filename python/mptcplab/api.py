@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.listing import ls
 from mptcplab.merging import merge
+from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, as_names
 from mptcplab.scenario import check as check_file
@@ -92,7 +92,7 @@ def check(
     when they start. Everything else is as in `run`.
     """
     changes = overrides or Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
-    names = engine.split(",") if isinstance(engine, str) else list(engine)
+    names = _parts(engine, "engine", "sim,fluid")
     with source(scenario) as path:
         found = check_file(path, changes)
         if SIM.name in names:
@@ -128,12 +128,14 @@ def new(
     """
     from mptcplab import templates
 
-    listed = _parts(rates)
+    listed = _parts(rates, "rates", "10 Mbit/s, 5 Mbit/s")
     text = templates.scenario(
         title=title,
         rates=listed,
-        delays=[f"{10 * number} ms" for number, _ in enumerate(listed, 1)] if delays is None else _parts(delays),
-        losses=_parts(losses),
+        delays=[f"{10 * number} ms" for number, _ in enumerate(listed, 1)]
+        if delays is None
+        else _parts(delays, "delays", "10 ms, 20 ms"),
+        losses=_parts(losses, "losses", "0.1 %, 1 %"),
         queue=queue,
         cc=named(cc)[0],
         tcp=tcp,
@@ -147,8 +149,14 @@ def new(
         raise ScenarioError(templates.of_arguments(str(error))) from None
 
 
-def _parts(values: str | Iterable[str]) -> list[str]:
-    listed = values.split(",") if isinstance(values, str) else values
+def _parts(values: str | Iterable[str], name: str, such_as: str) -> list[str]:
+    """The texts of an argument that is a list, or a text with commas."""
+    listed = (
+        values.split(",") if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
+    )
+    for part in listed:
+        if not isinstance(part, str):
+            raise MptcplabError(with_hint(f"{name}: not a text, or several: {values!r}", f'such as "{such_as}"'))
     return [part.strip() for part in listed if part.strip()]
 
 
@@ -175,7 +183,7 @@ def walk(
         "cellular_mbps": cellular_mbps,
     }
     exact = {name: mobility.number(name, str(value)) for name, value in numbers.items()}
-    return mobility.write(Path(out), mobility.Walk(seed=seed, repetitions=reps, **exact))
+    return mobility.write(path_of(out, "out"), mobility.Walk(seed=seed, repetitions=reps, **exact))
 
 
 def reproduce(
@@ -208,6 +216,7 @@ def reproduce(
     from mptcplab.study.progress import silent
 
     check_jobs(jobs)
+    directory, place = path_of(out, "out"), None if docs is None else path_of(docs, "docs")
     engines = parse_engines(engine)
     if len(engines) > 1:
         raise MptcplabError(with_hint(f"one engine at a time: {engine!r}", "`mptcplab agree` compares engines"))
@@ -224,16 +233,15 @@ def reproduce(
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     words += ["--sensitivity"] if sensitivity else []
-    place = None if docs is None else Path(docs)
     with (
         connected(client, store, engines, jobs=jobs, say=note) as cluster,
-        report.Pages(Path(out), shlex.join(words), place) as pages,
+        report.Pages(directory, shlex.join(words), place) as pages,
     ):
         found = run_papers(
             library,
             chosen,
             engines[0],
-            Path(out),
+            directory,
             experiment=experiment,
             claim=claim,
             quick=quick,
@@ -246,7 +254,7 @@ def reproduce(
         if claim is not None:
             return found
         if sensitivity:
-            report.write_sensitivity(found, Path(out), place)
+            report.write_sensitivity(found, directory, place)
         pages.finish(found)
     return found
 
@@ -272,8 +280,7 @@ def kernels(
     `kernels` is "bookworm,trixie-backports" (suites of Debian, or paths of kernel images) or a list. Everything else is
     as in `run`, and differences are judged as in `agree`.
     """
-    names = kernels.split(",") if isinstance(kernels, str) else list(kernels)
-    names = [name.strip() for name in names if name.strip()]
+    names = _parts(kernels, "kernels", "bookworm,trixie-backports")
     if len(set(names)) < 2:
         hint = "two or more, such as bookworm,trixie-backports"
         raise MptcplabError(with_hint(f"nothing to compare with: kernels {','.join(names)!r}", hint))
@@ -296,7 +303,7 @@ def kernels(
 
 def load(directory: PathArg) -> Results:
     """Open the results that an earlier run left in a directory."""
-    return Results.open(Path(directory))
+    return Results.open(directory)
 
 
 def agree_all(
@@ -324,7 +331,7 @@ def agree_all(
     names = parse_engines(engines if engines is not None else matrix.ENGINES)
     if len(names) != 2:
         raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
-    directory = Path(out)
+    directory = path_of(out, "out")
     page.prepare(directory)
     checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
     with connected(client, store, names, jobs=jobs, say=note) as cluster:
@@ -378,8 +385,9 @@ def _measured(
     from mptcplab.study.progress import silent
 
     check_jobs(jobs)
-    measured = write_page(Path(out), study, quick=quick, jobs=jobs, announce=announce or silent)
-    return measured, Path(out) / study.page
+    directory = path_of(out, "out")
+    measured = write_page(directory, study, quick=quick, jobs=jobs, announce=announce or silent)
+    return measured, directory / study.page
 
 
 def goals(
@@ -408,12 +416,13 @@ def goals(
     from mptcplab.studies.goals import write_study
 
     check_jobs(jobs)
+    directory = None if out is None else path_of(out, "out")
     name = _one_algorithm(cc, client)
     Overrides.of(None, None, seed, profile, None, None)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return write_study(
             name,
-            out,
+            directory,
             quick=quick,
             grid=grid,
             seed=seed,
@@ -450,6 +459,7 @@ def hunt(
     from mptcplab.studies.hunt import page
 
     check_jobs(jobs)
+    directory = path_of(out, "out")
     name = _one_algorithm(cc, client)
     Overrides.of(None, None, seed, None, None, None)
     engines = () if confirm is None else parse_engines(confirm)
@@ -464,9 +474,9 @@ def hunt(
         jobs,
         engines=engines,
     )
-    page.prepare(Path(out))
+    page.prepare(directory)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
-        return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, Path(out)), update)
+        return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, directory), update)
 
 
 def _one_algorithm(cc: str, client: ClientArg | None) -> str:
@@ -499,11 +509,12 @@ def schedulers() -> list[dict[str, Any]]:
 
 def vectors(path: PathArg) -> dict[str, Any]:
     """Run a file of test vectors against the native build; return passed, failed, skipped and worst error."""
-    if not Path(path).is_file():
+    file = path_of(path, "path")
+    if not file.is_file():
         hint = "a file of test vectors (JSON), such as crates/mptcplab-cc/tests/data/vectors.json"
-        raise ScenarioError(with_hint(f"no such file: {fspath(path)}", hint))
+        raise ScenarioError(with_hint(f"no such file: {file}", hint))
     try:
-        found: dict[str, Any] = json.loads(_core.vectors_json(fspath(path)))
+        found: dict[str, Any] = json.loads(_core.vectors_json(file))
     except MptcplabError as error:
         if "hint:" in str(error):
             raise

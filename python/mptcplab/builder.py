@@ -15,6 +15,7 @@ from mptcplab import bundle
 from mptcplab import scenario as files
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.output import write_text, writing
+from mptcplab.paths import path_of
 from mptcplab.scenario import Overrides
 from mptcplab.scratch import Scratch
 from mptcplab.settings import Setting, toml_key, toml_value
@@ -65,12 +66,12 @@ class Scenario:
         object.__setattr__(self, "keys", _copied({**(keys or {}), **more}))
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "name", str(self.keys.get("name", name)))
-        object.__setattr__(self, "directory", Path(directory))
+        object.__setattr__(self, "directory", path_of(directory, "directory"))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Scenario:
         """Read a scenario file. Raises `ScenarioError` if it is not one."""
-        file = Path(_found(path))
+        file = Path(_found(path_of(path, "path")))
         files.check(file)
         text = file.read_text(encoding="utf-8")
         return cls(tomllib.loads(text), text=text, name=file.stem, directory=file.parent)
@@ -78,6 +79,9 @@ class Scenario:
     @classmethod
     def from_toml(cls, text: str, *, name: str = "scenario", directory: str | PathLike[str] = ".") -> Scenario:
         """Parse the text of a scenario file; `directory` has the files that it names. Raises `ScenarioError`."""
+        if not isinstance(text, str):
+            hint = "the text of a scenario file; Scenario.from_file(path) reads a file"
+            raise MptcplabError(with_hint(f"text: not a text: {text!r}", hint))
         made = cls(None, text=text, name=name, directory=directory)
         made.check()
         return cls(tomllib.loads(text), text=text, name=name, directory=directory)
@@ -157,10 +161,11 @@ class Scenario:
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Check it and write it as a TOML file; return the path."""
+        file = path_of(path, "path")
         self.check()
-        with writing(f"write {fspath(path)}", "choose another path"):
-            write_text(Path(path), self.to_toml())
-        return Path(path)
+        with writing(f"write {file}", "choose another path"):
+            write_text(file, self.to_toml())
+        return file
 
     def __repr__(self) -> str:
         links, flows = (list(self.keys.get(table, {})) for table in _SECTIONS)
@@ -215,8 +220,8 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
 
 def _found(scenario: str | PathLike[str]) -> str:
     """The path of a file, or of the scenario of the package that has this name; a name that nothing has is an error."""
-    given = fspath(scenario)
-    if Path(given).exists():
+    file, given = path_of(scenario, "scenario"), fspath(scenario)
+    if file.exists():
         return given
     found = bundle.scenario(given)
     if found is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import polars as pl
@@ -14,6 +13,7 @@ from mptcplab.errors import ResultsError, with_hint
 from mptcplab.merging import first_difference, setup
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import compared, of_means, of_pairs
+from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.text import Table, mean_and_interval, number
 
@@ -80,7 +80,7 @@ def compare(a: str | PathLike[str], b: str | PathLike[str]) -> Comparison:
     >>> found.differences.filter(metric="goodput", flow="mp")["paired"].unique().to_list()
     [True]
     """
-    paths = [Path(fspath(path)) for path in (a, b)]
+    paths = [path_of(path, name) for path, name in ((a, _A), (b, _B))]
     results = [Results.open(path) for path in paths]
     sides = [_Side.of(one) for one in results]
     common = [name for name in sides[0].configs if name in sides[1].configs]

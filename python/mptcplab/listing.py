@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from mptcplab import kept
 from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import MptcplabError, ResultsError, with_hint
 from mptcplab.output import is_left_behind
+from mptcplab.paths import path_of
 from mptcplab.text import Table, counted, size
 from mptcplab.trace.reader import COMPLETE, label, require_readable_name, tables_in
 
@@ -55,7 +56,7 @@ def ls(directory: str | PathLike[str] = "results") -> list[Found]:
     >>> [(found.state, found.algorithms, found.repetitions) for found in mptcplab.ls(place)]
     [('complete', ('lia',), 2)]
     """
-    place = Path(fspath(directory))
+    place = path_of(directory, "directory")
     if not place.is_dir():
         what = "not a directory" if place.exists() else "no such directory"
         raise ResultsError(with_hint(f"{what}: {place}", "name a directory with results below it"))

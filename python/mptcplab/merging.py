@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from mptcplab import _core, output
 from mptcplab.capabilities import directory_of, in_order, is_machine
 from mptcplab.errors import MixedResultsWarning, MptcplabError, ResultsError, with_hint
 from mptcplab.output import OPTIONAL_TABLES, TABLES, require_writable, write_into, write_text
+from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.text import counted
 from mptcplab.trace import checksums
@@ -61,7 +62,7 @@ def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
     """
     if len(directories) < 2:
         raise MptcplabError(with_hint("nothing to merge", "name two results directories or more"))
-    places = [Path(fspath(directory)) for directory in directories]
+    places = [path_of(directory, "directories") for directory in directories]
     target = output.place(out)
     if any(place.resolve() == target.resolve() for place in places):
         raise MptcplabError(

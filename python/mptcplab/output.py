@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mptcplab.capabilities import is_directory_of_engine
 from mptcplab.errors import LeftoverWarning, MptcplabError, OutputError, with_hint
+from mptcplab.paths import path_of
 
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
 # Exist only where they have rows.
@@ -64,7 +65,7 @@ class Numbered:
 
 def place(out: str | PathLike[str]) -> Path:
     """The directory that `--out` names. Results replace a directory by its name, so a link counts for what it names."""
-    path = Path(out)
+    path = path_of(out, "out")
     return path.resolve() if path.is_symlink() else path
 
 

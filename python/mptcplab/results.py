@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.paths import path_of
 from mptcplab.trace.reader import Trace
 
 if TYPE_CHECKING:
@@ -27,9 +29,9 @@ class Results(Trace):
     """
 
     @classmethod
-    def open(cls, directory: Path | str) -> Self:
+    def open(cls, directory: str | PathLike[str]) -> Self:
         """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
-        return super().open(Path(directory))
+        return super().open(path_of(directory, "directory"))
 
     def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
         """One value per run, metric and entity.
@@ -105,8 +107,9 @@ class Results(Trace):
 
         return results_html(self)
 
-    def report(self, path: Path | str | None = None, *, figures: bool = True) -> Path:
+    def report(self, path: str | PathLike[str] | None = None, *, figures: bool = True) -> Path:
         """Write the HTML report, and beside it the figures and the summary as CSV and JSON; return its path."""
         from mptcplab.report import write_report
 
-        return write_report(self, Path(path) if path is not None else self.directory / "report.html", figures=figures)
+        file = self.directory / "report.html" if path is None else path_of(path, "path")
+        return write_report(self, file, figures=figures)

@@ -35,6 +35,7 @@ from mptcplab.engines.vm import host
 from mptcplab.errors import MptcplabError, OutputError, UnfinishedError, with_hint
 from mptcplab.making import Part
 from mptcplab.output import Numbered
+from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, check, resolved_runs
 from mptcplab.scratch import Scratch, remove_abandoned
@@ -109,6 +110,8 @@ def run(
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
     say = _silent if progress is False else note
     check_jobs(jobs)
+    if out is not None and not isinstance(out, Numbered):
+        path_of(out, "out")
     with source(scenario) as path:
         if client is not None:
             # Before a cluster is asked for anything.

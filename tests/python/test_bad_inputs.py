@@ -274,6 +274,31 @@ CALLS: dict[str, Callable[[], object]] = {
     "from_source: no algorithm": lambda: mptcplab.Algorithm.from_source("int x;"),
     "goals: jobs": lambda: mptcplab.goals("lia", jobs=-1),
     "new: no rates": lambda: mptcplab.new(rates=""),
+    "load: nothing": lambda: mptcplab.load(None),  # type: ignore[arg-type]
+    "load: an empty text": lambda: mptcplab.load(""),
+    "load: bytes": lambda: mptcplab.load(b"good"),  # type: ignore[arg-type]
+    "ls: a number": lambda: mptcplab.ls(5),  # type: ignore[arg-type]
+    "merge: a number": lambda: mptcplab.merge("good", 5, out="joined"),  # type: ignore[arg-type]
+    "merge: out": lambda: mptcplab.merge("good", "other", out=5),  # type: ignore[arg-type]
+    "compare: a number": lambda: mptcplab.compare("good", 5),  # type: ignore[arg-type]
+    "vectors: a number": lambda: mptcplab.vectors(5),  # type: ignore[arg-type]
+    "walk: a number": lambda: mptcplab.walk(5),  # type: ignore[arg-type]
+    "run: out": lambda: mptcplab.run("two-paths.toml", out=5),  # type: ignore[arg-type]
+    "run: an empty text": lambda: mptcplab.run(""),
+    "goals: out": lambda: mptcplab.goals("lia", 5),  # type: ignore[arg-type]
+    "hunt: out": lambda: mptcplab.hunt("lia", out=5),  # type: ignore[arg-type]
+    "reproduce: docs": lambda: mptcplab.reproduce("kim2021", docs=5),  # type: ignore[arg-type]
+    "fidelity: out": lambda: mptcplab.fidelity(5),  # type: ignore[arg-type]
+    "agree_all: out": lambda: mptcplab.agree_all(5),  # type: ignore[arg-type]
+    "agree: engines": lambda: mptcplab.agree("two-paths.toml", 5),  # type: ignore[arg-type]
+    "kernels: a number": lambda: mptcplab.kernels("two-paths.toml", 5),  # type: ignore[arg-type]
+    "report: a number": lambda: mptcplab.load("good").report(5),  # type: ignore[arg-type]
+    "from_file: a number": lambda: mptcplab.Scenario.from_file(5),  # type: ignore[arg-type]
+    "from_toml: a number": lambda: mptcplab.Scenario.from_toml(5),  # type: ignore[arg-type]
+    "Scenario: a number": lambda: mptcplab.Scenario(directory=5),  # type: ignore[arg-type]
+    "from_file: a number as an algorithm": lambda: mptcplab.Algorithm.from_file(5),  # type: ignore[arg-type]
+    "from_source: a number": lambda: mptcplab.Algorithm.from_source(5),  # type: ignore[arg-type]
+    "new: rates": lambda: mptcplab.new(rates=5),  # type: ignore[arg-type]
 }
 CASES = {**{f"mptcplab {words}": words for words in COMMANDS}, **{f">>> {name}": call for name, call in CALLS.items()}}
 

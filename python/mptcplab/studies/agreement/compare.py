@@ -74,6 +74,8 @@ def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str
     """The engines, and why where nobody asked: the kernel where it can run, else the fluid, beside the simulator."""
     if asked is None:
         return _default()
+    if not isinstance(asked, str | Iterable):
+        raise MptcplabError(with_hint(f"not engines: {asked!r}", _SUCH_AS))
     names = asked.split(",") if isinstance(asked, str) else list(asked)
     names = [full_name(name.strip()) for name in names if name.strip()]
     if len(set(names)) < 2:
