@@ -222,6 +222,9 @@ def _found(scenario: str | PathLike[str]) -> str:
     """The path of a file, or of the scenario of the package that has this name; a name that nothing has is an error."""
     file, given = path_of(scenario, "scenario"), fspath(scenario)
     if file.exists():
+        if not file.is_file() and not file.is_dir():
+            hint = "write it to a file, which is read more than once; mptcplab.Scenario.from_toml takes a text"
+            raise ScenarioError(with_hint(f"{given}: a pipe or a device, not a file", hint))
         return given
     found = bundle.scenario(given)
     if found is not None:

@@ -420,6 +420,17 @@ def test_a_name_of_results_that_is_no_text_is_an_error(scenario: Path, tmp_path:
     assert (found["state"], found["remark"]) == ("damaged", "not a name in UTF-8: r\\udcff")
 
 
+@pytest.mark.parametrize("command", [("check",), ("run", "--out", "r"), ("agree", "--engines", "sim,fluid")])
+def test_a_scenario_from_a_pipe_is_refused(command: tuple[str, ...], scenario: Path, tmp_path: Path) -> None:
+    """It was read twice, and all its keys were missing the second time."""
+    words = [sys.executable, "-m", "mptcplab", *command, "/dev/stdin"]
+    text = scenario.read_text()
+    done = subprocess.run(words, cwd=tmp_path, input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: /dev/stdin: a pipe or a device, not a file\n\nhint: write it to a file")
+    assert entries(tmp_path) == {scenario.name}
+
+
 @pytest.mark.parametrize(
     ("words", "name"),
     [
