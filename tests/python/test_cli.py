@@ -375,6 +375,7 @@ def test_without_standard_output_a_command_does_its_work(words: tuple[str, ...])
     [
         (("schedulers", "--quick"), "--quick needs --compare"),
         (("schedulers", "--out", "x"), "--out needs --compare"),
+        (("cc", "persist", "lia", "--print", "--json"), "--print prints the unit, which is no JSON: --json"),
         (("run", "{scenario}", "--jobs", "5000"), "jobs: 5000 is out of range"),
         (("check", "{scenario}", "--cc", "lia", "--sweep", "cc=lia,olia"), "a key is set and swept: cc"),
         (("check", "{scenario}", "--profile", "rfc", "--sweep", "profile=rfc"), "a key is set and swept: profile"),

@@ -13,7 +13,7 @@ from mptcplab.cli import options
 from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json
-from mptcplab.errors import EngineError
+from mptcplab.errors import EngineError, MptcplabError, with_hint
 
 Params = Annotated[
     list[str] | None,
@@ -169,6 +169,8 @@ def persist(
 
     The unit is mptcplab-cc.service.
     """
+    if show and as_json:
+        raise MptcplabError(with_hint("--print prints the unit, which is no JSON: --json", "leave one of them out"))
     flags = [*_flag("--print", show), *_flag("--remove", remove)]
     _exec("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
 
