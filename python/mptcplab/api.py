@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import _core, bundle, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
-from mptcplab.capabilities import FLUID, SIM, machine_with
+from mptcplab.capabilities import FLUID, SIM, engine_of, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.comparing import compare
 from mptcplab.engines import kernel, sim
@@ -28,7 +28,7 @@ from mptcplab.scenario import Overrides, Values, as_names
 from mptcplab.scenario import check as check_file
 from mptcplab.settings import Setting
 from mptcplab.studies.agreement.compare import agree
-from mptcplab.sweep import PathArg, Progress, check_jobs, parse_engines, run
+from mptcplab.sweep import PathArg, Progress, check_jobs, engine_names, parse_engines, run
 from mptcplab.terminal import note, shown
 
 if TYPE_CHECKING:
@@ -88,11 +88,15 @@ def check(
 ) -> dict[str, Any]:
     """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in).
 
-    Settings that `engine` refuses are errors as well, for the simulator and the fluid; the other engines refuse theirs
-    when they start. Everything else is as in `run`.
+    Settings that `engine` refuses are errors as well: "sim", "fluid", or both. The other engines refuse theirs when
+    they start, and are an error here. Everything else is as in `run`.
     """
     changes = overrides or Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
-    names = _parts(engine, "engine", "sim,fluid")
+    names = engine_names(engine)
+    for name in names:
+        if engine_of(name).has_sockets:
+            hint = "check it for sim, fluid, or both; a kernel refuses what it cannot do when `run` starts it"
+            raise MptcplabError(with_hint(f"the limits of the engine {name} cannot be checked without a run", hint))
     with source(scenario) as path:
         found = check_file(path, changes)
         if SIM.name in names:

@@ -130,19 +130,7 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
 
     Raises an error for names and traffic that do not exist, and for engines that this machine cannot run.
     """
-    if not isinstance(asked, str | Iterable):
-        raise MptcplabError(with_hint(f"not an engine: {asked!r}", 'engine="sim", or several: "sim,fluid"'))
-    names = asked.split(",") if isinstance(asked, str) else [str(name) for name in asked]
-    names = [full_name(name.strip()) for name in names if name.strip()]
-    known = ", ".join(ENGINES)
-    for name in names:
-        if name not in ENGINES and not (is_machine(name) and kernel_of(name)):
-            hint = f"one of {known}, or several: sim,fluid; vm:SUITE is a kernel of Debian, vm:PATH a kernel image"
-            raise MptcplabError(with_hint(f"no such engine: {name!r}", hint))
-    if not names:
-        raise MptcplabError(with_hint(f"no engine in this list: {asked!r}", f"one of {known}, or several: sim,fluid"))
-    if len(set(names)) < len(names):
-        raise MptcplabError(with_hint(f"an engine is named twice: {','.join(names)}", f"each once, such as {known}"))
+    names = engine_names(asked)
     if traffic not in KERNEL.traffic:
         raise MptcplabError(with_hint(f"no such traffic: {traffic!r}", f"one of {', '.join(KERNEL.traffic)}"))
     machines = [name for name in names if is_machine(name)]
@@ -160,6 +148,24 @@ def parse_engines(asked: str | Iterable[str], traffic: str = OWN_TRAFFIC) -> tup
     for name in machines:
         host.require_available(name)
     return tuple(in_order(names))
+
+
+def engine_names(asked: str | Iterable[str]) -> list[str]:
+    """Names of engines as they are given. Raises an error for what names none, and for one that is named twice."""
+    if not isinstance(asked, str | Iterable):
+        raise MptcplabError(with_hint(f"not an engine: {asked!r}", 'engine="sim", or several: "sim,fluid"'))
+    names = asked.split(",") if isinstance(asked, str) else [str(name) for name in asked]
+    names = [full_name(name.strip()) for name in names if name.strip()]
+    known = ", ".join(ENGINES)
+    for name in names:
+        if name not in ENGINES and not (is_machine(name) and kernel_of(name)):
+            hint = f"one of {known}, or several: sim,fluid; vm:SUITE is a kernel of Debian, vm:PATH a kernel image"
+            raise MptcplabError(with_hint(f"no such engine: {name!r}", hint))
+    if not names:
+        raise MptcplabError(with_hint(f"no engine in this list: {asked!r}", f"one of {known}, or several: sim,fluid"))
+    if len(set(names)) < len(names):
+        raise MptcplabError(with_hint(f"an engine is named twice: {','.join(names)}", f"each once, such as {known}"))
+    return names
 
 
 # More threads or processes than machines have cores.

@@ -163,6 +163,10 @@ COMMANDS = (
     f"{SHORT} --set tcp.tso=true",
     # The kernel's program is not asked: the error is the simulator's or the fluid's.
     f"{CHECK} --engine fluid --cc cubic --set per_ack=true",
+    f"{CHECK} --engine kernel",
+    f"{CHECK} --engine sim,vm:bookworm",
+    f"{CHECK} --engine simulator",
+    f"{CHECK} --engine ''",
     # Output.
     f"{SHORT} --out full",
     f"{SHORT} --out full --force",

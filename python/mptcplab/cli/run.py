@@ -123,7 +123,8 @@ def check(
 ) -> None:
     """Validate a scenario and print how it was understood.
 
-    What `run` would refuse is an error here. Kernels refuse what they cannot do when they start.
+    What `run` would refuse is an error here. Kernels refuse what they cannot do when they start, so that the engines
+    kernel and vm cannot be checked.
     """
     from mptcplab import api
 
