@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import _core, bundle, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
-from mptcplab.capabilities import FLUID, SIM, engine_of, machine_with
+from mptcplab.capabilities import FLUID, SIM, engine_of, is_machine, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.comparing import compare
 from mptcplab.engines import kernel, sim
 from mptcplab.engines.vm import host
+from mptcplab.engines.vm import kernels as machine_kernels
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
 from mptcplab.listing import ls
 from mptcplab.merging import merge
@@ -478,6 +479,9 @@ def hunt(
         jobs,
         engines=engines,
     )
+    for machine in filter(is_machine, engines):
+        # A kernel that does not exist is refused before the search.
+        machine_kernels.find(machine)
     page.prepare(directory)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, directory), update)

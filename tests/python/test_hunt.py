@@ -205,6 +205,17 @@ def test_an_interrupted_confirmation_leaves_what_the_search_found(
     assert page.verdict(finding).startswith("not confirmed yet")
 
 
+def test_a_kernel_that_does_not_exist_is_refused_before_the_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused when the search had ended, and only if there was something to confirm."""
+    monkeypatch.setattr("mptcplab.sweep.host.require_available", lambda _: None)
+    monkeypatch.setattr("mptcplab.studies.hunt.hunt", lambda *_: pytest.fail("it searches"))
+    with pytest.raises(mptcplab.EngineError, match="no such kernel image: /nowhere/vmlinuz"):
+        mptcplab.hunt("lia", out=tmp_path / "x", confirm="fluid,vm:/nowhere/vmlinuz")
+    assert not (tmp_path / "x").exists()
+
+
 def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MptcplabError, match="did you mean 'harms'"):
         property_of("harm")
