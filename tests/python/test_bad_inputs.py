@@ -210,6 +210,8 @@ COMMANDS = (
     # Clusters.
     f"{SHORT} --on slurm",
     f"{SHORT} --on dask:",
+    f"{SHORT} --on dask:nowhere",
+    f"{SHORT} --on dask:tcp://10.0.0.1",
     f"{SHORT} --on dask --store nothing://runs",
     f"{SHORT} --store runs",
     "goals lia --store runs",

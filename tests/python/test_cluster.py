@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
+import time
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ pytest.importorskip("distributed", reason="SKIPPED, NOT TESTED: Dask is not inst
 from dask_cluster import Processes, other_build, scheduler
 
 from mptcplab.cluster import batches, build
-from mptcplab.cluster.connect import connected
+from mptcplab.cluster.connect import address_in, connected
 from mptcplab.cluster.urlstore import UrlStore, packed, unpacked
 
 DEMO = "scenarios/dolia-scenario-1.toml"
@@ -168,6 +171,23 @@ def test_what_an_engine_refuses_is_said_with_the_line_of_the_file_here(dask: Pro
 def test_what_makes_no_sense_is_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(MptcplabError, match=message):
         mptcplab.run(DEMO, progress=False, **options)
+
+
+@pytest.mark.parametrize("address", ["10.0.0.1:8786", "tcp://[::1]:8786", "tls://head-1.example:1", "inproc://1/2/3"])
+def test_an_address_has_a_port_and_may_have_a_protocol(address: str) -> None:
+    assert address_in(f"dask:{address}") == address
+
+
+def test_a_client_that_cannot_be_made_is_an_error_and_nothing_else() -> None:
+    """Its destructor waited for a minute, and printed a traceback."""
+    words = [sys.executable, "-m", "mptcplab", "run", DEMO, "--on", "dask:none://10.0.0.1:8786"]
+    started = time.monotonic()
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert time.monotonic() - started < 45
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        r"error: no scheduler of Dask at none://10\.0\.0\.1:8786: .*\n\nhint: start one .*\n", done.stderr
+    )
 
 
 def test_an_engine_with_sockets_is_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 ClientArg = Any
 _NAME = "dask"
 _SUCH_AS = "dask for a cluster on this machine, or dask:ADDRESS of a scheduler, such as dask:tcp://10.0.0.1:8786"
+# With the protocol, which is TCP where none is given, and a port; or of a scheduler in this process, which has none.
+_ADDRESS = re.compile(r"inproc://\S+|([a-z]+://)?[^\s/]+:\d{1,5}")
 _CONNECT_S = 30
 _LOGS = ("distributed", "distributed.client", "asyncio")
 # Time between two looks at who is there.
@@ -162,6 +165,8 @@ def address_in(asked: str) -> str | None:
     name, colon, address = asked.partition(":")
     if name != _NAME or (colon and not address):
         raise MptcplabError(with_hint(f"no such cluster: --on {asked!r}", _SUCH_AS))
+    if address and not _ADDRESS.fullmatch(address):
+        raise MptcplabError(with_hint(f"not the address of a scheduler: --on {asked!r}", _SUCH_AS))
     return address or None
 
 
@@ -192,9 +197,12 @@ def _opened(address: str | None, jobs: int) -> Iterator[Client]:
         ):
             yield client
         return
+    # Not by the constructor alone: one that fails leaves an object whose destructor waits for a minute.
+    client = Client.__new__(Client)
     try:
-        client = Client(address, timeout=_CONNECT_S, set_as_default=False)
+        client.__init__(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
+        client.status = "closed"
         hint = "start one with: dask scheduler, and workers with: dask worker ADDRESS"
         raise EngineError(with_hint(f"no scheduler of Dask at {address}: {error}", hint)) from error
     with client:
