@@ -540,12 +540,20 @@ def doctor(
     that process or that connection. With `rate` and `rtt` (such as "100 Mbit/s" and "50 ms") it checks whether the
     buffers are large enough. `vm` has one entry per thing that the engine vm needs; `ready` is about the engine kernel.
     """
-    found = kernel.query("doctor", "--json", *doctor_options(pid, connection, rate, rtt), accept=(0, 1))
+    asked = doctor_options(pid, connection, rate, rtt)
+    kernel.require_valid("doctor", *asked)
+    found = kernel.query("doctor", "--json", *asked, accept=(0, 1))
     return {**found, "vm": [check.as_dict() for check in host.findings()]}
 
 
 def doctor_options(pid: int | None, connection: str | None, rate: str | None, rtt: str | None) -> list[str]:
     """The arguments of `doctor` as options of the program."""
+    if pid is not None and connection is not None:
+        hint = "leave one of them out: a connection is checked by its addresses, all of a process by its number"
+        raise MptcplabError(with_hint(f"pid and connection exclude each other: {pid} and {connection!r}", hint))
+    if (rate is None) != (rtt is None):
+        given = f"rate without rtt: {rate!r}" if rtt is None else f"rtt without rate: {rtt!r}"
+        raise MptcplabError(with_hint(given, 'give both, such as "100 Mbit/s" and "50 ms"'))
     asked = {"--pid": pid, "--connection": connection, "--rate": rate, "--rtt": rtt}
     return [word for name, value in asked.items() if value is not None for word in (name, str(value))]
 

@@ -151,6 +151,29 @@ def test_what_cannot_be_loaded_is_an_error_that_says_what_can(options: list[str]
     assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("unload",), "cc unload: no name, and no --all\n\nhint: `mptcplab cc unload --help` shows what it takes"),
+        (("unload", "lia", "--all"), "cc unload: --all and names exclude each other: lia"),
+        (("persist",), "cc persist: no name, and no --remove"),
+        (("persist", "lia", "--remove"), "cc persist: --remove and names exclude each other: lia"),
+        (("persist", "--remove", "--profile", "rfc"), "--remove and --profile exclude each other"),
+        (("load", "lia", "--connections", "9999999999"), "hint: `mptcplab cc load --help` shows what it takes"),
+        (("load", "--", "--lia"), 'no algorithm "--lia"'),
+        (("lod",), "hint: `mptcplab cc --help` shows what it takes"),
+    ],
+)
+def test_errors_name_the_command_that_was_typed(words: tuple[str, ...], message: str) -> None:
+    """They named the usage of the program behind it, mptcplab-kernel."""
+    k.program()
+    done = subprocess.run([sys.executable, "-m", "mptcplab", "cc", *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "hint: " in done.stderr
+    assert "mptcplab-kernel" not in done.stderr
+
+
 def test_persist_stores_the_options_of_load() -> None:
     k.program()
     words = ["persist", "ewtcp", "--print", "--param", "weight=0.25", "--profile", "linux-legacy"]

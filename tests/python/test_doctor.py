@@ -89,7 +89,10 @@ def test_the_exit_code_and_the_table_say_the_same_as_the_json() -> None:
         (("--pid", "4194304"), "--pid 4194304"),
         (("--connection", "10.0.0.1-10.0.0.2"), "SRC:PORT-DST:PORT"),
         (("--rate", "100 mbps", "--rtt", "1 s"), "100 Mbit/s"),
-        (("--rate", "100 Mbit/s"), "--rtt"),
+        (("--rate", "100 Mbit/s"), "rate without rtt: '100 Mbit/s'"),
+        (("--rtt", "1 s"), "rtt without rate: '1 s'"),
+        (("--pid", "1", "--connection", "10.0.0.1:1-10.0.0.2:2"), "pid and connection exclude each other"),
+        (("--pid", "99999999999"), "`mptcplab doctor --help` shows what it takes"),
     ],
 )
 def test_invalid_options_are_an_error(words: tuple[str, ...], message: str) -> None:
@@ -98,6 +101,10 @@ def test_invalid_options_are_an_error(words: tuple[str, ...], message: str) -> N
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
+    assert "hint: " in done.stderr
+    assert "mptcplab-kernel" not in done.stderr
+    as_json = lab("doctor", "--json", *words)
+    assert (as_json.returncode, as_json.stdout, as_json.stderr) == (2, "", done.stderr)
 
 
 def test_every_subflow_is_shown_with_its_algorithm(hosts: tuple[k.Host, k.Host]) -> None:

@@ -32,6 +32,8 @@ import json, os, shutil, signal, sys, time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+if sys.argv[-1] == "--help":
+    sys.exit("error: unexpected argument" if "wrong" in sys.argv else 0)
 (HERE / "words").write_text(json.dumps(sys.argv[1:]))
 behaviour = json.loads((HERE / "behaviour").read_text())
 
@@ -419,14 +421,23 @@ def test_old_results_without_a_status_count(scenario: Path) -> None:
 
 
 COMMANDS = {
-    ("cc", "load", "olia", "lia", "--param", "x=2", "--pin"): ["cc", "load", "olia", "lia", "--param", "x=2", "--pin"],
-    ("cc", "load", "olia", "--connections", "9"): ["cc", "load", "olia", "--connections", "9"],
+    ("cc", "load", "olia", "lia", "--param", "x=2", "--pin"): [
+        "cc",
+        "load",
+        "--param",
+        "x=2",
+        "--pin",
+        "--",
+        "olia",
+        "lia",
+    ],
+    ("cc", "load", "olia", "--connections", "9"): ["cc", "load", "--connections", "9", "--", "olia"],
     ("cc", "persist", "--remove"): ["cc", "persist", "--remove"],
-    ("cc", "persist", "lia", "--print"): ["cc", "persist", "lia", "--print"],
+    ("cc", "persist", "lia", "--print"): ["cc", "persist", "--print", "--", "lia"],
     ("cc", "list", "--json"): ["cc", "list", "--json"],
     ("cc", "unload", "--all"): ["cc", "unload", "--all"],
-    ("cc", "unload", "olia"): ["cc", "unload", "olia"],
-    ("cc", "persist", "olia"): ["cc", "persist", "olia"],
+    ("cc", "unload", "olia"): ["cc", "unload", "--", "olia"],
+    ("cc", "persist", "olia"): ["cc", "persist", "--", "olia"],
 }
 
 
@@ -436,6 +447,13 @@ def test_commands_replace_the_process_by_the_program(fake: Fake, tmp_path: Path,
     done = lab(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (1, "a table\n", "")
     assert fake.words == COMMANDS[words]
+
+
+def test_a_wrong_option_is_told_before_the_program_is_started(fake: Fake, tmp_path: Path) -> None:
+    done = lab("cc", "load", "olia", "--profile", "wrong", cwd=tmp_path)
+    hint = "hint: `mptcplab cc load --help` shows what it takes"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: unexpected argument\n\n{hint}\n")
+    assert not (fake.home / "words").exists()
 
 
 @pytest.mark.parametrize("options", [(), ("--pid", "77", "--rate", "9 Mbit/s", "--rtt", "30 ms")])

@@ -197,8 +197,19 @@ def _code_of(error: BaseException) -> int:
     # Usage errors of the command line parser say what is wrong; anything else is a bug.
     describe = getattr(error, "format_message", None)
     if describe is not None:
-        return _fail(f"{describe()}\n\nhint: `mptcplab --help`, or --help after a command, shows what it takes")
+        return _fail(f"{describe()}\n\nhint: `{_command_of(error)} --help` shows what it takes")
     return _internal(error)
+
+
+def _command_of(error: BaseException) -> str:
+    """The command whose usage is wrong, as it is typed."""
+    names: list[str] = []
+    context = getattr(error, "ctx", None)
+    # The name of the outermost is that of the program file.
+    while context is not None and context.parent is not None:
+        names.insert(0, context.info_name)
+        context = context.parent
+    return " ".join(["mptcplab", *names])
 
 
 def _internal(error: BaseException) -> int:

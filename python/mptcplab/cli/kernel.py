@@ -93,11 +93,14 @@ def doctor(
         if any(check["status"] == "missing" for check in checks):
             raise typer.Exit(FAILED)
         return
+    asked = api.doctor_options(pid, connection, rate, rtt)
     try:
-        code = kernel.call("doctor", *api.doctor_options(pid, connection, rate, rtt))
+        kernel.program()
     except EngineError:
         _print_machine()
         raise
+    kernel.require_valid("doctor", *asked)
+    code = kernel.call("doctor", *asked)
     if code in (0, FAILED):
         _print_machine()
     if code:
@@ -133,7 +136,7 @@ def load(
 
     Without --pin the command stays, and Ctrl-C unloads them again.
     """
-    _exec("cc", "load", *names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
+    _exec("load", names, *_loading(params, profile, connections), *_flag("--pin", pin), as_json=as_json)
 
 
 @cc.command(name="list", epilog=epilog("cc list"), context_settings=_HELP)
@@ -142,7 +145,7 @@ def list_loaded(as_json: options.Json = False) -> None:
 
     Also says who loaded each of them, and how.
     """
-    _exec("cc", "list", as_json=as_json)
+    _exec("list", None, as_json=as_json)
 
 
 @cc.command(epilog=epilog("cc unload"), context_settings=_HELP)
@@ -152,7 +155,8 @@ def unload(
     as_json: options.Json = False,
 ) -> None:
     """Unload algorithms from the kernel; needs root. Sockets that use one keep it until they close."""
-    _exec("cc", "unload", *(names or ()), *_flag("--all", everything), as_json=as_json)
+    _require_one(names, "--all", everything, "cc unload")
+    _exec("unload", names, *_flag("--all", everything), as_json=as_json)
 
 
 @cc.command(epilog=epilog("cc persist"), context_settings=_HELP)
@@ -169,10 +173,14 @@ def persist(
 
     The unit is mptcplab-cc.service.
     """
+    _require_one(names, "--remove", remove, "cc persist")
+    loading = _loading(params, profile, connections)
+    if remove and (show or loading):
+        given = "--print" if show else loading[0]
+        raise MptcplabError(with_hint(f"--remove and {given} exclude each other", "leave one of them out"))
     if show and as_json:
         raise MptcplabError(with_hint("--print prints the unit, which is no JSON: --json", "leave one of them out"))
-    flags = [*_flag("--print", show), *_flag("--remove", remove)]
-    _exec("cc", "persist", *(names or ()), *flags, *_loading(params, profile, connections), as_json=as_json)
+    _exec("persist", names, *_flag("--print", show), *_flag("--remove", remove), *loading, as_json=as_json)
 
 
 def _loading(params: list[str] | None, profile: str | None, connections: int | None) -> list[str]:
@@ -186,7 +194,17 @@ def _flag(name: str, given: bool) -> list[str]:
     return [name] if given else []
 
 
-def _exec(*words: str, as_json: bool) -> None:
+def _require_one(names: list[str] | None, flag: str, given: bool, command: str) -> None:
+    """Names, or the option in their place, but not both."""
+    if bool(names) == given:
+        what = f"{flag} and names exclude each other: {', '.join(names)}" if names else f"no name, and no {flag}"
+        raise MptcplabError(with_hint(f"{command}: {what}", f"`mptcplab {command} --help` shows what it takes"))
+
+
+def _exec(command: str, names: list[str] | None, *options: str, as_json: bool) -> None:
     from mptcplab.engines import kernel
 
-    kernel.replace_process(*words, *_flag("--json", as_json))
+    words = ["cc", command, *options, *_flag("--json", as_json)]
+    kernel.require_valid(*words)
+    # A name may begin with a dash.
+    kernel.replace_process(*words, *(["--", *names] if names else []))

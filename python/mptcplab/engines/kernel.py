@@ -5,9 +5,11 @@ The program itself deals with sockets, namespaces and eBPF.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import queue
+import re
 import signal
 import struct
 import subprocess
@@ -43,6 +45,8 @@ _CAP_SYS_ADMIN, _CAP_PERFMON, _CAP_BPF = 21, 38, 39
 _EFFECTIVE = 1
 # Time that the program has to clean up after an interrupt before it is killed; it needs a fraction of a second.
 _GRACE_S = 15.0
+# The end of an error about its options.
+_ABOUT_ITSELF = re.compile(r"(\n\nUsage: .*)?\n\nFor more information, try '--help'\.$", re.DOTALL)
 _POLL_S = 0.1
 
 
@@ -167,6 +171,17 @@ def query(*words: str, accept: Iterable[int] = (0,), about: str | None = None) -
         raise EngineError(f"mptcplab-kernel {words[0]}: not JSON: {done.stdout[:200]!r}: {error}") from error
 
 
+def require_valid(*words: str) -> None:
+    """Raise the error of a command whose options are wrong, in words of the command line; `words` are without names.
+
+    The program reads its options in their order, and with --help as the last it does nothing else.
+    """
+    done = subprocess.run([program(), *words, "--help"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), words))
+        raise _with_own_hint(failure(done.stderr, done.returncode), f"mptcplab {command} --help")
+
+
 def call(*words: str) -> int:
     """Run a command of the program, which prints its own text; return the exit code."""
     sys.stdout.flush()
@@ -177,6 +192,13 @@ def replace_process(*words: str) -> NoReturn:
     """Replace this process by the program, with its output, its signals and its exit code."""
     path = program()
     os.execv(path, [str(path), *words])
+
+
+def _with_own_hint(error: MptcplabError, command: str) -> MptcplabError:
+    """The same error with a hint, if it has none."""
+    if "\n\nhint: " in str(error):
+        return error
+    return type(error)(with_hint(str(error), f"`{command}` shows what it takes"))
 
 
 def _run_program(words: list[str], report: Callable[[Mapping[str, Any]], None]) -> tuple[int, str]:
@@ -267,6 +289,8 @@ def failure(stderr: str, code: int, file: str | None = None) -> MptcplabError:
     """An exception with everything after the first `error:` on the program's stderr."""
     _, marked, text = f"\n{stderr}".partition("\nerror: ")
     text = text.rstrip() if marked else stderr.strip()
+    # What the parser of its command line says about itself is not what the user typed.
+    text = _ABOUT_ITSELF.sub("", text)
     if not text:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         return EngineError(
