@@ -121,8 +121,7 @@ static u32 cubic_time_q14(u64 us)
 /* The increase that is as aggressive as Reno with a decrease of b: 3 (1 - b)/(1 + b), in Q16. */
 static u64 cubic_reno_alpha_q16(u32 beta_q10)
 {
-	return cc_div(cc_mul(3 * (CUBIC_ONE_Q10 - beta_q10), CC_ONE_Q16),
-		      CUBIC_ONE_Q10 + beta_q10);
+	return cc_div(cc_mul(3 * (CUBIC_ONE_Q10 - beta_q10), CC_ONE_Q16), CUBIC_ONE_Q10 + beta_q10);
 }
 
 /* W_est grows by a/w per packet: a <= 1, so (a << 34)/w is <= 2^40; acked <= 2^16. */

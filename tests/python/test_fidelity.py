@@ -180,12 +180,12 @@ def _measured(*cases: Case) -> Measured:
 
 
 def climbing(losses: list[int], *, c: float = 0.4) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """A trace with a loss at each of these windows, and the curve of RFC 9438 (with another C) for 12 s after each."""
+    """A trace with a loss at each of these windows, and the curve of RFC 9438 (with another C) after each."""
     t = np.arange(0.0, 12.0, 0.005)
     windows, cuts, former = [], [], 0.0
     for prior in losses:
-        maximum = 0.85 * prior if prior < former else float(prior)
-        k = np.cbrt((maximum - 0.7 * prior) / c)
+        maximum = cubic.CONVERGED * prior if prior < former else float(prior)
+        k = np.cbrt((maximum - cubic.BETA * prior) / c)
         cuts.append(sum(map(len, windows)) + 1)
         windows += [np.array([float(prior)]), c * (t - k) ** 3 + maximum]
         former = maximum

@@ -57,8 +57,8 @@ STATEMENTS = (
         "cubic-window-curve",
         "CUBIC between losses",
         "Between two losses CUBIC's window follows RFC 9438 within a packet.",
-        "The window at every ACK against the curve that RFC 9438 derives from the window at the last loss; of that, 717/1024 "
-        "are kept, as in Linux.",
+        "The window at every ACK against the curve that RFC 9438 derives from the window at the last loss; "
+        "717/1024 of that are kept, as in Linux.",
         "cubic-window-curve.toml",
         measure.cubic_window_curve,
         {"reps": 2, "duration": "150 s"},

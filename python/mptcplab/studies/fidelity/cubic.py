@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-# RFC 9438, sections 4.2 (C), 4.6 (beta_cubic), 4.3 (alpha_cubic), 4.7 (fast convergence). Linux keeps 717 of 1024 parts, and
-# so does algorithms/cubic.c, where the RFC has 0.7: of 2000 packets that is 0.4 packets more.
+# RFC 9438, sections 4.2 (C), 4.6 (beta_cubic), 4.3 (alpha_cubic), 4.7 (fast convergence). Linux keeps 717 of
+# 1024 parts, and so does algorithms/cubic.c, where the RFC has 0.7: of 2000 packets that is 0.4 packets more.
 C = 0.4
 BETA = 717 / 1024
 ALPHA = 3 * (1 - BETA) / (1 + BETA)
