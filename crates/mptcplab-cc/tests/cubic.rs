@@ -108,12 +108,12 @@ fn small_windows_grow_as_reno_would() {
 
 #[test]
 fn fast_convergence_gives_up_more_when_the_maximum_was_not_reached() {
-    for (on, w_max) in [(1, 500.0 * 1.7 / 2.0), (0, 500.0)] {
+    for (on, w_max) in [(1, 500.0 * (1024.0 + 717.0) / 2048.0), (0, 500.0)] {
         let mut flow = Flow::new(1000, 1, 30_000, &[("fast_convergence", on)]);
         flow.lose();
         assert_eq!(
-            flow.sock.tp.snd_ssthresh, 699,
-            "0.7 of 1000 in Q16, rounded down"
+            flow.sock.tp.snd_ssthresh, 700,
+            "717/1024 of 1000, rounded down"
         );
         flow.sock.tp.snd_cwnd = 500;
         flow.lose();
@@ -182,7 +182,7 @@ fn after_a_timeout_the_curve_starts_at_its_plateau() {
             flow.sock.field("k"),
             flow.sock.field("w_max").unwrap().floor()
         ),
-        (Some(0.0), 279.0)
+        (Some(0.0), 280.0)
     );
 }
 
@@ -252,9 +252,11 @@ fn hystart_leaves_small_windows_alone_and_can_be_switched_off() {
 fn beta_and_c_are_parameters() {
     let mut rng = Rng(3);
     for _ in 0..200 {
-        let (beta, c) = (0.5 + 0.4 * rng.unit(), 0.1 + rng.unit());
+        // A multiple of what the parameter can be set to.
+        let beta = (1024.0 * (0.5 + 0.39 * rng.unit())).round() / 1024.0;
+        let c = 0.1 + rng.unit();
         let raw = |x: f64, scale: f64| (x * scale) as u64;
-        let params = [("beta", raw(beta, 65536.0)), ("c", raw(c, 1_048_576.0))];
+        let params = [("beta", raw(beta, 1024.0)), ("c", raw(c, 1_048_576.0))];
         let w = rng.log(300.0, 20_000.0);
         let mut flow = Flow::new(w, 1, 100_000, &params);
         flow.lose();

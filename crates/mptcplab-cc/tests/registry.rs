@@ -150,7 +150,7 @@ fn parameters_change_the_rule_and_are_checked() {
     assert_eq!(error, "ewtcp has no parameter wieght (it has: weight)");
 
     let cubic = find("cubic").unwrap();
-    assert_eq!(cubic.parse_param("beta", "0.7"), Ok(45_875));
+    assert_eq!(cubic.parse_param("beta", "0.7"), Ok(717));
     assert_eq!(
         cubic.parse_param("beta", "1.7").unwrap_err().to_string(),
         "parameter beta of cubic: 1.7 (wanted a number from 0.5 to 0.9)"

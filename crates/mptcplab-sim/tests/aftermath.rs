@@ -164,14 +164,15 @@ cwnd_clamp = "{window}"
 
 #[test]
 fn a_subflow_probes_with_what_it_was_given() {
-    let outage = outage(2000.0, 2090.0);
+    let outage = outage(2000.0, 2070.0);
     let run = simulate_one(
         &over_two_links(&outage, "20 packets"),
         &[("duration", "4 s"), ("scheduler", "linger")],
     );
     let probed = run.events("f", 0, TlpSent)[0].0;
-    let next = (probed / 10.0).ceil() * 10.0;
-    assert_eq!(run.at("f", 0, next, |t| &t.retx_pkts), 0);
+    let retransmitted = |ms: f64| run.at("f", 0, ms * 10.0, |t| &t.retx_pkts);
+    let (before, after) = ((probed / 10.0).floor(), (probed / 10.0).ceil());
+    assert_eq!(retransmitted(before), retransmitted(after));
     assert_eq!(run.last("f", 0, |t| &t.rto_count), 0);
     assert!(run.last("f", 0, |t| &t.retx_pkts) > 0);
 }

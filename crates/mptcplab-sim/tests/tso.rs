@@ -51,6 +51,7 @@ fn a_subflow_that_has_nothing_to_send_does_not_hold_back_the_one_that_all_wait_f
         ("tcp.tso", "true"),
         ("tcp.comp_sack", "true"),
         ("flows.mp.cc", "olia"),
+        ("repetitions", "20"),
     ];
     let runs = simulate_all(SHARED, &set);
     let mean = runs.iter().map(|r| r.goodput("mp")).sum::<f64>() / runs.len() as f64;
