@@ -268,7 +268,7 @@ install_engine() {
 	put lib_core.so "$ENGINE_LIBRARY"
 	printf '%s\n' "$ENGINE_FINGERPRINT" >"$ENGINE_STAMP"
 	if [ "$PROFILE" = demo ]; then
-		say "the simulator is compiled for a quick start; make setup compiles the one that is up to three times as fast"
+		say "the simulator is compiled for a quick start; make setup compiles a faster one"
 	fi
 }
 

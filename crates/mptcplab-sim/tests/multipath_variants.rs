@@ -81,7 +81,7 @@ fn adw_balia_gives_up_less_than_balia_on_disjoint_bottlenecks() {
 /// Both subflows share a drop-tail link that nearly stops now and then: its queue fills and drains, so that each sees
 /// all RTTs from the base to the full queue between its losses.
 fn shared_by_both() -> String {
-    let stops = (1..8).map(|k| {
+    let stops = (1..10).map(|k| {
         let at = k * 4000;
         format!(
             "{{ at = \"{at} ms\", rate = \"0.2 Mbit/s\" }}, {{ at = \"{} ms\", rate = \"12 Mbit/s\" }}",
@@ -90,7 +90,7 @@ fn shared_by_both() -> String {
     });
     format!(
         r#"
-duration = "31 s"
+duration = "39 s"
 sample = "off"
 per_ack = true
 [links.L]
@@ -116,7 +116,7 @@ fn adw_balia_is_balia_row_for_row_where_one_bottleneck_gives_all_the_same_span()
     let tables = |cc: &str| simulate_one(&text, &[("flows.mp.cc", cc)]).outcome.tables;
     let balia = simulate_one(&text, &[]);
     for k in 0..2 {
-        assert!(balia.events("mp", k, LossEvent).len() >= 5);
+        assert!(balia.events("mp", k, LossEvent).len() >= 6);
     }
     assert!(tables("adw-balia") == balia.outcome.tables);
     // The decrease is not always BALIA's: with this parameter it differs, because no two ranges of RTTs agree to the
