@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,11 @@ from mptcplab.cli.printing import print_json
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.studies.fidelity.statement import Measured
+
+
+def _leave_cores_to_runs() -> None:
+    """Give Polars a quarter of the cores: the runs of a study keep all of them busy, and it would only take turns with them."""
+    os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, (os.cpu_count() or 1) // 4)))
 
 
 def reproduce(
@@ -89,6 +95,7 @@ def reproduce(
     from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, unexpected, verdict_table
     from mptcplab.study.cell import work_unit
 
+    _leave_cores_to_runs()
     if accept:
         expected.check(engine, quick=quick)
     # The fluid's results are the same either way.
@@ -157,6 +164,7 @@ def fidelity(
     """
     from mptcplab import api
 
+    _leave_cores_to_runs()
     measured = api.fidelity(out, out_of_tree=out_of_tree, quick=quick, jobs=jobs, announce=terminal.step)
     print_verdicts(*measured, as_json=as_json)
 
@@ -195,6 +203,7 @@ def goals(
     from mptcplab.studies.goals.page import as_data, lines
     from mptcplab.study.cell import work_unit
 
+    _leave_cores_to_runs()
     with terminal.progress(unit=work_unit("sim")) as progress:
         study = api.goals(
             cc,
