@@ -17,7 +17,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from mptcplab import terminal
-from mptcplab.cli import kernel, options
+from mptcplab.cli import kernel, options, studies
 from mptcplab.cli.app import app
 
 
@@ -557,3 +557,13 @@ def test_an_interrupt_in_a_destructor_is_not_lost(name: str) -> None:
     """Python prints and forgets what is raised there, and the command went on to its end."""
     done = subprocess.run([sys.executable, "-c", LOST.format(name=name)], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("arrived\n", "")
+
+
+def test_a_study_leaves_the_cores_to_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    monkeypatch.setenv("POLARS_MAX_THREADS", "7")
+    studies._leave_cores_to_runs()
+    assert os.environ["POLARS_MAX_THREADS"] == "7"
+    monkeypatch.delenv("POLARS_MAX_THREADS")
+    studies._leave_cores_to_runs()
+    assert os.environ["POLARS_MAX_THREADS"] == "3"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mptcplab
+from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, OutputError
 from mptcplab.scenario import check
-from mptcplab.studies.hunt import Confirmation, Finding, page
+from mptcplab.studies.hunt import OTHER_SEEDS, Confirmation, Finding, Hunt, _Single, page
 from mptcplab.studies.hunt.measure import laboratories
 from mptcplab.studies.hunt.network import (
     ACCESS,
@@ -26,7 +28,7 @@ from mptcplab.studies.hunt.network import (
     network,
     scenario,
 )
-from mptcplab.studies.hunt.properties import PROPERTIES, property_of
+from mptcplab.studies.hunt.properties import PROPERTIES, Property, property_of
 from mptcplab.studies.hunt.search import Search
 from mptcplab.studies.hunt.shrink import shrunk
 
@@ -230,3 +232,46 @@ def test_names_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(MptcplabError, match="did you mean"):
         mptcplab.hunt("lia", "harm", out=tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Instead of a laboratory: the score of each network in the search, and of each on other seeds."""
+
+    searched: tuple[tuple[Network, float], ...]
+    others: tuple[float, ...]
+    property: Property = PROPERTIES["takes-more"]
+    engine: str = "sim"
+    cluster: Cluster | None = None
+
+    def scores(self, some: Sequence[Network], *, seed: int, repetitions: int) -> list[np.ndarray | None]:
+        networks = [network for network, _ in self.searched]
+        places = [networks.index(one) if one in networks else None for one in some]
+        known = self.others if seed > OTHER_SEEDS else [score for _, score in self.searched]
+        # What is smaller than a network of the search violates nothing.
+        return [None if place is None else np.full(repetitions, known[place]) for place in places]
+
+
+@pytest.mark.parametrize(
+    ("others", "chosen"),
+    [
+        ((0.1, 0.5, 0.9, 0.9), 1),
+        ((0.1, 0.2, 0.6, 0.9), 2),
+        # The last one is no violation in more repetitions of the search, whatever other seeds say.
+        ((0.1, 0.2, 0.25, 0.9), 0),
+    ],
+)
+def test_a_hunt_goes_on_until_a_violation_is_confirmed(others: tuple[float, ...], chosen: int) -> None:
+    about = PROPERTIES["takes-more"]
+    assert about.bound == 0.3
+    points = [tuple(float(value) for value in np.random.default_rng(i).random(len(COORDINATES))) for i in range(4)]
+    networks = [network(point, shared=about.shared, changes=about.changes, buffer=about.buffer) for point in points]
+    scores = (0.9, 0.8, 0.7, 0.2)
+    search = Search(len(COORDINATES), 3, 4, lambda _: None)
+    search.done = list(zip((1.0, 0.95, 0.85, 0.75), points, strict=True))
+    laboratory = _Scores(tuple(zip(networks, scores, strict=True)), others)
+    single = _Single(Hunt("reno", (about,), 3, 4), laboratory, lambda _: None)  # type: ignore[arg-type]
+    found = single._confirmed_in_simulation(single._finding(search), search)
+    assert (found.network, found.smaller, found.score) == (networks[chosen], scores[chosen], search.done[chosen][0])
+    assert [one.mean for one in found.confirmations] == pytest.approx([others[chosen]])
+    assert found.violated == (others[chosen] > 0.3)

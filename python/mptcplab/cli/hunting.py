@@ -57,9 +57,9 @@ def hunt(
 
     The search chooses rates, delays, queues, losses, the TCP connections on two paths with a common first link, and
     when they start; for slow-reaction a change of the network, and for blocking a receive buffer. The worst
-    network is made smaller while the violation stays, and simulated again with ten other seeds. Writes its scenario
-    file and a page. The same seed and number of evaluations find the same. Ctrl-C leaves the worst network so far. Exit
-    code 0 whatever is found.
+    network is made smaller while the violation stays, and simulated again with ten other seeds; if these do not confirm
+    it, the next worst is tried. Writes its scenario file and a page. The same seed and number of evaluations find the
+    same. Ctrl-C leaves the worst network so far. Exit code 0 whatever is found.
     """
     from mptcplab import api
     from mptcplab.studies.hunt import page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,7 +29,7 @@ EVALUATIONS = 600
 _SEARCH_REPETITIONS = 2
 # Repetitions while a network is made smaller, and on other seeds than that of the search.
 _SMALLER_REPETITIONS, REPETITIONS = 4, 10
-# Networks of the search, the best first, one of which is made smaller.
+# Networks of the search, the best first, that are made smaller until one is confirmed.
 _CANDIDATES = 8
 # A smaller network keeps this part of the score.
 _KEPT = 0.8
@@ -142,9 +142,9 @@ class _Single:
         if finding.score <= self.asked_property.bound:
             return finding
         found(finding, False)
-        smaller = self._smaller(finding, search)
-        engines = (SIM.name, *self.asked.engines)
-        return replace(smaller, confirmations=tuple(self._confirmed(smaller.network, engine) for engine in engines))
+        confirmed = self._confirmed_in_simulation(finding, search)
+        others = tuple(self._confirmed(confirmed.network, engine) for engine in self.asked.engines)
+        return replace(confirmed, confirmations=confirmed.confirmations + others)
 
     @property
     def asked_property(self) -> Property:
@@ -164,18 +164,33 @@ class _Single:
             self.asked.cc, self.asked_property, self.asked.seed, len(search.done), score, self._network(point)
         )
 
-    def _smaller(self, finding: Finding, search: Search) -> Finding:
-        """The same with a smaller network: one of the best that do not owe their score to one repetition."""
+    def _confirmed_in_simulation(self, finding: Finding, search: Search) -> Finding:
+        """The first of the search's networks, made smaller, that other seeds confirm; the first of all if none is."""
+        first: Finding | None = None
+        for smaller in self._smaller_ones(finding, search):
+            one = replace(smaller, confirmations=(self._confirmed(smaller.network, SIM.name),))
+            if one.violated:
+                return one
+            first = first or one
+        return first or replace(finding, confirmations=(self._confirmed(finding.network, SIM.name),))
+
+    def _smaller_ones(self, finding: Finding, search: Search) -> Iterator[Finding]:
+        """The same with smaller networks: the best of the search that do not owe their score to one repetition."""
         best = sorted(search.done, key=lambda one: -one[0])[:_CANDIDATES]
-        scores = self._least([self._network(point) for _, point in best])
-        score, network = max(
-            zip(scores, (self._network(point) for _, point in best), strict=True), key=lambda one: one[0]
-        )
-        if score <= self.asked_property.bound:
-            return finding
-        enough = max(self.asked_property.bound * 1.1, _KEPT * score)
-        small = shrunk(network, lambda one: self._least([one])[0] >= enough)
-        return replace(finding, network=small, smaller=self._least([small])[0])
+        found = [(score, self._network(point)) for score, point in best]
+        scores = self._least([network for _, network in found])
+        seen: list[Network] = []
+        for score, (searched, network) in sorted(zip(scores, found, strict=True), key=lambda one: -one[0]):
+            if score <= self.asked_property.bound:
+                return
+            small = self._shrunk(network, max(self.asked_property.bound * 1.1, _KEPT * score))
+            if small not in seen:
+                seen.append(small)
+                yield replace(finding, score=searched, network=small, smaller=self._least([small])[0])
+
+    def _shrunk(self, network: Network, enough: float) -> Network:
+        """As small as it can be with a score of at least `enough`."""
+        return shrunk(network, lambda one: self._least([one])[0] >= enough)
 
     def _least(self, some: Sequence[Network], repetitions: int = _SMALLER_REPETITIONS) -> list[float]:
         """The smallest score of some repetitions: what is found is to hold in all of them."""

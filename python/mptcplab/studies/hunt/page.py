@@ -208,6 +208,6 @@ connection begin with the same link and continue on one of two others; the searc
 losses of the three links, the TCP connections beside it and when they start, and, where the property is about
 them, a change of the network or the receive buffer. It knows nothing about the algorithm. What it finds is made smaller
 as long as the violation stays, and simulated again with ten other seeds: the numbers below are their mean with its 95 %
-interval.
+interval. If these do not confirm a violation, the next worst network is made smaller instead.
 """
 _PROPERTIES = "\n## Properties\n"
