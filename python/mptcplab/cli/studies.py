@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _leave_cores_to_runs() -> None:
-    """Give Polars a quarter of the cores: a study keeps all of them busy with runs, and more threads would only disturb."""
+    """Give Polars a quarter of the cores: the runs of a study keep all of them busy."""
     os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, (os.cpu_count() or 1) // 4)))
 
 
