@@ -94,15 +94,15 @@ def summary(trace: Trace) -> pl.DataFrame:
 
 def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> list[tuple[str, pl.DataFrame]]:
     """The values of each metric in each batch of runs, with its name."""
-    frames = []
+    frames: list[tuple[str, pl.DataFrame]] = []
     sampled = [metric for metric in chosen if metric.needs_samples]
     parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
     for runs in samples.batches(trace, trace.runs["run"].to_list(), _BATCH_RUNS):
         window = Window(trace, runs, span)
         found = _in_parts(window.parts(parts), sampled) if parts > 1 else {}
-        for metric in chosen:
-            values = found[metric.name] if metric.name in found else metric.compute(window)
-            frames.append((metric.name, _complete(metric, values)))
+        values = [found[one.name] if one.name in found else one.compute(window) for one in chosen]
+        complete = pl.collect_all([_complete(metric, frame) for metric, frame in zip(chosen, values, strict=True)])
+        frames += zip((metric.name for metric in chosen), complete, strict=True)
     return frames
 
 
@@ -148,13 +148,13 @@ def find(name: str) -> Metric:
         raise MptcplabError(with_hint(f"no such metric: {name!r}", hint)) from None
 
 
-def _complete(metric: Metric, frame: pl.DataFrame) -> pl.DataFrame:
-    """Bring a metric's frame to the common columns."""
+def _complete(metric: Metric, frame: pl.DataFrame) -> pl.LazyFrame:
+    """A metric's frame with the common columns."""
     keys = [
         pl.col(key).cast(pl.String) if key in frame.columns else pl.lit(None, pl.String).alias(key)
         for key in ("flow", "subflow", "link")
     ]
-    return frame.select(
+    return frame.lazy().select(
         pl.col("run").cast(pl.UInt32),
         pl.lit(metric.name).alias("metric"),
         *keys,

@@ -244,10 +244,8 @@ class Window:
             .collect()
         )
         extra = [name for name in bounds.columns if name not in keys]
-        found = rows.group_by(keys, maintain_order=True).agg(pl.col(extra).first(), is_new=(t > t0).all())
-        for edge in ("at_start", "at_end"):
-            last = rows.filter(edge).group_by(keys).agg(pl.col(counters).last().name.suffix(edge))
-            found = found.join(last, on=keys, how="left", maintain_order="left")
+        last = [pl.col(counters).filter(edge).last().name.suffix(edge) for edge in ("at_start", "at_end")]
+        found = rows.group_by(keys, maintain_order=True).agg(pl.col(extra).first(), *last, is_new=(t > t0).all())
         growth = []
         for name in counters:
             # An entity that appears after the window opened had counted nothing before.
