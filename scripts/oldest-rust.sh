@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Checks that the workspace needs no newer Rust than `rust-version` in Cargo.toml says.
 #
-# Where rustup has that very toolchain, its compiler decides. Elsewhere three checks together come close: clippy's
-# incompatible_msrv for the standard library (part of `make lint`), the versions that the dependencies ask for, and let
-# chains (1.88), the one feature of the language since then that slips in easily. They need edition 2024, so parsing the
+# Where rustup has that very toolchain, which `make dev` installs, its compiler decides. Elsewhere three checks together
+# come close: clippy's incompatible_msrv for the standard library (part of `make lint`), the versions that the dependencies
+# ask for, and let chains (1.88), a feature of the language that slips in easily. They need edition 2024, so parsing the
 # sources as edition 2021 finds them.
 # shellcheck source=scripts/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -41,5 +41,6 @@ if [ -n "$found" ]; then
 fi
 toolchain=$(rustup toolchain list 2>/dev/null | grep --max-count=1 --only-matching "^$OLDEST[^ ]*" || true)
 if [ -n "$toolchain" ]; then
-	CARGO_TARGET_DIR=target/oldest-rust rustup run "$toolchain" cargo check --workspace --locked --quiet
+	without_kernel
+	CARGO_TARGET_DIR=target/oldest-rust rustup run "$toolchain" cargo check --workspace "${WITHOUT_KERNEL[@]}" --locked --quiet
 fi

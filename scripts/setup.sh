@@ -47,6 +47,7 @@ main() {
 	start_compiling
 	python_environment
 	browser
+	oldest_rust
 	finish_compiling
 	install_engine
 	install_package
@@ -380,6 +381,17 @@ browser() {
 	local how="as root: apt-get install -y --no-install-recommends chromium"
 	if have apt-get && [ "$(id -u)" -eq 0 ] && install_packages chromium && have chromium; then return; fi
 	say "SKIPPED: tests of pages in a browser, because there is no chromium ($how)"
+}
+
+# --- The oldest Rust -------------------------------------------------------------------------------
+
+# `make lint` compiles everything with it (scripts/oldest-rust.sh): a distribution's Rust may be as old.
+oldest_rust() {
+	if [ "$MODE" != dev ] || ! have rustup || rustup run "$MIN_RUST" rustc --version >/dev/null 2>&1; then return; fi
+	say "installing Rust $MIN_RUST beside this one, with which everything has to compile"
+	if ! rustup toolchain install "$MIN_RUST" --profile minimal >/dev/null 2>&1; then
+		say "SKIPPED: compiling with Rust $MIN_RUST, because rustup could not install it"
+	fi
 }
 
 # --- Drafts ----------------------------------------------------------------------------------------

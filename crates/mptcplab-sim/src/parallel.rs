@@ -211,10 +211,11 @@ fn simulate_next(run: &Run, parts: &[Part], part: usize, control: &Control, queu
         part,
         offers: Vec::new(),
     };
+    let mut offer = |tables: &mut Tables| rows.offer(tables);
     let mut caller = Caller {
         control,
         share: parts.len() as u64,
-        receiver: Receiver::Offers(&mut |tables| rows.offer(tables)),
+        receiver: Receiver::Offers(&mut offer),
     };
     let mut outcome = simulate_part(run, &parts[part], Tables::default(), &mut caller);
     let left = match &mut outcome {
