@@ -1,6 +1,6 @@
 """The compiled part. Structured data is passed as JSON text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
@@ -82,11 +82,12 @@ def vectors_json(path: str | PathLike[str]) -> str:
     """
 
 def run_scratch(
-    path: str | PathLike[str], trace: str | PathLike[str], overrides_json: str = "{}", jobs: int = 0
+    path: str | PathLike[str], trace: str | PathLike[str], overrides_json: Sequence[str], jobs: int = 0
 ) -> str:
     """Like `run`, for all runs of a scenario: one trace, `trace`, which is there only if all runs are.
 
-    The trace is made to be read once: larger, without checksums, and it does not survive a power failure.
+    The runs of one set of overrides after the other are numbered through. The trace is made to be read once: larger,
+    without checksums, and it does not survive a power failure.
     """
 
 def run(

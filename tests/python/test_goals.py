@@ -25,6 +25,7 @@ from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
 from mptcplab.studies.goals.judge import judge
 from mptcplab.studies.goals.measure import Measured
 from mptcplab.studies.goals.scenarios import Setting, commands, layout, scenario
+from mptcplab.study import sweeps
 from mptcplab.study.cell import RunSpec
 from mptcplab.study.verdict import Verdict
 
@@ -117,9 +118,11 @@ def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path) -> No
 
 
 def test_an_interrupted_study_goes_on_with_what_it_has_measured(
-    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    study: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, asked = tmp_path / "out", []
+    # Every result is a sweep of its own, so that there is something to interrupt.
+    monkeypatch.setattr(sweeps, "_SWEEP_WORK", 0.0)
 
     def interrupt(_: int, runs: int, *__: float) -> None:
         asked.append(runs)

@@ -801,6 +801,38 @@ def test_what_is_measured_at_once_is_what_a_kept_trace_has(tmp_path: Path) -> No
     assert expected["value"].n_unique() > 10
 
 
+def test_cells_that_are_run_together_are_stored_as_if_each_were_run_alone(tmp_path: Path) -> None:
+    scenario = Path(__file__).parents[2] / "scenarios/dolia-scenario-1.toml"
+    short = cells.RunSpec(scenario, "olia", None, 3, 5, (("duration", '"13 s"'),), ("goodput", "loss", "rtt_mean"))
+    specs = [
+        short,
+        replace(short, cc="lia", repetitions=2, settings=(("duration", '"12 s"'), ("links.B1.rate", '"7 Mbit/s"'))),
+        replace(short, cc="balia", time_series=True),
+        # One run of one flow: what has a single row must not be computed in another way.
+        replace(short, cc=None, repetitions=1, seed=9, settings=(*short.settings, ("cc", '"reno"'))),
+    ]
+    tasks = [sweeps.Task(f"{number:032x}", spec, 1.0 + number) for number, spec in enumerate(specs)]
+    together = sweeps.sweeps(tasks, "sim")
+    assert [sorted(task.digest for task in sweep) for sweep in together] == [[task.digest for task in tasks]]
+    stores = Store(tmp_path / "together"), Store(tmp_path / "alone")
+    for store, some in zip(stores, (together, [[task] for task in tasks]), strict=True):
+        store.prepare()
+        assert [sweeps.run_sweep(sweep, "sim", store) for sweep in some] == [{}] * len(some)
+    contents = [store.files() for store in stores]
+    assert contents[0] == contents[1]
+    assert len(set(contents[0].values())) == 2 * len(tasks) + 1
+
+
+def test_a_sweep_ends_as_soon_as_it_has_enough_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "_SWEEP_WORK", 10.0)
+    spec = cells.RunSpec(Path("x.toml"), "olia", None, 4, 5)
+    work = (4.0, 5.0, 6.0, 30.0, 2.0)
+    tasks = [sweeps.Task(str(n), replace(spec, seed=n), one) for n, one in enumerate(work)]
+    tasks.append(sweeps.Task("other", replace(spec, scenario=Path("y.toml")), 3.0))
+    found = [[task.digest for task in sweep] for sweep in sweeps.sweeps(tasks, "sim")]
+    assert found == [["3"], ["0", "1", "2"], ["other"], ["4"]]
+
+
 def test_finished_runs_of_an_interrupted_cell_on_a_kernel_are_not_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

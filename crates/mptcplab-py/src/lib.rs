@@ -11,8 +11,9 @@ mod reference;
 mod sweep;
 
 use errors::{EngineError, MptcplabError, OutputError, ScenarioError};
-use mptcplab_scenario::{Overrides, Sweep};
+use mptcplab_scenario::{Overrides, Run, Sweep};
 use mptcplab_trace::parquet::{KeptRuns, Part, ScratchRuns, TraceError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,19 +148,36 @@ fn run(
     )
 }
 
-/// Simulates every run of a scenario and writes a trace that is read once.
+/// Simulates every run of a scenario, with one set of overrides after the other, and writes a trace that is read once.
 #[pyfunction]
-#[pyo3(signature = (path, trace, overrides_json = "{}", jobs = 0))]
+#[pyo3(signature = (path, trace, overrides_json, jobs = 0))]
 fn run_scratch(
     py: Python<'_>,
     path: PathBuf,
     trace: PathBuf,
-    overrides_json: &str,
+    overrides_json: Vec<String>,
     jobs: usize,
 ) -> PyResult<String> {
-    let sweep = load_runs(py, &path, overrides_json, None)?;
+    let (first, others) = overrides_json
+        .split_first()
+        .ok_or_else(|| PyValueError::new_err("no overrides"))?;
+    let mut sweep = load_runs(py, &path, first, None)?;
+    for json in others {
+        sweep = appended(sweep, load_runs(py, &path, json, None)?);
+    }
     let place = || ScratchRuns::create(&trace).map(Place::Scratch);
     simulate_runs(py, &sweep, &[], place, jobs, None)
+}
+
+/// The runs of both sweeps of one scenario, numbered through.
+fn appended(mut sweep: Sweep, more: Sweep) -> Sweep {
+    let first = sweep.runs.len() as u32;
+    let renumbered = more.runs.into_iter().map(|run| Run {
+        id: first + run.id,
+        ..run
+    });
+    sweep.runs.extend(renumbered);
+    sweep
 }
 
 fn simulate_runs(

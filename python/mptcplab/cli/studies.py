@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def _leave_cores_to_runs() -> None:
-    """Give Polars a quarter of the cores: the runs of a study keep all of them busy."""
+    """Give Polars a quarter of the cores: the runs of a study keep all of them busy.
+
+    Polars reads this when it is imported, and mptcplab's modules import it.
+    """
     os.environ.setdefault("POLARS_MAX_THREADS", str(max(1, (os.cpu_count() or 1) // 4)))
 
 
@@ -89,13 +92,13 @@ def reproduce(
     few and short, verdicts are provisional, and the exit code is 1 if one is the opposite of the expected one. On other
     engines that is a warning only.
     """
+    _leave_cores_to_runs()
     from mptcplab import api
     from mptcplab.capabilities import directory_of
     from mptcplab.studies.papers import accept as expected
     from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, unexpected, verdict_table
     from mptcplab.study.cell import work_unit
 
-    _leave_cores_to_runs()
     if accept:
         expected.check(engine, quick=quick)
     # The fluid's results are the same either way.
@@ -162,9 +165,9 @@ def fidelity(
     With --out-of-tree it is compared with the out-of-tree kernel instead. Simulates `scenarios/fidelity`, or
     scenarios of the papers; exit code 1 if a statement fails.
     """
+    _leave_cores_to_runs()
     from mptcplab import api
 
-    _leave_cores_to_runs()
     measured = api.fidelity(out, out_of_tree=out_of_tree, quick=quick, jobs=jobs, announce=terminal.step)
     print_verdicts(*measured, as_json=as_json)
 
@@ -199,11 +202,11 @@ def goals(
     most as a scenario file. Until then, what is measured is in DIR.partial, and after an interrupt the same command
     goes on with it. Exit code 0 whatever the verdicts are.
     """
+    _leave_cores_to_runs()
     from mptcplab import api
     from mptcplab.studies.goals.page import as_data, lines
     from mptcplab.study.cell import work_unit
 
-    _leave_cores_to_runs()
     with terminal.progress(unit=work_unit("sim")) as progress:
         study = api.goals(
             cc,

@@ -42,12 +42,16 @@ def run(
         raise
 
 
-def run_scratch(scenario: str, directory: Path, overrides: str) -> None:
-    """Simulate all runs on this thread; the trace appears as `directory`, and is made to be read once."""
+def run_scratch(scenario: str, directory: Path, overrides: Sequence[str]) -> None:
+    """Simulate all runs on this thread; the trace appears as `directory`, and is made to be read once.
+
+    It has the runs of one set of overrides after the other.
+    """
     try:
-        _core.run_scratch(scenario, fspath(directory), overrides, 1)
+        _core.run_scratch(scenario, fspath(directory), list(overrides), 1)
     except EngineError:
-        reject_unsupported(scenario, overrides)
+        for one in overrides:
+            reject_unsupported(scenario, one)
         raise
 
 

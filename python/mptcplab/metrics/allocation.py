@@ -8,6 +8,7 @@ The proportionally fair allocation is in `proportional.py`; what a scenario's ne
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeVar
 
 # Relative size below which a dual value counts as zero.
@@ -17,6 +18,8 @@ Key = TypeVar("Key", bound=Hashable)
 Paths = Sequence[tuple[str, ...]]
 # The paths of every connection as tuples of link positions.
 Shape = tuple[tuple[tuple[int, ...], ...], ...]
+# Groups of connections that a solver remembers: a study measures thousands of runs on few networks.
+REMEMBERED = 4096
 
 
 def max_min(capacities: Mapping[str, float], connections: Mapping[Key, Paths]) -> dict[Key, float]:
@@ -52,22 +55,19 @@ def split(connections: Mapping[Key, Paths]) -> dict[tuple[Key, int], Paths]:
 def by_component(
     capacities: Mapping[str, float],
     connections: Mapping[Key, Paths],
-    solve: Callable[[tuple[float, ...], Shape], list[float]],
+    solve: Callable[[tuple[float, ...], Shape], tuple[float, ...]],
 ) -> dict[Key, float]:
-    """Solve every group of connections that share links on its own, and equal groups once.
+    """Solve every group of connections that share links on its own.
 
     `solve` takes the capacities of a group's links and the paths of its connections, and returns a rate per connection.
     """
     rates: dict[Key, float] = {}
-    known: dict[tuple[object, ...], list[float]] = {}
     for names in components(connections):
         links = sorted({link for name in names for path in connections[name] for link in path})
         index = {link: position for position, link in enumerate(links)}
         room = tuple(capacities[link] for link in links)
         shape = tuple(tuple(tuple(index[link] for link in path) for path in connections[name]) for name in names)
-        if (room, shape) not in known:
-            known[room, shape] = solve(room, shape)
-        rates.update(zip(names, known[room, shape], strict=True))
+        rates.update(zip(names, solve(room, shape), strict=True))
     return rates
 
 
@@ -92,7 +92,8 @@ def components(connections: Mapping[Key, Paths]) -> list[list[Key]]:
     return list(groups.values())
 
 
-def _lexicographic(room: tuple[float, ...], shape: Shape) -> list[float]:
+@lru_cache(REMEMBERED)
+def _lexicographic(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
     """Iterated linear program for one group."""
     import numpy as np
     from scipy.optimize import linprog
@@ -126,4 +127,4 @@ def _lexicographic(room: tuple[float, ...], shape: Shape) -> list[float]:
         duals = -solution.ineqlin.marginals[len(room) :]
         stuck = [who for who, dual in zip(free, duals, strict=True) if dual > _SLACK]
         frozen |= dict.fromkeys(stuck or free, float(solution.x[-1]))
-    return [frozen[who] * scale for who in range(len(shape))]
+    return tuple(frozen[who] * scale for who in range(len(shape)))

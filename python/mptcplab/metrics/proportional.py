@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from mptcplab.metrics.allocation import Key, Paths, Shape, by_component
+from mptcplab.metrics.allocation import REMEMBERED, Key, Paths, Shape, by_component
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,13 +43,14 @@ def proportional_fair(capacities: Mapping[str, float], connections: Mapping[Key,
     return by_component(capacities, connections, _largest_product)
 
 
-def _largest_product(room: tuple[float, ...], shape: Shape) -> list[float]:
+@lru_cache(REMEMBERED)
+def _largest_product(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
     """Rates of one group of connections."""
     import numpy as np
 
     alive = [(who, path) for who, paths in enumerate(shape) for path in _useful(room, paths)]
     if not alive:
-        return [0.0] * len(shape)
+        return (0.0,) * len(shape)
     links = sorted({link for _, path in alive for link in path})
     usage = np.array([[path.count(link) for _, path in alive] for link in links], dtype=float)
     capacity = np.array([room[link] for link in links])
@@ -60,7 +62,7 @@ def _largest_product(room: tuple[float, ...], shape: Shape) -> list[float]:
     begun = belongs.sum(axis=1)
     split = _interior_point(usage * start / capacity[:, None], belongs / begun[:, None])
     rates = dict(zip(users, (belongs @ split).tolist(), strict=True))
-    return [rates.get(who, 0.0) for who in range(len(shape))]
+    return tuple(rates.get(who, 0.0) for who in range(len(shape)))
 
 
 def _useful(room: tuple[float, ...], paths: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:

@@ -7,7 +7,8 @@ import polars as pl
 from mptcplab.metrics.registry import metric
 from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total
 
-MEGA = 1e6
+# A factor, because Polars divides one value, but multiplies several by the reciprocal, which has another last digit.
+_MEGA = 1 / 1e6
 NS = 1_000_000_000
 
 
@@ -18,7 +19,9 @@ def goodput(window: Window) -> pl.DataFrame:
     This is what an iperf3 receiver shows. Only the connection delivers in order; the value of a subflow is its share of
     the payload that arrived, times the connection's goodput, so that the subflows add up to the flow.
     """
-    flows = window.flow_delta.select(*FLOW, "transport", value=8 * pl.col("delivered_bytes") / pl.col("seconds") / MEGA)
+    flows = window.flow_delta.select(
+        *FLOW, "transport", value=_MEGA * (8 * pl.col("delivered_bytes") / pl.col("seconds"))
+    )
     arrived = window.subflow_delta.select(*SUBFLOW, "rx_payload_bytes")
     part = ratio(pl.col("rx_payload_bytes"), pl.col("rx_payload_bytes").sum().over(FLOW))
     subflows = arrived.with_columns(part=part).join(flows, on=FLOW, maintain_order="left")
@@ -32,7 +35,7 @@ def throughput(window: Window) -> pl.DataFrame:
 
     Includes retransmissions, duplicates and layer-2 headers, like `ifstat` at the client.
     """
-    value = 8 * total("rx_wire_bytes") / pl.col("seconds").first() / MEGA
+    value = 8 * total("rx_wire_bytes") / pl.col("seconds").first() * _MEGA
     return both_levels(window.subflow_delta, value)
 
 

@@ -1,4 +1,4 @@
-"""Sweeps of cells: those that differ only in the algorithm as one, from a call of the engine to the store."""
+"""Sweeps of cells: those that are run and measured together, from a call of the engine to the store."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from threading import Event
 
@@ -23,7 +24,7 @@ from mptcplab.study.store import Store
 from mptcplab.sweep import run
 
 # Work of one sweep: small enough to be stored often, large enough to be worth starting.
-_SWEEP_WORK = 60.0
+_SWEEP_WORK = 120.0
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,45 @@ class Task:
 
 
 def sweeps(tasks: Iterable[Task], engine: str) -> list[list[Task]]:
-    """Tasks that differ in the algorithm only, together; the largest first, so that the last ones end together.
+    """Tasks that are run and measured together; the largest first, so that the last ones end together.
 
-    On a kernel each task is a sweep of its own: it takes long, and what was measured is stored.
+    They have a scenario file and what is measured in common, and on the fluid differ in the algorithm only. On a kernel
+    each task is a sweep of its own: it takes long, and what was measured is stored.
     """
-    groups: dict[object, list[Task]] = {}
+    groups: dict[object, dict[object, list[Task]]] = {}
     for task in tasks:
-        alone = task.digest if task.spec.cc is None or engine_of(engine).has_sockets else ""
-        groups.setdefault((replace(task.spec, cc=None), alone), []).append(task)
+        together = groups.setdefault(_together(task, engine), {})
+        together.setdefault(_call(task), []).append(task)
     found = []
     for group in groups.values():
-        size = max(1, int(_SWEEP_WORK / group[0].work))
-        found += [group[i : i + size] for i in range(0, len(group), size)]
+        # Those of one call are neighbours.
+        found += _of_size([task for same in group.values() for task in same], _SWEEP_WORK)
     return sorted(found, key=lambda sweep: -sum(task.work for task in sweep))
+
+
+def _together(task: Task, engine: str) -> object:
+    """What the tasks of a sweep have in common."""
+    if engine == SIM.name:
+        return task.spec.scenario, task.spec.metrics, task.spec.spans
+    return task.digest if engine_of(engine).has_sockets else _call(task)
+
+
+def _call(task: Task) -> object:
+    """What tasks have in common that one set of overrides describes."""
+    return replace(task.spec, cc=None, time_series=False), task.digest if task.spec.cc is None else ""
+
+
+def _of_size(tasks: Iterable[Task], work: float) -> list[list[Task]]:
+    """Tasks in lists, each of which ends as soon as it has so much work."""
+    found: list[list[Task]] = []
+    room = 0.0
+    for task in tasks:
+        if room <= 0:
+            found.append([])
+            room = work
+        found[-1].append(task)
+        room -= task.work
+    return found
 
 
 def run_sweep(sweep: Sequence[Task], engine: str, store: Store, stop: Event | None = None) -> dict[str, str]:
@@ -71,16 +98,23 @@ def run_sweep(sweep: Sequence[Task], engine: str, store: Store, stop: Event | No
 def run_together(sweep: Sequence[Task], engine: str, store: Store, stop: Event | None = None) -> None:
     """Run one sweep and store its results; `stop` as in `run_sweep`. Raises what the engine refuses."""
     first = sweep[0].spec
-    asked = first.overrides(*(task.spec.cc for task in sweep if task.spec.cc is not None))
     with _traces(sweep, engine, store) as directory:
-        results = _results(first.scenario, asked, engine, directory, stop)
+        results = _results(first.scenario, _overrides(sweep), engine, directory, stop)
         values = metric_values(results, first.metrics, first.spans)
-        for position, task in enumerate(sweep):
-            # The algorithm is the only axis: its runs stand together, in the order asked for.
-            runs = range(position * first.repetitions, (position + 1) * first.repetitions)
+        begin = 0
+        for task in sweep:
+            # Runs stand in the order in which they were asked for.
+            runs = range(begin, begin + task.spec.repetitions)
+            begin = runs.stop
             mine = values.filter(pl.col("run").is_in(list(runs))).drop("run")
-            series = time_series(results, runs[0]) if first.time_series else None
+            series = time_series(results, runs[0]) if task.spec.time_series else None
             store.put(task.digest, record(results, runs), **{VALUES: mine, TIME_SERIES: series})
+
+
+def _overrides(sweep: Sequence[Task]) -> list[Overrides]:
+    """What is asked of the engine: the algorithm is the only axis of each call."""
+    calls = [[task.spec for task in same] for _, same in groupby(sweep, _call)]
+    return [specs[0].overrides(*(spec.cc for spec in specs if spec.cc is not None)) for specs in calls]
 
 
 @contextmanager
@@ -102,10 +136,11 @@ def _traces(sweep: Sequence[Task], engine: str, store: Store) -> Iterator[Path]:
             store.unfinished.rmdir()
 
 
-def _results(scenario: Path, asked: Overrides, engine: str, directory: Path, stop: Event | None) -> Results:
+def _results(scenario: Path, calls: Sequence[Overrides], engine: str, directory: Path, stop: Event | None) -> Results:
     if engine == SIM.name:
-        sim.run_scratch(str(scenario), directory, asked.to_json())
+        sim.run_scratch(str(scenario), directory, [asked.to_json() for asked in calls])
         return Results.open(directory)
+    (asked,) = calls
 
     def go_on(*_: float) -> None:
         if stop is not None and stop.is_set():
