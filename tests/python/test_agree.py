@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from mptcplab.metrics import emulation
 from mptcplab.metrics.differences import differences
 from mptcplab.report.html import command
 from mptcplab.results import Results
-from mptcplab.studies.agreement import causes, compare, figure, judge, losses, matrix, page, text
+from mptcplab.studies.agreement import alike, causes, compare, figure, judge, losses, matrix, page, text
 from mptcplab.study import workers
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Verdict
@@ -569,7 +570,11 @@ def test_a_shortened_scenario_runs_on_after_its_last_start(scenario: Path, tmp_p
     usual = matrix.short(scenario, size, ("sim", "kernel"))
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")
-    assert usual.settings == {"warmup": '"1000 ms"', **KERNEL.behaves_as}
+    assert usual.settings == {
+        "warmup": '"1000 ms"',
+        **KERNEL.behaves_as,
+        "tcp.like": f'"{alike.like(platform.release())}"',
+    }
     server = matrix.short(
         Path("papers/wischik2011/server.toml"), matrix.Size(4, 2, 5, 2, latest_start_s=100), ("sim", "kernel")
     )

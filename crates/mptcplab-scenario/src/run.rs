@@ -299,7 +299,17 @@ pub enum RcvBuffer {
     /// This many bytes from the start.
     Fixed(u64),
     /// Starts at 128 KiB and grows with the measured rate up to `max_bytes` (Linux `tcp_rmem`).
-    Auto { max_bytes: u64 },
+    Auto { max_bytes: u64, growth: Growth },
+}
+
+/// How the automatic receive buffer of an MPTCP connection grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Growth {
+    /// With what is read in the round-trip time of the subflow whose data arrive, and with what waits out of order.
+    #[default]
+    Linux6_18,
+    /// With what is read in the shortest round-trip time that subflows had lately (Linux d2000361e4dd and 6b329393502e).
+    Linux7_3,
 }
 
 /// TCP settings of a flow. The defaults, in brackets, follow Linux.

@@ -2,8 +2,8 @@
 
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
-    ArrivalRate, Arrivals, CcConfig, DurationDistribution, Flow, LossRecovery, Overrides, Profile,
-    RcvBuffer, Run, Scheduler, SchedulerKind, SizeDistribution, StartTime, Sweep, TcpFlow,
+    ArrivalRate, Arrivals, CcConfig, DurationDistribution, Flow, Growth, LossRecovery, Overrides,
+    Profile, RcvBuffer, Run, Scheduler, SchedulerKind, SizeDistribution, StartTime, Sweep, TcpFlow,
     TcpOptions, Traffic, Transfers, Transport, UdpFlow, Video, describe, parse, run_json,
     sweep_json,
 };
@@ -133,6 +133,7 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
     let linger = Some("linger".to_owned());
     let automatic = RcvBuffer::Auto {
         max_bytes: 33_554_432,
+        growth: Growth::Linux6_18,
     };
     assert_eq!(
         found.collect::<Vec<_>>(),
@@ -147,6 +148,30 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
             ),
             ("tcp", None, Some(true), Some(false), automatic),
             ("none", None, None, None, RcvBuffer::Unlimited),
+        ]
+    );
+}
+
+#[test]
+fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows() {
+    let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nlike = \"linux-7.3\"\n\
+                [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
+                [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
+                [flows.all]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\n\
+                [flows.own]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nrcv_buffer = { auto = \"3 MB\" }\n\
+                [flows.tcp]\npath = [\"b\"]\n\
+                [flows.old]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nlike = \"linux-6.18\"\n";
+    let run = &sweep(text).runs[0];
+    let found: Vec<_> = run.flows.iter().map(|flow| tcp(flow).rcv_buffer).collect();
+    let buffer = |max_bytes, growth| RcvBuffer::Auto { max_bytes, growth };
+    assert_eq!(
+        found,
+        [
+            buffer(33_554_432, Growth::Linux7_3),
+            buffer(3_000_000, Growth::Linux7_3),
+            // Linux' TCP has not changed.
+            buffer(33_554_432, Growth::Linux6_18),
+            buffer(33_554_432, Growth::Linux6_18),
         ]
     );
 }
@@ -171,7 +196,8 @@ fn a_flow_overrules_the_common_tcp_settings() {
         (
             RcvBuffer::Fixed(90_000),
             RcvBuffer::Auto {
-                max_bytes: 3_000_000
+                max_bytes: 3_000_000,
+                growth: Growth::Linux6_18,
             }
         )
     );

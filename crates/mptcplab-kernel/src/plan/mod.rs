@@ -352,7 +352,7 @@ fn receive_buffer(tcp: &TcpFlow) -> Buffer {
                 max: memory,
             }
         }
-        RcvBuffer::Auto { max_bytes } => Buffer {
+        RcvBuffer::Auto { max_bytes, .. } => Buffer {
             default: AUTO_START_BYTES.min(max_bytes),
             max: max_bytes,
         },

@@ -161,6 +161,11 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
                 "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer, \
                  and `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16",
             ),
+            (
+                "linux-7.3",
+                "the same, but the automatic receive buffer of an MPTCP connection grows with what the application reads in \
+                 the shortest of the last five round-trip times that its subflows had, and not with what waits out of order",
+            ),
         ]),
         Need::Default("none"),
     ),

@@ -3,9 +3,9 @@
 
 use super::text::aqm_name;
 use crate::run::{
-    ArrivalRate, Arrivals, CMT_SCTP, CcConfig, DurationDistribution, Flow, Link, PriorityChange,
-    RcvBuffer, RequestKind, RequestTimes, Requests, Run, Scheduler, SchedulerKind, SctpFlow,
-    SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport, UdpFlow,
+    ArrivalRate, Arrivals, CMT_SCTP, CcConfig, DurationDistribution, Flow, Growth, Link,
+    PriorityChange, RcvBuffer, RequestKind, RequestTimes, Requests, Run, Scheduler, SchedulerKind,
+    SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport, UdpFlow,
 };
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit};
 use serde_json::{Map, Value, json};
@@ -365,6 +365,13 @@ fn rcv_buffer(buffer: RcvBuffer) -> Value {
     match buffer {
         RcvBuffer::Unlimited => Value::Null,
         RcvBuffer::Fixed(bytes) => json!({ "bytes": bytes }),
-        RcvBuffer::Auto { max_bytes } => json!({ "auto_max_bytes": max_bytes }),
+        RcvBuffer::Auto {
+            max_bytes,
+            growth: Growth::Linux6_18,
+        } => json!({ "auto_max_bytes": max_bytes }),
+        RcvBuffer::Auto {
+            max_bytes,
+            growth: Growth::Linux7_3,
+        } => json!({ "auto_max_bytes": max_bytes, "growth": "linux-7.3" }),
     }
 }

@@ -1,9 +1,9 @@
 //! A resolved sweep as text.
 
 use crate::run::{
-    ArrivalRate, Arrivals, DurationDistribution, Flow, Link, LossRecovery, RcvBuffer, RequestKind,
-    RequestTimes, Requests, Run, SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow,
-    Traffic, Transfers, Transport, UdpFlow, Video,
+    ArrivalRate, Arrivals, DurationDistribution, Flow, Growth, Link, LossRecovery, RcvBuffer,
+    RequestKind, RequestTimes, Requests, Run, SctpFlow, SizeDistribution, StartTime, Subflow,
+    Sweep, TcpFlow, Traffic, Transfers, Transport, UdpFlow, Video,
 };
 use crate::units::display::{percent, rate, size, time};
 use mptcplab_model::link::{Aqm, LinkConfig, Loss, QueueLimit};
@@ -297,7 +297,13 @@ fn rcv_buffer(buffer: RcvBuffer) -> String {
     match buffer {
         RcvBuffer::Unlimited => String::new(),
         RcvBuffer::Fixed(bytes) => format!(", {} receive buffer", size(bytes)),
-        RcvBuffer::Auto { max_bytes } => format!(", receive buffer up to {}", size(max_bytes)),
+        RcvBuffer::Auto { max_bytes, growth } => {
+            let as_in = match growth {
+                Growth::Linux6_18 => "",
+                Growth::Linux7_3 => " (grows as in Linux 7.3)",
+            };
+            format!(", receive buffer up to {}{as_in}", size(max_bytes))
+        }
     }
 }
 

@@ -100,7 +100,7 @@ impl Connection {
         let policy = receiver.on_data(&packet, cx.now, rx.room());
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
-            rx.tune(cx.now, sender.sock.tp.srtt_us);
+            rx.tune(cx.now, sender.sock.tp.srtt_us, &mut receiver.window);
         }
         if policy == AckPolicy::Immediate {
             let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));

@@ -53,7 +53,10 @@ impl Receiver {
             data: ConnectionReceiver::new(buffer, mss, true),
             buffer: match buffer {
                 RcvBuffer::Unlimited => None,
-                RcvBuffer::Fixed(bytes) | RcvBuffer::Auto { max_bytes: bytes } => Some(bytes),
+                RcvBuffer::Fixed(bytes)
+                | RcvBuffer::Auto {
+                    max_bytes: bytes, ..
+                } => Some(bytes),
             },
             max_blocks: usize::from(room / BLOCK_BYTES),
             pending: 0,

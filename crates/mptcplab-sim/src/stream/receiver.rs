@@ -105,15 +105,15 @@ impl ConnectionReceiver {
             return WINDOW_UNLIMITED;
         }
         window.open(self.room.segments());
-        self.tune(now, srtt_us);
+        self.tune(now, srtt_us, window);
         self.announced(*window)
     }
 
     /// The application has read what it could: adapt the room to the rate.
     #[inline]
-    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32) {
-        self.room
-            .tune(now, srtt_us, self.order.next(), self.order.held());
+    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32, window: &mut SubflowWindow) {
+        let (next, held) = (self.order.next(), self.order.held());
+        self.room.tune(now, srtt_us, window, next, held);
     }
 
     /// Whether the application has read all that came: nothing waits for what is missing.

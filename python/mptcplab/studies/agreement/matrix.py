@@ -19,7 +19,7 @@ from mptcplab.engines.digests import engine_digest, python_digest
 from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
-from mptcplab.studies.agreement import reduced, text
+from mptcplab.studies.agreement import alike, reduced, text
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.studies.agreement.judge import GOODPUT, JAIN, Agreement, bounds_of
 from mptcplab.study import workers
@@ -383,7 +383,7 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
     settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
-    settings |= {**KERNEL.behaves_as, **reduced.settings(path)} if _has_sockets(engines) else {}
+    settings |= {**alike.settings(engines), **reduced.settings(path)} if _has_sockets(engines) else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
     return Overrides(

@@ -33,8 +33,9 @@ difference{over}; n are the repetitions that count.
 Lines with "perhaps" give differences between the traces of the two engines, with figures, that may be the cause; none
 of them is proven to be."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
-groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Three scenarios
-are reduced, so that a kernel can run them in real time: links that never fill have a lower rate, and there are fewer
+groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Where a scenario
+names no receive buffer, it grows on both as in the kernel that is compared (`tcp.like`). Three scenarios are reduced,
+so that a kernel can run them in real time: links that never fill have a lower rate, and there are fewer
 flows. Files outlast the run. The kernel has noise of its own, without which full drop-tail
 queues lock flows out by the phase in which their packets arrive; the simulator's `send_jitter` is as large as the
 kernel's links were late, summed over a round trip (99th percentiles; the median of all round trips), or as the

@@ -10,8 +10,8 @@ use crate::format::UDP_FIELDS;
 use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
 use crate::run::{
-    CcConfig, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow, TcpFlow, TcpOptions,
-    Traffic,
+    CcConfig, Growth, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow, TcpFlow,
+    TcpOptions, Traffic,
 };
 
 /// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
@@ -67,15 +67,32 @@ pub(super) fn resolve(
         scheduler: scheduler(context, table, mptcp)?.or(like.scheduler.filter(|_| mptcp)),
         subflows,
         traffic,
-        rcv_buffer: match (settings.get("rcv_buffer"), like.rcv_buffer) {
-            (None, Some(buffer)) => buffer,
-            _ => rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
-        },
+        rcv_buffer: receive_buffer(&settings, &like, mptcp, mss_bytes)?,
         mss_bytes,
         options: options(&settings, &like)?,
     };
     check_recovery(&settings, &flow)?;
     Ok(flow)
+}
+
+/// The flow's own buffer or the kernel's. That of an MPTCP connection grows as the kernel's does.
+fn receive_buffer(
+    settings: &Settings<'_>,
+    like: &Like,
+    mptcp: bool,
+    mss_bytes: u32,
+) -> Res<RcvBuffer> {
+    let buffer = match (settings.get("rcv_buffer"), like.rcv_buffer) {
+        (None, Some(buffer)) => buffer,
+        _ => rcv_buffer(&settings.item("rcv_buffer")?, mss_bytes)?,
+    };
+    Ok(match buffer {
+        RcvBuffer::Auto { max_bytes, .. } if mptcp => RcvBuffer::Auto {
+            max_bytes,
+            growth: like.growth,
+        },
+        buffer => buffer,
+    })
 }
 
 /// Refuses Tahoe, Reno and NewReno recovery with an algorithm that controls its own rate, because both set the window.
@@ -113,7 +130,7 @@ fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcConfig> {
 }
 
 /// Linux's default of `tcp_rmem[2]`, the largest automatic receive buffer, since 6.16.
-const LINUX_6_18_RMEM_MAX_BYTES: u64 = 32 << 20;
+const LINUX_RMEM_MAX_BYTES: u64 = 32 << 20;
 
 /// What a kernel does where the scenario says nothing.
 #[derive(Default)]
@@ -122,6 +139,7 @@ struct Like {
     tso: Option<bool>,
     comp_sack: Option<bool>,
     rcv_buffer: Option<RcvBuffer>,
+    growth: Growth,
 }
 
 fn like(settings: &Settings<'_>) -> Res<Like> {
@@ -129,16 +147,22 @@ fn like(settings: &Settings<'_>) -> Res<Like> {
     if item.is("none") {
         return Ok(Like::default());
     }
-    if !item.is("linux-6.18") {
+    let growth = if item.is("linux-6.18") {
+        Growth::Linux6_18
+    } else if item.is("linux-7.3") {
+        Growth::Linux7_3
+    } else {
         return Err(item.wrong("is not a kernel that the simulator can behave as"));
-    }
+    };
     Ok(Like {
         scheduler: Some(Scheduler::new(SchedulerKind::Linger)),
         tso: Some(true),
         comp_sack: Some(true),
         rcv_buffer: Some(RcvBuffer::Auto {
-            max_bytes: LINUX_6_18_RMEM_MAX_BYTES,
+            max_bytes: LINUX_RMEM_MAX_BYTES,
+            growth: Growth::default(),
         }),
+        growth,
     })
 }
 

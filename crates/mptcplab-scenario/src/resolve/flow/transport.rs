@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::document::{Item, Res, Table};
 use crate::error::{Diagnostic, join};
-use crate::run::{RcvBuffer, Subflow};
+use crate::run::{Growth, RcvBuffer, Subflow};
 
 /// Segments are counted in 32 bits and compared by signed difference.
 const MAX_SEGMENTS: u128 = 1 << 31;
@@ -59,5 +59,8 @@ pub(super) fn rcv_buffer(item: &Item<'_>, mss_bytes: u32) -> Res<RcvBuffer> {
         key_origin: item.key_origin,
         path: join(&item.path, "auto"),
     };
-    at_least_two(&auto).map(|max_bytes| RcvBuffer::Auto { max_bytes })
+    at_least_two(&auto).map(|max_bytes| RcvBuffer::Auto {
+        max_bytes,
+        growth: Growth::default(),
+    })
 }
