@@ -9,7 +9,6 @@ Importing this package is cheap and has no side effects: each name is resolved w
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -107,6 +106,8 @@ def __getattr__(name: str) -> object:
         return core.version()
     if name in __all__:
         return getattr(importlib.import_module(f"mptcplab.{_HOME.get(name, 'api')}"), name)
+    import difflib
+
     close = difflib.get_close_matches(name, __all__, n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise AttributeError(f"module 'mptcplab' has no attribute {name!r}{hint}")

@@ -35,6 +35,8 @@ DERIVED = (
 )
 
 
+# What a file is called until it is whole.
+_PARTIAL = ".partial"
 # Directories beside a result: a new one that is being written, and one that is being replaced, with the process.
 _NEW, _FORMER = ".new-", ".former-"
 _LEFT = re.compile(rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(-(?P<start>\d+))?(\.partial)?")
@@ -75,8 +77,11 @@ def fresh_directory(scenario: Path, root: Path = Path("results")) -> Path:
 
 
 def is_former_result(directory: Path) -> bool:
-    """Whether a directory holds an earlier result of mptcplab and nothing else."""
-    entries = {entry.name for entry in directory.iterdir()}
+    """Whether a directory holds an earlier result of mptcplab and nothing else.
+
+    A killed process may have left a file there that it had begun to derive from the traces.
+    """
+    entries = {entry.name for entry in directory.iterdir()} - {f"{name}{_PARTIAL}" for name in DERIVED}
     engines = {name for name in entries if is_directory_of_engine(name)}
     if engines:
         return entries <= engines | set(DERIVED) and all(is_former_result(directory / engine) for engine in engines)
@@ -160,7 +165,12 @@ def _replace(directory: Path, new: Path) -> None:
     if directory.exists():
         directory.rename(former)
     new.rename(directory)
-    shutil.rmtree(former, ignore_errors=True)
+    try:
+        shutil.rmtree(former, ignore_errors=True)
+    except BaseException:
+        # If an interrupt came meanwhile.
+        shutil.rmtree(former, ignore_errors=True)
+        raise
 
 
 def _keep_unfinished(new: Path, directory: Path) -> Path:
@@ -260,7 +270,7 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """Give a name to write to, and the file the name `path` if nothing fails."""
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(path.name + _PARTIAL)
     # What a killed process or somebody else left under this name is not written to: it may be a link.
     partial.unlink(missing_ok=True)
     try:

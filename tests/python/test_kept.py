@@ -128,8 +128,13 @@ def test_a_result_is_extended_to_the_bytes_of_one_sweep(file: Path, tmp_path: Pa
     out = tmp_path / "o"
     run(file, out, reps=2)
     before = content(out)
-    assert run(file, out, reps=2) == [f"nothing to make: {out} has 4 finished runs; --force makes them again"]
+    nothing = [f"nothing to make: {out} has 4 finished runs; --force makes them again"]
+    assert run(file, out, reps=2) == nothing
     assert content(out) == before
+    # A process was killed while it wrote what it derives from the traces.
+    (out / "metrics.csv.partial").touch()
+    assert run(file, out, reps=2) == nothing
+    (out / "metrics.csv.partial").unlink()
     assert run(file, out, reps=5, cc="lia,balia,olia") == [f"found 4 of 15 runs in {out}; making 11"]
     run(file, tmp_path / "whole", reps=5, cc="lia,balia,olia")
     assert content(out) == content(tmp_path / "whole")

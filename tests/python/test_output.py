@@ -93,6 +93,35 @@ def test_the_former_result_of_a_killed_run_comes_back(tmp_path: Path) -> None:
     assert _names(tmp_path) == ["x"]
 
 
+def test_an_interrupt_while_the_former_result_is_removed_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output.write_into(tmp_path / "x", _result("old"), force=False)
+    remove, calls = output.shutil.rmtree, []
+
+    def interrupted(path: Path, **named: bool) -> None:
+        calls.append(path)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        remove(path, **named)
+
+    monkeypatch.setattr(output.shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        output.write_into(tmp_path / "x", _result(), force=True)
+    assert _names(tmp_path) == ["x"]
+    assert (tmp_path / "x" / "run.parquet").read_text() == "new"
+
+
+def test_what_a_killed_process_had_begun_to_derive_makes_no_result_unknown(tmp_path: Path) -> None:
+    output.write_into(tmp_path / "x", _result("old"), force=False)
+    (tmp_path / "x" / "metrics.csv.partial").touch()
+    assert output.is_former_result(tmp_path / "x")
+    for stranger in ("notes.partial", "metrics.csv.partial.partial", "metrics.txt"):
+        (tmp_path / "x" / stranger).touch()
+        assert not output.is_former_result(tmp_path / "x")
+        (tmp_path / "x" / stranger).unlink()
+
+
 def test_what_a_running_process_or_somebody_else_has_there_stays(tmp_path: Path) -> None:
     stay = [f"x.new-{os.getppid()}", f"x.former-{os.getppid()}", "x.former-notes", "x.new-7z", f"xy.new-{_dead()}"]
     for name in stay:
