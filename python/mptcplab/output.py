@@ -167,10 +167,9 @@ def _replace(directory: Path, new: Path) -> None:
     new.rename(directory)
     try:
         shutil.rmtree(former, ignore_errors=True)
-    except BaseException:
+    finally:
         # If an interrupt came meanwhile.
         shutil.rmtree(former, ignore_errors=True)
-        raise
 
 
 def _keep_unfinished(new: Path, directory: Path) -> Path:

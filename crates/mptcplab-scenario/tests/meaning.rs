@@ -7,6 +7,7 @@ use mptcplab_scenario::{
     TcpOptions, Traffic, Transfers, Transport, UdpFlow, Video, describe, parse, run_json,
     sweep_json,
 };
+use std::fmt::Write;
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
@@ -109,16 +110,36 @@ fn what_is_not_written_follows_linux_and_the_spec() {
     assert_eq!(flow.options, expected);
 }
 
+const BOTH: &str = "subflows = [{ path = [\"a\"] }, { path = [\"b\"] }]";
+
+/// Flows like a kernel's: the name, the path or both paths, and other settings of each.
+fn like_a_kernel(kernel: &str, flows: &[(&str, &str, &str)]) -> Sweep {
+    let mut text = format!(
+        "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nlike = \"{kernel}\"\n\
+         [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
+         [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n"
+    );
+    for (name, paths, settings) in flows {
+        writeln!(text, "[flows.{name}]\n{paths}\n{settings}").unwrap();
+    }
+    sweep(&text)
+}
+
 #[test]
 fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
-    let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nlike = \"linux-6.18\"\n\
-                [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
-                [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
-                [flows.all]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\n\
-                [flows.some]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\ntso = false\nscheduler = \"ecf\"\nrcv_buffer = \"90 kB\"\n\
-                [flows.tcp]\npath = [\"b\"]\ncomp_sack = false\n\
-                [flows.none]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nlike = \"none\"\n";
-    let sweep = sweep(text);
+    let sweep = like_a_kernel(
+        "linux-6.18",
+        &[
+            ("all", BOTH, ""),
+            (
+                "some",
+                BOTH,
+                "tso = false\nscheduler = \"ecf\"\nrcv_buffer = \"90 kB\"",
+            ),
+            ("tcp", "path = [\"b\"]", "comp_sack = false"),
+            ("none", BOTH, "like = \"none\""),
+        ],
+    );
     let found = sweep.runs[0].flows.iter().map(|flow| {
         let (tcp, options) = (tcp(flow), tcp(flow).options);
         let scheduler = tcp.scheduler.map(|scheduler| scheduler.to_string());
@@ -154,15 +175,17 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
 
 #[test]
 fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows() {
-    let text = "duration = \"40 s\"\ncc = \"reno\"\n[tcp]\nlike = \"linux-7.3\"\n\
-                [links.a]\nfrom = \"S\"\nto = \"D\"\nrate = \"1 Mbit/s\"\ndelay = \"7 ms\"\n\
-                [links.b]\nfrom = \"S\"\nto = \"D\"\nrate = \"2 Mbit/s\"\ndelay = \"9 ms\"\n\
-                [flows.all]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\n\
-                [flows.own]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nrcv_buffer = { auto = \"3 MB\" }\n\
-                [flows.tcp]\npath = [\"b\"]\n\
-                [flows.old]\nsubflows = [{ path = [\"a\"] }, { path = [\"b\"] }]\nlike = \"linux-6.18\"\n";
-    let run = &sweep(text).runs[0];
-    let found: Vec<_> = run.flows.iter().map(|flow| tcp(flow).rcv_buffer).collect();
+    let sweep = like_a_kernel(
+        "linux-7.3",
+        &[
+            ("all", BOTH, ""),
+            ("own", BOTH, "rcv_buffer = { auto = \"3 MB\" }"),
+            ("tcp", "path = [\"b\"]", ""),
+            ("old", BOTH, "like = \"linux-6.18\""),
+        ],
+    );
+    let flows = sweep.runs[0].flows.iter();
+    let found: Vec<_> = flows.map(|flow| tcp(flow).rcv_buffer).collect();
     let buffer = |max_bytes, growth| RcvBuffer::Auto { max_bytes, growth };
     assert_eq!(
         found,
