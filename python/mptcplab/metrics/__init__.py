@@ -9,7 +9,7 @@ such as 1e-9: Polars divides the only row of a column by a number, but multiplie
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -42,6 +42,8 @@ __all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "pieces"
 _BATCH_RUNS = 2_500
 # The key of all metrics in a trace's cache.
 _ALL = "metrics"
+# Is given runs while their samples are in memory.
+Beside = Callable[[Sequence[int]], None]
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 
 
@@ -71,20 +73,24 @@ def pieces(trace: Trace) -> Iterator[pl.DataFrame]:
     return (frame for _, frame in _all(trace))
 
 
-def _all(trace: Trace) -> list[tuple[str, pl.DataFrame]]:
+def _all(trace: Trace, beside: Beside | None = None) -> list[tuple[str, pl.DataFrame]]:
     if _ALL not in trace.cache:
-        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None)
+        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None, beside)
     found: list[tuple[str, pl.DataFrame]] = trace.cache[_ALL]
     return found
 
 
-def summary(trace: Trace) -> pl.DataFrame:
-    """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count."""
+def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
+    """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
+
+    If the metrics are not known yet, `beside` is called with some runs after the other, whose samples need not be read
+    again.
+    """
     excluded = [excluded.run for excluded in trace.excluded_runs]
     counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
     by_name: dict[str, list[pl.DataFrame]] = {}
     row = 0
-    for name, frame in _all(trace):
+    for name, frame in _all(trace, beside):
         by_name.setdefault(name, []).append(frame.with_row_index("row", offset=row).filter(counts))
         row += frame.height
     if not by_name:
@@ -92,27 +98,40 @@ def summary(trace: Trace) -> pl.DataFrame:
     return summarise_parts((pl.concat(frames) for frames in by_name.values()), trace.configs)
 
 
-def _compute(trace: Trace, chosen: list[Metric], span: tuple[int, int] | None) -> list[tuple[str, pl.DataFrame]]:
+def _compute(
+    trace: Trace, chosen: list[Metric], span: tuple[int, int] | None, beside: Beside | None = None
+) -> list[tuple[str, pl.DataFrame]]:
     """The values of each metric in each batch of runs, with its name."""
     frames: list[tuple[str, pl.DataFrame]] = []
     sampled = [metric for metric in chosen if metric.needs_samples]
-    parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
-    for runs in samples.batches(trace, trace.runs["run"].to_list(), _BATCH_RUNS):
-        window = Window(trace, runs, span)
-        found = _in_parts(window.parts(parts), sampled) if parts > 1 else {}
+    runs = trace.runs["run"].to_list()
+    for begin in range(0, len(runs), _BATCH_RUNS):
+        window = Window(trace, runs[begin : begin + _BATCH_RUNS], span)
+        found = _from_samples(window, sampled, beside) if sampled else {}
         values = [found[one.name] if one.name in found else one.compute(window) for one in chosen]
         complete = pl.collect_all([_complete(metric, frame) for metric, frame in zip(chosen, values, strict=True)])
         frames += zip((metric.name for metric in chosen), complete, strict=True)
     return frames
 
 
-def _in_parts(windows: Iterable[Window], sampled: list[Metric]) -> dict[str, pl.DataFrame]:
-    """The values of metrics that need samples, part by part: each value depends on the samples of one flow or link."""
+def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -> dict[str, pl.DataFrame]:
+    """The values of metrics that need samples, of as many samples at a time as fit in memory.
+
+    These are the samples of some runs or, if a run has too many, of some of its flows and links: each value depends on
+    those of one flow or link.
+    """
+    trace = whole.trace
+    parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
     found: dict[str, list[pl.DataFrame]] = {metric.name: [] for metric in sampled}
-    for window in windows:
-        for metric in sampled:
-            values = metric.compute(window)
-            found[metric.name].append(window.in_part(values, "link" if "link" in values.columns else "flow"))
+    for runs in samples.batches(trace, whole.run_ids, len(whole.run_ids)):
+        samples.forget(trace)
+        window = whole.of_runs(runs)
+        for part in window.parts(parts) if parts > 1 else [window]:
+            for metric in sampled:
+                values = metric.compute(part)
+                found[metric.name].append(part.in_part(values, "link" if "link" in values.columns else "flow"))
+        if beside is not None:
+            beside(runs)
     return {name: pl.concat(frames) for name, frames in found.items()}
 
 

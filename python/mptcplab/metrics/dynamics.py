@@ -43,7 +43,7 @@ def convergence(window: Window) -> pl.DataFrame:
     The throughput has settled when every one-second average that begins in the next 5 s is within 20 % of the mean
     throughput over the second half of the time to the next change. Null if it never did; absent if nothing changed.
     """
-    delays = _measured(window, _after_changes(window), FLOW, _settled)
+    delays = _measured(window, window.of_flows(_after_changes), FLOW, _settled)
     return delays.group_by(FLOW, maintain_order=True).agg(value=pl.col("value").mean())
 
 
@@ -55,7 +55,7 @@ def responsiveness(window: Window) -> pl.DataFrame:
     mean is taken over the second half of the time to the next change. A subflow's value is the mean over the
     competitors that leave, a flow's is the mean over its subflows. Absent if none leaves.
     """
-    delays = _measured(window, _after_competitors(window), SUBFLOW, _reached)
+    delays = _measured(window, window.of_flows(_after_competitors), SUBFLOW, _reached)
     mean = pl.col("value").mean()
     subflows = delays.group_by(SUBFLOW, maintain_order=True).agg(value=mean)
     flows = delays.group_by(FLOW, maintain_order=True).agg(value=mean)
@@ -71,7 +71,7 @@ def recovery_time(window: Window) -> pl.DataFrame:
     half of that, so that packets left in the link's queue do not count as recovery. The value is the mean over the
     outages from which the subflow recovered before the next one; null if it never did.
     """
-    outages = _outages(window)
+    outages = window.of_flows(_outages)
     before = _measured(window, outages.select(*SUBFLOW, "up", "until", begin="since", end="down"), SUBFLOW, _rate)
     after = before.select(*SUBFLOW, begin="up", end="until", before="value")
     delays = _measured(window, after, SUBFLOW, _recovered)

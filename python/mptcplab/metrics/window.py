@@ -8,7 +8,7 @@ value is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.trace.samples import KEYS, Samples, read, scan
+from mptcplab.trace.samples import KEYS, Samples, batches, read, scan
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -67,7 +67,12 @@ _SAMPLED = {
     "subflow": ("state", "cwnd_pkts", "ssthresh_pkts", "srtt_us", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
     "link": ("queue_pkts", "queue_delay_max_ns"),
 }
-# With more different windows than this, a filter on time would cost more than it saves.
+_time = pl.col("t_ns")
+# A place in time relative to t0, t1 and slack of a window, which are columns or numbers.
+_Number = pl.Expr | int
+_Where = Callable[[_Number, _Number, _Number], pl.Expr]
+_BOUNDS = (pl.col("t0"), pl.col("t1"), pl.col("slack"))
+# With more different windows than this, a filter on time would cost more than it saves, and rows need memory.
 _MAX_WINDOWS = 8
 
 
@@ -86,21 +91,20 @@ class Part:
 class Window:
     """Everything that metrics need of the traces of some runs, each part computed once.
 
-    `span` (begin and end in ns since the start of the run) replaces [warm-up end, end of the run). With `part`, flows
-    and links are only those of the part, but topologies and events are whole.
+    `span` (begin and end in ns since the start of the run) replaces [warm-up end, end of the run).
     """
 
-    def __init__(
-        self,
-        trace: Trace,
-        runs: Sequence[int] | None = None,
-        span: tuple[int, int] | None = None,
-        part: Part | None = None,
-    ) -> None:
+    # Which flows and links there are; without it, all of the runs.
+    part: Part | None = None
+
+    def __init__(self, trace: Trace, runs: Sequence[int] | None = None, span: tuple[int, int] | None = None) -> None:
         self.trace = trace
         self.run_ids = trace.runs["run"].to_list() if runs is None else list(runs)
         self.span = span
-        self.part = part
+
+    def of_runs(self, runs: Sequence[int]) -> Window:
+        """The window of some of the runs."""
+        return _Some(self, runs)
 
     def parts(self, count: int) -> Iterator[Window]:
         """Windows of at most so many parts, each with some of the flows and links; none is kept here."""
@@ -112,7 +116,7 @@ class Window:
             Part(tuple(flows[flow:flow_end]), tuple(links[link:link_end]))
             for (flow, link), (flow_end, link_end) in pairwise(cuts)
         )
-        return (Window(self.trace, self.run_ids, self.span, part) for part in parts)
+        return (_Some(self, self.run_ids, part) for part in parts)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of the runs, of the part's flows or links only."""
@@ -162,7 +166,7 @@ class Window:
         names = {"run": pl.UInt32, "flow": pl.String, "transport": pl.String, "greedy": pl.Boolean}
         schema = names | {"start": pl.Int64, "stop": pl.Int64}
         return (
-            self.in_part(pl.DataFrame(rows, schema=schema, orient="row"), "flow")
+            pl.DataFrame(rows, schema=schema, orient="row")
             .join(self.runs, on="run", maintain_order="left")
             .with_columns(t0=pl.max_horizontal("t0", "start"), t1=pl.min_horizontal("t1", "stop"))
             .drop("start")
@@ -179,8 +183,7 @@ class Window:
             for link in topology.links.values()
         ]
         schema = {"run": pl.UInt32, "link": pl.String, "rate_bps": pl.Float64}
-        links = self.in_part(pl.DataFrame(rows, schema=schema, orient="row"), "link")
-        links = links.join(self.runs, on="run", maintain_order="left")
+        links = pl.DataFrame(rows, schema=schema, orient="row").join(self.runs, on="run", maintain_order="left")
         return links.with_columns(seconds=(pl.col("t1") - pl.col("t0")) * 1e-9)
 
     @cached_property
@@ -229,30 +232,51 @@ class Window:
 
     def growth(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame) -> pl.DataFrame:
         """Growth of counters between t0 and t1 (ns) of `bounds`, which has one row per run and flow, or link."""
+        few = _windows(bounds).height <= _MAX_WINDOWS
+        groups = [self.run_ids] if few else batches(self.trace, self.run_ids, len(self.run_ids))
+        return pl.concat(self._growth(table, counters, bounds, runs) for runs in groups)
+
+    def _growth(self, table: str, counters: tuple[str, ...], bounds: pl.DataFrame, runs: Sequence[int]) -> pl.DataFrame:
         keys = list(KEYS[table])
+        bounds = bounds.filter(pl.col("run").is_in(runs))
         on = [key for key in keys if key in bounds.columns]
-        t, t0, t1, slack = (pl.col(name) for name in ("t_ns", "t0", "t1", "slack"))
-        at_end = (t <= t1) & (t > t1 - slack)
-        rows = (
-            self.scan(table)
-            .select("run", t.cast(pl.Int64), *keys[1:], *counters)
-            .filter(_near_edges(bounds))
-            .with_columns([pl.col(key).cast(pl.String) for key in keys[1:]])
-            .join(bounds.lazy(), on=on, maintain_order="left")
-            .filter((t <= t0) | at_end)
-            .with_columns(pl.col(counters).cast(pl.Float64), at_end=at_end, at_start=(t <= t0) & (t > t0 - slack))
-            .collect()
-        )
-        extra = [name for name in bounds.columns if name not in keys]
-        last = [pl.col(counters).filter(edge).last().name.suffix(edge) for edge in ("at_start", "at_end")]
-        found = rows.group_by(keys, maintain_order=True).agg(pl.col(extra).first(), *last, is_new=(t > t0).all())
+
+        def rows(where: _Where, *columns: str) -> pl.LazyFrame:
+            return (
+                scan(self.trace, table, runs, self._names(table))
+                .filter(_in_any(where, bounds))
+                .select("run", _time.cast(pl.Int64), *keys[1:], *columns)
+                .with_columns([pl.col(key).cast(pl.String) for key in keys[1:]])
+                .join(bounds.lazy(), on=on, maintain_order="left")
+                .filter(where(*_BOUNDS))
+            )
+
+        earlier = rows(_before).select(keys).unique(maintain_order=True).collect()
+        edges = {"at_start": _at_start(*_BOUNDS), "at_end": _at_end(*_BOUNDS)}
+        floats = rows(_at_edges, *counters).with_columns(pl.col(counters).cast(pl.Float64), **edges).collect()
+        last = [pl.col(counters).filter(edge).last().name.suffix(edge) for edge in edges]
+        found = floats.group_by(keys, maintain_order=True).agg(last)
+        new = found.join(earlier, on=keys, how="anti", maintain_order="left").with_columns(is_new=True)
+        old = earlier.with_columns(is_new=False).join(found, on=keys, how="left", maintain_order="left")
+        both = pl.concat([old, new.select(old.columns)]).join(bounds, on=on, how="left", maintain_order="left")
         growth = []
         for name in counters:
             # An entity that appears after the window opened had counted nothing before.
             begin = pl.when("is_new").then(0.0).otherwise(pl.col(f"{name}at_start"))
             growth.append((pl.col(f"{name}at_end") - begin).alias(name))
+        extra = [name for name in bounds.columns if name not in keys]
         # As whole columns: Polars divides a column that it keeps as one number another way, with another last digit.
-        return pl.DataFrame(found.select(*keys, *growth, *extra).get_columns())
+        return pl.DataFrame(both.select(*keys, *growth, *extra).get_columns())
+
+    def of_flows(self, make: Callable[[Window], pl.DataFrame]) -> pl.DataFrame:
+        """A table about flows that follows from topologies and events: `make` is called once for all runs."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return self._made[make]
+
+    @cached_property
+    def _made(self) -> dict[Callable[[Window], pl.DataFrame], pl.DataFrame]:
+        return {}
 
     def samples(self, table: str) -> Samples:
         """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
@@ -277,6 +301,45 @@ class Window:
         return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
 
 
+def _of_whole(name: str, key: str) -> cached_property[pl.DataFrame]:
+    """A table of a window of fewer runs, flows or links: its rows of the whole window's table."""
+
+    def rows(self: _Some) -> pl.DataFrame:
+        return self.own(getattr(self.whole, name), key)
+
+    return cached_property(rows)
+
+
+class _Some(Window):
+    """Some runs of a window, or a part of them; what does not depend on samples comes from the whole window.
+
+    With `part`, flows and links are only those of the part, but topologies and events are those of whole runs.
+    """
+
+    def __init__(self, whole: Window, runs: Sequence[int], part: Part | None = None) -> None:
+        super().__init__(whole.trace, runs, whole.span)
+        self.whole, self.part = whole, part
+
+    @cached_property
+    def topologies(self) -> dict[int, Topology]:
+        return {run: self.whole.topologies[run] for run in self.run_ids}
+
+    def own(self, rows: pl.DataFrame, key: str) -> pl.DataFrame:
+        """The rows about these runs and flows, or links, of a table of the whole window; `key` is flow or link."""
+        return self.in_part(rows.filter(pl.col("run").is_in(self.run_ids)), key)
+
+    def of_flows(self, make: Callable[[Window], pl.DataFrame]) -> pl.DataFrame:
+        return self.own(self.whole.of_flows(make), "flow")
+
+    @cached_property
+    def flow_events(self) -> pl.DataFrame:
+        return self.whole.flow_events.filter(pl.col("run").is_in(self.run_ids))
+
+    flows, links = _of_whole("flows", "flow"), _of_whole("links", "link")
+    flow_delta, subflow_delta = _of_whole("flow_delta", "flow"), _of_whole("subflow_delta", "flow")
+    link_delta = _of_whole("link_delta", "link")
+
+
 def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:
     begin, end = span
     if not 0 <= begin < end <= duration_ns:
@@ -288,13 +351,41 @@ def _check_span(span: tuple[int, int], run: int, duration_ns: int) -> None:
         )
 
 
-def _near_edges(bounds: pl.DataFrame) -> pl.Expr:
-    """A cheap filter that drops most rows before the join: only times near an edge of a window remain."""
-    windows = bounds.select("t0", "t1", "slack").unique(maintain_order=True)
+def _before(t0: _Number, _t1: _Number, _slack: _Number) -> pl.Expr:
+    return _time <= t0
+
+
+def _at_start(t0: _Number, _t1: _Number, slack: _Number) -> pl.Expr:
+    return (_time <= t0) & (_time >= _first(t0, slack))
+
+
+def _at_end(_t0: _Number, t1: _Number, slack: _Number) -> pl.Expr:
+    return (_time <= t1) & (_time >= _first(t1, slack))
+
+
+def _at_edges(t0: _Number, t1: _Number, slack: _Number) -> pl.Expr:
+    return _at_start(t0, t1, slack) | _at_end(t0, t1, slack)
+
+
+def _windows(bounds: pl.DataFrame) -> pl.DataFrame:
+    return bounds.select("t0", "t1", "slack").unique(maintain_order=True)
+
+
+def _first(edge: _Number, slack: _Number) -> _Number:
+    """The earliest time of a row that stands for an edge; a number is not negative, as times in a table are not."""
+    earliest = edge - slack + 1
+    return max(earliest, 0) if isinstance(earliest, int) else earliest
+
+
+def _in_any(where: _Where, bounds: pl.DataFrame) -> pl.Expr:
+    """A cheap filter that drops most rows before the join: only those remain that lie there in some window.
+
+    It compares times as they are stored, so that row groups of other times are not read.
+    """
+    windows = _windows(bounds)
     if windows.is_empty() or windows.height > _MAX_WINDOWS:
         return pl.lit(True)
-    t = pl.col("t_ns")
-    return pl.any_horizontal((t <= t0) | ((t <= t1) & (t > t1 - slack)) for t0, t1, slack in windows.iter_rows())
+    return pl.any_horizontal(where(*window) for window in windows.iter_rows())
 
 
 def both_levels(frame: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:

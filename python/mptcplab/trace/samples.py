@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEYS = {"flow": ("run", "flow"), "subflow": ("run", "flow", "subflow"), "link": ("run", "link")}
 # Samples that are read at once; sorting them takes some hundred bytes each.
-BATCH_ROWS = 1_500_000
+BATCH_ROWS = 700_000
 # An entity's number combines its run, the place of its flow or link in the table, and that of its subflow.
 _SUBFLOW_BITS = 16
 _FLOW_BITS = 24

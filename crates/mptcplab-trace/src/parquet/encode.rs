@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) const ROWS_PER_GROUP: usize = 16_384;
 
 /// The most rows of a row group. Readers hold whole groups in memory, and skip those of other times.
-pub(super) const MOST_ROWS_PER_GROUP: usize = 1 << 18;
+pub(super) const MOST_ROWS_PER_GROUP: usize = 1 << 16;
 
 /// Encodes and compresses runs; shared by the threads that simulate.
 #[derive(Debug)]
