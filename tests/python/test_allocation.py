@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from mptcplab.metrics import allocation
 from mptcplab.metrics.allocation import max_min, max_min_subflows
 from mptcplab.metrics.fairness import aggregate_benefit
 from mptcplab.metrics.ideals import equal_shares, fair_shares, path_rates, subflow_shares
@@ -149,6 +150,19 @@ def test_max_min_freezes_connections_that_cannot_rise(
 ) -> None:
     assert max_min(links, connections) == pytest.approx(expected, abs=1e-6)
     assert proportional_fair(links, connections)["p"] <= expected["p"] + 1e-9
+
+
+@given(st.lists(st.lists(st.floats(1e5, 1e9), min_size=1, max_size=3), min_size=1, max_size=4))
+def test_a_connection_alone_has_the_rates_that_the_solver_finds(paths: list[list[float]]) -> None:
+    room = tuple(rate for path in paths for rate in path)
+    links = iter(range(len(room)))
+    shape = (tuple(tuple(next(links) for _ in path) for path in paths),)
+    assert allocation._lexicographic(room, shape) == pytest.approx(allocation._iterated(room, shape, max(room)))
+
+
+def test_a_connection_alone_on_paths_that_share_a_link_gets_that_link_once() -> None:
+    rates = max_min({"a": 7.0, "b": 3.0, "c": 9.0}, {"mp": [("a", "b"), ("a", "c")]})
+    assert rates == pytest.approx({"mp": 7.0})
 
 
 def test_subflows_have_their_own_rates_in_the_order_of_their_paths() -> None:

@@ -94,13 +94,22 @@ def components(connections: Mapping[Key, Paths]) -> list[list[Key]]:
 
 @lru_cache(REMEMBERED)
 def _lexicographic(room: tuple[float, ...], shape: Shape) -> tuple[float, ...]:
-    """Iterated linear program for one group."""
+    """The rates of one group."""
+    scale = max(room) or 1.0
+    used = [link for path in shape[0] for link in path]
+    if len(shape) == 1 and len(set(used)) == len(used):
+        # A connection alone on paths of its own: the solver would only take time to load.
+        return (sum(min(room[link] / scale for link in path) for path in shape[0]) * scale,)
+    return _iterated(room, shape, scale)
+
+
+def _iterated(room: tuple[float, ...], shape: Shape, scale: float) -> tuple[float, ...]:
+    """Iterated linear program, in which `scale` is the unit of rates."""
     import numpy as np
     from scipy.optimize import linprog
 
     owners = [who for who, paths in enumerate(shape) for _ in paths]
     paths = [path for paths in shape for path in paths]
-    scale = max(room) or 1.0
     usage = np.zeros((len(room), len(paths) + 1))
     for column, path in enumerate(paths):
         for link in path:
