@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
-from mptcplab import _core
+from mptcplab import _core, memory
 from mptcplab.capabilities import KERNEL, OWN_TRAFFIC, SIM, engine_of
 from mptcplab.cluster import batches
 from mptcplab.cluster.connect import Cluster
@@ -84,6 +84,7 @@ class Part:
         if failure is not None and not found:
             raise failure
         self._assemble(directory, found)
+        memory.give_back()
         if failure is not None:
             raise PartialOutputError from failure
 
