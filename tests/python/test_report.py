@@ -21,11 +21,12 @@ from mptcplab.plots.over_time import CWND, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
 from mptcplab.report import topology_svg
 from mptcplab.report.columns import Points, packed, unpacked
-from mptcplab.report.embedded import embedded
+from mptcplab.report.pictures import Pictures
 from mptcplab.report.series import plot_data
 from mptcplab.report.tables import headline
 from mptcplab.report.topology_layout import lay_out
 from mptcplab.results import Results
+from mptcplab.trace.samples import batches
 from mptcplab.trace.topology import Topology
 
 LINKS = [s.link("A", "S", "R", 8), s.link("B", "S", "D", 2, delay_ms=20), s.link("C", "R", "D", 100, queue=None)]
@@ -187,13 +188,25 @@ def noisy(scenario: Path, tmp_path: Path) -> Results:
     return mptcplab.run(scenario, reps=3, duration="20 s", out=tmp_path / "noisy", progress=False)
 
 
+def test_a_page_is_the_same_if_its_metrics_were_known_before(
+    noisy: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pictures are taken while metrics are measured, here two runs at a time, or else read from the trace."""
+    monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", 40_000)
+    assert [len(runs) for runs in batches(noisy, range(6), 6)] == [2, 2, 2]
+    known, new = Results.open(noisy.directory), Results.open(noisy.directory)
+    known.metrics()
+    pages = [one.report(tmp_path / name / "page.html", figures=False) for one, name in ((known, "a"), (new, "b"))]
+    assert pages[0].read_text() == pages[1].read_text()
+
+
 def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:
     """Overviews have bins of four samples; there is room for most of all samples."""
-    plots = plot_data(noisy)
-    everything = embedded(noisy, plots)
+    pictures = Pictures(noisy)
+    _, everything = pictures.finished()
     assert (len(everything.runs), everything.notes) == (6, ())
     room = 82 * sum(map(len, everything.texts)) // 100
-    found = embedded(noisy, plots, budget_bytes=room)
+    _, found = pictures.finished(budget_bytes=room)
     assert sum(map(len, found.texts)) <= room
     steps = [(run["config"], run["rep"], run["exact"], run["step"]) for run in found.runs]
     assert [one[2:] for one in steps if one[1] == 0] == [(True, 0.01)] * 2
@@ -213,9 +226,9 @@ def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy
 
 
 def test_without_room_for_overviews_the_last_repetitions_are_left_out_and_named(noisy: Results) -> None:
-    plots = plot_data(noisy)
-    overview = sum(map(len, embedded(noisy, plots, budget_bytes=1).texts))
-    found = embedded(noisy, plots, budget_bytes=3 * overview + overview // 2)
+    pictures = Pictures(noisy)
+    overview = sum(map(len, pictures.finished(budget_bytes=1)[1].texts))
+    _, found = pictures.finished(budget_bytes=3 * overview + overview // 2)
     assert sum(map(len, found.texts)) <= 3 * overview + overview // 2
     assert [(run["config"], run["rep"]) for run in found.runs] == [("lia", 0), ("lia", 1), ("reno", 0)]
     assert "room for the samples of 3 of 6 runs" in found.notes[-1]

@@ -7,7 +7,7 @@ the second ones, and so on.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,8 @@ import polars as pl
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
 from mptcplab.plots.styles import Style
 from mptcplab.report.columns import Points, packed
-from mptcplab.report.series import MAX_RUNS, PlotData, looks_of, samples_of
+from mptcplab.report.series import PlotData, looks_of, samples_of
 from mptcplab.text import duration
-from mptcplab.trace.samples import batches
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -42,7 +41,7 @@ _SOURCES: dict[Panel, tuple[str, str, float]] = {
 
 
 @dataclass(frozen=True)
-class _Line:
+class Line:
     """Every sample of one quantity of a subflow or link."""
 
     panel: Panel
@@ -50,6 +49,10 @@ class _Line:
     label: str
     style: Style
     samples: Points
+
+
+# The lines of every run.
+Lines = dict[int, list[Line]]
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,8 @@ class Embedded:
     notes: tuple[str, ...]
 
 
-def embedded(trace: Trace, plots: PlotData, budget_bytes: int = BUDGET_BYTES) -> Embedded:
-    """The samples of the runs that are drawn."""
-    lines = _lines(trace, [one.run for one in plots.runs])
+def embedded(trace: Trace, plots: PlotData, lines: Lines, budget_bytes: int = BUDGET_BYTES) -> Embedded:
+    """The samples of the runs that are drawn; `lines` has those of all of them."""
     drawn = [one for one in plots.runs if lines[one.run]]
     intervals = dict(trace.runs.select("run", "sample_ns").iter_rows())
     rounds: dict[int, list[int]] = defaultdict(list)
@@ -101,20 +103,13 @@ def embedded(trace: Trace, plots: PlotData, budget_bytes: int = BUDGET_BYTES) ->
     return Embedded(runs, tuple(found[one.run].text for one in kept), tuple(notes))
 
 
-def _lines(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
-    """The lines of every run: panel by panel, and in the order of the file."""
-    found: dict[int, list[_Line]] = {}
-    for some in batches(trace, runs, MAX_RUNS):
-        found |= _lines_of(trace, some)
-    return found
-
-
-def _lines_of(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
+def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
+    """The lines of runs whose samples fit in memory together: panel by panel, and in the order of the file."""
     looks = {run: looks_of(trace, trace.topologies[run], MOST_LINES) for run in runs}
-    found: dict[int, list[_Line]] = {run: [] for run in runs}
+    found: Lines = {run: [] for run in runs}
     tables = samples_of(trace, looks)
     for panel, (table, column, _) in _SOURCES.items():
-        drawn: dict[int, list[_Line]] = defaultdict(list)
+        drawn: Lines = defaultdict(list)
         samples = tables[table]
         names = {row[0]: row[1:] for row in samples.entities.drop("owner").iter_rows()}
         for entity, points in _split(samples.rows, column):
@@ -122,10 +117,19 @@ def _lines_of(trace: Trace, runs: list[int]) -> dict[int, list[_Line]]:
             look = looks[run].get(tuple(who))
             # A link without a queue would be a line at zero.
             if look is not None and (panel != QUEUE or points.values.any()):
-                drawn[run].append(_Line(panel, tuple(who), *look, points))
+                drawn[run].append(Line(panel, tuple(who), *look, _compact(points, found[run] + drawn[run])))
         for run, some in drawn.items():
             found[run] += sorted(some, key=lambda line: line.style.index)
     return found
+
+
+def _compact(points: Points, others: Sequence[Line]) -> Points:
+    """The same points in less memory: most lines of a run have the same times, and most values have few digits."""
+    times = next(
+        (one.samples.times_us for one in others if np.array_equal(one.samples.times_us, points.times_us)), None
+    )
+    fits = points.values.min(initial=0) >= 0 and points.values.max(initial=0) < 2**32
+    return Points(points.times_us.copy() if times is None else times, points.values.astype("u4" if fits else "i8"))
 
 
 def _split(rows: pl.DataFrame, column: str) -> Iterator[tuple[int, Points]]:
@@ -147,7 +151,7 @@ def _overview(samples: float) -> int:
     return factor
 
 
-def _pack(lines: Iterable[_Line], factor: int, interval_ns: int) -> _Packed:
+def _pack(lines: Iterable[Line], factor: int, interval_ns: int) -> _Packed:
     width_us = factor * interval_ns // 1000
     if factor == 1:
         return _Packed(factor, *packed([line.samples for line in lines]))
@@ -195,7 +199,7 @@ def _drop_last(found: dict[int, _Packed], rounds: dict[int, list[int]], budget_b
 
 def _refine(
     found: dict[int, _Packed],
-    lines: dict[int, list[_Line]],
+    lines: Lines,
     intervals: dict[int, int],
     rounds: dict[int, list[int]],
     budget_bytes: int,
@@ -206,14 +210,26 @@ def _refine(
         before = {run: found[run] for run in rounds[rep] if run in found}
         room = budget_bytes - _size(found) + _size(before)
         while finest < max((one.factor for one in before.values()), default=0):
-            finer = {run: _pack(lines[run], min(finest, one.factor), intervals[run]) for run, one in before.items()}
-            if _size(finer) <= room:
+            finer = _packed_within(room, before, lines, intervals, finest)
+            if finer is not None:
                 found.update(finer)
                 break
             finest *= _FINER
 
 
-def _panels(lines: list[_Line], run: _Packed, shown: set[tuple[str, ...]]) -> list[dict[str, Any]]:
+def _packed_within(
+    room: int, before: dict[int, _Packed], lines: Lines, intervals: dict[int, int], finest: int
+) -> dict[int, _Packed] | None:
+    """The same runs at a finer level; None as soon as they need more room."""
+    finer: dict[int, _Packed] = {}
+    for run, one in before.items():
+        finer[run] = _pack(lines[run], min(finest, one.factor), intervals[run])
+        if _size(finer) > room:
+            return None
+    return finer
+
+
+def _panels(lines: list[Line], run: _Packed, shown: set[tuple[str, ...]]) -> list[dict[str, Any]]:
     """The panels of a run, with a description of their lines in the order of the columns."""
     panels: dict[str, dict[str, Any]] = {}
     for line, about in zip(lines, run.about, strict=True):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mptcplab.metrics import REGISTRY
 from mptcplab.plots.figure import (
     LEFT,
     REFERENCE_MARK,
@@ -39,7 +41,7 @@ from mptcplab.report.request_figures import request_figures
 from mptcplab.report.series import PANELS, PlotData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -63,14 +65,21 @@ _REPETITION: dict[str, Any] = {
 _FAIR_SHARE = REFERENCE_MARK | {"markeredgecolor": SOFT}
 
 
-def write_figures(trace: Trace, goodput: GoodputData, plots: PlotData, directory: Path) -> list[Path]:
+@dataclass(frozen=True)
+class MetricFigure:
+    """A figure of a metric, or of requests; its name is that of its file."""
+
+    name: str
+    title: str
+    figure: Figure
+
+
+def write_figures(drawn: Sequence[MetricFigure], plots: PlotData, directory: Path) -> list[Path]:
     """Write the figures of metrics and one figure over time per quantity; return their paths."""
     directory.mkdir(exist_ok=True)
     written: list[Path] = []
-    for name, figure in metric_figures(trace, goodput):
-        written += save(figure, directory / name, _KINDS)
-    for name, _, figure in request_figures(trace):
-        written += save(figure, directory / name, _KINDS)
+    for one in drawn:
+        written += save(one.figure, directory / one.name, _KINDS)
     columns, left_out = first_repetitions(plots)
     for panel in PANELS:
         if any(column.of(panel) for column in columns):
@@ -79,8 +88,16 @@ def write_figures(trace: Trace, goodput: GoodputData, plots: PlotData, directory
     return written
 
 
-def metric_figures(trace: Trace, goodput: GoodputData) -> Iterator[tuple[str, Figure]]:
-    """The names and the figures of metrics: over the parameter of a sweep, else goodput as bars."""
+def metric_figures(trace: Trace, goodput: GoodputData) -> list[MetricFigure]:
+    """The figures of metrics, over the parameter of a sweep or else goodput as bars, and those of requests."""
+    found = []
+    for name, figure in _of_metrics(trace, goodput):
+        metric, dash, _ = name.partition("-")
+        found.append(MetricFigure(name, REGISTRY[metric].title + (" over two parameters" if dash else ""), figure))
+    return found + [MetricFigure(*one) for one in request_figures(trace)]
+
+
+def _of_metrics(trace: Trace, goodput: GoodputData) -> Iterator[tuple[str, Figure]]:
     if not is_drawn_over_parameter(trace):
         if goodput.rows:
             yield "goodput", goodput_figure(goodput)

@@ -10,20 +10,18 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from mptcplab.capabilities import engine_of
-from mptcplab.metrics import REGISTRY
 from mptcplab.plots.styles import style
 from mptcplab.plots.svg import inline
 from mptcplab.report import captions, families, page, tables, topology_svg
 from mptcplab.report.embedded import Embedded
-from mptcplab.report.figures import metric_figures, time_figure
+from mptcplab.report.figures import MetricFigure, time_figure
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
-from mptcplab.report.request_figures import request_figures
 from mptcplab.report.series import PANELS, PlotData
 from mptcplab.scenario import Overrides
 from mptcplab.trace import machines
@@ -46,8 +44,20 @@ class Figure:
     title: str
     svg: str
 
+    @classmethod
+    def of(cls, drawn: MetricFigure) -> Self:
+        """A figure as it is in the page."""
+        return cls(drawn.name, drawn.title, inline(drawn.figure, drawn.name, drawn.title))
 
-def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: PlotData, samples: Embedded) -> str:
+
+def render(
+    trace: Trace,
+    summary: pl.DataFrame,
+    goodput: GoodputData,
+    plots: PlotData,
+    samples: Embedded,
+    drawn: Sequence[MetricFigure],
+) -> str:
     """The HTML text of the report."""
     first = trace.runs.row(0, named=True)
     topology = trace.topologies[first["run"]]
@@ -83,7 +93,7 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         flows_left_out=topology_svg.left_out_of_legend(shown),
         subflows=sum(len(flow.subflows) for flow in shown.flows),
         links=topology.data_links,
-        figures=_metric_figures(trace, goodput),
+        figures=[Figure.of(one) for one in drawn],
         over=over.x.label if over else "",
         caption=captions.of_curves(over) if over else captions.of_bars(goodput),
         plot_notes=list(over.notes) if over else [],
@@ -96,17 +106,6 @@ def render(trace: Trace, summary: pl.DataFrame, goodput: GoodputData, plots: Plo
         algorithms=algorithms_run(trace),
         toml=first["scenario_toml"],
     )
-
-
-def _metric_figures(trace: Trace, goodput: GoodputData) -> list[Figure]:
-    """The figures of metrics."""
-    found = []
-    for name, figure in metric_figures(trace, goodput):
-        metric, dash, _ = name.partition("-")
-        title = REGISTRY[metric].title + (" over two parameters" if dash else "")
-        found.append(Figure(name, title, inline(figure, name, title)))
-    of_requests = request_figures(trace)
-    return found + [Figure(name, title, inline(figure, name, title)) for name, title, figure in of_requests]
 
 
 def _shape(topology: Topology) -> tuple[object, ...]:

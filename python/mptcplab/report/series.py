@@ -55,26 +55,45 @@ class PlotData:
 
 def plot_data(trace: Trace, runs: Sequence[int] | None = None) -> PlotData:
     """Reduce the traces of a sweep to series for plots: of these runs, or of as many as a page has room for."""
-    chosen, notes = _choose_runs(trace)
-    if runs is not None:
-        sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"].to_list()
-        chosen, notes = [run for run in runs if run in sampled], []
-    if not chosen:
-        return PlotData((), tuple(notes))
-    topologies = {run: trace.topologies[run] for run in chosen}
-    looks = {run: looks_of(trace, topology) for run, topology in topologies.items()}
-    found = _SeriesBuilder(trace, topologies, looks).all()
-    # A run that does not count is drawn, but its name says that it does not count.
-    states = {problem.run: f", {problem.status}" for problem in trace.excluded_runs}
-    named = trace.configs.select("run", "rep", "config").rows()
-    labels = {run: config + states.get(run, "") for run, _, config in named}
-    reps = {run: rep for run, rep, _ in named}
-    drawn = [
-        RunPlots(run, Column(labels[run], tuple(found[run]), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
-        for run, t in topologies.items()
-        if found[run]
-    ]
-    return PlotData(tuple(drawn), tuple(notes), tuple(_left_out(topologies, looks)))
+    plots = PlotBuilder(trace, runs)
+    for some in batches(trace, plots.runs, MAX_RUNS):
+        plots.add(some)
+    return plots.data()
+
+
+class PlotBuilder:
+    """Series for plots of the chosen `runs`, which are added some at a time."""
+
+    def __init__(self, trace: Trace, runs: Sequence[int] | None = None) -> None:
+        self.trace = trace
+        self.runs, self._notes = _choose_runs(trace)
+        if runs is not None:
+            sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"].to_list()
+            self.runs, self._notes = [run for run in runs if run in sampled], []
+        self._topologies = {run: trace.topologies[run] for run in self.runs}
+        self._looks = {run: looks_of(trace, topology) for run, topology in self._topologies.items()}
+        self._builder = _SeriesBuilder(trace, self._topologies, self._looks)
+        self._series: dict[int, list[Series]] = {}
+
+    def add(self, runs: Sequence[int]) -> None:
+        """Reduce the samples of some of the runs."""
+        self._series |= self._builder.some(runs)
+
+    def data(self) -> PlotData:
+        """What is drawn of all that was added."""
+        if not self.runs:
+            return PlotData((), tuple(self._notes))
+        # A run that does not count is drawn, but its name says that it does not count.
+        states = {problem.run: f", {problem.status}" for problem in self.trace.excluded_runs}
+        named = self.trace.configs.select("run", "rep", "config").rows()
+        labels = {run: config + states.get(run, "") for run, _, config in named}
+        reps = {run: rep for run, rep, _ in named}
+        drawn = [
+            RunPlots(run, Column(labels[run], tuple(found), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
+            for run, t in self._topologies.items()
+            if (found := self._series[run])
+        ]
+        return PlotData(tuple(drawn), tuple(self._notes), tuple(_left_out(self._topologies, self._looks)))
 
 
 def _choose_runs(trace: Trace) -> tuple[list[int], list[str]]:
@@ -111,14 +130,8 @@ class _SeriesBuilder:
         self.widths = {run: max(1, -(-topology.duration_ns // BINS)) for run, topology in topologies.items()}
         self.looks = looks
 
-    def all(self) -> dict[int, list[Series]]:
-        """The series of every run, panel by panel."""
-        found: dict[int, list[Series]] = {}
-        for runs in batches(self.trace, list(self.topologies), MAX_RUNS):
-            found |= self._some(runs)
-        return found
-
-    def _some(self, runs: list[int]) -> dict[int, list[Series]]:
+    def some(self, runs: Sequence[int]) -> dict[int, list[Series]]:
+        """The series of some runs, panel by panel."""
         tables = samples_of(self.trace, {run: self.looks[run] for run in runs})
         subflows, links = tables["subflow"], tables["link"]
         # Links without queues would be lines at zero.

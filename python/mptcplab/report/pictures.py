@@ -1,0 +1,40 @@
+"""What a page shows of samples, gathered while metrics are measured, so that samples are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mptcplab.report.embedded import BUDGET_BYTES, Embedded, Lines, embedded, lines_of
+from mptcplab.report.series import MAX_RUNS, PlotBuilder, PlotData
+from mptcplab.trace.samples import batches
+
+if TYPE_CHECKING:
+    from mptcplab.trace.reader import Trace
+
+
+class Pictures:
+    """The plots over time of a page, and the samples in it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._plots = PlotBuilder(trace)
+        self._lines: Lines = {}
+
+    def add(self, runs: Sequence[int]) -> None:
+        """Take what is shown of some runs."""
+        shown = [run for run in runs if run in self._missing]
+        if shown:
+            self._plots.add(shown)
+            self._lines |= lines_of(self._trace, shown)
+
+    def finished(self, budget_bytes: int = BUDGET_BYTES) -> tuple[PlotData, Embedded]:
+        """All that is shown, in a page with so much room for samples (bytes); adds the runs that are missing."""
+        for runs in batches(self._trace, self._missing, MAX_RUNS):
+            self.add(runs)
+        plots = self._plots.data()
+        return plots, embedded(self._trace, plots, self._lines, budget_bytes)
+
+    @property
+    def _missing(self) -> list[int]:
+        return [run for run in self._plots.runs if run not in self._lines]
