@@ -20,7 +20,7 @@ import pytest
 import mptcplab
 from mptcplab import _core, capabilities
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import cache, debian, engine, host, kernels, machine, modules, qemu, snapshot
+from mptcplab.engines.vm import cache, debian, engine, host, kernels, machine, modules, qemu, snapshot, speed
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError
@@ -642,3 +642,31 @@ def test_a_lock_that_was_removed_meanwhile_protects_nothing(tmp_path: Path) -> N
     waiting.join()
     assert os.path.samestat(os.fstat(seen[0].fileno()), path.stat())
     seen[0].close()
+
+
+def _memory(path: Path, *timers: tuple[int, int, int]) -> Path:
+    """A machine's memory with the shortest delay (ns), `mult` and `shift` of some timers between other bytes."""
+    held = b"".join(os.urandom(12) + struct.pack("<QII", *timer) for timer in timers)
+    path.write_bytes(bytes(4096) + held + bytes(4096))
+    return path
+
+
+def test_the_timer_of_the_processor_is_as_fast_as_its_clock(tmp_path: Path) -> None:
+    """Linux measured 62,499,910 instead of 62,500,000 ticks per second; another timer has another frequency."""
+    own, other = (1000, 268_435_069, 32), (12_571, 5_124_677, 32)
+    memory = _memory(tmp_path / "memory", own, other, own)
+    before = memory.read_bytes()
+    speed.correct_timer(memory)
+    after = memory.read_bytes()
+    found = [struct.unpack_from("<QII", after, 4096 + 28 * at + 12) for at in range(3)]
+    assert found == [(1000, 4 * 2**28, 32), other, (1000, 4 * 2**28, 32)]
+    assert sum(one != two for one, two in zip(before, after, strict=True)) <= 8
+
+
+@pytest.mark.parametrize("copies", [0, 1, 3])
+def test_a_kernel_whose_timer_is_elsewhere_is_refused(tmp_path: Path, copies: int) -> None:
+    memory = _memory(tmp_path / "memory", *[(1000, 2**28, 32)] * copies, (1000, 2**28, 31), (1000, 2**27, 32))
+    before = memory.read_bytes()
+    with pytest.raises(EngineError, match=f"has {copies} copies in the machine's memory instead of 2"):
+        speed.correct_timer(memory)
+    assert memory.read_bytes() == before

@@ -228,7 +228,8 @@ def test_progress_is_passed_on(kernel: Kernel, tmp_path: Path) -> None:
     assert seen[0] == (0, "progress")
     assert seen[-1] == (0, "done")
     assert outcome.virtual_ns > 1_000_000_000
-    assert 0 < outcome.busy_share < 1
+    # A second at 11 Mbit/s and the setup of a run.
+    assert 0.005 < outcome.busy_share < 0.25
 
 
 def test_patience_ends_a_machine(kernel: Kernel, tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ fn machine() -> Result<(), Failure> {
         (end.time_ns - start.time_ns).to_string().as_bytes(),
     );
     result.add(
-        "idle_ns",
-        (end.idle_ns - start.idle_ns).to_string().as_bytes(),
+        "busy_ns",
+        (end.busy_ns - start.busy_ns).to_string().as_bytes(),
     );
     result.add(
         "stderr",
@@ -77,28 +77,33 @@ fn machine() -> Result<(), Failure> {
     mailbox.finish(result.bytes())
 }
 
-/// The machine's time since it started, and how much of it the processor was idle.
+/// The machine's time since it started, and for how much of it the processor ran a process.
+///
+/// What the kernel says about idle times counts in ticks, and from Linux 7 on it is too much by 3 % of the time.
 struct Reading {
     time_ns: u64,
-    idle_ns: u64,
+    busy_ns: u64,
 }
 
 impl Reading {
     fn now() -> Result<Self, Failure> {
-        const UPTIME: &str = "/proc/uptime";
         let time = clock_gettime(ClockId::CLOCK_BOOTTIME)
             .map_err(|errno| Failure::new(format!("clock: {errno}")))?;
-        let text = fs::read_to_string(UPTIME).map_err(|error| failed(UPTIME, &error))?;
-        let idle_s: f64 = text
-            .split_whitespace()
-            .nth(1)
-            .and_then(|word| word.parse().ok())
-            .ok_or_else(|| Failure::new(format!("{UPTIME}: not two numbers: {text:?}")))?;
         Ok(Self {
             time_ns: time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64,
-            idle_ns: (idle_s * 1e9) as u64,
+            busy_ns: busy_ns()?,
         })
     }
+}
+
+/// The seventh number of the processor's line (Documentation/scheduler/sched-stats.rst of Linux).
+fn busy_ns() -> Result<u64, Failure> {
+    const STATISTICS: &str = "/proc/schedstat";
+    let text = fs::read_to_string(STATISTICS).map_err(|error| failed(STATISTICS, &error))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("cpu0 "))
+        .and_then(|numbers| numbers.split_whitespace().nth(6)?.parse().ok())
+        .ok_or_else(|| Failure::new(format!("{STATISTICS}: no time of cpu0: {text:?}")))
 }
 
 /// What the host asks for.

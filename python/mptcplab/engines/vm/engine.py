@@ -16,7 +16,7 @@ import polars as pl
 from mptcplab import _core
 from mptcplab.engines import kernel as program
 from mptcplab.engines.compiled import compiled
-from mptcplab.engines.vm import kernels, machine
+from mptcplab.engines.vm import kernels, machine, speed
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
 from mptcplab.scratch import Scratch
@@ -174,7 +174,7 @@ class _Sweep:
             "kernel_digest": self.kernel.digest,
             "emulator": machine.versions(),
             "seed": self._seed(self.runs[position]),
-            "clock": "virtual: one instruction takes one nanosecond",
+            "clock": f"virtual: {speed.INSTRUCTIONS_PER_NS} instructions take one nanosecond",
             "virtual_ns": outcome.virtual_ns,
             "busy_share": outcome.busy_share,
         }

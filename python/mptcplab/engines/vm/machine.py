@@ -199,7 +199,7 @@ class _Run:
             stderr=found["stderr"].decode(errors="replace"),
             console=machine.console(),
             virtual_ns=virtual_ns,
-            busy_share=min(1.0, max(0.0, 1.0 - int(found["idle_ns"]) / max(1, virtual_ns))),
+            busy_share=int(found["busy_ns"]) / max(1, virtual_ns),
         )
 
 

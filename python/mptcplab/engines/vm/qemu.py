@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.engines.process import die_with_parent
-from mptcplab.engines.vm import initramfs, mailbox
+from mptcplab.engines.vm import initramfs, mailbox, speed
 from mptcplab.errors import EngineError, with_hint
 
 PROGRAM = "qemu-system-x86_64"
@@ -37,7 +37,7 @@ _LOCKSTEP = Path(__file__).with_name("lockstep.c")
 _COMMAND_LINE = (
     "console=ttyS0 loglevel=5 oops=panic panic=-1 mitigations=off random.trust_cpu=on numa=off "
     "lsm=capability audit=0 init_on_alloc=0 hardened_usercopy=off randomize_kstack_offset=off psi=0 tsc=reliable "
-    f"memmap={mailbox.SIZE >> 20}M$4G rdinit=/{initramfs.PROGRAM} -- guest"
+    f"{speed.PARAMETER} memmap={mailbox.SIZE >> 20}M$4G rdinit=/{initramfs.PROGRAM} -- guest"
 )
 # With the first five, copies and fills are single instructions that the emulator repeats byte by byte, a nanosecond
 # each; with the next two, checks of the kernel's access to user memory end what is translated as one block.

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from mptcplab.engines.vm import initramfs, qemu
+from mptcplab.engines.vm import initramfs, qemu, speed
 from mptcplab.engines.vm.cache import acquired, cache, locked
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.mailbox import Mailbox
@@ -146,7 +146,7 @@ def _key(kernel: Kernel, archive: bytes) -> str:
         "kernel": kernel.digest,
         "initramfs": hashlib.sha256(archive).hexdigest(),
         "qemu": qemu.version(),
-        "start": hashlib.sha256(Path(qemu.__file__).read_bytes()).hexdigest(),
+        "start": hashlib.sha256(Path(qemu.__file__).read_bytes() + Path(speed.__file__).read_bytes()).hexdigest(),
         "lockstep": qemu.lockstep_digest(),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
@@ -169,6 +169,7 @@ def _make(directory: Path, image: Path, archive: bytes) -> None:
                 machine.stopped(_BOOT_LIMIT_S)
                 if not box.printed():
                     raise machine.error("its kernel stopped during the boot")
+                speed.correct_timer(memory)
                 machine.execute("migrate", uri=f"exec:cat > {shlex.quote(str(draft / 'devices'))}")
                 machine.migrated()
                 (draft / "console").write_text(machine.console(), encoding="utf-8")
