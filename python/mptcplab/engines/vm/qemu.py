@@ -1,8 +1,9 @@
 """Starts QEMU and speaks its control protocol (QMP).
 
-The machine's time is counted in instructions (`-icount shift=0,sleep=off`): each takes one nanosecond, and idle time is
-skipped. Its clock begins at a fixed date, its random numbers follow from a seed, and lockstep.c removes what remains of
-the host's scheduling. QMP is used only while the machine stands still.
+The machine's time is counted in instructions (`-icount shift=0,sleep=off`): each takes one nanosecond of QEMU's clock
+(speed.py has the machine's own), and idle time is skipped. Its clock begins at a fixed date, its random numbers follow
+from a seed, and lockstep.c removes what remains of the host's scheduling. QMP is used only while the machine stands
+still.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mptcplab.errors import EngineError
 
-# About what a processor of a server executes of the kernel's code.
+# With more, results are the same; with 1, they are not (docs/kernels.md).
 INSTRUCTIONS_PER_NS = 4
 PARAMETER = f"tsc_early_khz={INSTRUCTIONS_PER_NS * 1_000_000}"
 # The kernel's `struct clock_event_device` has its shortest delay in ns (u64), and timer ticks per ns as `mult` (u32)
