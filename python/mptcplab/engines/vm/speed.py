@@ -14,9 +14,9 @@ import re
 import struct
 from pathlib import Path
 
-from mptcplab.errors import EngineError
+from mptcplab.errors import EngineError, with_hint
 
-# With more, results are the same; with 1, they are not (docs/kernels.md).
+# With twelve, the scenario of docs/kernels.md has the same results; with one, it has others.
 INSTRUCTIONS_PER_NS = 4
 PARAMETER = f"tsc_early_khz={INSTRUCTIONS_PER_NS * 1_000_000}"
 # The kernel's `struct clock_event_device` has its shortest delay in ns (u64), and timer ticks per ns as `mult` (u32)
@@ -35,9 +35,9 @@ def correct_timer(memory: Path) -> None:
     with memory.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
         found = [one.start(1) for one in re.finditer(pattern, content, re.DOTALL) if _is_measured(one[1])]
         if len(found) != _COPIES:
-            raise EngineError(
-                f"the kernel's timer has {len(found)} copies in the machine's memory instead of {_COPIES}"
-            )
+            problem = f"the kernel's timer has {len(found)} copies in the machine's memory instead of {_COPIES}"
+            hint = "Debian's kernels from 6.1 to 7.3 work; please report the version of another kernel"
+            raise EngineError(with_hint(problem, hint))
         for place in found:
             struct.pack_into("<I", content, place, INSTRUCTIONS_PER_NS * _MEASURED)
 
