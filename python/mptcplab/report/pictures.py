@@ -23,7 +23,8 @@ class Pictures:
 
     def add(self, runs: Sequence[int]) -> None:
         """Take what is shown of some runs."""
-        shown = [run for run in runs if run in self._missing]
+        missing = self._missing
+        shown = [run for run in runs if run in missing]
         if shown:
             self._plots.add(shown)
             self._lines |= lines_of(self._trace, shown)
