@@ -326,7 +326,8 @@ def agree_all(
     `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
-    stopped. `quick` shortens the runs further. `jobs`, `client`, `store` and `announce` are as in `reproduce`.
+    stopped. Runs of emulated machines stay in `out`/machines, and only those that would now differ are made again.
+    `quick` shortens the runs further. `jobs`, `client`, `store` and `announce` are as in `reproduce`.
     """
     from mptcplab.studies.agreement import matrix, page
     from mptcplab.study.progress import silent
@@ -347,6 +348,7 @@ def agree_all(
             announce=announce or silent,
             engines=(names[0], names[1]),
             checkpoint=checkpoint,
+            machine_runs=directory / ("machines-quick" if quick else "machines"),
         )
     written = page.write(found, directory)
     checkpoint.clear()

@@ -29,11 +29,16 @@ from mptcplab.trace.reader import COMPLETE, tables_in
 
 SUFFIX = ".partial"
 _README, _STORE = "README.txt", "store"
-_TEXT = """\
+_UNFINISHED = """\
 What is finished of {name}, whose command has not come to its end.
 
 The same command goes on with it, and removes this directory when the result is complete. If you do not want it,
 remove the directory; `mptcplab ls` shows what is in it.
+"""
+_LASTING = """\
+Runs of emulated machines for {name}, whose command takes them from here as long as they would be the same.
+
+If you do not want them, remove the directory: they are made again.
 """
 _NUMBER = re.compile(r"\d{6}")
 _INVALID = "invalid"
@@ -186,6 +191,13 @@ class Workspace:
         """All finished runs; see `runs_of`."""
         return runs_of(traces_in(self.directory), checked=checked)
 
+    def keep_only(self, digests: Iterable[str]) -> None:
+        """Remove the traces of which no run has one of these digests."""
+        wanted = set(digests)
+        for trace in traces_in(self.directory):
+            if not any(run.digest in wanted for run in runs_of([trace], checked=False)):
+                shutil.rmtree(trace, ignore_errors=True)
+
     def clear(self, used: Mapping[str, Run] | set[str]) -> list[Run]:
         """Remove the traces whose runs are all used; return the runs that stay."""
         stay: list[Run] = []
@@ -204,26 +216,32 @@ def workspace(result: Path) -> Iterator[Workspace]:
 
     Raises `OutputError` if another process uses it, or if somebody else has made it.
     """
-    with _own_directory(result) as directory:
+    with _own_directory(beside(result), _UNFINISHED.format(name=result.name)) as directory:
+        yield Workspace(directory)
+
+
+@contextmanager
+def lasting(directory: Path) -> Iterator[Workspace]:
+    """A directory for runs that stay when their result is complete. Raises the same."""
+    with _own_directory(directory, _LASTING.format(name=directory.name)):
         yield Workspace(directory)
 
 
 @contextmanager
 def stored(result: Path) -> Iterator[Path]:
     """A directory beside a result for what a study has measured, until `discard_store`. Raises the same."""
-    with _own_directory(result) as directory:
+    with _own_directory(beside(result), _UNFINISHED.format(name=result.name)) as directory:
         yield directory / _STORE
 
 
 def discard_store(result: Path) -> None:
     """Remove what was stored for a result that is complete, unless another process uses it."""
-    with suppress(OutputError), _own_directory(result) as directory:
-        shutil.rmtree(directory / _STORE, ignore_errors=True)
+    with suppress(OutputError), stored(result) as store:
+        shutil.rmtree(store, ignore_errors=True)
 
 
 @contextmanager
-def _own_directory(result: Path) -> Iterator[Path]:
-    directory = beside(result)
+def _own_directory(directory: Path, text: str) -> Iterator[Path]:
     lock, is_new = None, not directory.exists()
     try:
         with writing(f"create {directory}", "choose another --out"):
@@ -232,11 +250,14 @@ def _own_directory(result: Path) -> Iterator[Path]:
         lock = os.open(directory, os.O_RDONLY)
         if not _lock(lock):
             raise OutputError(
-                with_hint(f"another run is writing to {result}", "wait until it has ended, or choose another --out")
+                with_hint(
+                    f"another run is writing to {_without_suffix(directory)}",
+                    "wait until it has ended, or choose another --out",
+                )
             )
         try:
             with writing(f"write to {directory}", "make room there, or choose another --out"):
-                write_text(directory / _README, _TEXT.format(name=result.name))
+                write_text(directory / _README, text)
             yield directory
         finally:
             if not traces_in(directory) and not _has_files(directory / _STORE):
@@ -279,6 +300,10 @@ def all_of(runs: Iterable[Run]) -> str:
 def place_of(trace: Path) -> Path:
     """The directory, as users know it, to which a trace belongs: a result, or one of finished runs."""
     return next((place for place in trace.parents if place.name.endswith(SUFFIX)), trace)
+
+
+def _without_suffix(directory: Path) -> Path:
+    return directory.with_name(directory.name.removesuffix(SUFFIX))
 
 
 def _has_files(directory: Path) -> bool:

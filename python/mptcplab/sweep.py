@@ -195,6 +195,8 @@ class Sweep:
     # A kernel runs first, and the simulator gets `send_jitter` as large as the lateness of the kernel's links.
     same_noise: bool = False
     cluster: Cluster | None = None
+    # Without a named result: where the runs of emulated machines stay, and are found by later sweeps.
+    lasting: Path | None = None
     # Called with a line about runs that are taken from earlier results, or kept for later.
     say: Callable[[str], None] = note
 
@@ -221,10 +223,12 @@ class Sweep:
             temporary = Scratch("results")
             results = Results(Path(temporary.name) / "results", temporary)
             unnamed = Path(temporary.name) / "runs"
-            _finished(partial(self._write, unnamed, results.directory, {}, None), results)
-            self._clear(unnamed, results.directory, [])
+            also: list[Path] | None = None if self.lasting is None else []
+            _finished(partial(self._write, unnamed, results.directory, {}, also), results)
+            if self.lasting is None:
+                self._clear(unnamed, results.directory, [])
             return results
-        also: list[Path] = []
+        also = []
         if isinstance(out, Numbered):
             directory = self._choose(out, force=force)
             also = [place for place in kept.numbered(directory) if place != kept.beside(directory)]
@@ -327,7 +331,7 @@ class Sweep:
         `also` are directories with finished runs of other results; None if nothing is kept.
         """
         several = len(self.engines) > 1
-        with kept.workspace(result) as workspace:
+        with kept.workspace(result) if self.lasting is None else kept.lasting(self.lasting) as workspace:
             held = [
                 *workspace.runs(checked=True),
                 *kept.runs_of(trace for place in also or () for trace in kept.traces_in(place)),
@@ -339,6 +343,9 @@ class Sweep:
                 for engine in self._order:
                     target = directory / directory_of(engine) if several else directory
                     self._run_engine(engine, target, workspace, finished)
+                if self.lasting is not None:
+                    machines = [name for name in self.engines if is_machine(name)]
+                    workspace.keep_only(digest for name in machines for digest in self._part(name).digests)
             except BaseException as error:
                 runs = workspace.runs()
                 if runs and also is not None and not isinstance(error, output.PartialOutputError):

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -19,6 +20,7 @@ from kernel_program import virtual_kernel
 from tiny_paper import one_experiment
 
 import mptcplab
+from mptcplab import making
 from mptcplab.engines import kernel as kernel_engine
 from mptcplab.engines.vm import mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
@@ -200,7 +202,8 @@ def test_the_page_of_all_papers_names_the_machine(
     scenario = tmp_path / "two-paths.toml"
     scenario.write_bytes(b'cc = "lia"\n' + SCENARIO)
     monkeypatch.setattr(matrix, "QUICK", matrix.Size(2, 1, 1, 1, latest_start_s=15))
-    found = matrix.measure(quick=True, scenarios=[scenario], engines=("sim", "vm:trixie-backports"))
+    engines = ("sim", "vm:trixie-backports")
+    found = matrix.measure(quick=True, scenarios=[scenario], engines=engines, machine_runs=tmp_path / "machines")
     (entry,) = found.entries
     assert entry.evidence, entry.reason
     assert not entry.disturbed
@@ -208,6 +211,16 @@ def test_the_page_of_all_papers_names_the_machine(
     text = page.read_text()
     assert "mptcplab agree --all --engines sim,vm:trixie-backports --quick" in text
     assert kernel.release in text
+
+    def impossible(*_: Any, **__: Any) -> None:
+        raise AssertionError("a machine was started")
+
+    # Only the simulator runs again, and with other random numbers, as a new version of it would have.
+    monkeypatch.setattr(making.vm, "run", impossible)
+    monkeypatch.setattr(matrix, "QUICK", matrix.Size(2, 1, 2, 1, latest_start_s=15))
+    again = matrix.measure(quick=True, scenarios=[scenario], engines=engines, machine_runs=tmp_path / "machines")
+    assert [row.mean for row in again.entries[0].flows] == [row.mean for row in entry.flows]
+    assert [row.n_reference for row in again.entries[0].flows] == [2]
 
 
 def test_the_error_of_a_program_arrives(kernel: Kernel, tmp_path: Path) -> None:

@@ -259,7 +259,8 @@ def agree(
             "--all",
             help="Run short versions of the scenarios of all papers, on sim,kernel or two other engines, and write the "
             "page about them. "
-            "An interrupted command continues where it stopped.",
+            "An interrupted command continues where it stopped. Runs of emulated machines stay in OUT/machines; those "
+            "that would now be the same are not made again.",
         ),
     ] = False,
     quick: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -57,17 +58,20 @@ def agree(
     >>> [finding.engine for finding in found.findings]
     ['fluid']
     """
-    from mptcplab.studies.agreement.judge import judge
-
     asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
     with connected(client, store, names, jobs=jobs, say=note) as cluster, source(scenario) as path:
-        _refuse_early(path, overrides.to_json(), names)
-        runs = Sweep(
-            path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, same_noise=True, cluster=cluster
-        )
-        return judge(runs.run(out, force=force), why)
+        runs = Sweep(path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, cluster=cluster)
+        return judged(runs, out, why, force=force)
+
+
+def judged(runs: Sweep, out: PathArg | None = None, why: str | None = None, *, force: bool = False) -> Agreement:
+    """Run a sweep on several engines, with the same noise on all, and judge it; `why` is why these engines."""
+    from mptcplab.studies.agreement.judge import judge
+
+    _refuse_early(runs.scenario, runs.overrides.to_json(), runs.engines)
+    return judge(replace(runs, same_noise=True).run(out, force=force), why)
 
 
 def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str | None]:

@@ -20,14 +20,14 @@ from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
-from mptcplab.studies.agreement.compare import agree
+from mptcplab.studies.agreement.compare import judged
 from mptcplab.studies.agreement.judge import GOODPUT, JAIN, Agreement, bounds_of
 from mptcplab.study import workers
 from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
 from mptcplab.study.progress import Announce, silent
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Finding, Verdict
-from mptcplab.sweep import Progress, parse_engines, run
+from mptcplab.sweep import Progress, Sweep, parse_engines, run
 
 ENGINES = (SIM.name, KERNEL.name)
 # Packet hops per second that two processors emulate together without being late: of scenarios with 44, 5, 3 and 3
@@ -181,15 +181,17 @@ def measure(
     scenarios: Iterable[Path] | None = None,
     engines: tuple[str, str] = ENGINES,
     checkpoint: Store | None = None,
+    machine_runs: Path | None = None,
 ) -> Matrix:
     """Run a short version of every scenario of every paper (or of `scenarios`) on two engines.
 
     What is in `checkpoint` is not run again, and what is measured goes there at once; the caller clears it in the end.
+    Runs of emulated machines stay in `machine_runs`, from where later calls take those that would be the same.
     Raises `EngineError` if an engine cannot run here at all; what it refuses of one scenario is an entry.
     """
     parse_engines(engines)
     paths = _of_papers() if scenarios is None else list(scenarios)
-    runner = _Runner(_size(engines, quick), engines, jobs, cluster, announce, checkpoint)
+    runner = _Runner(_size(engines, quick), engines, jobs, cluster, announce, checkpoint, machine_runs)
     words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
     command = shlex.join([*words, *(["--quick"] if quick else [])])
     return Matrix(engines, command, tuple(runner.entries(paths)))
@@ -205,6 +207,7 @@ class _Runner:
     cluster: Cluster | None
     announce: Announce
     checkpoint: Store | None
+    machine_runs: Path | None
 
     def entries(self, paths: Sequence[Path]) -> list[Entry]:
         """All scenarios, in their order: some at a time, and alone those of which a run did not count."""
@@ -231,11 +234,14 @@ class _Runner:
         return [found[path] for path in paths]
 
     def _measured(self, path: Path, jobs: int, progress: Progress | None) -> Entry:
+        lasting = None
+        if self.machine_runs is not None and not _has_real_time(self.engines):
+            lasting = self.machine_runs / path.as_posix().replace("/", "-")
         if self.checkpoint is None:
-            return _entry(path, self.size, self.engines, jobs, progress, self.cluster)
+            return _entry(path, self.size, self.engines, jobs, progress, self.cluster, lasting)
         # Computed first, because a file may change while it is run.
         digest = self._digest(path)
-        entry = _entry(path, self.size, self.engines, jobs, progress, self.cluster)
+        entry = _entry(path, self.size, self.engines, jobs, progress, self.cluster, lasting)
         # An entry without numbers takes little time to find again.
         if entry.evidence and self._digest(path) == digest:
             self.checkpoint.prepare()
@@ -310,8 +316,9 @@ def _entry(
     jobs: int,
     progress: Progress | None,
     cluster: Cluster | None = None,
+    lasting: Path | None = None,
 ) -> Entry:
-    """Run one scenario."""
+    """Run one scenario; `lasting` is where the runs of emulated machines stay."""
     name, title = path.as_posix(), ""
     words = ["mptcplab", "agree", name, "--engines", ",".join(engines)]
 
@@ -335,18 +342,17 @@ def _entry(
         options = changes.to_options() + (["--sim-reps", str(sim_reps)] if sim_reps else [])
         command = shlex.join([*words, *options])
         title = check(path, changes)["resolved"]["title"]
-        found = agree(
-            path,
-            engines,
-            changes.cc,
-            changes.reps,
-            jobs=jobs,
-            duration=changes.duration,
-            settings=changes.settings,
+        runs = Sweep(
+            str(path),
+            changes,
+            parse_engines(engines),
             sim_reps=sim_reps,
-            client=cluster,
+            jobs=jobs,
             progress=progress,
+            cluster=cluster,
+            lasting=lasting,
         )
+        found = judged(runs)
     except UnfinishedError as error:
         return untested(f"not counted: {_first_line(error)}", disturbed=True)
     except (ScenarioError, EngineError) as error:
