@@ -299,7 +299,7 @@ def all_of(runs: Iterable[Run]) -> str:
 
 def place_of(trace: Path) -> Path:
     """The directory, as users know it, to which a trace belongs: a result, or one of finished runs."""
-    return next((place for place in trace.parents if place.name.endswith(SUFFIX)), trace)
+    return next((place for place in trace.parents if (place / _README).is_file()), trace)
 
 
 def _without_suffix(directory: Path) -> Path:

@@ -79,10 +79,8 @@ impl Connection {
             return self.on_other_data(cx, k, packet);
         }
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
-        let srtt_us = sender.sock.tp.srtt_us;
-        let window = self
-            .rx
-            .announce_further(cx.now, srtt_us, &mut receiver.window);
+        let rtts = sender.measured_rtts();
+        let window = self.rx.announce_further(cx.now, rtts, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         is_complete
@@ -100,7 +98,7 @@ impl Connection {
         let policy = receiver.on_data(&packet, cx.now, rx.room());
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
-            rx.tune(cx.now, sender.sock.tp.srtt_us, &mut receiver.window);
+            rx.tune(cx.now, sender.measured_rtts(), &mut receiver.window);
         }
         if policy == AckPolicy::Immediate {
             let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));

@@ -10,6 +10,8 @@ const FIRST_WINDOW_BYTES: u32 = 65_535;
 const FIRST_ROOM_BYTES: u64 = 81_920;
 /// What the application counts as having read in the round trip before the first one: Linux' `TCP_INIT_CWND`.
 const FIRST_ROUND: u32 = 10;
+/// What the receiving program reads at a time: the buffer of the kernel engine's (`BUFFER_BYTES`).
+const READ_BYTES: u32 = 256 << 10;
 /// A subflow announces this much more with each segment, as long as the buffer has room.
 const OPENING: u32 = 2;
 
@@ -24,8 +26,44 @@ pub(crate) struct ReceiveRoom {
     /// Data in order at the start of the round trip, and when it began.
     round_next: u32,
     round_ns: u64,
-    /// What counts as a round trip since Linux 7.1; before, it is that of the subflow whose data arrive.
-    latest: Option<LatestRtts>,
+    /// What Linux does since 7.1; before, a round trip is that of the subflow whose data arrive, and what a call reads counts
+    /// however much it leaves behind.
+    since_7_1: Option<Since7_1>,
+}
+
+struct Since7_1 {
+    latest: LatestRtts,
+    /// Segments that one call of the application reads.
+    read: u32,
+    /// Data in order when a segment arrived last.
+    seen: u32,
+    /// End of the window that the connection has announced on any subflow.
+    edge: u32,
+}
+
+impl Since7_1 {
+    /// The connection's window, of which a subflow announces `own`; every subflow gets the largest (`mptcp_set_rwin`).
+    fn window(&mut self, next: u32, own: u32) -> u32 {
+        self.edge = self.edge.max(next + own);
+        self.edge - next
+    }
+
+    /// The data in order up to which the first call reads, and the segments that wait then. What waits does not count as read.
+    fn first_call(&mut self, next: u32) -> (u32, u32) {
+        let read_to = next.min(self.seen + self.read);
+        self.seen = next;
+        (read_to, next - read_to)
+    }
+}
+
+/// What a subflow's sender measures of its round trips.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MeasuredRtts {
+    /// Smoothed, in eighths of a microsecond.
+    pub(crate) srtt_us: u32,
+    pub(crate) latest_us: u32,
+    /// How many there were.
+    pub(crate) count: u32,
 }
 
 /// Round-trip times that subflows had lately.
@@ -68,7 +106,7 @@ impl ReceiveRoom {
                 segments(max_bytes),
             ),
         };
-        let keeps_rtts = matches!(
+        let is_new = matches!(
             buffer,
             RcvBuffer::Auto {
                 growth: Growth::Linux7_3,
@@ -82,7 +120,12 @@ impl ReceiveRoom {
             busiest_round: FIRST_ROUND,
             round_next: 0,
             round_ns: 0,
-            latest: keeps_rtts.then(LatestRtts::new),
+            since_7_1: is_new.then(|| Since7_1 {
+                latest: LatestRtts::new(),
+                read: READ_BYTES / u32::from(mss),
+                seen: 0,
+                edge: 0,
+            }),
         }
     }
 
@@ -101,36 +144,41 @@ impl ReceiveRoom {
     }
 
     /// Once per round trip: if the application has read more than in any before, room for twice as much, for the growth that is
-    /// under way, and, until Linux 7.0, for what waits. `srtt_us` is that of the subflow whose `window` data arrived in. `next`:
-    /// the first segment that is missing; `held`: segments behind it.
+    /// under way, and, until Linux 7.0, for what waits. `rtts` are those of the subflow whose `window` data arrived in.
+    /// `next`: the first segment that is missing; `held`: segments behind it.
     #[inline]
     pub(super) fn tune(
         &mut self,
         now: u64,
-        srtt_us: u32,
+        rtts: MeasuredRtts,
         window: &mut SubflowWindow,
         next: u32,
         held: u32,
     ) {
-        let (rtt_us, held) = match &mut self.latest {
-            None => (srtt_us >> 3, held),
-            Some(latest) => {
-                if srtt_us != 0 && window.has_passed() {
-                    latest.note(srtt_us >> 3);
+        let (rtt_us, read_to, unread, held) = match &mut self.since_7_1 {
+            None => (rtts.srtt_us >> 3, next, 0, held),
+            Some(new) => {
+                let rtt_us = window.rtt.follow(rtts);
+                let own = window.segments.min(self.segments.saturating_sub(held));
+                let whole = new.window(next, own);
+                if rtt_us != 0 && window.has_passed(whole) {
+                    new.latest.note(rtt_us);
                 }
-                (latest.shortest(), 0)
+                let (read_to, unread) = new.first_call(next);
+                (new.latest.shortest(), read_to, unread, 0)
             }
         };
         let rtt_ns = u64::from(rtt_us) * 1000;
         if now - self.round_ns < rtt_ns || rtt_ns == 0 {
             return;
         }
-        self.end_round(now, next, held);
+        self.end_round(now, read_to, unread, held);
     }
 
     #[inline(never)]
-    fn end_round(&mut self, now: u64, next: u32, held: u32) {
-        let (read, busiest) = (next - self.round_next, self.busiest_round);
+    fn end_round(&mut self, now: u64, read_to: u32, unread: u32, held: u32) {
+        let read = (read_to - self.round_next).saturating_sub(unread);
+        let busiest = self.busiest_round;
         if read > busiest {
             let twice = 2 * u64::from(read);
             let growth = 2 * twice * u64::from(read - busiest) / u64::from(busiest);
@@ -138,7 +186,7 @@ impl ReceiveRoom {
             self.segments = self.segments.max(wanted.min(u64::from(self.most)) as u32);
             self.busiest_round = read;
         }
-        self.round_next = next;
+        self.round_next = read_to;
         self.round_ns = now;
     }
 }
@@ -149,6 +197,36 @@ pub(crate) struct SubflowWindow {
     segments: u32,
     /// Segments that are still to arrive before the round-trip time is noted again.
     left: u32,
+    /// Maintained only where the room depends on the latest round trips.
+    rtt: ReceiverRtt,
+}
+
+/// The round-trip time as a receiver estimates it, from the timestamps of its ACKs that data segments echo: a shorter one
+/// counts at once, and a longer one for an eighth (Linux' `tcp_rcv_rtt_update`).
+///
+/// The sender's samples stand for the receiver's. Both span the same ways, half a round trip apart.
+#[derive(Debug, Clone, Copy, Default)]
+struct ReceiverRtt {
+    /// In eighths of a microsecond; 0 before the first sample.
+    us: u32,
+    /// Samples of the sender that have been seen.
+    count: u32,
+}
+
+impl ReceiverRtt {
+    /// Takes in the sender's latest sample if it is new, and returns the estimate in microseconds.
+    fn follow(&mut self, rtts: MeasuredRtts) -> u32 {
+        if self.count != rtts.count {
+            self.count = rtts.count;
+            let latest = rtts.latest_us << 3;
+            self.us = if self.us == 0 || latest < self.us {
+                latest
+            } else {
+                self.us - (self.us >> 3) + rtts.latest_us
+            };
+        }
+        self.us >> 3
+    }
 }
 
 impl SubflowWindow {
@@ -157,6 +235,7 @@ impl SubflowWindow {
         Self {
             segments: room.segments.min(most),
             left: 0,
+            rtt: ReceiverRtt::default(),
         }
     }
 
@@ -171,11 +250,11 @@ impl SubflowWindow {
         opens
     }
 
-    /// Whether a whole window has arrived since this was last so.
-    fn has_passed(&mut self) -> bool {
+    /// Whether as much as the connection's `window` was then has arrived since this was last so.
+    fn has_passed(&mut self, window: u32) -> bool {
         let passed = self.left == 0;
         if passed {
-            self.left = self.segments;
+            self.left = window;
         }
         passed
     }
@@ -189,6 +268,15 @@ impl SubflowWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A first sample, which is also the smoothed time.
+    fn smooth(rtt_us: u32) -> MeasuredRtts {
+        MeasuredRtts {
+            srtt_us: rtt_us << 3,
+            latest_us: rtt_us,
+            count: u32::from(rtt_us != 0),
+        }
+    }
 
     /// 45 segments of 1448 bytes are announced first, of a buffer with room for 56.
     #[test]
@@ -224,9 +312,9 @@ mod tests {
         };
         let mut room = ReceiveRoom::new(buffer, 1448);
         let mut window = SubflowWindow::new(&room, 1448);
-        let srtt_us = 30_000 << 3;
+        let rtts = smooth(30_000);
         let mut after = |ms: u64, next, held| {
-            room.tune(ms * 1_000_000, srtt_us, &mut window, next, held);
+            room.tune(ms * 1_000_000, rtts, &mut window, next, held);
             room.segments()
         };
         assert_eq!(after(29, 8, 0), 56);
@@ -256,32 +344,92 @@ mod tests {
         );
         let ms = 1_000_000;
         // A subflow without a round-trip time notes none, and keeps its turn.
-        room.tune(10 * ms, 0, &mut fast, 40, 0);
-        room.tune(19 * ms, 90_000 << 3, &mut slow, 60, 0);
-        room.tune(19 * ms, 20_000 << 3, &mut fast, 60, 0);
+        room.tune(10 * ms, smooth(0), &mut fast, 40, 0);
+        room.tune(19 * ms, smooth(90_000), &mut slow, 60, 0);
+        room.tune(19 * ms, smooth(20_000), &mut fast, 60, 0);
         assert_eq!(room.segments(), 56);
         // 40, and 2 * 40 * 10 / 10 for the growth. What waits adds nothing.
-        room.tune(20 * ms, 90_000 << 3, &mut slow, 20, 300);
+        room.tune(20 * ms, smooth(90_000), &mut slow, 20, 300);
         assert_eq!(room.segments(), 120);
         // With three more of the slow one, that of the fast one is still among the last five.
         let mut note_slow = |room: &mut ReceiveRoom, now, count| {
             for _ in 0..count {
                 slow.left = 0;
-                room.tune(now, 90_000 << 3, &mut slow, 20, 0);
+                room.tune(now, smooth(90_000), &mut slow, 20, 0);
             }
         };
         note_slow(&mut room, 21 * ms, 3);
-        room.tune(40 * ms, 20_000 << 3, &mut fast, 50, 0);
+        room.tune(40 * ms, smooth(20_000), &mut fast, 50, 0);
         // 60, and 2 * 60 * 10 / 20.
         assert_eq!(room.segments(), 120);
         assert_eq!((room.busiest_round, room.round_ns), (30, 40 * ms));
         // Two more leave none of it.
         note_slow(&mut room, 41 * ms, 2);
-        room.tune(129 * ms, 20_000 << 3, &mut fast, 95, 0);
+        room.tune(129 * ms, smooth(20_000), &mut fast, 95, 0);
         assert_eq!(room.round_ns, 40 * ms);
         // 90, and 2 * 90 * 15 / 30.
-        room.tune(130 * ms, 20_000 << 3, &mut fast, 95, 0);
+        room.tune(130 * ms, smooth(20_000), &mut fast, 95, 0);
         assert_eq!((room.segments(), room.round_ns), (180, 130 * ms));
+    }
+
+    /// 40, 16, 40, 40 and 24 ms, each of which is seen by two segments: down at once, up by an eighth.
+    #[test]
+    fn a_receiver_takes_shorter_round_trips_at_once() {
+        let mut rtt = ReceiverRtt::default();
+        let mut seen = Vec::new();
+        for (count, latest_us) in [40_000, 16_000, 40_000, 40_000, 24_000]
+            .into_iter()
+            .enumerate()
+        {
+            for _ in 0..2 {
+                seen.push(rtt.follow(MeasuredRtts {
+                    srtt_us: 7,
+                    latest_us,
+                    count: count as u32 + 1,
+                }));
+            }
+        }
+        let each: Vec<u32> = seen.chunks(2).map(|two| two[1]).collect();
+        assert!(seen.chunks(2).all(|two| two[0] == two[1]));
+        assert_eq!(each, [40_000, 16_000, 19_000, 21_625, 21_921]);
+    }
+
+    /// Calls that read 40 segments each: of 10, 35 and 120 that a segment makes readable, they leave 0, 0 and 80.
+    #[test]
+    fn on_linux_7_3_what_a_call_leaves_does_not_count_as_read() {
+        let mut room = ReceiveRoom::new(
+            RcvBuffer::Auto {
+                max_bytes: 400_000,
+                growth: Growth::Linux7_3,
+            },
+            1448,
+        );
+        room.since_7_1.as_mut().unwrap().read = 40;
+        let mut window = SubflowWindow::new(&room, 1448);
+        let mut after = |ms: u64, next| {
+            room.tune(ms * 1_000_000, smooth(20_000), &mut window, next, 0);
+            (room.segments(), room.busiest_round)
+        };
+        assert_eq!(after(20, 10), (56, 10));
+        // 35 and, half a round later, all but 45 of 125.
+        assert_eq!(after(30, 45), (56, 10));
+        assert_eq!(after(40, 170), (56, 10));
+        // The rest belongs to the next round: 85 and 3, of which all are read.
+        assert_eq!(after(61, 173), (276, 88));
+    }
+
+    /// A subflow that announces 5 segments of 12 that the other one has announced counts twelve, less what was read since.
+    #[test]
+    fn on_linux_7_3_all_subflows_announce_the_same_window() {
+        let mut new = Since7_1 {
+            latest: LatestRtts::new(),
+            read: 7,
+            seen: 0,
+            edge: 0,
+        };
+        assert_eq!(new.window(30, 12), 12);
+        assert_eq!(new.window(33, 5), 9);
+        assert_eq!(new.window(41, 5), 5);
     }
 
     /// The first segment, and the one after each whole window.
@@ -291,7 +439,7 @@ mod tests {
         let mut window = SubflowWindow::new(&room, 1428);
         let noted = (0..12).map(|_| {
             window.open(room.segments());
-            window.has_passed()
+            window.has_passed(5)
         });
         let noted: Vec<usize> = noted
             .enumerate()
@@ -304,7 +452,7 @@ mod tests {
     fn a_fixed_buffer_does_not_grow() {
         let mut room = ReceiveRoom::new(RcvBuffer::Fixed(50_000), 1428);
         let mut window = SubflowWindow::new(&room, 1428);
-        room.tune(40_000_000, 20_000 << 3, &mut window, 500, 0);
+        room.tune(40_000_000, smooth(20_000), &mut window, 500, 0);
         assert_eq!(room.segments(), 35);
     }
 }

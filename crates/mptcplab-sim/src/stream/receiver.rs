@@ -3,7 +3,7 @@
 use super::DSN_MAX;
 use super::messages::{Messages, Place};
 use super::reassembly::{Arrival, Reassembly};
-use super::receive_window::{ReceiveRoom, SubflowWindow};
+use super::receive_window::{MeasuredRtts, ReceiveRoom, SubflowWindow};
 use super::reordering::ReorderingStats;
 use crate::net::World;
 use crate::net::event::NEVER;
@@ -98,22 +98,22 @@ impl ConnectionReceiver {
     pub(crate) fn announce_further(
         &mut self,
         now: u64,
-        srtt_us: u32,
+        rtts: MeasuredRtts,
         window: &mut SubflowWindow,
     ) -> u16 {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
         window.open(self.room.segments());
-        self.tune(now, srtt_us, window);
+        self.tune(now, rtts, window);
         self.announced(*window)
     }
 
     /// The application has read what it could: adapt the room to the rate.
     #[inline]
-    pub(crate) fn tune(&mut self, now: u64, srtt_us: u32, window: &mut SubflowWindow) {
+    pub(crate) fn tune(&mut self, now: u64, rtts: MeasuredRtts, window: &mut SubflowWindow) {
         let (next, held) = (self.order.next(), self.order.held());
-        self.room.tune(now, srtt_us, window, next, held);
+        self.room.tune(now, rtts, window, next, held);
     }
 
     /// Whether the application has read all that came: nothing waits for what is missing.

@@ -13,6 +13,7 @@ use super::state::{
 use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick};
+use crate::stream::receive_window::MeasuredRtts;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_model::link::rng::Rng;
 use mptcplab_scenario::LossRecovery;
@@ -320,6 +321,14 @@ impl Sender {
     fn compute_pacing_rate(&mut self) {
         if self.rates.is_none() && self.sock.tp.srtt_us > 0 {
             self.sock.tp.sk_pacing_rate = self.default_pacing_rate();
+        }
+    }
+
+    pub(crate) fn measured_rtts(&self) -> MeasuredRtts {
+        MeasuredRtts {
+            srtt_us: self.sock.tp.srtt_us,
+            latest_us: self.rtt.latest_us,
+            count: self.rtt.count as u32,
         }
     }
 
