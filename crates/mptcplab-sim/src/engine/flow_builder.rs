@@ -6,7 +6,7 @@ use crate::mptcp::connection::Connection;
 use crate::mptcp::sender::ConnectionConfig;
 use crate::net::event::NEVER;
 use crate::stream::DSN_MAX;
-use crate::stream::receive_window::{ReceiveRoom, SubflowWindow};
+use crate::stream::receive_window::SubflowWindow;
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
 use crate::tcp::sender::{Sender, SenderConfig};
@@ -90,7 +90,7 @@ impl<'a> FlowBuilder<'a> {
         sender.lifecycle.open_ns = subflow.start_ns.unwrap_or(0);
         sender.lifecycle.remove_ns = subflow.stop_ns.unwrap_or(NEVER);
         sender.overhead_bytes = last_overhead_bytes(run, flow, subflow)?;
-        let window = SubflowWindow::new(&ReceiveRoom::new(t.rcv_buffer, self.mss), self.mss);
+        let window = SubflowWindow::first(t.rcv_buffer, self.mss);
         let receiver = Receiver::new(id, receiver_config(run, t, subflow, back), window);
         Ok(subflow::Subflow { sender, receiver })
     }

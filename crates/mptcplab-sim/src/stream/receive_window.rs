@@ -28,7 +28,7 @@ pub(crate) struct ReceiveRoom {
     round_ns: u64,
     /// What Linux does since 7.1; before, a round trip is that of the subflow whose data arrive, and what a call reads counts
     /// however much it leaves behind.
-    since_7_1: Option<Since7_1>,
+    since_7_1: Option<Box<Since7_1>>,
 }
 
 struct Since7_1 {
@@ -95,17 +95,7 @@ impl LatestRtts {
 
 impl ReceiveRoom {
     pub(crate) fn new(buffer: RcvBuffer, mss: u16) -> Self {
-        let segments =
-            |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
-        let (first, most) = match buffer {
-            // The sender does not care, but the acknowledgements depend on it.
-            RcvBuffer::Unlimited => (segments(FIRST_ROOM_BYTES), DSN_MAX / 4),
-            RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
-            RcvBuffer::Auto { max_bytes, .. } => (
-                segments(FIRST_ROOM_BYTES.min(max_bytes)),
-                segments(max_bytes),
-            ),
-        };
+        let (first, most) = bounds(buffer, mss);
         let is_new = matches!(
             buffer,
             RcvBuffer::Auto {
@@ -120,11 +110,13 @@ impl ReceiveRoom {
             busiest_round: FIRST_ROUND,
             round_next: 0,
             round_ns: 0,
-            since_7_1: is_new.then(|| Since7_1 {
-                latest: LatestRtts::new(),
-                read: READ_BYTES / u32::from(mss),
-                seen: 0,
-                edge: 0,
+            since_7_1: is_new.then(|| {
+                Box::new(Since7_1 {
+                    latest: LatestRtts::new(),
+                    read: READ_BYTES / u32::from(mss),
+                    seen: 0,
+                    edge: 0,
+                })
             }),
         }
     }
@@ -191,6 +183,20 @@ impl ReceiveRoom {
     }
 }
 
+/// The segments that a buffer has room for at first and at most.
+fn bounds(buffer: RcvBuffer, mss: u16) -> (u32, u32) {
+    let segments = |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
+    match buffer {
+        // The sender does not care, but the acknowledgements depend on it.
+        RcvBuffer::Unlimited => (segments(FIRST_ROOM_BYTES), DSN_MAX / 4),
+        RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
+        RcvBuffer::Auto { max_bytes, .. } => (
+            segments(FIRST_ROOM_BYTES.min(max_bytes)),
+            segments(max_bytes),
+        ),
+    }
+}
+
 /// How far a subflow has opened the window (Linux' `rcv_ssthresh`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SubflowWindow {
@@ -230,10 +236,15 @@ impl ReceiverRtt {
 }
 
 impl SubflowWindow {
-    pub(crate) fn new(room: &ReceiveRoom, mss: u16) -> Self {
+    /// What is announced first of a buffer.
+    pub(crate) fn first(buffer: RcvBuffer, mss: u16) -> Self {
+        Self::new(bounds(buffer, mss).0, mss)
+    }
+
+    pub(crate) fn new(room: u32, mss: u16) -> Self {
         let most = (FIRST_WINDOW_BYTES / u32::from(mss)).max(1);
         Self {
-            segments: room.segments.min(most),
+            segments: room.min(most),
             left: 0,
             rtt: ReceiverRtt::default(),
         }
@@ -282,7 +293,7 @@ mod tests {
     #[test]
     fn a_window_opens_by_two_segments_at_a_time() {
         let room = ReceiveRoom::new(RcvBuffer::Unlimited, 1448);
-        let mut window = SubflowWindow::new(&room, 1448);
+        let mut window = SubflowWindow::new(room.segments(), 1448);
         let opened: Vec<u32> = (0..7)
             .map(|_| {
                 window.open(room.segments());
@@ -299,7 +310,7 @@ mod tests {
     #[test]
     fn a_small_buffer_is_announced_as_a_whole_at_once() {
         let room = ReceiveRoom::new(RcvBuffer::Fixed(20_000), 1428);
-        let window = SubflowWindow::new(&room, 1428);
+        let window = SubflowWindow::new(room.segments(), 1428);
         assert_eq!((room.segments(), window.segments()), (14, 14));
     }
 
@@ -311,7 +322,7 @@ mod tests {
             growth: Growth::Linux6_18,
         };
         let mut room = ReceiveRoom::new(buffer, 1448);
-        let mut window = SubflowWindow::new(&room, 1448);
+        let mut window = SubflowWindow::new(room.segments(), 1448);
         let rtts = smooth(30_000);
         let mut after = |ms: u64, next, held| {
             room.tune(ms * 1_000_000, rtts, &mut window, next, held);
@@ -339,8 +350,8 @@ mod tests {
             1448,
         );
         let (mut fast, mut slow) = (
-            SubflowWindow::new(&room, 1448),
-            SubflowWindow::new(&room, 1448),
+            SubflowWindow::new(room.segments(), 1448),
+            SubflowWindow::new(room.segments(), 1448),
         );
         let ms = 1_000_000;
         // A subflow without a round-trip time notes none, and keeps its turn.
@@ -405,7 +416,7 @@ mod tests {
             1448,
         );
         room.since_7_1.as_mut().unwrap().read = 40;
-        let mut window = SubflowWindow::new(&room, 1448);
+        let mut window = SubflowWindow::new(room.segments(), 1448);
         let mut after = |ms: u64, next| {
             room.tune(ms * 1_000_000, smooth(20_000), &mut window, next, 0);
             (room.segments(), room.busiest_round)
@@ -436,7 +447,7 @@ mod tests {
     #[test]
     fn a_round_trip_is_noted_once_per_window() {
         let room = ReceiveRoom::new(RcvBuffer::Fixed(5 * 1428), 1428);
-        let mut window = SubflowWindow::new(&room, 1428);
+        let mut window = SubflowWindow::new(room.segments(), 1428);
         let noted = (0..12).map(|_| {
             window.open(room.segments());
             window.has_passed(5)
@@ -451,7 +462,7 @@ mod tests {
     #[test]
     fn a_fixed_buffer_does_not_grow() {
         let mut room = ReceiveRoom::new(RcvBuffer::Fixed(50_000), 1428);
-        let mut window = SubflowWindow::new(&room, 1428);
+        let mut window = SubflowWindow::new(room.segments(), 1428);
         room.tune(40_000_000, smooth(20_000), &mut window, 500, 0);
         assert_eq!(room.segments(), 35);
     }

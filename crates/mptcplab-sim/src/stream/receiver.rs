@@ -65,7 +65,7 @@ impl ConnectionReceiver {
 
     /// End of the window that a subflow announces with its handshake.
     pub(crate) fn window_end(&self) -> u32 {
-        match self.announced(SubflowWindow::new(&self.room, self.mss)) {
+        match self.announced(SubflowWindow::new(self.room.segments(), self.mss)) {
             WINDOW_UNLIMITED => DSN_MAX,
             window => u32::from(window) << self.window_shift,
         }

@@ -485,7 +485,7 @@ mod tests {
                 base_rtt_ns: 30 * MS,
                 entry: 0,
             },
-            SubflowWindow::new(&room(), 1448),
+            SubflowWindow::new(room().segments(), 1448),
         )
     }
 
