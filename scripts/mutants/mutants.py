@@ -303,7 +303,31 @@ def known(name: str) -> tuple[Counter[str], dict[str, str]]:
     return found, reasons
 
 
-def compare(name: str, mutants: Sequence[Mutant], *, whole: bool, accept: bool) -> bool:
+def shards(name: str) -> dict[str, str]:
+    """What the list says of the shards that were run: a summary of each, by shard."""
+    path = LISTS / f"{name}.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return dict(found.groups() for line in lines if (found := re.fullmatch(r"# shard (\d+/\d+): (.*)", line)))
+
+
+def heading(name: str, shard: str, summary: str) -> list[str]:
+    """The first lines of a list. A shard adds to the others of as many shards; all mutants take their place."""
+    title = f"# Survivors of `make mutants PART={name}`, see CONTRIBUTING.md."
+    if not shard:
+        return [title, f"# {summary}"]
+    count = shard.partition("/")[2]
+    found = {key: text for key, text in shards(name).items() if key.endswith(f"/{count}")} | {shard: summary}
+    ordered = sorted(found.items(), key=lambda item: int(item[0].partition("/")[0]))
+    return [title, *(f"# shard {key}: {text}" for key, text in ordered)]
+
+
+def former_heading(name: str) -> list[str]:
+    """What the list begins with: some files of a part say nothing about the whole."""
+    path = LISTS / f"{name}.txt"
+    return [line for line in path.read_text().splitlines() if line.startswith("#")] if path.exists() else []
+
+
+def compare(name: str, mutants: Sequence[Mutant], *, shard: str, whole: bool, accept: bool) -> bool:
     """Print the kill rate and what is new; write the list if asked to. Returns whether all is well."""
     count = Counter(mutant.outcome for mutant in mutants)
     total = count[KILLED] + count[SURVIVED]
@@ -320,8 +344,8 @@ def compare(name: str, mutants: Sequence[Mutant], *, whole: bool, accept: bool) 
     if accept:
         kept = survivors if whole else survivors | listed
         lines = [f"{key}  # {reasons.get(key) or 'not looked at yet'}" for key in sorted(kept.elements())]
-        head = [f"# Survivors of `make mutants PART={name}`, see CONTRIBUTING.md.", f"# {summary}", ""]
-        (LISTS / f"{name}.txt").write_text("\n".join([*head, *lines]) + "\n")
+        head = heading(name, shard, summary) if whole or shard else former_heading(name)
+        (LISTS / f"{name}.txt").write_text("\n".join([*head, "", *lines]) + "\n")
         return True
     if new:
         print("\nhint: write a test that notices, or list them with ACCEPT=1 and say why they may survive")
@@ -349,7 +373,7 @@ def main() -> int:
         make = c if files[0].startswith("algorithms") else python if files[0].endswith(".py") else rust
         mutants = list(rust_outcomes(WORK / name) if asked.again else make(name, part, files, asked.shard))
         whole = not (asked.file or asked.shard or asked.again)
-        good &= compare(name, mutants, whole=whole, accept=asked.accept)
+        good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1
 
 
