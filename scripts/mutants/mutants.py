@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "mutants"
@@ -42,15 +43,23 @@ class Part:
     package: str = ""
     # Other files that take part in a pattern but not in the part.
     without: Sequence[str] = field(default=())
+    # Rust: arguments of `cargo test` for slower tests, which see only what survives the others.
+    slower: Sequence[str] = field(default=())
 
 
 _RECOVERY = ("recovery", "sack", "scoreboard", "rtt", "rtx_timer", "receiver", "sack_compression", "classic_recovery")
-_SIM_TESTS = ("--lib",)
+_SIM_TESTS, _SIM_SLOWER = ("--lib",), ("--test", "simulations")
 PARTS: Mapping[str, Part] = {
-    "recovery": Part([f"{SIM}tcp/{name}.rs" for name in _RECOVERY], _SIM_TESTS, "mptcplab-sim"),
-    "tcp": Part([f"{SIM}tcp/*.rs"], _SIM_TESTS, "mptcplab-sim", [f"{SIM}tcp/{name}.rs" for name in _RECOVERY]),
-    "mptcp": Part([f"{SIM}mptcp/*.rs", f"{SIM}stream/*.rs"], _SIM_TESTS, "mptcplab-sim"),
-    "net": Part([f"{SIM}net/*.rs"], _SIM_TESTS, "mptcplab-sim"),
+    "recovery": Part([f"{SIM}tcp/{name}.rs" for name in _RECOVERY], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
+    "tcp": Part(
+        [f"{SIM}tcp/*.rs"],
+        _SIM_TESTS,
+        "mptcplab-sim",
+        [f"{SIM}tcp/{name}.rs" for name in _RECOVERY],
+        slower=_SIM_SLOWER,
+    ),
+    "mptcp": Part([f"{SIM}mptcp/*.rs", f"{SIM}stream/*.rs"], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
+    "net": Part([f"{SIM}net/*.rs"], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
     "schedulers": Part(
         [f"{SCHEDULERS}*.rs"],
         (*_SIM_TESTS, "--test", "schedulers"),
@@ -130,33 +139,63 @@ def environment() -> dict[str, str]:
 
 def rust(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
     """Every mutant of cargo-mutants."""
-    out = WORK / name
+    shutil.rmtree(WORK / f"{name}-slower", ignore_errors=True)
+    options = [option for file in files for option in ("--file", file)]
+    options += ["--shard", shard, "--sharding", "round-robin"] if shard else []
+    cargo_mutants(WORK / name, part, part.tests, options, timeout_s=60)
+    survivors = [mutant["name"] for mutant, outcome in cargo_outcomes(WORK / name) if outcome == SURVIVED]
+    if part.slower and survivors:
+        chosen = [option for one in survivors for option in ("--re", f"^{escaped(one)}$")]
+        cargo_mutants(WORK / f"{name}-slower", part, part.slower, chosen, timeout_s=300)
+    yield from rust_outcomes(name)
+
+
+def escaped(text: str) -> str:
+    """A regular expression of Rust that matches just this text."""
+    return re.sub(r"[^\w\s<>=!&/:,'\"%-]", r"\\\g<0>", text)
+
+
+def cargo_mutants(out: Path, part: Part, tests: Sequence[str], options: Sequence[str], *, timeout_s: int) -> None:
+    """Run cargo-mutants; its files are in `out` afterwards."""
     shutil.rmtree(out / "mutants.out", ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
-    command = ["cargo", "mutants", "--output", str(out), "--timeout", "60", "--colors", "never", "--no-shuffle"]
+    command = [
+        "cargo",
+        "mutants",
+        "--output",
+        str(out),
+        "--timeout",
+        str(timeout_s),
+        "--colors",
+        "never",
+        "--no-shuffle",
+    ]
     for package in part.package.split(","):
         command += ["--test-package", package]
-    command += [option for file in files for option in ("--file", file)]
-    command += ["--shard", shard, "--sharding", "round-robin"] if shard else []
-    # 2: some survive, 3: some take too long.
     # To cargo itself: what comes after `--` counts for running the tests only, and everything would be built.
-    command += [f"--cargo-arg={word}" for word in part.tests]
+    command += [*options, *(f"--cargo-arg={word}" for word in tests)]
     code = subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
+    # 2: some survive, 3: some take too long.
     if code not in (0, 2, 3):
         fail(f"cargo mutants ended with {code}", f"see {out}/mutants.out/log")
-    yield from rust_outcomes(out)
 
 
-def rust_outcomes(out: Path) -> Iterator[Mutant]:
-    """The mutants in the files that cargo-mutants has written so far."""
-    kinds = {"CaughtMutant": KILLED, "Timeout": KILLED, "MissedMutant": SURVIVED}
-    for one in json.loads((out / "mutants.out" / "outcomes.json").read_text())["outcomes"]:
-        mutant = one["scenario"]["Mutant"] if isinstance(one["scenario"], dict) else None
-        if mutant is None:
-            continue
+def rust_outcomes(name: str) -> Iterator[Mutant]:
+    """The mutants in the files that cargo-mutants has written so far, by all tests that have seen them."""
+    slower = {mutant["name"]: outcome for mutant, outcome in cargo_outcomes(WORK / f"{name}-slower")}
+    for mutant, outcome in cargo_outcomes(WORK / name):
         line = (ROOT / mutant["file"]).read_text().splitlines()[mutant["span"]["start"]["line"] - 1].strip()
         what = re.sub(r"^\S+?:\d+:\d+: ", "", mutant["name"])
-        yield Mutant(f"{mutant['file']}: {what} | {line}", kinds.get(one["summary"], UNVIABLE))
+        yield Mutant(f"{mutant['file']}: {what} | {line}", slower.get(mutant["name"], outcome))
+
+
+def cargo_outcomes(out: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """What cargo-mutants has tried, with the outcome."""
+    kinds = {"CaughtMutant": KILLED, "Timeout": KILLED, "MissedMutant": SURVIVED}
+    path = out / "mutants.out" / "outcomes.json"
+    for one in json.loads(path.read_text())["outcomes"] if path.exists() else ():
+        if isinstance(one["scenario"], dict):
+            yield one["scenario"]["Mutant"], kinds.get(one["summary"], UNVIABLE)
 
 
 # A token of C and what it becomes; a minus, a plus or a comparison has spaces on both sides.
@@ -371,7 +410,7 @@ def main() -> int:
         part = PARTS[name]
         files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
         make = c if files[0].startswith("algorithms") else python if files[0].endswith(".py") else rust
-        mutants = list(rust_outcomes(WORK / name) if asked.again else make(name, part, files, asked.shard))
+        mutants = list(rust_outcomes(name) if asked.again else make(name, part, files, asked.shard))
         whole = not (asked.file or asked.shard or asked.again)
         good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1
