@@ -140,3 +140,44 @@ impl RttEstimator {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least round-trip time after each of `samples`, which are (s, ms).
+    fn minima(samples: &[(u64, u64)]) -> Vec<u32> {
+        let (mut rtt, mut tp) = (RttEstimator::new(), TcpSock::default());
+        let after = |&(s, ms): &(u64, u64)| {
+            tp.tcp_mstamp = s * 1_000_000;
+            rtt.sample(&mut tp, ms * 1_000_000);
+            tp.min_rtt_us / 1000
+        };
+        samples.iter().map(after).collect()
+    }
+
+    /// 30 ms is the least after a quarter of the window, and 50 ms after half of it; 55 ms comes too late to take its place.
+    #[test]
+    fn the_best_of_each_part_of_the_window_takes_over_in_turn() {
+        let samples = [
+            (0, 10),
+            (10, 33),
+            (80, 30),
+            (100, 32),
+            (160, 50),
+            (200, 55),
+            (310, 60),
+        ];
+        assert_eq!(minima(&samples), [10, 10, 10, 10, 10, 10, 30]);
+        assert_eq!(minima(&[&samples[..], &[(385, 70)]].concat())[7], 50);
+    }
+
+    /// Of three candidates, the first two have expired when the next sample comes.
+    #[test]
+    fn two_candidates_may_expire_at_once() {
+        assert_eq!(
+            minima(&[(0, 10), (80, 30), (160, 50), (385, 70)]),
+            [10, 10, 10, 50]
+        );
+    }
+}
