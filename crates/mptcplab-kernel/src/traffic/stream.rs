@@ -78,6 +78,9 @@ pub(super) struct StreamWriter<'a> {
     tcp: &'a TcpFlow,
     stream: &'a TcpStream,
     position: u64,
+    /// The send buffer was full, and the kernel has not said since that it can be written to. It says so when a third is free,
+    /// like to a program that blocks; to try earlier would keep the buffer fuller than that program's.
+    is_full: bool,
 }
 
 impl<'a> StreamWriter<'a> {
@@ -87,22 +90,26 @@ impl<'a> StreamWriter<'a> {
             tcp,
             stream,
             position: 0,
+            is_full: false,
         }
     }
 
     /// Writes some of the remaining bytes, or waits for buffer space until `until_ns` or for a short time. Returns the number
     /// of bytes written.
     pub(super) fn write(&mut self, left: u64, until_ns: u64) -> std::io::Result<u64> {
+        if self.is_full {
+            let most = self.context.shared.until(until_ns);
+            self.is_full = !wait(self.stream, PollFlags::POLLOUT, most)?;
+        }
+        if self.is_full {
+            return Ok(0);
+        }
         let data = next_bytes(self.context, self.tcp, self.position, self.position, left);
         let mut writer = self.stream;
         let written = match writer.write(data) {
             Ok(written) => written as u64,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                wait(
-                    self.stream,
-                    PollFlags::POLLOUT,
-                    self.context.shared.until(until_ns),
-                )?;
+                self.is_full = true;
                 0
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => 0,
@@ -151,12 +158,13 @@ pub(super) fn is_not_ready(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Waits until a socket is ready, but no longer than `most` or `PATIENCE`.
-pub(super) fn wait(stream: impl AsFd, ready: PollFlags, most: Duration) -> std::io::Result<()> {
+/// Waits until a socket is ready, but no longer than `most` or `PATIENCE`; returns whether it is.
+pub(super) fn wait(stream: impl AsFd, ready: PollFlags, most: Duration) -> std::io::Result<bool> {
     let patience = most.min(PATIENCE).max(Duration::from_millis(1));
     let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::ZERO);
     match poll(&mut [PollFd::new(stream.as_fd(), ready)], timeout) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Ok(count) => Ok(count > 0),
+        Err(Errno::EINTR) => Ok(false),
         Err(errno) => Err(errno.into()),
     }
 }
