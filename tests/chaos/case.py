@@ -256,8 +256,11 @@ class Case:
 
 
 def _is_of_python(text: str) -> bool:
-    """Whether an interrupt came while Python itself started or ended: no program can say that more nicely."""
-    return "KeyboardInterrupt" in text and not re.search(r"/mptcplab/(?!__main__)", text)
+    """Whether an interrupt came while Python itself started or ended: no program can say that more nicely.
+
+    Python imports the package before it comes to its first instruction that says what an interrupt does.
+    """
+    return "KeyboardInterrupt" in text and not re.search(r"/mptcplab/(?!__main__|__init__\.py)", text)
 
 
 def is_result(path: Path) -> bool:

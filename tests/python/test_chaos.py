@@ -65,6 +65,16 @@ def test_a_process_that_stays_is_noticed_and_ended(tmp_path: Path) -> None:
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.parametrize(
+    ("place", "is_of_python"), [("typing.py", True), ("mptcplab/__init__.py", True), ("mptcplab/cli/app.py", False)]
+)
+def test_an_interrupt_before_the_program_begins_is_pythons(place: str, is_of_python: bool) -> None:
+    text = f'  File "/x/{place}", line 3, in <module>\nKeyboardInterrupt\n'
+    code = f"import sys; sys.path.insert(0, {str(CHAOS)!r}); import case; print(case._is_of_python({text!r}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(is_of_python)
+
+
 def judged(script: str, place: Path) -> list[str]:
     code = JUDGED.format(chaos=str(CHAOS), place=str(place), script=script)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
