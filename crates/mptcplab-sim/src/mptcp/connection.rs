@@ -79,7 +79,7 @@ impl Connection {
             return self.on_other_data(cx, k, packet);
         }
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
-        let rtts = sender.measured_rtts();
+        let rtts = || sender.measured_rtts();
         let window = self.rx.announce_further(cx.now, rtts, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);

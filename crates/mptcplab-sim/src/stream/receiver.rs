@@ -98,14 +98,14 @@ impl ConnectionReceiver {
     pub(crate) fn announce_further(
         &mut self,
         now: u64,
-        rtts: MeasuredRtts,
+        rtts: impl FnOnce() -> MeasuredRtts,
         window: &mut SubflowWindow,
     ) -> u16 {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
         window.open(self.room.segments());
-        self.tune(now, rtts, window);
+        self.tune(now, rtts(), window);
         self.announced(*window)
     }
 
