@@ -147,24 +147,42 @@ impl ReceiveRoom {
         next: u32,
         held: u32,
     ) {
-        let (rtt_us, read_to, unread, held) = match &mut self.since_7_1 {
-            None => (rtts.srtt_us >> 3, next, 0, held),
-            Some(new) => {
-                let rtt_us = window.rtt.follow(rtts);
-                let own = window.segments.min(self.segments.saturating_sub(held));
-                let whole = new.window(next, own);
-                if rtt_us != 0 && window.has_passed(whole) {
-                    new.latest.note(rtt_us);
-                }
-                let (read_to, unread) = new.first_call(next);
-                (new.latest.shortest(), read_to, unread, 0)
-            }
-        };
-        let rtt_ns = u64::from(rtt_us) * 1000;
-        if now - self.round_ns < rtt_ns || rtt_ns == 0 {
-            return;
+        if self.since_7_1.is_some() {
+            self.tune_since_7_1(now, rtts, window, next, held);
+        } else if self.round_is_over(now, rtts.srtt_us >> 3) {
+            self.end_round(now, next, 0, held);
         }
-        self.end_round(now, read_to, unread, held);
+    }
+
+    #[inline(never)]
+    fn tune_since_7_1(
+        &mut self,
+        now: u64,
+        rtts: MeasuredRtts,
+        window: &mut SubflowWindow,
+        next: u32,
+        held: u32,
+    ) {
+        let Some(new) = &mut self.since_7_1 else {
+            return;
+        };
+        let rtt_us = window.rtt.follow(rtts);
+        let own = window.segments.min(self.segments.saturating_sub(held));
+        let whole = new.window(next, own);
+        if rtt_us != 0 && window.has_passed(whole) {
+            new.latest.note(rtt_us);
+        }
+        let (read_to, unread) = new.first_call(next);
+        let shortest_us = new.latest.shortest();
+        if self.round_is_over(now, shortest_us) {
+            self.end_round(now, read_to, unread, 0);
+        }
+    }
+
+    #[inline]
+    fn round_is_over(&self, now: u64, rtt_us: u32) -> bool {
+        let rtt_ns = u64::from(rtt_us) * 1000;
+        now - self.round_ns >= rtt_ns && rtt_ns != 0
     }
 
     #[inline(never)]
