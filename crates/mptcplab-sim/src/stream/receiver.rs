@@ -104,8 +104,14 @@ impl ConnectionReceiver {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
+        self.announce_room(now, rtts(), window)
+    }
+
+    /// Apart, so that connections without a limit save nothing of its registers.
+    #[inline(never)]
+    fn announce_room(&mut self, now: u64, rtts: MeasuredRtts, window: &mut SubflowWindow) -> u16 {
         window.open(self.room.segments());
-        self.tune(now, rtts(), window);
+        self.tune(now, rtts, window);
         self.announced(*window)
     }
 
