@@ -14,7 +14,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,6 +143,11 @@ def beside(directory: Path) -> Path:
     return directory.with_name(directory.name + SUFFIX)
 
 
+def result_of(directory: Path) -> Path:
+    """The inverse of `beside`; another directory is its own."""
+    return directory.with_name(directory.name.removesuffix(SUFFIX))
+
+
 def is_kept(directory: Path) -> bool:
     """Whether a directory has finished runs of an unfinished result."""
     return directory.name.endswith(SUFFIX) and (directory / _README).is_file()
@@ -216,7 +221,7 @@ def workspace(result: Path) -> Iterator[Workspace]:
 
     Raises `OutputError` if another process uses it, or if somebody else has made it.
     """
-    with _own_directory(beside(result), _UNFINISHED.format(name=result.name)) as directory:
+    with _unfinished(result) as directory:
         yield Workspace(directory)
 
 
@@ -230,7 +235,7 @@ def lasting(directory: Path) -> Iterator[Workspace]:
 @contextmanager
 def stored(result: Path) -> Iterator[Path]:
     """A directory beside a result for what a study has measured, until `discard_store`. Raises the same."""
-    with _own_directory(beside(result), _UNFINISHED.format(name=result.name)) as directory:
+    with _unfinished(result) as directory:
         yield directory / _STORE
 
 
@@ -238,6 +243,10 @@ def discard_store(result: Path) -> None:
     """Remove what was stored for a result that is complete, unless another process uses it."""
     with suppress(OutputError), stored(result) as store:
         shutil.rmtree(store, ignore_errors=True)
+
+
+def _unfinished(result: Path) -> AbstractContextManager[Path]:
+    return _own_directory(beside(result), _UNFINISHED.format(name=result.name))
 
 
 @contextmanager
@@ -251,7 +260,7 @@ def _own_directory(directory: Path, text: str) -> Iterator[Path]:
         if not _lock(lock):
             raise OutputError(
                 with_hint(
-                    f"another run is writing to {_without_suffix(directory)}",
+                    f"another run is writing to {result_of(directory)}",
                     "wait until it has ended, or choose another --out",
                 )
             )
@@ -300,10 +309,6 @@ def all_of(runs: Iterable[Run]) -> str:
 def place_of(trace: Path) -> Path:
     """The directory, as users know it, to which a trace belongs: a result, or one of finished runs."""
     return next((place for place in trace.parents if (place / _README).is_file()), trace)
-
-
-def _without_suffix(directory: Path) -> Path:
-    return directory.with_name(directory.name.removesuffix(SUFFIX))
 
 
 def _has_files(directory: Path) -> bool:

@@ -365,7 +365,7 @@ class Sweep:
             if not place.is_dir():
                 continue
             # Another run that has begun meanwhile goes on with them.
-            with suppress(OutputError), kept.workspace(place.with_name(place.name.removesuffix(kept.SUFFIX))) as held:
+            with suppress(OutputError), kept.workspace(kept.result_of(place)) as held:
                 left = held.clear(used)
                 if left and place == kept.beside(result):
                     self.say(f"{place} still has {kept.all_of(left)} of another sweep")

@@ -343,10 +343,16 @@ def python_outcomes(dump: str) -> Iterator[Mutant]:
         yield Mutant(f"{mutation['module_path']}: {text}", outcome)
 
 
+def listed_lines(name: str) -> list[str]:
+    """The lines of a part's list, which may not be there yet."""
+    path = LISTS / f"{name}.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
 def known(name: str) -> tuple[Counter[str], dict[str, str]]:
     """The survivors that are listed, and the reason of each."""
-    path, found, reasons = LISTS / f"{name}.txt", Counter[str](), {}
-    for line in path.read_text().splitlines() if path.exists() else ():
+    found, reasons = Counter[str](), {}
+    for line in listed_lines(name):
         if line and not line.startswith("#"):
             key, _, reason = line.partition("  # ")
             found[key] += 1
@@ -356,9 +362,9 @@ def known(name: str) -> tuple[Counter[str], dict[str, str]]:
 
 def shards(name: str) -> dict[str, str]:
     """What the list says of the shards that were run: a summary of each, by shard."""
-    path = LISTS / f"{name}.txt"
-    lines = path.read_text().splitlines() if path.exists() else []
-    return dict(found.groups() for line in lines if (found := re.fullmatch(r"# shard (\d+/\d+): (.*)", line)))
+    return dict(
+        found.groups() for line in listed_lines(name) if (found := re.fullmatch(r"# shard (\d+/\d+): (.*)", line))
+    )
 
 
 def heading(name: str, shard: str, summary: str) -> list[str]:
@@ -374,8 +380,7 @@ def heading(name: str, shard: str, summary: str) -> list[str]:
 
 def former_heading(name: str) -> list[str]:
     """What the list begins with: some files of a part say nothing about the whole."""
-    path = LISTS / f"{name}.txt"
-    return [line for line in path.read_text().splitlines() if line.startswith("#")] if path.exists() else []
+    return [line for line in listed_lines(name) if line.startswith("#")]
 
 
 def compare(name: str, mutants: Sequence[Mutant], *, shard: str, whole: bool, accept: bool) -> bool:

@@ -42,6 +42,25 @@ struct Since7_1 {
 }
 
 impl Since7_1 {
+    /// A segment arrived in the `window` of a subflow that announces `own`. Returns what counts as a round trip, in microseconds,
+    /// and the same as `first_call`.
+    #[inline(never)]
+    fn take_in(
+        &mut self,
+        rtts: MeasuredRtts,
+        window: &mut SubflowWindow,
+        own: u32,
+        next: u32,
+    ) -> (u32, u32, u32) {
+        let rtt_us = window.rtt.follow(rtts);
+        let whole = self.window(next, own);
+        if rtt_us != 0 && window.has_passed(whole) {
+            self.latest.note(rtt_us);
+        }
+        let (read_to, unread) = self.first_call(next);
+        (self.latest.shortest(), read_to, unread)
+    }
+
     /// The connection's window, of which a subflow announces `own`; every subflow gets the largest (`mptcp_set_rwin`).
     fn window(&mut self, next: u32, own: u32) -> u32 {
         self.edge = self.edge.max(next + own);
@@ -147,42 +166,18 @@ impl ReceiveRoom {
         next: u32,
         held: u32,
     ) {
-        if self.since_7_1.is_some() {
-            self.tune_since_7_1(now, rtts, window, next, held);
-        } else if self.round_is_over(now, rtts.srtt_us >> 3) {
-            self.end_round(now, next, 0, held);
-        }
-    }
-
-    #[inline(never)]
-    fn tune_since_7_1(
-        &mut self,
-        now: u64,
-        rtts: MeasuredRtts,
-        window: &mut SubflowWindow,
-        next: u32,
-        held: u32,
-    ) {
-        let Some(new) = &mut self.since_7_1 else {
-            return;
+        let (rtt_us, read_to, unread, held) = match &mut self.since_7_1 {
+            None => (rtts.srtt_us >> 3, next, 0, held),
+            Some(new) => {
+                let own = window.segments.min(self.segments.saturating_sub(held));
+                let (rtt_us, read_to, unread) = new.take_in(rtts, window, own, next);
+                (rtt_us, read_to, unread, 0)
+            }
         };
-        let rtt_us = window.rtt.follow(rtts);
-        let own = window.segments.min(self.segments.saturating_sub(held));
-        let whole = new.window(next, own);
-        if rtt_us != 0 && window.has_passed(whole) {
-            new.latest.note(rtt_us);
-        }
-        let (read_to, unread) = new.first_call(next);
-        let shortest_us = new.latest.shortest();
-        if self.round_is_over(now, shortest_us) {
-            self.end_round(now, read_to, unread, 0);
-        }
-    }
-
-    #[inline]
-    fn round_is_over(&self, now: u64, rtt_us: u32) -> bool {
         let rtt_ns = u64::from(rtt_us) * 1000;
-        now - self.round_ns >= rtt_ns && rtt_ns != 0
+        if now - self.round_ns >= rtt_ns && rtt_ns != 0 {
+            self.end_round(now, read_to, unread, held);
+        }
     }
 
     #[inline(never)]
