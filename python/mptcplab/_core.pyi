@@ -98,13 +98,14 @@ def run(
     progress: Callable[[int, int, float, float], object] | None = None,
     only: list[int] | None = None,
     digests: list[str] | None = None,
+    low_priority: bool = False,
 ) -> str:
     """Simulate every run of a scenario, or only those of some numbers, on `jobs` threads (0: one per core).
 
     Finished runs are added to `kept_dir` as traces that are numbered on (000001, ...), each with one run or several,
-    also if anything is raised. `digests` are those of all runs. `progress` gets (runs done, runs, simulated seconds,
-    seconds to simulate) about five times a second. Ctrl-C raises KeyboardInterrupt. Returns an object {scenario, runs,
-    jobs, simulated_s, events, packet_hops}.
+    also if anything is raised. `digests` are those of all runs. With `low_priority`, other processes go before these
+    threads. `progress` gets (runs done, runs, simulated seconds, seconds to simulate) about five times a second. Ctrl-C
+    raises KeyboardInterrupt. Returns an object {scenario, runs, jobs, simulated_s, events, packet_hops}.
     """
 
 def run_digests(path: str | PathLike[str], overrides_json: str, engine: str) -> list[str]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +17,7 @@ import pytest
 import mptcplab
 from mptcplab import _core
 from mptcplab.capabilities import KERNEL
+from mptcplab.engines import sim
 from mptcplab.output import TABLES
 from mptcplab.scenario import Overrides
 from mptcplab.sweep import Sweep
@@ -113,6 +117,24 @@ def test_progress_ends_complete_and_never_goes_back(scenario: Path) -> None:
     assert seen[-1][0] == seen[-1][1] == 4
     assert seen[-1][2] == pytest.approx(12.0, abs=1)
     assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_threads_that_give_way_are_none_of_the_callers(scenario: Path, tmp_path: Path, *, low: bool) -> None:
+    """A thread without privileges could not take it back."""
+    thread, seen = threading.get_native_id(), []
+
+    def look(*_: float) -> None:
+        priorities = {}
+        for task in Path("/proc/self/task").iterdir():
+            with suppress(ProcessLookupError):
+                priorities[int(task.name)] = os.getpriority(os.PRIO_PROCESS, int(task.name))
+        seen.append((priorities.pop(thread), max(priorities.values(), default=0)))
+
+    before = os.getpriority(os.PRIO_PROCESS, thread)
+    sim.run(str(scenario), tmp_path, '{"duration": "200 s"}', jobs=2, progress=look, low_priority=low)
+    assert {own for own, _ in seen} == {before}
+    assert (19 in {highest for _, highest in seen}) == low
 
 
 def test_an_exception_in_progress_leaves_no_result_but_the_finished_runs(scenario: Path, tmp_path: Path) -> None:

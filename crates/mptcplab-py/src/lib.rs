@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use sweep::{Place, Progress, SweepError, run_sweep};
+use sweep::{Place, Pool, Progress, SweepError, run_sweep};
 
 /// Compiled part of mptcplab.
 #[pymodule]
@@ -121,7 +121,16 @@ fn vectors_json(py: Python<'_>, path: PathBuf) -> PyResult<String> {
 
 /// Simulates runs of a scenario and keeps their traces.
 #[pyfunction]
-#[pyo3(signature = (path, kept_dir, overrides_json = "{}", jobs = 0, progress = None, only = None, digests = None))]
+#[pyo3(signature = (
+    path,
+    kept_dir,
+    overrides_json = "{}",
+    jobs = 0,
+    progress = None,
+    only = None,
+    digests = None,
+    low_priority = false
+))]
 #[expect(
     clippy::too_many_arguments,
     reason = "they are Python's keyword arguments"
@@ -135,15 +144,17 @@ fn run(
     progress: Option<Py<PyAny>>,
     only: Option<Vec<u32>>,
     digests: Option<Vec<String>>,
+    low_priority: bool,
 ) -> PyResult<String> {
     let sweep = load_runs(py, &path, overrides_json, only)?;
     let place = || KeptRuns::open(&kept_dir).map(Place::Kept);
+    let pool = Pool { jobs, low_priority };
     simulate_runs(
         py,
         &sweep,
         &digests.unwrap_or_default(),
         place,
-        jobs,
+        pool,
         progress,
     )
 }
@@ -166,7 +177,11 @@ fn run_scratch(
         sweep = appended(sweep, load_runs(py, &path, json, None)?);
     }
     let place = || ScratchRuns::create(&trace).map(Place::Scratch);
-    simulate_runs(py, &sweep, &[], place, jobs, None)
+    let pool = Pool {
+        jobs,
+        low_priority: false,
+    };
+    simulate_runs(py, &sweep, &[], place, pool, None)
 }
 
 /// The runs of both sweeps of one scenario, numbered through.
@@ -185,13 +200,13 @@ fn simulate_runs(
     sweep: &Sweep,
     digests: &[String],
     place: impl FnOnce() -> Result<Place, TraceError> + Send,
-    jobs: usize,
+    pool: Pool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     // The exception of a signal handler or of `progress`, which ends the sweep.
     let mut interrupted: Option<PyErr> = None;
     let totals = py.detach(|| {
-        run_sweep(sweep, digests, place()?, jobs, &mut |now| {
+        run_sweep(sweep, digests, place()?, pool, &mut |now| {
             let ticked = Python::attach(|py| tick(py, progress.as_ref(), now));
             interrupted = ticked.err();
             interrupted.is_none()

@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The highest nice value.
+const LOWEST_PRIORITY: i32 = 19;
 /// Time between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -98,18 +100,27 @@ impl Place {
     }
 }
 
-/// Simulates every run of `sweep` on `jobs` threads (0: one per core); the traces go to `place`. If there are fewer runs, each of
-/// them is simulated on several threads, where its topology has parts that share no link. `digests` are those of the
-/// runs, by id. `tick` is called on the calling thread; if it returns false, the sweep stops.
+/// The threads that simulate.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pool {
+    /// How many; 0 is one per core.
+    pub(crate) jobs: usize,
+    /// Other processes go first.
+    pub(crate) low_priority: bool,
+}
+
+/// Simulates every run of `sweep` on the threads of `pool`; the traces go to `place`. If there are fewer runs than threads, each
+/// of them is simulated on several, where its topology has parts that share no link. `digests` are those of the runs, by id.
+/// `tick` is called on the calling thread; if it returns false, the sweep stops.
 pub(crate) fn run_sweep(
     sweep: &Sweep,
     digests: &[String],
     mut place: Place,
-    jobs: usize,
+    pool: Pool,
     tick: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Totals, SweepError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let threads = if jobs == 0 { cores } else { jobs };
+    let threads = if pool.jobs == 0 { cores } else { pool.jobs };
     let jobs = threads.min(sweep.runs.len()).max(1);
     let workers = Workers {
         sweep,
@@ -123,7 +134,12 @@ pub(crate) fn run_sweep(
     let totals = thread::scope(|scope| {
         for _ in 0..jobs {
             let (workers, sender) = (&workers, sender.clone());
-            scope.spawn(move || workers.work(&sender));
+            scope.spawn(move || {
+                if pool.low_priority {
+                    give_way();
+                }
+                workers.work(&sender);
+            });
         }
         drop(sender);
         let totals = workers.collect(&results, &mut place, tick);
@@ -140,6 +156,13 @@ pub(crate) fn run_sweep(
     }
     place.finish(totals.is_ok())?;
     Ok(Totals { jobs, ..totals? })
+}
+
+/// Other processes go before this thread, and before those that it starts. Nothing takes that back, since a thread without
+/// privileges may not raise its priority.
+fn give_way() {
+    // A thread that goes on as before is only less polite.
+    let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
 }
 
 type RunResult = (usize, Result<Finished, SweepError>);

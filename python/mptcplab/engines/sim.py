@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from os import fspath
 from pathlib import Path
 
@@ -14,7 +11,6 @@ from mptcplab import _core
 from mptcplab.errors import EngineError
 
 Progress = Callable[[int, int, float, float], None]
-_LOWEST_PRIORITY = 19
 
 
 def run(
@@ -34,8 +30,7 @@ def run(
     real time.
     """
     try:
-        with _lowest_priority() if low_priority else nullcontext():
-            _core.run(scenario, fspath(place), overrides, jobs, progress, _listed(only), list(digests))
+        _core.run(scenario, fspath(place), overrides, jobs, progress, _listed(only), list(digests), low_priority)
     except EngineError:
         # The same with the line of the file, where it is a setting.
         reject_unsupported(scenario, overrides)
@@ -75,14 +70,3 @@ def reject_unsupported(scenario: str, overrides: str) -> None:
 
 def _listed(only: Sequence[int] | None) -> list[int] | None:
     return None if only is None else list(only)
-
-
-@contextmanager
-def _lowest_priority() -> Iterator[None]:
-    thread = threading.get_native_id()
-    before = os.getpriority(os.PRIO_PROCESS, thread)
-    os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
-    try:
-        yield
-    finally:
-        os.setpriority(os.PRIO_PROCESS, thread, before)
