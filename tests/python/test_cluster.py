@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,12 +12,15 @@ import time
 import warnings
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
 import mptcplab
+from mptcplab import _core
+from mptcplab.engines.digests import run_digests
 from mptcplab.errors import DamagedResultWarning, EngineError, MptcplabError, ScenarioError
 
 pytest.importorskip("distributed", reason="SKIPPED, NOT TESTED: Dask is not installed")
@@ -24,6 +28,7 @@ from dask_cluster import Processes, other_build, scheduler
 
 from mptcplab.cluster import batches, build
 from mptcplab.cluster.connect import address_in, connected
+from mptcplab.cluster.inputs import Inputs
 from mptcplab.cluster.urlstore import UrlStore, packed, unpacked
 
 DEMO = "scenarios/dolia-scenario-1.toml"
@@ -152,6 +157,23 @@ def test_an_algorithm_of_the_user_goes_with_the_task(dask: Processes, tmp_path: 
     assert content(tmp_path / "here") == content(tmp_path / "there")
 
 
+def test_a_task_runs_the_version_of_an_algorithm_that_it_brings() -> None:
+    """Another version comes to the same worker in between."""
+    text = (ROOT / "algorithms" / "template.c").read_text().replace("template", "mine").replace("TEMPLATE", "MINE")
+    overrides = json.dumps({"cc": ["mine"], "reps": 1, "duration": "20 s"})
+    orders = []
+    for version in (text, text.replace(".initial = 0.5", ".initial = 0.9")):
+        _core.load_algorithm("mine", version, "mine.c")
+        digests = run_digests(DEMO, overrides, "sim")
+        orders += batches._batches(Inputs.of(Path(DEMO), overrides), overrides, "sim", {0}, digests, DEMO)
+    one, other = orders
+    made = [batches.make(order) for order in (one, other, one)]
+    assert made[0] == made[2]
+    assert made[0] != made[1]
+    with pytest.raises(EngineError, match="a worker would run something else than"):
+        batches.make(replace(one, runs=other.runs))
+
+
 def test_what_an_engine_refuses_is_said_with_the_line_of_the_file_here(dask: Processes, tmp_path: Path) -> None:
     file = tmp_path / "bbr.toml"
     file.write_text(re.sub(r"(?m)^cc = .*", 'cc = ["bbr"]', (ROOT / DEMO).read_text()))
@@ -204,3 +226,18 @@ def test_a_store_keeps_no_file_outside_of_its_result() -> None:
     for name in ("../run.parquet", "/run.parquet", "a/../../b", "a/b/c"):
         with pytest.raises(zipfile.BadZipFile, match="not the name of a file"):
             unpacked(packed({name: b""}))
+
+
+def test_a_file_of_the_store_with_a_flipped_bit_is_damaged_or_the_same(tmp_path: Path) -> None:
+    files = {"runs.parquet": b"\x00\x01\x02", "sim/flow.parquet": b"data" * 3}
+    whole = packed(files)
+    damaged = 0
+    for bit in range(8 * len(whole)):
+        content = bytearray(whole)
+        content[bit // 8] ^= 1 << bit % 8
+        try:
+            assert unpacked(bytes(content)) == files
+        except zipfile.BadZipFile:
+            damaged += 1
+    assert damaged > 4 * len(whole)
+    assert UrlStore(str(tmp_path)).get("gone") is None

@@ -15,9 +15,10 @@ from typing import Any
 from mptcplab import _core, kept
 from mptcplab.capabilities import SIM
 from mptcplab.cluster.connect import Cluster
-from mptcplab.cluster.inputs import Inputs
+from mptcplab.cluster.inputs import Inputs, other_work
 from mptcplab.cluster.tasks import Tasks
 from mptcplab.engines import sim
+from mptcplab.engines.digests import run_digests
 from mptcplab.output import writing
 from mptcplab.scratch import Scratch
 from mptcplab.trace.topology import Topology
@@ -87,10 +88,10 @@ def run(
 
 def make(batch: Batch) -> dict[str, bytes]:
     """Make the runs of a batch on a worker; return the files of their traces."""
-    scenario = str(batch.inputs.unpack())
     digests = [batch.runs.get(number, "") for number in range(batch.total)]
-    with Scratch("batch") as scratch:
-        place, only = Path(scratch), list(batch.runs)
+    with batch.inputs.unpacked() as path, Scratch("batch") as scratch:
+        scenario, place, only = str(path), Path(scratch), list(batch.runs)
+        _check(batch, scenario)
         if batch.engine == SIM.name:
             sim.run(scenario, place, batch.overrides, only=only, digests=digests, jobs=1)
         else:
@@ -98,6 +99,15 @@ def make(batch: Batch) -> dict[str, bytes]:
 
             fluid.run(scenario, place, batch.overrides, None, only=only, digests=digests)
         return kept.files_in(place)
+
+
+def _check(batch: Batch, scenario: str) -> None:
+    """Refuse to run with another version of an algorithm than the batch brings; all others come with the build."""
+    if batch.inputs.algorithms:
+        found = run_digests(scenario, batch.overrides, batch.engine)
+        for number, digest in batch.runs.items():
+            if digest and found[number] != digest:
+                raise other_work(digest)
 
 
 def _batches(

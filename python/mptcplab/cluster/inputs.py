@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
 from mptcplab import _core
 from mptcplab.engines.vm.engine import job_files
+from mptcplab.errors import EngineError, with_hint
 from mptcplab.scratch import Scratch
+
+# Algorithms that tasks have brought to this process, as they are now; a later task may bring another version of one.
+_loaded: dict[str, tuple[str, str]] = {}
+# Held as long as a task needs the versions that it brought.
+_loading = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -29,10 +37,22 @@ class Inputs:
         sources = _core.added_algorithms(scenario, overrides)
         return cls(inside, files, {name: (text, place) for name, place, text in sources})
 
-    def unpack(self) -> Path:
-        """Write the files to a directory of this process, compile the algorithms, and return the scenario's path."""
-        for name, source in self.algorithms.items():
-            _compile(name, *source)
+    @contextmanager
+    def unpacked(self) -> Iterator[Path]:
+        """The scenario's path, with all files beside it; meanwhile, this process has the versions of the algorithms.
+
+        Tasks that bring algorithms wait for each other: a process has one version of each.
+        """
+        with _loading if self.algorithms else nullcontext():
+            for name, source in self.algorithms.items():
+                if _loaded.get(name) != source:
+                    _loaded.pop(name, None)
+                    _core.load_algorithm(name, *source)
+                    _loaded[name] = source
+            yield self._written() / self.scenario
+
+    def _written(self) -> Path:
+        """A directory of this process with the files."""
         place = Path(_directory().name) / self.digest
         if not place.is_dir():
             with tempfile.TemporaryDirectory(dir=_directory().name) as scratch:
@@ -46,7 +66,7 @@ class Inputs:
                     # Another thread was faster.
                     if not place.is_dir():
                         raise
-        return place / self.scenario
+        return place
 
     @cached_property
     def digest(self) -> str:
@@ -57,13 +77,13 @@ class Inputs:
         return found.hexdigest()
 
 
+def other_work(digest: str) -> EngineError:
+    """A task would run something else than it was made for, whose digest is this."""
+    hint = "this is a bug of mptcplab; please report it with the command"
+    return EngineError(with_hint(f"a worker would run something else than {digest}", hint))
+
+
 @cache
 def _directory() -> Scratch:
     """A directory that disappears with the process."""
     return Scratch("inputs")
-
-
-@cache
-def _compile(name: str, text: str, place: str) -> None:
-    """Compile once what many tasks bring."""
-    _core.load_algorithm(name, text, place)

@@ -1,7 +1,7 @@
 """A place that all workers reach, such as a shared directory or a bucket: finished results, each a file by its key.
 
-The files are archives (zip, nothing compressed) whose contents have digests of their own. A file that is damaged, or
-that a worker did not finish, counts as absent.
+The files are archives (zip, nothing compressed), each with a SHA-256 of its content. A file that is damaged, or that a
+worker did not finish, counts as absent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 from mptcplab.errors import DamagedResultWarning, MptcplabError, OutputError, with_hint
@@ -52,10 +53,13 @@ class UrlStore:
             system.pipe_file(f"{path}/{key}{_SUFFIX}", packed(files))
 
     def get(self, key: str) -> dict[str, bytes] | None:
-        """The files of a result; None, with a warning, where it is damaged."""
+        """The files of a result; None where it has gone or, with a warning, is damaged."""
         system, path = self._place
         with self._using("read"):
-            content = system.cat_file(f"{path}/{key}{_SUFFIX}")
+            try:
+                content = system.cat_file(f"{path}/{key}{_SUFFIX}")
+            except FileNotFoundError:
+                return None
         try:
             return unpacked(content)
         except zipfile.BadZipFile as error:
@@ -92,19 +96,37 @@ class UrlStore:
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:
-    """Files as one archive."""
+    """Files as one archive, whose comment is a digest of all names and contents."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, data in sorted(files.items()):
             archive.writestr(zipfile.ZipInfo(name, _DATE), data)
+        archive.comment = _seal(files)
     return content.getvalue()
 
 
 def unpacked(content: bytes) -> dict[str, bytes]:
     """The files of an archive. Raises `BadZipFile` if it is damaged."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        for name in archive.namelist():
-            # Who can write to the store must not choose where files are written here.
-            if not _NAME.fullmatch(name):
-                raise zipfile.BadZipFile(f"not the name of a file of a result: {name!r}")
-        return {name: archive.read(name) for name in archive.namelist()}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            files = {name: archive.read(name) for name in archive.namelist()}
+            is_whole = archive.comment == _seal(files)
+    except zipfile.BadZipFile:
+        raise
+    except Exception as error:
+        # Damage in other places of an archive has errors of many kinds.
+        raise zipfile.BadZipFile(str(error) or type(error).__name__) from error
+    if not is_whole:
+        raise zipfile.BadZipFile("its content does not match its SHA-256")
+    for name in files:
+        # Who can write to the store must not choose where files are written here.
+        if not _NAME.fullmatch(name):
+            raise zipfile.BadZipFile(f"not the name of a file of a result: {name!r}")
+    return files
+
+
+def _seal(files: Mapping[str, bytes]) -> bytes:
+    found = sha256()
+    for name, data in sorted(files.items()):
+        found.update(f"{name}\0{len(data)}\0".encode() + data)
+    return found.hexdigest().encode()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mptcplab.cluster import tasks
 from mptcplab.cluster.connect import Cluster
-from mptcplab.cluster.inputs import Inputs
-from mptcplab.errors import EngineError, with_hint
+from mptcplab.cluster.inputs import Inputs, other_work
 from mptcplab.scratch import Scratch
 from mptcplab.study.store import Store
 from mptcplab.study.sweeps import Task, run_together
@@ -51,11 +50,10 @@ class Tasks:
 
 def make(order: Order) -> dict[str, bytes]:
     """Run a cell on a worker; return the files that a store has of it."""
-    spec = replace(order.task.spec, scenario=order.inputs.unpack())
-    if spec.digest(order.engine) != order.task.digest:
-        hint = "this is a bug of mptcplab; please report it with the command"
-        raise EngineError(with_hint(f"a worker would run something else than {order.task.digest}", hint))
-    with Scratch("cell") as scratch:
+    with order.inputs.unpacked() as scenario, Scratch("cell") as scratch:
+        spec = replace(order.task.spec, scenario=scenario)
+        if spec.digest(order.engine) != order.task.digest:
+            raise other_work(order.task.digest)
         store = Store(Path(scratch) / "store", durable=False)
         store.prepare()
         run_together([replace(order.task, spec=spec)], order.engine, store)
