@@ -284,6 +284,13 @@ def test_without_a_pair_of_runs_the_verdict_is_not_testable(tmp_path: Path) -> N
     assert json.loads(json.dumps(found.as_dict()))["rows"] == []
 
 
+def test_unequal_numbers_of_repetitions_of_which_none_counts_on_one_engine_are_not_testable(tmp_path: Path) -> None:
+    sim, real = Traces("sim", 3).goodput("mp", 5, 6, 7), Traces("kernel", 2).goodput("mp", 6, 9)
+    for traces, status in ((sim, "complete"), (real, "invalid")):
+        traces.runs = [row | {"status": status, "status_reason": "late"} for row in traces.runs]
+    assert judge.judge(results(tmp_path, sim, real)).verdict == "not testable"
+
+
 def test_late_emulation_is_reported_as_a_fraction_of_the_round_trip(tmp_path: Path) -> None:
     """sf1 (20 ms): 300 + 500 + 100 + 200 us = 1.1 ms, 5.5 %; sf2 (30 ms): 0.9 ms, 3 %; tcp (10 ms): 0.7 ms, 7 %."""
     late = {"a": 300, "a~": 100, "c": 500, "c~": 200, "b": 150, "b~": 50}

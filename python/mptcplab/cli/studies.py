@@ -238,8 +238,8 @@ def agree(
         typer.Option(
             "--engines",
             metavar="NAMES",
-            help="Such as sim,kernel or sim,vm:bookworm or sim,fluid; the first is the reference. Default: sim,kernel "
-            "where the kernel engine can run here, else sim,fluid.",
+            help="Such as sim,kernel or sim,vm:bookworm or sim,fluid, in any order. Default: sim,kernel where the "
+            "kernel engine can run here, else sim,fluid.",
         ),
     ] = None,
     cc: options.Cc = None,
@@ -281,8 +281,9 @@ def agree(
 ) -> None:
     """Run a scenario on several engines and compare the results.
 
-    The first engine is the reference, and possible causes of differences are named. A flow's goodput may differ by
-    15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index by 0.03. Exit code 1 if something is
+    The reference is the simulator, or without it the first of kernel, vm and fluid. Possible causes of differences are
+    named. A flow's goodput may differ by 15 %, the median over all flows by 5 % (no bound for the fluid), Jain's index
+    by 0.03. Exit code 1 if something is
     outside these bounds, or if a run does not count.
     """
     from mptcplab import api, output

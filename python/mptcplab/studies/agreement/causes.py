@@ -134,7 +134,8 @@ def find_causes(results: Results, rows: pl.DataFrame) -> Iterator[Cause]:
             engine: Side(results, engine, tuple(sorted(runs.filter(base=base, engine=engine)["run"])))
             for engine in results.engines
         }
-        for engine in others:
+        # Where no run of an engine counts, nothing was compared.
+        for engine in (engine for engine in others if sides[first].runs and sides[engine].runs):
             pair = Pair(sides[first], sides[engine], rows.filter(base=base, engine=engine))
             for name, check in CHECKS.items():
                 yield from (Cause(base, engine, name, who, text) for who, text in check(pair))

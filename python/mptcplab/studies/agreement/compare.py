@@ -45,11 +45,12 @@ def agree(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Agreement:
-    """Run a scenario on several engines, compare the others with the first, and list possible causes of differences.
+    """Run a scenario on several engines, compare the others with one, and list possible causes of differences.
 
     `engines` is "sim,kernel", "sim,vm:bookworm", "sim,fluid", "sim,kernel,fluid" or a list; without it sim and kernel
-    where the kernel engine can run here, else sim and fluid. Everything else is as in `run`, errors included, except
-    that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
+    where the kernel engine can run here, else sim and fluid. The reference is the simulator, or without it the first of
+    kernel, vm and fluid; of several machines, the first that is named. Everything else is as in `run`, errors included,
+    except that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
     median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
     of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
 
