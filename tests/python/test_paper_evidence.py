@@ -18,7 +18,7 @@ from mptcplab.studies.papers.catalog import Claim
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.classes import CONTRADICTIONS, OURS, PAPERS, ClaimClass, class_of, grouped_counts
 from mptcplab.studies.papers.reasons import read_reason
-from mptcplab.studies.papers.report import write_docs, write_paper_docs
+from mptcplab.studies.papers.report import check_docs, write_docs, write_paper_docs
 from mptcplab.studies.papers.report.evidence import evidence, why_changed
 from mptcplab.studies.papers.report.page import index_page, paper_page
 from mptcplab.studies.papers.report.verdicts import count_rows, dependence, evidence_lines
@@ -150,6 +150,20 @@ def test_differences_come_from_the_comparison_of_the_engines() -> None:
     assert replace(narrow, half=None).clear
 
 
+@pytest.mark.parametrize(
+    ("half", "engines"), [(None, ["sim", "vm:bookworm"]), (4.0, ["sim", "fluid"]), (4.0, ["kernel", "vm:bookworm"])]
+)
+def test_a_difference_without_a_spread_or_without_a_kernel_shows_nothing(
+    tmp_path: Path, half: float | None, engines: list[str]
+) -> None:
+    rows = [{"metric": "goodput", "flow": "mp", "base": "lia", "difference": -27.6, "half": half}]
+    text = json.dumps({"engines": engines, "entries": [{"name": "papers/x.toml", "evidence": rows}]})
+    place = tmp_path / biases.DIRECTORY
+    place.mkdir(parents=True)
+    (place / "agreement.json").write_text(text)
+    assert biases.load(tmp_path) == ()
+
+
 def test_the_snapshot_has_all_verdicts_of_version_0_1() -> None:
     known = before.load(ROOT / "papers")
     assert set(known.claims) == set(CLAIMS)
@@ -245,6 +259,25 @@ def test_the_pages_show_the_evidence_of_every_claim(made: Reproduction, tmp_path
     for heading in ("Counts", "Readings", "The paper's claims", "Our own claims", "Evidence", "How to cite"):
         assert f"\n## {heading}\n" in page
         assert f"- [{heading}](#" in page
+
+
+def test_pages_about_all_papers_are_not_replaced_by_those_of_one(
+    made: Reproduction, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdicts = tmp_path / "verdicts.json"
+    verdicts.write_text('[{"paper": "doe2024"}, {"paper": "roe2023"}]')
+    with pytest.raises(MptcplabError, match="has the verdicts of full reproductions, which these are not"):
+        check_docs(tmp_path, is_reference=False)
+    check_docs(tmp_path, is_reference=True)
+    before = verdicts.read_text()
+    write_docs([made], tmp_path)
+    assert (tmp_path / "doe2024.md").is_file()
+    assert verdicts.read_text() == before
+    assert not (tmp_path / "README.md").exists()
+    assert "they are also about roe2023" in capsys.readouterr().err
+    verdicts.write_text('[{"paper": "doe2024"}]')
+    write_docs([made], tmp_path)
+    assert (tmp_path / "README.md").is_file()
 
 
 def test_the_overview_scores_the_priors_and_the_changes_are_a_page(made: Reproduction, tmp_path: Path) -> None:

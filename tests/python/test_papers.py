@@ -615,6 +615,12 @@ def test_the_number_of_subflows_is_that_of_the_trace() -> None:
         values["", "pps", "mp", name, None] = rates
     resolve = SelectorResolver(Planner(LIBRARY, "sim", quick=True), _Fixed(values), LIBRARY.experiments["ADW-2"])
     assert resolve("subflows", {"flow": "mp"}).tolist() == [2, 1]
+    # A subflow that never came into being has no data; a repetition that does not count has no number.
+    for name, rates in {"1": [5.0, np.nan], "2": [np.nan, np.nan], "3": [3.0, np.nan]}.items():
+        values["", "pps", "mp", name, None] = rates
+    resolve = SelectorResolver(Planner(LIBRARY, "sim", quick=True), _Fixed(values), LIBRARY.experiments["ADW-2"])
+    with pytest.raises(NotTestableError, match="subflows is missing in 1 of 2 repetitions"):
+        resolve("subflows", {"flow": "mp"})
     with pytest.raises(NotTestableError, match="subflows has no value"):
         resolve("subflows", {"flow": "h5"})
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mptcplab.capabilities import engine_of
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.treatments import MULTIPATH
 
@@ -66,9 +67,14 @@ def _apart(text: str) -> Iterator[Bias]:
 
 
 def _compared(text: str) -> Iterator[Bias]:
-    for entry in json.loads(text)["entries"]:
+    compared = json.loads(text)
+    if [engine_of(name).has_sockets for name in compared["engines"]] != [False, True]:
+        return
+    for entry in compared["entries"]:
         for row in entry["evidence"]:
-            if row["metric"] == "goodput" and row["flow"] == MULTIPATH:
+            # One repetition has no spread: its difference shows nothing.
+            measured = row["difference"] is not None and row["half"] is not None
+            if row["metric"] == "goodput" and row["flow"] == MULTIPATH and measured:
                 yield _of_row(entry["name"], row)
 
 

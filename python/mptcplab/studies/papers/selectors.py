@@ -149,9 +149,9 @@ class _ChosenCell:
         names = {key[3] for key in self.values.by_key if key[1:3] == ("pps", flow.name) and key[3] is not None}
         if not names:
             return np.full(self.values.repetitions, np.nan)
-        found: np.ndarray = np.sum(
-            [self._value("pps", flow=flow.name, subflow=name) > 0 for name in sorted(names)], axis=0
-        )
+        rates = np.array([self._value("pps", flow=flow.name, subflow=name) for name in sorted(names)])
+        # A repetition without a value was not measured: it has no number of subflows.
+        found: np.ndarray = np.where(np.isnan(rates).all(axis=0), np.nan, (rates > 0).sum(axis=0))
         return found
 
     def _ratio(self, metric: str, keys: Mapping[str, str]) -> np.ndarray:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.output import write_text
 from mptcplab.study.page import writing_page
+from mptcplab.terminal import note
 
 if TYPE_CHECKING:
     from mptcplab.studies.papers.reproduce import Reproduction
 
-__all__ = ["Pages", "write", "write_docs", "write_sensitivity"]
+__all__ = ["Pages", "check_docs", "write", "write_docs", "write_sensitivity"]
+
+_VERDICTS = "verdicts.json"
 
 
 class Pages:
@@ -114,8 +119,26 @@ def write_paper_docs(one: Reproduction, out: Path) -> list[Path]:
 
 
 def write_overview(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
-    """Write the Markdown pages about all papers."""
+    """Write the Markdown pages about all papers; not if `out` has verdicts of papers that are not among these."""
     from mptcplab.studies.papers.report.docs import write_overview as overview
 
+    others = _papers_in(out) - {one.paper.id for one in reproductions}
+    if others:
+        named = ", ".join(sorted(others))
+        note(f"the pages about all papers in {out} stay as they are: they are also about {named}")
+        return []
     with writing_page(out):
         return overview(reproductions, out)
+
+
+def check_docs(docs: Path, *, is_reference: bool) -> None:
+    """Refuse to replace pages of full reproductions in the simulator by others."""
+    if not is_reference and _papers_in(docs):
+        hint = "choose another directory for --docs, or leave out --quick, --engine and --experiment"
+        raise MptcplabError(with_hint(f"{docs} has the verdicts of full reproductions, which these are not", hint))
+
+
+def _papers_in(docs: Path) -> set[str]:
+    """The papers whose verdicts a directory has."""
+    path = docs / _VERDICTS
+    return {row["paper"] for row in json.loads(path.read_text(encoding="utf-8"))} if path.is_file() else set()
