@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mptcplab import _core, bundle, mobility
+from mptcplab import _core, bundle, kept, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, engine_of, is_machine, machine_with
@@ -235,10 +235,13 @@ def reproduce(
     if sensitivity and engine != SIM.name:
         hint = "leave out the engine, or the sensitivity"
         raise MptcplabError(with_hint(f"other choices are simulated, not run on {engine}", hint))
+    if place is not None:
+        report.check_docs(place, is_reference=engine == SIM.name and not quick and experiment is None)
     words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
     words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
     words += ["--sensitivity"] if sensitivity else []
     with (
+        kept.only_writer(directory),
         connected(client, store, engines, jobs=jobs, say=note) as cluster,
         report.Pages(directory, shlex.join(words), place) as pages,
     ):
@@ -340,7 +343,7 @@ def agree_all(
     directory = path_of(out, "out")
     page.prepare(directory)
     checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
-    with connected(client, store, names, jobs=jobs, say=note) as cluster:
+    with kept.only_writer(directory), connected(client, store, names, jobs=jobs, say=note) as cluster:
         found = matrix.measure(
             quick=quick,
             jobs=jobs,

@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import shutil
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -29,6 +30,8 @@ from mptcplab.trace.reader import COMPLETE, tables_in
 
 SUFFIX = ".partial"
 _README, _STORE = "README.txt", "store"
+# How long a lock may be in the way that only asks whether a directory is in use.
+_PATIENCE_S = 0.1
 _UNFINISHED = """\
 What is finished of {name}, whose command has not come to its end.
 
@@ -253,17 +256,8 @@ def _unfinished(result: Path) -> AbstractContextManager[Path]:
 def _own_directory(directory: Path, text: str) -> Iterator[Path]:
     lock, is_new = None, not directory.exists()
     try:
-        with writing(f"create {directory}", "choose another --out"):
-            directory.mkdir(parents=True, exist_ok=True)
+        lock = _locked(directory)
         _require_own(directory)
-        lock = os.open(directory, os.O_RDONLY)
-        if not _lock(lock):
-            raise OutputError(
-                with_hint(
-                    f"another run is writing to {result_of(directory)}",
-                    "wait until it has ended, or choose another --out",
-                )
-            )
         try:
             with writing(f"write to {directory}", "make room there, or choose another --out"):
                 write_text(directory / _README, text)
@@ -280,6 +274,36 @@ def _own_directory(directory: Path, text: str) -> Iterator[Path]:
                 directory.rmdir()
 
 
+def _locked(directory: Path) -> int:
+    """The open directory, which no other process has locked; it is created if necessary."""
+    while True:
+        with writing(f"create {directory}", "choose another --out"):
+            directory.mkdir(parents=True, exist_ok=True)
+            try:
+                lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+            except FileNotFoundError:
+                continue
+        if not _lock(lock, fcntl.LOCK_EX, _PATIENCE_S):
+            os.close(lock)
+            hint = "wait until it has ended, or choose another --out"
+            raise OutputError(with_hint(f"another run is writing to {result_of(directory)}", hint))
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), directory.stat()):
+                return lock
+        # The process that held it has removed it.
+        os.close(lock)
+
+
+@contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """Keep other commands from writing to a directory, which is created if necessary. Raises `OutputError`."""
+    lock = _locked(directory)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
 def is_in_use(result: Path) -> bool:
     """Whether another process is making a result."""
     try:
@@ -287,7 +311,7 @@ def is_in_use(result: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _lock(lock)
+        return not _lock(lock, fcntl.LOCK_SH)
     finally:
         os.close(lock)
 
@@ -315,12 +339,18 @@ def _has_files(directory: Path) -> bool:
     return directory.is_dir() and any(directory.iterdir())
 
 
-def _lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _lock(descriptor: int, how: int, patience_s: float = 0) -> bool:
+    """Lock an open directory; False if it was locked for longer than that."""
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.01)
+        else:
+            return True
 
 
 def _require_own(directory: Path) -> None:

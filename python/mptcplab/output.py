@@ -5,12 +5,15 @@ from __future__ import annotations
 import glob
 import itertools
 import os
+import platform
 import re
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 
@@ -39,7 +42,10 @@ DERIVED = (
 _PARTIAL = ".partial"
 # Directories beside a result: a new one that is being written, and one that is being replaced, with the process.
 _NEW, _FORMER = ".new-", ".former-"
-_LEFT = re.compile(rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(-(?P<start>\d+))?(\.partial)?")
+_LEFT = re.compile(
+    rf"(?P<kind>{re.escape(_NEW)}|{re.escape(_FORMER)})(?P<process>\d+)(-(?P<start>\d+))?(-n(?P<place>[0-9a-f]+))?"
+    r"(\.partial)?"
+)
 # In /proc/PID/stat, after the name.
 _START = 19
 
@@ -210,9 +216,20 @@ def is_left_behind(directory: Path) -> bool:
 
 
 def _process() -> str:
-    """This process: its identifier, and when it began, because identifiers are used again."""
+    """This process: its identifier, when it began, because identifiers are used again, and where it has that one."""
     start = _start(os.getpid())
-    return f"{os.getpid()}" if start is None else f"{os.getpid()}-{start}"
+    own = f"{os.getpid()}" if start is None else f"{os.getpid()}-{start}"
+    return f"{own}-n{_place()}"
+
+
+@cache
+def _place() -> str:
+    """The host and the container of this process: others have processes with the same identifiers."""
+    try:
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        namespace = ""
+    return sha256(f"{platform.node()} {namespace}".encode()).hexdigest()[:8]
 
 
 def _start(process: int) -> str | None:
@@ -225,7 +242,9 @@ def _start(process: int) -> str | None:
 
 
 def _is_alive(left: re.Match[str]) -> bool:
-    """Whether the process that a directory is named after lives."""
+    """Whether the process that a directory is named after lives; what is known of no other place is taken to live."""
+    if left["place"] not in (None, _place()):
+        return True
     process = int(left["process"])
     try:
         os.kill(process, 0)

@@ -231,7 +231,9 @@ class Sweep:
         also = []
         if isinstance(out, Numbered):
             directory = self._choose(out, force=force)
-            also = [place for place in kept.numbered(directory) if place != kept.beside(directory)]
+            # A run that is under way removes what it keeps when it has ended.
+            others = (place for place in kept.numbered(directory) if place != kept.beside(directory))
+            also = [place for place in others if not kept.is_in_use(kept.result_of(place))]
         else:
             directory = output.place(out)
         output.require_name(directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -261,6 +263,45 @@ def test_two_runs_do_not_write_to_one_result(file: Path, tmp_path: Path) -> None
         # Without --out the next directory is taken.
         run(file, Numbered(file, tmp_path / "results"))
     assert [path.name for path in (tmp_path / "results").iterdir()] == ["kept-2"]
+
+
+def test_a_lock_on_a_directory_that_has_gone_protects_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another run ends, and removes what it kept, between the opening of its directory and the lock on it."""
+    place, real, again = tmp_path / "o.partial", kept._lock, []
+
+    def late(descriptor: int, *how: float) -> bool:
+        if not again:
+            place.rename(tmp_path / "gone")
+        again.append(descriptor)
+        return real(descriptor, *how)
+
+    monkeypatch.setattr(kept, "_lock", late)
+    with kept.workspace(tmp_path / "o"):
+        assert len(again) == 2
+        assert (place / "README.txt").is_file()
+        assert kept.is_in_use(tmp_path / "o")
+
+
+def test_a_question_whether_a_directory_is_in_use_keeps_nobody_from_it(tmp_path: Path) -> None:
+    place = tmp_path / "o.partial"
+    place.mkdir()
+    asking = os.open(place, os.O_RDONLY)
+    fcntl.flock(asking, fcntl.LOCK_SH)
+    assert not kept.is_in_use(tmp_path / "o")
+    threading.Timer(0.02, os.close, [asking]).start()
+    with kept.workspace(tmp_path / "o"):
+        assert kept.is_in_use(tmp_path / "o")
+
+
+def test_what_a_run_that_is_under_way_has_finished_is_left_to_it(file: Path, tmp_path: Path) -> None:
+    """It removes that when it ends, so that another run of the scenario may not count on it."""
+    place = tmp_path / "results"
+    run(file, tmp_path / "other", seed=9)
+    with kept.workspace(place / "kept") as space:
+        shutil.copytree(tmp_path / "other", space.place("sim") / "000001")
+        assert run(file, Numbered(file, place), seed=9) == []
+        assert len(space.runs()) == 6
+    assert sorted(path.name for path in place.iterdir()) == ["kept-2", "kept.partial"]
 
 
 def test_without_a_directory_results_of_the_scenario_are_extended_or_numbered(file: Path, tmp_path: Path) -> None:

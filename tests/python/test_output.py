@@ -123,7 +123,10 @@ def test_what_a_killed_process_had_begun_to_derive_makes_no_result_unknown(tmp_p
 
 
 def test_what_a_running_process_or_somebody_else_has_there_stays(tmp_path: Path) -> None:
-    stay = [f"x.new-{os.getppid()}", f"x.former-{os.getppid()}", "x.former-notes", "x.new-7z", f"xy.new-{_dead()}"]
+    living, dead, elsewhere = os.getppid(), _dead(), "nffffffff"
+    stay = [f"x.new-{living}", f"x.former-{living}", "x.former-notes", "x.new-7z", f"xy.new-{dead}"]
+    # The same identifiers in another container, or on another host that has the directory as well.
+    stay += [f"x.new-{dead}-7-{elsewhere}", f"x.former-{dead}-{elsewhere}"]
     for name in stay:
         _result()(tmp_path / name)
     with warnings.catch_warnings(action="error"):
