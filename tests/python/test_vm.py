@@ -421,6 +421,35 @@ def test_a_kernel_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         kernels.find(f"vm:{path}")
 
 
+@pytest.mark.parametrize("length", [0x208, 0x210])
+def test_a_damaged_kernel_image_is_named(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "vmlinuz"
+    path.write_bytes(image("6.19.0-rc3+")[:length])
+    with pytest.raises(EngineError, match=f"a damaged kernel image: {path}"):
+        kernels.image_release(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("tun.ko.xz", b"no archive"), ("tun.ko.zst", b"no archive"), ("tun.ko", module("veth")[:70]), ("tun.ko", None)],
+)
+def test_a_damaged_module_is_named(tmp_path: Path, name: str, content: bytes | None) -> None:
+    """None: the table of the sections ends too early."""
+    tree(tmp_path / "tree")
+    (found,) = (tmp_path / "tree").rglob("tun.ko*")
+    found.unlink()
+    found.with_name(name).write_bytes(module("veth")[:-40] if content is None else content)
+    with pytest.raises(EngineError, match=f"a damaged kernel module: .*/{name}"):
+        modules.extract(tmp_path / "tree", tmp_path / "out", ("tun",))
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x"])
+def test_a_machine_chooses_no_place_on_the_host(tmp_path: Path, path: str) -> None:
+    with pytest.raises(EngineError, match="its result contains the path"):
+        machine._write(tmp_path / "out", path, b"x")
+    assert not (tmp_path / "x").exists()
+
+
 # apt and dpkg-deb as far as they are needed; `home` has what the mirror has, and counts the calls.
 APT = """#!{python}
 import shutil, sys

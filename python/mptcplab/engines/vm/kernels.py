@@ -93,9 +93,12 @@ def image_release(image: Path) -> str:
         raise EngineError(
             with_hint(f"not an x86 kernel image: {image}", "give a bzImage, such as /boot/vmlinuz-RELEASE")
         )
-    (offset,) = struct.unpack_from("<H", content, _VERSION_AT)
-    at = _SETUP_AT + offset
-    return content[at : content.index(b"\0", at)].decode(errors="replace").split(" ")[0]
+    try:
+        (offset,) = struct.unpack_from("<H", content, _VERSION_AT)
+        at = _SETUP_AT + offset
+        return content[at : content.index(b"\0", at)].decode(errors="replace").split(" ")[0]
+    except (struct.error, ValueError) as error:
+        raise EngineError(with_hint(f"a damaged kernel image: {image}", "copy it again")) from error
 
 
 def digest(image: Path, modules: tuple[Path, ...]) -> str:

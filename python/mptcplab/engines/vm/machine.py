@@ -192,7 +192,7 @@ class _Run:
                 else:
                     found[name] = content
         except OSError as error:
-            raise OutputError(f"{error.filename}: {error.strerror}") from error
+            raise OutputError(f"{error.filename or self.out}: {error.strerror}") from error
         virtual_ns = int(found["virtual_ns"])
         return Outcome(
             code=int(found["code"]),
@@ -211,7 +211,7 @@ def _packed(job: Job) -> bytes:
 
 
 def _write(directory: Path, path: str, content: bytes) -> None:
-    if ".." in PurePosixPath(path).parts:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise EngineError(f"virtual machine: its result contains the path {path}")
     target = directory / path
     target.parent.mkdir(parents=True, exist_ok=True)

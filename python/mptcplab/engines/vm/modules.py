@@ -69,19 +69,34 @@ def _name(path: Path) -> str:
 
 def _decompressed(path: Path) -> bytes:
     content = path.read_bytes()
-    if path.suffix == ".xz":
-        return lzma.decompress(content)
-    if path.suffix == ".zst":
-        if shutil.which("zstd") is None:
-            raise EngineError(with_hint(f"no program zstd to decompress {path}", "install the package zstd"))
-        return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout
+    if path.suffix == ".zst" and shutil.which("zstd") is None:
+        raise EngineError(with_hint(f"no program zstd to decompress {path}", "install the package zstd"))
+    try:
+        if path.suffix == ".xz":
+            return lzma.decompress(content)
+        if path.suffix == ".zst":
+            return subprocess.run(["zstd", "-dc"], input=content, capture_output=True, check=True).stdout
+    except (lzma.LZMAError, subprocess.CalledProcessError) as error:
+        raise _damaged(path) from error
     return content
+
+
+def _damaged(path: Path) -> EngineError:
+    return EngineError(with_hint(f"a damaged kernel module: {path}", "copy the kernel's modules again"))
 
 
 def _section(elf: bytes, wanted: bytes, path: Path) -> bytes:
     """The content of a section of a 64-bit ELF file; empty if there is none."""
     if elf[:6] != b"\x7fELF\x02\x01":
         raise EngineError(with_hint(f"not a kernel module: {path}", "modules are 64-bit ELF files"))
+    try:
+        return _found(elf, wanted)
+    except (struct.error, IndexError, ValueError) as error:
+        raise _damaged(path) from error
+
+
+def _found(elf: bytes, wanted: bytes) -> bytes:
+    """The section. Raises errors of several kinds if the file is incomplete."""
     (table,) = struct.unpack_from("<Q", elf, 0x28)
     size, count, names_at = struct.unpack_from("<HHH", elf, 0x3A)
     # name, type, flags, address, offset, size of a section

@@ -27,6 +27,7 @@ from mptcplab.engines.vm.cache import acquired, cache, locked
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.mailbox import Mailbox
 from mptcplab.errors import EngineError, with_hint
+from mptcplab.output import writing
 
 # A boot takes a few seconds on an idle host.
 _BOOT_LIMIT_S = 600.0
@@ -155,12 +156,15 @@ def _key(kernel: Kernel, archive: bytes) -> str:
 def _make(directory: Path, image: Path, archive: bytes) -> None:
     """Boot a machine and write its snapshot."""
     library = qemu.lockstep(directory.parent)
-    draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=directory.parent))
+    refused = (f"write the state of a machine to {directory.parent}", "make room there")
+    with writing(*refused):
+        draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=directory.parent))
     try:
-        (draft / "initramfs").write_bytes(archive)
         memory = draft / "memory"
-        with memory.open("wb") as file:
-            file.truncate(qemu.MEMORY_MIB << 20)
+        with writing(*refused):
+            (draft / "initramfs").write_bytes(archive)
+            with memory.open("wb") as file:
+                file.truncate(qemu.MEMORY_MIB << 20)
         box = Mailbox()
         try:
             with qemu.Machine(image, memory, box, library=library, seed=_SEED, initrd=draft / "initramfs") as machine:
@@ -172,10 +176,12 @@ def _make(directory: Path, image: Path, archive: bytes) -> None:
                 speed.correct_timer(memory)
                 machine.execute("migrate", uri=f"exec:cat > {shlex.quote(str(draft / 'devices'))}")
                 machine.migrated()
-                (draft / "console").write_text(machine.console(), encoding="utf-8")
+                with writing(*refused):
+                    (draft / "console").write_text(machine.console(), encoding="utf-8")
         finally:
             box.close()
-        draft.rename(directory)
+        with writing(*refused):
+            draft.rename(directory)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
