@@ -179,6 +179,58 @@ fn linger_moves_the_average_rate_by_the_burst() {
     );
 }
 
+/// Of 1400 bytes in a segment, chunks of 32,728 bytes end after 24, 47, 71, 94 and 117 segments.
+const CHUNKS: SendQueue = SendQueue {
+    now_ns: 0,
+    una: 0,
+    next: 0,
+    written: 10_000,
+    window_end: 20_000,
+    mss: 1400,
+};
+
+/// Linux `__subflow_push_pending`: after each chunk it looks whether the burst is complete, or the send buffer full, which
+/// holds 2 * 10 * (2048 + 256) bytes for a window of 10.
+#[test]
+fn a_burst_of_linger_ends_with_a_chunk() {
+    let segments = |queued, next| {
+        let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
+        let subs = [Sub { queued, ..SUB }, Sub { queued: 60, ..SUB }];
+        let queue = SendQueue { next, ..CHUNKS };
+        scheduler.buffer_end(&subs, &queue);
+        scheduler.pick(&subs, &queue).map(|a| a.segments)
+    };
+    // 65,800 bytes are the first to reach 65,428.
+    assert_eq!(segments(0, 0), Some(Segments::New(47)));
+    // 10 segments and 24 fill 46,080 bytes; so do 17 and 24 that follow them.
+    assert_eq!(segments(10, 0), Some(Segments::New(24)));
+    assert_eq!(segments(0, 30), Some(Segments::New(41)));
+    assert_eq!(segments(33, 0), None);
+}
+
+/// Linux `mptcp_sendmsg` and `sk_stream_is_writeable`: 4096 bytes and twice 46,080 for the subflows.
+#[test]
+fn the_application_writes_chunks_until_the_buffer_is_full_and_waits_for_a_third() {
+    let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
+    let mut end = |una, next, written| {
+        let queue = SendQueue {
+            una,
+            next,
+            written,
+            ..CHUNKS
+        };
+        scheduler.buffer_end(&[SUB, SUB], &queue)
+    };
+    // 65,800 bytes leave room to begin a third chunk.
+    assert_eq!(end(0, 0, 10_000), 71);
+    // 71,400 of 96,256 bytes, and 63,000.
+    assert_eq!(end(20, 47, 10_000), 71);
+    assert_eq!(end(26, 47, 10_000), 117);
+    // The application stops, and writes again.
+    assert_eq!(end(110, 111, 111), 111);
+    assert_eq!(end(111, 111, 120), 120);
+}
+
 /// Where only one subflow has room, one scheduler is asked and the other is told; they must not differ afterwards.
 #[test]
 fn a_scheduler_that_takes_any_room_need_not_be_asked_about_the_only_choice() {

@@ -3,14 +3,17 @@
 //!
 //! Assignments are bounded by send buffers, as in Linux: each subflow's grows with its window, and the connection
 //! holds as much unacknowledged data as all of them together. A burst that waits on a slow subflow therefore stops the
-//! fast one once the buffer is full.
+//! fast one once the buffer is full. The application writes, and a subflow gets, whole chunks: both buffers may take one that
+//! they only have room to begin.
 
 use super::declare::{Declaration, SchedulerConfig};
 use super::path::{MAX_SUBFLOWS, Path};
-use super::schedule::{Assignment, MIN_BUFFER_PKTS, Schedule, Segments, SendQueue};
+use super::schedule::{Assignment, DSN_MAX, MIN_BUFFER_PKTS, Schedule, Segments, SendQueue};
 
 /// Largest burst that a subflow gets before the next decision (Linux `MPTCP_SEND_BURST_SIZE`).
 pub const BURST_BYTES: u64 = 65_428;
+/// Bytes of a chunk: Linux keeps application data in page fragments of 32,768 bytes, each behind a `struct mptcp_data_frag`.
+pub const CHUNK_BYTES: u64 = 32_768 - 40;
 /// Linux adds this to a segment when it sizes the buffer: room for headers and the shared information, rounded up with the
 /// segment to a power of two, and the packet's own structure. 2304 bytes for 1428 in all, as read with `ss -tm` on
 /// Linux 6.18, where every send buffer was a multiple of it.
@@ -26,31 +29,42 @@ pub struct Linger {
     average: [u64; MAX_SUBFLOWS],
     /// Send buffer of each subflow in bytes; it never shrinks.
     buffer_bytes: [u64; MAX_SUBFLOWS],
-    /// The connection's buffer was full and has not been drained since.
-    full: bool,
+    /// First data sequence number that the application has not written.
+    written: u32,
+    /// The application found the connection's buffer full, and waits until a third of it is free.
+    waits: bool,
 }
 
 impl Linger {
-    /// Segments that the application may write now, while `queued` are not acknowledged at connection level.
-    fn writable<P: Path>(&mut self, subflows: &[P], queued: u32, mss: u16) -> u32 {
-        let buffer = self.send_buffer(subflows, mss);
-        // Linux wakes the writer when a third is free (`sk_stream_is_writeable`).
-        if queued >= buffer {
-            self.full = true;
-        } else if queued + queued / 2 <= buffer {
-            self.full = false;
+    /// The application writes chunks until the connection's send buffer is full, but not before Linux wakes it
+    /// (`sk_stream_is_writeable`).
+    fn write<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) {
+        let buffer = self.send_buffer(subflows, queue.mss);
+        let queued = |end: u32| u64::from(end.saturating_sub(queue.una)) * u64::from(queue.mss);
+        self.written = self.written.clamp(queue.next, queue.written);
+        self.waits &= queued(self.written) * 3 > buffer * 2;
+        while !self.waits && self.written < queue.written {
+            self.waits = queued(self.written) >= buffer;
+            if !self.waits {
+                self.written = chunk_end(self.written, queue.mss).min(queue.written);
+            }
         }
-        if self.full { 0 } else { buffer - queued }
     }
 
-    /// Segments that the connection's send buffer holds, after the subflows' have followed their windows.
-    fn send_buffer<P: Path>(&mut self, subflows: &[P], mss: u16) -> u32 {
+    /// Bytes that the connection's send buffer holds, after the subflows' have followed their windows.
+    fn send_buffer<P: Path>(&mut self, subflows: &[P], mss: u16) -> u64 {
         for (buffer, subflow) in self.buffer_bytes.iter_mut().zip(subflows) {
             *buffer = (*buffer).max(wanted_buffer(subflow, mss));
         }
-        let bytes = CONNECTION_BUFFER_BYTES + self.buffer_bytes.iter().sum::<u64>();
-        (bytes / u64::from(mss)) as u32
+        CONNECTION_BUFFER_BYTES + self.buffer_bytes.iter().sum::<u64>()
     }
+}
+
+/// The first data sequence number after the chunk that contains this one.
+pub fn chunk_end(dsn: u32, mss: u16) -> u32 {
+    let mss = u64::from(mss);
+    let chunks = u64::from(dsn) * mss / CHUNK_BYTES + 1;
+    (chunks * CHUNK_BYTES).div_ceil(mss).min(u64::from(DSN_MAX)) as u32
 }
 
 /// Linux sizes a subflow's send buffer to twice the congestion window (`tcp_sndbuf_expand`); 0 before it exists.
@@ -74,20 +88,21 @@ impl Schedule for Linger {
                 (
                     "Idea",
                     "The subflow whose send queue would be the first to empty, at its average pacing rate, gets the \
-                     next burst of up to 64 kB. The congestion window does not limit a burst; only the send buffer \
-                     does.",
+                     next burst, two chunks of 32 kB. The congestion window does not limit a burst; only the send \
+                     buffer does.",
                 ),
                 (
                     "Rules",
                     "Pick the subflow with the least queued/avg_pacing, and give it burst = min(65428, window) bytes. \
-                     Then avg_pacing = (avg_pacing queued + pacing burst)/(queued + burst). Pick none while the send \
-                     buffer of that subflow or of the connection is full.",
+                     Then avg_pacing = (avg_pacing queued + pacing burst)/(queued + burst). The burst ends with the \
+                     chunk (32728 bytes) that completes it or that fills the subflow's send buffer. Pick none while \
+                     that buffer is full. The application writes chunks until the connection's send buffer is full, \
+                     and then waits until a third of it is free.",
                 ),
                 (
                     "Deviations",
                     "The size of a send buffer follows the windows as in the kernel, but counts only payload, while \
-                     the kernel also counts the memory around it. A subflow whose send buffer has any room when it is \
-                     picked gets the whole burst, even if that is more than the room.",
+                     the kernel also counts the memory around it.",
                 ),
                 (
                     "Reference",
@@ -111,18 +126,17 @@ impl Schedule for Linger {
             mss,
             buffer_bytes: self.buffer_bytes[i],
         });
-        let room = u64::from(queue.backlog().min(queue.room())) * mss;
+        let room = u64::from(queue.room()) * mss;
         let (subflow, burst) = linger(&sockets[..subflows.len()], &mut self.average, room)?;
-        let segments = ((burst / mss) as u32).max(1);
         Some(Assignment {
             subflow,
-            segments: Segments::New(segments),
+            segments: Segments::New(sockets[subflow].end_of_burst(burst, queue) - queue.next),
         })
     }
 
     fn buffer_end<P: Path>(&mut self, subflows: &[P], queue: &SendQueue) -> u32 {
-        let writable = self.writable(subflows, queue.outstanding(), queue.mss);
-        queue.written.min(queue.next.saturating_add(writable))
+        self.write(subflows, queue);
+        self.written
     }
 }
 
@@ -131,6 +145,21 @@ struct Socket<'a, P> {
     subflow: &'a P,
     mss: u64,
     buffer_bytes: u64,
+}
+
+impl<P: Path> Socket<'_, P> {
+    /// Where a burst of so many bytes ends: with a chunk (`__subflow_push_pending`).
+    fn end_of_burst(&self, burst: u64, queue: &SendQueue) -> u32 {
+        let mut end = queue.next;
+        loop {
+            end = chunk_end(end, queue.mss);
+            let given = u64::from(end - queue.next) * self.mss;
+            let full = self.queued_bytes() + given >= self.buffer_bytes;
+            if given >= burst || full || end >= queue.written {
+                return end;
+            }
+        }
+    }
 }
 
 impl<P: Path> Queue for Socket<'_, P> {

@@ -14,8 +14,6 @@ use mptcplab_model::sched::{MAX_SUBFLOWS, Path};
 
 /// The interval if no subflow's timer runs: Linux' `TCP_RTO_MIN`.
 const LEAST_INTERVAL_NS: u64 = 200_000_000;
-/// Linux stores application data, and sends them again, in page fragments of order 3.
-pub(super) const CHUNK_BYTES: u32 = 32_768;
 /// Linux' default of `net.mptcp.stale_loss_cnt`.
 const STALE_AFTER: u32 = 4;
 

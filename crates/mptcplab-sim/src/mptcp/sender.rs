@@ -3,7 +3,7 @@
 //! Plain TCP is a connection with one subflow whose data sequence numbers equal its segment numbers. Subflows are arguments:
 //! they belong to the [`Connection`](super::connection::Connection), and are counted from 0 here.
 
-use super::data_rtx::{CHUNK_BYTES, DataRtx};
+use super::data_rtx::DataRtx;
 use super::idle_subflows::IdleSubflows;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
@@ -14,6 +14,7 @@ use crate::tcp::sender::Sender;
 use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
 use mptcplab_cc::{CaState, Conn as CcTable};
+use mptcplab_model::sched::linger::chunk_end;
 use mptcplab_model::sched::minrtt::minrtt;
 use mptcplab_model::sched::{
     Assignment, Path, Scheduler, Segments, SendQueue, only_backups, penalised_window,
@@ -714,9 +715,7 @@ impl ConnectionSender {
 
     /// Send what is left of the oldest chunk.
     fn retransmit_head(&mut self, cx: &mut World, sender: &mut Sender) {
-        let chunk = (CHUNK_BYTES / u32::from(self.mss)).max(1);
-        let end = (self.una / chunk + 1) * chunk;
-        for dsn in self.una..end.min(self.next) {
+        for dsn in self.una..chunk_end(self.una, self.mss).min(self.next) {
             self.assign_copy(cx, sender, dsn);
         }
     }
