@@ -9,7 +9,7 @@ DEMO_OUT := results/demo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo test test-kernels oldest bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement golden mutants fuzz chaos \
+.PHONY: help setup dev demo test test-kernels oldest bench bench-gate lint format docs fidelity schedulers papers papers-check sensitivity hunt agreement fluid golden mutants fuzz chaos \
 	wheel wheel-check static deb deb-check static-check cross-check address release playground playground-check site site-check clean
 
 help: ## Show this list
@@ -55,6 +55,9 @@ format: dev ## Format all sources
 
 fidelity: dev ## Compare the simulator with theory and write docs/fidelity (about two minutes)
 	@$(BIN)/mptcplab fidelity
+
+fluid: dev ## Compare the fluid with the simulator and write the table of docs/fluid.md (some minutes)
+	@$(BIN)/python scripts/fluid.py
 
 schedulers: dev ## Compare the packet schedulers and write docs/schedulers (about a minute)
 	@$(BIN)/mptcplab schedulers --compare
