@@ -296,11 +296,18 @@ def _locked(directory: Path) -> int:
 
 @contextmanager
 def only_writer(directory: Path) -> Iterator[None]:
-    """Keep other commands from writing to a directory, which is created if necessary. Raises `OutputError`."""
+    """Keep other commands from writing to a directory. It is created if necessary, and removed if it stays empty.
+
+    Raises `OutputError` if another command writes there.
+    """
+    is_new = not directory.exists()
     lock = _locked(directory)
     try:
         yield
     finally:
+        with suppress(OSError):
+            if is_new:
+                directory.rmdir()
         os.close(lock)
 
 

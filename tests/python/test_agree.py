@@ -650,7 +650,7 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
     assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
     assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | holds |" in text
     assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | holds |" in text
-    assert "| fails: 1 of 4 outside | 21.0 % | 4.0 % |" in text
+    assert "| fails: 1 of 3 flows outside | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text
     assert "- perhaps bursts: 3 against 1" in text
     assert "Linux 9.9" in text

@@ -107,10 +107,11 @@ class Entry(Finding):
         """The outcome in a line."""
         if self.verdict == Verdict.NOT_TESTABLE:
             return f"{self.verdict}: {self.reason}"
-        bad = sum(row.verdict == Verdict.FAILS for row in self.evidence)
-        return f"{self.verdict}: " + (
-            f"{bad} of {len(self.evidence)} outside" if bad else f"all {len(self.evidence)} within"
-        )
+        bad = sum(row.verdict == Verdict.FAILS for row in self.flows)
+        unfair = any(row.verdict == Verdict.FAILS for row in self.evidence if row.metric != GOODPUT)
+        flows = f"{bad} of {len(self.flows)} flows outside" if bad else f"all {len(self.flows)} flows within"
+        index = "" if not unfair else ", and Jain's index" if bad else ", but Jain's index outside"
+        return f"{self.verdict}: {flows}{index}"
 
     @property
     def distances(self) -> list[float]:
