@@ -10,17 +10,19 @@ from typing import Any
 import polars as pl
 
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.merging import first_difference, setup
+from mptcplab.merging import setup, setup_differences
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import compared, of_means, of_pairs
 from mptcplab.paths import path_of
 from mptcplab.results import Results
-from mptcplab.text import Table, mean_and_interval, number
+from mptcplab.text import Table, counted, mean_and_interval, number
 
 _ENTITY = ("flow", "subflow", "link")
 _KEYS = ("config", "metric", *_ENTITY)
 # The first of two results, which is the reference.
 _A, _B = "a", "b"
+# So many differences of scenarios are listed.
+_SHOWN = 5
 # The columns of `Comparison.differences`.
 SCHEMA = pl.Schema(
     {
@@ -61,7 +63,8 @@ class Comparison:
         head = [("Algorithm", ""), ("Metric", ""), ("Flow", ""), ("Subflow", ""), ("A", ""), ("B", "")]
         head += [("Difference", ""), ("Pairs", "")]
         rows = self.differences.filter(pl.col("metric").is_in(list(metrics)))
-        notes = (*self.notes, "A difference with * is one that chance hardly makes: its 95 % interval is without 0.")
+        star = "The 95 % interval of a difference with * is without 0; without any difference, that is 1 of 20 rows."
+        notes = (*self.notes, star)
         cells = tuple(_cells(row) for row in rows.iter_rows(named=True))
         return Table(tuple(head), cells, notes if "*" in str(cells) else tuple(self.notes))
 
@@ -154,15 +157,17 @@ def _notes(sides: list[_Side], names: dict[str, tuple[str, str]], left: list[int
     for label, pair in names.items():
         texts = [side.of_config(name)["resolved"] for side, name in zip(sides, pair, strict=True)]
         if all(len(text) for text in texts):
-            difference = first_difference(setup(texts[0][0]), setup(texts[1][0]))
-            if difference is not None:
-                notes.append(f"the scenario of {label} differs: {difference}")
+            found = list(setup_differences(setup(texts[0][0]), setup(texts[1][0])))
+            more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+            if found:
+                notes.append(f"the scenario of {label} differs: {'; '.join([*found[:_SHOWN], *more])}")
     for name, number_left in zip("AB", left, strict=True):
         if number_left:
-            notes.append(f"{number_left} of the configurations in {name} are not in the other one")
+            are = "is" if number_left == 1 else "are"
+            notes.append(f"{counted(number_left, 'configuration')} of {name} {are} not in the other one")
     for name, side in zip("AB", sides, strict=True):
-        if side.results.excluded_runs:
-            notes.append(f"{len(side.results.excluded_runs)} runs in {name} do not count")
+        if excluded := len(side.results.excluded_runs):
+            notes.append(f"{counted(excluded, 'run')} in {name} {'does' if excluded == 1 else 'do'} not count")
     return notes
 
 

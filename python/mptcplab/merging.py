@@ -82,11 +82,11 @@ def setup(resolved: str) -> dict[str, Any]:
     return {key: value for key, value in json.loads(resolved).items() if key not in _OF_ONE_RUN}
 
 
-def first_difference(one: Any, other: Any, path: str = "") -> str | None:
-    """Where two resolved runs differ, as text; None if they do not. Links and flows are called by their names.
+def setup_differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
+    """Where two resolved runs differ, as texts. Links and flows are called by their names.
 
-    >>> first_difference({"links": [{"name": "A", "rate_bps": 1}]}, {"links": [{"name": "A", "rate_bps": 2}]})
-    'links.A.rate_bps: 1 and 2'
+    >>> list(setup_differences({"links": [{"name": "A", "rate_bps": 1}]}, {"links": [{"name": "A", "rate_bps": 2}]}))
+    ['links.A.rate_bps: 1 and 2']
     """
     if isinstance(one, dict) and isinstance(other, dict):
         pairs = [(str(key), one.get(key), other.get(key)) for key in dict.fromkeys([*one, *other])]
@@ -95,11 +95,12 @@ def first_difference(one: Any, other: Any, path: str = "") -> str | None:
         pairs = list(zip(names, one, other, strict=True))
     elif one != other:
         texts = (json.dumps(value) for value in (one, other))
-        return f"{path}: " + " and ".join(text if len(text) <= 60 else f"{text[:57]}..." for text in texts)
+        yield f"{path}: " + " and ".join(text if len(text) <= 60 else f"{text[:57]}..." for text in texts)
+        return
     else:
-        return None
-    found = (first_difference(mine, theirs, f"{path}.{name}" if path else name) for name, mine, theirs in pairs)
-    return next((difference for difference in found if difference is not None), None)
+        return
+    for name, mine, theirs in pairs:
+        yield from setup_differences(mine, theirs, f"{path}.{name}" if path else name)
 
 
 def _runs_of(directory: Path) -> Iterator[_Run]:
@@ -130,7 +131,7 @@ def _require_one_meaning(runs: Iterable[_Run]) -> None:
     first: dict[tuple[str, str], _Run] = {}
     for run in runs:
         other = first.setdefault((run.label, run.row["engine"]), run)
-        difference = first_difference(setup(other.row["resolved"]), setup(run.row["resolved"]))
+        difference = next(setup_differences(setup(other.row["resolved"]), setup(run.row["resolved"])), None)
         if difference is not None:
             hint = "`mptcplab compare` compares them; runs of a --sweep over a key have its values in their names"
             message = f"{run.label} is not the same in {other.trace} and {run.trace}: {difference}"

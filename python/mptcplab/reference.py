@@ -243,6 +243,7 @@ def _section(name: str, text: str) -> str:
 
 def _metrics_page() -> str:
     from mptcplab.metrics import REGISTRY, Metric
+    from mptcplab.report.tables import HEADS
 
     parts = [
         "# Metrics",
@@ -255,6 +256,12 @@ def _metrics_page() -> str:
         groups[_METRIC_GROUPS[metric.compute.__module__.rpartition(".")[2]]].append(metric)
     index = [[title, ", ".join(f"[`{m.name}`](#{m.name})" for m in found)] for title, found in groups.items()]
     parts.append(table(["about", "metrics"], index))
+    parts.append("The columns of the table that `run` prints, which has those with values:")
+    columns = {m: title.replace("\n", " ") for m, title in HEADS.items() if m in REGISTRY}
+    rows = [[title, f"[`{name}`](#{name})"] for name, title in columns.items()]
+    parts.append(
+        table(["column", "metric"], [rows[0], ["By subflow", "[`goodput`](#goodput) of each subflow"], *rows[1:]])
+    )
     for metric in itertools.chain.from_iterable(groups.values()):
         unit = f" ({metric.unit})" if metric.unit else ""
         facts = "of: " + ", ".join(metric.levels) + ("; needs samples" if metric.needs_samples else "")
@@ -293,14 +300,14 @@ def _cli_page(group: Any) -> str:
     parts = [
         "# Command line",
         "`mptcplab COMMAND --help` shows the same. Data goes to stdout, everything else to stderr; `--json` prints "
-        "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted.",
+        "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted, 143 ended by SIGTERM.",
     ]
     for name, command in _commands(group):
         arguments = [p for p in command.params if p.param_type_name == "argument"]
         usage = " ".join(["mptcplab", name, "[OPTIONS]", *(_argument(p) for p in arguments)])
         parts.append(f"## {name}\n\n{command.help}\n\n```text\n{usage}\n```")
         parts.append("```sh\n" + "\n".join(_examples(command)) + "\n```")
-        rows = [[_argument(p), p.help or "", ""] for p in arguments]
+        rows = [[_argument(p), p.help or "", "" if p.required else _option_default(p)] for p in arguments]
         options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
         rows += [[_option(p), p.help or "", _option_default(p)] for p in options]
         parts.append(table(["argument or option", "meaning", "default"], rows))
@@ -388,4 +395,4 @@ def _option(param: Any) -> str:
 def _option_default(param: Any) -> str:
     if param.default is None or param.default is False or callable(param.default):
         return ""
-    return f"`{param.default}`"
+    return f"`{param.default}`" if param.default != "" else "none"

@@ -61,8 +61,11 @@ class Overrides:
             if not least <= number <= most:
                 raise MptcplabError(with_hint(f"{name}: {number} is out of range", hint))
         changes = {**overriding(settings), **swept(sweep)}
-        given = {"cc": cc, "profile": profile, "duration": duration}
+        given = {"cc": cc, "repetitions": reps, "seed": seed, "profile": profile, "duration": duration}
         asked = {name for name, value in given.items() if value is not None}
+        if twice := sorted(asked & set(settings or ())):
+            hint = "leave it out of the settings (--set), or leave out the argument of its own"
+            raise MptcplabError(with_hint(f"a key is set twice: {twice[0]}", hint))
         both = sorted((asked | set(settings or ())) & set(sweep or ()))
         if both:
             raise MptcplabError(with_hint(f"a key is set and swept: {both[0]}", "give all its values in the sweep"))

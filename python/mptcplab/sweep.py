@@ -230,7 +230,7 @@ class Sweep:
             return results
         also = []
         if isinstance(out, Numbered):
-            directory = self._choose(out, force=force)
+            directory = self._choose(out)
             # A run that is under way removes what it keeps when it has ended.
             others = (place for place in kept.numbered(directory) if place != kept.beside(directory))
             also = [place for place in others if not kept.is_in_use(kept.result_of(place))]
@@ -242,7 +242,8 @@ class Sweep:
         former = kept.extendable(directory, wanted)
         if former is not None and self._is_complete(directory, former, wanted):
             self._clear(directory, directory, also)
-            self.say(f"nothing to make: {directory} has {kept.all_of(former)}; --force makes them again")
+            again = "it" if len(former) == 1 else "them"
+            self.say(f"nothing to make: {directory} has {kept.all_of(former)}; --force makes {again} again")
             return Results.open(directory)
         if former is not None and self._late is not None:
             # The simulator's runs depend on what the other engine would measure now.
@@ -256,10 +257,10 @@ class Sweep:
         self._clear(directory, directory, also)
         return results
 
-    def _choose(self, out: Numbered, *, force: bool) -> Path:
-        """The first directory that does not exist, or whose result this sweep extends, and that no other run uses."""
+    def _choose(self, out: Numbered) -> Path:
+        """The first directory that does not exist, or whose runs are all of this sweep, and that no other run uses."""
         for directory in out.candidates():
-            free = not directory.exists() or (not force and kept.extendable(directory, self._digests) is not None)
+            free = not directory.exists() or kept.extendable(directory, self._digests) is not None
             if free and not kept.is_in_use(directory):
                 return directory
         raise AssertionError("there are always further candidates")
@@ -321,7 +322,10 @@ class Sweep:
         if runs and self._digests:
             others = {run.digest for run in runs}.difference(self._digests)
             why = kept.why_not(others, self._digests)
-            hint = f"this sweep does not have {counted(len(others), 'run')} of it, because of {why}\n"
+            hint = (
+                f"{counted(len(others), 'run')} of it {'is' if len(others) == 1 else 'are'} not of this sweep, because "
+            )
+            hint += f"of {why}\n"
             hint += "      choose another --out, or --force to replace it; `mptcplab merge` joins results"
             raise OutputError(with_hint(f"output directory has an earlier result: {directory}", hint))
 

@@ -113,6 +113,12 @@ COMMANDS = (
     f"{CHECK} --cc 'lia(x=1)'",
     f"{CHECK} --cc ./nowhere.c",
     f"{CHECK} --cc ./two-paths.toml",
+    f"{CHECK} --cc kernel:cubic",
+    f"{CHECK} --cc lia --set cc=olia",
+    f"{CHECK} --seed 3 --set seed=5",
+    f"{CHECK} --reps 3 --sweep repetitions=3,4",
+    f"{CHECK} --reps abc",
+    f"{CHECK} --seed 1.5",
     f"{CHECK} --seed 99999999999999999999",
     f"{CHECK} --reps 99999999999",
     # Sweeps.

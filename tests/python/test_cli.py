@@ -202,7 +202,7 @@ ERRORS = {
     ),
     "a directory as scenario": (
         ("run", "full"),
-        r"error: full: cannot be read: Is a directory.*\n\nhint: give the path of a scenario file .*\n",
+        r"error: full: cannot be read: Is a directory.*\n\nhint: give the path of a scenario file.*\n",
     ),
     "not TOML": (
         ("check", "full/thesis.tex"),

@@ -141,7 +141,7 @@ def test_a_result_is_extended_to_the_bytes_of_one_sweep(file: Path, tmp_path: Pa
     run(file, tmp_path / "whole", reps=5, cc="lia,balia,olia")
     assert content(out) == content(tmp_path / "whole")
     # Fewer repetitions would lose runs, so they are refused.
-    with pytest.raises(OutputError, match="does not have 11 runs of it, because of another scen"):
+    with pytest.raises(OutputError, match="11 runs of it are not of this sweep, because of another scen"):
         run(file, out, reps=2)
     assert content(out) == content(tmp_path / "whole")
     assert run(file, out, reps=2, force=True) == []
@@ -308,6 +308,8 @@ def test_without_a_directory_results_of_the_scenario_are_extended_or_numbered(fi
     place = tmp_path / "results"
     run(file, Numbered(file, place), reps=1)
     run(file, Numbered(file, place), reps=2)
+    said = run(file, Numbered(file, place), reps=2, force=True)
+    assert not any(line.startswith("nothing to make") for line in said)
     assert [path.name for path in place.iterdir()] == ["kept"]
     run(file, Numbered(file, place), seed=5, reps=1)
     assert sorted(path.name for path in place.iterdir()) == ["kept", "kept-2"]

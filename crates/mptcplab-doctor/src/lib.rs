@@ -138,8 +138,10 @@ fn as_json(findings: &[Finding], report: Option<&LiveReport>) -> Value {
 
 fn verdict(worst: Status) -> &'static str {
     match worst {
-        Status::Ok => "All engines run.",
-        Status::Warn => "All engines run; the warnings say what could be improved.",
+        Status::Ok => "The simulator and the kernel engine run.",
+        Status::Warn => {
+            "The simulator and the kernel engine run; the warnings say what could be improved."
+        }
         Status::Missing => {
             "The simulator runs. The kernel engine does not run yet: see the lines marked missing."
         }

@@ -32,7 +32,7 @@ pub fn load(path: &Path, overrides: &Overrides) -> Result<Sweep, Error> {
     let bytes = bounded::read_any(path, MAX_TEXT_BYTES as u64).map_err(|e| {
         refuse(
             format!("cannot be read: {e}"),
-            "give the path of a scenario file such as scenarios/NAME.toml",
+            "give the path of a scenario file, or the name of one that `mptcplab scenarios` lists",
         )
     })?;
     let text = String::from_utf8(bytes).map_err(|_| {

@@ -26,11 +26,12 @@ _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 _GREETING = """\
 mptcplab compares congestion control algorithms for Multipath TCP.
 
-  mptcplab run scenarios/dolia-scenario-1.toml     run a scenario, print a table, write a report
-  mptcplab new my-scenario.toml                    write a scenario of your own
-  mptcplab algorithms                              what can be compared
-  mptcplab reproduce all --quick                   six papers, in a few minutes
-  mptcplab doctor                                  what this machine can do
+  mptcplab run dolia-scenario-1     run a scenario, print a table, write a report
+  mptcplab scenarios                what else comes with the package
+  mptcplab new my-scenario.toml     write a scenario of your own
+  mptcplab algorithms               what can be compared
+  mptcplab reproduce all --quick    six papers, in a few minutes
+  mptcplab doctor                   what this machine can do
 
 `mptcplab --help` lists all commands, `mptcplab COMMAND --help` the options of one with examples."""
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 # Commands with the lines that show them; the tests check their options.
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": (
-        "mptcplab run scenarios/dolia-scenario-1.toml --cc lia,olia --reps 10",
+        "mptcplab run dolia-scenario-1 --cc lia,olia --reps 10",
         "mptcplab run two-paths.toml --sweep 'links.B1.loss=0.01 %..5 % log 7' --cc lia,olia,balia",
         "mptcplab run two-paths.toml --set 'links.B1.queue=1 BDP' --engine sim,fluid",
         "mptcplab run two-paths.toml --reps 1000 --on dask:tcp://10.0.0.1:8786 --store s3://bucket/mptcplab",
@@ -19,7 +19,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "report": ("mptcplab report results/dolia-scenario-1",),
     "check": (
-        "mptcplab check scenarios/dolia-scenario-1.toml",
+        "mptcplab check dolia-scenario-1",
         "mptcplab check two-paths.toml --sweep 'links.B1.delay=5 ms, 50 ms' --engine fluid",
     ),
     "merge": ("mptcplab merge results/lia results/olia --out results/both",),
@@ -45,10 +45,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "mptcplab hunt bbr --property starves,loses-share --evaluations 2000 --confirm vm",
     ),
     "agree": (
-        "mptcplab agree scenarios/dolia-scenario-1.toml --engines sim,fluid --cc lia",
+        "mptcplab agree dolia-scenario-1 --engines sim,fluid --cc lia",
         "mptcplab agree --all --engines sim,vm",
     ),
-    "kernels": ("mptcplab kernels scenarios/dolia-scenario-1.toml --kernels bookworm,trixie-backports --reps 2",),
+    "kernels": ("mptcplab kernels dolia-scenario-1 --kernels bookworm,trixie-backports --reps 2",),
     "doctor": ("mptcplab doctor", "mptcplab doctor --rate '100 Mbit/s' --rtt '50 ms'"),
     "schema": ("mptcplab schema > scenario.schema.json",),
     "walk": ("mptcplab walk --out walk --reps 5 --seed 3",),

@@ -126,13 +126,13 @@ def new(
     queue: Annotated[str, typer.Option("--queue", metavar="SIZE", help="The queue of every path.")] = "1 BDP",
     cc: Annotated[str, typer.Option("--cc", metavar="NAMES", help="Algorithms to compare.")] = "lia,olia",
     tcp: Annotated[
-        int, typer.Option("--tcp", callback=options.at_least(0), metavar="N", help="TCP flows on the first path.")
+        int, typer.Option("--tcp", parser=options.at_least(0), metavar="N", help="TCP flows on the first path.")
     ] = 0,
     duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="Length of a run.")] = "60 s",
     warmup: Annotated[
         str, typer.Option("--warmup", metavar="TIME", help="Time at the start that metrics ignore.")
     ] = "10 s",
-    reps: Annotated[int, typer.Option("--reps", callback=options.at_least(1), metavar="N", help="Repetitions.")] = 5,
+    reps: Annotated[int, typer.Option("--reps", parser=options.at_least(1), metavar="N", help="Repetitions.")] = 5,
     ask: Annotated[bool, typer.Option("--ask", help="Ask for what is not given as an option.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     as_json: options.Json = False,

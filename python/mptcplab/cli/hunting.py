@@ -27,14 +27,14 @@ def hunt(
         int | None,
         typer.Option(
             "--evaluations",
-            callback=options.at_least(1),
+            parser=options.at_least(1),
             metavar="N",
             help="Networks to try for each property. Default: 600.",
         ),
     ] = None,
     seed: Annotated[
         int,
-        typer.Option("--seed", callback=options.at_least(0), metavar="N", help="Seed of the search and of the runs."),
+        typer.Option("--seed", parser=options.at_least(0), metavar="N", help="Seed of the search and of the runs."),
     ] = 1,
     confirm: Annotated[
         str | None,

@@ -35,7 +35,7 @@ Profile = Annotated[
 Connections = Annotated[
     int | None,
     typer.Option(
-        "--connections", callback=options.at_least(1), metavar="N", help="Connections coupled at a time (4096)."
+        "--connections", parser=options.at_least(1), metavar="N", help="Connections coupled at a time (4096)."
     ),
 ]
 Names = Annotated[
@@ -59,7 +59,7 @@ def doctor(
     pid: Annotated[
         int | None,
         typer.Option(
-            "--pid", callback=options.at_least(1), metavar="N", help="Also check all MPTCP connections of this process."
+            "--pid", parser=options.at_least(1), metavar="N", help="Also check all MPTCP connections of this process."
         ),
     ] = None,
     connection: Annotated[

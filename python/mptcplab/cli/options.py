@@ -12,15 +12,19 @@ from mptcplab.algorithm import words
 from mptcplab.ranges import assign
 
 
-def at_least(smallest: int) -> Callable[[int | None], int | None]:
-    """A check of an option's value. The parser has one of its own, whose words change with its version."""
+def at_least(smallest: int) -> Callable[[str], int]:
+    """How a number is read. The parser has a way of its own, whose words change with its version."""
 
-    def check(value: int | None) -> int | None:
-        if value is not None and value < smallest:
-            raise typer.BadParameter(f"{value} is less than {smallest}")
-        return value
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise typer.BadParameter(f"not a whole number: {text!r}") from None
+        if number < smallest:
+            raise typer.BadParameter(f"{number} is less than {smallest}")
+        return number
 
-    return check
+    return read
 
 
 def path(text: str) -> Path:
@@ -31,14 +35,8 @@ def path(text: str) -> Path:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Scenario = Annotated[
-    Path,
-    typer.Argument(
-        parser=path,
-        metavar="SCENARIO",
-        help="Scenario file (TOML), or the name of one that comes with the package; `mptcplab scenarios` lists them.",
-    ),
-]
+SCENARIO = "Scenario file (TOML), or the name of one that comes with the package; `mptcplab scenarios` lists them."
+Scenario = Annotated[Path, typer.Argument(parser=path, metavar="SCENARIO", help=SCENARIO)]
 Cc = Annotated[
     list[str] | None,
     typer.Option(
@@ -78,20 +76,20 @@ Sweep = Annotated[
     ),
 ]
 Reps = Annotated[
-    int | None, typer.Option("--reps", callback=at_least(1), metavar="N", help="Repetitions of every combination.")
+    int | None, typer.Option("--reps", parser=at_least(1), metavar="N", help="Repetitions of every combination.")
 ]
 SimReps = Annotated[
     int | None,
     typer.Option(
         "--sim-reps",
-        callback=at_least(1),
+        parser=at_least(1),
         metavar="N",
         help="Repetitions on the simulator where it runs beside another engine. --reps then counts for the other "
         "engines only.",
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", callback=at_least(0), metavar="N", help="Seed of all random numbers.")
+    int | None, typer.Option("--seed", parser=at_least(0), metavar="N", help="Seed of all random numbers.")
 ]
 Duration = Annotated[
     str | None,
@@ -102,7 +100,7 @@ Duration = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int, typer.Option("--jobs", callback=at_least(0), metavar="N", help="Threads of the simulator; 0 is one per core.")
+    int, typer.Option("--jobs", parser=at_least(0), metavar="N", help="Threads of the simulator; 0 is one per core.")
 ]
 On = Annotated[
     str | None,

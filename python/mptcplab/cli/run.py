@@ -52,7 +52,11 @@ def run(
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier result in --out, and make all its runs again.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace an earlier result in --out, or without --out that of the same runs, and make all runs again.",
+        ),
     ] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write the trace and print the summary only.")] = False,
     as_json: options.Json = False,

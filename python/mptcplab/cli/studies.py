@@ -60,7 +60,7 @@ def reproduce(
     ] = False,
     jobs: Annotated[
         int,
-        typer.Option("--jobs", callback=options.at_least(0), metavar="N", help="Runs at a time; 0 is one per core."),
+        typer.Option("--jobs", parser=options.at_least(0), metavar="N", help="Runs at a time; 0 is one per core."),
     ] = 0,
     on: options.On = None,
     store: options.Store = None,
@@ -231,7 +231,7 @@ def goals(
 def agree(
     scenario: Annotated[
         Path | None,
-        typer.Argument(parser=options.path, metavar="SCENARIO", help="Scenario file (TOML); none with --all."),
+        typer.Argument(parser=options.path, metavar="SCENARIO", help=f"{options.SCENARIO} None with --all."),
     ] = None,
     engines: Annotated[
         str | None,
@@ -324,7 +324,7 @@ def agree(
 
 
 def kernels(
-    scenario: Annotated[Path, typer.Argument(parser=options.path, metavar="SCENARIO", help="Scenario file (TOML).")],
+    scenario: options.Scenario,
     kernels: Annotated[
         str,
         typer.Option(
@@ -341,7 +341,12 @@ def kernels(
     duration: options.Duration = None,
     settings: options.Settings = None,
     sweep: options.Sweep = None,
-    jobs: options.Jobs = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs", parser=options.at_least(0), metavar="N", help="Machines at a time; 0 is one per core."
+        ),
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -410,7 +415,7 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
     if everything and others:
         raise MptcplabError(
             with_hint(
-                f"--all chooses what it runs: {others[0]}", "give --engines, --quick, --jobs, --out or --json beside it"
+                f"--all chooses what it runs: {others[0]}", "give --engines, --quick, --jobs, --on, --store, --out or --json beside it"
             )
         )
     if not everything and "SCENARIO" not in others:

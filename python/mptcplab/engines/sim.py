@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import fspath
 from pathlib import Path
+from typing import Any
 
 from mptcplab import _core
 from mptcplab.errors import EngineError
@@ -52,20 +53,39 @@ def run_scratch(scenario: str, directory: Path, overrides: Sequence[str]) -> Non
 
 def reject_unsupported(scenario: str, overrides: str) -> None:
     """Raise `ScenarioError` for settings that the simulator refuses, with their places in the file."""
-    found: dict[str, dict[str, object]] = {}
-    for run in json.loads(_core.runs_json(scenario, overrides)):
-        for flow in run["flows"]:
-            scheduler = str(flow.get("scheduler") or "").partition("(")[0]
-            if flow.get("tso") and flow["transport"] == "mptcp" and scheduler != "linger":
-                name = flow["name"]
-                found[name] = {
-                    "keys": [f"flows.{name}.tso", f"flows.{name.rpartition('-')[0]}.tso", "tcp.tso"],
-                    "message": f"true: MPTCP groups segments only with the scheduler linger, and {name} has "
-                    f"{scheduler or 'minrtt, the default'}",
-                    "hint": 'add scheduler = "linger", or write tso = false',
-                }
-    if found:
-        _core.reject_settings(scenario, overrides, json.dumps(list(found.values())[:1]))
+    flows = (flow for run in json.loads(_core.runs_json(scenario, overrides)) for flow in run["flows"])
+    for refused in (check(flow) for flow in flows for check in (_kernels_own, _groups_of_other_schedulers)):
+        if refused is not None:
+            _core.reject_settings(scenario, overrides, json.dumps([refused]))
+
+
+def _kernels_own(flow: Mapping[str, Any]) -> dict[str, object] | None:
+    name = (flow.get("cc") or {}).get("name", "")
+    if not name.startswith("kernel:"):
+        return None
+    return {
+        "keys": [*_places(flow, "cc"), "cc"],
+        "message": f'"{name}" is an algorithm of the kernel\'s own, which only the engines kernel and vm run',
+        "hint": "write --engine kernel or --engine vm, or take an algorithm of `mptcplab algorithms`",
+    }
+
+
+def _groups_of_other_schedulers(flow: Mapping[str, Any]) -> dict[str, object] | None:
+    scheduler = str(flow.get("scheduler") or "").partition("(")[0]
+    if not flow.get("tso") or flow["transport"] != "mptcp" or scheduler == "linger":
+        return None
+    return {
+        "keys": [*_places(flow, "tso"), "tcp.tso"],
+        "message": f"true: MPTCP groups segments only with the scheduler linger, and {flow['name']} has "
+        f"{scheduler or 'minrtt, the default'}",
+        "hint": 'add scheduler = "linger", or write tso = false',
+    }
+
+
+def _places(flow: Mapping[str, Any], key: str) -> list[str]:
+    """Where a flow's key may stand: at the flow, or at that of which it is one of several."""
+    name = flow["name"]
+    return [f"flows.{name}.{key}", f"flows.{name.rpartition('-')[0]}.{key}"]
 
 
 def _listed(only: Sequence[int] | None) -> list[int] | None:

@@ -11,7 +11,7 @@ import polars as pl
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families
-from mptcplab.text import NOT_APPLICABLE, Table, mean_and_interval
+from mptcplab.text import NOT_APPLICABLE, Table, duration, mean_and_interval
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
@@ -115,7 +115,8 @@ def _states(trace: Trace) -> dict[str, str]:
 def headline(trace: Trace, summary: pl.DataFrame) -> Table:
     """One row per configuration and flow: mean and 95 % interval of the most important metrics."""
     values, configs, flows = _Values.of(summary), config_names(trace), connection_names(trace)
-    notes = [*(_identical_repetitions(summary) or _notes(trace)), *connections.notes(trace), *trace.remarks]
+    repetitions = _identical_repetitions(summary) or _notes(trace)
+    notes = [*repetitions, *_not_measured(trace), *connections.notes(trace), *trace.remarks]
     states = _states(trace)
     if families.has_families(trace):
         return _with_families(trace, values, notes, states)
@@ -303,6 +304,17 @@ def _notes(trace: Trace) -> list[str]:
     if min(per_config) < 5:
         return [f"only {min(per_config)} repetitions: the intervals are wide"]
     return []
+
+
+def _not_measured(trace: Trace) -> list[str]:
+    """A line for every flow that ends before the warm-up does, in whatever run."""
+    ends = {
+        flow.name: f"{flow.name} stops at {duration(flow.stop_ns)}, the warm-up ends at {duration(topology.warmup_ns)}"
+        for topology in trace.topologies.values()
+        for flow in topology.flows
+        if flow.stop_ns is not None and flow.stop_ns <= topology.warmup_ns
+    }
+    return [f"{text}: its metrics have no values" for text in ends.values()]
 
 
 def all_metrics(trace: Trace, summary: pl.DataFrame, max_rows: int = 300) -> Table:

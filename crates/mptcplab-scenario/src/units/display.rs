@@ -21,6 +21,8 @@ const SIZES: &[(&str, u64)] = &[
     ("bytes", 1),
 ];
 
+const BINARY_SIZES: &[(&str, u64)] = &[("MiB", 1 << 20), ("KiB", 1 << 10)];
+
 /// A rate in bit/s.
 pub(crate) fn rate(bps: u64) -> String {
     with_unit(bps, RATES)
@@ -31,9 +33,15 @@ pub(crate) fn time(ns: u64) -> String {
     with_unit(ns, TIMES)
 }
 
-/// A size in bytes.
+/// A size in bytes, in binary units where these are whole and decimal ones are not.
 pub(crate) fn size(bytes: u64) -> String {
-    with_unit(bytes, SIZES)
+    let is_whole = |&&(_, factor): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(factor);
+    match BINARY_SIZES.iter().find(is_whole) {
+        Some((name, factor)) if !bytes.is_multiple_of(1000) => {
+            format!("{} {name}", bytes / factor)
+        }
+        _ => with_unit(bytes, SIZES),
+    }
 }
 
 /// A probability in percent, with up to nine decimals.
@@ -77,6 +85,10 @@ mod tests {
         assert_eq!(time(0), "0 ms");
         assert_eq!(time(90_000_000_000), "90 s");
         assert_eq!(size(1448), "1.448 kB");
+        assert_eq!(size(64_000), "64 kB");
+        assert_eq!(size(65_536), "64 KiB");
+        assert_eq!(size(33_554_432), "32 MiB");
+        assert_eq!(size(1_536_000), "1.536 MB");
         assert_eq!(percent(0.001), "0.1 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(1.0), "100 %");

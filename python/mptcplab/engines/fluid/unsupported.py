@@ -15,6 +15,8 @@ _SIMULATE = "the simulator runs it: leave --engine fluid out"
 # With unlimited backlogs and buffers, these schedulers keep every window full and send nothing twice, so that all of
 # them give the same rates.
 _FILLING = ("minrtt", "roundrobin", "blest")
+# Settings that `like` makes where a flow has none of its own.
+_SET_BY_LIKE = ("scheduler", "rcv_buffer", "tso", "comp_sack")
 # A link that changes more often is better simulated.
 _MAX_CHANGES = 200
 _MAX_STATES = 400
@@ -113,7 +115,10 @@ def _flow(flow: dict[str, Any], algorithms: dict[str, dict[str, Any]]) -> Iterat
 
 def _no(flow: dict[str, Any], key: str, message: str, hint: str = _SIMULATE) -> UnsupportedSetting:
     names = [flow["name"], *_without_number(flow["name"])]
-    keys = [f"flows.{name}.{key}" for name in names] + [f"tcp.{key}", key] + [f"flows.{name}" for name in names]
+    keys = [f"flows.{name}.{key}" for name in names] + [f"tcp.{key}", key]
+    if key in _SET_BY_LIKE:
+        keys += [*(f"flows.{name}.like" for name in names), "tcp.like"]
+    keys += [f"flows.{name}" for name in names]
     return UnsupportedSetting(tuple(keys), message, hint)
 
 
