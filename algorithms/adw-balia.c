@@ -28,7 +28,7 @@
  * Good at: private paths with random loss, where it gets more than BALIA
  *   (scenarios/random-loss-link.toml).
  * Bad at: fairness where a few flows keep the queue small: its spans differ by chance,
- *   and it takes a third more than a TCP (scenarios/shared-bottleneck-fairness.toml).
+ *   and it takes a quarter more than a TCP (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Electronics 2021, "Adaptive decrease window for BALIA (ADW-BALIA)", sections 3.1 and 3.2
  */
 #include "balia-dialect.h"

@@ -20,7 +20,7 @@
  * On one path: BBR, sample by sample.
  * Good at: paths that lose packets at random, which it fills all the same
  *   (scenarios/random-loss-link.toml).
- * Bad at: fairness: beside a Reno flow, its subflows together take a third more than
+ * Bad at: fairness: beside a Reno flow, its subflows together take twice as much as
  *   that flow (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Mahmud, Lubna, Song, Cho 2020, IEEE Access 8
  */

@@ -22,7 +22,7 @@
  * On one path: Compound TCP, not Reno; a loss halves w.
  * Good at: long fast private paths: the delay window soon fills them
  *   (scenarios/kernel-dialects.toml).
- * Bad at: fairness: with its delay window it takes a fifth more than a TCP at a shared
+ * Bad at: fairness: with its delay window it takes a tenth more than a TCP at a shared
  *   bottleneck (scenarios/shared-bottleneck-fairness.toml).
  * Reference: Ha et al. 2014, "mCompound"; Tan et al. 2006, doi:10.1109/INFOCOM.2006.188
  */
