@@ -343,9 +343,7 @@ def kernels(
     sweep: options.Sweep = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            "--jobs", parser=options.at_least(0), metavar="N", help="Machines at a time; 0 is one per core."
-        ),
+        typer.Option("--jobs", parser=options.at_least(0), metavar="N", help="Machines at a time; 0 is one per core."),
     ] = 0,
     out: Annotated[
         Path | None,
@@ -415,7 +413,8 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
     if everything and others:
         raise MptcplabError(
             with_hint(
-                f"--all chooses what it runs: {others[0]}", "give --engines, --quick, --jobs, --on, --store, --out or --json beside it"
+                f"--all chooses what it runs: {others[0]}",
+                "give --engines, --quick, --jobs, --on, --store, --out or --json beside it",
             )
         )
     if not everything and "SCENARIO" not in others:

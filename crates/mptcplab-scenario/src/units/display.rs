@@ -35,9 +35,9 @@ pub(crate) fn time(ns: u64) -> String {
 
 /// A size in bytes, in binary units where these are whole and decimal ones are not.
 pub(crate) fn size(bytes: u64) -> String {
-    let is_whole = |&&(_, factor): &&(&str, u64)| bytes > 0 && bytes.is_multiple_of(factor);
+    let is_whole = |&&(_, factor): &&(&str, u64)| bytes > 0 && bytes % factor == 0;
     match BINARY_SIZES.iter().find(is_whole) {
-        Some((name, factor)) if !bytes.is_multiple_of(1000) => {
+        Some((name, factor)) if bytes % 1000 != 0 => {
             format!("{} {name}", bytes / factor)
         }
         _ => with_unit(bytes, SIZES),
