@@ -193,19 +193,33 @@ const CHUNKS: SendQueue = SendQueue {
 /// holds 2 * 10 * (2048 + 256) bytes for a window of 10.
 #[test]
 fn a_burst_of_linger_ends_with_a_chunk() {
-    let segments = |queued, next| {
+    let given = |sub, next| {
         let mut scheduler = Scheduler::new(&SchedulerConfig::new(Kind::Linger));
-        let subs = [Sub { queued, ..SUB }, Sub { queued: 60, ..SUB }];
+        let subs = [sub, Sub { queued: 60, ..SUB }];
         let queue = SendQueue { next, ..CHUNKS };
         scheduler.buffer_end(&subs, &queue);
         scheduler.pick(&subs, &queue).map(|a| a.segments)
     };
+    let segments = |queued, next| given(Sub { queued, ..SUB }, next);
     // 65,800 bytes are the first to reach 65,428.
     assert_eq!(segments(0, 0), Some(Segments::New(47)));
     // 10 segments and 24 fill 46,080 bytes; so do 17 and 24 that follow them.
     assert_eq!(segments(10, 0), Some(Segments::New(24)));
     assert_eq!(segments(0, 30), Some(Segments::New(41)));
     assert_eq!(segments(33, 0), None);
+    // Ten of the queue are sent, in buffers of two: 960 bytes more for each buffer, so that six and 24 are enough.
+    assert_eq!(segments(6, 0), Some(Segments::New(47)));
+    let sent = Sub {
+        queued: 6,
+        full: true,
+        ..SUB
+    };
+    assert_eq!(given(sent, 0), Some(Segments::New(24)));
+    // At 4.2 MB/s a buffer has two segments as well, at 4.4 MB/s three.
+    for (rate, burst) in [(4_200_000, 24), (4_400_000, 47)] {
+        let found = given(Sub { rate, ..sent }, 0);
+        assert_eq!(found, Some(Segments::New(burst)), "{rate}");
+    }
 }
 
 /// Linux `mptcp_sendmsg` and `sk_stream_is_writeable`: 4096 bytes and twice 46,080 for the subflows.

@@ -19,6 +19,8 @@ pub const CHUNK_BYTES: u64 = 32_768 - 40;
 /// Linux 6.18, where every send buffer was a multiple of it.
 const SEGMENT_EXTRA_BYTES: u32 = 576;
 const PACKET_STRUCTURE_BYTES: u32 = 256;
+/// Memory that Linux counts for a sent buffer besides its data (`truesize`): 960 bytes, as read with `ss -tm` on Linux 7.3.
+const BUFFER_EXTRA_BYTES: u64 = 960;
 /// The least send buffer of the connection, Linux' `tcp_wmem[0]`, which the subflows' come on top of.
 const CONNECTION_BUFFER_BYTES: u64 = 4096;
 
@@ -101,8 +103,8 @@ impl Schedule for Linger {
                 ),
                 (
                     "Deviations",
-                    "The size of a send buffer follows the windows as in the kernel, but counts only payload, while \
-                     the kernel also counts the memory around it.",
+                    "The memory around data that have been sent is that of buffers of full size, and the connection's \
+                     buffer has none.",
                 ),
                 (
                     "Reference",
@@ -171,8 +173,12 @@ impl<P: Path> Queue for Socket<'_, P> {
         self.subflow.is_backup()
     }
 
+    /// What is queued, and the memory around what has been sent, which is in buffers of at least two segments and up to a
+    /// millisecond of the pacing rate.
     fn queued_bytes(&self) -> u64 {
-        u64::from(self.subflow.unacked_pkts()) * self.mss
+        let buffer_segments = ((self.pacing_bytes_per_s() >> 10) / self.mss).max(2);
+        let around = u64::from(self.subflow.inflight()) * BUFFER_EXTRA_BYTES / buffer_segments;
+        u64::from(self.subflow.unacked_pkts()) * self.mss + around
     }
 
     fn pacing_bytes_per_s(&self) -> u64 {
