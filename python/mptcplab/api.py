@@ -353,8 +353,8 @@ def agree_all(
             checkpoint=checkpoint,
             machine_runs=directory / ("machines-quick" if quick else "machines"),
         )
-    written = page.write(found, directory)
-    checkpoint.clear()
+        written = page.write(found, directory)
+        checkpoint.clear()
     return found, written
 
 
