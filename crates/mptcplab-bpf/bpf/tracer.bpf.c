@@ -197,12 +197,32 @@ static __always_inline __u32 catch_up(struct trc_socket *s, const struct tcp_soc
 	return state == CA_LOSS ? enter_loss(s, tp, bpf_ktime_get_ns()) : 0;
 }
 
+/*
+ * A timeout that repeats another changes no state, so an unannounced one shows only in the kernel's own count. The
+ * kernel counts after it enters loss: its count is ahead of ours only if the tracepoint was missed.
+ */
+static __always_inline __u32 catch_up_timeouts(struct trc_socket *s, const struct tcp_sock *tp)
+{
+	struct trc_counters *c = &s->sample.counters;
+	__s16 missed;
+
+	if (!bpf_core_field_exists(tp->total_rto))
+		return 0;
+	missed = (__u16)(tp->total_rto - s->memory.base_rto - c->rto_count);
+	if (missed <= 0)
+		return 0;
+	__sync_fetch_and_add(&totals.unseen_states, missed);
+	c->rto_count += missed;
+	c->rto_wait_ns += bpf_ktime_get_ns() - s->memory.progress_ns;
+	return TRC_RTO;
+}
+
 /* Everything that follows from comparing the socket with the last observation of it. */
 static __always_inline __u32 observe(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_memory *m = &s->memory;
 	__u32 una = tp->snd_una, undo = tp->undo_marker, tlp = tp->tlp_high_seq;
-	__u32 flags = catch_up(s, tp) | rtt_sample(s, tp);
+	__u32 flags = catch_up(s, tp) | catch_up_timeouts(s, tp) | rtt_sample(s, tp);
 
 	if (una != m->una) {
 		m->progress_ns = m->live ? m->ack_ns : tp->delivered_mstamp * 1000;
@@ -340,6 +360,8 @@ static __always_inline struct trc_socket *follow(const struct trc_key *key,
 	s->memory.srtt = tp->srtt_us;
 	s->memory.mdev = tp->mdev_us;
 	s->memory.ca_state = ca_state_of(tp);
+	if (bpf_core_field_exists(tp->total_rto))
+		s->memory.base_rto = tp->total_rto;
 	save_undo_state(&s->memory, tp);
 	s->memory.tlp_high_seq = tp->tlp_high_seq;
 	s->memory.live = 1;

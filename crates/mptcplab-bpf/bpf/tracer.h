@@ -132,7 +132,9 @@ struct trc_memory {
 	__u8 lookups;
 	/* The congestion state that the last tracepoint entered. */
 	__u8 ca_state;
-	__u8 zero[4];
+	__u8 zero[2];
+	/* The kernel's count of timeouts when the socket was first observed. */
+	__u16 base_rto;
 };
 
 struct trc_socket {

@@ -105,6 +105,8 @@ struct tcp_sock {
 	int undo_retrans;
 	__u32 dsack_dups;
 	__u32 total_retrans;
+	/* Since Linux 6.7. */
+	__u16 total_rto;
 	bool is_mptcp;
 };
 

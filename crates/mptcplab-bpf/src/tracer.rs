@@ -163,7 +163,8 @@ impl Tracer {
         self.total(1)
     }
 
-    /// Changes of the congestion state that no tracepoint reported, detected the next time the socket was read.
+    /// Changes of the congestion state, and timeouts that repeat another, that no tracepoint reported, detected the next
+    /// time the socket was read (a repeated timeout only since Linux 6.7).
     ///
     /// The counters include them (the wait of a timeout is then a little too long), and their event comes late, with the
     /// next record. Observed on Linux 6.18 for about one timer in a thousand while the processors were overloaded threefold.
