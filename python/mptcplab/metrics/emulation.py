@@ -44,15 +44,18 @@ def jitter_ns(kernel: Trace, least_ns: int) -> int:
     return max(least_ns, round(median(found))) if found else least_ns
 
 
-def jitter_note(trace: Trace) -> str | None:
-    """A sentence about the jitter that the simulator had beside a kernel; None if it had none."""
-    late = [name for name in trace.engines if engine_of(name).has_sockets]
-    if SIM.name not in trace.engines or not late:
-        return None
+def simulated_jitter_ns(trace: Trace) -> int:
+    """The largest `send_jitter` of the simulator's runs."""
     simulated = trace.runs.filter(engine=SIM.name)["resolved"]
     flows = (flow for text in simulated for flow in json.loads(text)["flows"])
     subflows = (subflow for flow in flows for subflow in flow.get("subflows", ()))
-    jitter = max((subflow.get("send_jitter_ns", 0) for subflow in subflows), default=0)
-    if jitter == 0:
+    return max((subflow.get("send_jitter_ns", 0) for subflow in subflows), default=0)
+
+
+def jitter_note(trace: Trace) -> str | None:
+    """A sentence about the jitter that the simulator had beside a kernel; None if it had none."""
+    late = [name for name in trace.engines if engine_of(name).has_sockets]
+    jitter_ns = simulated_jitter_ns(trace) if SIM.name in trace.engines and late else 0
+    if jitter_ns == 0:
         return None
-    return f"noise: sim delayed every packet at random by up to {duration(jitter)}; {late[0]} was late by itself"
+    return f"noise: sim delayed every packet at random by up to {duration(jitter_ns)}; {late[0]} was late by itself"

@@ -53,6 +53,8 @@ def agree(
     except that a kernel runs first and its noise becomes the simulator's `send_jitter`: how late its links were, at the
     median over all round trips (sum of the 99th percentiles), unless `settings` or the scenario ask for more. Goodput
     of a flow may differ by 15 % and by 5 % at the median (the fluid's median has no bound), Jain's index by 0.03.
+    Where a flow differs more from a kernel, the simulator runs again with a random delay behind every full link, which
+    shows whether the phase in which packets arrive decides.
 
     >>> import mptcplab
     >>> found = mptcplab.agree("scenarios/dolia-scenario-1.toml", "sim,fluid", cc="reno", reps=1, duration="12 s")
@@ -69,10 +71,12 @@ def agree(
 
 def judged(runs: Sweep, out: PathArg | None = None, why: str | None = None, *, force: bool = False) -> Agreement:
     """Run a sweep on several engines, with the same noise on all, and judge it; `why` is why these engines."""
+    from mptcplab.studies.agreement import phases
     from mptcplab.studies.agreement.judge import judge
 
     _refuse_early(runs.scenario, runs.overrides.to_json(), runs.engines)
-    return judge(replace(runs, same_noise=True).run(out, force=force), why)
+    found = judge(replace(runs, same_noise=True).run(out, force=force), why)
+    return replace(found, causes=(*found.causes, *phases.find_causes(runs, found)))
 
 
 def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str | None]:
