@@ -16,7 +16,8 @@ from pathlib import Path
 
 from mptcplab.errors import EngineError, with_hint
 
-# With twelve, the scenario of docs/kernels.md has the same results; with one, it has others.
+# With twelve, the scenario of docs/kernels.md has the same results. With one, the time that the kernel takes decides
+# whose packets meet a full queue, and kim2021/separate-60 has results of its own (LIMITATIONS.md).
 INSTRUCTIONS_PER_NS = 4
 PARAMETER = f"tsc_early_khz={INSTRUCTIONS_PER_NS * 1_000_000}"
 # The kernel's `struct clock_event_device` has its shortest delay in ns (u64), and timer ticks per ns as `mult` (u32)
