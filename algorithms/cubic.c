@@ -21,7 +21,7 @@
  * On one path: itself.
  * Good at: long fast private paths, which it fills sooner than Reno
  *   (scenarios/kernel-dialects.toml).
- * Bad at: fairness: two subflows through one bottleneck take about three times what a
+ * Bad at: fairness: two subflows through one bottleneck take more than twice what a
  *   Reno flow gets (scenarios/fidelity/shared-bottleneck.toml).
  * Reference: RFC 9438, https://www.rfc-editor.org/rfc/rfc9438; Ha and Rhee 2011, doi:10.1016/j.comnet.2011.01.014
  */
