@@ -99,10 +99,10 @@ impl<'a> StreamWriter<'a> {
     pub(super) fn write(&mut self, left: u64, until_ns: u64) -> std::io::Result<u64> {
         if self.is_full {
             let most = self.context.shared.until(until_ns);
-            self.is_full = !wait(self.stream, PollFlags::POLLOUT, most)?;
-        }
-        if self.is_full {
-            return Ok(0);
+            if !wait(self.stream, PollFlags::POLLOUT, most)? {
+                return Ok(0);
+            }
+            self.is_full = false;
         }
         let data = next_bytes(self.context, self.tcp, self.position, self.position, left);
         let mut writer = self.stream;
