@@ -79,6 +79,8 @@ pub(crate) fn engine<'a>(run: &'a Run, part: &Part) -> Result<Engine<'a>, SimErr
         .collect::<Result<Vec<_>, _>>()?;
     let has_transfers =
         |builder: &&FlowBuilder<'_>| matches!(builder.tcp.traffic, Traffic::Transfers(_));
+    // Growth by doubling would take half as much again of 10,000 flows.
+    engine.apps.reserve_exact(tcp.len());
     for builder in tcp.iter().filter(|m| !has_transfers(m)) {
         add_connection(&mut engine, *builder, &paths)?;
     }
