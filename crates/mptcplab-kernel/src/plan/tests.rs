@@ -454,6 +454,22 @@ fn what_the_emulator_cannot_carry_is_refused() {
 }
 
 #[test]
+fn tcp_and_mptcp_may_end_at_one_host_although_their_buffers_grow_differently() {
+    let flows = "[tcp]\nlike = \"linux-7.3\"\n[flows.one]\npath = [\"a\", \"b\"]\n\
+                 [flows.mp]\nsubflows = [{ path = [\"a\", \"b\"], name = \"sf1\" }, \
+                 { path = [\"c\"], reverse = [\"back\"], name = \"sf2\" }]\n";
+    let run = run(flows);
+    let growths: Vec<_> = run
+        .flows
+        .iter()
+        .filter_map(tcp)
+        .map(|t| t.rcv_buffer)
+        .collect();
+    assert_ne!(growths[0], growths[1]);
+    assert_eq!(refused(&run), []);
+}
+
+#[test]
 fn settings_that_a_host_has_once_cannot_differ_between_its_flows() {
     let flows = "[flows.one]\npath = [\"a\"]\nrcv_buffer = \"1 MB\"\n\
                  [flows.two]\npath = [\"a\"]\nslow_start_after_idle = false\n";

@@ -4,7 +4,8 @@
 use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
-    CMT_SCTP, Flow, LossRecovery, Profile, Run, SchedulerKind, TcpFlow, Transport,
+    CMT_SCTP, Flow, Growth, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow,
+    Transport,
 };
 use std::collections::BTreeMap;
 
@@ -237,9 +238,18 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
     }
 }
 
-/// Whether two buffers differ by more than an eighth.
-fn differ(a: Buffer, b: Buffer) -> bool {
-    8 * a.max.abs_diff(b.max) > a.max.max(b.max)
+/// Whether two flows ask for different receive buffers, or for buffers whose memory differs by more than an eighth. How a
+/// buffer grows is not asked for: in one kernel, it depends on whether the connection is MPTCP or TCP.
+fn differ(one: &TcpFlow, other: &TcpFlow) -> bool {
+    let asked = |tcp: &TcpFlow| match tcp.rcv_buffer {
+        RcvBuffer::Auto { max_bytes, .. } => RcvBuffer::Auto {
+            max_bytes,
+            growth: Growth::default(),
+        },
+        buffer => buffer,
+    };
+    let (a, b) = (receive_buffer(one).max, receive_buffer(other).max);
+    asked(one) != asked(other) || 8 * a.abs_diff(b) > a.max(b)
 }
 
 /// Refuses different values of settings that a namespace has only once.
@@ -251,8 +261,7 @@ fn shared_settings(run: &Run, found: &mut Vec<UnsupportedSetting>) {
         let Some(tcp) = tcp(flow) else { continue };
         let (from, to) = super::ends(run, flow);
         let (other, first) = *buffers.entry(to).or_insert((&flow.name, tcp));
-        if first.rcv_buffer != tcp.rcv_buffer || differ(receive_buffer(first), receive_buffer(tcp))
-        {
+        if differ(first, tcp) {
             let message = format!(
                 "flows {other} and {} end at node \"{}\" with different receive buffers (in memory, for segments of {} and {} bytes); \
                  a kernel has one setting per host",
