@@ -76,8 +76,9 @@ sensitivity: dev ## Run them, judge every claim under other choices as well, and
 hunt: dev ## Search for the networks in which algorithms do worst and write docs/hunt (about half an hour)
 	@scripts/hunt.sh
 
-agreement: dev ## Compare the simulator with this kernel and write docs/agreement (root; an hour; ENGINE=vm:trixie-backports needs no root)
-	@$(BIN)/mptcplab agree --all $(if $(ENGINE),--engines sim,$(ENGINE))
+agreement: export ENGINE ?= vm:trixie-backports
+agreement: dev ## Compare the simulator with a stock kernel and write docs/agreement (hours; ENGINE=kernel as root is this kernel, an hour)
+	@$(BIN)/mptcplab agree --all --engines sim,$(ENGINE)
 
 golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)
 golden: ## Compare the simulator with its golden numbers; REASON="why" accepts what changed

@@ -109,7 +109,10 @@ class Entry(Finding):
             return f"{self.verdict}: {self.reason}"
         bad = sum(row.verdict == Verdict.FAILS for row in self.flows)
         unfair = any(row.verdict == Verdict.FAILS for row in self.evidence if row.metric != GOODPUT)
-        flows = f"{bad} of {len(self.flows)} flows outside" if bad else f"all {len(self.flows)} flows within"
+        if len(self.flows) == 1:
+            flows = "its flow is outside" if bad else "its flow is within"
+        else:
+            flows = f"{bad} of {len(self.flows)} flows outside" if bad else f"all {len(self.flows)} flows within"
         index = "" if not unfair else ", and Jain's index" if bad else ", but Jain's index outside"
         return f"{self.verdict}: {flows}{index}"
 

@@ -56,9 +56,9 @@ def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
                 row["engine"],
                 PHASES,
                 row["flow"],
-                f"{PHASES}: on {SIM.name}, {row['flow']} gets {mean:.1f} instead of {row['reference']:.1f} Mbit/s "
+                f"{PHASES}: on {SIM.name}, {row['flow']} gets {mean:.3g} instead of {row['reference']:.3g} Mbit/s "
                 f"with a random delay of up to one packet behind every full link ({where}); {row['engine']} gave it "
-                f"{row['mean']:.1f} without",
+                f"{row['mean']:.3g} without",
             )
 
 
