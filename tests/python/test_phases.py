@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -69,7 +70,7 @@ def runs(tmp_path: Path) -> Sweep:
 
 
 def outside(runs: Sweep, engine: str = "kernel", verdict: str = "fails") -> tuple[Agreement, dict[str, float]]:
-    """The simulator's goodputs, and a kernel that differs from all of them by a third."""
+    """The simulator's goodputs, and a kernel that has a third of each."""
     results = runs.run()
     values = results.metrics(["goodput"]).filter(pl.col("subflow").is_null() & pl.col("link").is_null())
     means = dict(values.group_by("flow").agg(pl.col("value").mean()).iter_rows())
@@ -94,7 +95,7 @@ def outside(runs: Sweep, engine: str = "kernel", verdict: str = "fails") -> tupl
 
 def test_random_delays_are_as_long_as_a_packet_takes_and_only_behind_full_links(runs: Sweep) -> None:
     results = runs.run()
-    found = phases.random_delays(results, runs.scenario)
+    found = phases.random_delays(results, runs)
     # 1500 + 14 bytes; `neck` and one of `many` drop packets, the links before `neck` do not.
     assert found == {"neck": 897_185, "many": 2_422_400}
 
@@ -103,7 +104,13 @@ def test_a_link_that_reorders_by_itself_keeps_its_delays(runs: Sweep, tmp_path: 
     file = tmp_path / "phases.toml"
     reorder = 'queue = "14 packets"\nreorder = { probability = "1 %", delay = "2 ms" }'
     file.write_text(SCENARIO.replace('queue = "14 packets"', reorder), encoding="utf-8")
-    assert list(phases.random_delays(runs.run(), runs.scenario)) == ["many"]
+    assert list(phases.random_delays(runs.run(), runs)) == ["many"]
+
+
+def test_a_link_that_an_option_makes_reorder_keeps_its_delays(runs: Sweep) -> None:
+    reorder = {"links.many.reorder": '{ probability = "1 %", delay = "2 ms" }'}
+    reordering = replace(runs, overrides=replace(runs.overrides, settings=runs.overrides.settings | reorder))
+    assert list(phases.random_delays(reordering.run(), reordering)) == ["neck"]
 
 
 def test_goodputs_that_move_with_random_phases_are_named_with_both_values(runs: Sweep) -> None:

@@ -64,7 +64,7 @@ def _entities(trace: Trace) -> list[Entity]:
     declared = _declared(trace)
     members: dict[str, list[str]] = {}
     for name in flows:
-        members.setdefault(_family_of(name, declared), []).append(name)
+        members.setdefault(family_of(name, declared), []).append(name)
     found = [Entity(name, tuple(names)) for name, names in members.items()]
     return found if len(found) <= MOST_NAMES else [Entity(EVERYTHING, tuple(flows))]
 
@@ -118,8 +118,8 @@ def _declared(trace: Trace) -> set[str]:
     return set(flows) if isinstance(flows, dict) else set()
 
 
-def _family_of(name: str, declared: set[str]) -> str:
-    """The name under which the file declares a flow: `web-3` is the third of `web` if there is no other `web-3`."""
+def family_of(name: str, declared: set[str]) -> str:
+    """The name under which the file has a flow or link: `web-3` is the third of `web` if there is no other `web-3`."""
     family, dash, number = name.rpartition("-")
     return family if name not in declared and dash and number.isdecimal() and family in declared else name
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.capabilities import SEND_JITTER, SIM, engine_of
-from mptcplab.metrics import compute
+from mptcplab.metrics import values_of
 from mptcplab.metrics.emulation import simulated_jitter_ns
+from mptcplab.report.families import family_of
 from mptcplab.studies.agreement.causes import Cause
-from mptcplab.study.verdict import Verdict
+from mptcplab.studies.agreement.judge import GOODPUT, PACKETS
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
@@ -31,26 +32,24 @@ if TYPE_CHECKING:
     from mptcplab.trace.topology import Link
 
 PHASES = "packet phases"
-_GOODPUT = "goodput"
-# A mean that moves by less says nothing: the bound on the median of all differences.
-MOVED_PERCENT = 5.0
 
 
 def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
     """Run the simulator again with random phases if it differs from a kernel, and say which goodputs that moves."""
     results = agreement.results
-    outside = agreement.rows.filter(verdict=Verdict.FAILS.value, metric=_GOODPUT).drop_nulls("difference")
-    outside = outside.filter(pl.col("engine").map_elements(lambda name: engine_of(name).has_sockets, pl.Boolean))
-    if results.engines[0] != SIM.name or outside.is_empty():
+    kernels = [rows for _, engine, rows in agreement.outside() if engine_of(engine).has_sockets]
+    outside = [row for rows in kernels for row in rows.filter(metric=GOODPUT).drop_nulls("difference").to_dicts()]
+    if results.engines[0] != SIM.name or not outside:
         return
-    delays = random_delays(results, runs.scenario)
+    delays = random_delays(results, runs)
     if not delays:
         return
     means = _means(_again(runs, results, delays))
     where = ", ".join(f"{name} {duration(delay_ns)}" for name, delay_ns in delays.items())
-    for row in outside.iter_rows(named=True):
+    for row in outside:
         mean = means.get((row["base"], row["flow"]))
-        if mean is not None and abs(mean / row["reference"] - 1) >= MOVED_PERCENT / 100:
+        # A mean that moves by less than the bound on the median of all differences says nothing.
+        if mean is not None and 100 * abs(mean / row["reference"] - 1) >= PACKETS.median_percent:
             yield Cause(
                 row["base"],
                 row["engine"],
@@ -62,21 +61,22 @@ def find_causes(runs: Sweep, agreement: Agreement) -> Iterator[Cause]:
             )
 
 
-def random_delays(results: Results, scenario: str) -> dict[str, int]:
+def random_delays(results: Results, sweep: Sweep) -> dict[str, int]:
     """The longest random delay (ns) behind every link of the file whose queue dropped packets in the simulator.
 
-    Packets leave such a link no closer to each other than the smallest full one takes, so that they stay in order.
-    Links that the file does not name as such (one direction, one of many) count for the link that it names.
+    Packets leave such a link no closer to each other than the smallest full one takes, so that they stay in order. A
+    link that reorders packets already is left as it is. Links of a kind count for the one that the file names.
     """
     runs = results.runs.filter(engine=SIM.name)["run"].to_list()
-    dropped = results.link.filter(pl.col("run").is_in(runs) & (pl.col("dropped_queue_pkts") > 0))
-    full = set(dropped["link"].cast(pl.String))
-    named = tomllib.loads(Path(scenario).read_text(encoding="utf-8")).get("links", {})
+    dropped = results.scan("link").filter(pl.col("run").is_in(runs) & (pl.col("dropped_queue_pkts") > 0))
+    full = set(dropped.select(pl.col("link").cast(pl.String)).unique().collect()["link"])
+    named = tomllib.loads(Path(sweep.scenario).read_text(encoding="utf-8")).get("links", {})
+    own = {name for name, link in named.items() if "reorder" in link or _key(name) in sweep.overrides.settings}
     delays: dict[str, int] = {}
     for topology in (results.topologies[run] for run in runs):
         for link in topology.data_links:
-            name = link.name if link.name in named else link.name.rpartition("-")[0]
-            if link.name not in full or name not in named or "reorder" in named[name]:
+            name = family_of(link.name, set(named))
+            if link.name not in full or name not in named or name in own:
                 continue
             sizes = [flow.frame_bytes for flow in topology.connections if any(link.name in path for path in flow.paths)]
             rate_bps = _fastest_bps(link)
@@ -84,6 +84,10 @@ def random_delays(results: Results, scenario: str) -> dict[str, int]:
                 delay_ns = int(8e9 * (min(sizes) + link.overhead_bytes) / rate_bps)
                 delays[name] = min(delay_ns, delays.get(name, delay_ns))
     return delays
+
+
+def _key(link: str) -> str:
+    return f"links.{link}.reorder"
 
 
 def _fastest_bps(link: Link) -> float | None:
@@ -99,13 +103,12 @@ def _again(runs: Sweep, results: Results, delays: dict[str, int]) -> Results:
         **runs.overrides.settings,
         SEND_JITTER: f'"{simulated_jitter_ns(results)} ns"',
         **{
-            f"links.{name}.reorder": f'{{ probability = "100 %", delay = "uniform(0 ms, {delay_ns} ns)" }}'
+            _key(name): f'{{ probability = "100 %", delay = "uniform(0 ms, {delay_ns} ns)" }}'
             for name, delay_ns in delays.items()
         },
     }
     reps = runs.overrides.reps if runs.sim_reps is None else runs.sim_reps
     overrides = replace(runs.overrides, reps=reps, settings=settings)
-    # The tables are read below, before the temporary directory disappears with the results.
     return replace(
         runs,
         overrides=overrides,
@@ -119,7 +122,7 @@ def _again(runs: Sweep, results: Results, delays: dict[str, int]) -> Results:
 
 def _means(results: Results) -> dict[tuple[str, str], float]:
     """Mean goodput (Mbit/s) by configuration and flow."""
-    values = compute(results, [_GOODPUT]).filter(pl.col("subflow").is_null() & pl.col("link").is_null())
+    values = values_of(results, GOODPUT).filter(pl.col("subflow").is_null() & pl.col("link").is_null())
     found = values.drop_nulls("value").join(results.configs.select("run", "base"), on="run")
     means = found.group_by("base", "flow").agg(pl.col("value").mean())
     return {(base, flow): value for base, flow, value in means.iter_rows()}
