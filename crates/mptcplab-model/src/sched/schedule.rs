@@ -118,7 +118,7 @@ impl SendQueue {
     }
 
     /// Segments written and given to no subflow.
-    pub(super) fn backlog(&self) -> u32 {
+    pub fn backlog(&self) -> u32 {
         self.written - self.next
     }
 

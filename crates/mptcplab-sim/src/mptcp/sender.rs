@@ -390,7 +390,8 @@ impl ConnectionSender {
         }
         let mut queue = self.send_queue(cx.now);
         queue.written = scheduler.buffer_end(subflows, &queue);
-        if let Some(data_rtx) = self.data_rtx.as_mut().filter(|_| queue.has_sendable()) {
+        // Linux looks for a subflow even if the receive window is closed (`mptcp_subflow_get_send`).
+        if let Some(data_rtx) = self.data_rtx.as_mut().filter(|_| queue.backlog() > 0) {
             data_rtx.set_interval(subflows, cx.now);
         }
         self.all_full = false;
