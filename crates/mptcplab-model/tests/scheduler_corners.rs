@@ -4,7 +4,7 @@ use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::linger::{BURST_BYTES, Queue, linger};
 use mptcplab_model::sched::minrtt::{minrtt, minrtt_again};
 use mptcplab_model::sched::{
-    Assignment, Kind, Path, Scheduler, SchedulerConfig, Segments, SendQueue,
+    Assignment, Kind, Path, Scheduler, SchedulerConfig, Segments, SendQueue, must_penalise,
 };
 
 #[derive(Debug, Clone, Copy)]
@@ -243,6 +243,61 @@ fn the_application_writes_chunks_until_the_buffer_is_full_and_waits_for_a_third(
     // The application stops, and writes again.
     assert_eq!(end(110, 111, 111), 111);
     assert_eq!(end(111, 111, 120), 120);
+}
+
+/// ECF (Lim et al. 2017, algorithm 1): the last segments of a file wait for the fast subflow; a long backlog does not.
+#[test]
+fn the_end_of_a_file_waits_for_the_fast_subflow() {
+    let fast = Sub { full: true, ..SUB };
+    let slow = Sub {
+        srtt_us8: 17_000,
+        ..SUB
+    };
+    let pick = |written| {
+        let queue = SendQueue {
+            now_ns: 0,
+            una: 95,
+            next: 100,
+            written,
+            window_end: 10_000,
+            mss: 1400,
+        };
+        Scheduler::new(&SchedulerConfig::new(Kind::Ecf)).pick(&[fast, slow], &queue)
+    };
+    let segments = Segments::New(1);
+    // 1 + 10/10 round trips of the fast subflow are 16 ms, 1 + 12/10 are 17.6 ms; one of the slow subflow is 17 ms.
+    assert_eq!(pick(110), None);
+    assert_eq!(
+        pick(112),
+        Some(Assignment {
+            subflow: 1,
+            segments
+        })
+    );
+}
+
+#[test]
+fn a_subflow_is_penalised_for_a_faster_one_and_not_for_one_that_is_as_fast() {
+    let slower = Sub {
+        srtt_us8: 8001,
+        ..SUB
+    };
+    assert!(must_penalise(&[SUB, slower], 0, 1));
+    assert!(!must_penalise(&[slower, SUB], 0, 1));
+    assert!(!must_penalise(&[SUB, SUB], 0, 1));
+    assert!(!must_penalise(&[SUB, slower], 1, 1));
+}
+
+#[test]
+fn thresholds_that_a_scheduler_orders_are_compared() {
+    let blest = SchedulerConfig::new(Kind::Blest);
+    assert_eq!(blest.check(), Ok(()));
+    let equal = blest.with("min_lambda", 1200).with("max_lambda", 1200);
+    assert_eq!(equal.check(), Ok(()));
+    let (wrong, why) = equal.with("min_lambda", 1201).check().unwrap_err();
+    assert_eq!(wrong, "min_lambda");
+    assert_eq!(why, "1.201 is more than max_lambda, 1.2");
+    assert_eq!(SchedulerConfig::new(Kind::RoundRobin).check(), Ok(()));
 }
 
 /// Where only one subflow has room, one scheduler is asked and the other is told; they must not differ afterwards.
