@@ -46,7 +46,7 @@ impl Sender {
         if self.is_dubious(&summary, packet.echo()) {
             reordering_wait = self.advance_state(cx, cc, &summary, packet);
         }
-        if let Some(wait) = reordering_wait.filter(|_| self.sock.tp.packets_out > 0) {
+        if let Some(wait) = reordering_wait {
             self.arm_reordering(cx, wait);
         } else if summary.newly > 0 || self.sacked_before_head(&summary) {
             self.rearm_timer(cx);
@@ -576,20 +576,18 @@ impl Sender {
     /// The reordering timer fired: what RACK waited for is lost (RFC 8985 section 6.3).
     pub(crate) fn reordering_timeout(&mut self, cx: &mut World, cc: &mut CcTable) {
         let before = self.inflight();
-        let prior_lost = self.count.lost;
         let wait = self.detect_loss(cx.now);
         if self.inflight() != before {
             if self.recovery.state != CaState::Recovery && self.recovery.state != CaState::Loss {
                 self.enter_recovery(cx, cc, false);
-                let summary = AckSummary::default();
-                self.reduce_window(1, self.count.lost > prior_lost, &summary);
+                self.reduce_window(1, true, &AckSummary::default());
             }
             self.rtx.pending = Pending::Rto;
             self.retransmit_lost(cx);
         }
         match wait {
-            Some(wait) if self.sock.tp.packets_out > 0 => self.arm_reordering(cx, wait),
-            _ => self.rearm_rto(cx),
+            Some(wait) => self.arm_reordering(cx, wait),
+            None => self.rearm_rto(cx),
         }
         self.update_fast_path();
     }

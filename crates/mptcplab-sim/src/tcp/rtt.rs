@@ -172,6 +172,66 @@ mod tests {
         assert_eq!(minima(&[&samples[..], &[(385, 70)]].concat())[7], 50);
     }
 
+    /// The candidates after each of `samples`, which are (us, us).
+    fn candidates(samples: &[(u64, u32)]) -> [(u64, u32); 3] {
+        let (mut rtt, mut tp) = (RttEstimator::new(), TcpSock::default());
+        for &(at, rtt_us) in samples {
+            tp.tcp_mstamp = at;
+            rtt.minimum(&mut tp, rtt_us);
+        }
+        rtt.minima
+    }
+
+    /// Each part of the window is over a microsecond after its end.
+    #[test]
+    fn a_candidate_is_good_to_the_last_microsecond() {
+        let (window, first) = (MIN_RTT_WINDOW_US, (0, 10));
+        assert_eq!(candidates(&[first, (window / 4, 20)]), [first; 3]);
+        let second = (window / 4 + 1, 20);
+        assert_eq!(candidates(&[first, second]), [first, second, second]);
+        let half = (window / 2, 30);
+        assert_eq!(candidates(&[first, second, half]), [first, second, second]);
+        let third = (window / 2 + 1, 30);
+        let all = [first, second, third];
+        assert_eq!(candidates(&all), all);
+        let then = |sample| candidates(&[&all[..], &[sample]].concat());
+        assert_eq!(then((window, 40)), all);
+        let late = (window + 1, 40);
+        assert_eq!(then(late), [second, third, late]);
+        let later = (second.0 + window, 40);
+        assert_eq!(then(later), [second, third, later]);
+        let latest = (third.0 + window, 40);
+        assert_eq!(then(latest), [third, latest, latest]);
+        assert_eq!(then((latest.0 + 1, 40)), [(latest.0 + 1, 40); 3]);
+    }
+
+    /// A sample that changes nothing is passed over: the filter is always the same as if it were not.
+    #[test]
+    fn passing_over_samples_changes_no_candidate() {
+        let (mut quick, mut tp) = (RttEstimator::new(), TcpSock::default());
+        let mut slow = quick;
+        let (mut passed, mut state) = (0, 12_345_u64);
+        for step in 0..20_000_u64 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at_due = quick.minima_due_us.saturating_sub(step % 2);
+            let later = tp.tcp_mstamp + (state >> 38) % 9_000_000;
+            tp.tcp_mstamp = if state >> 62 == 0 && at_due > tp.tcp_mstamp {
+                at_due
+            } else {
+                later
+            };
+            let rtt_us = 100 + (state >> 45) as u32 % 30;
+            passed += u32::from(rtt_us > quick.minima[2].1 && tp.tcp_mstamp < quick.minima_due_us);
+            slow.minima_due_us = 0;
+            quick.minimum(&mut tp, rtt_us);
+            slow.minimum(&mut tp, rtt_us);
+            assert_eq!(quick.minima, slow.minima, "step {step}");
+        }
+        assert!(passed > 1000, "{passed}");
+    }
+
     /// Of three candidates, the first two have expired when the next sample comes.
     #[test]
     fn two_candidates_may_expire_at_once() {
