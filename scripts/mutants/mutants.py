@@ -1,10 +1,10 @@
 """Changes the sources one small step at a time and sees whether a test notices: `make mutants [PART=...]`.
 
-A change that no test notices survives. A file per part, beside this one, lists the survivors that
-are known, each with the reason why it may survive; another one is an error. A list has the text of the changed line and
-no line number, so that other changes leave it valid. Everything happens in copies below target/mutants.
+A change that no test notices survives. A file per part, beside this one, lists the survivors that are known, each with
+the reason why it may survive; another one is an error. A list has the text of the changed line and no line number, so
+that other changes leave it valid. Everything happens in copies below target/mutants.
 
-Rust is changed by cargo-mutants, Python by cosmic-ray, and C by this file.
+cargo-mutants says how Rust can be changed, cosmic-ray says it of Python, and `c_sources.py` of C.
 """
 
 from __future__ import annotations
@@ -14,15 +14,21 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import c_sources
+import python_sources
+import rust_sources
+from schemata import Change
+from trials import Program, passes, survivors, with_limits
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / "target" / "mutants"
@@ -38,44 +44,49 @@ class Part:
     """Files (patterns below the root), and how their tests run."""
 
     files: Sequence[str]
-    # Rust and C: arguments of `cargo test`. Python: files of tests.
+    # Rust and C: what `cargo test` builds. Python: files of tests.
     tests: Sequence[str]
-    package: str = ""
     # Other files that take part in a pattern but not in the part.
     without: Sequence[str] = field(default=())
-    # Rust: arguments of `cargo test` for slower tests, which see only what survives the others.
-    slower: Sequence[str] = field(default=())
+    # Rust and C: parts of the names of tests that are left out.
+    skipped: Sequence[str] = field(default=())
 
 
 _RECOVERY = ("recovery", "sack", "scoreboard", "rtt", "rtx_timer", "receiver", "sack_compression", "classic_recovery")
-_SIM_TESTS, _SIM_SLOWER = ("--lib",), ("--test", "simulations")
+_RECOVERY_FILES = [f"{SIM}tcp/{name}.rs" for name in _RECOVERY]
+_SIM_TESTS = ("-p", "mptcplab-sim", "--lib", "--test", "simulations")
+# Long runs with averages, nine tenths of the time of all tests: a mutant that they alone notice counts as a survivor.
+_LONG = (
+    "fairness::",
+    "integrity::",
+    "cubic::another_curve",
+    "cubic::the_window_follows",
+    "profiles::a_profile_halves_the_growth",
+    "single_path::reno_follows_the_square_root_law",
+    "tso::a_subflow_that_has_nothing_to_send",
+    "tso::waiting_for_a_larger_group",
+)
 PARTS: Mapping[str, Part] = {
-    "recovery": Part([f"{SIM}tcp/{name}.rs" for name in _RECOVERY], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
-    "tcp": Part(
-        [f"{SIM}tcp/*.rs"],
-        _SIM_TESTS,
-        "mptcplab-sim",
-        [f"{SIM}tcp/{name}.rs" for name in _RECOVERY],
-        slower=_SIM_SLOWER,
-    ),
-    "mptcp": Part([f"{SIM}mptcp/*.rs", f"{SIM}stream/*.rs"], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
-    "net": Part([f"{SIM}net/*.rs"], _SIM_TESTS, "mptcplab-sim", slower=_SIM_SLOWER),
+    "recovery": Part(_RECOVERY_FILES, _SIM_TESTS, skipped=_LONG),
+    "tcp": Part([f"{SIM}tcp/*.rs"], _SIM_TESTS, without=_RECOVERY_FILES, skipped=_LONG),
+    "mptcp": Part([f"{SIM}mptcp/*.rs", f"{SIM}stream/*.rs"], _SIM_TESTS, skipped=_LONG),
+    "sctp": Part([f"{SIM}sctp/*.rs"], _SIM_TESTS, skipped=_LONG),
+    "net": Part([f"{SIM}net/*.rs"], _SIM_TESTS, skipped=_LONG),
+    "engine": Part([f"{SIM}*.rs", f"{SIM}engine/*.rs", f"{SIM}app/*.rs"], _SIM_TESTS, skipped=_LONG),
     "schedulers": Part(
         [f"{SCHEDULERS}*.rs"],
-        (*_SIM_TESTS, "--test", "schedulers"),
-        "mptcplab-model,mptcplab-sim",
+        ("-p", "mptcplab-model", *_SIM_TESTS, "--test", "schedulers"),
+        # It reads the test vectors of other implementations, and is no part of a scheduler.
+        without=[f"{SCHEDULERS}vectors.rs"],
+        skipped=_LONG,
     ),
     "algorithms": Part(
         ["algorithms/*.c", "algorithms/*.h"],
-        (
-            *("-p", "mptcplab-cc", "-p", "mptcplab-sim", "--lib", "--test", "algorithms", "--"),
-            *(
-                word
-                for slow in ("fuzz", "laws", "variants", "load", "new_algorithm")
-                for word in ("--skip", f"{slow}::")
-            ),
-        ),
-        without=["algorithms/template*"],
+        ("-p", "mptcplab-cc", *_SIM_TESTS, "--test", "algorithms"),
+        # What an eBPF program has in place of the native one's parts.
+        without=["algorithms/template*", "algorithms/cc_bpf.h"],
+        # They compile algorithms of their own, or run many random cases.
+        skipped=(*_LONG, "fuzz::", "load::", "new_algorithm::"),
     ),
     "metrics": Part(
         ["python/mptcplab/metrics/*.py"],
@@ -134,213 +145,114 @@ def environment() -> dict[str, str]:
         "CARGO_PROFILE_TEST_DEBUG": "0",
         "CARGO_PROFILE_DEV_DEBUG": "0",
         "RUST_BACKTRACE": "0",
+        "RUSTFLAGS": "--cap-lints=allow",
     }
 
 
-_FIELD = "delete field"
+def compiled(part: Part, files: Sequence[str], shard: str, again: Counter[str] | None) -> Iterator[Mutant]:
+    """The mutants of Rust or C: those in functions in one build, each of the others in a build of its own.
 
-
-def rust(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
-    """Every mutant of cargo-mutants."""
-    shutil.rmtree(WORK / f"{name}-slower", ignore_errors=True)
-    options = [option for file in files for option in ("--file", file)]
-    options += ["--shard", shard, "--sharding", "round-robin"] if shard else []
-    cargo_mutants(WORK / name, part, part.tests, options, timeout_s=60)
-    meet_slower_tests(name, part)
-    yield from rust_outcomes(name)
-
-
-def meet_slower_tests(name: str, part: Part) -> None:
-    """Run the slower tests of a part on what has survived its others."""
-    survivors = [mutant for mutant, outcome in cargo_outcomes(WORK / name) if outcome == SURVIVED]
-    if not part.slower or not survivors:
-        return
-    chosen = [option for one in survivors for option in ("--re", f"^{escaped(one['name'])}$")]
-    chosen += [option for file in sorted({one["file"] for one in survivors}) for option in ("--file", file)]
-    # cargo-mutants 27 takes these whatever --re says.
-    chosen += [] if any(_FIELD in one["name"] for one in survivors) else ["--exclude-re", _FIELD]
-    cargo_mutants(WORK / f"{name}-slower", part, part.slower, chosen, timeout_s=300)
-
-
-def escaped(text: str) -> str:
-    """A regular expression of Rust that matches just this text."""
-    return re.sub(r"[^\w\s<>=!&/:,'\"%-]", r"\\\g<0>", text)
-
-
-def cargo_mutants(out: Path, part: Part, tests: Sequence[str], options: Sequence[str], *, timeout_s: int) -> None:
-    """Run cargo-mutants; its files are in `out` afterwards."""
-    shutil.rmtree(out / "mutants.out", ignore_errors=True)
-    out.mkdir(parents=True, exist_ok=True)
-    command = [
-        "cargo",
-        "mutants",
-        "--output",
-        str(out),
-        "--timeout",
-        str(timeout_s),
-        "--colors",
-        "never",
-        "--no-shuffle",
-    ]
-    for package in part.package.split(","):
-        command += ["--test-package", package]
-    # To cargo itself: what comes after `--` counts for running the tests only, and everything would be built.
-    command += [*options, *(f"--cargo-arg={word}" for word in tests)]
-    code = subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
-    # 2: some survive, 3: some take too long.
-    if code not in (0, 2, 3):
-        fail(f"cargo mutants ended with {code}", f"see {out}/mutants.out/log")
-
-
-def rust_outcomes(name: str) -> Iterator[Mutant]:
-    """The mutants in the files that cargo-mutants has written so far, by all tests that have seen them."""
-    slower = {mutant["name"]: outcome for mutant, outcome in cargo_outcomes(WORK / f"{name}-slower")}
-    for mutant, outcome in cargo_outcomes(WORK / name):
-        line = (ROOT / mutant["file"]).read_text().splitlines()[mutant["span"]["start"]["line"] - 1].strip()
-        what = re.sub(r"^\S+?:\d+:\d+: ", "", mutant["name"])
-        yield Mutant(f"{mutant['file']}: {what} | {line}", slower.get(mutant["name"], outcome))
-
-
-def cargo_outcomes(out: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """What cargo-mutants has tried, with the outcome."""
-    kinds = {"CaughtMutant": KILLED, "Timeout": KILLED, "MissedMutant": SURVIVED}
-    path = out / "mutants.out" / "outcomes.json"
-    for one in json.loads(path.read_text())["outcomes"] if path.exists() else ():
-        if isinstance(one["scenario"], dict):
-            yield one["scenario"]["Mutant"], kinds.get(one["summary"], UNVIABLE)
-
-
-# A token of C and what it becomes; a minus, a plus or a comparison has spaces on both sides.
-_C = {
-    " < ": [" <= ", " > "],
-    " <= ": [" < "],
-    " > ": [" >= ", " < "],
-    " >= ": [" > "],
-    " == ": [" != "],
-    " != ": [" == "],
-    " && ": [" || "],
-    " || ": [" && "],
-    " + ": [" - "],
-    " - ": [" + "],
-    " * ": [" / "],
-    " / ": [" * "],
-    " << ": [" >> "],
-    " >> ": [" << "],
-    " += ": [" -= "],
-    " -= ": [" += "],
-    "cc_min(": ["cc_max("],
-    "cc_max(": ["cc_min("],
-    "return true;": ["return false;"],
-    "return false;": ["return true;"],
-    "if (!": ["if ("],
-}
-
-
-def c_changes(text: str) -> Iterator[tuple[int, str, str]]:
-    """Place, old and new text of every change of a C file, outside comments and preprocessor lines."""
-    hidden = [match.span() for match in re.finditer(r"/\*.*?\*/|^[ \t]*#[^\n]*$|\"[^\"\n]*\"", text, re.S | re.M)]
-    for old, news in _C.items():
-        for match in re.finditer(re.escape(old), text):
-            if not any(start <= match.start() < end for start, end in hidden):
-                yield from ((match.start(), old, new) for new in news)
-
-
-def c(_name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
-    """Every change of C, each with a build of its own."""
+    All but the ones in `again`, if there are any, count as killed.
+    """
+    language = c_sources if files[0].endswith((".c", ".h")) else rust_sources
     tree = copy_tree(WORK / "tree")
-    changes = [(file, *change) for file in files for change in sorted(c_changes((ROOT / file).read_text()))]
+    changes = of_shard(language.listed(ROOT, files), shard)
+    settings = {**environment(), **language.flags(tree)}
+    together, alone = put_viable(language, tree, changes, part, settings)
+    outcomes = {change.number: UNVIABLE for change in changes}
+    outcomes |= {change.number: KILLED for change in [*together, *alone]}
+    keys = {change.number: key_of(change) for change in changes}
+    together, alone = ([one for one in of if again is None or keys[one.number] in again] for of in (together, alone))
+    outcomes |= tried(built(tree, part, settings), [change.number for change in together])
+    restore(tree, files)
+    outcomes |= {change.number: tried_alone(change, tree, part, settings) for change in alone}
+    yield from (Mutant(keys[change.number], outcomes[change.number]) for change in changes)
+
+
+def key_of(change: Change) -> str:
+    """What a list says of a mutant."""
+    return f"{change.file}: {change.name} | {change.line((ROOT / change.file).read_text())}"
+
+
+def of_shard(changes: Sequence[Change], shard: str) -> Sequence[Change]:
+    """Every n-th change from the k-th, where the shard is k/n."""
     number, count = map(int, shard.split("/")) if shard else (0, 1)
-    command = ["cargo", "test", "--quiet", *part.tests]
-    if _run(command, tree) != 0:
-        fail("the tests fail without a change", " ".join(command))
-    for file, at, old, new in changes[number::count]:
-        text = (ROOT / file).read_text()
-        line = text[text.rfind("\n", 0, at) + 1 : text.find("\n", at)].strip()
-        (tree / file).write_text(text[:at] + new + text[at + len(old) :])
-        try:
-            compiles = _run(["cargo", "test", "--quiet", "--no-run", *part.tests], tree) == 0
-            outcome = (SURVIVED if _run(command, tree) == 0 else KILLED) if compiles else UNVIABLE
-        finally:
-            (tree / file).write_text(text)
-        yield Mutant(f"{file}: replace {old.strip()} with {new.strip()} | {line}", outcome)
+    return changes[number::count]
 
 
-def _run(command: Sequence[str], tree: Path) -> int:
+def put_viable(
+    language: ModuleType, tree: Path, changes: Sequence[Change], part: Part, settings: Mapping[str, str]
+) -> tuple[list[Change], list[Change]]:
+    """Write the changes into the tree, without those that the compiler refuses.
+
+    Returns the ones that are written, and the ones that need a build each: constants, and functions that are refused as
+    a whole once they have several bodies.
+    """
+    left, alone = [change for change in changes if change.body], [change for change in changes if not change.body]
+    while True:
+        restore(tree, sorted({change.file for change in changes}))
+        written = language.put(tree, left)
+        refused: set[int] = set()
+        for file, line, text in language.errors(tree, part.tests, settings):
+            owners = written[file].owners_of(line) if file in written else ()
+            if not owners:
+                fail(f"{file}:{line}: {text}", f"see {tree}; no mutant is in this line")
+            refused.update(owners)
+            alone += [change for change in left if len(owners) > 1 and change.number in owners and change not in alone]
+        if not refused:
+            return left, alone
+        left = [change for change in left if change.number not in refused]
+
+
+def restore(tree: Path, files: Sequence[str]) -> None:
+    """Take the changes out of these files and out of the libraries of their crates."""
+    libraries = {str(Path(*Path(file).parts[:2], "src", "lib.rs")) for file in files if file.endswith(".rs")}
+    for file in {*files, *libraries}:
+        shutil.copy(ROOT / file, tree / file)
+
+
+def built(tree: Path, part: Part, settings: Mapping[str, str]) -> list[Program]:
+    """The test programs of a part; none if they do not compile."""
+    command = ["cargo", "test", "--no-run", "--message-format=json", *part.tests]
+    done = subprocess.run(command, cwd=tree, env=settings, check=False, capture_output=True, text=True)
+    made = [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
+    skipped = [word for name in part.skipped for word in ("--skip", name)]
+    return [
+        Program(Path(one["executable"]), Path(one["manifest_path"]).parent, skipped)
+        for one in made
+        if one.get("executable")
+    ]
+
+
+def tried(programs: Sequence[Program], numbers: Sequence[int]) -> dict[int, str]:
+    """The outcome of every mutant that was compiled, by its number."""
+    if not programs:
+        fail("the tests do not compile", "see cargo test")
+    found = {}
+    for number, survived in survivors(with_limits(programs), numbers):
+        found[number] = SURVIVED if survived else KILLED
+        if len(found) % 100 == 0:
+            print(f"  {len(found)} of {len(numbers)}: {Counter(found.values())[SURVIVED]} survive", flush=True)
+    return found
+
+
+def tried_alone(change: Change, tree: Path, part: Part, settings: Mapping[str, str]) -> str:
+    """The outcome of a mutant that needs a build of its own."""
+    path = tree / change.file
+    path.write_text(change.on(path.read_text()))
     try:
-        asked = {**environment(), "CARGO_TERM_COLOR": "never"}
-        return subprocess.run(command, cwd=tree, env=asked, timeout=300, check=False, capture_output=True).returncode
-    except subprocess.TimeoutExpired:
-        return 1
+        programs = built(tree, part, settings)
+        return (SURVIVED if passes([(one, 300.0) for one in programs], 0) else KILLED) if programs else UNVIABLE
+    finally:
+        restore(tree, [change.file])
 
 
-_COSMIC_RAY = """\
-[cosmic-ray]
-module-path = {modules}
-timeout = 120.0
-excluded-modules = []
-test-command = "{python} -m pytest -n0 -q -x -p no:cacheprovider {tests}"
-
-[cosmic-ray.distributor]
-name = "local"
-
-[cosmic-ray.filters.operators-filter]
-exclude-operators = ["core/ReplaceBinaryOperator_BitOr_.*"]
-"""
-
-
-def python(name: str, part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
-    """Every mutant of cosmic-ray but those of `|`, which stands in annotations nearly everywhere."""
-    tree, venv = copy_tree(WORK / "tree"), WORK / "venv"
-    if not (venv / "bin" / "cosmic-ray").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        subprocess.run([str(venv / "bin" / "pip"), "install", "--quiet", "cosmic-ray"], check=True)
-    tests = [test for test in (f"tests/python/{name}" for name in part.tests) if (tree / test).exists()]
-    config = _COSMIC_RAY.format(modules=json.dumps(files), python=sys.executable, tests=" ".join(tests))
-    (tree / "mutants.toml").write_text(config)
-    session = WORK / f"{name}.sqlite"
-    session.unlink(missing_ok=True)
-    # The copy comes before the installed package.
-    env = {**os.environ, "PYTHONPATH": str(tree / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
-
-    def tool(program: str, *words: str) -> str:
-        command = [str(venv / "bin" / program), *words]
-        return subprocess.run(command, cwd=tree, env=env, check=True, capture_output=True, text=True).stdout
-
-    tool("cosmic-ray", "init", "mutants.toml", str(session))
-    tool("cr-filter-operators", str(session), "mutants.toml")
-    if shard:
-        keep_shard(session, shard)
-    tool("cosmic-ray", "baseline", "mutants.toml")
-    tool("cosmic-ray", "exec", "mutants.toml", str(session))
-    yield from python_outcomes(tool("cosmic-ray", "dump", str(session)))
-
-
-def keep_shard(session: Path, shard: str) -> None:
-    """Take the mutants of other shards, and those that are filtered out, from a session of cosmic-ray."""
-    number, count = map(int, shard.split("/"))
-    order = "module_path, start_pos_row, start_pos_col, operator_name, occurrence"
-    with closing(sqlite3.connect(session)) as database, database:
-        asked = "select job_id from mutation_specs where job_id not in (select job_id from work_results)"
-        jobs = {job for (job,) in database.execute(f"{asked} order by {order}").fetchall()[number::count]}
-        for table in ("work_results", "mutation_specs", "work_items"):
-            for (job,) in database.execute(f"select job_id from {table}").fetchall():
-                if job not in jobs:
-                    database.execute(f"delete from {table} where job_id = ?", (job,))
-
-
-def python_outcomes(dump: str) -> Iterator[Mutant]:
-    """The mutants in what `cosmic-ray dump` prints."""
-    for line in dump.splitlines():
-        work, result = json.loads(line)
-        (mutation,) = work["mutations"]
-        if result is None or result["worker_outcome"] == "skipped":
-            continue
-        changed = [text for text in (result["diff"] or "").splitlines() if re.match(r"[-+](?![-+])", text)]
-        text = " ".join(f"{text[0]} {text[1:].strip()}" for text in changed)
-        if result["test_outcome"] not in (SURVIVED, KILLED):
-            fail(f"a mutant could not be tested: {mutation['module_path']}: {text}", result["output"] or "no output")
-        outcome = result["test_outcome"]
-        yield Mutant(f"{mutation['module_path']}: {text}", outcome)
+def interpreted(part: Part, files: Sequence[str], shard: str, _again: Counter[str] | None) -> Iterator[Mutant]:
+    """Every mutant of Python."""
+    tree = copy_tree(WORK / "tree")
+    tests = [f"tests/python/{name}" for name in part.tests]
+    for one in python_sources.outcomes(tree, WORK / "venv", files, tests, shard):
+        yield Mutant(f"{one['file']}: {one['change']}", SURVIVED if one["survived"] else KILLED)
 
 
 def listed_lines(name: str) -> list[str]:
@@ -415,20 +327,22 @@ def main() -> int:
     parser.add_argument("--file", action="append", default=[], help="only files with this in their names")
     parser.add_argument("--shard", default="", help="k/n: only every n-th mutant, from the k-th")
     parser.add_argument("--accept", action="store_true", help="write the list of survivors")
-    parser.add_argument("--again", action="store_true", help="compare the outcomes of the last run (Rust only)")
+    parser.add_argument(
+        "--listed",
+        action="store_true",
+        help="after a change of tests only: try those that are listed, and count the others as killed (Rust and C)",
+    )
     asked = parser.parse_args()
     unknown = [name for name in asked.parts if name not in PARTS]
     if unknown:
         fail(f"no part {unknown[0]!r}", f"one of {', '.join(PARTS)}")
-    if shutil.which("cargo-mutants") is None:
-        subprocess.run(["cargo", "install", "--locked", "cargo-mutants"], check=True)
     good = True
     for name in asked.parts or PARTS:
         part = PARTS[name]
         files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
-        make = c if files[0].startswith("algorithms") else python if files[0].endswith(".py") else rust
-        mutants = list(rust_outcomes(name) if asked.again else make(name, part, files, asked.shard))
-        whole = not (asked.file or asked.shard or asked.again)
+        make = interpreted if files[0].endswith(".py") else compiled
+        mutants = list(make(part, files, asked.shard, known(name)[0] if asked.listed else None))
+        whole = not (asked.file or asked.shard)
         good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1
 
