@@ -106,7 +106,9 @@ class Mutant:
     line: int
 
     def text(self, before: str) -> str | None:
-        """The file's text with the change; nothing if it is the same."""
+        """The file's text with the change; nothing if it is the same program."""
+        if "TYPE_CHECKING" in before.splitlines()[self.line - 1]:
+            return None
         after = mutate_code(before, get_operator(self.operator)(**self.arguments), self.occurrence)
         return None if after in (None, before) else after
 
