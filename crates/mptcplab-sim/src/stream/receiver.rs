@@ -225,3 +225,28 @@ impl ConnectionReceiver {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounded up, so that the largest window of the last buffer would be the value that means "unlimited".
+    #[test]
+    fn the_largest_window_is_not_announced_as_unlimited() {
+        for (segments, shift, announced) in [
+            (65_534, 0, 65_534),
+            (65_535, 1, 32_768),
+            (200_001, 2, 50_001),
+            (131_069, 1, 65_534),
+        ] {
+            let buffer = RcvBuffer::Fixed(u64::from(segments) * 1000 + 999);
+            let receiver = ConnectionReceiver::new(buffer, 1000, false);
+            let mut window = SubflowWindow::new(segments, 1000);
+            while window.segments() < segments {
+                window.open(segments);
+            }
+            assert_eq!(receiver.window_shift, shift, "{segments}");
+            assert_eq!(receiver.announced(window), announced, "{segments}");
+        }
+    }
+}
