@@ -29,7 +29,7 @@ from mptcplab.trace import checksums
 from mptcplab.trace.reader import COMPLETE, tables_in
 
 SUFFIX = ".partial"
-_README, _STORE = "README.txt", "store"
+_README, _STORE, _GONE = "README.txt", "store", "removed"
 # How long a lock may be in the way that only asks whether a directory is in use.
 _PATIENCE_S = 0.1
 _UNFINISHED = """\
@@ -43,6 +43,9 @@ Runs of emulated machines for {name}, whose command takes them from here as long
 
 If you do not want them, remove the directory: they are made again.
 """
+EVERY_TABLE = (*TABLES, *OPTIONAL_TABLES)
+# The table in which a flipped bit could be taken for another sweep's run.
+_HAS_DIGESTS = ("run",)
 _NUMBER = re.compile(r"\d{6}")
 _INVALID = "invalid"
 # The parts of a digest, in their order, as one speaks of another one.
@@ -65,15 +68,15 @@ class Run:
         return self.status == COMPLETE or (self.status == _INVALID and not engine_of(self.engine).real_time)
 
 
-def runs_of(traces: Iterable[Path], *, checked: bool = True) -> list[Run]:
+def runs_of(traces: Iterable[Path], *, checked: Iterable[str] = EVERY_TABLE) -> list[Run]:
     """The runs of traces whose digests are known; warns of a trace that is damaged, and leaves it out.
 
-    Unless the tables are `checked`, their checksums are not compared.
+    Only the tables that are `checked` are compared with their checksums.
     """
-    found: list[Run] = []
+    tables, found = tuple(checked), list[Run]()
     for trace in traces:
         try:
-            for table in (*TABLES, *OPTIONAL_TABLES) if checked else ():
+            for table in tables:
                 if (trace / f"{table}.parquet").is_file():
                     checksums.verify(trace / f"{table}.parquet")
             rows = pl.read_parquet(trace / "run.parquet", columns=["run", "digest", "engine", "status"])
@@ -120,7 +123,7 @@ def former_runs(directory: Path) -> list[Run]:
     found: list[Run] = []
     for part in tables_in(directory):
         with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
-            runs = runs_of([part], checked=False)
+            runs = runs_of([part], checked=())
         if not runs or len(runs) != pl.scan_parquet(part / "run.parquet").select(pl.len()).collect().item():
             return []
         found += runs
@@ -195,7 +198,7 @@ class Workspace:
         place.mkdir(exist_ok=True)
         return place
 
-    def runs(self, *, checked: bool = False) -> list[Run]:
+    def runs(self, *, checked: Iterable[str] = _HAS_DIGESTS) -> list[Run]:
         """All finished runs; see `runs_of`."""
         return runs_of(traces_in(self.directory), checked=checked)
 
@@ -203,19 +206,29 @@ class Workspace:
         """Remove the traces of which no run has one of these digests."""
         wanted = set(digests)
         for trace in traces_in(self.directory):
-            if not any(run.digest in wanted for run in runs_of([trace], checked=False)):
-                shutil.rmtree(trace, ignore_errors=True)
+            if not any(run.digest in wanted for run in runs_of([trace], checked=_HAS_DIGESTS)):
+                _remove(trace)
 
     def clear(self, used: Mapping[str, Run] | set[str]) -> list[Run]:
-        """Remove the traces whose runs are all used; return the runs that stay."""
+        """Remove the traces whose runs are all used, and those that are damaged; return the runs that stay."""
         stay: list[Run] = []
         for trace in traces_in(self.directory):
-            runs = runs_of([trace], checked=False)
+            with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
+                runs = runs_of([trace], checked=_HAS_DIGESTS)
             if all(run.digest in used for run in runs):
-                shutil.rmtree(trace, ignore_errors=True)
+                _remove(trace)
             else:
                 stay += runs
         return stay
+
+
+def _remove(trace: Path) -> None:
+    """Remove a trace so that an interrupt does not leave one that looks damaged."""
+    gone = trace.with_name(_GONE)
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        trace.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 @contextmanager

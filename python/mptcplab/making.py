@@ -74,7 +74,7 @@ class Part:
                 raise
             failure = error
         added = [path for path in sorted(place.iterdir()) if path.name not in before and path.name.isdecimal()]
-        new = runs_of(added, checked=False)
+        new = runs_of(added, checked=())
         # Also those that do not count: they are part of the trace, which says so.
         found = self.finished | {run.digest: run for run in new}
         lost = sum(digest not in found for digest in self.digests)

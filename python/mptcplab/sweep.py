@@ -339,7 +339,7 @@ class Sweep:
         several = len(self.engines) > 1
         with kept.workspace(result) if self.lasting is None else kept.lasting(self.lasting) as workspace:
             held = [
-                *workspace.runs(checked=True),
+                *workspace.runs(checked=kept.EVERY_TABLE),
                 *kept.runs_of(trace for place in also or () for trace in kept.traces_in(place)),
             ]
             finished = {**finished, **kept.usable(held)}
@@ -366,7 +366,7 @@ class Sweep:
 
     def _clear(self, result: Path, directory: Path, also: Iterable[Path]) -> None:
         """Remove the runs kept for `result` that `directory` has now, and so in `also`; say what is left."""
-        used = {run.digest for part in tables_in(directory) for run in kept.runs_of([part], checked=False)}
+        used = {run.digest for part in tables_in(directory) for run in kept.runs_of([part], checked=())}
         for place in dict.fromkeys([kept.beside(result), *also]):
             if not place.is_dir():
                 continue

@@ -559,6 +559,46 @@ def test_an_interrupt_in_a_destructor_is_not_lost(name: str) -> None:
     assert (done.stdout, done.stderr) == ("arrived\n", "")
 
 
+LATE = """\
+import importlib, os, signal, sys
+from mptcplab import terminal
+from mptcplab.errors import OutputError
+
+module = importlib.import_module("mptcplab.cli.app")
+printed = terminal.error
+
+class Panic(BaseException):
+    pass
+
+def fails(**_):
+    if {panics}:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except BaseException as error:
+            raise Panic("called unwrap on an Err value") from error
+    raise OutputError("cannot write to x")
+
+def prints(message):
+    os.kill(os.getpid(), signal.SIGINT)
+    printed(message)
+
+module.app = fails
+terminal.error = prints
+sys.argv = ["mptcplab"]
+module.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("panics", "code", "message"), [(True, 143, "ended by SIGTERM"), (False, 2, "cannot write to x")]
+)
+def test_a_signal_that_comes_late_or_to_a_library_is_no_bug(panics: bool, code: int, message: str) -> None:
+    """While an error is printed it changes nothing; from Python that Rust has called it comes as a panic."""
+    command = [sys.executable, "-c", LATE.format(panics=panics)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"error: {message}\n")
+
+
 def test_a_study_leaves_the_cores_to_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
     monkeypatch.setenv("POLARS_MAX_THREADS", "7")

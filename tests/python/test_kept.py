@@ -383,3 +383,21 @@ def test_json_says_the_same_after_a_resumption(file: Path, tmp_path: Path) -> No
     assert json.loads(texts[0].stdout) == json.loads(texts[1].stdout)
     assert "nothing to make" in texts[1].stderr
     assert pl.read_parquet(out / "run.parquet").height == 6
+
+
+def test_a_kept_run_whose_digest_is_damaged_is_not_taken_for_another_sweep_s(
+    file: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    result = mptcplab.run(file, reps=1, out=tmp_path / "r", progress=False).directory
+    trace = kept.beside(result) / "sim" / "000001"
+    shutil.copytree(result, trace)
+    (kept.beside(result) / "README.txt").touch()
+    rows = pl.read_parquet(trace / "run.parquet")
+    with kept.workspace(result) as held:
+        assert [run.digest for run in held.runs()] == rows["digest"].to_list()
+        # A flipped bit: the table can be read, and says something else.
+        rows.with_columns(pl.col("digest").str.replace("[0-9]", "x")).write_parquet(trace / "run.parquet")
+        assert held.runs() == []
+        assert [warning.category for warning in recwarn] == [DamagedResultWarning]
+        assert held.clear(set()) == []
+    assert not kept.beside(result).exists()

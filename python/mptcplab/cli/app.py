@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -131,20 +132,38 @@ _received: list[int] = []
 _AGAIN_S = 0.01
 
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _end(number: int, _: object) -> None:
+    _received.append(number)
+    raise KeyboardInterrupt if number == signal.SIGINT else _TerminatedError
+
+
+def _note(number: int, _: object) -> None:
+    _received.append(number)
+
+
 def _end_in_order() -> None:
     """Let SIGTERM and SIGHUP end a command as Ctrl-C does: what is finished is kept, and nothing else is left."""
+    # With nohup, SIGHUP stays ignored.
+    _handle(_end, signal.SIG_DFL, signal.default_int_handler, _note)
+    if threading.current_thread() is threading.main_thread():
+        sys.unraisablehook = _interrupt_again
 
-    def end(number: int, _: object) -> None:
-        _received.append(number)
-        raise KeyboardInterrupt if number == signal.SIGINT else _TerminatedError
 
+def _only_note_signals() -> None:
+    """From here on a signal changes nothing, so that what is being printed is printed to its end."""
+    _handle(_note, _end)
+
+
+def _handle(handler: Callable[[int, object], None], *former: object) -> None:
+    """Handle the signals that end a command so, if they were handled in one of the former ways."""
     if threading.current_thread() is not threading.main_thread():
         return
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # With nohup, SIGHUP stays ignored.
-        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, end)
-    sys.unraisablehook = _interrupt_again
+    for number in _ENDING:
+        if signal.getsignal(number) in former:
+            signal.signal(number, handler)
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
@@ -166,18 +185,31 @@ def _run_command() -> int:
     _received.clear()
     _end_in_order()
     try:
-        # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
-        code = app(standalone_mode=False) or 0
-    except (KeyboardInterrupt, typer.Abort):
+        code = _code_of_command()
+    except KeyboardInterrupt:
+        # It came between the end of the command and the report of its error.
         code = INTERRUPTED
-    except (Exception, SystemExit) as error:
-        # An interrupt that comes while a library is being loaded ends as an error of that library.
-        code = INTERRUPTED if _received else _code_of(error)
     if code != INTERRUPTED:
         return code
+    _only_note_signals()
     number = _received[-1] if _received else signal.SIGINT
     terminal.error("interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}")
     return 128 + number
+
+
+def _code_of_command() -> int:
+    try:
+        # Without standalone mode the code of an explicit exit, or of an interrupt, is returned.
+        return app(standalone_mode=False) or 0
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BaseException as error:
+        # An interrupt that comes while a library is being loaded ends as an error of that library, and one that comes
+        # to Python called by a library of Rust as a panic, which is no Exception.
+        if _received:
+            return INTERRUPTED
+        _only_note_signals()
+        return _code_of(error)
 
 
 def _code_of(error: BaseException) -> int:
