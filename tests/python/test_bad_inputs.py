@@ -368,7 +368,10 @@ def message(case: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypa
     asked = CASES[case]
     if isinstance(asked, str):
         monkeypatch.setattr(sys, "argv", ["mptcplab", *shlex.split(asked)])
-        code = importlib.import_module("mptcplab.cli.app")._run_command()
+        module = importlib.import_module("mptcplab.cli.app")
+        # The signals of this process are pytest's.
+        monkeypatch.setattr(module, "_handle", lambda *_: None)
+        code = module._run_command()
         printed = capsys.readouterr()
         assert (code, printed.out) == (ERROR, ""), printed
         text = printed.err

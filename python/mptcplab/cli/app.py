@@ -101,6 +101,7 @@ def main() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     _print_everything()
     code = _run_command()
+    _only_note_signals()
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -130,8 +131,6 @@ class _TerminatedError(KeyboardInterrupt):
 _received: list[int] = []
 # After an interrupt that got lost, the next one comes after so many seconds.
 _AGAIN_S = 0.01
-
-
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
