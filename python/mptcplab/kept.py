@@ -14,7 +14,7 @@ import re
 import shutil
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ import polars as pl
 
 from mptcplab.capabilities import directory_of, engine_of, is_directory_of_engine
 from mptcplab.errors import DamagedResultWarning, OutputError, ResultsError, with_hint
-from mptcplab.output import OPTIONAL_TABLES, TABLES, is_former_result, write_bytes, write_text, writing
+from mptcplab.output import ALL_TABLES, is_former_result, write_bytes, write_text, writing
 from mptcplab.text import counted
 from mptcplab.trace import checksums
 from mptcplab.trace.reader import COMPLETE, tables_in
@@ -43,7 +43,6 @@ Runs of emulated machines for {name}, whose command takes them from here as long
 
 If you do not want them, remove the directory: they are made again.
 """
-EVERY_TABLE = (*TABLES, *OPTIONAL_TABLES)
 # The table in which a flipped bit could be taken for another sweep's run.
 _HAS_DIGESTS = ("run",)
 _NUMBER = re.compile(r"\d{6}")
@@ -68,15 +67,15 @@ class Run:
         return self.status == COMPLETE or (self.status == _INVALID and not engine_of(self.engine).real_time)
 
 
-def runs_of(traces: Iterable[Path], *, checked: Iterable[str] = EVERY_TABLE) -> list[Run]:
+def runs_of(traces: Iterable[Path], *, checked: Sequence[str] = ALL_TABLES) -> list[Run]:
     """The runs of traces whose digests are known; warns of a trace that is damaged, and leaves it out.
 
     Only the tables that are `checked` are compared with their checksums.
     """
-    tables, found = tuple(checked), list[Run]()
+    found: list[Run] = []
     for trace in traces:
         try:
-            for table in tables:
+            for table in checked:
                 if (trace / f"{table}.parquet").is_file():
                     checksums.verify(trace / f"{table}.parquet")
             rows = pl.read_parquet(trace / "run.parquet", columns=["run", "digest", "engine", "status"])
@@ -89,6 +88,12 @@ def runs_of(traces: Iterable[Path], *, checked: Iterable[str] = EVERY_TABLE) -> 
             continue
         found += [Run(trace, *row) for row in rows.iter_rows() if row[1]]
     return found
+
+
+def _runs_in_silence(traces: Iterable[Path], *, checked: Sequence[str] = _HAS_DIGESTS) -> list[Run]:
+    """The same without a warning."""
+    with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
+        return runs_of(traces, checked=checked)
 
 
 def usable(runs: Iterable[Run]) -> dict[str, Run]:
@@ -122,8 +127,7 @@ def former_runs(directory: Path) -> list[Run]:
         return []
     found: list[Run] = []
     for part in tables_in(directory):
-        with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
-            runs = runs_of([part], checked=())
+        runs = _runs_in_silence([part], checked=())
         if not runs or len(runs) != pl.scan_parquet(part / "run.parquet").select(pl.len()).collect().item():
             return []
         found += runs
@@ -198,23 +202,22 @@ class Workspace:
         place.mkdir(exist_ok=True)
         return place
 
-    def runs(self, *, checked: Iterable[str] = _HAS_DIGESTS) -> list[Run]:
-        """All finished runs; see `runs_of`."""
-        return runs_of(traces_in(self.directory), checked=checked)
+    def runs(self) -> list[Run]:
+        """All finished runs; see `runs_of`, which has said by now what is damaged."""
+        return _runs_in_silence(traces_in(self.directory))
 
     def keep_only(self, digests: Iterable[str]) -> None:
         """Remove the traces of which no run has one of these digests."""
         wanted = set(digests)
         for trace in traces_in(self.directory):
-            if not any(run.digest in wanted for run in runs_of([trace], checked=_HAS_DIGESTS)):
+            if not any(run.digest in wanted for run in _runs_in_silence([trace])):
                 _remove(trace)
 
     def clear(self, used: Mapping[str, Run] | set[str]) -> list[Run]:
         """Remove the traces whose runs are all used, and those that are damaged; return the runs that stay."""
         stay: list[Run] = []
         for trace in traces_in(self.directory):
-            with warnings.catch_warnings(action="ignore", category=DamagedResultWarning):
-                runs = runs_of([trace], checked=_HAS_DIGESTS)
+            runs = _runs_in_silence([trace])
             if all(run.digest in used for run in runs):
                 _remove(trace)
             else:

@@ -15,7 +15,7 @@ import polars as pl
 from mptcplab import _core, output
 from mptcplab.capabilities import directory_of, in_order, is_machine
 from mptcplab.errors import MixedResultsWarning, MptcplabError, ResultsError, with_hint
-from mptcplab.output import OPTIONAL_TABLES, TABLES, require_writable, write_into, write_text
+from mptcplab.output import ALL_TABLES, require_writable, write_into, write_text
 from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.text import counted
@@ -107,7 +107,7 @@ def _runs_of(directory: Path) -> Iterator[_Run]:
     # Raises for what is no results directory.
     Results.open(directory)
     for part in tables_in(directory):
-        for table in (*TABLES, *OPTIONAL_TABLES):
+        for table in ALL_TABLES:
             if (part / f"{table}.parquet").is_file():
                 checksums.verify(part / f"{table}.parquet")
         rows = pl.scan_parquet(part / "run.parquet")

@@ -24,6 +24,7 @@ from mptcplab.paths import path_of
 TABLES = ("run", "flow", "subflow", "link", "event", "transfer")
 # Exist only where they have rows.
 OPTIONAL_TABLES = ("request",)
+ALL_TABLES = (*TABLES, *OPTIONAL_TABLES)
 DERIVED = (
     "overrides.json",
     "checksums.json",
@@ -91,7 +92,7 @@ def is_former_result(directory: Path) -> bool:
     engines = {name for name in entries if is_directory_of_engine(name)}
     if engines:
         return entries <= engines | set(DERIVED) and all(is_former_result(directory / engine) for engine in engines)
-    known = {f"{table}.parquet" for table in (*TABLES, *OPTIONAL_TABLES)} | set(DERIVED)
+    known = {f"{table}.parquet" for table in ALL_TABLES} | set(DERIVED)
     return "run.parquet" in entries and entries <= known
 
 

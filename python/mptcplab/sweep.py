@@ -338,10 +338,8 @@ class Sweep:
         """
         several = len(self.engines) > 1
         with kept.workspace(result) if self.lasting is None else kept.lasting(self.lasting) as workspace:
-            held = [
-                *workspace.runs(checked=kept.EVERY_TABLE),
-                *kept.runs_of(trace for place in also or () for trace in kept.traces_in(place)),
-            ]
+            places = [workspace.directory, *(also or ())]
+            held = kept.runs_of(trace for place in places for trace in kept.traces_in(place))
             finished = {**finished, **kept.usable(held)}
             if several:
                 directory.mkdir()

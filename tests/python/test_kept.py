@@ -397,6 +397,7 @@ def test_a_kept_run_whose_digest_is_damaged_is_not_taken_for_another_sweep_s(
         assert [run.digest for run in held.runs()] == rows["digest"].to_list()
         # A flipped bit: the table can be read, and says something else.
         rows.with_columns(pl.col("digest").str.replace("[0-9]", "x")).write_parquet(trace / "run.parquet")
+        assert kept.runs_of(kept.traces_in(held.directory)) == []
         assert held.runs() == []
         assert [warning.category for warning in recwarn] == [DamagedResultWarning]
         assert held.clear(set()) == []

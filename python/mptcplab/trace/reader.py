@@ -16,7 +16,7 @@ import polars as pl
 
 from mptcplab.capabilities import ENGINES, VM, is_directory_of_engine
 from mptcplab.errors import ResultsError, with_hint
-from mptcplab.output import OPTIONAL_TABLES, TABLES, require_name
+from mptcplab.output import ALL_TABLES, OPTIONAL_TABLES, TABLES, require_name
 from mptcplab.trace import checksums, equilibria, machines, optional, rules
 from mptcplab.trace.topology import Topology
 
@@ -67,7 +67,7 @@ def _check_readable(directory: Path) -> None:
         except ValueError as error:
             raise ResultsError(with_hint(f"not JSON: {overrides}: {error}", checksums.RESTORE)) from error
     for part in tables_in(directory) if directory.is_dir() else ():
-        for file in (part / f"{table}.parquet" for table in (*TABLES, *OPTIONAL_TABLES)):
+        for file in (part / f"{table}.parquet" for table in ALL_TABLES):
             if not file.is_file():
                 continue
             try:
