@@ -144,6 +144,7 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mptcplab_model::link::rng::Rng;
 
     /// The least round-trip time after each of `samples`, which are (s, ms).
     fn minima(samples: &[(u64, u64)]) -> Vec<u32> {
@@ -210,19 +211,17 @@ mod tests {
     fn passing_over_samples_changes_no_candidate() {
         let (mut quick, mut tp) = (RttEstimator::new(), TcpSock::default());
         let mut slow = quick;
-        let (mut passed, mut state) = (0, 12_345_u64);
+        let mut rng = Rng::new(5, 0, "test", "least RTT");
+        let mut passed = 0;
         for step in 0..20_000_u64 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
             let at_due = quick.minima_due_us.saturating_sub(step % 2);
-            let later = tp.tcp_mstamp + (state >> 38) % 9_000_000;
-            tp.tcp_mstamp = if state >> 62 == 0 && at_due > tp.tcp_mstamp {
+            let later = tp.tcp_mstamp + rng.below(9_000_000);
+            tp.tcp_mstamp = if rng.below(4) == 0 && at_due > tp.tcp_mstamp {
                 at_due
             } else {
                 later
             };
-            let rtt_us = 100 + (state >> 45) as u32 % 30;
+            let rtt_us = 100 + rng.below(30) as u32;
             passed += u32::from(rtt_us > quick.minima[2].1 && tp.tcp_mstamp < quick.minima_due_us);
             slow.minima_due_us = 0;
             quick.minimum(&mut tp, rtt_us);
