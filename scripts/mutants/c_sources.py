@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from schemata import CHOICE, Change, Mutated, Switch, write
+from schemata import CHOICE, Change, Mutated, Switch, line_of, write
 
 _SWITCH = Switch("switch (chosen_mutant()) {", "case {}: {{{}\n}} break;", "default: {{{}\n}}", "}")
 # Every file of C begins with this.
@@ -59,7 +59,7 @@ def listed(root: Path, files: Sequence[str]) -> list[Change]:
     return [Change(number, *change) for number, change in enumerate(found, 1)]
 
 
-def _changes(file: str, text: str) -> Iterator[tuple[str, int, int, str, tuple[int, int] | None, str]]:
+def _changes(file: str, text: str) -> Iterator[tuple[str, int, int, str, tuple[int, int] | None, str, str]]:
     hidden = [match.span() for match in _OPAQUE.finditer(text)]
     bodies = [match.span() for match in _BODY.finditer(text)]
     places = [(match.start(), old) for old in _TOKENS for match in re.finditer(re.escape(old), text)]
@@ -68,7 +68,7 @@ def _changes(file: str, text: str) -> Iterator[tuple[str, int, int, str, tuple[i
             continue
         body = next((span for span in bodies if span[0] <= at < span[1]), None)
         for new in _TOKENS[old]:
-            yield file, at, at + len(old), new, body, f"replace {old.strip()} with {new.strip()}"
+            yield file, at, at + len(old), new, body, f"replace {old.strip()} with {new.strip()}", line_of(text, at)
 
 
 def put(tree: Path, changes: Sequence[Change]) -> dict[str, Mutated]:

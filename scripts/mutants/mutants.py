@@ -161,17 +161,11 @@ def compiled(part: Part, files: Sequence[str], shard: str, again: Counter[str] |
     together, alone = put_viable(language, tree, changes, part, settings)
     outcomes = {change.number: UNVIABLE for change in changes}
     outcomes |= {change.number: KILLED for change in [*together, *alone]}
-    keys = {change.number: key_of(change) for change in changes}
-    together, alone = ([one for one in of if again is None or keys[one.number] in again] for of in (together, alone))
+    together, alone = ([one for one in of if again is None or one.key in again] for of in (together, alone))
     outcomes |= tried(built(tree, part, settings), [change.number for change in together])
     restore(tree, files)
     outcomes |= {change.number: tried_alone(change, tree, part, settings) for change in alone}
-    yield from (Mutant(keys[change.number], outcomes[change.number]) for change in changes)
-
-
-def key_of(change: Change) -> str:
-    """What a list says of a mutant."""
-    return f"{change.file}: {change.name} | {change.line((ROOT / change.file).read_text())}"
+    yield from (Mutant(change.key, outcomes[change.number]) for change in changes)
 
 
 def of_shard(changes: Sequence[Change], shard: str) -> Sequence[Change]:
@@ -247,7 +241,7 @@ def tried_alone(change: Change, tree: Path, part: Part, settings: Mapping[str, s
         restore(tree, [change.file])
 
 
-def interpreted(part: Part, files: Sequence[str], shard: str, _again: Counter[str] | None) -> Iterator[Mutant]:
+def interpreted(part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
     """Every mutant of Python."""
     tree = copy_tree(WORK / "tree")
     tests = [f"tests/python/{name}" for name in part.tests]
@@ -270,6 +264,15 @@ def known(name: str) -> tuple[Counter[str], dict[str, str]]:
             found[key] += 1
             reasons[key] = reason
     return found, reasons
+
+
+def require_lists(names: Sequence[str]) -> None:
+    """End unless these parts were run as a whole before, so that a mutant that is not listed was killed."""
+    for name in names:
+        if PARTS[name].files[0].endswith(".py"):
+            fail(f"--listed: {name} is Python, whose mutants are all tried", "leave LISTED=1 away")
+        if not (LISTS / f"{name}.txt").exists():
+            fail(f"--listed: {name} has no list yet", f"make mutants PART={name} ACCEPT=1 writes it")
 
 
 def shards(name: str) -> dict[str, str]:
@@ -336,12 +339,16 @@ def main() -> int:
     unknown = [name for name in asked.parts if name not in PARTS]
     if unknown:
         fail(f"no part {unknown[0]!r}", f"one of {', '.join(PARTS)}")
+    if asked.listed:
+        require_lists(asked.parts or list(PARTS))
     good = True
     for name in asked.parts or PARTS:
         part = PARTS[name]
         files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
-        make = interpreted if files[0].endswith(".py") else compiled
-        mutants = list(make(part, files, asked.shard, known(name)[0] if asked.listed else None))
+        if files[0].endswith(".py"):
+            mutants = list(interpreted(part, files, asked.shard))
+        else:
+            mutants = list(compiled(part, files, asked.shard, known(name)[0] if asked.listed else None))
         whole = not (asked.file or asked.shard)
         good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1

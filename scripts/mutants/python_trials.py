@@ -184,7 +184,7 @@ def load_others(names: Sequence[str], ours: Path) -> None:
 def tried(
     mutants: Sequence[Mutant], reach: Reach, words: Sequence[str], workers: int
 ) -> Iterator[tuple[Mutant, str, bool]]:
-    """Every mutant that changes something, with its text and whether it survived."""
+    """Every mutant that changes something, with the lines that it changes and whether it survived."""
     running: dict[int, tuple[float, Mutant, str]] = {}
     limit_s = 60 + 3 * sum(reach.took_s.values())
 
@@ -194,22 +194,24 @@ def tried(
             for late in (one for one, (deadline, *_) in running.items() if time.monotonic() > deadline):
                 os.killpg(late, signal.SIGKILL)
             if child in running:
-                _, mutant, text = running.pop(child)
-                yield mutant, text, status == 0
+                _, mutant, change = running.pop(child)
+                yield mutant, change, status == 0
             else:
                 time.sleep(0.01)
 
     for mutant in mutants:
-        text = mutant.text(Path(mutant.file).read_text())
-        path = str(Path(mutant.file).resolve())
-        tests = reach.of(path, mutant.line)
+        before = Path(mutant.file).read_text()
+        text = mutant.text(before)
         if text is None:
             continue
+        change = change_of(before, text)
+        path = str(Path(mutant.file).resolve())
+        tests = reach.of(path, mutant.line)
         if not tests:
-            yield mutant, text, True
+            yield mutant, change, True
             continue
         yield from finished(workers - 1)
-        running[in_child(mutated, path, text, words, tests)] = (time.monotonic() + limit_s, mutant, text)
+        running[in_child(mutated, path, text, words, tests)] = (time.monotonic() + limit_s, mutant, change)
     yield from finished(0)
 
 
@@ -235,8 +237,7 @@ def main() -> int:
         return 1
     reach, names = pickle.loads(found.read_bytes())
     load_others(names, tree / "tests" / "python")
-    for mutant, text, survived in tried(mutants, reach, words, len(os.sched_getaffinity(0))):
-        change = change_of(Path(mutant.file).read_text(), text)
+    for mutant, change, survived in tried(mutants, reach, words, len(os.sched_getaffinity(0))):
         print(json.dumps({"file": mutant.file, "change": change, "survived": survived}), flush=True)
     return 0
 

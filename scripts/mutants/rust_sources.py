@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from schemata import CHOICE, Change, Mutated, Switch, write
+from schemata import CHOICE, Change, Mutated, Switch, line_of, write
 
 _SWITCH = Switch("match crate::chosen_mutant() {", "{} => {{{}\n}}", "_ => {{{}\n}}", "}")
 _CHOOSE = f"""
@@ -33,12 +33,11 @@ def listed(root: Path, files: Sequence[str]) -> list[Change]:
     command = ["cargo", "mutants", "--list", "--json", "--no-shuffle", *options]
     found = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout)
     texts = {file: (root / file).read_text() for file in sorted({one["file"] for one in found})}
-    return [_change(number, one, texts[one["file"]]) for number, one in enumerate(found, 1)]
+    starts = {file: [0, *(match.end() for match in re.finditer("\n", text))] for file, text in texts.items()}
+    return [_change(number, one, texts[one["file"]], starts[one["file"]]) for number, one in enumerate(found, 1)]
 
 
-def _change(number: int, one: Mapping[str, Any], text: str) -> Change:
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
+def _change(number: int, one: Mapping[str, Any], text: str, starts: Sequence[int]) -> Change:
     def span(of: Mapping[str, Any]) -> tuple[int, int]:
         places = (of["span"]["start"], of["span"]["end"])
         start, end = (starts[place["line"] - 1] + place["column"] - 1 for place in places)
@@ -51,7 +50,8 @@ def _change(number: int, one: Mapping[str, Any], text: str) -> Change:
         # Each body of a function of an unnamed type would have a type of its own.
         body = None if "-> impl" in text[start:opening] else (opening, end)
     name = re.sub(r"^\S+?:\d+:\d+: ", "", one["name"])
-    return Change(number, one["file"], *span(one), one["replacement"], body, name)
+    start, end = span(one)
+    return Change(number, one["file"], start, end, one["replacement"], body, name, line_of(text, start))
 
 
 def _opening_brace(function: str) -> int:
@@ -68,10 +68,9 @@ def _opening_brace(function: str) -> int:
 def put(tree: Path, changes: Sequence[Change]) -> dict[str, Mutated]:
     """Write all changes into the tree."""
     written = write(tree, changes, _SWITCH)
-    for file in written:
-        path = tree / file
+    for file, mutated in written.items():
         # Many bodies in each caller would take long to compile.
-        path.write_text(path.read_text().replace("#[inline(always)]", "#[inline]"))
+        (tree / file).write_text(mutated.text.replace("#[inline(always)]", "#[inline]"))
     for crate in sorted({Path(*Path(file).parts[:2]) for file in written}):
         library = tree / crate / "src" / "lib.rs"
         library.write_text(library.read_text() + _CHOOSE)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 # The environment variable that holds the number of a mutant; 0, and its absence, is the program as it is.
@@ -30,6 +30,13 @@ class Change:
     body: tuple[int, int] | None
     # What a person reads: the change, without its place.
     name: str
+    # The line of the file that it begins in.
+    line: str = ""
+
+    @property
+    def key(self) -> str:
+        """What a list says of it."""
+        return f"{self.file}: {self.name} | {self.line}"
 
     def on(self, text: str) -> str:
         """The file's text with the change."""
@@ -39,10 +46,6 @@ class Change:
         """What stands between the function's braces after the change."""
         opening, end = self.body or (0, 0)
         return text[opening + 1 : self.start] + self.text + text[self.end : end - 1]
-
-    def line(self, text: str) -> str:
-        """The line of the file that the change begins in."""
-        return text[text.rfind("\n", 0, self.start) + 1 : text.find("\n", self.start)].strip()
 
 
 @dataclass(frozen=True)
@@ -102,14 +105,19 @@ def _mutated(text: str, changes: Sequence[Change], switch: Switch) -> Mutated:
     return made
 
 
-def _outermost(changes: Sequence[Change]) -> Iterator[tuple[tuple[int, int], list[Change]]]:
+def line_of(text: str, at: int) -> str:
+    """The line around a place in a text."""
+    return text[text.rfind("\n", 0, at) + 1 : text.find("\n", at)].strip()
+
+
+def _outermost(changes: Sequence[Change]) -> list[tuple[tuple[int, int], list[Change]]]:
     """The bodies that lie in no other, in order, each with its changes and those of functions inside."""
     groups: list[tuple[tuple[int, int], list[Change]]] = []
     in_bodies = [(change.body, change) for change in changes if change.body]
     for body, change in sorted(in_bodies, key=lambda pair: (pair[0][0], -pair[0][1], pair[1].number)):
         if groups and body[1] <= groups[-1][0][1]:
             outer, of = groups[-1]
-            of.append(Change(**{**vars(change), "body": outer}))
+            of.append(replace(change, body=outer))
         else:
             groups.append((body, [change]))
-    yield from groups
+    return groups
