@@ -257,4 +257,41 @@ mod tests {
         assert!(p.echo() && !p.is_ce() && !p.is_ecn_capable() && !p.is_forward());
         assert_eq!(size_of::<Packet>(), 24);
     }
+    #[test]
+    fn every_kind_comes_back_with_its_direction() {
+        let kinds = [
+            (Kind::Data, true),
+            (Kind::Ack, false),
+            (Kind::Syn, true),
+            (Kind::SynAck, false),
+            (Kind::JoinAck, true),
+            (Kind::JoinDone, false),
+            (Kind::Other, true),
+            (Kind::OtherBack, false),
+        ];
+        for (kind, is_forward) in kinds {
+            let p = Packet::new(kind, 5, 60, Header::default());
+            assert_eq!((p.kind(), p.is_forward()), (kind, is_forward));
+        }
+    }
+
+    #[test]
+    fn a_flow_is_a_subflow_in_one_direction() {
+        let hash = |kind, subflow, hops| {
+            let mut p = Packet::new(kind, subflow, 1500, Header::default());
+            (0..hops).for_each(|_| p.advance_hop());
+            p.flow_hash()
+        };
+        let data = hash(Kind::Data, 5, 0);
+        assert_eq!(data, hash(Kind::Data, 5, 3));
+        assert_eq!(data, hash(Kind::Syn, 5, 0));
+        assert_ne!(data, hash(Kind::Ack, 5, 0));
+        let mut all: Vec<u64> = (0..64)
+            .chain([MAX_SUBFLOWS as u32 - 1])
+            .flat_map(|subflow| [hash(Kind::Data, subflow, 1), hash(Kind::Ack, subflow, 1)])
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 2 * 65);
+    }
 }

@@ -92,7 +92,6 @@ impl Sender {
             || r.state != CaState::Open
             || tp.sacked_out + tp.lost_out + tp.retrans_out > 0
             || r.tlp_high_seq.is_some()
-            || r.undo_marker.is_some()
             || tp.snd_una < r.high_seq;
     }
 
@@ -130,9 +129,9 @@ impl Sender {
     fn is_dubious(&self, summary: &AckSummary, echo: bool) -> bool {
         summary.newly == 0
             || summary.data_sacked
+            || summary.dsack
             || echo
             || self.recovery.state != CaState::Open
-            || self.sock.tp.lost_out > 0
     }
 
     /// Outcome of a tail loss probe (RFC 8985 section 7.4).
@@ -184,7 +183,6 @@ impl Sender {
                 CaState::Recovery => {
                     if !self.undo_recovery(cx, cc, packet.ts()) {
                         self.end_reduction(cc);
-                        self.recovery.undo_marker = None;
                         self.set_state(cc, CaState::Open);
                     }
                     self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
@@ -303,7 +301,7 @@ impl Sender {
     }
 
     fn try_to_open(&mut self, cx: &mut World, cc: &mut CcTable, echo: bool) {
-        if self.sock.tp.retrans_out == 0 {
+        if !self.any_retransmitted() {
             self.recovery.retrans_stamp = None;
         }
         if echo {
@@ -316,9 +314,7 @@ impl Sender {
 
     fn try_keep_open(&mut self, cc: &mut CcTable) {
         let tp = &self.sock.tp;
-        let unsettled = tp.sacked_out + tp.lost_out > 0
-            || tp.retrans_out > 0
-            || self.recovery.undo_marker.is_some();
+        let unsettled = tp.sacked_out + tp.lost_out > 0 || self.any_retransmitted();
         let state = if unsettled {
             CaState::Disorder
         } else {
@@ -328,6 +324,13 @@ impl Sender {
             self.set_state(cc, state);
             self.recovery.high_seq = self.sock.tp.snd_nxt;
         }
+    }
+
+    /// Whether a retransmission is in flight, or the oldest segment has been retransmitted (Linux `tcp_any_retrans_done`).
+    fn any_retransmitted(&self) -> bool {
+        let tp = &self.sock.tp;
+        let head_again = || self.segments.get(tp.snd_una).flags & flag::EVER != 0;
+        tp.retrans_out > 0 || tp.packets_out > 0 && head_again()
     }
 
     /// Reduce because of an ECN echo, once per window (RFC 3168 section 6.1.2).
@@ -367,11 +370,7 @@ impl Sender {
         }
         if recovered {
             self.undo_recovery(cx, cc, echo);
-            if self.recovery.state == CaState::Loss {
-                self.recovery.undo_marker = None;
-                self.recovery.retrans_stamp = None;
-                self.set_state(cc, CaState::Open);
-            }
+            self.set_state(cc, CaState::Open);
             self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
         }
     }
@@ -411,7 +410,9 @@ impl Sender {
         if self.sock.tp.retrans_out > 0 {
             return true;
         }
-        self.recovery.retrans_stamp = None;
+        if !self.any_retransmitted() {
+            self.recovery.retrans_stamp = None;
+        }
         self.unmark_lost();
         self.undo_reduction(cx, cc);
         self.try_keep_open(cc);
