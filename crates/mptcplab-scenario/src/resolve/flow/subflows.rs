@@ -72,9 +72,12 @@ fn listed_subflows(
     }
     let items = way.list()?;
     check_subflow_count(way, items.len())?;
+    let (_, flow_start_ns) = table.item("start")?.span()?;
     let mut subflows: Vec<Subflow> = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
-        let subflow = listed_subflow(context, &item.table(&SUBFLOW)?, i, copy)?;
+        let entry = item.table(&SUBFLOW)?;
+        let subflow = listed_subflow(context, &entry, i, copy)?;
+        entry.optional("stop", |stop| stop_ns(stop, flow_start_ns, "flow's start"))?;
         check_ends(context, table, item, &subflow.path)?;
         if let Some(first) = subflows.first() {
             check_same_ends(context, item, &first.path, &subflow.path)?;
