@@ -73,3 +73,38 @@ impl Caller<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_handed_over_once_there_are_enough() {
+        for (rows, is_enough) in [(SINK_ROWS - 1, false), (SINK_ROWS, true)] {
+            let mut tables = Tables::default();
+            for _ in 0..rows {
+                tables.event.push(mptcplab_trace::EventRow {
+                    t_ns: 5,
+                    kind: 1,
+                    flow: 2,
+                    subflow: 3,
+                    link: -1,
+                    value: 4,
+                });
+            }
+            let mut taken = 0;
+            let mut sink = |tables: &mut Tables| {
+                taken += tables.len();
+                true
+            };
+            let control = Control::default();
+            let mut caller = Caller {
+                control: &control,
+                share: 1,
+                receiver: Receiver::Sink(&mut sink),
+            };
+            assert!(caller.offer(&mut tables).is_ok());
+            assert_eq!(taken, if is_enough { rows } else { 0 });
+        }
+    }
+}

@@ -273,9 +273,60 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn rows(count: usize) -> Tables {
+        let mut tables = Tables::default();
+        for value in 0..count as u64 {
+            tables.event.push(mptcplab_trace::EventRow {
+                t_ns: 5,
+                kind: 1,
+                flow: 2,
+                subflow: 3,
+                link: -1,
+                value,
+            });
+        }
+        tables
+    }
+
+    #[test]
+    fn a_part_passes_its_rows_on_once_there_are_enough() {
+        let queue = Queue::default();
+        let mut part = PartRows {
+            queue: &queue,
+            part: 0,
+            offers: Vec::new(),
+        };
+        let mut tables = rows(SINK_ROWS - 1);
+        assert!(part.offer(&mut tables));
+        assert_eq!((tables.len(), queue.lock().rows), (SINK_ROWS - 1, 0));
+        for count in [SINK_ROWS, SINK_ROWS + 1] {
+            let mut tables = rows(count);
+            assert!(part.offer(&mut tables) && tables.is_empty());
+            assert_eq!(queue.lock().rows, count);
+            let Ok(Message::Rows(chunk)) = queue.receive() else {
+                panic!("no rows");
+            };
+            assert_eq!((chunk.tables.len(), queue.lock().rows), (count, 0));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_part_needs_no_room() {
+        let queue = Queue::default();
+        queue.lock().rows = MOST_WAITING_ROWS;
+        assert!(queue.send(1, Message::End(Err(SimError::Cancelled))));
+    }
+
+    #[test]
+    fn the_threads_stop_when_the_caller_leaves() {
+        let queue = Queue::default();
+        drop(Stop(&queue));
+        assert!(!queue.send(0, Message::End(Err(SimError::Cancelled))));
+    }
+
     #[test]
     fn later_parts_wait_when_there_are_many_rows_and_the_first_when_there_are_many_chunks() {
-        let rows = || {
+        let chunk = || {
             Message::Rows(Chunk {
                 tables: Tables::default(),
                 offers: Vec::new(),
@@ -289,7 +340,7 @@ mod tests {
         assert!(!waiting.is_full_for(4));
         waiting.rows += 1;
         assert!(waiting.is_full_for(4) && !waiting.is_full_for(3));
-        let chunks = (0..MOST_CHUNKS).map(|_| rows()).collect();
+        let chunks = (0..MOST_CHUNKS).map(|_| chunk()).collect();
         waiting.messages.insert(3, chunks);
         assert!(waiting.is_full_for(3));
     }
@@ -299,15 +350,7 @@ mod tests {
         for is_its_turn in [true, false] {
             let queue = Queue::default();
             queue.lock().rows = MOST_WAITING_ROWS;
-            let mut tables = Tables::default();
-            tables.event.push(mptcplab_trace::EventRow {
-                t_ns: 5,
-                kind: 1,
-                flow: 2,
-                subflow: 3,
-                link: -1,
-                value: 4,
-            });
+            let tables = rows(1);
             thread::scope(|scope| {
                 let sending = scope.spawn(|| {
                     let chunk = Chunk {

@@ -1,6 +1,7 @@
 //! Corner cases that were wrong once.
 
-use crate::common::simulate_one;
+use crate::common::{simulate_one, sweep};
+use mptcplab_sim::{Control, SimError, simulate};
 use mptcplab_trace::EventKind;
 
 const TWO_PATHS: &str = r#"
@@ -121,4 +122,32 @@ path = ["B"]"#;
         "{cubic:?}"
     );
     assert_eq!(exits("reno"), []);
+}
+
+/// Data sequence numbers count segments, in 32 bits.
+#[test]
+fn a_transfer_that_cannot_be_counted_is_an_error() {
+    let simulate = |traffic: &str| {
+        let text = two_paths(&format!(
+            "cc = \"reno\"\npath = [\"A\"]\ntraffic = {traffic}"
+        ));
+        simulate(
+            &sweep(&text, &[("duration", "1 s"), ("warmup", "0 s")]).runs[0],
+            &Control::default(),
+        )
+    };
+    let huge = "900000 GB";
+    for traffic in [
+        format!(r#"{{ size = "{huge}" }}"#),
+        format!(r#"{{ arrivals = "1 / s", size = "{huge}" }}"#),
+        format!(
+            r#"{{ requests = {{ response = {{ law = "pareto", mean = "9 kB", most = "{huge}" }}, think = "1 s" }} }}"#
+        ),
+    ] {
+        let outcome = simulate(&traffic);
+        assert!(
+            matches!(outcome, Err(SimError::Unsupported(_))),
+            "{traffic}"
+        );
+    }
 }

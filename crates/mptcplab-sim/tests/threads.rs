@@ -1,6 +1,6 @@
 //! The parts of a run on several threads: the same rows in the same pieces as on one.
 
-use crate::common::sweep;
+use crate::common::{over_two_hops, sweep};
 use mptcplab_scenario::Run;
 use mptcplab_sim::{Control, Outcome, SimError, Threads, simulate_on_threads, simulate_streaming};
 use mptcplab_trace::Tables;
@@ -87,7 +87,13 @@ fn pieces(
 fn threads_give_the_same_pieces_as_none() {
     let run = run();
     let (expected, one) = pieces(|sink| simulate_streaming(&run, &Control::default(), sink));
-    assert!(expected.len() > 8);
+    assert!(expected.len() > 8 && one.packet_hops > 0);
+    let unused = run.links.iter().position(|link| link.name == "unused");
+    let is_sampled = |piece: &Tables| piece.link.link.iter().any(|&l| Some(l as usize) == unused);
+    assert!(
+        is_sampled(&one.tables) || expected.iter().any(is_sampled),
+        "a link without flows"
+    );
     let parts_of_links = [[0, 1], [2, 2], [3, 3]];
     let mixed = |piece: &Tables| {
         let part = |&link: &u32| parts_of_links.iter().position(|p| p.contains(&link));
@@ -141,4 +147,30 @@ fn the_panic_of_a_thread_is_an_error_with_its_message() {
         panic!("no error");
     };
     assert_eq!(message, "broken at line 7");
+}
+
+#[test]
+fn one_thread_or_one_part_needs_no_threads() {
+    let run = run();
+    let alone = sweep(&over_two_hops(10, 3, "", ""), &[])
+        .runs
+        .swap_remove(0);
+    let uses_threads = |run: &Run, count| {
+        let catch = |_: &mut dyn FnMut()| Err("a thread".into());
+        let threads = Threads { count, catch };
+        simulate_on_threads(run, &Control::default(), threads, &mut |_| true).is_err()
+    };
+    assert!(!uses_threads(&run, 1));
+    assert!(uses_threads(&run, 2));
+    assert!(!uses_threads(&alone, 2));
+}
+
+#[test]
+fn progress_is_the_time_that_was_simulated() {
+    let sweep = sweep(SCENARIO, &[("duration", "40 s"), ("sample", "off")]);
+    let control = Control::default();
+    let outcome = simulate_streaming(&sweep.runs[0], &control, &mut |_| true).expect("a run");
+    assert!(outcome.events > 500_000, "several looks at the control");
+    let simulated_ns = control.simulated_ns.load(Ordering::Relaxed);
+    assert!(simulated_ns.abs_diff(sweep.runs[0].duration_ns) < 1000);
 }

@@ -99,11 +99,7 @@ impl UdpSource {
                 None => NEVER,
             };
         }
-        let header = Header {
-            seq: self.sent as u32,
-            ..Header::default()
-        };
-        let packet = Packet::new(Kind::Other, self.id, self.packet_bytes, header);
+        let packet = Packet::new(Kind::Other, self.id, self.packet_bytes, Header::default());
         self.sent += 1;
         cx.net.send(cx.now, packet);
         let mut next = cx.now + self.interval();
@@ -126,5 +122,31 @@ impl UdpSource {
         let scaled = self.packet_bits * 1_000_000_000 + self.remainder;
         self.remainder = scaled % self.rate_bps;
         scaled / self.rate_bps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 12,000 bits at 7.000001 Mbit/s are 1,714,285.47 ns, which no timer can wait.
+    #[test]
+    fn the_mean_rate_is_exact() {
+        let config = UdpConfig {
+            flow: 0,
+            id: 0,
+            packet_bytes: 1462,
+            overhead_bytes: 38,
+            rate_bps: 7_000_001,
+            on_off: None,
+            start_ns: 0,
+            stop_ns: NEVER,
+        };
+        let mut source = UdpSource::new(config, Rng::new(3, 0, "udp", "source"));
+        let intervals: Vec<u64> = (0..1000).map(|_| source.interval()).collect();
+        assert_eq!(intervals.iter().min(), Some(&1_714_285));
+        assert_eq!(intervals.iter().max(), Some(&1_714_286));
+        let total = 1000 * 12_000 * 1_000_000_000_u64 / 7_000_001;
+        assert_eq!(intervals.iter().sum::<u64>(), total);
     }
 }
