@@ -22,6 +22,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
-# Longer tests are left out, and what takes longer than all the others together hangs.
+# A test that takes longer is left out, and so are those that no longer fit into the time for all of a mutant's tests.
 _LONGEST_S = 3.0
+_ALL_S = 30.0
 _ANYWHERE = "anywhere"
 # Lines; what is longer is a compound statement, or a table that is made at import.
 _LONGEST_STATEMENT = 12
@@ -49,7 +51,13 @@ class Reach:
         """The tests that reach the statement around a line, fastest first."""
         found = {test for one in statement(file, line) for test in self.tests.get(file, {}).get(one, ())}
         chosen = self.took_s if _ANYWHERE in found else found
-        return sorted((test for test in chosen if self.took_s[test] <= _LONGEST_S), key=lambda test: self.took_s[test])
+        short = sorted((test for test in chosen if self.took_s[test] <= _LONGEST_S), key=lambda test: self.took_s[test])
+        ends_s = accumulate(self.took_s[test] for test in short)
+        return [test for test, end_s in zip(short, ends_s, strict=True) if end_s <= _ALL_S]
+
+    def limit_s(self, tests: Sequence[str]) -> float:
+        """Seconds after which these tests hang."""
+        return 30 + 5 * sum(self.took_s[test] for test in tests)
 
 
 def statement(file: str, line: int) -> range:
@@ -186,18 +194,17 @@ def tried(
 ) -> Iterator[tuple[Mutant, str, bool]]:
     """Every mutant that changes something, with the lines that it changes and whether it survived."""
     running: dict[int, tuple[float, Mutant, str]] = {}
-    limit_s = 60 + 3 * sum(reach.took_s.values())
 
     def finished(most: int) -> Iterator[tuple[Mutant, str, bool]]:
         while len(running) > most:
             child, status = os.waitpid(-1, os.WNOHANG)
-            for late in (one for one, (deadline, *_) in running.items() if time.monotonic() > deadline):
-                os.killpg(late, signal.SIGKILL)
             if child in running:
                 _, mutant, change = running.pop(child)
                 yield mutant, change, status == 0
-            else:
-                time.sleep(0.01)
+                continue
+            for late in (one for one, (deadline, *_) in running.items() if time.monotonic() > deadline):
+                os.killpg(late, signal.SIGKILL)
+            time.sleep(0.01)
 
     for mutant in mutants:
         before = Path(mutant.file).read_text()
@@ -211,7 +218,11 @@ def tried(
             yield mutant, change, True
             continue
         yield from finished(workers - 1)
-        running[in_child(mutated, path, text, words, tests)] = (time.monotonic() + limit_s, mutant, change)
+        running[in_child(mutated, path, text, words, tests)] = (
+            time.monotonic() + reach.limit_s(tests),
+            mutant,
+            change,
+        )
     yield from finished(0)
 
 
