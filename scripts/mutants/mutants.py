@@ -92,7 +92,8 @@ PARTS: Mapping[str, Part] = {
         ["python/mptcplab/metrics/*.py"],
         [
             *("test_golden_metrics.py", "test_thresholds.py", "test_metrics.py", "test_stats.py", "test_allocation.py"),
-            *("test_dynamics.py", "test_transfers.py", "test_requests.py", "test_goal_rules.py"),
+            *("test_dynamics.py", "test_transfers.py", "test_requests.py", "test_goal_rules.py", "test_fluid.py"),
+            *("test_agree.py", "test_joined.py", "test_phases.py"),
         ],
     ),
     "verdicts": Part(
@@ -241,11 +242,11 @@ def tried_alone(change: Change, tree: Path, part: Part, settings: Mapping[str, s
         restore(tree, [change.file])
 
 
-def interpreted(part: Part, files: Sequence[str], shard: str) -> Iterator[Mutant]:
-    """Every mutant of Python."""
+def interpreted(part: Part, files: Sequence[str], shard: str, again: Counter[str] | None) -> Iterator[Mutant]:
+    """Every mutant of Python. All but the ones in `again`, if there are any, count as killed."""
     tree = copy_tree(WORK / "tree")
     tests = [f"tests/python/{name}" for name in part.tests]
-    for one in python_sources.outcomes(tree, WORK / "venv", files, tests, shard):
+    for one in python_sources.outcomes(tree, WORK / "venv", files, tests, shard, again):
         yield Mutant(f"{one['file']}: {one['change']}", SURVIVED if one["survived"] else KILLED)
 
 
@@ -267,10 +268,8 @@ def known(name: str) -> tuple[Counter[str], dict[str, str]]:
 
 
 def require_lists(names: Sequence[str]) -> None:
-    """End unless these parts were run as a whole before, so that a mutant that is not listed was killed."""
+    """End unless these parts were run before, so that a mutant that is not listed was killed."""
     for name in names:
-        if PARTS[name].files[0].endswith(".py"):
-            fail(f"--listed: {name} is Python, whose mutants are all tried", "leave LISTED=1 away")
         if not (LISTS / f"{name}.txt").exists():
             fail(f"--listed: {name} has no list yet", f"make mutants PART={name} ACCEPT=1 writes it")
 
@@ -307,13 +306,14 @@ def compare(name: str, mutants: Sequence[Mutant], *, shard: str, whole: bool, ac
     print(f"{name}: {summary}")
     survivors = Counter(mutant.key for mutant in mutants if mutant.outcome == SURVIVED)
     listed, reasons = known(name)
-    new, gone = survivors - listed, (listed - survivors) if whole else Counter[str]()
+    elsewhere = Counter[str]() if whole else listed - Counter(mutant.key for mutant in mutants)
+    new, gone = survivors - listed, listed - elsewhere - survivors
     for key in sorted(new.elements()):
         print(f"  new: {key}")
     for key in sorted(gone.elements()):
         print(f"  no longer: {key}")
     if accept:
-        kept = survivors if whole else survivors | listed
+        kept = survivors + elsewhere
         lines = [f"{key}  # {reasons.get(key) or 'not looked at yet'}" for key in sorted(kept.elements())]
         head = heading(name, shard, summary) if whole or shard else former_heading(name)
         (LISTS / f"{name}.txt").write_text("\n".join([*head, "", *lines]) + "\n")
@@ -333,7 +333,7 @@ def main() -> int:
     parser.add_argument(
         "--listed",
         action="store_true",
-        help="after a change of tests only: try those that are listed, and count the others as killed (Rust and C)",
+        help="after a change of tests only: try those that are listed, and count the others as killed",
     )
     asked = parser.parse_args()
     unknown = [name for name in asked.parts if name not in PARTS]
@@ -345,10 +345,8 @@ def main() -> int:
     for name in asked.parts or PARTS:
         part = PARTS[name]
         files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
-        if files[0].endswith(".py"):
-            mutants = list(interpreted(part, files, asked.shard))
-        else:
-            mutants = list(compiled(part, files, asked.shard, known(name)[0] if asked.listed else None))
+        outcomes = interpreted if files[0].endswith(".py") else compiled
+        mutants = list(outcomes(part, files, asked.shard, known(name)[0] if asked.listed else None))
         whole = not (asked.file or asked.shard)
         good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1

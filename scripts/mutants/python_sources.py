@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,12 @@ exclude-operators = {left_out}
 
 
 def outcomes(
-    tree: Path, venv: Path, files: Sequence[str], tests: Sequence[str], shard: str
+    tree: Path, venv: Path, files: Sequence[str], tests: Sequence[str], shard: str, again: Collection[str] | None
 ) -> Iterator[Mapping[str, Any]]:
-    """Every mutant of these files: `file`, `change`, and whether it `survived` these files of tests."""
+    """Every mutant of these files: `file`, `change`, and whether it `survived` these files of tests.
+
+    All but the ones in `again`, which are "file: change", count as killed if it is given.
+    """
     _install(venv)
     session = tree / "mutants.sqlite"
     (tree / "mutants.toml").write_text(_SETTINGS.format(modules=json.dumps(files), left_out=json.dumps(_LEFT_OUT)))
@@ -47,8 +50,10 @@ def outcomes(
         ("cr-filter-operators", session, "mutants.toml"),
     ):
         subprocess.run([venv / "bin" / program, *words], cwd=tree, check=True, capture_output=True)
+    listed = tree / "listed.json"
+    listed.write_text(json.dumps([key.split(": ", 1) for key in again or ()]))
     trials = Path(__file__).with_name("python_trials.py")
-    command = [venv / "bin" / "python", trials, session, shard or "0/1", *tests]
+    command = [venv / "bin" / "python", trials, session, shard or "0/1", "" if again is None else listed, *tests]
     with subprocess.Popen(command, cwd=tree, stdout=subprocess.PIPE, text=True) as process:
         yield from (json.loads(line) for line in process.stdout or ())
     if process.returncode:

@@ -17,7 +17,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -190,9 +190,16 @@ def load_others(names: Sequence[str], ours: Path) -> None:
 
 
 def tried(
-    mutants: Sequence[Mutant], reach: Reach, words: Sequence[str], workers: int
+    mutants: Sequence[Mutant],
+    again: Collection[tuple[str, str]] | None,
+    reach: Reach,
+    words: Sequence[str],
+    workers: int,
 ) -> Iterator[tuple[Mutant, str, bool]]:
-    """Every mutant that changes something, with the lines that it changes and whether it survived."""
+    """Every mutant that changes something, with the lines that it changes and whether it survived.
+
+    All but the ones in `again`, as file and lines, if it is given, count as killed.
+    """
     running: dict[int, tuple[float, Mutant, str]] = {}
 
     def finished(most: int) -> Iterator[tuple[Mutant, str, bool]]:
@@ -214,6 +221,9 @@ def tried(
         change = change_of(before, text)
         path = str(Path(mutant.file).resolve())
         tests = reach.of(path, mutant.line)
+        if again is not None and (mutant.file, change) not in again:
+            yield mutant, change, False
+            continue
         if not tests:
             yield mutant, change, True
             continue
@@ -234,7 +244,8 @@ def change_of(before: str, after: str) -> str:
 
 def main() -> int:
     """Print a line of JSON per mutant of a session that changes something."""
-    session, shard, *tests = sys.argv[1:]
+    session, shard, listed, *tests = sys.argv[1:]
+    again = {(file, change) for file, change in json.loads(Path(listed).read_text())} if listed else None
     tree = Path.cwd()
     sys.path.insert(0, str(tree / "python"))
     os.environ["PYTHONPATH"] = str(tree / "python")
@@ -248,7 +259,7 @@ def main() -> int:
         return 1
     reach, names = pickle.loads(found.read_bytes())
     load_others(names, tree / "tests" / "python")
-    for mutant, change, survived in tried(mutants, reach, words, len(os.sched_getaffinity(0))):
+    for mutant, change, survived in tried(mutants, again, reach, words, len(os.sched_getaffinity(0))):
         print(json.dumps({"file": mutant.file, "change": change, "survived": survived}), flush=True)
     return 0
 
