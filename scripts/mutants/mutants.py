@@ -98,7 +98,11 @@ PARTS: Mapping[str, Part] = {
     ),
     "verdicts": Part(
         ["python/mptcplab/study/*.py", "python/mptcplab/studies/papers/*.py", "python/mptcplab/studies/papers/*/*.py"],
-        ["test_thresholds.py", "test_decision.py", "test_papers.py", "test_paper_claims.py", "test_store.py"],
+        [
+            *("test_thresholds.py", "test_decision.py", "test_verdict.py", "test_papers.py", "test_paper_claims.py"),
+            *("test_paper_evidence.py", "test_paper_report.py", "test_paper_sensitivity.py", "test_papers_kernel.py"),
+            "test_store.py",
+        ],
         without=["python/mptcplab/studies/papers/report/*"],
     ),
 }
