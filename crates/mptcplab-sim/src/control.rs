@@ -75,23 +75,30 @@ impl Caller<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use mptcplab_trace::EventRow;
+
+    /// So many rows of events.
+    pub(crate) fn rows(count: usize) -> Tables {
+        let mut tables = Tables::default();
+        for value in 0..count as u64 {
+            tables.event.push(EventRow {
+                t_ns: 5,
+                kind: 1,
+                flow: 2,
+                subflow: 3,
+                link: -1,
+                value,
+            });
+        }
+        tables
+    }
 
     #[test]
     fn rows_are_handed_over_once_there_are_enough() {
-        for (rows, is_enough) in [(SINK_ROWS - 1, false), (SINK_ROWS, true)] {
-            let mut tables = Tables::default();
-            for _ in 0..rows {
-                tables.event.push(mptcplab_trace::EventRow {
-                    t_ns: 5,
-                    kind: 1,
-                    flow: 2,
-                    subflow: 3,
-                    link: -1,
-                    value: 4,
-                });
-            }
+        for (count, is_enough) in [(SINK_ROWS - 1, false), (SINK_ROWS, true)] {
+            let mut tables = rows(count);
             let mut taken = 0;
             let mut sink = |tables: &mut Tables| {
                 taken += tables.len();
@@ -104,7 +111,7 @@ mod tests {
                 receiver: Receiver::Sink(&mut sink),
             };
             assert!(caller.offer(&mut tables).is_ok());
-            assert_eq!(taken, if is_enough { rows } else { 0 });
+            assert_eq!(taken, if is_enough { count } else { 0 });
         }
     }
 }

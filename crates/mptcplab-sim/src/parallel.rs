@@ -271,22 +271,8 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::tests::rows;
     use std::time::Duration;
-
-    fn rows(count: usize) -> Tables {
-        let mut tables = Tables::default();
-        for value in 0..count as u64 {
-            tables.event.push(mptcplab_trace::EventRow {
-                t_ns: 5,
-                kind: 1,
-                flow: 2,
-                subflow: 3,
-                link: -1,
-                value,
-            });
-        }
-        tables
-    }
 
     #[test]
     fn a_part_passes_its_rows_on_once_there_are_enough() {
