@@ -3,6 +3,7 @@
 //! One program for all files, because every test program is compiled and linked with the whole crate. Each file is a
 //! module: `cargo test -p mptcplab-cc --test algorithms -- bbr::` runs one of them.
 
+mod arithmetic;
 mod bbr;
 mod bottlenecks;
 mod corner_cases;
