@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -79,7 +80,10 @@ def put(tree: Path, changes: Sequence[Change]) -> dict[str, Mutated]:
 
 def flags(tree: Path) -> dict[str, str]:
     """What the compiler of C needs in its environment: copies of code have labels and warnings of their own."""
-    return {"CFLAGS": f"-w -include {tree / 'chosen.h'}"}
+    compiler = tree / "cc-with-mutants"
+    compiler.write_text(f'#!/bin/sh\nexec cc "$@" -w -include {shlex.quote(str(tree / "chosen.h"))}\n')
+    compiler.chmod(0o755)
+    return {"CC": str(compiler)}
 
 
 def errors(tree: Path, _words: Sequence[str], _environment: Mapping[str, str]) -> Iterator[tuple[str, int, str]]:

@@ -162,7 +162,9 @@ def compiled(part: Part, files: Sequence[str], shard: str, again: Counter[str] |
     language = c_sources if files[0].endswith((".c", ".h")) else rust_sources
     tree = copy_tree(WORK / "tree")
     changes = of_shard(language.listed(ROOT, files), shard)
-    settings = {**environment(), **language.flags(tree)}
+    # Tests that compile C themselves need them as well.
+    os.environ.update(language.flags(tree))
+    settings = environment()
     together, alone = put_viable(language, tree, changes, part, settings)
     outcomes = {change.number: UNVIABLE for change in changes}
     outcomes |= {change.number: KILLED for change in [*together, *alone]}
