@@ -147,3 +147,46 @@ def test_recovery_counts_from_the_end_of_the_whole_path_s_outage(tmp_path: Path)
     assert value(m, "recovery_time", flow="t", subflow="p") == pytest.approx(0.5)
     assert value(m, "recovery_time", flow="dead", subflow="p") is None
     assert not has(m, "recovery_time", subflow="sf1")
+
+
+def test_the_new_window_is_that_of_the_second_half_and_four_fifths_are_enough(tmp_path: Path) -> None:
+    """`gone` leaves at 10 s, so that the second half of the time to the end is from 20 s on."""
+    flows = [MP, s.tcp("gone", s.subflow("p", "A", "B"))]
+    # The new mean is 20, of which 16 are four fifths: reached at 12 s.
+    subflow = curve("mp", "sf1", lambda _: 50, cwnd_pkts=lambda t: 10 if t < 12 else 16 if t < 20 else 20)
+    # The sample at 20 s belongs to the second half, and makes the new mean of 21 samples 21: 16 are not enough.
+    subflow += curve("mp", "sf2", lambda _: 50, cwnd_pkts=lambda t: 16 if t < 20 else 41 if t == 20 else 20)
+    event = [began("mp", 0), began("gone", 0.5), ended("gone", 10)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["responsiveness"])
+    assert value(m, "responsiveness", flow="mp", subflow="sf1") == pytest.approx(2)
+    assert value(m, "responsiveness", flow="mp", subflow="sf2") == pytest.approx(10)
+
+
+def test_a_flow_has_settled_only_if_it_stays_in_the_band_for_five_seconds(tmp_path: Path) -> None:
+    """Averages from 11 to 15.5 s are in the band, which is half a second too short; then those from 17 s on."""
+    flows = [s.tcp("brief", s.subflow("p", "A")), s.tcp("gone", s.subflow("p", "A"))]
+    subflow = curve("brief", "p", lambda t: 0 if t < 11 or t == 16.5 else 100)
+    event = [began("brief", 0), began("gone", 0.5), ended("gone", 10)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["convergence"])
+    assert value(m, "convergence", flow="brief") == pytest.approx(7)
+
+
+def test_the_throughput_before_an_outage_is_that_of_five_seconds(tmp_path: Path) -> None:
+    """Two outages, each of two that overlap. Before both, 100 kB/s for four seconds and 900 for the one before."""
+    b = [{"at_ns": 8 * s.NS, "up": False}, {"at_ns": 9 * s.NS, "up": True}]
+    b += [{"at_ns": 20 * s.NS, "up": False}, {"at_ns": 23 * s.NS, "up": True}]
+    x = [{"at_ns": 8_500_000_000, "up": False}, {"at_ns": 10 * s.NS, "up": True}]
+    x += [{"at_ns": 21 * s.NS, "up": False}, {"at_ns": 22 * s.NS, "up": True}]
+    links = [s.link("B", "S", "M", 4, schedule=b), s.link("X", "M", "D", 9, schedule=x)]
+    # Half of (4 * 100 + 900) / 5 = 260 is 130: more than the 120 of two seconds after each outage.
+    steps = [(3, 100), (4, 900), (8, 100), (10, 0), (12, 120), (15, 200), (16, 900), (20, 100), (23, 0), (25, 120)]
+    subflow = curve("mp", "p", lambda t: next((rate for until, rate in steps if t < until), 200))
+    scenario = s.resolved(links, [s.tcp("mp", s.subflow("p", "B", "X"))], duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["recovery_time"])
+    # The second from 11.5 s has 160 after the first outage, and so has that from 24.5 s after the second.
+    assert value(m, "recovery_time", flow="mp", subflow="p") == pytest.approx(1.5)
