@@ -54,8 +54,8 @@ def test_every_mutant_of_c_is_chosen_by_its_number(tmp_path: Path) -> None:
         "replace - with +",
     ]
     c_sources.put(tmp_path, changes)
-    flags = c_sources.flags(tmp_path)["CFLAGS"].split()
-    subprocess.run(["cc", *flags, "-o", "less", "less.c"], cwd=tmp_path, check=True)
+    compiler = c_sources.flags(tmp_path)["CC"]
+    subprocess.run([compiler, "-o", "less", "less.c"], cwd=tmp_path, check=True)
 
     def printed(number: int) -> str:
         env = {**os.environ, schemata.CHOICE: str(number)}
