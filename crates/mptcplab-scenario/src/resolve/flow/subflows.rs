@@ -75,9 +75,7 @@ fn listed_subflows(
     let (_, flow_start_ns) = table.item("start")?.span()?;
     let mut subflows: Vec<Subflow> = Vec::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
-        let entry = item.table(&SUBFLOW)?;
-        let subflow = listed_subflow(context, &entry, i, copy)?;
-        entry.optional("stop", |stop| stop_ns(stop, flow_start_ns, "flow's start"))?;
+        let subflow = listed_subflow(context, &item.table(&SUBFLOW)?, i, copy, flow_start_ns)?;
         check_ends(context, table, item, &subflow.path)?;
         if let Some(first) = subflows.first() {
             check_same_ends(context, item, &first.path, &subflow.path)?;
@@ -203,6 +201,7 @@ fn listed_subflow(
     table: &Table<'_>,
     index: usize,
     copy: Option<u64>,
+    flow_start_ns: u64,
 ) -> Res<Subflow> {
     let network = context.network;
     let path_item = table.item("path")?;
@@ -241,9 +240,11 @@ fn listed_subflow(
             .wrong("is not before the end of the run")
             .hint("start the subflow earlier or lengthen duration"));
     }
-    let stop_ns = table.optional("stop", |item| {
-        stop_ns(item, start_ns.unwrap_or(0), "subflow's start")
-    })?;
+    let (begins_ns, what) = match start_ns {
+        Some(ns) if ns > flow_start_ns => (ns, "subflow's start"),
+        _ => (flow_start_ns, "flow's start"),
+    };
+    let stop_ns = table.optional("stop", |item| stop_ns(item, begins_ns, what))?;
     let name = table.optional("name", |item| item.text().map(str::to_string))?;
     Ok(Subflow {
         name: name.unwrap_or(format!("sf{}", index + 1)),
