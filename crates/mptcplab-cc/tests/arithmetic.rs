@@ -36,17 +36,17 @@ fn call(sock: &mut Sock, conn: &mut Conn, function: u32, [a, b, c, d]: [u32; 4])
     sock.ssthresh(conn)
 }
 
+/// Arguments of a function that takes one word.
+fn halves(word: u64) -> [u32; 4] {
+    [(word >> 32) as u32, word as u32, 0, 0]
+}
+
 #[test]
 fn bits_are_counted_exactly() {
     let (mut sock, mut conn) = probe(10, 1000);
     let powers = (0..64).map(|shift| 1u64 << shift);
     for x in powers.flat_map(|p| [p - 1, p, p | p >> 1, p + (p >> 3)]) {
-        let counted = call(
-            &mut sock,
-            &mut conn,
-            BITS,
-            [(x >> 32) as u32, x as u32, 0, 0],
-        );
+        let counted = call(&mut sock, &mut conn, BITS, halves(x));
         assert_eq!(counted, 64 - x.leading_zeros(), "{x:#x}");
     }
 }
@@ -82,15 +82,7 @@ fn windows_per_squared_rtt_compare_exactly() {
 fn windows_grow_by_fractions_and_stay_within_their_bounds() {
     let grown = |cwnd: u32, clamp: u32, increments: &[i64]| -> Vec<u32> {
         let (mut sock, mut conn) = probe(cwnd, clamp);
-        let mut add = |q40: &i64| {
-            let word = *q40 as u64;
-            call(
-                &mut sock,
-                &mut conn,
-                GROW,
-                [(word >> 32) as u32, word as u32, 0, 0],
-            )
-        };
+        let mut add = |q40: &i64| call(&mut sock, &mut conn, GROW, halves(*q40 as u64));
         increments.iter().map(&mut add).collect()
     };
     let one = 1i64 << 40;
