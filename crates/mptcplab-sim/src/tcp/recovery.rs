@@ -369,8 +369,9 @@ impl Sender {
             }
         }
         if recovered {
-            self.undo_recovery(cx, cc, echo);
-            self.set_state(cc, CaState::Open);
+            if !self.undo_recovery(cx, cc, echo) {
+                self.set_state(cc, CaState::Open);
+            }
             self.log(cx, EventKind::RecoveryEnded, self.sock.tp.snd_cwnd);
         }
     }
