@@ -162,9 +162,7 @@ def compiled(part: Part, files: Sequence[str], shard: str, again: Counter[str] |
     language = c_sources if files[0].endswith((".c", ".h")) else rust_sources
     tree = copy_tree(WORK / "tree")
     changes = of_shard(language.listed(ROOT, files), shard)
-    # Tests that compile C themselves need them as well.
-    os.environ.update(language.flags(tree))
-    settings = environment()
+    settings = {**environment(), **language.flags(tree)}
     together, alone = put_viable(language, tree, changes, part, settings)
     outcomes = {change.number: UNVIABLE for change in changes}
     outcomes |= {change.number: KILLED for change in [*together, *alone]}
@@ -219,7 +217,8 @@ def built(tree: Path, part: Part, settings: Mapping[str, str]) -> list[Program]:
     made = [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
     skipped = [word for name in part.skipped for word in ("--skip", name)]
     return [
-        Program(Path(one["executable"]), Path(one["manifest_path"]).parent, skipped)
+        # Tests that compile C themselves need the settings as well.
+        Program(Path(one["executable"]), Path(one["manifest_path"]).parent, settings, skipped)
         for one in made
         if one.get("executable")
     ]

@@ -21,10 +21,11 @@ _MEMORY = 4 << 30
 
 @dataclass(frozen=True)
 class Program:
-    """A test program of Rust, where it runs, and which of its tests."""
+    """A test program of Rust, where it runs, in which environment, and which of its tests."""
 
     path: Path
     folder: Path
+    environment: Mapping[str, str]
     words: Sequence[str] = ()
 
     def passes(self, extra: Mapping[str, str], limit_s: float) -> bool:
@@ -33,7 +34,7 @@ class Program:
         with subprocess.Popen(
             command,
             cwd=self.folder,
-            env={**os.environ, **extra},
+            env={**self.environment, **extra},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
