@@ -318,6 +318,7 @@ def agree_all(
     out: PathArg = Path("docs") / "agreement",
     *,
     engines: str | Iterable[str] | None = None,
+    only: str | Iterable[str] = (),
     quick: bool = False,
     jobs: int = 0,
     client: ClientArg | None = None,
@@ -327,6 +328,8 @@ def agree_all(
     """Compare two engines on short versions of the scenarios of all papers; write the page and return its files.
 
     `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
+    `only` has scenarios, such as "papers/kim2021/shared-60.toml", to which the runs are limited; of the others the page
+    keeps what it had, which must be of the same engines.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
     stopped. Runs of emulated machines stay in `out`/machines, and only those that would now differ are made again.
@@ -352,6 +355,8 @@ def agree_all(
             engines=(names[0], names[1]),
             checkpoint=checkpoint,
             machine_runs=directory / ("machines-quick" if quick else "machines"),
+            only=as_names(only),
+            former=page.read(directory, (names[0], names[1])) if only else None,
         )
         written = page.write(found, directory)
         checkpoint.clear()

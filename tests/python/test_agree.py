@@ -625,6 +625,41 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     assert "refused: " in text
 
 
+def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: Path, tmp_path: Path) -> None:
+    """Of three, the second is run; the first is what the page had, and the third was never run."""
+    paths = [tmp_path / f"{name}.toml" for name in ("a", "b", "c")]
+    for at, path in enumerate(paths):
+        path.write_text(scenario.read_text().replace("17 ms", f"{17 + at} ms"))
+    row = matrix.Row("lia+cubic", "goodput", "mp", 3.5, 3.6, 2.9, None, 1, 1, Verdict.HOLDS)
+    first = matrix.Entry(paths[0].as_posix(), Verdict.HOLDS, (row,), title="A", builds={"sim": "abc", "fluid": "def"})
+    engines = ("sim", "fluid")
+    page.write(matrix.Matrix(engines, "mptcplab agree --all", (first,)), tmp_path / "page")
+    former = page.read(tmp_path / "page", engines)
+    found = matrix.measure(
+        quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path.name}/./b.toml"], former=former
+    )
+    assert found.entries[0] == first
+    assert [entry.verdict == "not testable" for entry in found.entries] == [False, False, True]
+    assert found.entries[2].summary == "not testable: not run yet"
+    assert {name: len(build) for name, build in found.entries[1].builds.items()} == {"sim": 12, "fluid": 12}
+    assert len(set(found.entries[1].builds.values())) == 2
+    text = page.page(found, with_figure=False)
+    assert "Builds: `sim` abc, `fluid` def." in text
+    assert f"Builds: `sim` {found.entries[1].builds['sim']}, " in text
+    with pytest.raises(MptcplabError, match=r"not a scenario of the papers: .*d\.toml\n\nhint: did you mean "):
+        matrix.measure(quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path}/d.toml"])
+
+
+def test_a_page_of_other_engines_or_a_damaged_one_keeps_nothing(tmp_path: Path) -> None:
+    assert page.read(tmp_path, ("sim", "fluid")) is None
+    page.write(matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", ()), tmp_path)
+    with pytest.raises(MptcplabError, match=r"agreement\.json is of sim and kernel, not of sim and fluid"):
+        page.read(tmp_path, ("sim", "fluid"))
+    (tmp_path / page.NUMBERS).write_text("{}")
+    with pytest.raises(MptcplabError, match=r"agreement\.json: not right: 'engines'"):
+        page.read(tmp_path, ("sim", "kernel"))
+
+
 def test_the_page_is_generated_from_the_numbers_alone() -> None:
     """Three flows, 2, 4 and 21 % off: the median is 4 %, the verdict that one flow is outside."""
     rows = tuple(

@@ -200,6 +200,8 @@ COMMANDS = (
     "agree two-paths.toml --engines sim,sim",
     "agree",
     "agree --all --cc lia",
+    "agree --all --only papers/kim2021/shared-61.toml",
+    "agree dolia-scenario-1 --only papers/kim2021/shared-60.toml",
     "agree two-paths.toml --quick",
     "kernels two-paths.toml --kernels bookworm",
     "reproduce kim2022",

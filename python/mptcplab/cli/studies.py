@@ -263,6 +263,15 @@ def agree(
             "that would now be the same are not made again.",
         ),
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="SCENARIO",
+            help="With --all: run only this scenario of a paper, such as papers/kim2021/shared-60.toml; the page keeps "
+            "what it had of the others. Repeatable.",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="With --all: still shorter; this does not give the published page.")
     ] = False,
@@ -300,10 +309,10 @@ def agree(
         "--force": force or None,
         "SCENARIO": scenario,
     }
-    _check_agree_options(everything, quick, [name for name, value in given.items() if value is not None])
+    _check_agree_options(everything, quick, only, [name for name, value in given.items() if value is not None])
     if everything:
         place = out or Path("docs/agreement")
-        _agree_on_all(place, engines, quick=quick, jobs=jobs, on=on, store=store, as_json=as_json)
+        _agree_on_all(place, engines, only or [], quick=quick, jobs=jobs, on=on, store=store, as_json=as_json)
         return
     assert scenario is not None
     directory = out or output.fresh_directory(scenario)
@@ -406,7 +415,7 @@ def _show_agreement(found: Agreement, directory: Path, *, as_json: bool) -> None
         raise typer.Exit(FAILED)
 
 
-def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> None:
+def _check_agree_options(everything: bool, quick: bool, only: list[str] | None, others: list[str]) -> None:
     """--all excludes options that say what to run; without it there must be a scenario."""
     from mptcplab.errors import MptcplabError, with_hint
 
@@ -414,23 +423,33 @@ def _check_agree_options(everything: bool, quick: bool, others: list[str]) -> No
         raise MptcplabError(
             with_hint(
                 f"--all chooses what it runs: {others[0]}",
-                "give --engines, --quick, --jobs, --on, --store, --out or --json beside it",
+                "give --engines, --only, --quick, --jobs, --on, --store, --out or --json beside it",
             )
         )
     if not everything and "SCENARIO" not in others:
         raise MptcplabError(with_hint("no scenario", "mptcplab agree FILE, or mptcplab agree --all"))
     if quick and not everything:
         raise MptcplabError(with_hint("--quick is for --all", "--duration and --reps make one scenario shorter"))
+    if only and not everything:
+        raise MptcplabError(with_hint("--only is for --all", f"mptcplab agree {only[0]}"))
 
 
 def _agree_on_all(
-    out: Path, engines: str | None, *, quick: bool, jobs: int, on: str | None, store: str | None, as_json: bool
+    out: Path,
+    engines: str | None,
+    only: list[str],
+    *,
+    quick: bool,
+    jobs: int,
+    on: str | None,
+    store: str | None,
+    as_json: bool,
 ) -> None:
     """Compare engines on the scenarios of all papers and write the page; exit code 1 where a bound is exceeded."""
     from mptcplab import api
 
     found, written = api.agree_all(
-        out, engines=engines, quick=quick, jobs=jobs, client=on, store=store, announce=terminal.step
+        out, engines=engines, only=only, quick=quick, jobs=jobs, client=on, store=store, announce=terminal.step
     )
     if as_json:
         print_json({"written": [str(path) for path in written], "verdict": found.verdict})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import ceil
 from pathlib import Path
@@ -16,7 +17,7 @@ import polars as pl
 from mptcplab.capabilities import KERNEL, SIM, engine_of
 from mptcplab.cluster.connect import Cluster
 from mptcplab.engines.digests import engine_digest, python_digest
-from mptcplab.errors import EngineError, ScenarioError, UnfinishedError
+from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError, with_hint
 from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
@@ -35,6 +36,8 @@ ENGINES = (SIM.name, KERNEL.name)
 MOST_HOPS_PER_S = 65_000
 # Each is a set of processes that have to wake up in time.
 MOST_AT_ONCE = 6
+# Of the digest of a build, on the page.
+BUILD_DIGITS = 12
 # Modules that decide an entry besides the engines.
 _DECIDING = (
     *("studies/agreement", "metrics", "metrics/differences.py", "metrics/stats.py"),
@@ -94,6 +97,8 @@ class Entry(Finding):
     disturbed: bool = False
     # The kernels that ran it.
     kernels: tuple[str, ...] = ()
+    # The first digits of the digest of what ran, by engine.
+    builds: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Entry:
@@ -135,6 +140,10 @@ class Matrix:
     command: str
     entries: tuple[Entry, ...]
 
+    def entry(self, name: str) -> Entry | None:
+        """The scenario of a name."""
+        return next((entry for entry in self.entries if entry.name == name), None)
+
     @property
     def compared(self) -> tuple[Entry, ...]:
         """The scenarios with numbers."""
@@ -173,7 +182,8 @@ class Matrix:
     def from_json(cls, text: str) -> Matrix:
         """The inverse of `to_json`."""
         data = json.loads(text)
-        return cls(tuple(data["engines"]), data["command"], tuple(Entry.from_dict(entry) for entry in data["entries"]))
+        one, other = data["engines"]
+        return cls((one, other), data["command"], tuple(Entry.from_dict(entry) for entry in data["entries"]))
 
 
 def measure(
@@ -186,19 +196,46 @@ def measure(
     engines: tuple[str, str] = ENGINES,
     checkpoint: Store | None = None,
     machine_runs: Path | None = None,
+    only: Collection[str] = (),
+    former: Matrix | None = None,
 ) -> Matrix:
     """Run a short version of every scenario of every paper (or of `scenarios`) on two engines.
 
     What is in `checkpoint` is not run again, and what is measured goes there at once; the caller clears it in the end.
     Runs of emulated machines stay in `machine_runs`, from where later calls take those that would be the same.
+    With `only`, just the scenarios of these names are run; the entries of the others are those of `former`.
     Raises `EngineError` if an engine cannot run here at all; what it refuses of one scenario is an entry.
     """
     parse_engines(engines)
     paths = _of_papers() if scenarios is None else list(scenarios)
+    chosen = _chosen(paths, only)
     runner = _Runner(_size(engines, quick), engines, jobs, cluster, announce, checkpoint, machine_runs)
     words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
     command = shlex.join([*words, *(["--quick"] if quick else [])])
-    return Matrix(engines, command, tuple(runner.entries(paths)))
+    new = dict(zip(chosen, runner.entries(chosen), strict=True))
+    return Matrix(engines, command, tuple(new.get(path) or _kept(path, former) for path in paths))
+
+
+def _chosen(paths: Sequence[Path], only: Collection[str]) -> list[Path]:
+    """The scenarios of these names, or all without names; raises `MptcplabError` for a name that is none of them.
+
+    The end of a path is enough, because commands are not only given in the repository.
+    """
+    wanted: set[Path] = set()
+    for name in only:
+        found = [path for path in paths if path.parts[-len(Path(name).parts) :] == Path(name).parts]
+        if not found:
+            names = ["/".join(path.parts[-3:]) for path in paths]
+            close = difflib.get_close_matches(name, names, n=1, cutoff=0.4) or names[:1]
+            raise MptcplabError(with_hint(f"not a scenario of the papers: {name}", f"did you mean {close[0]}?"))
+        wanted.update(found)
+    return [path for path in paths if not only or path in wanted]
+
+
+def _kept(path: Path, former: Matrix | None) -> Entry:
+    """What an earlier page has of a scenario."""
+    entry = former.entry(path.as_posix()) if former is not None else None
+    return entry or Entry(path.as_posix(), Verdict.NOT_TESTABLE, reason="not run yet")
 
 
 @dataclass(frozen=True)
@@ -377,6 +414,7 @@ def _entry(
         noise=noise,
         disturbed=bool(problems),
         kernels=kernels,
+        builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import median
 
 from mptcplab.capabilities import engine_of
+from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.markdown import anchor, command, document, table
 from mptcplab.markdown import figure as figure_link
 from mptcplab.output import write_text, writing
@@ -24,7 +25,8 @@ Short versions of the papers' scenarios on two engines, `{one}` and `{other}`, b
 {command}
 ```
 
-which writes this page, its figure and [{numbers}]({numbers}). Every section has the command that repeats it. Both
+which writes this page, its figure and [{numbers}]({numbers}). Every section has the command that repeats it, and the
+builds of the engines that made it: `--only SCENARIO` makes one section anew and keeps the others. Both
 engines run the same file with the same random numbers. Short runs show whether the engines do the same, not what the
 papers measured.{alike}
 
@@ -63,6 +65,29 @@ def write(matrix: Matrix, out: Path) -> list[Path]:
         if points:
             written += figure.write(points, matrix.engines, out / FIGURE)
     return written
+
+
+def read(directory: Path, engines: tuple[str, str]) -> Matrix | None:
+    """The numbers of a page that was written into a directory, if there is one.
+
+    Raises `MptcplabError` for numbers that are damaged or of other engines.
+    """
+    path = directory / NUMBERS
+    if not path.is_file():
+        return None
+    try:
+        found = Matrix.from_json(path.read_text(encoding="utf-8"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MptcplabError(with_hint(f"{path}: not right: {error}", "leave out --only to write it anew")) from None
+    if found.engines != engines:
+        one, other = found.engines
+        raise MptcplabError(
+            with_hint(
+                f"{path} is of {one} and {other}, not of {' and '.join(engines)}",
+                f"--engines {one},{other}, another --out, or no --only",
+            )
+        )
+    return found
 
 
 def page(matrix: Matrix, *, with_figure: bool) -> str:
@@ -121,7 +146,12 @@ def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
     noise = [f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []
     causes = ("\n".join([f"{base}:", "", *(f"- {text}" for text in texts)]) for base, texts in entry.causes.items())
     rows = table(heads, map(_row, entry.evidence))
-    return [f"## {entry.name}", f"{entry.title}.", command(entry.command), rows, *noise, *causes]
+    return [f"## {entry.name}", f"{entry.title}.", command(entry.command), rows, *noise, _made_with(entry), *causes]
+
+
+def _made_with(entry: Entry) -> str:
+    builds = ", ".join(f"`{engine}` {build}" for engine, build in entry.builds.items()) or "not recorded"
+    return f"Builds: {builds}."
 
 
 def _row(row: Row) -> list[str]:
