@@ -16,7 +16,7 @@ from mptcplab.studies.papers import accept, catalog
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import QUICK_ALLOWANCE, Planner
 from mptcplab.studies.papers.predicate import Domain
-from mptcplab.studies.papers.reasons import read_reason
+from mptcplab.studies.papers.reasons import formatted, read_reason
 from mptcplab.studies.papers.report import verdicts
 from mptcplab.studies.papers.report.page import index_page, reason
 from mptcplab.studies.papers.report.verdicts import unexpected
@@ -79,6 +79,62 @@ def test_a_mistake_in_a_reason_is_an_error(text: str, message: str) -> None:
     with pytest.raises(MptcplabError) as caught:
         read_reason(text)
     assert str(caught.value).startswith(message)
+
+
+X40 = "x" * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        # A full stop or a comma after a number is none of it, and white space is shown as one blank.
+        (
+            "LIA   gets\n1,009.42.",
+            "a typed number: '1,009.42' in 'LIA gets 1,009.42.'",
+            "a measured one is {EXPRESSION:FORMAT}; one of the paper or of the setup is {=1,009.42}",
+        ),
+        (
+            "{=3} of 4, and no more",
+            "a typed number: '4' in 'of 4, and no more'",
+            "a measured one is {EXPRESSION:FORMAT}; one of the paper or of the setup is {=4}",
+        ),
+        ("{mean(goodput{cc=lia}):2f}", "not a format: '2f'", "one such as .2f, .0% or +.1%"),
+        ("{mean(goodput{cc=lia}):}", "not a format: ''", "one such as .2f, .0% or +.1%"),
+        # Of a long text, the 40 characters that matter.
+        (f"ab{X40} {{=3}} so{X40}}} more", "} without {: '" + X40[1:] + "}'", "write {EXPRESSION:FORMAT}"),
+        (f"so {{a{X40}", "{ without }: '{a" + X40[2:] + "'", "write {EXPRESSION:FORMAT}"),
+        ("it {a} is {b{c} so", "{ without }: '{b{c} so'", "write {EXPRESSION:FORMAT}"),
+    ],
+)
+def test_a_mistake_in_a_reason_is_shown_with_what_would_be_right(text: str, message: str, hint: str) -> None:
+    with pytest.raises(MptcplabError) as caught:
+        read_reason(text.replace("{a} ", "{mean(goodput{cc=lia})} "))
+    assert str(caught.value) == f"{message}\n\nhint: {hint}"
+
+
+def test_words_with_digits_and_words_that_only_begin_like_a_quantity_are_no_numbers() -> None:
+    text = "DUB-08 is halfway from sf1 to the hundredth of linux-pre4."
+    assert read_reason(text).pieces == (text,)
+    assert read_reason(text).measured == []
+    assert [one.format for one in read_reason("{mean(goodput{cc=a})} or {=3} or {1 - 2:+.0%}").measured] == ["", "+.0%"]
+
+
+@pytest.mark.parametrize(
+    ("number", "style", "expected"),
+    [
+        (1234.5, "", "1.23e+03"),
+        (0.0523, "+.0%", "+5 %"),
+        (-0.0523, ".1%", "-5.2 %"),
+        # What is rounded to nothing has no sign.
+        (-0.004, ".2f", "0.00"),
+        (0.004, "+.1f", "0.0"),
+        (-0.004, "+.0%", "0 %"),
+        (0.06, "+.1f", "+0.1"),
+        (-10.0, ".0f", "-10"),
+    ],
+)
+def test_numbers_are_shown_in_a_style_or_with_three_digits(number: float, style: str, expected: str) -> None:
+    assert formatted(number, style) == expected
 
 
 def copied(tmp_path: Path) -> Path:

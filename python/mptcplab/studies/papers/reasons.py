@@ -22,7 +22,7 @@ _FORMAT = re.compile(r"\+?\.\d[f%]")
 # Names contain digits: of claims and experiments, of subflows, of profiles.
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 _QUANTITY = re.compile(
-    r"\d[\d.,]*|\b(?:half|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|twice|doubled?|hundreds?)\b",
+    r"\d(?:[\d.,]*\d)?|\b(?:half|thirds?|quarters?|fifths?|sixths?|eighths?|tenths?|twice|doubled?|hundreds?)\b",
     re.IGNORECASE,
 )
 
