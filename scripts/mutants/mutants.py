@@ -102,6 +102,8 @@ PARTS: Mapping[str, Part] = {
             *("test_thresholds.py", "test_decision.py", "test_verdict.py", "test_papers.py", "test_paper_claims.py"),
             *("test_paper_evidence.py", "test_paper_report.py", "test_paper_sensitivity.py", "test_papers_kernel.py"),
             "test_store.py",
+            *("test_cell.py", "test_execute.py", "test_measure.py", "test_workers.py", "test_paper_catalog.py"),
+            *("test_paper_planner.py", "test_paper_reproduce.py"),
         ],
         without=["python/mptcplab/studies/papers/report/*"],
     ),

@@ -58,6 +58,25 @@ def test_the_class_says_what_the_verdict_is_about(claim: str, verdict: str, expe
     assert class_of(judged(CLAIMS[claim], verdict)) == expected
 
 
+def test_a_class_has_a_mark_and_a_meaning_of_its_own() -> None:
+    assert {one: one.mark for one in ClaimClass} == {
+        ClaimClass.REPRODUCED: "✓",
+        ClaimClass.REFUTED: "✕",
+        ClaimClass.OPEN: "?",
+        ClaimClass.INCONSISTENT: "≠",
+        ClaimClass.CANNOT_FAIL: "=",
+        ClaimClass.NOT_TESTABLE: "\N{EN DASH}",
+    }
+    assert len({one.meaning for one in ClaimClass}) == len(ClaimClass)
+
+
+def test_classes_are_counted_in_their_order_and_groups_without_a_claim_are_left_out() -> None:
+    found = grouped_counts(judged(CLAIMS[name], "holds") for name in ("DUB-08", "ZUH-03", "DUB-09"))
+    assert {group: list(row.items()) for group, row in found.items()} == {
+        PAPERS: [(one, {"reproduced": 2, "by construction or calibrated": 1}.get(one, 0)) for one in ClaimClass]
+    }
+
+
 def test_papers_claims_the_labs_own_and_contradictions_are_counted_apart() -> None:
     counts = grouped_counts(judged(claim, "fails") for claim in CLAIMS.values())
     assert {group: sum(row.values()) for group, row in counts.items()} == {PAPERS: 137, OURS: 20, CONTRADICTIONS: 12}
