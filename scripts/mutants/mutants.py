@@ -103,7 +103,7 @@ PARTS: Mapping[str, Part] = {
             *("test_paper_evidence.py", "test_paper_report.py", "test_paper_sensitivity.py", "test_papers_kernel.py"),
             "test_store.py",
             *("test_cell.py", "test_execute.py", "test_measure.py", "test_workers.py", "test_paper_catalog.py"),
-            *("test_paper_planner.py", "test_paper_reproduce.py"),
+            *("test_paper_planner.py", "test_paper_reproduce.py", "test_frozen.py"),
         ],
         without=["python/mptcplab/studies/papers/report/*"],
     ),

@@ -115,10 +115,21 @@ def test_cells_with_the_same_runs_are_run_once(store: Store, ran: Ran) -> None:
     one.make([Cell("X", "balia"), Cell("Y", "balia")])
     one.make([Cell("X", "balia"), Cell("Z", "balia"), Cell("Z", "wvegas")])
     # What was refused is not asked for again.
-    one.make([Cell("Y", "wvegas")])
+    one.make([Cell("Y", "wvegas"), Cell("Y", "olia")])
     assert ran.sweeps == [["balia"], ["wvegas"]]
-    assert (one.outcome.made, one.outcome.reused) == ({"balia"}, set())
-    assert len(one.outcome.digests) == 5
+    assert (one.outcome.made, one.outcome.reused) == ({"balia"}, {"olia"})
+    assert len(one.outcome.digests) == 6
+
+
+@pytest.mark.parametrize("profile", ["", "series"])
+def test_cells_with_the_same_runs_wait_for_them_together(store: Store, ran: Ran, profile: str) -> None:
+    with executor(store) as one:
+        one.add([Cell("X", "balia", "", profile)])
+        one.add([Cell("Y", "balia", "", profile)])
+        assert not one.has([Cell("X", "balia", "", profile)])
+        assert list(one.finished()) == [None, None]
+        assert one.has(Cell(name, "balia", "", profile) for name in "XY")
+    assert ran.sweeps == [["balia"]]
 
 
 @pytest.mark.parametrize(
@@ -309,6 +320,8 @@ def test_an_order_has_all_that_a_worker_needs(store: Store, remote: type[Remote]
     tasks.add([[one], [replace(one, digest="balia")]], first=True)
     (made,) = remote.made
     assert made.orders == [("wvegas", True), ("balia", True)]
+    tasks.add([])
+    assert made.orders[2:] == [("wvegas", False), ("balia", False)]
     order = made.waiting[0]
     assert (order.task, order.engine) == (one, "sim")
     assert [content.decode() for content in order.inputs.files.values()] == [scenario.read_text()]

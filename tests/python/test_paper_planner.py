@@ -10,7 +10,7 @@ import pytest
 from mptcplab.capabilities import SEND_JITTER
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import catalog
-from mptcplab.studies.papers.planner import METRICS, MOST_REPETITIONS, QUICK_ALLOWANCE, Planner, algorithm_names
+from mptcplab.studies.papers.planner import METRICS, MOST_REPETITIONS, Planner, algorithm_names
 from mptcplab.studies.papers.treatments import Treatment, in_dialect, treatment, with_parameter
 from mptcplab.study.cell import Cell
 from mptcplab.study.decision import Rule
@@ -161,8 +161,8 @@ def test_a_claim_may_ask_for_blocks_until_one_of_its_experiments_has_most_repeti
 
 def test_a_quick_rule_allows_for_the_bias_of_runs_that_are_shorter(library: catalog.Library) -> None:
     quick = Planner(library, "sim", quick=True)
-    assert quick.rule(["LONG"]) == Rule(1, provisional=True, allowance=QUICK_ALLOWANCE)
-    assert quick.rule(["SHORT", "LONG"]) == Rule(1, provisional=True, allowance=QUICK_ALLOWANCE)
+    assert quick.rule(["LONG"]) == Rule(1, provisional=True, allowance=0.1)
+    assert quick.rule(["SHORT", "LONG"]) == Rule(1, provisional=True, allowance=0.1)
     assert quick.rule(["SHORT", "PARTS"]) == Rule(1, provisional=True)
     assert quick.rule([]) == Rule(1)
 

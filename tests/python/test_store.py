@@ -83,6 +83,17 @@ def _means(content: bytes) -> object:
         return None
 
 
+def test_the_order_of_names_in_a_record_carries_nothing(store: Store) -> None:
+    path = store.directory / "one.json"
+    content = json.loads(path.read_text())
+    path.write_text(
+        json.dumps(dict(sorted(content.items(), reverse=True)) | {"record": {"seeds": [3, 5], "engine": "sim"}})
+    )
+    with warnings.catch_warnings(action="error"):
+        assert store.has("one", "values", "course")
+    assert store.record("one") == RECORD
+
+
 def test_a_result_that_is_altered_while_it_is_used_is_an_error(store: Store) -> None:
     path = store.directory / "one.values.parquet"
     pl.DataFrame({"a": [9.5, 2.5]}).write_parquet(path)

@@ -63,12 +63,12 @@ class Executor:
     outcome: Outcome = field(default_factory=Outcome)
     cluster: Cluster | None = None
     # Set when nobody waits for results any more.
-    _stop: Event = field(default_factory=Event, repr=False)
-    _known: dict[str, Task] = field(default_factory=dict, repr=False)
-    _work: _Work = field(default_factory=_Work, repr=False)
+    _stop: Event = field(default_factory=Event)
+    _known: dict[str, Task] = field(default_factory=dict)
+    _work: _Work = field(default_factory=_Work)
     # Since the caller was last given a chance to add more.
-    _was_added: bool = field(default=False, repr=False)
-    _tasks: workers.Tasks[list[Task], dict[str, str]] | elsewhere.Tasks | None = field(default=None, repr=False)
+    _was_added: bool = False
+    _tasks: workers.Tasks[list[Task], dict[str, str]] | elsewhere.Tasks | None = None
 
     def make(self, cells: Iterable[Cell]) -> None:
         """Have results of all cells, stored before or new; `outcome` tells which."""
