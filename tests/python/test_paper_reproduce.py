@@ -149,6 +149,8 @@ class Judging:
             executor.add(sorted(judge.cells(claim) | set(others)))
             for _ in executor.finished():
                 judge.look()
+                # Nothing was made since, so that another look finds nothing.
+                judge.look()
         assert judge.is_settled([claim], judge.cells(claim))
         return judge.judged(claim)
 
@@ -216,6 +218,7 @@ def test_a_finding_says_what_decided(judging: Judging) -> None:
         assert (finding.verdict, finding.held, finding.repetitions, finding.provisional) == (HOLDS, True, 10, False)
         assert finding.reason == ""
     assert own.evidence[0].low < today.evidence[0].low
+    assert judging.judge.own_finding(CLAIM) == own
 
 
 def test_a_quick_finding_is_provisional(lab: Lab, library: Library, tmp_path: Path) -> None:
@@ -303,6 +306,19 @@ def test_a_reason_has_the_repetitions_that_all_of_its_cells_have(lab: Lab, judgi
     again = judging.judged(replace(CLAIM, id="C-2", why=read_reason(words)), more)
     second = sum(lab.rate(own_of(lab, "olia")[1], rep) for rep in range(10)) / 10
     assert again.why == f"Balia gets {means[0]:.2f}, OLIA {(means[1] + second) / 2:.2f}."
+
+
+def test_a_reason_need_not_have_all_repetitions_of_the_verdict(lab: Lab, judging: Judging) -> None:
+    """The claim is decided on 30; of Balia there are 20."""
+    lab.rate = until_block(2)
+    more = Cell("OLD", "balia", "", "linux-legacy", "", 1)
+    words = f"Balia gets {{{mean('balia')}:.2f}}, OLIA {{{mean('olia')}:.2f}}."
+    found = judging.judged(replace(CLAIM, why=read_reason(words)), more)
+    assert found.findings[0].repetitions == 30
+    means = [
+        sum(lab.rate(spec, rep) for spec in own_of(lab, cc)[:2] for rep in range(10)) / 20 for cc in ("balia", "olia")
+    ]
+    assert found.why == f"Balia gets {means[0]:.2f}, OLIA {means[1]:.2f}."
 
 
 def test_a_reason_has_no_more_repetitions_than_the_verdict(lab: Lab, judging: Judging) -> None:
