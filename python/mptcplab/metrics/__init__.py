@@ -144,7 +144,7 @@ def binned(trace: Trace, names: Iterable[str], bins: Sequence[tuple[int, int]]) 
     """The named metrics in each of several spans of time (begin and end in ns): `bin` (from 0) and `compute`'s columns.
 
     A flow counts in a bin for as long as it exists. The value of a counter at the edge of a bin is that of a row which
-    is at most one sampling interval older, so bins need samples.
+    is less than one sampling interval older, so bins need samples.
     """
     chosen = list(names)
     frames = [

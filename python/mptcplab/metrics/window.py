@@ -2,8 +2,8 @@
 
 The window of a flow is [warm-up end, stop): it ends when the flow stops or the run ends. A span of time may be given
 instead; then the window of a flow is its part of that span. Counters are cumulative, so a window is the difference of
-two rows. The counters at an edge are those of a row that is at most one sampling interval older; without such a row the
-value is null.
+two rows. The counters at an edge are those of a row that is less than one sampling interval older; without such a row
+the value is null.
 """
 
 from __future__ import annotations
