@@ -108,12 +108,52 @@ fn the_counter_of_acks_reaches_its_value_and_the_next_ack_adds_the_packet() {
         acks_until_growth(&mut bench, 1)
     };
     assert_eq!((balia("balia"), balia("adw-balia")), (87, 87));
+    // All but the last ACK: less than a packet.
+    let mut lia = Bench::new("lia", KERNEL, &p);
+    (0..78).for_each(|_| lia.ack(1));
+    assert_eq!(lia.socks[1].credit(), 1.0 - (-40f64).exp2());
     // An ACK that comes when the value has sunk below the counter adds the packet at once.
     let mut lia = Bench::new("lia", KERNEL, &p);
     (0..60).for_each(|_| lia.ack(1));
     lia.socks[0].tp.snd_cwnd = 10;
     lia.socks[0].publish(&mut lia.conn);
     assert_eq!(acks_until_growth(&mut lia, 1), 1);
+}
+
+#[test]
+fn balia_takes_rates_for_whole_bytes_per_second() {
+    // Segments of one byte: 11 and 3 packets in 2 s are 5 and 1 bytes/s, and floor(36 11/25) = 15 ACKs fill the counter.
+    // In 20 s they are 0, and the window takes the place of the quotient.
+    for (t_ms, acks) in [(2_000, 15), (20_000, 11)] {
+        let mut bench = Bench::new("balia", KERNEL, &paths(&[11, 3], &[t_ms, t_ms]));
+        bench.socks[0].tp.mss_cache = 1;
+        assert_eq!(acks_until_growth(&mut bench, 0), acks + 1, "{t_ms}");
+    }
+}
+
+#[test]
+fn balia_scales_rates_down_by_32_if_one_exceeds_2_to_the_25() {
+    // Segments of one byte. 2^20 packets in 31.25 ms are m = 2^25 bytes/s, beside x = floor(1/0.032) = 31:
+    // floor(10 (m + 31)^2/(2 m)) = 5 m + 310, and floor((5 m + 310) 2^20/(5 m)) = 2^20 + 1. In 31.249 ms they are
+    // more, so that x becomes 0, and 10 m^2/(2 m) 2^20/(5 m) = 2^20.
+    for (t_us, acks) in [(31_250, (1 << 20) + 1), (31_249, 1 << 20)] {
+        for name in ["balia", "adw-balia"] {
+            let p = Paths {
+                w: vec![1 << 20, 1],
+                t: vec![t_us, 32_000],
+                l: vec![(0, 0); 2],
+                r: 0,
+            };
+            let mut bench = Bench::new(name, KERNEL, &p);
+            bench.socks[0].tp.mss_cache = 1;
+            for _ in 0..16 {
+                bench.socks[0].cong_avoid(&mut bench.conn, 1, 1 << 16);
+            }
+            assert_eq!(bench.socks[0].tp.snd_cwnd_cnt, 1 << 20, "{name} {t_us}");
+            let more = acks_until_growth(&mut bench, 0);
+            assert_eq!((1 << 20) + more, acks + 1, "{name} {t_us}");
+        }
+    }
 }
 
 #[test]
@@ -151,6 +191,48 @@ fn olia_stops_growing_where_an_ack_is_worth_less_than_one_in_1024() {
         assert_eq!((grown(KERNEL, 255, 1022), grown(KERNEL, 255, 1023)), (0, 1));
         // In the specification a packet after 1200 ACKs; the larger window then waits for the other.
         assert_eq!((grown(KERNEL, 256, 5000), grown(SPEC, 300, 5000)), (0, 1));
+    }
+}
+
+/// ACKs of path 0 until its window changes, and the new window, with OLIA's dialect; `l` packets between losses.
+fn olia_change(name: &str, w: &[u32], l: &[u32]) -> (u32, u32) {
+    let mut p = paths(w, &vec![100; w.len()]);
+    p.l = l.iter().map(|&l| (l, 0)).collect();
+    let mut bench = Bench::new(name, KERNEL, &p);
+    let sock = &mut bench.socks[0];
+    let count = (1..10_000)
+        .find(|_| {
+            sock.cong_avoid(&mut bench.conn, 1, 1);
+            sock.tp.snd_cwnd != w[0]
+        })
+        .expect("a window that changes");
+    (count, sock.tp.snd_cwnd)
+}
+
+#[test]
+fn olia_moves_window_from_the_largest_paths_to_the_best_ones() {
+    for name in ["olia", "dolia"] {
+        // In C with another: 1024 (20/100^2 + 1/(3 2 20)) is 10.6, so 10 of 1023 per ACK.
+        assert_eq!(
+            olia_change(name, &[20, 20, 60], &[3000, 3000, 30]),
+            (103, 21)
+        );
+        // In M with another, beside one in C: 1024 (10/21^2 - 1/(3 2 10)) is 6.15.
+        assert_eq!(olia_change(name, &[10, 10, 1], &[30, 30, 3000]), (171, 11));
+        // Alone in M: 1024 (80/159^2 - 1/(2 80)) is -3.16. 341 times -3 are -1023, just enough.
+        assert_eq!(olia_change(name, &[80, 79], &[30, 3000]), (341, 79));
+        // In neither: 1024 10/45^2 is 5.06.
+        assert_eq!(olia_change(name, &[10, 20, 15], &[30, 30, 3000]), (205, 11));
+    }
+}
+
+#[test]
+fn olia_wraps_no_product_below_16_000_packets_where_no_window_moves() {
+    // w (2048 w)^2 is below 2^64. The increase is less than 1/1024, so that even 2^16 ACKs add nothing.
+    for w in 12_000..16_000 {
+        let mut bench = Bench::new("olia", KERNEL, &paths(&[w, w], &[20, 20]));
+        bench.socks[0].cong_avoid(&mut bench.conn, 1, 1 << 16);
+        assert_eq!(bench.socks[0].tp.snd_cwnd, w);
     }
 }
 
@@ -196,14 +278,16 @@ fn olia_forgets_no_interval_in_which_nothing_was_acknowledged_and_keeps_two_pack
 #[test]
 fn olia_counts_what_a_recovery_acknowledges_at_the_first_ack_after_it() {
     for name in ["olia", "dolia"] {
-        for (dialect, during, after) in [(SPEC, 37.0, 38.0), (KERNEL, 30.0, 38.0)] {
+        for (dialect, during, after) in [(SPEC, 46.0, 47.0), (KERNEL, 30.0, 47.0)] {
             let mut bench = Bench::new(name, dialect, &paths(&[20, 40], &[20, 35]));
-            let acked = AckSample {
-                pkts_acked: 7,
-                rtt_us: -1,
-                in_flight: 0,
-            };
-            bench.socks[0].pkts_acked(&mut bench.conn, &acked);
+            for pkts_acked in [7, 9] {
+                let acked = AckSample {
+                    pkts_acked,
+                    rtt_us: -1,
+                    in_flight: 0,
+                };
+                bench.socks[0].pkts_acked(&mut bench.conn, &acked);
+            }
             assert_eq!(bench.socks[0].field("l2"), Some(during), "{name}");
             bench.ack(0);
             assert_eq!(bench.socks[0].field("l2"), Some(after), "{name}");
@@ -347,6 +431,63 @@ fn wvegas_grows_as_reno_outside_open_and_in_a_round_of_two_samples() {
 }
 
 #[test]
+fn the_renos_counter_of_a_larger_window_counts_for_one_packet() {
+    let mut bench = wvegas(KERNEL);
+    let sock = &mut bench.socks[0];
+    sock.tp.ca_state = CaState::Disorder as u8;
+    // tcp_cong_avoid_ai: what was counted towards another window makes one packet, and the ACK counts towards the next.
+    sock.tp.snd_cwnd_cnt = 95;
+    sock.cong_avoid(&mut bench.conn, 100, 1);
+    assert_eq!((sock.tp.snd_cwnd, sock.tp.snd_cwnd_cnt), (41, 1));
+    // Traces see 3 of 8.
+    (sock.tp.snd_cwnd, sock.tp.snd_cwnd_cnt) = (8, 0);
+    sock.cong_avoid(&mut bench.conn, 100, 3);
+    assert_eq!((sock.tp.snd_cwnd, sock.credit()), (8, 0.375));
+}
+
+/// So many RTT samples, and the ACK that ends their round. Returns the window and the threshold.
+fn wvegas_decision(bench: &mut Bench, samples: u32, rtt_us: i32) -> (u32, u32) {
+    let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
+    sock.tp.snd_nxt = 20;
+    sock.set_state(conn, CaState::Open);
+    for _ in 0..samples {
+        let sample = AckSample {
+            pkts_acked: 1,
+            rtt_us,
+            in_flight: 9,
+        };
+        sock.pkts_acked(conn, &sample);
+    }
+    sock.cong_avoid(conn, 21, 1);
+    (sock.tp.snd_cwnd, sock.tp.snd_ssthresh)
+}
+
+#[test]
+fn wvegas_decides_by_three_samples_whose_rtt_is_a_microsecond_more() {
+    // 40 (32 - 20)/32 = 15 packets are queued: one less, and ssthresh is 39/2 + 39/4 of whole packets.
+    assert_eq!(wvegas_decision(&mut wvegas(KERNEL), 3, 32_000), (39, 28));
+    assert_eq!(wvegas_decision(&mut wvegas(KERNEL), 2, 32_000), (40, 1));
+    // floor(40 (20.601 - 20.001)/20.601) = 1 is less than the 2 that it may have, so that these stay what they are.
+    let mut bench = wvegas(KERNEL);
+    assert_eq!(wvegas_decision(&mut bench, 3, 20_600), (41, 30));
+    assert_eq!(bench.socks[0].field("rate"), Some(0.0));
+    assert_eq!(bench.socks[0].field("alpha"), Some(2.0));
+}
+
+#[test]
+fn wvegas_leaves_slow_start_with_a_packet_more_than_fits_the_path() {
+    let after = |rtt_us| {
+        let mut bench = wvegas(KERNEL);
+        bench.socks[0].tp.snd_ssthresh = 1000;
+        wvegas_decision(&mut bench, 3, rtt_us)
+    };
+    // One packet is queued, which gamma allows: slow start goes on.
+    assert_eq!(after(20_600), (41, 1000));
+    // floor(40 (21.101 - 20.001)/21.101) = 2 packets are: floor(40 20.001/21.101) + 1 = 38 are kept.
+    assert_eq!(after(21_100), (38, 38));
+}
+
+#[test]
 fn wvegas_forgets_its_share_when_it_returns_to_open_but_not_the_smallest_rtt() {
     let mut bench = wvegas(KERNEL);
     wvegas_round(&mut bench, 32_000);
@@ -364,13 +505,21 @@ fn wvegas_forgets_its_share_when_it_returns_to_open_but_not_the_smallest_rtt() {
     wvegas_round(&mut bench, 32_000);
     assert_eq!(bench.ssthresh_after_loss(0), 19);
     assert!(fields(&bench)[0] > 0.0);
+    bench.socks[0].cwnd_event(&mut bench.conn, CaEvent::TxStart);
+    assert!(fields(&bench)[0] > 0.0);
     bench.socks[0].cwnd_event(&mut bench.conn, CaEvent::Loss);
     assert_eq!(fields(&bench)[0], 0.0);
+    // In the specification the threshold has forgotten the rate already, and the event says nothing more.
+    let mut bench = wvegas(SPEC);
+    bench.socks[0].set_field(&mut bench.conn, "rate", 4096.0);
+    let rate = fields(&bench)[0];
+    bench.socks[0].cwnd_event(&mut bench.conn, CaEvent::Loss);
+    assert!(rate > 0.0 && fields(&bench)[0] == rate);
 }
 
 #[test]
 fn wvegas_shares_by_the_rates_of_the_subflows_that_have_a_sample() {
-    let alpha = |with_sample: bool| {
+    let alpha = |with_sample: bool, later_us: i32| {
         let mut bench = wvegas(KERNEL);
         // 81 in Q16 per us, as path 0 will have.
         bench.socks[1].set_field(&mut bench.conn, "rate", 81e6 / 65_536.0);
@@ -389,11 +538,19 @@ fn wvegas_shares_by_the_rates_of_the_subflows_that_have_a_sample() {
                 }
             }
             bench.socks[1].set_field(&mut bench.conn, "rate", 81e6 / 65_536.0);
+            let sample = AckSample {
+                pkts_acked: 1,
+                rtt_us: later_us,
+                in_flight: 9,
+            };
+            bench.socks[1].pkts_acked(&mut bench.conn, &sample);
         }
         wvegas_round(&mut bench, 32_000);
         bench.socks[0].field("alpha").expect("a declared field")
     };
-    assert_eq!((alpha(true), alpha(false)), (5.0, 10.0));
+    assert_eq!((alpha(true, -1), alpha(false, -1)), (5.0, 10.0));
+    // With a sample in the new round it counts again.
+    assert_eq!((alpha(false, 35_000), alpha(false, 0)), (5.0, 5.0));
 }
 
 #[test]

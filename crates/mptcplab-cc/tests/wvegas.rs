@@ -152,3 +152,66 @@ fn a_timeout_slow_starts_and_an_idle_restart_forgets_the_base_rtt() {
     sock.cwnd_event(conn, CaEvent::CwndRestart);
     assert!(field(&bench, "base") > 4000.0, "no base RTT");
 }
+
+/// One subflow of `w` packets in congestion avoidance whose smallest RTT so far is `base_us`.
+fn settled(w: u32, base_us: u32) -> Bench {
+    let paths = Paths {
+        w: vec![w],
+        t: vec![base_us],
+        l: vec![(0, 0)],
+        r: 0,
+    };
+    let mut bench = Bench::new("wvegas", &[], &paths);
+    bench.socks[0].set_field(&mut bench.conn, "base", f64::from(base_us) * 1e-6);
+    bench
+}
+
+/// A round with three RTT samples, up to the ACK that ends it.
+fn round(bench: &mut Bench, rtt_us: i32) {
+    let (conn, sock) = (&mut bench.conn, &mut bench.socks[0]);
+    for _ in 0..3 {
+        let sample = AckSample {
+            pkts_acked: 1,
+            rtt_us,
+            in_flight: 1,
+        };
+        sock.pkts_acked(conn, &sample);
+    }
+    let end = sock.tp.snd_nxt;
+    sock.tp.snd_nxt += 100;
+    sock.cong_avoid(conn, end, 1);
+}
+
+/// The draft, section 4: the rate is recorded and alpha shared out anew if diff >= alpha; then w -= 1 if diff > alpha,
+/// w += 1 if diff < alpha, and neither if they are equal. Alpha is 2 at first, and the whole 10 for a subflow that is
+/// alone.
+#[test]
+fn a_queue_of_exactly_alpha_updates_alpha_and_keeps_the_window() {
+    for (w, base_us, window, alpha, rate) in [
+        // 19 x 2/20 = 1.9 and 20 x 2/20 = 2 packets are queued.
+        (19, 18_000, 20.0, 2.0, 0.0),
+        (20, 18_000, 21.0, 10.0, 1_000.0),
+        // 40 x 5/20 = 10 and 41 x 5/20 = 10.25.
+        (40, 15_000, 40.0, 10.0, 2_000.0),
+        (41, 15_000, 40.0, 10.0, 2_050.0),
+    ] {
+        let mut bench = settled(w, base_us);
+        round(&mut bench, 20_000);
+        assert_eq!(bench.socks[0].window(), window, "{w}");
+        assert_eq!(field(&bench, "alpha"), alpha, "{w}");
+        assert!((field(&bench, "rate") - rate).abs() < 1e-3, "{w}");
+    }
+}
+
+#[test]
+fn a_queueing_delay_of_exactly_twice_the_smallest_drains_the_path() {
+    // 1 ms first, with 40/21 < 2 packets queued; then 41 x 2/22 = 3.7 of 10. A drain leaves 42 x 20/22/2 packets.
+    for (rtt_us, window, qdelay) in [(21_999, 42.0, 0.001), (22_000, 19.090_909, 0.0)] {
+        let mut bench = settled(40, 20_000);
+        round(&mut bench, 21_000);
+        round(&mut bench, rtt_us);
+        let got = bench.socks[0].window();
+        assert!((got - window).abs() < 1e-4, "{got} at {rtt_us}");
+        assert_eq!(field(&bench, "qdelay"), qdelay, "{rtt_us}");
+    }
+}
