@@ -209,3 +209,101 @@ fn nothing_is_decided_before_sixty_intervals() {
         }
     }
 }
+
+/// One subflow with intervals of 10 ms, and these parameters in 10^-4.
+fn short_intervals(c_s: u64, c_h: u64, p_l: u64) -> Bench {
+    let params = [
+        ("interval_ms", 10),
+        ("c_s", c_s),
+        ("c_h", c_h),
+        ("p_l", p_l),
+    ];
+    let paths = Paths {
+        w: vec![40],
+        t: vec![40_000],
+        l: vec![(0, 0)],
+        r: 0,
+    };
+    Bench::new("group-lia", &params, &paths)
+}
+
+fn sample(bench: &mut Bench, rtt_us: i32) {
+    let acked = AckSample {
+        pkts_acked: 1,
+        rtt_us,
+        in_flight: 1,
+    };
+    bench.socks[0].pkts_acked(&mut bench.conn, &acked);
+}
+
+/// Ends the interval, and begins the next one with a sample.
+fn interval(bench: &mut Bench, rtt_us: i32) {
+    bench.socks[0].tp.tcp_mstamp += 10_000;
+    sample(bench, rtt_us);
+}
+
+fn statistic(bench: &Bench, name: &str) -> f64 {
+    bench.socks[0].field(name).unwrap()
+}
+
+/// RFC 8382 section 3.3.1: skew_est < c_s, skew_est < c_h of a flow at a bottleneck, pkt_loss > p_l. Where all delays
+/// are the mean and nothing is lost, both estimates are exactly 0.
+#[test]
+fn statistics_exactly_at_their_thresholds_are_no_bottleneck() {
+    for (c_s, c_h, first, later) in [(0, 0, 0.0, 0.0), (1, 0, 1.0, 1.0), (0, 1, 0.0, 1.0)] {
+        let mut bench = short_intervals(c_s, c_h, 0);
+        (0..60).for_each(|_| interval(&mut bench, 40_000));
+        assert_eq!(statistic(&bench, "skew_plus_1"), 1.0);
+        assert_eq!(statistic(&bench, "pb"), 0.0, "59 intervals decide nothing");
+        interval(&mut bench, 40_000);
+        assert_eq!(statistic(&bench, "pb"), first, "{c_s} {c_h}");
+        bench.socks[0].set_field(&mut bench.conn, "pb", 1.0);
+        interval(&mut bench, 40_000);
+        assert_eq!(statistic(&bench, "pb"), later, "{c_s} {c_h}");
+    }
+}
+
+/// RFC 8382 section 3.2.4: a mean that is not more than p_v var_est away from mean_delay is on neither side of it.
+#[test]
+fn a_mean_without_a_deviation_is_on_no_side() {
+    for (first, second) in [(30_000, 50_000), (50_000, 30_000)] {
+        let mut bench = short_intervals(0, 0, 0);
+        (0..4).for_each(|_| interval(&mut bench, 40_000));
+        interval(&mut bench, first);
+        interval(&mut bench, second);
+        assert_eq!(statistic(&bench, "freq"), 0.0, "from no side to {first}");
+        interval(&mut bench, second);
+        assert_eq!(statistic(&bench, "freq"), 0.02, "{first} to {second}");
+    }
+}
+
+/// So that the sums fit their 32 bits.
+#[test]
+fn an_interval_counts_limited_numbers_of_packets_and_samples() {
+    for (lost, delivered) in [(1 << 17, 1_000_000), (1_000_000, 1 << 17)] {
+        let mut bench = short_intervals(0, 0, 0);
+        interval(&mut bench, 40_000);
+        bench.socks[0].tp.lost += lost;
+        bench.socks[0].tp.delivered += delivered;
+        interval(&mut bench, 40_000);
+        assert_eq!(statistic(&bench, "loss"), 0.5, "{lost} {delivered}");
+    }
+    // The sample after 2^18 equal ones does not count.
+    let mut bench = short_intervals(0, 0, 0);
+    interval(&mut bench, 40_000);
+    (1..1 << 18).for_each(|_| sample(&mut bench, 40_000));
+    sample(&mut bench, 900_000);
+    interval(&mut bench, 40_000);
+    assert_eq!(statistic(&bench, "skew_plus_1"), 1.0);
+    assert_eq!(statistic(&bench, "var"), 0.0);
+}
+
+#[test]
+fn an_interval_without_an_rtt_does_not_count_but_one_that_rounds_to_zero_is_an_rtt() {
+    for (rtt_us, skew_plus_1) in [(-1, 0.0), (0, 1.0)] {
+        let mut bench = short_intervals(0, 0, 0);
+        interval(&mut bench, rtt_us);
+        interval(&mut bench, rtt_us);
+        assert_eq!(statistic(&bench, "skew_plus_1"), skew_plus_1, "{rtt_us}");
+    }
+}
