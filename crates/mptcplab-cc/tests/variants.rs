@@ -1,7 +1,7 @@
 //! The variants of LIA, OLIA and BALIA: laws on random connections, and numbers worked by hand.
 
 use crate::support::{Bench, Paths, Rng, instances};
-use mptcplab_cc::{AckSample, CaState, Sock};
+use mptcplab_cc::{AckSample, CaEvent, CaState, Sock};
 
 fn paths(w: &[u32], t: &[u32]) -> Paths {
     Paths {
@@ -100,6 +100,43 @@ fn dlia_keeps_more_the_sooner_losses_follow_one_another() {
 }
 
 #[test]
+fn the_dynamic_factor_begins_at_a_half_and_a_window_of_one_packet() {
+    for name in ["dlia", "dolia"] {
+        // gamma = 1 and beta = 0.25 + 0.375; of one packet nothing is taken.
+        let mut bench = Bench::new(name, &[], &paths(&[1, 30], &[20_000, 50_000]));
+        let state = |bench: &Bench| ["beta_prev", "cwnd_prev"].map(|of| field(bench, 0, of));
+        assert_eq!(state(&bench), [0.5, 1.0], "{name}");
+        // D-OLIA: no RTT above that of the last loss.
+        bench.socks[0].tp.srtt_us = 1_000 << 3;
+        bench.lose(0);
+        assert_eq!(bench.socks[0].window(), 1.0, "{name}");
+        assert_eq!(state(&bench), [0.625, 1.0], "{name}");
+        // gamma = 1/20, so that beta = 0.0125 + 0.46875 is below its limit, which is exact.
+        bench.socks[0].tp.snd_cwnd = 20;
+        bench.lose(0);
+        assert_eq!(state(&bench), [0.5, 10.0], "{name}");
+    }
+}
+
+#[test]
+fn dolia_takes_the_middle_of_more_than_two_samples_after_a_period() {
+    let mut bench = Bench::new("dolia", &[], &paths(&[80, 30], &[20_000, 50_000]));
+    for (now_us, rtt_us, middle) in [
+        (1_000_000, 20_000, 0.0),
+        (1_000_001, 30_000, 0.0),
+        (1_000_002, 44_000, 0.032),
+        // The next period of 0.5 s has one sample, the last.
+        (1_100_000, 50_000, 0.032),
+        (1_500_002, 60_000, 0.032),
+        (1_500_003, 80_000, 0.062),
+    ] {
+        bench.socks[0].tp.tcp_mstamp = now_us;
+        sample(&mut bench, 0, rtt_us);
+        assert_eq!(field(&bench, 0, "rtt_mid"), middle, "{now_us}");
+    }
+}
+
+#[test]
 fn dolia_halves_when_the_delay_says_congested_and_asks_the_factor_when_not() {
     let lose_at = |rtt_us: i32| {
         let mut bench = Bench::new("dolia", &[], &paths(&[80, 30], &[20_000, 50_000]));
@@ -129,15 +166,16 @@ fn see_span(bench: &mut Bench, r: usize, span_us: i32) {
 #[test]
 fn adw_balia_cuts_less_the_less_the_spans_agree() {
     // x = 4 and 1 packets per ms, so BALIA halves the first path and takes 3/4 from the second.
-    let p = paths(&[80, 40], &[20_000, 40_000]);
-    let kept = |spans: [i32; 2], r: usize| {
-        let mut bench = Bench::new("adw-balia", &[], &p);
+    let kept_of = |w: [u32; 2], dialect: u64, spans: [i32; 2], r: usize| {
+        let params = [("dialect", dialect)];
+        let mut bench = Bench::new("adw-balia", &params, &paths(&w, &[20_000, 40_000]));
         for (k, span) in spans.into_iter().enumerate() {
             see_span(&mut bench, k, span);
         }
         bench.lose(r);
         bench.socks[r].window()
     };
+    let kept = |spans: [i32; 2], r: usize| kept_of([80, 40], 0, spans, r);
     // Means 10, 10.5 and 14 of spans whose 90 % and 110 %, or 80 % and 120 %, they are within or not.
     assert_eq!(
         [kept([10_000, 10_000], 0), kept([10_000, 10_000], 1)],
@@ -155,6 +193,11 @@ fn adw_balia_cuts_less_the_less_the_spans_agree() {
         [kept([10_000, 18_000], 0), kept([10_000, 18_000], 1)],
         [60.0, 30.0]
     );
+    // The dialect takes whole packets: floor(40 0.75) and floor(20 0.75), or floor(40 0.5) and floor(20 0.5).
+    let whole = |spans: [i32; 2]| [0, 1].map(|r| kept_of([81, 41], 1, spans, r));
+    assert_eq!(whole([9_000, 12_000]), [51.0, 26.0]);
+    assert_eq!(whole([10_000, 18_000]), [61.0, 31.0]);
+    assert_eq!(kept_of([1, 41], 1, [9_000, 12_000], 0), 1.0);
 }
 
 #[test]
@@ -262,6 +305,56 @@ fn mcompounds_delay_window_gives_way_to_a_queue_and_slow_start_does_not_refill_i
     round(&mut bench, 0, 20_000);
     assert_eq!(field(&bench, 0, "d"), 0.0);
     assert_eq!(bench.socks[0].tp.snd_cwnd, 200);
+}
+
+#[test]
+fn mcompounds_delay_window_gives_way_from_exactly_gamma_packets_on() {
+    // 256 (8 - 7)/8 = 32 packets are queued: 56 - 32 are left if gamma is 32, and 7 more are added if it is 33.
+    for (gamma, delay_window) in [(32.0, 24.0), (33.0, 63.0)] {
+        let mut bench = compound(&[256], &[7_000], 56.0);
+        bench.socks[0].set_field(&mut bench.conn, "gamma", gamma);
+        round(&mut bench, 0, 8_000);
+        assert_eq!(field(&bench, 0, "d"), delay_window, "{gamma}");
+    }
+}
+
+#[test]
+fn mcompounds_loss_window_keeps_a_packet_of_whatever_window_is_left() {
+    // The socket has cut the window to 20 packets, so that d is 19 at most. 20 (12.5 - 10)/12.5 = 4 are queued.
+    let mut bench = compound(&[20], &[10_000], 56.0);
+    bench.socks[0].set_field(&mut bench.conn, "gamma", 2.0);
+    round(&mut bench, 0, 12_500);
+    assert_eq!(field(&bench, 0, "d"), 15.0);
+    // c = 1 is not halved on two paths: d = 20/2 - 1.
+    let mut bench = compound(&[20, 30], &[10_000, 40_000], 56.0);
+    bench.lose(0);
+    assert_eq!(
+        (bench.socks[0].window(), field(&bench, 0, "d")),
+        (10.0, 9.0)
+    );
+}
+
+#[test]
+fn an_undone_mcompound_loss_restores_both_windows_and_an_idle_period_ends_the_delay_window() {
+    let mut bench = compound(&[256], &[10_000], 56.0);
+    bench.lose(0);
+    assert_eq!(
+        (bench.socks[0].window(), field(&bench, 0, "d")),
+        (128.0, 28.0)
+    );
+    let sock = &mut bench.socks[0];
+    assert_eq!(sock.undo_cwnd(&mut bench.conn), 256);
+    assert_eq!(sock.field("d"), Some(56.0));
+    sock.tp.snd_cwnd = 300;
+    assert_eq!(sock.undo_cwnd(&mut bench.conn), 300);
+    sock.cwnd_event(&mut bench.conn, CaEvent::TxStart);
+    assert_eq!(
+        (sock.field("d"), sock.field("base")),
+        (Some(56.0), Some(0.01))
+    );
+    sock.cwnd_event(&mut bench.conn, CaEvent::CwndRestart);
+    assert_eq!(sock.field("d"), Some(0.0));
+    assert!(sock.field("base") > Some(4000.0), "no base RTT");
 }
 
 #[test]
