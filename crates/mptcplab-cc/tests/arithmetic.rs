@@ -102,4 +102,5 @@ fn windows_grow_by_fractions_and_stay_within_their_bounds() {
     assert_eq!(grown(9, 10, &[5 * one, one / 2, one / 2]), [10, 10, 10]);
     // A window above a clamp that has fallen comes down with the next ACK.
     assert_eq!(grown(12, 10, &[1]), [10]);
+    assert_eq!(grown(11, 10, &[1]), [10]);
 }

@@ -1,7 +1,7 @@
 //! Corners of the algorithms that the laws and the long courses pass by: what happens exactly at a threshold, and which copy of a
 //! value counts.
 
-use mptcplab_cc::{AckSample, CaState, Conn, Sock, find};
+use mptcplab_cc::{AckSample, CaState, Conn, INFINITE_SSTHRESH, Sock, find};
 
 fn sock(conn: &mut Conn, algorithm: &str, slot: u32, cwnd: u32, rtt_us: u32) -> Sock {
     let mut sock = Sock::new(find(algorithm).unwrap(), &[], false).unwrap();
@@ -125,4 +125,61 @@ fn a_coupled_decrease_counts_with_the_whole_window() {
     one.tp.app_limited = 1;
     one.publish(&mut conn);
     assert_eq!(one.ssthresh(&mut conn), full);
+}
+
+/// A subflow counts with its threshold while it recovers (RFC 6356 section 3), but not before a loss has set one: 1/(40
+/// + 20).
+#[test]
+fn a_sibling_that_recovers_without_a_threshold_counts_with_its_window() {
+    for (ssthresh, total) in [(INFINITE_SSTHRESH, 60.0), (10, 50.0)] {
+        let mut conn = Conn::new();
+        let mut one = sock(&mut conn, "coupled", 0, 40, 50_000);
+        let mut other = sock(&mut conn, "coupled", 1, 20, 80_000);
+        other.tp.snd_ssthresh = ssthresh;
+        other.set_state(&mut conn, CaState::Recovery);
+        ack(&mut conn, &mut one, 2_000_000);
+        let grown = one.window() - 40.0;
+        assert!((grown * total - 1.0).abs() < 1e-9, "{ssthresh}: {grown}");
+    }
+}
+
+/// Only a negative RTT is no sample. One below a microsecond counts as one, where something is divided by it.
+#[test]
+fn an_rtt_that_rounds_to_zero_is_a_sample() {
+    for (algorithm, field, seen) in [
+        ("wvegas", "base", 1e-6),
+        ("vegas", "base", 1e-6),
+        ("mcompound", "base", 1e-6),
+        ("westwood", "rtt_min", 1e-6),
+        ("delayvar", "rtt_min", 1e-6),
+        ("adw-balia", "rtt_min", 0.0),
+        ("dolia", "n_ack", 1.0),
+    ] {
+        let mut conn = Conn::new();
+        let mut sock = sock(&mut conn, algorithm, 0, 40, 50_000);
+        let before = sock.field(field).expect("a declared field");
+        sample(&mut conn, &mut sock, 2_000_000, -1);
+        assert_eq!(sock.field(field), Some(before), "{algorithm}");
+        sample(&mut conn, &mut sock, 2_000_000, 0);
+        assert_eq!(sock.field(field), Some(seen), "{algorithm}");
+        assert!(before > 1.0 || before == 0.0, "{algorithm}: {before}");
+    }
+}
+
+/// As above, for HyStart: 4.002 ms are more than 4 ms above the least RTT only if that is 1 us.
+#[test]
+fn an_rtt_that_rounds_to_zero_is_hystarts_least() {
+    for (rtt_us, ends) in [(-1, false), (0, true)] {
+        let mut conn = Conn::new();
+        let mut cubic = sock(&mut conn, "cubic", 0, 40, 50_000);
+        cubic.tp.snd_ssthresh = 1000;
+        sample(&mut conn, &mut cubic, 1_000_000, rtt_us);
+        for k in 1..=10 {
+            // In a round of its own.
+            cubic.tp.snd_una = 1;
+            cubic.tp.snd_nxt = 100;
+            sample(&mut conn, &mut cubic, 1_500_000 + k * 10_000, 4_002);
+        }
+        assert_eq!(cubic.tp.snd_ssthresh == 40, ends, "{rtt_us}");
+    }
 }

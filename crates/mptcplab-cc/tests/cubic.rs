@@ -122,6 +122,13 @@ fn fast_convergence_gives_up_more_when_the_maximum_was_not_reached() {
             "{:?}",
             flow.sock.field("w_max")
         );
+        // A loss at exactly this maximum gives up no more (RFC 9438 section 4.7: cwnd < W_max).
+        flow.sock.tp.snd_cwnd = 1024;
+        for _ in 0..2 {
+            flow.lose();
+            flow.sock.tp.snd_cwnd = 1024;
+        }
+        assert_eq!(flow.sock.field("w_max"), Some(1024.0));
     }
 }
 
@@ -160,6 +167,29 @@ fn time_without_a_full_window_does_not_move_the_curve() {
     flow.sock.tp.is_cwnd_limited = true;
     flow.ack(25_000_000, 1);
     // Twenty seconds later on the curve the target would be 1.5 w, half a packet more per ACK.
+    assert!(
+        flow.sock.window() - before < 0.2,
+        "{before} {}",
+        flow.sock.window()
+    );
+}
+
+/// Linux moves the epoch by the time since the last transmission, if there is any: until then the time counts from the
+/// last ACK.
+#[test]
+fn a_transmission_at_the_time_of_the_last_one_ends_no_idle_time() {
+    let rtt_us = 100_000;
+    let mut flow = Flow::new(2304, 1, rtt_us as u32, &[]);
+    flow.lose();
+    flow.run(2_000_000, 5_000_000, rtt_us, |_, _| {});
+    let before = flow.sock.window();
+    flow.sock.tp.lsndtime_us = 25_000_000;
+    flow.sock.tp.tcp_mstamp = 25_000_000;
+    flow.sock.cwnd_event(&mut flow.conn, CaEvent::TxStart);
+    flow.sock.tp.is_cwnd_limited = false;
+    flow.ack(25_000_000, 1);
+    flow.sock.tp.is_cwnd_limited = true;
+    flow.ack(25_000_000, 1);
     assert!(
         flow.sock.window() - before < 0.2,
         "{before} {}",
@@ -238,6 +268,8 @@ fn hystart_ends_slow_start_on_a_train_longer_than_half_an_rtt() {
         slow_start_exit(&[("hystart_ack_delta_us", 3_000)], 60, 2_500, |_| 40_000),
         Some(0)
     );
+    assert_eq!(slow_start_exit(&[], 60, 2_000, |_| 40_000), Some(0));
+    assert_eq!(slow_start_exit(&[], 60, 2_001, |_| 40_000), None);
 }
 
 #[test]
