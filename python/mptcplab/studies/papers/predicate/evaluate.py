@@ -242,6 +242,8 @@ class _Evaluator:
         """Two one-sided tests of the ratio."""
         left, right, margin = (self.of(part, names) for part in parts)
         margin = float(np.asarray(margin).flat[0])
+        # A ratio is no difference, and what was compared before this one was may be one.
+        self.terms = 0.0
         held = self._between(combined("/", left, right), 1 - margin, 1 / (1 - margin))
         self._note(parts[:2], f"equal within {100 * margin:g} % to", (left, right), held, names)
         return held

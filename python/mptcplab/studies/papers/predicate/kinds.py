@@ -57,10 +57,9 @@ def _nodes(tree: Tree[Token]) -> Iterator[Tree[Token]]:
             yield from _nodes(part)
 
 
-def check(tree: Tree[Token], wanted: Kind | None = None) -> None:
-    """Raise WrongKindError for the first part that is wrong; `wanted` is what the whole should be."""
-    if wanted is not None:
-        _require(tree, wanted)
+def check(tree: Tree[Token], *wanted: Kind) -> None:
+    """Raise WrongKindError for the first part that is wrong; `wanted` is what the whole may be."""
+    _require(tree, *wanted)
     for node in _nodes(tree):
         parts = [part for part in node.children if isinstance(part, Tree)]
         if node.data in ("conjunction", "disjunction"):
@@ -106,7 +105,7 @@ def _require_all(nodes: list[Tree[Token]], wanted: Kind) -> None:
         _require(node, wanted)
 
 
-def _require(node: Tree[Token], wanted: Kind) -> None:
+def _require(node: Tree[Token], *wanted: Kind) -> None:
     found = kind_of(node)
-    if found != wanted:
-        raise WrongKindError(node, f"{_CALLED[found]} where {_CALLED[wanted]} should be")
+    if found not in wanted:
+        raise WrongKindError(node, f"{_CALLED[found]} where {' or '.join(_CALLED[one] for one in wanted)} should be")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Literal
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedInput
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers.predicate import kinds
@@ -54,17 +55,20 @@ TEXT: /'[^']*'/
 NAME: /[A-Za-z_]\w*/
 %ignore /\s+/
 """
+_KINDS: dict[Start, tuple[kinds.Kind, ...]] = {"predicate": ("statement",), "expression": ("number", "name")}
 # What should be at the place of a mistake: the first of these terminals that is allowed there.
 _WANTED = {
     "NUMBER": "a number, a metric or a function",
     "ITEMS": "a set in brackets",
     "NAME": "a name",
-    "$END": "the end",
     "COMPARISON": "an operator",
+    "$END": "the end",
+    "LPAR": "'('",
     "RPAR": "')'",
     "IN": "'in'",
     "COMMA": "','",
     "COLON": "':'",
+    "EQUAL": "'='",
 }
 
 
@@ -81,21 +85,26 @@ def parse(text: str, start: Start = "predicate") -> Tree[Token]:
     """
     try:
         tree = _parser().parse(text, start=start)
-    except UnexpectedInput as error:
-        at_end = getattr(getattr(error, "token", None), "type", "") == "$END"
-        begin = len(text) if at_end else error.pos_in_stream
-        allowed = getattr(error, "expected", None) or getattr(error, "allowed", None) or ()
-        wanted = next((words for name, words in _WANTED.items() if name in allowed), "something else")
-        raise MptcplabError(f"{start}: {text[begin:][:40]!r} where {wanted} should be: {text}") from None
+    except UnexpectedCharacters as error:
+        raise _misplaced(start, text, error.pos_in_stream, error.allowed) from None
+    except UnexpectedToken as error:
+        begin = len(text) if error.token.type == "$END" else error.pos_in_stream
+        # What the parser expects of a token includes what fits in other places only.
+        raise _misplaced(start, text, begin, error.accepts) from None
     for operand in tree.find_data("operand"):
         with_text(operand, text[operand.meta.start_pos : operand.meta.end_pos])
     for call in tree.find_data("call"):
         _check(call, text)
     try:
-        kinds.check(tree, "statement" if start == "predicate" else None)
+        kinds.check(tree, *_KINDS[start])
     except kinds.WrongKindError as error:
         raise _wrong(error.node, text, str(error)) from None
     return tree
+
+
+def _misplaced(start: Start, text: str, begin: int | None, allowed: Collection[str]) -> MptcplabError:
+    wanted = next(words for name, words in _WANTED.items() if name in allowed)
+    return MptcplabError(f"{start}: {text[begin:][:40]!r} where {wanted} should be: {text}")
 
 
 # Functions that reduce the repetitions to one number; `min` and `max` do so with one argument.
