@@ -99,9 +99,9 @@ PARTS: Mapping[str, Part] = {
     "verdicts": Part(
         ["python/mptcplab/study/*.py", "python/mptcplab/studies/papers/*.py", "python/mptcplab/studies/papers/*/*.py"],
         [
-            *("test_thresholds.py", "test_decision.py", "test_verdict.py", "test_papers.py", "test_paper_claims.py"),
+            *("test_thresholds.py", "test_decision.py", "test_papers.py", "test_paper_claims.py"),
             *("test_paper_evidence.py", "test_paper_report.py", "test_paper_sensitivity.py", "test_papers_kernel.py"),
-            "test_store.py",
+            *("test_store.py", "test_predicates.py", "test_statistics.py", "test_values.py", "test_sweeps.py"),
             *("test_cell.py", "test_execute.py", "test_measure.py", "test_workers.py", "test_paper_catalog.py"),
             *("test_paper_planner.py", "test_paper_reproduce.py", "test_frozen.py"),
         ],

@@ -12,7 +12,7 @@ import pytest
 
 from mptcplab.studies.papers.predicate import Domain, evaluate, parse
 from mptcplab.study import statistics
-from mptcplab.study.decision import ERROR, WORST_SIMULATED, Joint, Margin, Rule, estimated, negated
+from mptcplab.study.decision import ERROR, WORST_SIMULATED, Joint, Margin, Rule, estimated, moments, negated
 from mptcplab.study.verdict import Verdict
 
 LOOKS = (10, 20, 30)
@@ -165,3 +165,139 @@ def test_an_allowance_for_bias_is_a_part_of_the_larger_side() -> None:
     assert Rule(allowance=0.125).interval(margin, margin, 8) == (2.0, 0.5, 3.5)
     assert Rule(allowance=0.25).decide(margin, 8) == Verdict.OPEN
     assert Rule(allowance=0.25).decide(Margin.between(np.full(9, 20.0), np.full(9, 10.0), 8), 8) == Verdict.HOLDS
+
+
+def test_an_allowance_is_a_part_of_the_terms_of_a_difference() -> None:
+    small = Margin.between(np.full(9, 2.0), np.full(9, -3.0), 8)
+    assert (small.scale, Margin.between(np.full(9, 2.0), np.full(9, -3.0), 8, terms=4.0).scale) == (3, 4)
+    assert Margin.between(2.0, -3.0, 8, terms=2.5) == small
+    # Nothing is allowed for where the sides are 0, or where words are compared.
+    assert Margin.between(0.0, 0.0, 8).scale == 0
+    assert Rule(allowance=0.5).interval(Margin.certain(met=True), Margin.certain(met=True), 8)[0] == np.inf
+    assert Rule(allowance=0.5).decide(Margin.certain(met=False), 8) == Verdict.FAILS
+
+
+def test_every_look_has_the_same_part_of_the_error() -> None:
+    margin = Margin(1.0, 0.5)
+    # Student's quantiles of 9 degrees of freedom for 2.5 % and a third of it.
+    assert Rule().interval(margin, margin, 10).low == pytest.approx(1 - 0.5 * 2.26216, rel=1e-4)
+    assert Rule(looks=3).interval(margin, margin, 10).low == pytest.approx(1 - 0.5 * 2.93332, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("every", "low", "high"),
+    [
+        # "All of 2" can fail in 2 ways and hold in one, "any of 3" can hold in 3 ways and fail in one. For both of them
+        # to hold each has its whole error, and their ways to fail add up; for either of them it is the reverse.
+        (True, 3, 3),
+        (False, 4, 2),
+    ],
+)
+def test_nested_statements_share_the_error_at_either_end(every: bool, low: int, high: int) -> None:
+    one = Margin(0.0, 1.0)
+    pair, three = Joint([one] * 2, every=True), Joint([one] * 3, every=False)
+    # Student's with 9 degrees of freedom, for 2.5 % and its parts.
+    quantiles = {2: 2.68501, 3: 2.93332, 4: 3.11093}
+    found = Rule().interval(one, Joint([pair, three], every=every), 10)
+    assert found == pytest.approx((0.0, -quantiles[low], quantiles[high]), rel=1e-4)
+
+
+def test_all_of_several_are_as_good_as_the_worst_and_any_of_them_as_the_best() -> None:
+    margins = [Margin(3.0), Margin(-2.0), Margin(5.0)]
+    for every, end in ((True, -2.0), (False, 5.0)):
+        joint = Joint(margins, every=every)
+        assert Rule().interval(joint, joint, 10) == (end, end, end)
+        assert negated(joint) == Joint([Margin(-3.0), Margin(2.0), Margin(-5.0)], every=not every)
+    assert negated(Margin(3.0, 0.5, 0.25, 7.0)) == Margin(-3.0, 0.5, -0.25, 7.0)
+
+
+def test_a_part_is_decided_as_it_counts_in_the_whole() -> None:
+    """2.6 standard errors are more than 2.262, and less than the 2.685 of one of two."""
+    part = Margin(-2.6, 1.0)
+    whole = Joint([part, Margin(1.0)], every=True)
+    assert Rule().decide(part, 10) == Verdict.FAILS
+    assert Rule().decide_part(part, whole, 10) == Verdict.OPEN
+    assert Rule().decide_part(Margin(2.6, 1.0), whole, 10) == Verdict.HOLDS
+
+
+# Of 20 resamples: a fifth is 1 and the others 0 (mean 0.2, spread 0.4, skewness 0.6 / 0.4 = 1.5).
+ONE_IN_FIVE = [1.0] * 4 + [0.0] * 16
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "error", "skewness"),
+    [
+        # One repetition says nothing about its spread, and two nothing about skewness.
+        *((1, 0, 0), (2, 0.4 * 2**0.5, 0)),
+        # The usual correction sqrt(n (n - 1)) / (n - 2), and twice what is shown.
+        (3, 0.4 * 1.5**0.5, 2 * 1.5 * 6**0.5),
+        (4, 0.4 * (4 / 3) ** 0.5, 2 * 1.5 * 12**0.5 / 2),
+        (10, 0.4 * (10 / 9) ** 0.5, 2 * 1.5 * 90**0.5 / 8),
+    ],
+)
+def test_the_spread_and_skewness_of_resamples_are_those_of_the_repetitions(
+    repetitions: int, error: float, skewness: float
+) -> None:
+    found = moments(np.array([0.25, *ONE_IN_FIVE]), repetitions)
+    assert found == pytest.approx((0.25, error, skewness))
+    # The sample itself is no resample.
+    assert moments(np.array([8.0, *ONE_IN_FIVE]), repetitions)[1:] == found[1:]
+    mirrored = moments(-np.array([0.25, *ONE_IN_FIVE]), repetitions)
+    assert mirrored == pytest.approx((-0.25, error, -skewness))
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros", "is_skewed"),
+    [
+        # Shown are 1.5 of a fifth, and 0.5 / sqrt(3/16) = 1.155 of a quarter. What counts is more than 2 sqrt(6 / n):
+        # 1.549 of 10 resamples, 1.265 of 15, 1.414 of 12, 1.095 of 20.
+        *((2, 8, False), (3, 12, True), (3, 9, False), (5, 15, True)),
+    ],
+)
+def test_little_skewness_of_few_resamples_is_chance(ones: int, zeros: int, is_skewed: bool) -> None:
+    found = moments(np.array([0.5, *[1.0] * ones, *[0.0] * zeros]), 5)
+    assert (found[2] > 0) == is_skewed
+    assert found[1] > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "others", "scale", "expected"),
+    [
+        # Differences in the last digits of terms, of which twelve digits count.
+        (1e-13, [1e-13, -1e-13], 1.0, (0, 0, 0)),
+        (1e-13, [1e-13, -1e-13], 0.01, (1e-13, 1e-13 * 2**0.5, 0)),
+        (2e-12, [2e-12, 2e-12], 1.0, (2e-12, 0, 0)),
+        (5.0, [5.0, 5.0 + 1e-12], 0.0, (5, 0, 0)),
+        (5.0, [5.0, 5.0 + 4e-11], 0.0, (5, 2e-11 * 2**0.5, 0)),
+        (-5.0, [-5.0, -5.0], 0.0, (-5, 0, 0)),
+        (0.0, [0.0, 0.0], 0.0, (0, 0, 0)),
+        (7.0, [], 0.0, (7, 0, 0)),
+    ],
+)
+def test_what_differs_in_the_last_digits_does_not_vary(
+    value: float, others: list[float], scale: float, expected: tuple[float, float, float]
+) -> None:
+    assert moments(np.array([value, *others]), 2, scale) == pytest.approx(expected, rel=1e-4, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "quantile"), [(1, 0.0), (2, 12.70620), (3, 4.30265), (4, 3.18245), (31, 2.04227)]
+)
+def test_the_interval_of_a_quantity_has_students_quantile_of_one_degree_less(repetitions: int, quantile: float) -> None:
+    found = estimated(np.array([2.0, 1.0, 1.0, 3.0, 3.0]), repetitions)
+    error = (repetitions / (repetitions - 1)) ** 0.5 if repetitions > 1 else 0.0
+    assert found == pytest.approx((2.0, 2 - quantile * error, 2 + quantile * error), rel=1e-4)
+
+
+@pytest.mark.parametrize("skewness", [0.25, 0.75, 1.5, 3.0])
+def test_a_widened_end_is_where_halls_transform_has_students_quantile(skewness: float) -> None:
+    """Hall's transform of x = (value - truth) / error is x + s x^2 / 3 + s^2 x^3 / 27 + s / 6."""
+    margin, quantile = Margin(0.0, 1.0, skewness), 2.26216
+    found = Rule().interval(margin, margin, 10)
+    # The truth is at the upper end, and x below 0, where a transform of little skewness comes earlier.
+    x = -found.high
+    assert x + skewness * x**2 / 3 + skewness**2 * x**3 / 27 + skewness / 6 == pytest.approx(-quantile, rel=1e-5)
+    assert x < -quantile
+    assert found.low == pytest.approx(-quantile, rel=1e-5)
+    mirrored = replace(margin, skewness=-skewness)
+    assert Rule().interval(mirrored, mirrored, 10) == pytest.approx((0.0, -found.high, -found.low))
