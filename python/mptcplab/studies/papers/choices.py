@@ -48,13 +48,16 @@ def choices(paper: Paper) -> list[Choice]:
 
 def one_per_axis(some: Iterable[Choice]) -> list[Choice]:
     """The first choice of each axis."""
-    return list({choice.axis: choice for choice in reversed(list(some))}.values())[::-1]
+    found: dict[str, Choice] = {}
+    for choice in some:
+        found.setdefault(choice.axis, choice)
+    return list(found.values())
 
 
 def bottlenecks(network: Topology) -> list[Link]:
-    """The links that limit a subflow: the slowest of its path, or several equally slow ones."""
+    """The links that limit a subflow of a connection: the slowest of its path, or several equally slow ones."""
     found: dict[str, Link] = {}
-    for flow in network.flows:
+    for flow in network.connections:
         for path in flow.paths:
             slowest = min(_rate(network.links[name]) for name in path)
             found |= {name: network.links[name] for name in path if _rate(network.links[name]) == slowest}
@@ -88,7 +91,7 @@ def _size(size: str, link: Link, experiment: Experiment, network: Topology) -> s
     if size != BDP:
         return f'"{size}"'
     crossing = (one for flow in network.connections for one in flow.subflows if link.name in one.path)
-    rtt_ns = max((one.base_rtt_ns or 0 for one in crossing), default=0)
+    rtt_ns = max(one.base_rtt_ns or 0 for one in crossing)
     if experiment.points:
         # The rate may vary: the time in which the queue drains does not.
         return f'"{rtt_ns} ns"'
