@@ -109,20 +109,6 @@ def test_opposite_verdicts_under_todays_rules_are_named(tmp_path: Path) -> None:
 # Priors
 
 
-def test_the_brier_score_is_the_mean_squared_distance() -> None:
-    # (0.1^2 + 0.3^2 + 0.8^2) / 3 = (0.01 + 0.09 + 0.64) / 3.
-    scored = [(0.9, True), (0.3, False), (0.2, True)]
-    assert priors.brier(scored) == pytest.approx(0.74 / 3)
-    assert priors.brier([(0.5, True), (0.5, False)]) == priors.IGNORANT
-
-
-def test_calibration_puts_claims_of_like_priors_together() -> None:
-    found = priors.calibration([(0.05, False), (0.09, True), (0.9, True), (1.0, True), (0.95, False), (0.5, True)])
-    assert [(one.low, one.high, one.count) for one in found] == [(0.0, 0.1, 2), (0.3, 0.7, 1), (0.9, 1.0, 3)]
-    assert found[0].mean == pytest.approx(0.07)
-    assert [round(one.held, 3) for one in found] == [0.5, 1.0, 0.667]
-
-
 def test_only_what_measurements_decided_is_scored() -> None:
     known = priors.load(ROOT / "papers")
     claims = [("DUB-08", "fails"), ("DUB-09", "holds"), ("DUB-10", "open"), ("DUB-14", "fails"), ("ZUH-03", "holds")]
@@ -134,25 +120,6 @@ def test_every_claim_has_a_prior_from_before_the_lab_existed() -> None:
     known = priors.load(ROOT / "papers")
     assert set(known.of) == set(CLAIMS)
     assert known.written == "2026-11-20"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "not right"),
-        ('{"written": "x", "note": "", "priors": [{"id": "A", "why": ""}]}', "not right: 'probability_true'"),
-        (
-            '{"written": "x", "note": "", "priors": [{"id": "A", "why": "", "probability_true": 1.5}]}',
-            "A: not right: 1.5",
-        ),
-    ],
-)
-def test_a_mistake_in_the_priors_names_the_file(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "priors.json").write_text(text)
-    with pytest.raises(MptcplabError) as caught:
-        priors.load(tmp_path)
-    assert str(caught.value).startswith(f"{tmp_path / 'priors.json'}: ")
-    assert message in str(caught.value)
 
 
 # Differences of the engines, and earlier verdicts
@@ -167,20 +134,6 @@ def test_differences_come_from_the_comparison_of_the_engines() -> None:
     assert narrow.clear
     assert not replace(narrow, half=30.0).clear
     assert replace(narrow, half=None).clear
-
-
-@pytest.mark.parametrize(
-    ("half", "engines"), [(None, ["sim", "vm:bookworm"]), (4.0, ["sim", "fluid"]), (4.0, ["kernel", "vm:bookworm"])]
-)
-def test_a_difference_without_a_spread_or_without_a_kernel_shows_nothing(
-    tmp_path: Path, half: float | None, engines: list[str]
-) -> None:
-    rows = [{"metric": "goodput", "flow": "mp", "base": "lia", "difference": -27.6, "half": half}]
-    text = json.dumps({"engines": engines, "entries": [{"name": "papers/x.toml", "evidence": rows}]})
-    place = tmp_path / biases.DIRECTORY
-    place.mkdir(parents=True)
-    (place / "agreement.json").write_text(text)
-    assert biases.load(tmp_path) == ()
 
 
 def test_the_snapshot_has_all_verdicts_of_version_0_1() -> None:

@@ -49,7 +49,7 @@ def load(papers: Path) -> Priors:
         data = json.loads(path.read_text(encoding="utf-8"))
         found = {one["id"]: Prior(float(one["probability_true"]), one["why"].strip()) for one in data["priors"]}
         priors = Priors(data["written"], found)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         hint = "it has written, and priors with id, probability_true and why"
         raise MptcplabError(with_hint(f"{path}: not right: {error}", hint)) from None
     for name, prior in found.items():
