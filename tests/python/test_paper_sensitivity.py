@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mptcplab.errors import MptcplabError
 from mptcplab.studies.papers import catalog, sensitivity, summary
 from mptcplab.studies.papers.choices import Choice, bottlenecks, choices, one_per_axis
+from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.planner import Planner
 from mptcplab.studies.papers.reproduce import reproduce
 from mptcplab.studies.papers.sensitivity import Answer, Sensitivity, SensitivityStudy, Study
 from mptcplab.study.cell import Cell
-from mptcplab.study.verdict import Verdict
+from mptcplab.study.progress import silent
+from mptcplab.study.store import Store
+from mptcplab.study.verdict import Finding, Verdict
 from mptcplab.trace.topology import Topology
 
 LIBRARY = catalog.load()
@@ -181,6 +187,64 @@ def test_what_stays_open_says_on_which_side_it_was_measured() -> None:
     assert Sensitivity(OPEN, some).measured_otherwise == []
 
 
+@pytest.mark.parametrize(
+    ("verdict", "held", "measured"),
+    [
+        (HOLDS, False, HOLDS),
+        (FAILS, True, FAILS),
+        (NOT_TESTABLE, True, NOT_TESTABLE),
+        (OPEN, True, HOLDS),
+        (OPEN, False, FAILS),
+        (OPEN, None, OPEN),
+    ],
+)
+def test_only_what_is_open_goes_by_the_measured_values(verdict: Verdict, held: bool | None, measured: Verdict) -> None:
+    assert Answer("queue", "a", verdict, held).measured == measured
+
+
+@pytest.mark.parametrize(
+    ("verdict", "given", "counts", "turned"),
+    [
+        (HOLDS, (), (1, 0, 0), []),
+        (HOLDS, (HOLDS, FAILS, OPEN, FAILS), (2, 2, 1), ["1", "3"]),
+        (FAILS, (HOLDS, FAILS, OPEN), (1, 2, 1), ["0"]),
+        (OPEN, (HOLDS, FAILS), (1, 1, 1), []),
+        (NOT_TESTABLE, (HOLDS, HOLDS, FAILS), (2, 1, 0), []),
+    ],
+)
+def test_the_claims_own_verdict_counts_beside_one_per_choice(
+    verdict: Verdict, given: tuple[Verdict, ...], counts: tuple[int, int, int], turned: list[str]
+) -> None:
+    found = Sensitivity(verdict, answers(*given))
+    assert found.total == 1 + len(given)
+    assert tuple(found.count(one) for one in (HOLDS, FAILS, OPEN)) == counts
+    assert [one.value for one in found.turned_by] == turned
+
+
+@pytest.mark.parametrize(
+    ("verdict", "given", "robust", "short", "text"),
+    [
+        (HOLDS, (), True, "robust, holds in 1 of 1", "robust: holds in 1 of 1, fails in 0"),
+        (FAILS, (FAILS, FAILS), True, "robust, fails in 3 of 3", "robust: holds in 0 of 3, fails in 3"),
+        (OPEN, (OPEN,), False, "open in 2 of 2", "holds in 0 of 2, fails in 0; turned by none"),
+        (NOT_TESTABLE, (), False, "not testable in 1 of 1", "holds in 0 of 1, fails in 0; turned by none"),
+        # What turns a verdict is named by axis, and with its values.
+        (
+            HOLDS,
+            (FAILS, HOLDS, FAILS, FAILS),
+            False,
+            "holds in 2 of 5; turned by queue, noise",
+            "holds in 2 of 5, fails in 3; turned by queue 0, 2; noise 3",
+        ),
+    ],
+)
+def test_a_claim_is_robust_if_all_verdicts_are_the_same_decided_one(
+    verdict: Verdict, given: tuple[Verdict, ...], robust: bool, short: str, text: str
+) -> None:
+    found = Sensitivity(verdict, answers(*given))
+    assert (found.robust, found.short, str(found)) == (robust, short, text)
+
+
 def test_a_study_is_stored_and_another_papers_claims_stay(tmp_path: Path) -> None:
     path = tmp_path / "sensitivity.json"
     some = (*answers(FAILS, OPEN), Answer("dialect", "spec", OPEN, True))
@@ -190,10 +254,58 @@ def test_a_study_is_stored_and_another_papers_claims_stay(tmp_path: Path) -> Non
     second = Study({"A-1": Sensitivity(OPEN, answers(HOLDS))})
     sensitivity.write(second, path)
     assert sensitivity.read(path).claims == {**first.claims, **second.claims}
-    path.write_text('{"claims": {"A-1": {"verdict": "maybe", "answers": []}}, "repetitions": 4}')
-    with pytest.raises(MptcplabError, match=r"sensitivity\.json: not right: .*maybe"):
-        sensitivity.read(path)
     assert sensitivity.read(tmp_path / "none.json") == Study()
+
+
+def test_a_stored_study_has_a_line_per_value_and_its_number_of_repetitions(tmp_path: Path) -> None:
+    """The repetitions are those of the study that was written last."""
+    path = tmp_path / "sensitivity.json"
+    sensitivity.write(Study({"Ü-1": Sensitivity(HOLDS, (Answer("queue", "a", OPEN, False),))}, 7), path)
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "{",
+        ' "repetitions": 7,',
+        ' "claims": {',
+        '  "Ü-1": {',
+        '   "verdict": "holds",',
+        '   "answers": [',
+        "    [",
+        '     "queue",',
+        '     "a",',
+        '     "open",',
+        "     false",
+        "    ]",
+        "   ]",
+        "  }",
+        " }",
+        "}",
+    ]
+    assert path.read_text(encoding="utf-8").endswith("}\n")
+    assert sensitivity.read(path).repetitions == 7
+    sensitivity.write(Study({}, 5), path)
+    assert sensitivity.read(path).repetitions == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "list indices must be integers"),
+        ('{"claims": {}}', "'repetitions'"),
+        ('{"claims": {"A-1": {"answers": []}}, "repetitions": 4}', "'verdict'"),
+        (
+            '{"claims": {"A-1": {"verdict": "maybe", "answers": []}}, "repetitions": 4}',
+            "'maybe' is not a valid Verdict",
+        ),
+        ('{"claims": {"A-1": {"verdict": "holds", "answers": [["a", "b"]]}}, "repetitions": 4}', "not enough values"),
+    ],
+)
+def test_a_stored_study_that_is_not_right_is_named(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "sensitivity.json"
+    path.write_text(text)
+    with pytest.raises(MptcplabError) as caught:
+        sensitivity.read(path)
+    assert str(caught.value).startswith(f"{path}: not right: {problem}")
+    assert str(caught.value).endswith("\n\nhint: write it again with mptcplab reproduce all --sensitivity")
 
 
 def test_the_readme_says_which_headline_claims_are_robust() -> None:
@@ -322,3 +434,117 @@ def test_a_quick_study_has_one_choice_of_each_axis(tmp_path: Path) -> None:
     axes = [answer.axis for answer in found.sensitivity.claims["T-01"].answers]
     assert len(axes) == len(set(axes))
     assert "queue" in axes
+
+
+def _settings(axis: str, value: str, settings: dict[str, str]) -> Choice:
+    """A choice of some settings of every experiment."""
+    return Choice(axis, value, lambda experiment, _: replace(experiment, settings={**experiment.settings, **settings}))
+
+
+# B has 2 Mbit/s and A 6 in the scenario.
+_CHOICES = [
+    _settings("rate", "of both 0.1 Mbit/s", {f"links.{one}.rate": '"100 kbit/s"' for one in "AB"}),
+    _settings("rate", "of B as it is", {"links.B.rate": '"2 Mbit/s"'}),
+    _settings("rate", "of B 14 Mbit/s", {"links.B.rate": '"14 Mbit/s"'}),
+    Choice("ACK profile", "rfc", lambda experiment, _: replace(experiment, profile="rfc")),
+    Choice("reading", "text", lambda experiment, _: replace(experiment, parameters={"dlia": "gamma=text"})),
+]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SensitivityStudy:
+    """The claims of a small paper under the choices above; it has runs of a second."""
+    library = _small(tmp_path)
+    (paper,) = library.papers.values()
+    (experiment,) = paper.experiments.values()
+    short = {**experiment.settings, "duration": '"2 s"', "warmup": '"1 s"'}
+    paper = replace(paper, experiments={experiment.id: replace(experiment, settings=short, repetitions=10)})
+    monkeypatch.setattr(sensitivity, "choices", lambda asked: _CHOICES if asked is paper else [])
+    return SensitivityStudy(Planner(catalog.Library({paper.id: paper}, library.root), "sim", quick=False), paper)
+
+
+def _cell(label: str, profile: str = "linux-legacy") -> Cell:
+    return Cell("T1", label, "", profile)
+
+
+def test_a_claim_is_judged_again_under_the_choices_that_change_its_runs(study: SensitivityStudy) -> None:
+    """The second choice changes nothing, and the last one only D-LIA."""
+    printed = replace(study.paper.claims[0], id="T-03", experiment=None, predicate="1 < 2")
+    lia, dlia = ({number: frozenset({_cell(one)}) for number in (0, 2)} for one in ("lia", "dlia"))
+    assert study.wanted([*study.paper.claims, printed]) == {
+        "T-01": lia | {3: frozenset({_cell("lia", "rfc")})},
+        "T-02": dlia | {3: frozenset({_cell("dlia", "rfc")}), 4: frozenset({_cell("dlia")})},
+    }
+
+
+def test_all_cells_of_a_claim_are_needed_if_one_of_them_changes(study: SensitivityStudy) -> None:
+    claim = replace(study.paper.claims[0], predicate="mean(goodput{cc=lia}) > mean(goodput{cc=dlia})")
+    assert study.wanted([claim])["T-01"][4] == {_cell("lia"), _cell("dlia")}
+
+
+def test_runs_under_a_choice_are_few_and_otherwise_those_of_the_paper(study: SensitivityStudy) -> None:
+    number = 2
+    spec = study.planners[number].spec(_cell("lia"))
+    own = study.base.spec(_cell("lia"))
+    assert (own.repetitions, spec.repetitions) == (10, sensitivity.REPETITIONS)
+    changed = {**dict(own.settings), "links.B.rate": '"14 Mbit/s"'}
+    assert replace(spec, repetitions=10, settings=own.settings) == own
+    assert dict(spec.settings) == changed
+
+
+def test_the_verdicts_under_other_choices_are_those_of_their_own_runs(study: SensitivityStudy, tmp_path: Path) -> None:
+    """`T-01` asks for 1 Mbit/s and more, and `T-02` for 9: only with 14 Mbit/s there is as much.
+
+    Both begin as they are not, which says that the verdicts without a choice are taken as they are given.
+    """
+    told: list[tuple[str, list[tuple[float, ...]]]] = []
+
+    @contextmanager
+    def announce(text: str) -> Iterator[Any]:
+        calls: list[tuple[float, ...]] = []
+        told.append((text, calls))
+        yield lambda *numbers: calls.append(numbers)
+
+    store = Store(tmp_path / "store")
+    store.prepare()
+    given = [JudgedClaim(claim, (Finding("", OPEN),)) for claim in study.paper.claims]
+    found = sensitivity.judge_again(study.base, study.paper, given, store, 1, announce, None)
+    assert {name: one.verdict for name, one in found.claims.items()} == {"T-01": OPEN, "T-02": OPEN}
+    shown = {
+        name: [(one.axis, one.value, one.verdict, one.held) for one in claim.answers]
+        for name, claim in found.claims.items()
+    }
+    assert shown == {
+        "T-01": [
+            ("rate", "of both 0.1 Mbit/s", FAILS, False),
+            ("rate", "of B 14 Mbit/s", HOLDS, True),
+            ("ACK profile", "rfc", HOLDS, True),
+        ],
+        "T-02": [
+            ("rate", "of both 0.1 Mbit/s", FAILS, False),
+            ("rate", "of B 14 Mbit/s", HOLDS, True),
+            ("ACK profile", "rfc", FAILS, False),
+            ("reading", "text", FAILS, False),
+        ],
+    }
+    assert [text for text, _ in told] == [
+        "tiny: 7 cells under 5 other choices",
+        "tiny: verdicts under other choices",
+    ]
+    assert told[0][1][-1][:2] == (28, 28)
+    assert told[1][1] == [(done, 5, float(done), 5.0) for done in (1, 2, 3, 4, 5)]
+
+
+def test_where_nothing_may_report_progress_the_verdicts_are_the_same(study: SensitivityStudy, tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    store.prepare()
+    claim = study.paper.claims[0]
+    found = study.run({claim.id: JudgedClaim(claim, (Finding("", HOLDS),))}, store, 1, silent, None)
+    assert str(found.claims["T-01"]) == "holds in 3 of 4, fails in 1; turned by rate of both 0.1 Mbit/s"
+    assert study.run({}, store, 1, silent, None) == Study()
+
+
+def test_a_quick_study_has_the_first_choice_of_each_axis_only(study: SensitivityStudy) -> None:
+    quick = SensitivityStudy(replace(study.base, quick=True), study.paper)
+    assert [one.value for one in study.choices] == [one.value for one in _CHOICES]
+    assert [one.value for one in quick.choices] == ["of both 0.1 Mbit/s", "rfc", "text"]

@@ -18,7 +18,7 @@ from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
 from mptcplab.studies.papers.planner import Planner
 from mptcplab.study.cell import Cell, RunSpec
 from mptcplab.study.execute import Executor, Outcome
-from mptcplab.study.progress import Announce, silent
+from mptcplab.study.progress import Announce
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Verdict
 
@@ -75,7 +75,7 @@ class Sensitivity:
     @property
     def same_as_measured(self) -> int:
         """The number of choices that leave the claim open, with values that agree with its own verdict."""
-        return sum(one.verdict == Verdict.OPEN and one.measured == self.verdict for one in self.answers)
+        return sum(one.verdict == Verdict.OPEN and one.measured == self.verdict != Verdict.OPEN for one in self.answers)
 
     @property
     def measured_otherwise(self) -> list[Answer]:
@@ -153,9 +153,9 @@ def judge_again(
     paper: Paper,
     judged: Iterable[JudgedClaim],
     store: Store,
-    jobs: int = 0,
-    announce: Announce = silent,
-    cluster: Cluster | None = None,
+    jobs: int,
+    announce: Announce,
+    cluster: Cluster | None,
 ) -> Study:
     """The sensitivity of judged claims of a paper, on the engine of the planner."""
     claims = {one.claim.id: one for one in judged}
@@ -239,9 +239,9 @@ class SensitivityStudy:
         self,
         judged: Mapping[str, JudgedClaim],
         store: Store,
-        jobs: int = 0,
-        announce: Announce = silent,
-        cluster: Cluster | None = None,
+        jobs: int,
+        announce: Announce,
+        cluster: Cluster | None,
     ) -> Study:
         """Run what the store does not have, and judge. `judged` are the verdicts without any choice."""
         claims = {name: one.claim for name, one in judged.items()}
