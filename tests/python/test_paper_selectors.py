@@ -113,12 +113,12 @@ VALUES |= {
     ("", "decrease_mild", "mp", None, None): [30.0, 80.0],
     ("", "utilisation", None, None, "A"): [50.0, 75.0],
     ("", "loss", None, None, "A"): [3.0, 4.0],
-    ("", "loss", None, None, "B"): [2.0, 16.0],
+    ("", "loss", None, None, "B"): [0.5, 16.0],
     ("", "pps", "mp", None, None): [20.0, 40.0],
     ("", "pps", "mp", "sf1", None): [5.0, 30.0],
 }
 # Each part of the run has values of its own.
-for factor, span in ((10.0, "bin 0"), (100.0, "bin 1"), (1000.0, "bin 2"), (7.0, "phase 1")):
+for factor, span in ((10.0, "bin 0"), (100.0, "bin 1"), (1000.0, "bin 2"), (0.01, "phase 1")):
     for at in RATES:
         VALUES[span, "throughput", *at, None] = [factor * one for one in RATES[at]]
 
@@ -189,15 +189,15 @@ def test_where_no_value_is_known_yet_all_are_one(library: catalog.Library) -> No
         ("throughput", {"sf": "sf2"}, [4.0, 1.0]),
         ("throughput", {"sf": "sf1+sf2"}, [10.0, 4.0]),
         ("throughput", {"flow": "mp", "bin": "1"}, [900.0, 500.0]),
-        ("throughput", {"sf": "sf2", "phase": "1"}, [28.0, 7.0]),
+        ("throughput", {"sf": "sf2", "phase": "1"}, [0.04, 0.01]),
         ("throughput_kBps", {}, [1125.0, 625.0]),
         ("throughput_kBps", {"flow": "bg-2"}, [625.0, 1375.0]),
         ("pearson", {}, [0.25, -0.5]),
         ("region_bc_share", {}, [0.3, 0.8]),
         ("utilisation", {"link": "A"}, [0.5, 0.75]),
         ("loss", {"link": "A"}, [3.0, 4.0]),
-        ("loss_ratio", {"links": "A/B"}, [1.5, 0.25]),
-        ("loss_ratio", {"links": "B/A"}, [2 / 3, 4.0]),
+        ("loss_ratio", {"links": "A/B"}, [6.0, 0.25]),
+        ("loss_ratio", {"links": "B/A"}, [1 / 6, 4.0]),
         # Over the paper's ideals of 8 and 4 Mbit/s.
         ("ratio", {}, [1.0, 0.5]),
         ("ratio", {"flow": "bg-1"}, [0.25, 1.5]),
@@ -227,8 +227,9 @@ def jain(*rates: float) -> float:
         ({"flows": "[mp/sf2,sf1]"}, jain(4, 6)),
         # No set of the paper's: all connections, without UDP.
         ({"flows": "everyone"}, jain(9, 2, 5, 3)),
-        # The index does not change if all rates are ten times as large.
+        # The index does not change if all rates are ten times as large, or a hundredth.
         ({"flows": "all", "bin": "0"}, jain(90, 50)),
+        ({"flows": "all", "phase": "1"}, jain(90, 50)),
     ],
 )
 def test_jains_index_is_over_the_named_flows(library: catalog.Library, keys: dict[str, str], expected: float) -> None:
@@ -276,6 +277,7 @@ def test_the_number_of_subflows_is_that_of_those_with_data(library: catalog.Libr
         ("", "pps", "mp", None, None): [6.0, 6.0],
         ("", "pps", "mp", "1", None): [0.5, 6.0],
         ("", "pps", "mp", "2", None): [5.5, 0.0],
+        ("", "pps", "mp", "5", None): [0.0, 0.0],
         ("", "pps", "web", "3", None): [5.0, 5.0],
         ("", "throughput", "mp", "4", None): [5.0, 5.0],
     }
