@@ -114,11 +114,20 @@ class Mutant:
     line: int
 
     def text(self, before: str) -> str | None:
-        """The file's text with the change; nothing if it is the same program."""
+        """The file's text with the change; nothing if it is the same program, or not Python any more."""
         if "TYPE_CHECKING" in before.splitlines()[self.line - 1]:
             return None
         after = mutate_code(before, get_operator(self.operator)(**self.arguments), self.occurrence)
-        return None if after in (None, before) else after
+        return None if after in (None, before) or not _is_python(after) else after
+
+
+def _is_python(text: str) -> bool:
+    """Whether it can be parsed: the star before keyword arguments, for one, is no multiplication."""
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def mutants_of(session: Path, shard: str) -> list[Mutant]:
