@@ -143,6 +143,18 @@ fn a_sibling_that_recovers_without_a_threshold_counts_with_its_window() {
     }
 }
 
+/// Congestion avoidance counts up to 2^16 packets of one ACK, which the arithmetic allows for.
+#[test]
+fn an_ack_counts_for_at_most_2_to_the_16_packets() {
+    for (acked, counted) in [(65_535, 65_535.0), (65_536, 65_536.0), (65_537, 65_536.0)] {
+        let mut conn = Conn::new();
+        let mut reno = sock(&mut conn, "reno", 0, 1000, 50_000);
+        reno.cong_avoid(&mut conn, 1, acked);
+        let grown = (reno.window() - 1000.0) * 1000.0;
+        assert!((grown - counted).abs() < 1e-3, "{acked}: {grown}");
+    }
+}
+
 /// Only a negative RTT is no sample. One below a microsecond counts as one, where something is divided by it.
 #[test]
 fn an_rtt_that_rounds_to_zero_is_a_sample() {
