@@ -87,7 +87,7 @@ class Traces:
 
 def results(home: Path, *engines: Traces) -> Results:
     for traces in engines:
-        s.write(home / traces.engine, traces.runs, **traces.tables)
+        s.write(home / traces.engine.replace(":", "-"), traces.runs, **traces.tables)
     return mptcplab.load(home)
 
 
@@ -313,6 +313,32 @@ def test_the_simulators_jitter_is_the_median_lateness_of_the_kernels_round_trips
     found = mptcplab.load(tmp_path / "kernel")
     assert emulation.jitter_ns(found, 100_000) == 1_250_000
     assert emulation.jitter_ns(found, 2_000_000) == 2_000_000
+
+
+def jittered(engine: str, *jitters_ns: int | None) -> Traces:
+    """A repetition for each `send_jitter`, which is that of sf2; None leaves it out."""
+    traces = Traces(engine, len(jitters_ns))
+    for row, jitter_ns in zip(traces.runs, jitters_ns, strict=True):
+        made = scenario()
+        made["flows"][0]["subflows"][1] |= {} if jitter_ns is None else {"send_jitter_ns": jitter_ns}
+        row["resolved"] = json.dumps(made)
+    return traces
+
+
+def test_the_jitter_of_the_simulator_is_named_beside_the_engine_that_needs_none(tmp_path: Path) -> None:
+    """Of two repetitions the larger one counts. Without a kernel, or without jitter, there is nothing to say."""
+    both = results(tmp_path / "both", jittered("sim", 250_000, 400_000), jittered("kernel", 900_000))
+    sentence = "noise: sim delayed every packet at random by up to 400 µs; kernel was late by itself"
+    assert emulation.jitter_note(both) == sentence
+    two = results(tmp_path / "two", jittered("sim", 1), jittered("kernel", None), jittered("vm:bookworm", None))
+    assert (
+        emulation.jitter_note(two)
+        == "noise: sim delayed every packet at random by up to 1 ns; kernel was late by itself"
+    )
+    assert emulation.jitter_note(results(tmp_path / "sim", jittered("sim", 250_000), jittered("fluid", None))) is None
+    assert emulation.jitter_note(results(tmp_path / "none", jittered("sim", None), jittered("kernel", None))) is None
+    assert emulation.jitter_note(results(tmp_path / "kernel", jittered("kernel", 900_000))) is None
+    assert emulation.simulated_jitter_ns(mptcplab.load(tmp_path / "kernel")) == 0
 
 
 def test_waiting_for_the_receive_window_is_reported_as_a_fraction_of_time(tmp_path: Path) -> None:

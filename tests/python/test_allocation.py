@@ -340,3 +340,32 @@ def test_aggregate_benefit_is_monotone_bounded_and_scale_free(
     assert -1 <= one <= two <= 1 + 1e-9
     scaled = aggregate_benefit(few * scale, [rate * scale for rate in paths_bps])
     assert scaled == pytest.approx(one, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("goodput_bps", "paths_bps", "benefit"),
+    [
+        # Exactly as much as the best path alone, all paths, half of the best one, and nothing.
+        (8.0, [8.0, 4.0], 0.0),
+        (12.0, [4.0, 8.0], 1.0),
+        (4.0, [8.0, 4.0], -0.5),
+        (0.0, [8.0, 4.0], -1.0),
+        # In other units a path may offer less than 1.
+        (0.375, [0.25, 0.25], 0.5),
+        # There is nothing to gain where no path, or only one of them, offers anything.
+        (3.0, [], None),
+        (3.0, [0.0, 0.0], None),
+        (3.0, [8.0, 0.0], None),
+    ],
+)
+def test_the_aggregate_benefit_is_exact_at_its_limits(
+    goodput_bps: float, paths_bps: list[float], benefit: float | None
+) -> None:
+    assert aggregate_benefit(goodput_bps, paths_bps) == benefit
+
+
+def test_a_udp_stream_takes_no_more_than_there_is_on_any_of_its_links() -> None:
+    """12 are on a, of which the stream would take 20, and of the 30 of b 10 are left."""
+    stream = udp("cbr", "a", 20) | {"path": ["a", "b"]}
+    found = fair_shares(topology(stream, s.tcp("t", s.subflow("p", "a")), s.tcp("u", s.subflow("q", "b"))), max_min)
+    assert found == {"t": 0.0, "u": pytest.approx(10e6)}

@@ -10,7 +10,7 @@ import pytest
 import synthetic as s
 from test_metrics import has, value
 
-from mptcplab.metrics import compute
+from mptcplab.metrics import compute, dynamics
 from mptcplab.results import Results
 
 STEP_S = 0.5
@@ -190,3 +190,53 @@ def test_the_throughput_before_an_outage_is_that_of_five_seconds(tmp_path: Path)
     m = Results.open(tmp_path).metrics(["recovery_time"])
     # The second from 11.5 s has 160 after the first outage, and so has that from 24.5 s after the second.
     assert value(m, "recovery_time", flow="mp", subflow="p") == pytest.approx(1.5)
+
+
+def test_outages_that_touch_or_overlap_are_one() -> None:
+    # The third lies within the second, and the last begins where the one before it ends.
+    assert dynamics._union([(20, 26), (1, 3), (21, 22), (8, 9), (9, 12)]) == [(1, 3), (8, 12), (20, 26)]
+    assert dynamics._union([(4, 7), (2, 5), (6, 6), (9, 10)]) == [(2, 7), (9, 10)]
+    assert dynamics._union([]) == []
+
+
+@pytest.mark.parametrize(("down_s", "up_s", "counts"), [(2, 5, False), (3, 5, True), (25, 30, False), (25, 29, True)])
+def test_an_outage_counts_if_it_begins_and_ends_within_the_window(
+    tmp_path: Path, down_s: int, up_s: int, counts: bool
+) -> None:
+    """The window is from 2 to 30 s. Without time in it before the outage, or after it, nothing can be compared."""
+    schedule = [{"at_ns": down_s * s.NS, "up": False}, {"at_ns": up_s * s.NS, "up": True}]
+    links = [s.link("A", "S", "D", 8, schedule=schedule)]
+    scenario = s.resolved(links, [s.tcp("t", s.subflow("p", "A"))], duration_s=30, warmup_s=2)
+    subflow = curve("t", "p", lambda t: 0 if down_s <= t < up_s else 100)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow)
+    assert has(Results.open(tmp_path).metrics(["recovery_time"]), "recovery_time", flow="t") == counts
+
+
+def test_with_rare_samples_an_average_is_from_one_sample_to_the_next(tmp_path: Path) -> None:
+    """A sample every three seconds, and 50 kB/s from 12 s on: the average that begins then is the first of them."""
+    flows = [s.tcp("stays", s.subflow("p", "A")), s.tcp("gone", s.subflow("p", "A"))]
+    subflow = [
+        {"flow": "stays", "subflow": "p", "t": t, "rx_wire_bytes": 10_000 * min(t, 12) + 50_000 * max(t - 12, 0)}
+        for t in range(0, 61, 3)
+    ]
+    event = [began("stays", 0), began("gone", 0.5), ended("gone", 9)]
+    scenario = s.resolved(LINKS, flows, duration_s=60, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=3000)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["convergence"])
+    assert value(m, "convergence", flow="stays") == pytest.approx(3)
+
+
+def test_a_flow_that_others_left_at_the_end_of_the_warm_up_is_measured_and_the_next_run_as_well(tmp_path: Path) -> None:
+    """In the first run nothing changes in the window; in the second, `gone` leaves exactly when the window begins."""
+    flows = [s.tcp("stays", s.subflow("p", "A")), s.tcp("gone", s.subflow("p", "A"))]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=2)
+    event = [began("stays", 0), began("gone", 0.5), {**ended("gone", 1), "run": 0}]
+    event += [{**began("stays", 0), "run": 1}, {**began("gone", 0.5), "run": 1}, {**ended("gone", 2), "run": 1}]
+    subflow = [{**row, "run": run} for run in (0, 1) for row in curve("stays", "p", lambda t: 20 if t < 6 else 100)]
+    s.write(
+        tmp_path, [s.run_row(run, scenario, rep=run, sample_ms=500) for run in (0, 1)], subflow=subflow, event=event
+    )
+    m = Results.open(tmp_path).metrics(["convergence"])
+    assert m.select("run", "flow").rows() == [(1, "stays")]
+    # The second that begins at 6 s is the first with 100; that from 5.5 s has 60.
+    assert value(m, "convergence", run=1, flow="stays") == pytest.approx(4)

@@ -40,6 +40,16 @@ def test_a_row_stands_for_an_edge_if_it_is_less_than_an_interval_older(
     assert value(m, "goodput", flow="f") == (pytest.approx(8) if stands else None)
 
 
+@pytest.mark.parametrize(("age_ns", "stands"), [(0, True), (1, False)])
+def test_without_samples_only_a_row_exactly_at_an_edge_stands_for_it(tmp_path: Path, age_ns: int, stands: bool) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("f", s.subflow("p", "A"))], duration_s=11, warmup_s=3)
+    rows = [(0, 0), (3, 1), (11 - age_ns / s.NS, 9)]
+    flow = [{"flow": "f", "t": t, "delivered_bytes": mega * 1_000_000} for t, mega in rows]
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=None)], flow=flow)
+    m = Results.open(tmp_path).metrics(["goodput"])
+    assert value(m, "goodput", flow="f") == (pytest.approx(8) if stands else None)
+
+
 def test_a_subflow_that_appears_in_the_window_had_counted_nothing_before(tmp_path: Path) -> None:
     """The window is from 2 to 10 s. `late` appears at 5 s, `gone` has no row after 1 s, and `never` none at all."""
     parts = [s.subflow(name, "A") for name in ("always", "late", "gone", "never")]
@@ -81,6 +91,8 @@ def test_a_span_that_is_refused_is_named_with_what_is_possible(tmp_path: Path) -
     message = "not a span of run 1: 2.5 s to 9.75 s\n\nhint: begin before the end, and within 0 s and 8.25 s"
     with pytest.raises(MptcplabError, match=f"^{re.escape(message)}$"):
         compute(results, ["goodput"], (round(2.5 * s.NS), round(9.75 * s.NS)))
+    with pytest.raises(MptcplabError, match=r"^not a span of run 0: -1e-09 s to 5 s\n"):
+        compute(results, ["goodput"], (-1, 5 * s.NS))
 
 
 @pytest.mark.parametrize(("flows", "read"), [(1, [(0, 1, 2)]), (8, [(0, 1, 2)]), (9, [(0,), (1,), (2,)])])
