@@ -51,10 +51,10 @@ def test_without_samples_only_a_row_exactly_at_an_edge_stands_for_it(tmp_path: P
 
 
 def test_a_subflow_that_appears_in_the_window_had_counted_nothing_before(tmp_path: Path) -> None:
-    """The window is from 2 to 10 s. `late` appears at 5 s, `gone` has no row after 1 s, and `never` none at all."""
-    parts = [s.subflow(name, "A") for name in ("always", "late", "gone", "never")]
-    grown = {"always": 300, "late": 700, "gone": 900}
-    times = {"always": range(11), "late": range(5, 11), "gone": range(2)}
+    """The window is from 2 to 10 s. `first` appears at 2 s, `late` at 5 s; `gone` ends at 1 s, `never` has no row."""
+    parts = [s.subflow(name, "A") for name in ("always", "first", "late", "gone", "never")]
+    grown = {"always": 300, "first": 500, "late": 700, "gone": 900}
+    times = {"always": range(11), "first": range(2, 11), "late": range(5, 11), "gone": range(2)}
     subflow = [
         {"flow": "mp", "subflow": name, "t": t, "retx_pkts": per_s * t}
         for name, per_s in grown.items()
@@ -64,6 +64,7 @@ def test_a_subflow_that_appears_in_the_window_had_counted_nothing_before(tmp_pat
     s.write(tmp_path, [s.run_row(0, scenario)], subflow=subflow)
     m = Results.open(tmp_path).metrics(["retx"])
     assert value(m, "retx", flow="mp", subflow="always") == 300 * 8
+    assert value(m, "retx", flow="mp", subflow="first") == 500 * 8
     assert value(m, "retx", flow="mp", subflow="late") == 700 * 10
     assert value(m, "retx", flow="mp", subflow="gone") is None
     assert not has(m, "retx", subflow="never")
