@@ -24,7 +24,7 @@ from mptcplab.capabilities import KERNEL
 from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError
 from mptcplab.metrics import emulation
-from mptcplab.metrics.differences import differences
+from mptcplab.metrics.differences import differences, of_means
 from mptcplab.report.html import command
 from mptcplab.results import Results
 from mptcplab.studies.agreement import alike, causes, compare, figure, judge, losses, matrix, page, text
@@ -152,7 +152,7 @@ def test_differences_of_fractions_are_in_their_own_unit(tmp_path: Path) -> None:
     for traces, shares, lost in ((sim, (9, 3), 20), (real, (6, 4), 50)):
         for name, mbps in zip(("sf1", "sf2"), shares, strict=True):
             size = mbps * 1_000_000
-            mine = {"sent_pkts": 1000, "lost_pkts": lost} if name == "sf1" else {}
+            mine = {"sent_pkts": 1000, "lost_pkts": lost} if name == "sf1" else {"sent_pkts": 400, "lost_pkts": 4}
             traces.grows("subflow", flow="mp", subflow=name, rx_wire_bytes=size, rx_payload_bytes=size, **mine)
     found = results(tmp_path, sim, real)
     rows = differences(found, found.metrics(["share", "plr"]), ["share", "plr"])
@@ -161,6 +161,8 @@ def test_differences_of_fractions_are_in_their_own_unit(tmp_path: Path) -> None:
     assert share["difference"] == pytest.approx(-0.15)
     plr = rows.filter(metric="plr", subflow="sf1").row(0, named=True)
     assert plr["difference"] == pytest.approx(3)
+    # What holds for the whole flow stands before what holds for its subflows.
+    assert rows.filter(metric="plr")["subflow"].to_list() == [None, "sf1", "sf2"]
 
 
 def test_only_repetitions_that_count_on_all_engines_are_compared(tmp_path: Path) -> None:
@@ -194,6 +196,28 @@ def test_unequal_numbers_of_repetitions_are_compared_by_their_means(tmp_path: Pa
     scaled = [value * 12 / 11.5 for value in (10, 12, 11, 13)]
     interval = ttest_ind([9, 15], scaled, equal_var=False).confidence_interval()
     assert rows["half"][0] == pytest.approx(100 * (interval.high - interval.low) / 2 / 11.5)
+
+
+@pytest.mark.parametrize(
+    ("metric", "simulated", "real", "error", "degrees"),
+    [
+        # The means are 1 and 2.5, so the simulator's variance counts 2.5^2 times: 0.25 / 3 + 6.25 * 0.208333 / 4.
+        ("goodput", [0.5, 1.5, 0.75, 1.25], [2.0, 2.5, 3.0], 0.639417, 4.30902),
+        # It counts once where the difference is one of fractions: 0.25 / 3 + 0.208333 / 4.
+        ("jain", [0.5, 1.5, 0.75, 1.25], [2.0, 2.5, 3.0], 0.367990, 4.19011),
+        # How many times the simulator's mean the other one is cannot be said.
+        ("goodput", [0.0, 0.0], [1.0, 3.0], None, 1.0),
+    ],
+)
+def test_the_error_of_independent_repetitions_is_welchs(
+    metric: str, simulated: list[float], real: list[float], error: float | None, degrees: float
+) -> None:
+    values = {"sim": simulated, "vm": real}
+    rows = [(metric, engine, value) for engine, of in values.items() for value in of]
+    found = pl.DataFrame(rows, schema=["metric", "engine", "value"], orient="row")
+    [row] = of_means(found, "sim", ["metric", "engine"]).rows(named=True)
+    assert row["error"] == (None if error is None else pytest.approx(error, rel=1e-5))
+    assert row["degrees"] == pytest.approx(degrees, rel=1e-5)
 
 
 def test_equal_repetitions_on_each_engine_have_no_interval_to_widen(tmp_path: Path) -> None:

@@ -21,6 +21,11 @@ def test_goal_1_compares_with_the_best_path_and_includes_the_bound(goodput: floa
     assert verdict.text == f"{goodput / 10:.2f} of one TCP on lte"
 
 
+def test_a_twentieth_may_be_missing_where_nobody_says_otherwise() -> None:
+    assert improve(0.76, {"wifi": 0.8}).margin == pytest.approx(0)
+    assert do_no_harm({"x": 0.7}, {"a": {"x": 0.8}}, {"a": ["x"]}).margin == pytest.approx(0.875 - 0.95)
+
+
 def test_goal_1_asks_for_nothing_where_one_tcp_gets_nothing() -> None:
     assert improve(0.0, {"wifi": 0.0}) == GoalResult("improve", True, None, "one TCP gets nothing on any path")
 
@@ -61,6 +66,8 @@ def test_goal_3_compares_the_load_of_the_worst_bottleneck_with_uncoupled_reno() 
     verdict = balance({"l1": 1.0, "l2": 4.0}, {"l1": 9.0, "l2": 6.0}, {"l1": 5.0, "l2": 8.0}, MET)
     assert (verdict.met, verdict.worst, verdict.cbi) == (True, "l2", 0.25)
     assert verdict.shift == verdict.margin == 0.25
+    same = balance({"l1": 1.0, "l2": 4.0}, {"l1": 9.0, "l2": 0.75}, {"l1": 5.0, "l2": 0.75}, MET)
+    assert (same.met, same.margin) == (True, 0.0)
     more = balance({"l1": 1.0, "l2": 4.0}, {"l1": 9.0, "l2": 10.0}, {"l1": 5.0, "l2": 8.0}, MET)
     assert (more.met, more.margin) == (False, -0.25)
     assert more.text == "l2 loses most (balance 0.25) and carries 1.25 of the uncoupled load"

@@ -206,15 +206,18 @@ def test_a_link_that_loses_nothing_is_a_bottleneck_only_if_it_is_full(tmp_path: 
 
 
 def test_friendliness_compares_the_whole_multipath_flow_with_the_mean_tcp(tmp_path: Path) -> None:
-    links = [s.link("A", "S", "M", 8), s.link("B", "S", "M", 10), s.link("C", "M", "D", 100)]
+    links = [s.link("A", "S", "M", 8), s.link("B", "S", "M", 10), s.link("C", "M", "D", 100), s.link("E", "S", "D", 9)]
     flows = [
         s.tcp("mp", s.subflow("sf1", "A", "C"), s.subflow("sf2", "A", "C"), s.subflow("sf3", "B", "C")),
         s.tcp("x", s.subflow("p", "A")),
         s.tcp("y", s.subflow("p", "A")),
         s.tcp("z", s.subflow("p", "B", "C")),
+        # Two TCP flows by themselves, on a link that no multipath flow uses.
+        s.tcp("v", s.subflow("p", "E")),
+        s.tcp("w", s.subflow("p", "E")),
     ]
     rates = {("mp", "sf1"): 100, ("mp", "sf2"): 150, ("mp", "sf3"): 375, ("x", "p"): 500, ("y", "p"): 125}
-    rates[("z", "p")] = 250
+    rates |= {("z", "p"): 250, ("v", "p"): 300, ("w", "p"): 700}
     subflow = [
         row
         for (flow, part), rate in rates.items()
@@ -225,6 +228,7 @@ def test_friendliness_compares_the_whole_multipath_flow_with_the_mean_tcp(tmp_pa
     assert value(m, "friendliness", link="A") == pytest.approx(250 / 312.5)
     assert value(m, "friendliness", link="B") == pytest.approx(1.5)
     assert value(m, "friendliness", link="C") == pytest.approx(625 / 250)
+    assert not has(m, "friendliness", link="E")
     # A gives 8 / 3 = 2.67 Mbit/s to each of three connections, B 10 / 2 = 5, C 50.
     assert value(m, "equal_share", flow="mp") == pytest.approx(2 / (8 / 3))
     assert value(m, "equal_share", flow="x") == pytest.approx(4 / (8 / 3))
