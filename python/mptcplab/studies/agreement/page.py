@@ -25,10 +25,10 @@ Short versions of the papers' scenarios on two engines, `{one}` and `{other}`, b
 {command}
 ```
 
-which writes this page, its figure and [{numbers}]({numbers}). Every section has the command that repeats it, and the
-builds of the engines that made it: `--only SCENARIO` makes one section anew and keeps the others. Both
-engines run the same file with the same random numbers. Short runs show whether the engines do the same, not what the
-papers measured.{alike}
+which writes this page, its figure and [{numbers}]({numbers}). Every section has the command that repeats it,
+and the builds of the engines that made it: `--only SCENARIO` makes one section anew and keeps the others. Both engines
+run the same file with the same random numbers. Short runs show whether the engines do the same, not what the papers
+measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
 difference{over}; n are the repetitions that count.
