@@ -171,13 +171,18 @@ def test_an_allowance_is_a_part_of_the_terms_of_a_difference() -> None:
     small = Margin.between(np.full(9, 2.0), np.full(9, -3.0), 8)
     assert (small.scale, Margin.between(np.full(9, 2.0), np.full(9, -3.0), 8, terms=4.0).scale) == (3, 4)
     assert Margin.between(2.0, -3.0, 8, terms=2.5) == small
-    # Nothing is allowed for where the sides are 0, or where words are compared.
+    # Of the sample, and not of a resample.
+    assert Margin.between(np.array([2.0, 9.0]), 0.0, 1).scale == 2
+    # Nothing is allowed for where the sides are 0 or have no size, or where words are compared.
+    assert Rule(allowance=0.5).interval(Margin(1.0), Margin(1.0), 8) == (1, 1, 1)
     assert Margin.between(0.0, 0.0, 8).scale == 0
     assert Rule(allowance=0.5).interval(Margin.certain(met=True), Margin.certain(met=True), 8)[0] == np.inf
     assert Rule(allowance=0.5).decide(Margin.certain(met=False), 8) == Verdict.FAILS
 
 
 def test_every_look_has_the_same_part_of_the_error() -> None:
+    # Without more words there is one look, at runs as long as they should be.
+    assert Rule() == Rule(looks=1, provisional=False, allowance=0.0)
     margin = Margin(1.0, 0.5)
     # Student's quantiles of 9 degrees of freedom for 2.5 % and a third of it.
     assert Rule().interval(margin, margin, 10).low == pytest.approx(1 - 0.5 * 2.26216, rel=1e-4)
@@ -284,6 +289,8 @@ def test_what_differs_in_the_last_digits_does_not_vary(
     ("repetitions", "quantile"), [(1, 0.0), (2, 12.70620), (3, 4.30265), (4, 3.18245), (31, 2.04227)]
 )
 def test_the_interval_of_a_quantity_has_students_quantile_of_one_degree_less(repetitions: int, quantile: float) -> None:
+    # However small it is.
+    assert estimated(np.array([2e-13, 1e-13, 1e-13, 3e-13, 3e-13]), repetitions).value == 2e-13
     found = estimated(np.array([2.0, 1.0, 1.0, 3.0, 3.0]), repetitions)
     error = (repetitions / (repetitions - 1)) ** 0.5 if repetitions > 1 else 0.0
     assert found == pytest.approx((2.0, 2 - quantile * error, 2 + quantile * error), rel=1e-4)

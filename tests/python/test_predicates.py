@@ -204,6 +204,8 @@ def test_what_means_something_is_read(text: str) -> None:
 def test_a_comparison_is_true_or_not_at_its_bound_and_on_both_sides(text: str, held: bool) -> None:
     found = evaluated(text)
     assert (found.held, found.verdict) == (held, Verdict.of(held))
+    if len(found.facts) == 1 and isinstance(found.statement, Margin):
+        assert found.facts[0].held == held
 
 
 @pytest.mark.parametrize(
@@ -389,7 +391,7 @@ def test_a_name_is_that_of_the_sample_and_not_of_a_resample() -> None:
         ("corr_over_cc(x{cc=*}, rate{cc=*})", 1 / (2 * 14 / 3) ** 0.5),
         # With the fourth: deviations (-11, -7, -3, 21) / 4 and (-1, 11, 3, -13) / 4.
         ("corr_over_cc(x{cc=*}, rate{cc=*}, over=[a,b,c,d])", -348 / (620 * 300) ** 0.5),
-        ("corr_over_cc(x{cc=*}, 3)", 0),
+        *(("corr_over_cc(x{cc=*}, 3)", 0), ("corr_over_cc(x{cc=*} / 64, x{cc=*} / 64)", 1)),
         # Of every repetition: the sums 11, 12.5 and 15.5, the smaller ones of a and c, the larger ones of both and 6.5.
         *(("mean((rate{cc=a} + rate{cc=b}) * 2)", 26), ("mean(min(rate{cc=a}, rate{cc=c}))", 13 / 3)),
         ("mean(max(rate{cc=a}, rate{cc=c}, 6.5))", 22.5 / 3),
@@ -400,6 +402,18 @@ def test_a_name_is_that_of_the_sample_and_not_of_a_resample() -> None:
 )
 def test_the_value_of_an_expression_is_that_of_the_repetitions(text: str, expected: float | str) -> None:
     assert valued(text) == (expected if isinstance(expected, str) else pytest.approx(expected))
+
+
+def test_a_value_and_the_sign_of_a_side_are_those_of_the_sample() -> None:
+    """Of the seven repetitions 3/7 is the mean, and most resamples have another one, many below 0."""
+    repetitions = np.array([-4.0, 6.0, -3.0, 5.0, -2.0, 4.0, -3.0])
+    found = value(parse("mean(y{})", "expression"), lambda *_: repetitions, DOMAIN)
+    assert found == pytest.approx(3 / 7)
+    # Where a last resample decided it, one of both had its ends reversed.
+    for sign in ("", "-"):
+        for shift in ("+ 0", "- 1", "- 2", "+ 1"):
+            text = f"{sign}(mean(y{{}}) {shift}) == {sign}(mean(y{{}}) {shift})"
+            assert evaluate(parse(text), lambda *_: repetitions, DOMAIN, 0.25).held, text
 
 
 def test_a_selector_is_looked_up_with_its_keys_and_names_filled_in() -> None:
@@ -470,7 +484,7 @@ def test_facts_are_the_comparisons_with_their_sides() -> None:
         *("1.00", "7.00"),
     )
     assert (first.margin, first.low, first.high, first.held, first.repetitions) == (6, 6, 6, True, 1)
-    assert (second.left, second.right, second.margin) == ("flat{}", "7.5", 0.5)
+    assert (second.left, second.operator, second.right, second.margin) == ("flat{}", "<", "7.5", 0.5)
     assert (word.left_value, word.right_value, word.held) == ("u", "v", False)
     assert (word.margin, word.low, word.high) == (None, None, None)
     assert (names.left_value, names.right_value, names.held, names.margin) == ("b", "a", False, -1)
@@ -540,7 +554,7 @@ def test_every_comparison_has_terms_of_its_own() -> None:
     assert scales("0.125 in [0,0.25]", rule) == [0.125, 0.25]
     assert scales("argmax_cc(x{cc=*} / 16, over=[a,b]) == 'b'", rule) == [0.125]
     assert scales("9 - 8 < 2 < 12 - 5", rule) == [9, 12]
-    # What was compared before says nothing about a ratio of 1 with the bounds 3/4 and 4/3: it got 9.
-    assert scales("9 - 8 < 2 and equiv(5, 5, 0.25)", rule) == [9, 1, 4 / 3]
+    # What was compared before says nothing about a ratio of 3/4 with the bounds 1/2 and 2: it got 9.
+    assert scales("9 - 8 < 2 and equiv(3, 4, 0.5)", rule) == [9, 0.75, 2]
     # Without an allowance nobody asks for it.
-    assert scales("9 - 8 < 2", Rule()) == [2]
+    assert scales("0.5 - 0.25 < 0.125", Rule()) == [0.25]

@@ -152,6 +152,7 @@ def test_several_statements_hold_together_if_each_that_can_be_tested_does(
 
 def test_a_finding_says_whether_it_is_provisional() -> None:
     assert Finding("x", FAILS).text == "fails"
+    assert Finding("x", FAILS).repetitions == 0
     assert Finding("x", NOT_TESTABLE, provisional=True).text == "provisional: not testable"
 
 

@@ -223,7 +223,8 @@ class _Evaluator:
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Named) and isinstance(other, str):
                 return self._is_extreme(one, other)
-        if isinstance(left, str | tuple) or isinstance(right, str | tuple):
+        # The other side is of the same kind (`kinds`).
+        if isinstance(left, str | tuple):
             return Margin.certain(met=left == right)
         tolerance = 1e-6 if self.tolerance is None else self.tolerance
         ends = [combined("*", right, 1 - tolerance), combined("*", right, 1 + tolerance)]
