@@ -85,6 +85,9 @@ def test_each_task_of_a_sweep_is_stored_with_its_own_runs(store: Store, short: R
         assert store.has(name, TIME_SERIES) == spec.time_series
         run_sweep([Task(name, spec, 1.0)], "sim", alone)
     assert alone.files() == store.files()
+    # Of two repetitions, the series is that of the first.
+    run_sweep([Task("one", replace(specs["b"], repetitions=1), 1.0)], "sim", alone)
+    assert store.table("b", TIME_SERIES).equals(alone.table("one", TIME_SERIES))
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["alone", "results", "two-paths.toml"]
 
 
