@@ -329,7 +329,7 @@ def agree_all(
 
     `engines` is "sim,kernel" (the default) or, such as "sim,vm:bookworm", one that needs no root and repeats exactly.
     `only` has scenarios, such as "papers/kim2021/shared-60.toml", to which the runs are limited; of the others the page
-    keeps what it had, which must be of the same engines.
+    keeps what it had, which must be of the same engines and as long.
 
     Finished scenarios are stored below `out` until the page is written, so that an interrupted call continues where it
     stopped. Runs of emulated machines stay in `out`/machines, and only those that would now differ are made again.
@@ -345,18 +345,20 @@ def agree_all(
         raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
     directory = path_of(out, "out")
     page.prepare(directory)
-    checkpoint = Store(directory / ("unfinished-quick" if quick else "unfinished"))
+    pair, chosen, kind = (names[0], names[1]), as_names(only), "-quick" if quick else ""
+    # A few scenarios have a place of their own: what an interrupted call over all of them left must stay.
+    checkpoint = Store(directory / f"unfinished{kind}{'-only' if chosen else ''}")
     with kept.only_writer(directory), connected(client, store, names, jobs=jobs, say=note) as cluster:
         found = matrix.measure(
             quick=quick,
             jobs=jobs,
             cluster=cluster,
             announce=announce or silent,
-            engines=(names[0], names[1]),
+            engines=pair,
             checkpoint=checkpoint,
-            machine_runs=directory / ("machines-quick" if quick else "machines"),
-            only=as_names(only),
-            former=page.read(directory, (names[0], names[1])) if only else None,
+            machine_runs=directory / f"machines{kind}",
+            only=chosen,
+            former=page.read(directory, matrix.command_of(pair, quick=quick)) if chosen else None,
         )
         written = page.write(found, directory)
         checkpoint.clear()

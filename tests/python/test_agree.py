@@ -683,8 +683,9 @@ def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: P
     row = matrix.Row("lia+cubic", "goodput", "mp", 3.5, 3.6, 2.9, None, 1, 1, Verdict.HOLDS)
     first = matrix.Entry(paths[0].as_posix(), Verdict.HOLDS, (row,), title="A", builds={"sim": "abc", "fluid": "def"})
     engines = ("sim", "fluid")
-    page.write(matrix.Matrix(engines, "mptcplab agree --all", (first,)), tmp_path / "page")
-    former = page.read(tmp_path / "page", engines)
+    command = matrix.command_of(engines, quick=True)
+    page.write(matrix.Matrix(engines, command, (first,)), tmp_path / "page")
+    former = page.read(tmp_path / "page", command)
     found = matrix.measure(
         quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path.name}/./b.toml"], former=former
     )
@@ -700,14 +701,40 @@ def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: P
         matrix.measure(quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path}/d.toml"])
 
 
-def test_a_page_of_other_engines_or_a_damaged_one_keeps_nothing(tmp_path: Path) -> None:
-    assert page.read(tmp_path, ("sim", "fluid")) is None
+@pytest.mark.parametrize(
+    ("engines", "quick", "other"),
+    [
+        (("sim", "fluid"), False, "mptcplab agree --all --engines sim,fluid"),
+        (("sim", "kernel"), True, "mptcplab agree --all --quick"),
+    ],
+)
+def test_a_page_of_other_engines_or_shorter_runs_keeps_nothing(
+    tmp_path: Path, engines: tuple[str, str], quick: bool, other: str
+) -> None:
+    asked = matrix.command_of(engines, quick=quick)
+    assert (asked, page.read(tmp_path, asked)) == (other, None)
     page.write(matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", ()), tmp_path)
-    with pytest.raises(MptcplabError, match=r"agreement\.json is of sim and kernel, not of sim and fluid"):
-        page.read(tmp_path, ("sim", "fluid"))
+    with pytest.raises(MptcplabError, match=rf"agreement\.json is of `mptcplab agree --all`, not of `{other}`"):
+        page.read(tmp_path, asked)
+
+
+def test_a_damaged_page_keeps_nothing(tmp_path: Path) -> None:
     (tmp_path / page.NUMBERS).write_text("{}")
     with pytest.raises(MptcplabError, match=r"agreement\.json: not right: 'engines'"):
-        page.read(tmp_path, ("sim", "kernel"))
+        page.read(tmp_path, "mptcplab agree --all")
+
+
+def test_a_few_scenarios_leave_what_an_interrupted_call_over_all_left(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrix, "_of_papers", lambda: [scenario])
+    out = tmp_path / "page"
+    interrupted = Store(out / "unfinished-quick")
+    interrupted.prepare()
+    interrupted.put("a", {"of": "hours"})
+    mptcplab.agree_all(out, engines="sim,fluid", quick=True, only=scenario.name)
+    assert interrupted.record("a") == {"of": "hours"}
+    assert not (out / "unfinished-quick-only").exists()
 
 
 def test_the_page_is_generated_from_the_numbers_alone() -> None:

@@ -210,10 +210,15 @@ def measure(
     paths = _of_papers() if scenarios is None else list(scenarios)
     chosen = _chosen(paths, only)
     runner = _Runner(_size(engines, quick), engines, jobs, cluster, announce, checkpoint, machine_runs)
-    words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
-    command = shlex.join([*words, *(["--quick"] if quick else [])])
     new = dict(zip(chosen, runner.entries(chosen), strict=True))
-    return Matrix(engines, command, tuple(new.get(path) or _kept(path, former) for path in paths))
+    entries = tuple(new.get(path) or _kept(path, former) for path in paths)
+    return Matrix(engines, command_of(engines, quick=quick), entries)
+
+
+def command_of(engines: tuple[str, str], *, quick: bool) -> str:
+    """The command that makes all entries."""
+    words = ["mptcplab", "agree", "--all", *(["--engines", ",".join(engines)] if engines != ENGINES else [])]
+    return shlex.join([*words, *(["--quick"] if quick else [])])
 
 
 def _chosen(paths: Sequence[Path], only: Collection[str]) -> list[Path]:

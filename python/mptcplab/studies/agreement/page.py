@@ -67,10 +67,10 @@ def write(matrix: Matrix, out: Path) -> list[Path]:
     return written
 
 
-def read(directory: Path, engines: tuple[str, str]) -> Matrix | None:
-    """The numbers of a page that was written into a directory, if there is one.
+def read(directory: Path, made_by: str) -> Matrix | None:
+    """The numbers of a page that was written into a directory, if there is one; `made_by` is its command.
 
-    Raises `MptcplabError` for numbers that are damaged or of other engines.
+    Raises `MptcplabError` for numbers that are damaged, or of other engines or shorter runs.
     """
     path = directory / NUMBERS
     if not path.is_file():
@@ -79,14 +79,9 @@ def read(directory: Path, engines: tuple[str, str]) -> Matrix | None:
         found = Matrix.from_json(path.read_text(encoding="utf-8"))
     except (KeyError, TypeError, ValueError) as error:
         raise MptcplabError(with_hint(f"{path}: not right: {error}", "leave out --only to write it anew")) from None
-    if found.engines != engines:
-        one, other = found.engines
-        raise MptcplabError(
-            with_hint(
-                f"{path} is of {one} and {other}, not of {' and '.join(engines)}",
-                f"--engines {one},{other}, another --out, or no --only",
-            )
-        )
+    if found.command != made_by:
+        hint = "the same --engines and --quick, another --out, or no --only"
+        raise MptcplabError(with_hint(f"{path} is of `{found.command}`, not of `{made_by}`", hint))
     return found
 
 
