@@ -84,8 +84,8 @@ golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)
 golden: ## Compare the simulator with its golden numbers; REASON="why" accepts what changed
 	@cargo test --quiet --locked -p mptcplab-sim --lib golden::
 
-mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, LISTED=1, ACCEPT=1)
-	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(LISTED),--listed) $(if $(ACCEPT),--accept)
+mutants: dev ## Change the sources step by step to see what no test notices (hours; PART=recovery, LISTED=1 or UNLISTED=1, ACCEPT=1)
+	@$(BIN)/python scripts/mutants/mutants.py $(PART) $(if $(SHARD),--shard $(SHARD)) $(if $(LISTED),--listed) $(if $(UNLISTED),--unlisted) $(if $(ACCEPT),--accept)
 
 fuzz: dev ## Feed everything that reads input with random input (TARGET=scenario, SECONDS=600 each)
 	@scripts/fuzz.sh $(or $(SECONDS),600) $(TARGET)

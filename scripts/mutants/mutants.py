@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import c_sources
 import python_sources
 import rust_sources
+from known import Known
 from schemata import Change
 from trials import Program, passes, survivors, with_limits
 
@@ -157,19 +158,17 @@ def environment() -> dict[str, str]:
     }
 
 
-def compiled(part: Part, files: Sequence[str], shard: str, again: Counter[str] | None) -> Iterator[Mutant]:
-    """The mutants of Rust or C: those in functions in one build, each of the others in a build of its own.
-
-    All but the ones in `again`, if there are any, count as killed.
-    """
+def compiled(part: Part, files: Sequence[str], shard: str, before: Known | None) -> Iterator[Mutant]:
+    """The mutants of Rust or C: those in functions in one build, each of the others in a build of its own."""
     language = c_sources if files[0].endswith((".c", ".h")) else rust_sources
     tree = copy_tree(WORK / "tree")
     changes = of_shard(language.listed(ROOT, files), shard)
     settings = {**environment(), **language.flags(tree)}
     together, alone = put_viable(language, tree, changes, part, settings)
     outcomes = {change.number: UNVIABLE for change in changes}
-    outcomes |= {change.number: KILLED for change in [*together, *alone]}
-    together, alone = ([one for one in of if again is None or one.key in again] for of in (together, alone))
+    assumed = {change.number: before.survived(change.key) if before else None for change in [*together, *alone]}
+    outcomes |= {number: SURVIVED if survived else KILLED for number, survived in assumed.items()}
+    together, alone = ([one for one in of if assumed[one.number] is None] for of in (together, alone))
     outcomes |= tried(built(tree, part, settings), [change.number for change in together])
     restore(tree, files)
     outcomes |= {change.number: tried_alone(change, tree, part, settings) for change in alone}
@@ -250,11 +249,15 @@ def tried_alone(change: Change, tree: Path, part: Part, settings: Mapping[str, s
         restore(tree, [change.file])
 
 
-def interpreted(part: Part, files: Sequence[str], shard: str, again: Counter[str] | None) -> Iterator[Mutant]:
-    """Every mutant of Python. All but the ones in `again`, if there are any, count as killed."""
+def interpreted(part: Part, files: Sequence[str], shard: str, before: Known | None) -> Iterator[Mutant]:
+    """Every mutant of Python."""
     tree = copy_tree(WORK / "tree")
     tests = [f"tests/python/{name}" for name in part.tests]
-    for one in python_sources.outcomes(tree, WORK / "venv", files, tests, shard, again):
+    survive = 0
+    for number, one in enumerate(python_sources.outcomes(tree, WORK / "venv", files, tests, shard, before), 1):
+        survive += one["survived"]
+        if number % 100 == 0:
+            print(f"  {number}: {survive} survive", flush=True)
         yield Mutant(f"{one['file']}: {one['change']}", SURVIVED if one["survived"] else KILLED)
 
 
@@ -276,10 +279,10 @@ def known(name: str) -> tuple[Counter[str], dict[str, str]]:
 
 
 def require_lists(names: Sequence[str]) -> None:
-    """End unless these parts were run before, so that a mutant that is not listed was killed."""
+    """End unless these parts were run before."""
     for name in names:
         if not (LISTS / f"{name}.txt").exists():
-            fail(f"--listed: {name} has no list yet", f"make mutants PART={name} ACCEPT=1 writes it")
+            fail(f"{name} has no list yet", f"make mutants PART={name} ACCEPT=1 writes it")
 
 
 def shards(name: str) -> dict[str, str]:
@@ -338,23 +341,30 @@ def main() -> int:
     parser.add_argument("--file", action="append", default=[], help="only files with this in their names")
     parser.add_argument("--shard", default="", help="k/n: only every n-th mutant, from the k-th")
     parser.add_argument("--accept", action="store_true", help="write the list of survivors")
-    parser.add_argument(
+    some = parser.add_mutually_exclusive_group()
+    some.add_argument(
         "--listed",
         action="store_true",
         help="after a change of tests only: try those that are listed, and count the others as killed",
+    )
+    some.add_argument(
+        "--unlisted",
+        action="store_true",
+        help="after a change of sources: try those that are not listed, and count the listed ones as survivors",
     )
     asked = parser.parse_args()
     unknown = [name for name in asked.parts if name not in PARTS]
     if unknown:
         fail(f"no part {unknown[0]!r}", f"one of {', '.join(PARTS)}")
-    if asked.listed:
+    if asked.listed or asked.unlisted:
         require_lists(asked.parts or list(PARTS))
     good = True
     for name in asked.parts or PARTS:
         part = PARTS[name]
         files = [file for file in files_of(part) if not asked.file or any(text in file for text in asked.file)]
         outcomes = interpreted if files[0].endswith(".py") else compiled
-        mutants = list(outcomes(part, files, asked.shard, known(name)[0] if asked.listed else None))
+        before = Known(known(name)[0], again=asked.listed) if asked.listed or asked.unlisted else None
+        mutants = list(outcomes(part, files, asked.shard, before))
         whole = not (asked.file or asked.shard)
         good &= compare(name, mutants, shard=asked.shard, whole=whole, accept=asked.accept)
     return 0 if good else 1

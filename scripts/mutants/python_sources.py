@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from known import Known
 
 # Of a binary operator and a comparison the replacements that cargo-mutants has: the others hardly ever pass a test, and
 # those of `|` stand in annotations nearly everywhere.
@@ -36,11 +38,11 @@ exclude-operators = {left_out}
 
 
 def outcomes(
-    tree: Path, venv: Path, files: Sequence[str], tests: Sequence[str], shard: str, again: Collection[str] | None
+    tree: Path, venv: Path, files: Sequence[str], tests: Sequence[str], shard: str, before: Known | None
 ) -> Iterator[Mapping[str, Any]]:
     """Every mutant of these files: `file`, `change`, and whether it `survived` these files of tests.
 
-    All but the ones in `again`, which are "file: change", count as killed if it is given.
+    The key of a mutant is "file: change".
     """
     _install(venv)
     session = tree / "mutants.sqlite"
@@ -51,9 +53,9 @@ def outcomes(
     ):
         subprocess.run([venv / "bin" / program, *words], cwd=tree, check=True, capture_output=True)
     listed = tree / "listed.json"
-    listed.write_text(json.dumps([key.split(": ", 1) for key in again or ()]))
+    listed.write_text(json.dumps(before and {"keys": sorted(before.keys), "again": before.again}))
     trials = Path(__file__).with_name("python_trials.py")
-    command = [venv / "bin" / "python", trials, session, shard or "0/1", "" if again is None else listed, *tests]
+    command = [venv / "bin" / "python", trials, session, shard or "0/1", listed, *tests]
     with subprocess.Popen(command, cwd=tree, stdout=subprocess.PIPE, text=True) as process:
         yield from (json.loads(line) for line in process.stdout or ())
     if process.returncode:

@@ -1,0 +1,82 @@
+"""Processes that are forked, several at a time, each with a limit and stopped together with what it started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+_CRASHED = 70
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job(Generic[T]):
+    """What one process does, and after how many seconds it hangs. It is known by its name."""
+
+    name: T
+    limit_s: float
+    # Returns the code with which the process ends.
+    work: Callable[[], int]
+
+
+def done(jobs: Iterable[Job[T]], workers: int) -> Iterator[tuple[T, bool]]:
+    """Every job's name with whether its process ended with 0, as they end. What hangs did not."""
+    running: dict[int, tuple[float, T]] = {}
+
+    def ended(most: int) -> Iterator[tuple[T, bool]]:
+        while len(running) > most:
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if child in running:
+                _stop(child)
+                yield running.pop(child)[1], status == 0
+                continue
+            for late in (one for one, (deadline, _) in running.items() if time.monotonic() > deadline):
+                _stop(late)
+            time.sleep(0.005)
+
+    for job in jobs:
+        yield from ended(workers - 1)
+        running[in_child(job.work)] = time.monotonic() + job.limit_s, job.name
+    yield from ended(0)
+
+
+def in_child(work: Callable[[], int]) -> int:
+    """The id of a process, the first of its own group, that ends with what `work` returns."""
+    child = os.fork()
+    if child:
+        return child
+    os.setsid()
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(quiet, stream)
+    code = _CRASHED
+    with suppress(BaseException):
+        code = work()
+    os._exit(code)
+
+
+def processors() -> int:
+    """How many processes run at a time."""
+    return len(os.sched_getaffinity(0))
+
+
+@contextmanager
+def own_folder() -> Iterator[str]:
+    """A folder for temporary files that is gone afterwards."""
+    base = tempfile.mkdtemp(prefix="mptcplab-mutant-")
+    try:
+        yield base
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def _stop(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)

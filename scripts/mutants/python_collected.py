@@ -1,0 +1,146 @@
+"""Tries mutants that change functions only, in processes that are forked after pytest has collected the tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from forks import Job, done, in_child, own_folder, processors
+from python_code import Functions, changed
+from python_mutants import Trial
+from python_reach import Reach
+
+# The number of the trial that changes nothing: it shows that processes which are forked after the collection work.
+NO_MUTANT = -1
+# How many of the tests that noticed the latest mutants of a file come first.
+_LAST_KILLERS = 4
+
+
+class Killers:
+    """The tests that failed last, by the file of the mutant. Each test is noted before it runs, in this folder."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        self._last: dict[str, list[str]] = {}
+
+    def begin(self, number: int, test: str) -> None:
+        """Note, in the process of a mutant, which test will have noticed it if the process ends now."""
+        (self._folder / f"{number}.test").write_text(test)
+
+    def place(self, number: int) -> Path:
+        """A folder for the temporary files of a process, which may be stopped before it can remove them."""
+        place = self._folder / str(number)
+        place.mkdir()
+        return place
+
+    def learn(self, number: int, file: str, *, passed: bool) -> None:
+        """Read what the process of a mutant has noted, and remove its files."""
+        shutil.rmtree(self._folder / str(number), ignore_errors=True)
+        if not passed:
+            test = (self._folder / f"{number}.test").read_text()
+            others = [one for one in self._last.get(file, ()) if one != test]
+            self._last[file] = [test, *others][:_LAST_KILLERS]
+
+    def first(self, trial: Trial) -> list[str]:
+        """The tests of a trial, those first that will fail most likely."""
+        likely = [test for test in self._last.get(trial.file, ()) if test in trial.tests]
+        return likely + [test for test in trial.tests if test not in likely]
+
+
+class Collected:
+    """A plugin of pytest that tries mutants in place of running the tests that were collected."""
+
+    def __init__(
+        self, trials: Sequence[Trial], reach: Reach, killers: Killers, tell: Callable[[int, bool], None]
+    ) -> None:
+        self._trials = trials
+        self._reach = reach
+        self._killers = killers
+        self._tell = tell
+        # What this process tries, if it is one of a mutant.
+        self._number: int | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        """Try all, unless this is the process of one of them."""
+        if self._number is not None:
+            return None
+        items = {item.nodeid: item for item in session.items}
+        short = [name for name in items if self._reach.is_short(name)]
+        as_it_is = Job(NO_MUTANT, self._reach.limit_s(short), partial(self._passes, session, items, short, NO_MUTANT))
+        for number, passed in done([as_it_is], 1):
+            self._tell(number, passed)
+            if not passed:
+                return True
+        functions = Functions()
+        jobs = (self._job(number, trial, session, items, functions) for number, trial in enumerate(self._trials))
+        for number, passed in done((job for job in jobs if job is not None), processors()):
+            self._killers.learn(number, self._trials[number].file, passed=passed)
+            self._tell(number, passed)
+        return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Give the test its time, after which the process is killed."""
+        if self._number is not None:
+            self._killers.begin(self._number, item.nodeid)
+            signal.setitimer(signal.ITIMER_REAL, self._reach.limit_s([item.nodeid]))
+
+    def _job(
+        self,
+        number: int,
+        trial: Trial,
+        session: pytest.Session,
+        items: Mapping[str, pytest.Item],
+        functions: Functions,
+    ) -> Job[int] | None:
+        """What tries a mutant; nothing if it has no tests, or changes more than functions that are there."""
+        codes = changed(trial.before, trial.after, trial.path)
+        if not codes or not trial.tests or not functions.have(codes):
+            return None
+
+        def work() -> int:
+            functions.change(codes)
+            return self._passes(session, items, self._killers.first(trial), number)
+
+        return Job(number, self._reach.limit_s(trial.tests), work)
+
+    def _passes(
+        self, session: pytest.Session, items: Mapping[str, pytest.Item], names: Sequence[str], number: int
+    ) -> int:
+        """Run these tests until one fails; 0 if none does."""
+        self._number = number
+        session.items[:] = [items[name] for name in names]
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(self._killers.place(number))
+        with suppress(session.Failed):
+            session.config.hook.pytest_runtestloop(session=session)
+        return int(session.testsfailed > 0)
+
+
+def tried_collected(trials: Sequence[Trial], reach: Reach, words: Sequence[str]) -> Iterator[tuple[int, bool]]:
+    """The trials that change functions only, by their numbers, with whether all tests passed."""
+    reads, writes = os.pipe()
+
+    def tell(number: int, passed: bool) -> None:
+        os.write(writes, f"{number} {int(passed)}\n".encode())
+
+    def work() -> int:
+        # Otherwise it would not notice that nobody reads any more, and go on alone.
+        os.close(reads)
+        with own_folder() as folder:
+            return pytest.main([*words, "-x"], plugins=[Collected(trials, reach, Killers(folder), tell)])
+
+    child = in_child(work)
+    os.close(writes)
+    with os.fdopen(reads) as lines:
+        for number, passed in (map(int, line.split()) for line in lines):
+            yield number, bool(passed)
+    if status := os.waitpid(child, 0)[1]:
+        raise RuntimeError(f"the process that has collected the tests ended with {os.waitstatus_to_exitcode(status)}")
