@@ -100,9 +100,11 @@ class Collected:
         items: Mapping[str, pytest.Item],
         functions: Functions,
     ) -> Job[int] | None:
-        """What tries a mutant; nothing if it has no tests, or changes more than functions that are there."""
+        """What tries a mutant; nothing if it has no tests, has an effect at import, or changes no function here."""
+        if trial.at_import or not trial.tests:
+            return None
         codes = changed(trial.before, trial.after, trial.path)
-        if not codes or not trial.tests or not functions.have(codes):
+        if not codes or not functions.have(codes):
             return None
 
         def work() -> int:

@@ -44,6 +44,8 @@ class Trial:
     before: str
     after: str
     tests: Sequence[str]
+    # Whether it has an effect while a module is imported.
+    at_import: bool
 
     @property
     def change(self) -> str:
@@ -86,7 +88,7 @@ def trials_of(mutants: Sequence[Mutant], reach: Reach) -> list[Trial]:
     with ProcessPoolExecutor() as pool:
         afters = list(pool.map(Mutant.text, mutants, befores, chunksize=16))
     return [
-        Trial(mutant.file, path, before, after, reach.of(path, mutant.line))
+        Trial(mutant.file, path, before, after, reach.of(path, mutant.line), reach.at_import(path, mutant.line))
         for mutant, before, after in zip(mutants, befores, afters, strict=True)
         if after is not None and (path := str(Path(mutant.file).resolve()))
     ]

@@ -31,14 +31,23 @@ class Reach:
     by: Mapping[str, Mapping[int, Sequence[str]]] = field(default_factory=dict)
 
     def of(self, file: str, line: int) -> list[str]:
-        """The tests that reach the statement around a line; behind them all others, if an import reaches it as well.
+        """The tests that reach the statement around a line, or behind those of its file all, if an import reaches it.
 
-        A file of tests comes as a whole, so that shared fixtures are made once, and the fastest file first.
+        The fastest are chosen, and come file by file, so that shared fixtures are made once.
         """
-        found = {name for one in statement(file, line) for name in self.by.get(file, {}).get(one, ())}
-        own = {test for test in self.took_s if test in found or not found.isdisjoint(self.shared[test])}
-        others = self.took_s.keys() - own if _IMPORT in found else set()
-        return self._within_time([*self._by_file(own), *self._by_file(others)])
+        reached = self.by.get(file, {})
+        found = {name for one in statement(file, line) for name in reached.get(one, ())}
+        own = self._tests_of(found)
+        others = set[str]()
+        if _IMPORT in found:
+            own |= self._tests_of({name for names in reached.values() for name in names})
+            others = self.took_s.keys() - own
+        chosen = self._within_time([*self._fastest(own), *self._fastest(others)])
+        return [*self._by_file(own & chosen), *self._by_file(others & chosen)]
+
+    def at_import(self, file: str, line: int) -> bool:
+        """Whether the statement around a line runs while a module is imported."""
+        return any(_IMPORT in self.by.get(file, {}).get(one, ()) for one in statement(file, line))
 
     def is_short(self, test: str) -> bool:
         """Whether a test takes part at all."""
@@ -48,24 +57,31 @@ class Reach:
         """Seconds after which these tests hang."""
         return 5 + 5 * self._seconds(tests)
 
-    def _by_file(self, tests: Collection[str]) -> list[str]:
-        files: dict[str, list[str]] = {}
-        for test in self.took_s:
-            if test in tests and self.is_short(test):
-                files.setdefault(test.partition("::")[0], []).append(test)
-        return [test for file in sorted(files.values(), key=self._seconds) for test in file]
+    def _tests_of(self, names: Collection[str]) -> set[str]:
+        """The tests among these names, and those that share a fixture among them."""
+        return {test for test in self.took_s if test in names or not set(names).isdisjoint(self.shared[test])}
 
-    def _within_time(self, tests: Sequence[str]) -> list[str]:
-        chosen, made, spent_s = list[str](), set[str](), 0.0
+    def _fastest(self, tests: Collection[str]) -> list[str]:
+        return sorted(filter(self.is_short, tests), key=lambda test: (self._seconds([test]), test))
+
+    def _within_time(self, tests: Sequence[str]) -> set[str]:
+        chosen, made, spent_s = set[str](), set[str](), 0.0
         for test in tests:
             cost_s = self.took_s[test] + sum(self.shared_s[one] for one in self.shared[test] if one not in made)
             if spent_s + cost_s <= _ALL_S:
                 spent_s += cost_s
                 made.update(self.shared[test])
-                chosen.append(test)
+                chosen.add(test)
         return chosen
 
-    def _seconds(self, tests: Sequence[str]) -> float:
+    def _by_file(self, tests: Collection[str]) -> list[str]:
+        files: dict[str, list[str]] = {}
+        for test in self.took_s:
+            if test in tests:
+                files.setdefault(test.partition("::")[0], []).append(test)
+        return [test for file in sorted(files.values(), key=self._seconds) for test in file]
+
+    def _seconds(self, tests: Collection[str]) -> float:
         shared = {one for test in tests for one in self.shared[test]}
         return sum(self.took_s[test] for test in tests) + sum(self.shared_s[one] for one in shared)
 

@@ -192,6 +192,8 @@ def test_a_connection_without_capacity_does_not_change_the_rates_of_others() -> 
     links = {"dead": 0.0, "a": 4.0, "b": 4.0}
     network = {"mp": [("a",), ("dead", "b")], "gone": [("dead",)], "t": [("a",)], "u": [("b",)]}
     assert proportional_fair(links, network) == pytest.approx({"mp": 2, "gone": 0, "t": 2, "u": 4})
+    # There is nothing to share at all.
+    assert proportional_fair({"dead": 0.0}, {"p": [("dead",)], "q": [("dead",)]}) == {"p": 0, "q": 0}
 
 
 names = st.sampled_from(["a", "b", "c", "d"])
@@ -276,6 +278,12 @@ def test_a_flow_that_stops_leaves_its_share_to_the_others() -> None:
     stayer = s.tcp("stayer", s.subflow("p", "a"))
     # 6 each for 4 s, then 12 for 6 s.
     assert fair_shares(topology(leaver, stayer), max_min) == pytest.approx({"leaver": 6e6, "stayer": 9.6e6})
+
+
+def test_a_stream_that_ends_leaves_its_load_to_the_others() -> None:
+    stream = udp("cbr", "a", 8) | {"stop_ns": 4 * s.NS}
+    # 4 of 12 for 4 s, then 12 for 6 s.
+    assert fair_shares(topology(stream, s.tcp("t", s.subflow("p", "a"))), max_min) == pytest.approx({"t": 8.8e6})
 
 
 def test_every_definition_of_fairness_uses_the_same_periods_and_udp_load() -> None:

@@ -240,3 +240,46 @@ def test_a_flow_that_others_left_at_the_end_of_the_warm_up_is_measured_and_the_n
     assert m.select("run", "flow").rows() == [(1, "stays")]
     # The second that begins at 6 s is the first with 100; that from 5.5 s has 60.
     assert value(m, "convergence", run=1, flow="stays") == pytest.approx(4)
+
+
+def test_only_flows_that_are_there_respond_to_the_end_of_a_competitor(tmp_path: Path) -> None:
+    """At 10 s `gone` and `twin` leave A, and `next` begins there; `later` comes at 20 s."""
+    names = ("stays", "gone", "twin", "next", "later")
+    flows = [s.tcp(name, s.subflow("p", "A")) for name in names]
+    subflow = [row for name in names for row in curve(name, "p", lambda _: 50, cwnd_pkts=9)]
+    event = [began("stays", 0), began("gone", 0.5), began("twin", 0.5), began("next", 10), began("later", 20)]
+    event += [ended("gone", 10), ended("twin", 10)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["responsiveness", "convergence"])
+    for metric in ("responsiveness", "convergence"):
+        assert value(m, metric, flow="stays") == pytest.approx(0)
+        assert value(m, metric, flow="next") == pytest.approx(0)
+        assert not has(m, metric, flow="gone")
+        assert not has(m, metric, flow="twin")
+    assert not has(m, "responsiveness", flow="later")
+
+
+def test_the_final_throughput_begins_with_the_second_half(tmp_path: Path) -> None:
+    """What arrives from 20 s on counts, and 900 kB/s for half a second there are more than the band around it."""
+    flows = [s.tcp("peak", s.subflow("p", "A")), s.tcp("gone", s.subflow("p", "A"))]
+    subflow = curve("peak", "p", lambda t: 900 if t == 20 else 100)
+    event = [began("peak", 0), began("gone", 0.5), ended("gone", 10)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    # The mean is 140, and all averages but those with the peak are 100.
+    assert value(Results.open(tmp_path).metrics(["convergence"]), "convergence", flow="peak") is None
+
+
+def test_a_path_recovers_only_if_something_arrived_before_its_outage(tmp_path: Path) -> None:
+    """Samples every second, so that an average is that of one; X is down from 8 to 10 s."""
+    x = [{"at_ns": 8 * s.NS, "up": False}, {"at_ns": 10 * s.NS, "up": True}]
+    flows = [s.tcp("new", s.subflow("p", "X")), s.tcp("old", s.subflow("p", "X"))]
+    subflow = [row for row in curve("new", "p", lambda t: 0 if t < 12 else 70) if row["t"] % 1 == 0]
+    subflow += [row for row in curve("old", "p", lambda t: 100 if t < 8 else 0 if t < 12 else 120) if row["t"] % 1 == 0]
+    scenario = s.resolved([s.link("X", "S", "D", 9, schedule=x)], flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=1000)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["recovery_time"])
+    # Over two seconds the average from 11 s on would be 60 of 100.
+    assert value(m, "recovery_time", flow="old", subflow="p") == pytest.approx(2)
+    assert value(m, "recovery_time", flow="new", subflow="p") is None

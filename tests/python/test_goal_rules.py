@@ -78,6 +78,8 @@ def test_goal_3_is_not_met_where_another_goal_fails() -> None:
     verdict = balance({"l1": 1.0, "l2": 4.0}, {"l2": 6.0}, {"l2": 8.0}, [MET[0], harmed])
     assert (verdict.met, verdict.margin, verdict.shift) == (False, -0.125, 0.25)
     assert verdict.text.endswith("; do no harm fails")
+    both = balance({"l1": 1.0, "l2": 4.0}, {"l2": 6.0}, {"l2": 8.0}, [harmed, GoalResult("improve", False, -0.5, "")])
+    assert both.text.endswith("; do no harm fails")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,13 @@ def test_goal_3_asks_for_nothing_where_losses_are_alike(losses: dict[str, float]
 def test_goal_3_applies_where_one_bottleneck_loses_nothing() -> None:
     verdict = balance({"l1": 0.0, "l2": 0.5}, {"l2": 3.0}, {"l2": 4.0}, MET)
     assert (verdict.cbi, verdict.margin) == (0.0, 0.25)
-    assert balance({"l1": 0.0, "l2": 0.5}, {"l2": 3.0}, {"l2": 0.0}, MET).margin is None
+    alone = balance({"l1": 0.0, "l2": 0.5}, {"l2": 3.0}, {"l2": 0.0}, MET)
+    assert (alone.met, alone.margin, alone.text) == (True, None, "uncoupled Reno leaves l2 alone")
+
+
+def test_goal_3_applies_where_a_loss_is_more_than_half_again_as_large() -> None:
+    assert balance({"l1": 3.0, "l2": 2.0}, {"l1": 7.0}, {"l1": 8.0}, MET).margin is None
+    assert balance({"l1": 3.25, "l2": 2.0}, {"l1": 7.0}, {"l1": 8.0}, MET).margin == 0.125
 
 
 @given(got=rate, one=rate, other=rate, factor=st.floats(0.1, 10), tolerance=st.floats(0, 0.5))

@@ -200,6 +200,11 @@ def test_a_link_that_loses_nothing_is_a_bottleneck_only_if_it_is_full(tmp_path: 
     link += counting({"link": "C"}, {"departed_bytes": 440_000, "arrived_pkts": 300}, times)  # 88 %
     s.write(tmp_path / "full", [s.run_row(0, s.resolved(links, flows, duration_s=4))], link=link)
     assert value(Results.open(tmp_path / "full").metrics(["cbi"]), "cbi") == 0
+    # Exactly 90 % is full, and a little less is not.
+    for departed, cbi in ((225_000, 0), (224_990, None)):
+        almost = [row | {"departed_bytes": round(departed * row["t"])} if row["link"] == "B" else row for row in link]
+        place = s.write(tmp_path / str(departed), [s.run_row(0, s.resolved(links, flows, duration_s=4))], link=almost)
+        assert value(Results.open(place).metrics(["cbi"]), "cbi") == cbi
     emptier = [row | {"departed_bytes": row["departed_bytes"] // 2} for row in link]
     s.write(tmp_path / "one", [s.run_row(0, s.resolved(links, flows, duration_s=4))], link=emptier)
     assert value(Results.open(tmp_path / "one").metrics(["cbi"]), "cbi") is None
@@ -279,7 +284,7 @@ def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: P
         ("sf1", 2.05, 25), ("sf1", 3.1, 21), ("sf1", 4.1, 20), ("sf1", 4.05, 22),
         # Before the window, too long after the sample, in recovery, in slow start, after the window.
         ("sf1", 0.05, 39), ("sf1", 5.11, 39), ("sf1", 6.05, 39), ("sf1", 7.05, 39), ("sf1", 8.05, 39),
-        ("sf1", 9.05, 39),
+        ("sf1", 9.05, 39), ("sf1", 9, 39), ("sf1", 5.100_05, 39),
         # Half and a packet is 13.
         ("sf2", 3.05, 18), ("sf2", 2.0, 18),
     ]  # fmt: skip
@@ -291,6 +296,33 @@ def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: P
     assert value(m, "decrease_mild", flow="mp", subflow="sf1") == pytest.approx(50)
     assert value(m, "decrease_mild", flow="mp", subflow="sf2") == pytest.approx(100)
     assert value(m, "decrease_mild", flow="mp") == pytest.approx(60)
+
+
+def test_throughput_varies_between_the_seconds_of_the_window(tmp_path: Path) -> None:
+    """The window begins at a quarter, 1.25 s; its seconds have 1, 3 and 8 Mbit/s."""
+    flows = [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
+    subflow, arrived = list[dict[str, Any]](), 0
+    for quarter in range(18):
+        t = quarter / 4
+        subflow += [{"flow": "mp", "subflow": "sf1", "t": t, "rx_wire_bytes": arrived}]
+        subflow += [{"flow": "mp", "subflow": "sf2", "t": t, "rx_wire_bytes": 7 * quarter}]
+        mbps = 9 if t < 1.25 else 1 if t < 2.25 else 3 if t < 3.25 else 8
+        arrived += round(mbps * 1e6 / 8 / 4)
+    scenario = s.resolved(LINKS, flows, duration_s=4.25, warmup_s=1.25)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=250)], subflow=subflow)
+    # The mean is 4, and the squares of the differences are 9, 1 and 16.
+    found = value(Results.open(tmp_path).metrics(["std_1s"]), "std_1s", flow="mp")
+    assert found == pytest.approx(13**0.5)
+
+
+def test_one_segment_that_waited_is_the_largest_depth(tmp_path: Path) -> None:
+    flow = [{"flow": "t", "t": float(t), "reorder_depth_max_pkts": int(t == 3)} for t in range(6)]
+    flow += [{"flow": "u", "t": float(t), "reorder_depth_max_pkts": 0} for t in range(6)]
+    flows = [s.tcp("t", s.subflow("p", "A")), s.tcp("u", s.subflow("p", "B"))]
+    s.write(tmp_path, [s.run_row(0, s.resolved(LINKS, flows, duration_s=5, warmup_s=1))], flow=flow)
+    m = Results.open(tmp_path).metrics(["reorder_depth_max"])
+    assert value(m, "reorder_depth_max", flow="t") == 1
+    assert value(m, "reorder_depth_max", flow="u") is None
 
 
 def test_a_span_of_time_stands_for_the_window(results: Results) -> None:
@@ -354,6 +386,20 @@ def test_fair_share_and_benefit(results: Results) -> None:
     # By capacity A alone offers 8: 4.4 is less than the best path.
     assert value(m, "agr_bf_capacity", flow="mp") == pytest.approx((4.4 - 2 * best) / (2 * best))
     assert not has(m, "agr_bf", flow="tcp")
+
+
+def test_a_connection_on_two_paths_benefits_also_behind_one_on_a_single_path(tmp_path: Path) -> None:
+    flows = [s.tcp("first", s.subflow("p", "A")), s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
+    flow = [{"flow": f["name"], "t": float(t), "delivered_bytes": 250_000 * t} for f in flows for t in range(6)]
+    subflow = [{"flow": "first", "subflow": "p", "t": float(t)} for t in range(6)]
+    subflow += [{"flow": "mp", "subflow": part, "t": float(t)} for part in ("sf1", "sf2") for t in range(6)]
+    scenario = s.resolved(LINKS, flows, duration_s=5, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario)], flow=flow, subflow=subflow)
+    m = Results.open(tmp_path).metrics(["agr_bf_capacity"])
+    # 2 Mbit/s; A alone offers 8 in frames of 1514 bytes with 1428 of payload.
+    best = 8 * 1428 / 1514
+    assert value(m, "agr_bf_capacity", flow="mp") == pytest.approx((2 - best) / best)
+    assert not has(m, "agr_bf_capacity", flow="first")
 
 
 def test_only_finished_transfers_have_a_time(results: Results) -> None:

@@ -79,7 +79,15 @@ def test_requests_count_by_when_they_were_sent(results: Results) -> None:
 
 def test_messages_have_delays_and_gaps(results: Results) -> None:
     # Sent in the window: 100, 1070, 75 ms, and one that is outstanding for less than the bound.
-    expected = {"messages": 3, "messages_open": 1, "message_p50": 100, "message_max": 1070, "message_late": 100 / 3}
+    expected = {
+        "messages": 3,
+        "messages_open": 1,
+        "message_p50": 100,
+        "message_p95": 973,
+        "message_p99": 1050.6,
+        "message_max": 1070,
+        "message_late": 100 / 3,
+    }
     # From 7.075 s to the end, because a message was outstanding then.
     expected |= {"message_mean": 1245 / 3, "message_gap": 12_925}
     metrics = results.metrics()
@@ -95,6 +103,13 @@ def test_the_longest_gap_is_between_deliveries_where_nothing_is_outstanding(tmp_
     results = Results.open(s.write(tmp_path / "r", [s.run_row(0, scenario)], request=request))
     # From 1.04 s to 4.54 s, which lies in the window, and not from 8.04 s on.
     assert of(results.metrics(["message_gap"]), "message_gap", "ssh") == [3500]
+
+
+def test_what_is_outstanding_for_exactly_its_bound_is_not_late(tmp_path: Path) -> None:
+    scenario = s.resolved(LINKS, [s.tcp("rpc", s.subflow("sf1", "A"), traffic=RPC)], duration_s=20, warmup_s=4)
+    request = [took("rpc", 0, 5, 100), took("rpc", 1, 19.85, None)]
+    results = Results.open(s.write(tmp_path / "r", [s.run_row(0, scenario)], request=request))
+    assert of(results.metrics(["response_late"]), "response_late", "rpc") == [0]
 
 
 def test_a_trace_without_requests_has_an_empty_table(tmp_path: Path) -> None:
