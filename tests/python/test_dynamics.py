@@ -283,3 +283,16 @@ def test_a_path_recovers_only_if_something_arrived_before_its_outage(tmp_path: P
     # Over two seconds the average from 11 s on would be 60 of 100.
     assert value(m, "recovery_time", flow="old", subflow="p") == pytest.approx(2)
     assert value(m, "recovery_time", flow="new", subflow="p") is None
+
+
+def test_changes_count_in_a_run_whose_flows_all_come_and_go_in_the_window(tmp_path: Path) -> None:
+    flows = [s.tcp("one", s.subflow("p", "A")), s.tcp("two", s.subflow("p", "A"))]
+    subflow = curve("one", "p", lambda t: 80 if 3 <= t < 20 else 0)
+    subflow += curve("two", "p", lambda t: 60 if 7 <= t < 25 else 0)
+    event = [began("one", 3), began("two", 5), ended("one", 20), ended("two", 25)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["convergence"])
+    # Two seconds after 5 s. The 5 s after 20 s are too short to settle in, and do not count in the mean.
+    assert value(m, "convergence", flow="two") == pytest.approx(2)
+    assert value(m, "convergence", flow="one") == pytest.approx(0)
