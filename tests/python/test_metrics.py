@@ -271,6 +271,17 @@ def test_rtts_are_correlated_by_the_smallest_of_each_tenth_of_a_second(tmp_path:
     assert value(m, "rtt_correlation", flow="still") is None
 
 
+def test_three_tenths_of_a_second_are_enough_and_begin_with_the_window(tmp_path: Path) -> None:
+    """From 0.07 s on; the smallest are 1, 2, 4 and 1, 3, 2."""
+    flows = [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
+    subflow = rtt_rows("mp", "sf1", [99, 98, 1, 9, 8, 2, 4, 7], 0.05)
+    subflow += rtt_rows("mp", "sf2", [97, 96, 6, 1, 3, 5, 9, 2], 0.05)
+    scenario = s.resolved(LINKS, flows, duration_s=0.37, warmup_s=0.07)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=50)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["rtt_correlation"])
+    assert value(m, "rtt_correlation", flow="mp") == pytest.approx(1 / (42 / 9 * 2) ** 0.5)
+
+
 def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: Path) -> None:
     flows = [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
     steady = {"ssthresh_pkts": 10, "rtt_us": 100_000}
@@ -279,6 +290,8 @@ def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: P
     subflow[6] |= {"state": "recovery"}
     subflow[7] |= {"ssthresh_pkts": None}
     subflow[8] |= {"ssthresh_pkts": 41}
+    # The last of sf2, whose RTT reaches to the end of the window.
+    subflow[18] |= {"rtt_us": 1_000_000}
     lost = [
         # Half and a packet is 21: 25 (0.625) is mild, 21 and 20 are not.
         ("sf1", 2.05, 25), ("sf1", 3.1, 21), ("sf1", 4.1, 20), ("sf1", 4.05, 22),
@@ -286,7 +299,7 @@ def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: P
         ("sf1", 0.05, 39), ("sf1", 5.11, 39), ("sf1", 6.05, 39), ("sf1", 7.05, 39), ("sf1", 8.05, 39),
         ("sf1", 9.05, 39), ("sf1", 9, 39), ("sf1", 5.100_05, 39),
         # Half and a packet is 13.
-        ("sf2", 3.05, 18), ("sf2", 2.0, 18),
+        ("sf2", 3.05, 18), ("sf2", 2.0, 18), ("sf2", 9, 18),
     ]  # fmt: skip
     event = [{"t": t, "kind": "loss_event", "flow": "mp", "subflow": part, "value": left} for part, t, left in lost]
     event.append({"t": 2.06, "kind": "recovery_ended", "flow": "mp", "subflow": "sf1", "value": 39})

@@ -106,8 +106,8 @@ def test_the_longest_gap_is_between_deliveries_where_nothing_is_outstanding(tmp_
 
 
 def test_what_is_outstanding_for_exactly_its_bound_is_not_late(tmp_path: Path) -> None:
-    scenario = s.resolved(LINKS, [s.tcp("rpc", s.subflow("sf1", "A"), traffic=RPC)], duration_s=20, warmup_s=4)
-    request = [took("rpc", 0, 5, 100), took("rpc", 1, 19.85, None)]
+    scenario = s.resolved(LINKS, [s.tcp("rpc", s.subflow("sf1", "A"), traffic=RPC)], duration_s=19, warmup_s=4)
+    request = [took("rpc", 0, 5, 100), took("rpc", 1, 18.85, None)]
     results = Results.open(s.write(tmp_path / "r", [s.run_row(0, scenario)], request=request))
     assert of(results.metrics(["response_late"]), "response_late", "rpc") == [0]
 
