@@ -11,7 +11,7 @@ import coverage
 import pytest
 from python_statements import statement
 
-# A test that takes longer is left out, and so are those that no longer fit into the time for all of a mutant's tests.
+# A test that takes longer is left out, and so are those that no longer fit into the time for all that reach a line.
 _LONGEST_S = 3.0
 _ALL_S = 30.0
 # The context of what is reached while a module is imported.
@@ -42,8 +42,7 @@ class Reach:
         if _IMPORT in found:
             own |= self._tests_of({name for names in reached.values() for name in names})
             others = self.took_s.keys() - own
-        chosen = self._within_time([*self._fastest(own), *self._fastest(others)])
-        return [*self._by_file(own & chosen), *self._by_file(others & chosen)]
+        return [test for tests in (own, others) for test in self._by_file(self._within_time(self._fastest(tests)))]
 
     def at_import(self, file: str, line: int) -> bool:
         """Whether the statement around a line runs while a module is imported."""
