@@ -1,4 +1,7 @@
-"""Processes that are forked, several at a time, each with a limit and stopped together with what it started."""
+"""Processes that are forked, several at a time, each with a limit and a folder of its own.
+
+Each is stopped together with what it started, and its folder is removed, however it ends.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Generic, TypeVar
 
 _CRASHED = 70
@@ -22,28 +27,31 @@ class Job(Generic[T]):
 
     name: T
     limit_s: float
-    # Returns the code with which the process ends.
-    work: Callable[[], int]
+    # Gets an empty folder, and returns the code with which the process ends.
+    work: Callable[[Path], int]
 
 
 def done(jobs: Iterable[Job[T]], workers: int) -> Iterator[tuple[T, bool]]:
     """Every job's name with whether its process ended with 0, as they end. What hangs did not."""
-    running: dict[int, tuple[float, T]] = {}
+    running: dict[int, tuple[float, T, Path]] = {}
 
     def ended(most: int) -> Iterator[tuple[T, bool]]:
         while len(running) > most:
             child, status = os.waitpid(-1, os.WNOHANG)
             if child in running:
                 _stop(child)
-                yield running.pop(child)[1], status == 0
+                _, name, folder = running.pop(child)
+                shutil.rmtree(folder, ignore_errors=True)
+                yield name, status == 0
                 continue
-            for late in (one for one, (deadline, _) in running.items() if time.monotonic() > deadline):
+            for late in (one for one, (deadline, *_) in running.items() if time.monotonic() > deadline):
                 _stop(late)
             time.sleep(0.005)
 
     for job in jobs:
         yield from ended(workers - 1)
-        running[in_child(job.work)] = time.monotonic() + job.limit_s, job.name
+        folder = Path(tempfile.mkdtemp(prefix="mptcplab-mutant-"))
+        running[in_child(partial(job.work, folder))] = time.monotonic() + job.limit_s, job.name, folder
     yield from ended(0)
 
 
@@ -65,16 +73,6 @@ def in_child(work: Callable[[], int]) -> int:
 def processors() -> int:
     """How many processes run at a time."""
     return len(os.sched_getaffinity(0))
-
-
-@contextmanager
-def own_folder() -> Iterator[str]:
-    """A folder for temporary files that is gone afterwards."""
-    base = tempfile.mkdtemp(prefix="mptcplab-mutant-")
-    try:
-        yield base
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
 
 
 def _stop(leader: int) -> None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from forks import Job, done, in_child, own_folder, processors
+from forks import Job, done, in_child, processors
 from python_code import Functions, changed
 from python_mutants import Trial
 from python_reach import Reach
 
 # The number of the trial that changes nothing: it shows that processes which are forked after the collection work.
-NO_MUTANT = -1
+_NO_MUTANT = -1
 # How many of the tests that noticed the latest mutants of a file come first.
 _LAST_KILLERS = 4
+_FAIL_UNCHANGED = 71
 
 
 class Killers:
@@ -33,15 +34,8 @@ class Killers:
         """Note, in the process of a mutant, which test will have noticed it if the process ends now."""
         (self._folder / f"{number}.test").write_text(test)
 
-    def place(self, number: int) -> Path:
-        """A folder for the temporary files of a process, which may be stopped before it can remove them."""
-        place = self._folder / str(number)
-        place.mkdir()
-        return place
-
     def learn(self, number: int, file: str, *, passed: bool) -> None:
-        """Read what the process of a mutant has noted, and remove its files."""
-        shutil.rmtree(self._folder / str(number), ignore_errors=True)
+        """Read what the process of a mutant has noted."""
         if not passed:
             test = (self._folder / f"{number}.test").read_text()
             others = [one for one in self._last.get(file, ()) if one != test]
@@ -73,11 +67,9 @@ class Collected:
             return None
         items = {item.nodeid: item for item in session.items}
         short = [name for name in items if self._reach.is_short(name)]
-        as_it_is = Job(NO_MUTANT, self._reach.limit_s(short), partial(self._passes, session, items, short, NO_MUTANT))
-        for number, passed in done([as_it_is], 1):
-            self._tell(number, passed)
-            if not passed:
-                return True
+        unchanged = partial(self._passes, session, items, short, _NO_MUTANT)
+        if not all(passed for _, passed in done([Job(_NO_MUTANT, self._reach.limit_s(short), unchanged)], 1)):
+            pytest.exit("the tests fail without a change", _FAIL_UNCHANGED)
         functions = Functions()
         jobs = (self._job(number, trial, session, items, functions) for number, trial in enumerate(self._trials))
         for number, passed in done((job for job in jobs if job is not None), processors()):
@@ -107,20 +99,25 @@ class Collected:
         if not codes or not functions.have(codes):
             return None
 
-        def work() -> int:
+        def work(folder: Path) -> int:
             functions.change(codes)
-            return self._passes(session, items, self._killers.first(trial), number)
+            return self._passes(session, items, self._killers.first(trial), number, folder)
 
         return Job(number, self._reach.limit_s(trial.tests), work)
 
     def _passes(
-        self, session: pytest.Session, items: Mapping[str, pytest.Item], names: Sequence[str], number: int
+        self,
+        session: pytest.Session,
+        items: Mapping[str, pytest.Item],
+        names: Sequence[str],
+        number: int,
+        folder: Path,
     ) -> int:
         """Run these tests until one fails; 0 if none does."""
         self._number = number
         session.items[:] = [items[name] for name in names]
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(self._killers.place(number))
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
         with suppress(session.Failed):
             session.config.hook.pytest_runtestloop(session=session)
         return int(session.testsfailed > 0)
@@ -136,7 +133,7 @@ def tried_collected(trials: Sequence[Trial], reach: Reach, words: Sequence[str])
     def work() -> int:
         # Otherwise it would not notice that nobody reads any more, and go on alone.
         os.close(reads)
-        with own_folder() as folder:
+        with tempfile.TemporaryDirectory(prefix="mptcplab-mutant-") as folder:
             return pytest.main([*words, "-x"], plugins=[Collected(trials, reach, Killers(folder), tell)])
 
     child = in_child(work)
@@ -144,5 +141,8 @@ def tried_collected(trials: Sequence[Trial], reach: Reach, words: Sequence[str])
     with os.fdopen(reads) as lines:
         for number, passed in (map(int, line.split()) for line in lines):
             yield number, bool(passed)
-    if status := os.waitpid(child, 0)[1]:
-        raise RuntimeError(f"the process that has collected the tests ended with {os.waitstatus_to_exitcode(status)}")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == _FAIL_UNCHANGED:
+        raise RuntimeError("the tests fail in a process that is forked after they were collected")
+    if code:
+        raise RuntimeError(f"the process that has collected the tests ended with {code}")

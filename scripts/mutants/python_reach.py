@@ -107,7 +107,6 @@ class Watcher:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Measure one test with what is made for it alone."""
-        self.reach.shared[item.nodeid] = ()
         shared_s = sum(self.reach.shared_s.values())
         start = time.monotonic()
         with self._within(item.nodeid):

@@ -149,9 +149,9 @@ def test_functions_are_changed_in_the_process_of_a_mutant_alone() -> None:
         return 0 if (remembered(5), elsewhere(5)) == (expected, 18) else 1
 
     jobs = [
-        forks.Job("right", 60, lambda: work("y - 1", 12)),
-        forks.Job("wrong", 60, lambda: work("y - 1", 105)),
-        forks.Job("other", 60, lambda: work("y * 7", 105)),
+        forks.Job("right", 60, lambda _: work("y - 1", 12)),
+        forks.Job("wrong", 60, lambda _: work("y - 1", 105)),
+        forks.Job("other", 60, lambda _: work("y * 7", 105)),
     ]
     assert dict(forks.done(jobs, 2)) == {"right": True, "wrong": False, "other": True}
     assert remembered(6) == 21
@@ -164,14 +164,21 @@ def test_a_function_that_is_not_there_yet_cannot_be_changed() -> None:
 
 
 def test_what_hangs_or_crashes_has_not_passed_and_leaves_nothing(tmp_path: Path) -> None:
-    def hang() -> int:
+    def hang(folder: Path) -> int:
         process = subprocess.Popen(["sleep", "600"])
-        (tmp_path / "started").write_text(str(process.pid))
+        (folder / "unfinished").touch()
+        (tmp_path / "started").write_text(f"{process.pid} {folder}")
         return process.wait()
 
-    jobs = [forks.Job("hangs", 1.5, hang), forks.Job("crashes", 60, lambda: 1 // 0), forks.Job("ends", 60, lambda: 0)]
+    jobs = [
+        forks.Job("hangs", 1.5, hang),
+        forks.Job("crashes", 60, lambda _: 1 // 0),
+        forks.Job("ends", 60, lambda _: 0),
+    ]
     assert dict(forks.done(jobs, 3)) == {"hangs": False, "crashes": False, "ends": True}
-    assert ended(int((tmp_path / "started").read_text()))
+    process, folder = (tmp_path / "started").read_text().split()
+    assert ended(int(process))
+    assert not Path(folder).exists()
 
 
 def ended(process: int) -> bool:
