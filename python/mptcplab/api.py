@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mptcplab import _core, bundle, kept, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
 from mptcplab.builder import Scenario, ScenarioArg, source
-from mptcplab.capabilities import FLUID, SIM, engine_of, is_machine, machine_with
+from mptcplab.capabilities import FLUID, SIM, directory_of, engine_of, is_machine, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
 from mptcplab.comparing import compare
 from mptcplab.engines import kernel, sim
@@ -215,56 +214,60 @@ def reproduce(
     the simulator only. With `claim` only that claim is run and judged, and no report is written. `announce` is called
     with the name of each step and returns a context that reports progress. The fluid uses processes for several jobs: a
     script needs `if __name__ == "__main__":` around the call, or `jobs=1`. `client` and `store` are as in `run`.
+
+    Several engines, as in "sim,vm", run one after the other, each into a directory of its own below `out`; the page
+    there has their verdicts side by side, and `docs` gets that page only, as PAPER-engines.md. The reproductions of the
+    first engine are returned first.
     """
     from mptcplab.studies.papers import catalog, report
+    from mptcplab.studies.papers.asked import Asked
     from mptcplab.studies.papers.reproduce import reproduce as run_papers
     from mptcplab.study.progress import silent
 
     check_jobs(jobs)
     directory, place = path_of(out, "out"), None if docs is None else path_of(docs, "docs")
     engines = parse_engines(engine)
-    if len(engines) > 1:
-        raise MptcplabError(with_hint(f"one engine at a time: {engine!r}", "`mptcplab agree` compares engines"))
     library = catalog.load()
     chosen = library.choose(paper)
-    if experiment is not None and paper == "all":
-        raise MptcplabError(with_hint(f"an experiment is one of a paper's: {experiment!r}", "name the paper, not all"))
-    if claim is not None and (paper == "all" or experiment is not None or docs is not None):
-        hint = "name its paper, without an experiment or docs"
-        raise MptcplabError(with_hint(f"one claim is run by itself: {claim!r}", hint))
-    if sensitivity and engine != SIM.name:
-        hint = "leave out the engine, or the sensitivity"
-        raise MptcplabError(with_hint(f"other choices are simulated, not run on {engine}", hint))
-    if place is not None:
-        report.check_docs(place, is_reference=engine == SIM.name and not quick and experiment is None)
-    words = ["mptcplab", "reproduce", paper, *(["--engine", engine] if engine != "sim" else [])]
-    words += [*(["--experiment", experiment] if experiment else []), *(["--quick"] if quick else [])]
-    words += ["--sensitivity"] if sensitivity else []
-    with (
-        kept.only_writer(directory),
-        connected(client, store, engines, jobs=jobs, say=note) as cluster,
-        report.Pages(directory, shlex.join(words), place) as pages,
-    ):
-        found = run_papers(
-            library,
-            chosen,
-            engines[0],
-            directory,
-            experiment=experiment,
-            claim=claim,
-            quick=quick,
-            sensitivity=sensitivity,
-            jobs=jobs,
-            cluster=cluster,
-            announce=announce or silent,
-            finished=pages.add if claim is None else lambda _: None,
-        )
-        if claim is not None:
-            return found
-        if sensitivity:
-            report.write_sensitivity(found, directory, place)
-        pages.finish(found)
-    return found
+    asked = Asked(paper, experiment, claim, quick, sensitivity)
+    asked.check(engine, docs=docs is not None)
+    if place is not None and len(engines) == 1:
+        report.check_docs(place, is_reference=asked.is_reference(engine))
+
+    say = announce or silent
+
+    def on(engine: str, directory: Path, docs: Path | None) -> list[Reproduction]:
+        with (
+            kept.only_writer(directory),
+            connected(client, store, engines, jobs=jobs, say=note) as cluster,
+            report.Pages(directory, asked.command(engine), docs) as pages,
+        ):
+            found = run_papers(
+                library,
+                chosen,
+                engine,
+                directory,
+                experiment=experiment,
+                claim=claim,
+                quick=quick,
+                sensitivity=sensitivity,
+                jobs=jobs,
+                cluster=cluster,
+                announce=(lambda what: say(f"{engine}, {what}")) if len(engines) > 1 else say,
+                finished=pages.add if claim is None else lambda _: None,
+            )
+            if claim is None:
+                if sensitivity:
+                    report.write_sensitivity(found, directory, docs)
+                pages.finish(found)
+        return found
+
+    if len(engines) == 1:
+        return on(engines[0], directory, place)
+    found = [on(name, directory / directory_of(name), None) for name in engines]
+    if claim is None:
+        report.write_side_by_side(found, directory, asked.command(",".join(engines)), place)
+    return [one for of_engine in found for one in of_engine]
 
 
 def kernels(

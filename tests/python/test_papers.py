@@ -964,7 +964,6 @@ def test_the_fluid_has_no_shorter_answer(tmp_path: Path) -> None:
         ({"paper": "kim2021", "experiment": "ADW-9"}, "no such experiment of kim2021: 'ADW-9'\n\nhint: one of ADW-F2A"),
         ({"paper": "all", "experiment": "ADW-1"}, "an experiment is one of a paper's: 'ADW-1'"),
         ({"paper": "kim2021", "engine": "ns3"}, "no such engine: 'ns3'"),
-        ({"paper": "kim2021", "engine": "sim,fluid"}, "one engine at a time: 'sim,fluid'"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, arguments: dict[str, str], message: str) -> None:

@@ -16,6 +16,7 @@ from mptcplab.cli.printing import print_json
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
     from mptcplab.studies.fidelity.statement import Measured
+    from mptcplab.studies.papers.reproduce import Reproduction
 
 
 def _leave_cores_to_runs() -> None:
@@ -32,8 +33,9 @@ def reproduce(
         str,
         typer.Option(
             "--engine",
-            metavar="NAME",
-            help="Engine to run it on: sim, vm or vm:SUITE, kernel (root; real time) or fluid.",
+            metavar="NAMES",
+            help="Engine to run it on: sim, vm or vm:SUITE, kernel (root; real time) or fluid. Several, such as "
+            "sim,vm, give a page with their verdicts side by side.",
         ),
     ] = "sim",
     experiment: Annotated[
@@ -96,16 +98,20 @@ def reproduce(
     from mptcplab import api
     from mptcplab.capabilities import directory_of
     from mptcplab.studies.papers import accept as expected
-    from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, unexpected, verdict_table
+    from mptcplab.studies.papers.report.verdicts import unexpected
     from mptcplab.study.cell import work_unit
+    from mptcplab.sweep import engine_names
 
     if accept:
         expected.check(engine, quick=quick)
+    names = engine_names(engine)
     # The fluid's results are the same either way.
-    size = ["quick"] if quick and engine != "fluid" else []
+    size = ["quick"] if quick and names != ["fluid"] else []
     place = out or Path("results") / "-".join(
-        ["reproduce", *([directory_of(engine)] if engine != "sim" else []), *size]
+        ["reproduce", *(map(directory_of, names) if names != ["sim"] else []), *size]
     )
+    units = {work_unit(name) for name in names}
+    unit = units.pop() if len(units) == 1 else "units of work/s (estimated)"
     found = api.reproduce(
         paper,
         engine,
@@ -118,17 +124,13 @@ def reproduce(
         jobs=jobs,
         client=on,
         store=store,
-        announce=lambda what: terminal.step(what, unit=work_unit(engine)),
+        announce=lambda what: terminal.step(what, unit=unit),
     )
-    if as_json:
-        print_json(as_data(found))
-    elif claim is not None:
-        for line in evidence_lines(found):
-            print(line)
+    if len(names) > 1:
+        _print_side_by_side(found, len(names), in_full=claim is not None, as_json=as_json)
     else:
-        terminal.print_table(verdict_table(found))
-        for line in headlines(found):
-            print(line)
+        _print_verdicts(found, in_full=claim is not None, as_json=as_json)
+    if not as_json and claim is None:
         terminal.note(f"report: {place / 'index.html'}")
     if accept:
         for line in expected.accept(found):
@@ -138,6 +140,40 @@ def reproduce(
         terminal.warning(line)
     if any(one.failed for one in found):
         raise typer.Exit(FAILED)
+
+
+def _print_verdicts(found: list[Reproduction], *, in_full: bool, as_json: bool) -> None:
+    from mptcplab.studies.papers.report.verdicts import as_data, evidence_lines, headlines, verdict_table
+
+    if as_json:
+        print_json(as_data(found))
+        return
+    if not in_full:
+        terminal.print_table(verdict_table(found))
+    for line in evidence_lines(found) if in_full else headlines(found):
+        print(line)
+
+
+def _print_side_by_side(found: list[Reproduction], engines: int, *, in_full: bool, as_json: bool) -> None:
+    from mptcplab.studies.papers.report import side_by_side as pages
+    from mptcplab.studies.papers.report.verdicts import evidence_lines
+    from mptcplab.studies.papers.side_by_side import side_by_side
+
+    papers = len(found) // engines
+    of_engines = [found[start : start + papers] for start in range(0, len(found), papers)]
+    compared = side_by_side(of_engines)
+    if as_json:
+        print_json(pages.by_engine(compared))
+        return
+    if in_full:
+        for some in of_engines:
+            terminal.note(f"engine {some[0].planner.engine}")
+            for line in evidence_lines(some):
+                print(line)
+        return
+    terminal.print_table(pages.table(compared))
+    for line in pages.lines(compared):
+        print(line)
 
 
 def fidelity(

@@ -16,7 +16,7 @@ from mptcplab.terminal import note
 if TYPE_CHECKING:
     from mptcplab.studies.papers.reproduce import Reproduction
 
-__all__ = ["Pages", "check_docs", "write", "write_docs", "write_sensitivity"]
+__all__ = ["Pages", "check_docs", "write", "write_docs", "write_sensitivity", "write_side_by_side"]
 
 _VERDICTS = "verdicts.json"
 
@@ -102,6 +102,16 @@ def write_sensitivity(reproductions: Sequence[Reproduction], out: Path, docs: Pa
             with writing_page(Path(place)):
                 Path(place).mkdir(parents=True, exist_ok=True)
                 sensitivity.write(sensitivity.Study(claims), Path(place) / sensitivity.FILE.name)
+
+
+def write_side_by_side(
+    found: Sequence[Sequence[Reproduction]], out: Path, command: str, docs: Path | None = None
+) -> Path:
+    """Write the pages about several engines, with the reproductions of each; return the index' path."""
+    from mptcplab.studies.papers.report import side_by_side as pages
+    from mptcplab.studies.papers.side_by_side import side_by_side
+
+    return pages.write(side_by_side(found), out, command, docs)
 
 
 def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:

@@ -1,0 +1,83 @@
+"""The verdicts that several engines give on the same claims, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mptcplab.studies.papers.catalog import Claim
+from mptcplab.studies.papers.claims import JudgedClaim
+from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.study.verdict import Verdict
+
+
+class Relation(StrEnum):
+    """How the verdicts of several engines on one claim are related."""
+
+    SAME = "the same"
+    OPPOSITE = "opposite"
+    UNDECIDED = "open on some engine"
+    UNTESTED = "not testable on some engine"
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict]) -> Relation:
+        """The relation of some verdicts.
+
+        >>> Relation.of([Verdict.HOLDS, Verdict.OPEN]).value, Relation.of([Verdict.OPEN, Verdict.OPEN]).value
+        ('open on some engine', 'the same')
+        """
+        found = set(verdicts)
+        if {Verdict.HOLDS, Verdict.FAILS} <= found:
+            return cls.OPPOSITE
+        if len(found) == 1:
+            return cls.SAME
+        return cls.UNTESTED if Verdict.NOT_TESTABLE in found else cls.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One claim, judged on every engine."""
+
+    judged: tuple[JudgedClaim, ...]
+
+    @property
+    def claim(self) -> Claim:
+        """The claim."""
+        return self.judged[0].claim
+
+    @property
+    def relation(self) -> Relation:
+        """How its verdicts under the paper's rules are related."""
+        return Relation.of(one.verdict for one in self.judged)
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """One paper, reproduced on several engines.
+
+    Claims about what the paper prints need no run, and are left out: no engine has a say in them.
+    """
+
+    reproductions: tuple[Reproduction, ...]
+    claims: tuple[Compared, ...]
+
+    @classmethod
+    def of(cls, reproductions: Sequence[Reproduction]) -> SideBySide:
+        """The reproductions of one paper, an engine each."""
+        pairs = zip(*(one.claims for one in reproductions), strict=True)
+        return cls(tuple(reproductions), tuple(Compared(judged) for judged in pairs if judged[0].claim.experiment))
+
+    @property
+    def engines(self) -> list[str]:
+        """The names of the engines."""
+        return [one.planner.engine for one in self.reproductions]
+
+    def with_relation(self, relation: Relation) -> list[Compared]:
+        """The claims whose verdicts are so related."""
+        return [one for one in self.claims if one.relation == relation]
+
+
+def side_by_side(found: Sequence[Sequence[Reproduction]]) -> list[SideBySide]:
+    """The same papers in the same order, reproduced on several engines: paper by paper."""
+    return [SideBySide.of(of_paper) for of_paper in zip(*found, strict=True)]
