@@ -282,6 +282,22 @@ def test_three_tenths_of_a_second_are_enough_and_begin_with_the_window(tmp_path:
     assert value(m, "rtt_correlation", flow="mp") == pytest.approx(1 / (42 / 9 * 2) ** 0.5)
 
 
+def test_a_tenth_of_a_second_ends_just_before_the_next_one(tmp_path: Path) -> None:
+    """The smallest of the first flow are 1, 7, 4; the other one has a sample in two tenths only."""
+    times = [0.0, 0.099999999, 0.1, 0.2]
+    subflow = list[dict[str, Any]]()
+    for flow, part, rtts in (
+        ("mp", "sf1", [5, 1, 7, 4]), ("mp", "sf2", [2, 6, 3, 9]), ("few", "sf1", [5, 4, 7]), ("few", "sf2", [2, 6, 3]),
+    ):  # fmt: skip
+        subflow += [{"flow": flow, "subflow": part, "t": t, "rtt_us": rtt} for t, rtt in zip(times, rtts, strict=False)]
+    flows = [s.tcp(name, s.subflow("sf1", "A"), s.subflow("sf2", "B")) for name in ("mp", "few")]
+    s.write(tmp_path, [s.run_row(0, s.resolved(LINKS, flows, duration_s=1))], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["rtt_correlation"])
+    # Deviations -3, 3, 0 and -8/3, -5/3, 13/3: their products add up to 3, their squares to 18 and 86/3.
+    assert value(m, "rtt_correlation", flow="mp") == pytest.approx(3 / (18 * 86 / 3) ** 0.5)
+    assert value(m, "rtt_correlation", flow="few") is None
+
+
 def test_a_decrease_is_mild_if_it_leaves_more_than_half_and_a_packet(tmp_path: Path) -> None:
     flows = [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))]
     steady = {"ssthresh_pkts": 10, "rtt_us": 100_000}
