@@ -264,10 +264,10 @@ def reproduce(
 
     if len(engines) == 1:
         return on(engines[0], directory, place)
-    found = [on(name, directory / directory_of(name), None) for name in engines]
+    found = [one for name in engines for one in on(name, directory / directory_of(name), None)]
     if claim is None:
         report.write_side_by_side(found, directory, asked.command(",".join(engines)), place)
-    return [one for of_engine in found for one in of_engine]
+    return found
 
 
 def kernels(

@@ -56,7 +56,7 @@ VERDICTS = {
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> list[list[Reproduction]]:
+def found(tmp_path: Path) -> list[Reproduction]:
     """Two engines' reproductions of one paper, the second a quick one."""
     folder = tmp_path / "papers" / "doe2024"
     folder.mkdir(parents=True)
@@ -67,19 +67,17 @@ def found(tmp_path: Path) -> list[list[Reproduction]]:
     printed = Claim("C-0", "doe2024", "consistency", "Printed", "1 == 2", FAILS, None)
     store = Store(tmp_path / "store")
     return [
-        [
-            Reproduction(
-                paper,
-                tuple(paper.experiments.values()),
-                (
-                    JudgedClaim(printed, (Finding("", (HOLDS, FAILS)[number]),)),
-                    *(_judged(name, both[number], 3 + number) for name, both in VERDICTS.items()),
-                ),
-                Planner(library, engine, number == 1),
-                store,
-                Outcome(),
-            )
-        ]
+        Reproduction(
+            paper,
+            tuple(paper.experiments.values()),
+            (
+                JudgedClaim(printed, (Finding("", (HOLDS, FAILS)[number]),)),
+                *(_judged(name, both[number], 3 + number) for name, both in VERDICTS.items()),
+            ),
+            Planner(library, engine, number == 1),
+            store,
+            Outcome(),
+        )
         for number, engine in enumerate(("sim", "vm:bookworm"))
     ]
 
@@ -108,7 +106,7 @@ def test_how_verdicts_are_related(verdicts: list[Verdict], relation: Relation) -
     assert Relation.of(verdicts) == Relation.of(verdicts[::-1]) == relation
 
 
-def test_claims_stand_side_by_side_but_those_that_need_no_run(found: list[list[Reproduction]]) -> None:
+def test_claims_stand_side_by_side_but_those_that_need_no_run(found: list[Reproduction]) -> None:
     (one,) = side_by_side(found)
     assert one.engines == ["sim", "vm:bookworm"]
     assert [(each.claim.id, each.relation.name) for each in one.claims] == [
@@ -121,10 +119,10 @@ def test_claims_stand_side_by_side_but_those_that_need_no_run(found: list[list[R
     ]
     assert [each.claim.id for each in one.with_relation(Relation.OPPOSITE)] == ["C-2", "C-6"]
     with pytest.raises(ValueError, match="shorter"):
-        SideBySide.of([found[0][0], replace(found[1][0], claims=found[1][0].claims[:3])])
+        SideBySide.of([found[0], replace(found[1], claims=found[1].claims[:3])])
 
 
-def test_the_terminal_counts_them_and_names_the_opposite_ones(found: list[list[Reproduction]]) -> None:
+def test_the_terminal_counts_them_and_names_the_opposite_ones(found: list[Reproduction]) -> None:
     compared = side_by_side(found)
     assert pages.table(compared).rows == (("doe2024", "2", "2", "1", "1", "6"),)
     assert pages.lines(compared) == [
@@ -139,7 +137,7 @@ def test_the_terminal_counts_them_and_names_the_opposite_ones(found: list[list[R
     assert [claim["verdict"] for claim in data["vm:bookworm"]["doe2024"]] == [FAILS, *(b for _, b in VERDICTS.values())]
 
 
-def test_the_pages_say_what_differs(found: list[list[Reproduction]], tmp_path: Path) -> None:
+def test_the_pages_say_what_differs(found: list[Reproduction], tmp_path: Path) -> None:
     out, docs = tmp_path / "out", tmp_path / "docs"
     out.mkdir()
     index = write_side_by_side(found, out, "mptcplab reproduce doe2024 --engine sim,vm:bookworm", docs)
@@ -179,8 +177,8 @@ def test_the_pages_say_what_differs(found: list[list[Reproduction]], tmp_path: P
     assert text.count("### C-") == 4
 
 
-def test_engines_that_agree_have_no_list_of_differences(found: list[list[Reproduction]], tmp_path: Path) -> None:
-    same = [[replace(one, claims=one.claims[:2]) for one in of_engine] for of_engine in found]
+def test_engines_that_agree_have_no_list_of_differences(found: list[Reproduction], tmp_path: Path) -> None:
+    same = [replace(one, claims=one.claims[:2]) for one in found]
     tmp_path.joinpath("out").mkdir()
     write_side_by_side(same, tmp_path / "out", "mptcplab", tmp_path / "docs")
     assert "differ" not in (tmp_path / "docs" / "doe2024-engines.md").read_text()

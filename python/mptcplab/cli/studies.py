@@ -127,7 +127,7 @@ def reproduce(
         announce=lambda what: terminal.step(what, unit=unit),
     )
     if len(names) > 1:
-        _print_side_by_side(found, len(names), in_full=claim is not None, as_json=as_json)
+        _print_side_by_side(found, in_full=claim is not None, as_json=as_json)
     else:
         _print_verdicts(found, in_full=claim is not None, as_json=as_json)
     if not as_json and claim is None:
@@ -154,21 +154,19 @@ def _print_verdicts(found: list[Reproduction], *, in_full: bool, as_json: bool) 
         print(line)
 
 
-def _print_side_by_side(found: list[Reproduction], engines: int, *, in_full: bool, as_json: bool) -> None:
+def _print_side_by_side(found: list[Reproduction], *, in_full: bool, as_json: bool) -> None:
     from mptcplab.studies.papers.report import side_by_side as pages
     from mptcplab.studies.papers.report.verdicts import evidence_lines
     from mptcplab.studies.papers.side_by_side import side_by_side
 
-    papers = len(found) // engines
-    of_engines = [found[start : start + papers] for start in range(0, len(found), papers)]
-    compared = side_by_side(of_engines)
+    compared = side_by_side(found)
     if as_json:
         print_json(pages.by_engine(compared))
         return
     if in_full:
-        for some in of_engines:
-            terminal.note(f"engine {some[0].planner.engine}")
-            for line in evidence_lines(some):
+        for one in found:
+            print(f"engine {one.planner.engine}")
+            for line in evidence_lines([one]):
                 print(line)
         return
     terminal.print_table(pages.table(compared))

@@ -78,6 +78,9 @@ class SideBySide:
         return [one for one in self.claims if one.relation == relation]
 
 
-def side_by_side(found: Sequence[Sequence[Reproduction]]) -> list[SideBySide]:
-    """The same papers in the same order, reproduced on several engines: paper by paper."""
-    return [SideBySide.of(of_paper) for of_paper in zip(*found, strict=True)]
+def side_by_side(found: Iterable[Reproduction]) -> list[SideBySide]:
+    """Papers that were reproduced on several engines, each with its reproductions."""
+    by_paper: dict[str, list[Reproduction]] = {}
+    for one in found:
+        by_paper.setdefault(one.paper.id, []).append(one)
+    return [SideBySide.of(some) for some in by_paper.values()]

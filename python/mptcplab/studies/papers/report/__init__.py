@@ -105,13 +105,13 @@ def write_sensitivity(reproductions: Sequence[Reproduction], out: Path, docs: Pa
 
 
 def write_side_by_side(
-    found: Sequence[Sequence[Reproduction]], out: Path, command: str, docs: Path | None = None
+    reproductions: Iterable[Reproduction], out: Path, command: str, docs: Path | None = None
 ) -> Path:
-    """Write the pages about several engines, with the reproductions of each; return the index' path."""
+    """Write the pages about papers that were reproduced on several engines; return the index' path."""
     from mptcplab.studies.papers.report import side_by_side as pages
     from mptcplab.studies.papers.side_by_side import side_by_side
 
-    return pages.write(side_by_side(found), out, command, docs)
+    return pages.write(side_by_side(reproductions), out, command, docs)
 
 
 def write_docs(reproductions: Sequence[Reproduction], out: Path) -> list[Path]:
