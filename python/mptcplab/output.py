@@ -200,6 +200,10 @@ def put_right(directory: Path) -> None:
         found = _LEFT.fullmatch(left.name.removeprefix(directory.name))
         if found is None or not left.is_dir() or _is_alive(found):
             continue
+        if left.is_symlink() or left.stat().st_uid != os.geteuid():
+            # Whoever put it there could choose what the result is.
+            warnings.warn(f"not what a run of this user left, and left alone: {left}", LeftoverWarning, 3)
+            continue
         kind = found["kind"]
         if kind == _FORMER and not directory.exists():
             left.rename(directory)

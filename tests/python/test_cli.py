@@ -483,6 +483,16 @@ def test_a_full_disk_behind_the_output_is_an_error(words: tuple[str, ...]) -> No
     )
 
 
+@pytest.mark.parametrize("path", ["/dev/full", "/dev/null"])
+def test_messages_that_nobody_can_read_change_no_exit_code(path: str, scenario: Path, tmp_path: Path) -> None:
+    for words, code in ((["check", "nosuch.toml"], 2), (["run", scenario, "--out", "out"], 0)):
+        with Path(path).open("w") as stderr:
+            command = [sys.executable, "-m", "mptcplab", *map(str, words)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, cwd=tmp_path, check=False)
+        assert done.returncode == code
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
 def test_what_others_wrote_reaches_the_terminal_as_text(scenario: Path, tmp_path: Path) -> None:
     """No emoji for `:100:`, no style for `[red]`, and no escape sequence in a title."""
     done = lab("check", "no:100:[red]\x1b[31m.toml", cwd=tmp_path)

@@ -134,6 +134,24 @@ def test_what_a_running_process_or_somebody_else_has_there_stays(tmp_path: Path)
     assert _names(tmp_path) == sorted(["x", *stay])
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_somebody_else_planted_becomes_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_link: bool
+) -> None:
+    planted, own = tmp_path / f"x.former-{_dead()}", tmp_path / "elsewhere"
+    if is_link:
+        _result("bad")(own)
+        planted.symlink_to(own)
+    else:
+        _result("bad")(planted)
+        monkeypatch.setattr(output.os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.warns(LeftoverWarning) as said:
+        output.write_into(tmp_path / "x", _result("good"), force=True)
+    assert [str(one.message) for one in said] == [f"not what a run of this user left, and left alone: {planted}"]
+    assert (tmp_path / "x" / "run.parquet").read_text() == "good"
+    assert (planted / "run.parquet").read_text() == "bad"
+
+
 def test_a_new_process_with_the_identifier_of_a_killed_one_keeps_nothing_from_being_removed(tmp_path: Path) -> None:
     before = f"x.new-{os.getppid()}-1"
     mine = f"x.new-{output._process()}"

@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -19,6 +19,9 @@ from mptcplab import terminal
 from mptcplab.cli import generate, hunting, kernel, lists, results, run, studies
 from mptcplab.cli.examples import epilog
 from mptcplab.cli.exit_codes import ERROR, INTERRUPTED
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 # What a full or broken disk answers, and a file that may not grow.
 _OUTPUT_REFUSED = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
@@ -100,6 +103,8 @@ def main() -> None:
         # The caller has closed it; what is printed is lost, as the caller wants.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     _print_everything()
+    if sys.stderr is sys.__stderr__ and sys.stderr is not None:
+        sys.stderr = _Messages(sys.stderr)
     code = _run_command()
     _only_note_signals()
     try:
@@ -109,6 +114,24 @@ def main() -> None:
     except OSError as error:
         code = _cannot_print(error)
     sys.exit(code)
+
+
+class _Messages(io.TextIOWrapper):
+    """The standard error. No command fails because nobody can read its messages: on a full disk they are lost."""
+
+    def __init__(self, stderr: TextIO) -> None:
+        raw = _Lossy(stderr.fileno(), "w", closefd=False)
+        super().__init__(io.BufferedWriter(raw), stderr.encoding, "backslashreplace", line_buffering=True)
+
+
+class _Lossy(io.FileIO):
+    """A file that takes everything, whether it can be written or not."""
+
+    def write(self, data: ReadableBuffer) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
 
 
 def _print_everything() -> None:
