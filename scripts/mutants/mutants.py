@@ -106,7 +106,7 @@ PARTS: Mapping[str, Part] = {
             *("test_cell.py", "test_execute.py", "test_measure.py", "test_workers.py", "test_paper_catalog.py"),
             *("test_paper_planner.py", "test_paper_reproduce.py", "test_frozen.py", "test_paper_choices.py"),
             *("test_paper_priors.py", "test_paper_biases.py", "test_paper_summary.py", "test_paper_selectors.py"),
-            "test_paper_side_by_side.py",
+            *("test_paper_side_by_side.py", "test_paper_asked.py"),
         ],
         without=["python/mptcplab/studies/papers/report/*"],
     ),

@@ -70,6 +70,15 @@ def test_an_output_that_cannot_be_written_is_no_panic(words: tuple[str, ...]) ->
     assert "error" not in done.stderr
 
 
+def test_an_error_that_cannot_be_written_is_no_panic() -> None:
+    reader = subprocess.Popen(["true"], stdin=subprocess.PIPE)
+    reader.wait()
+    with Path("/dev/full").open("w") as full:
+        for stderr in (full, reader.stdin):
+            done = subprocess.run([k.program(), "cc", "load", "nonsense"], stderr=stderr, check=False)
+            assert done.returncode == 2
+
+
 def test_the_exit_code_and_the_table_say_the_same_as_the_json() -> None:
     k.program()
     done = lab("doctor", "--rate", "1 Gbit/s", "--rtt", "2 s")

@@ -399,6 +399,15 @@ def test_words_that_do_not_fit_are_those_of_the_expected_verdict(library: Librar
     assert found.claims_about(paper.experiment("NEW")) == [about]
 
 
+def test_a_reason_is_read_from_as_many_blocks_as_all_its_cells_have(judging: Judging) -> None:
+    judge = judging.judge
+    cells = [Cell("OLD", label, "", "linux-legacy") for label in ("lia", "olia")]
+    for cell, blocks in zip(cells, (3, 5), strict=True):
+        judge.executor.outcome.digests.update({replace(cell, block=n): f"{cell.label}{n}" for n in range(blocks)})
+    assert [judge._blocks_of(cells, most) for most in range(1, 6)] == [1, 2, 3, 3, 3]
+    assert judge._blocks_of(cells[1:], 4) == 4
+
+
 @dataclass
 class Told:
     """What was announced, and the papers that were finished."""
