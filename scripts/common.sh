@@ -50,12 +50,17 @@ kernel_packages() {
 
 has_header() { printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" | cc -E -o /dev/null - 2>/dev/null; }
 
-# without_kernel: says loudly that the kernel engine is left out, and puts the options for cargo into WITHOUT_KERNEL.
-WITHOUT_KERNEL=()
+# without_kernel: says loudly that the kernel engine is left out, and puts the options for cargo into WITHOUT_KERNEL. Where it
+# is not, WITH_KERNEL has those for what needs its packages.
+WITHOUT_KERNEL=() WITH_KERNEL=()
 without_kernel() {
 	local missing
 	missing=$(kernel_packages)
-	if [ -z "$missing" ]; then return; fi
+	if [ -z "$missing" ]; then
+		# shellcheck disable=SC2034 # only tests and lints read it
+		WITH_KERNEL=(--features mptcplab-fuzz/kernel)
+		return
+	fi
 	say "SKIPPED: the kernel engine (${KERNEL_CRATES[*]}), because packages are missing: $missing"
 	WITHOUT_KERNEL=("${KERNEL_CRATES[@]/#/--exclude=}")
 }

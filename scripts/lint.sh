@@ -36,6 +36,6 @@ check "Oldest Rust" scripts/oldest-rust.sh
 check "Lints of Python" "$BIN/ruff" check --quiet examples python site tests
 check "Types of Python" "$BIN/mypy" --cache-dir target/mypy --no-error-summary
 check "Imports of Python" "$BIN/lint-imports" --no-logo --cache-dir target/import-linter
-check "Lints of Rust" cargo clippy --workspace "${WITHOUT_KERNEL[@]}" --all-targets --locked --quiet -- -D warnings
+check "Lints of Rust" cargo clippy --workspace "${WITHOUT_KERNEL[@]}" "${WITH_KERNEL[@]}" --all-targets --locked --quiet -- -D warnings
 
 conclude "make format mends formatting"

@@ -9,7 +9,7 @@ trap 'rm -f "$SKIPS"' EXIT
 
 check "Formatting and lints" scripts/lint.sh
 without_kernel
-check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" --locked -- --show-output
+check "Rust tests" cargo test --workspace "${WITHOUT_KERNEL[@]}" "${WITH_KERNEL[@]}" --locked -- --show-output
 # Python tests run virtual machines where they can.
 scripts/vm/packages.sh || say "SKIPPED: tests of the engine vm, for this reason"
 # One process runs all tests of a file, because they share what the file made first.

@@ -1,4 +1,4 @@
-//! Writing to stdout without a panic: a reader may close the pipe, and a disk may be full.
+//! Writing without a panic: a reader may close the pipe, and a disk may be full.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
@@ -13,7 +13,7 @@ pub fn write(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!(
+            crate::errln!(
                 "error: cannot write to the standard output: {error}\n\nhint: what was asked for is done, but not \
                  printed; make room there, or print to another place"
             );
@@ -21,6 +21,17 @@ pub fn write(text: fmt::Arguments<'_>) {
         }
         _ => {}
     }
+}
+
+/// Writes a message to stderr. Where nobody can read it, the exit code says enough.
+pub fn tell(text: fmt::Arguments<'_>) {
+    let _ = io::stderr().lock().write_fmt(text);
+}
+
+/// Like `eprintln!`, by [`tell`].
+#[macro_export]
+macro_rules! errln {
+    ($($text:tt)*) => { $crate::output::tell(format_args!("{}\n", format_args!($($text)*))) };
 }
 
 /// Like `print!`, by [`write`].

@@ -1,6 +1,7 @@
 //! Who else could change a file or a folder that root is about to rely on.
 
 use nix::unistd::Uid;
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,6 +12,9 @@ use std::path::{Path, PathBuf};
 const OTHERS_WRITE: u32 = 0o022;
 /// In a folder with this bit, only the owner of a file may rename or remove it.
 const STICKY: u32 = 0o1000;
+
+/// As many as Linux follows.
+const MOST_LINKS: usize = 40;
 
 /// Why a path is not to be relied on.
 #[derive(Debug)]
@@ -40,15 +44,52 @@ pub fn private_folder(path: &Path) -> Result<(), Distrust> {
     changed_by_us_alone(parent, &metadata(parent, fs::metadata)?, STICKY)
 }
 
-/// Checks that only root and this user can change a file: the file itself, and all folders on the way to it.
+/// Checks that only root and this user can change the file that an absolute path leads to: the file itself, and all folders
+/// and links on the way to it.
 ///
 /// # Errors
 /// The first path that somebody else could change.
 pub fn protected_file(path: &Path) -> Result<(), Distrust> {
-    for part in path.ancestors() {
-        changed_by_us_alone(part, &metadata(part, fs::metadata)?, 0)?;
+    // The nearest one is the best to name.
+    for (part, found) in on_the_way(path)?.iter().rev() {
+        changed_by_us_alone(part, found, 0)?;
     }
     Ok(())
+}
+
+/// Every folder that an absolute path leads through, and what it leads to. Links are followed, and are not among them: nobody
+/// else can have made one where its folder is protected.
+fn on_the_way(path: &Path) -> Result<Vec<(PathBuf, Metadata)>, Distrust> {
+    let mut passed = Vec::new();
+    let mut links = 0;
+    let mut at = PathBuf::new();
+    let mut left = parts(path);
+    while let Some(part) = left.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(part);
+        let found = metadata(&next, fs::symlink_metadata)?;
+        if found.is_symlink() {
+            links += 1;
+            if links > MOST_LINKS {
+                return Err(distrust(path, "has too many links on the way"));
+            }
+            left.extend(parts(&metadata(&next, fs::read_link)?));
+        } else {
+            at.clone_from(&next);
+            passed.push((next, found));
+        }
+    }
+    Ok(passed)
+}
+
+/// The parts of a path, the last one first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let mut parts: Vec<_> = path.iter().map(OsString::from).collect();
+    parts.reverse();
+    parts
 }
 
 /// `harmless` is a bit of the mode with which write permission of others does not matter.
@@ -67,7 +108,7 @@ fn changed_by_us_alone(path: &Path, found: &Metadata, harmless: u32) -> Result<(
     Ok(())
 }
 
-fn metadata(path: &Path, read: fn(PathBuf) -> io::Result<Metadata>) -> Result<Metadata, Distrust> {
+fn metadata<T>(path: &Path, read: fn(PathBuf) -> io::Result<T>) -> Result<T, Distrust> {
     read(path.to_owned()).map_err(|error| distrust(path, format!("cannot be examined: {error}")))
 }
 
@@ -172,5 +213,37 @@ mod tests {
             "{said}"
         );
         protected_file(Path::new("/usr/bin/env")).unwrap();
+    }
+
+    /// The folders of the first and the last link are not those of the links between them.
+    #[test]
+    fn a_program_is_as_safe_as_every_folder_on_the_way_to_it() {
+        let (top, inner) = folders();
+        let top = fs::canonicalize(top.path()).unwrap();
+        for name in ["between", "beyond"] {
+            fs::create_dir(top.join(name)).unwrap();
+        }
+        fs::write(top.join("beyond/program"), "").unwrap();
+        symlink("../../between/second", inner.join("first")).unwrap();
+        symlink(top.join("beyond"), top.join("between/folder")).unwrap();
+        symlink("folder/program", top.join("between/second")).unwrap();
+        let passed = on_the_way(&top.join("one/two/first")).unwrap();
+        let below =
+            |(part, _): &(PathBuf, Metadata)| Some(part.strip_prefix(&top).ok()?.to_owned());
+        let seen: Vec<PathBuf> = passed.iter().filter_map(below).collect();
+        let expected = [
+            "",
+            "one",
+            "one/two",
+            "between",
+            "",
+            "beyond",
+            "beyond/program",
+        ];
+        assert_eq!(seen, expected.map(PathBuf::from));
+
+        symlink("again", top.join("again")).unwrap();
+        let said = on_the_way(&top.join("again")).unwrap_err();
+        assert!(said.to_string().ends_with("has too many links on the way"));
     }
 }

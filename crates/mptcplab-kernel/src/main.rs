@@ -14,13 +14,14 @@ mod protocol;
 mod run;
 mod traffic;
 
+use mptcplab_doctor::errln;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match cli::main() {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            errln!("error: {failure}");
             ExitCode::from(failure.code)
         }
     }

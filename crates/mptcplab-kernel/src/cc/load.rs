@@ -6,7 +6,7 @@ use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::registered::PIN_FOLDER;
 use mptcplab_bpf::{Loaded, load, system};
-use mptcplab_doctor::{outln, trust};
+use mptcplab_doctor::{errln, outln, trust};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ fn print_names(names: &[String], as_json: bool, how: &str) {
 
 fn warn_of_unplaced(loaded: &[Loaded]) {
     for one in loaded.iter().filter(|one| one.unplaced() > 0) {
-        eprintln!(
+        errln!(
             "warning: {}: {} found its table full and ran uncoupled; use a larger --connections",
             one.kernel_name(),
             plural(one.unplaced(), "subflow")

@@ -88,20 +88,15 @@ fn program() -> Result<PathBuf, Failure> {
 
 /// Root runs the program at every boot, so nobody else may be able to replace it.
 fn require_protected(program: &Path) -> Result<(), Failure> {
-    let real = fs::canonicalize(program)
-        .map_err(|error| Failure::new(format!("cannot examine {}: {error}", program.display())))?;
-    for path in [program, &real] {
-        trust::protected_file(path).map_err(|why| {
-            Failure::new(format!(
-                "root would run at every boot what others can replace: {why}"
-            ))
-            .hint(format!(
-                "install -m 0755 {} /usr/local/sbin/mptcplab-kernel, and call that",
-                real.display()
-            ))
-        })?;
-    }
-    Ok(())
+    trust::protected_file(program).map_err(|why| {
+        Failure::new(format!(
+            "root would run at every boot what others can replace: {why}"
+        ))
+        .hint(format!(
+            "install -m 0755 {} /usr/local/sbin/mptcplab-kernel, and call that",
+            program.display()
+        ))
+    })
 }
 
 /// The text of the unit. Names and options need no quoting.

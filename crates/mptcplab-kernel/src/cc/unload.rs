@@ -4,7 +4,7 @@ use super::list::{holder, users};
 use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
-use mptcplab_doctor::outln;
+use mptcplab_doctor::{errln, outln};
 use mptcplab_net::{InNamespace, in_every_namespace};
 use serde_json::json;
 
@@ -132,7 +132,7 @@ fn defaults() -> Result<Vec<(String, String)>, Failure> {
         }
     }
     if let Some(first) = closed.first() {
-        eprintln!(
+        errln!(
             "warning: the defaults in the network namespaces of {} processes cannot be read, the first is {first}",
             closed.len()
         );

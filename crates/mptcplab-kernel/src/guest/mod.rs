@@ -12,6 +12,7 @@ mod warm_up;
 use crate::failure::Failure;
 use archive::Archive;
 use mailbox::Mailbox;
+use mptcplab_doctor::errln;
 use nix::time::{ClockId, clock_gettime};
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -36,7 +37,7 @@ pub(crate) fn main() -> Result<u8, Failure> {
     match machine() {
         Ok(()) => ports::exit(ports::DONE),
         Err(failure) => {
-            eprintln!("error: {failure}");
+            errln!("error: {failure}");
             ports::exit(ports::FAILED)
         }
     }

@@ -2,6 +2,7 @@
 //! that ends it. `python/mptcplab/engines/vm/qemu.py` adds them.
 
 use crate::failure::Failure;
+use mptcplab_doctor::errln;
 use nix::errno::Errno;
 use std::arch::asm;
 
@@ -21,7 +22,7 @@ pub(super) fn stop() -> Result<(), Failure> {
 /// Ends the machine.
 pub(super) fn exit(value: u8) -> ! {
     if let Err(failure) = write(EXIT, value) {
-        eprintln!("error: {failure}");
+        errln!("error: {failure}");
     }
     // The emulator has ended, or it has no such device and reports a panic of the kernel.
     std::process::exit(1)

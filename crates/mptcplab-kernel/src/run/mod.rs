@@ -14,6 +14,7 @@ use crate::failure::{ERROR, Failure, INTERRUPTED};
 use crate::plan;
 use crate::protocol::{Programs, Traffic};
 use ends::Ends;
+use mptcplab_doctor::errln;
 use mptcplab_scenario::{Overrides, Run, Sweep};
 use mptcplab_trace::parquet::{TraceWriter, next_kept};
 use mptcplab_trace::{EngineInfo, RunRecord, Status};
@@ -271,7 +272,7 @@ impl Progress {
             );
         }
         if status != Status::Complete {
-            eprintln!(
+            errln!(
                 "{}: run {} ({}) is {}: {reason}",
                 severity(status),
                 run.id,
