@@ -34,6 +34,8 @@ _RC: dict[str, Any] = {
     "hatch.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    # Where a title stands anyway: otherwise Matplotlib measures all ticks of its axes to find that out.
+    "axes.titley": 1.0,
     "path.simplify_threshold": 0.5,
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
 }
