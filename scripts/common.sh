@@ -57,7 +57,6 @@ without_kernel() {
 	local missing
 	missing=$(kernel_packages)
 	if [ -z "$missing" ]; then
-		# shellcheck disable=SC2034 # only tests and lints read it
 		WITH_KERNEL=(--features mptcplab-fuzz/kernel)
 		return
 	fi
