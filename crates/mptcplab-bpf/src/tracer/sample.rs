@@ -378,7 +378,7 @@ impl Sample {
         match self.tcp_state {
             TCP_CLOSE => 0,
             TCP_SYN_SENT | TCP_SYN_RECV => 1,
-            _ => 2 + self.ca_state,
+            _ => self.ca_state.saturating_add(2),
         }
     }
 
