@@ -216,8 +216,8 @@ def reproduce(
     script needs `if __name__ == "__main__":` around the call, or `jobs=1`. `client` and `store` are as in `run`.
 
     Several engines, as in "sim,vm", run one after the other, each into a directory of its own below `out`; the page
-    there has their verdicts side by side, and `docs` gets that page only, as PAPER-engines.md. The reproductions of the
-    first engine are returned first.
+    there has their verdicts side by side, and `docs` gets such a page per paper and nothing else. The reproductions of
+    the first engine are returned first.
     """
     from mptcplab.studies.papers import catalog, report
     from mptcplab.studies.papers.asked import Asked
