@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mptcplab.errors import EngineError
+from mptcplab.scratch import Scratch
 from mptcplab.study import workers
 from mptcplab.study.workers import Tasks, each
 
@@ -234,3 +239,22 @@ def test_a_process_leaves_interrupts_to_its_parent_and_ends_with_it(monkeypatch:
     # The parent ended before the process could ask to be told.
     workers._follow_parent(41)
     assert done == [*expected, *expected, "ends with 1"]
+
+
+def wait_or_be_killed(item: int) -> int:
+    """The first item's process is killed, the second one's is ended with the pool; both have a scratch directory."""
+    made = Scratch("worker")
+    if item == 1:
+        while len(list(Path(made.name).parent.glob("mptcplab-worker-*"))) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)
+    return item
+
+
+def test_nothing_stays_of_processes_that_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(EngineError, match="has ended"):
+        list(each(wait_or_be_killed, [1, 2], 2, processes=True))
+    assert list(tmp_path.glob("mptcplab-*")) == []

@@ -15,6 +15,7 @@ from typing import Generic, Self, TypeVar
 
 from mptcplab.engines.process import die_with_parent
 from mptcplab.errors import EngineError, with_hint
+from mptcplab.scratch import remove_abandoned
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -56,6 +57,9 @@ class Tasks(Generic[A, T]):
             self._stopped = True
         if self._pool is not None:
             self._pool.shutdown()
+        if self._processes:
+            # One that was killed has left its own, and the pool has ended the others without a chance to clear up.
+            remove_abandoned()
 
     def add(self, items: Iterable[A], *, first: bool = False) -> None:
         """More items; with `first` they are before others of their load that wait."""
