@@ -77,9 +77,10 @@ def finished_runs(folder: Path) -> Finished:
 
 
 def finished_cells(folder: Path) -> Finished:
-    """The results in the store of a study."""
+    """The results in the stores of a study, of which every engine may have its own."""
     found = {}
-    for directory in (folder / OUT / "store", kept.beside(folder / OUT) / "store"):
+    out = folder / OUT
+    for directory in (out / "store", *sorted(out.glob("*/store")), kept.beside(out) / "store"):
         store = Store(directory)
         with warnings.catch_warnings(action="ignore"):
             for record in sorted(directory.glob("*.json")):
@@ -126,6 +127,8 @@ SUBJECTS = (
     Subject("run-force", _run("--reps", "4", "--force"), before=_run("--reps", "1", "--seed", "9"), weight=3),
     Subject("run-fluid", _run("--engine", "sim,fluid", "--duration", "5 s", "--no-report"), weight=2),
     Subject("reproduce", _PAPER, finished=finished_cells, weight=3),
+    Subject("reproduce-engines", (*_PAPER, "--engine", "sim,fluid"), finished=finished_cells, weight=2),
+    Subject("report", ("report", OUT), before=_run("--reps", "1", "--no-report"), without=("flips",)),
     Subject("goals", ("goals", "lia", "--quick", "--out", OUT), finished=finished_cells, replaces=True),
     Subject("agree", ("agree", FILE, "--engines", "sim,fluid", "--duration", "5 s", "--out", OUT), codes=(0, 1)),
     Subject(
@@ -145,6 +148,12 @@ SUBJECTS = (
     ),
     Subject(
         "run-vm", _run("--engine", "vm:bookworm", "--reps", "1", "--no-report", *_SHORT), VM, codes=(0, 1), weight=2
+    ),
+    Subject(
+        "agree-vm",
+        ("agree", FILE, "--engines", "sim,vm:bookworm", "--cc", "lia", "--reps", "1", "--out", OUT, *_SHORT),
+        VM,
+        codes=(0, 1),
     ),
     Subject("cc-load", ("cc", "load", ALGORITHM), CC, weight=2, without=("capabilities",)),
     Subject("cc-pin", ("cc", "load", ALGORITHM, "--pin"), CC, weight=2),
