@@ -192,7 +192,9 @@ class Case:
             self.wrong.append(f"exit code {code}: {command.stderr()[-2000:]}")
         elif code == 2 and "error: " not in command.stderr():
             self.wrong.append(f"no error message: {command.stderr()[-2000:]}")
-        if _BAD.search(command.stderr()) and not (target == signal.SIGINT and _is_of_python(command.stderr())):
+        if _BAD.search(_without_multiprocessing(command.stderr())) and not (
+            target == signal.SIGINT and _is_of_python(command.stderr())
+        ):
             self.wrong.append(f"unreadable error (exit code {code}): {command.stderr()[-3000:]}")
 
     def is_refused(self, command: Command) -> bool:
@@ -261,6 +263,17 @@ def _is_of_python(text: str) -> bool:
     Python imports the package before it comes to its first instruction that says what an interrupt does.
     """
     return "KeyboardInterrupt" in text and not re.search(r"/mptcplab/(?!__main__|__init__\.py)", text)
+
+
+def _without_multiprocessing(text: str) -> str:
+    """Without what Python's library says of its own processes, when one of them or their parent is killed."""
+    parts = re.split(r"(?m)^(?=Traceback)", text)
+    return "".join(part for part in parts if not _is_of_multiprocessing(part))
+
+
+def _is_of_multiprocessing(part: str) -> bool:
+    files = re.findall(r'^  File "([^"]+)"', part, re.MULTILINE)
+    return bool(files) and all(file == "<string>" or "/multiprocessing/" in file for file in files)
 
 
 def is_result(path: Path) -> bool:

@@ -75,6 +75,18 @@ def test_an_interrupt_before_the_program_begins_is_pythons(place: str, is_of_pyt
     assert done.stdout.strip() == str(is_of_python)
 
 
+def test_what_the_library_of_python_says_of_killed_processes_is_not_ours() -> None:
+    own = 'Traceback (most recent call last):\n  File "<string>", line 1, in <module>\n'
+    own += '  File "/x/multiprocessing/spawn.py", line 130, in _main\nEOFError: Ran out of input\n'
+    ours = own.replace("<string>", "/x/mptcplab/api.py")
+    text = f"fluid: a title\n{own}{ours}{own}"
+    code = (
+        f"import sys; sys.path.insert(0, {str(CHAOS)!r}); import case; print(case._without_multiprocessing({text!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"fluid: a title\n{ours}\n"
+
+
 def judged(script: str, place: Path) -> list[str]:
     code = JUDGED.format(chaos=str(CHAOS), place=str(place), script=script)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
