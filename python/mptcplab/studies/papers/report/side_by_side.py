@@ -13,6 +13,7 @@ from mptcplab.capabilities import directory_of
 from mptcplab.markdown import escaped
 from mptcplab.output import write_text
 from mptcplab.report import page
+from mptcplab.studies.papers.catalog import Paper
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.report import tables
 from mptcplab.studies.papers.report.evidence import evidence
@@ -41,14 +42,18 @@ def write(found: Sequence[SideBySide], out: Path, command: str, docs: Path | Non
         with writing_page(docs):
             docs.mkdir(parents=True, exist_ok=True)
             for one in found:
-                write_text(docs / f"{one.reproductions[0].paper.id}-engines.md", _markdown(one, command))
+                write_text(docs / f"{_paper(one).id}-engines.md", _markdown(one, command))
     return out / "index.html"
+
+
+def _paper(one: SideBySide) -> Paper:
+    return one.reproductions[0].paper
 
 
 def table(found: Sequence[SideBySide]) -> Table:
     """How many claims of each paper have the same verdict on all engines, and how many another one."""
     heads = [("Paper", ""), *((one.capitalize().replace(" on ", "\non "), "") for one in Relation), ("Total", "")]
-    rows = [(one.reproductions[0].paper.id, *map(str, _counts(one))) for one in found]
+    rows = [(_paper(one).id, *map(str, _counts(one))) for one in found]
     return Table(tuple(heads), tuple(rows), ())
 
 
@@ -79,7 +84,7 @@ def by_engine(found: Sequence[SideBySide]) -> dict[str, Any]:
 def _json(found: Sequence[SideBySide]) -> str:
     rows = [
         {
-            "paper": one.reproductions[0].paper.id,
+            "paper": _paper(one).id,
             "claim": claim.claim.id,
             "statement": claim.claim.statement,
             "expect": claim.claim.expect,
@@ -112,11 +117,11 @@ def _html(found: Sequence[SideBySide], command: str) -> str:
         papers=found,
         engines=engines,
         directories=[directory_of(engine) for engine in engines],
-        notes=list(dict.fromkeys(filter(None, (quick_note(one) for paper in found for one in paper.reproductions)))),
-        ran=[text for one in found for text in _ran(one)],
+        notes=list(dict.fromkeys(note for one in found for note in _notes(one))),
+        ran=[f"{_paper(one).id}: {text}" for one in found for text in _ran(one)],
         relations=tuple(Relation),
         same=Relation.SAME,
-        counts=[(one.reproductions[0].paper, _counts(one)) for one in found],
+        counts=[(_paper(one), _counts(one)) for one in found],
         measured=lambda judged: measured(judged.findings[0]),
         differences=_differences,
     )
@@ -126,7 +131,12 @@ def _ran(one: SideBySide) -> Iterator[str]:
     """What ran on every engine, as it was recorded."""
     for reproduction in one.reproductions:
         facts = tables.facts(reproduction)
-        yield f"{reproduction.paper.id}: {facts.get('Engine') or reproduction.planner.engine}"
+        yield facts.get("Engine") or reproduction.planner.engine
+
+
+def _notes(one: SideBySide) -> list[str]:
+    """What the verdicts of quick reproductions are worth."""
+    return list(dict.fromkeys(filter(None, map(quick_note, one.reproductions))))
 
 
 def _differences(claim: Compared, one: SideBySide) -> list[str]:
@@ -138,13 +148,13 @@ def _differences(claim: Compared, one: SideBySide) -> list[str]:
 
 
 def _markdown(one: SideBySide, command: str) -> str:
-    paper = one.reproductions[0].paper
+    paper = _paper(one)
     differing = [claim for claim in one.claims if claim.relation != Relation.SAME]
     parts = [
         f"[{paper.title}]({paper.id}.md): {escaped(paper.cite)}.",
         _ABOUT,
-        quick_note(one.reproductions[0]),
-        "\n".join(f"- {text.partition(': ')[2]}" for text in _ran(one)),
+        *_notes(one),
+        "\n".join(f"- {text}" for text in _ran(one)),
         markdown.table([*map(str.capitalize, Relation), "Total"], [list(map(str, _counts(one)))]),
         "## Verdicts",
         markdown.table(["claim", *one.engines, "statement"], [_row(claim) for claim in one.claims]),
