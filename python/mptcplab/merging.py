@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from mptcplab.errors import MixedResultsWarning, MptcplabError, ResultsError, wi
 from mptcplab.output import ALL_TABLES, require_writable, write_into, write_text
 from mptcplab.paths import path_of
 from mptcplab.results import Results
+from mptcplab.terminal import note
 from mptcplab.text import counted
 from mptcplab.trace import checksums
 from mptcplab.trace.reader import OVERRIDES, label, tables_in
@@ -51,7 +52,7 @@ def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
 
     Runs are in the order of the directories; a run that several directories have is taken once. What has one name in
     the tables must be one scenario: different settings under the same name are an error. Warns of different builds.
-    `force` replaces an earlier result in `out`.
+    If the same call has joined the same runs before, its result stays; `force` replaces an earlier result in `out`.
 
     >>> import mptcplab, tempfile
     >>> place, scenario = tempfile.mkdtemp(), "scenarios/dolia-scenario-1.toml"
@@ -68,11 +69,14 @@ def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:
         raise MptcplabError(
             with_hint(f"the merged results would replace a part of them: {target}", "choose another --out")
         )
-    require_writable(target, force=force)
     runs = list(_distinct(run for place in places for run in _runs_of(place)))
+    asked = json.dumps({"merged": [str(place) for place in places], **_machines(runs)}) + "\n"
+    if not force and _has(target, runs, asked):
+        note(f"nothing to join: {target} has these {counted(len(runs), 'run')}; --force joins them again")
+        return Results.open(target)
+    require_writable(target, force=force)
     _require_one_meaning(runs)
     _warn_of_builds(runs)
-    asked = json.dumps({"merged": [str(place) for place in places], **_machines(runs)}) + "\n"
     write_into(target, lambda new: _write(new, runs, asked), force=force)
     return Results.open(target)
 
@@ -101,6 +105,16 @@ def setup_differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
         return
     for name, mine, theirs in pairs:
         yield from setup_differences(mine, theirs, f"{path}.{name}" if path else name)
+
+
+def _has(directory: Path, runs: Sequence[_Run], asked: str) -> bool:
+    """Whether a former call has joined these runs there; it may have been killed before it wrote the report."""
+    if not (directory / OVERRIDES).is_file() or not output.is_former_result(directory):
+        return False
+    if (directory / OVERRIDES).read_text(encoding="utf-8") != asked:
+        return False
+    wanted = [run.identity for engine in _engines(runs) for run in runs if run.row["engine"] == engine]
+    return [run.identity for run in _runs_of(directory)] == wanted
 
 
 def _runs_of(directory: Path) -> Iterator[_Run]:
@@ -154,8 +168,12 @@ def _machines(runs: Iterable[_Run]) -> dict[str, list[str]]:
     return {"machines": names} if len(names) > 1 else {}
 
 
-def _write(directory: Path, runs: list[_Run], asked: str) -> None:
-    engines = in_order(dict.fromkeys(run.row["engine"] for run in runs))
+def _engines(runs: Iterable[_Run]) -> list[str]:
+    return in_order(dict.fromkeys(run.row["engine"] for run in runs))
+
+
+def _write(directory: Path, runs: Sequence[_Run], asked: str) -> None:
+    engines = _engines(runs)
     several = len(engines) > 1
     if several:
         directory.mkdir()

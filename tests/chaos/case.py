@@ -71,10 +71,11 @@ class Case:
         self.place.mkdir(parents=True, exist_ok=True)
         self.scratch.mkdir(exist_ok=True)
         (self.place / FILE).write_text(SCENARIO)
-        if self.subject.before:
-            command = self.start(self.subject.command(self.subject.before))
+        for words in self.subject.before:
+            command = self.start(self.subject.command(words))
             if command.wait() != 0:
-                raise RuntimeError(f"the former result could not be made: {command.stderr()}")
+                raise RuntimeError(f"what {self.subject.name} needs could not be made: {command.stderr()}")
+        if self.subject.before:
             self.former = frozenset(self.subject.finished(self.place))
 
     def start(

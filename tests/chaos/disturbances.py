@@ -14,13 +14,12 @@ from processes import kill
 from subjects import CC, KERNEL, SIM, VM
 
 SHIM = "shim.so"
-_MOST_KILLS = 16
 _ROOM = "64m"
 
 
 def kills(case: Case) -> None:
     """One process after the other is killed, in calls that go on with what the former ones left."""
-    for _ in range(case.chance.randint(1, _MOST_KILLS)):
+    for _ in range(case.chance.randint(1, case.subject.most_kills)):
         if case.is_complete:
             return
         case.kill_something(case.start())

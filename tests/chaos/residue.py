@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from subjects import FILE, OUT
+from subjects import FILE, OUT, PARTS
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 # Where `ip netns` keeps namespaces that outlive their processes.
@@ -19,7 +19,8 @@ _GONE_S = 10.0
 
 def unexpected(folder: Path) -> list[str]:
     """Entries of a folder in which commands wrote to `OUT` that are neither its result nor kept for the next call."""
-    return sorted(path.name for path in folder.iterdir() if path.name != FILE and not _KEPT.fullmatch(path.name))
+    names = sorted(path.name for path in folder.iterdir())
+    return [name for name in names if name not in (FILE, *PARTS) and not _KEPT.fullmatch(name)]
 
 
 def temporary(folder: Path) -> list[str]:

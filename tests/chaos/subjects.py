@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from mptcplab import kept
-from mptcplab.output import OPTIONAL_TABLES, TABLES
+from mptcplab.output import OPTIONAL_TABLES, TABLES, is_former_result
 from mptcplab.study.store import Store
 from mptcplab.trace.reader import tables_in
 
@@ -40,6 +40,8 @@ delay = "13 ms"
 paths = [["A"], ["B"]]
 """
 FILE, OUT = "disturbed.toml", "o"
+# Results that a command reads.
+PARTS = ("first", "second")
 # Of `cc`: no other traffic of a machine runs the template.
 ALGORITHM, LOADED = "template", "lab_template"
 SIM, KERNEL, VM, CC = "sim", "kernel", "vm", "cc"
@@ -69,7 +71,7 @@ def finished_runs(folder: Path) -> Finished:
     """The runs of a sweep that need not be made again: of the result and of what is kept beside it."""
     out, found = folder / OUT, {}
     traces = kept.traces_in(kept.beside(out)) if kept.beside(out).is_dir() else []
-    traces += tables_in(out) if out.is_dir() and kept.is_former_result(out) else []
+    traces += tables_in(out) if out.is_dir() and is_former_result(out) else []
     with warnings.catch_warnings(action="ignore"):
         for digest, run in kept.usable(kept.runs_of(traces)).items():
             found[digest] = _rows(run)
@@ -105,8 +107,10 @@ class Subject:
     exact: bool = True
     # Whether a complete result takes the place of what was finished.
     replaces: bool = False
-    # A former result to replace: the words that make it.
-    before: tuple[str, ...] = ()
+    # Calls that make what it needs, such as a former result to replace: the words of each.
+    before: tuple[tuple[str, ...], ...] = ()
+    # In how many calls of a case something is killed at most.
+    most_kills: int = 16
     # How often it is chosen.
     weight: int = 1
     # Kinds of disturbances that mean nothing here.
@@ -116,19 +120,39 @@ class Subject:
         return [sys.executable, "-m", "mptcplab", *(words or self.words)]
 
 
-def _run(*words: str) -> tuple[str, ...]:
-    return ("run", FILE, "--out", OUT, *words)
+def nothing_finished(_: Path) -> Finished:
+    """Of a command that begins from the start at each call."""
+    return {}
+
+
+def _run(*words: str, out: str = OUT) -> tuple[str, ...]:
+    return ("run", FILE, "--out", out, *words)
 
 
 _SHORT = ("--duration", "1 s", "--set", "warmup=200 ms")
 _PAPER = ("reproduce", "dubey2023", "--experiment", "DUB-NSB", "--quick", "--out", OUT)
 SUBJECTS = (
     Subject("run", _run("--reps", "20", "--duration", "60 s", "--jobs", "2"), weight=6),
-    Subject("run-force", _run("--reps", "4", "--force"), before=_run("--reps", "1", "--seed", "9"), weight=3),
+    Subject("run-force", _run("--reps", "4", "--force"), before=(_run("--reps", "1", "--seed", "9"),), weight=3),
     Subject("run-fluid", _run("--engine", "sim,fluid", "--duration", "5 s", "--no-report"), weight=2),
     Subject("reproduce", _PAPER, finished=finished_cells, weight=3),
     Subject("reproduce-engines", (*_PAPER, "--engine", "sim,fluid"), finished=finished_cells, weight=2),
-    Subject("report", ("report", OUT), before=_run("--reps", "1", "--no-report"), without=("flips",)),
+    Subject("report", ("report", OUT), before=(_run("--reps", "1", "--no-report"),), without=("flips",)),
+    Subject(
+        "merge",
+        ("merge", *PARTS, "--out", OUT),
+        before=tuple(
+            _run("--reps", "2", "--seed", str(seed), "--no-report", out=part) for seed, part in enumerate(PARTS, 8)
+        ),
+        without=("flips",),
+    ),
+    Subject(
+        "hunt",
+        ("hunt", "lia", "--property", "harms", "--evaluations", "30", "--out", OUT),
+        finished=nothing_finished,
+        most_kills=6,
+    ),
+    Subject("fidelity", ("fidelity", "--quick", "--out", OUT), finished=nothing_finished, codes=(0, 1), most_kills=2),
     Subject("goals", ("goals", "lia", "--quick", "--out", OUT), finished=finished_cells, replaces=True),
     Subject("agree", ("agree", FILE, "--engines", "sim,fluid", "--duration", "5 s", "--out", OUT), codes=(0, 1)),
     Subject(

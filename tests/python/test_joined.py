@@ -89,6 +89,28 @@ def test_a_run_that_several_have_is_taken_once_and_other_seeds_are_repetitions(p
     assert mptcplab.merge(tmp_path / "out", place / "olia", out=tmp_path / "again").runs.height == 8
 
 
+def test_the_same_call_goes_on_with_what_it_has_joined(place: Path, tmp_path: Path) -> None:
+    words = ("merge", place / "engines", place / "olia", "--out", "m", "--no-report")
+    assert lab(*words, cwd=tmp_path).returncode == 0
+    former = (tmp_path / "m" / "sim" / "run.parquet").stat()
+    # As after a kill before the report was written.
+    again = lab(*words[:-1], cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert "nothing to join: m has these 9 runs; --force joins them again" in again.stderr
+    assert (tmp_path / "m" / "report.html").is_file()
+    assert (tmp_path / "m" / "sim" / "run.parquet").stat() == former
+    forced = lab(*words, "--force", cwd=tmp_path)
+    assert (forced.returncode, (tmp_path / "m" / "report.html").exists()) == (0, False), forced.stderr
+    # Other runs under the same names are not what was joined.
+    shutil.copytree(place / "lia", tmp_path / "one")
+    shutil.copytree(place / "olia", tmp_path / "two")
+    mptcplab.merge(tmp_path / "one", tmp_path / "two", out=tmp_path / "n")
+    shutil.rmtree(tmp_path / "one")
+    shutil.copytree(place / "seeded", tmp_path / "one")
+    with pytest.raises(OutputError, match="not empty"):
+        mptcplab.merge(tmp_path / "one", tmp_path / "two", out=tmp_path / "n")
+
+
 def test_results_of_several_engines_are_joined_engine_by_engine(place: Path, tmp_path: Path) -> None:
     results = mptcplab.merge(place / "engines", place / "olia", out=tmp_path / "out")
     assert results.engines == ["sim", "fluid"]
