@@ -57,12 +57,10 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     needs_systemd()?;
     require_protected(&program)?;
-    write(&path, &unit)?;
-    let done = systemctl(&["daemon-reload"]).and_then(|()| systemctl(&["enable", UNIT]));
-    if let Err(error) = done {
-        let _ = fs::remove_file(&path);
-        return Err(error);
-    }
+    install(&path, &unit, || {
+        systemctl(&["daemon-reload"])?;
+        systemctl(&["enable", UNIT])
+    })?;
     if arguments.json {
         outln!("{}", json!({ "unit": path, "names": names }));
     } else {
@@ -135,13 +133,33 @@ fn needs_systemd() -> Result<(), Failure> {
         .hint(format!("make its init system run `mptcplab-kernel cc load --pin NAME...` at boot, after the file system of {PIN_FOLDER} is mounted")))
 }
 
+/// Writes the unit and enables it. If that fails, the former unit is there again, or none.
+fn install(
+    path: &Path,
+    text: &str,
+    enable: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let former = fs::read_to_string(path).ok();
+    write(path, text)?;
+    enable().inspect_err(|_| {
+        let _ = match former {
+            Some(former) => write(path, &former),
+            None => fs::remove_file(path).map_err(|error| Failure::new(error.to_string())),
+        };
+    })
+}
+
 /// Writes the file completely or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let partial: PathBuf = path.with_extension("service.partial");
     // What is there under this name is not written to: it may be a link.
     let _ = fs::remove_file(&partial);
     let written = File::create_new(&partial)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            // After a loss of power an empty file would have the name.
+            file.sync_all()
+        })
         .and_then(|()| fs::rename(&partial, path));
     written.map_err(|error| {
         let _ = fs::remove_file(&partial);
@@ -225,6 +243,18 @@ mod tests {
         assert!(unit.contains("\nDefaultDependencies=no\n"));
         assert!(unit.contains("\nBefore=network-pre.target shutdown.target\n"));
         assert!(unit.contains("\nConflicts=shutdown.target\n"));
+    }
+
+    #[test]
+    fn a_unit_that_cannot_be_enabled_leaves_the_former_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(UNIT);
+        let refuse = || Err(Failure::new("masked"));
+        assert!(install(&path, "first", refuse).is_err());
+        assert!(!path.exists());
+        install(&path, "second", || Ok(())).unwrap();
+        assert!(install(&path, "third", refuse).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
     }
 
     #[test]
