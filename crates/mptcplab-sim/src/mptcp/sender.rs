@@ -331,18 +331,22 @@ impl ConnectionSender {
     ) -> bool {
         let before = sender.sock.tp.snd_nxt;
         let mut inflight = sender.inflight();
-        // cwnd is read in every turn, because the first packet after a pause may reduce it.
-        while inflight < sender.sock.tp.snd_cwnd
-            && self.has_sendable()
-            && (PLAIN || !sender.is_paced_out(cx) && sender.may_send(cx.now, self.sendable()))
-        {
+        let full = loop {
+            // cwnd is read in every turn, because the first packet after a pause may reduce it.
+            if inflight >= sender.sock.tp.snd_cwnd {
+                break true;
+            }
+            let may_send = self.has_sendable()
+                && (PLAIN || !sender.is_paced_out(cx) && sender.may_send(cx.now, self.sendable()));
+            if !may_send {
+                break !PLAIN && sender.tso.deferred;
+            }
             if let (Some(subflow), Some(scheduler)) = (choice, &mut self.scheduler) {
                 scheduler.note_only_choice(subflow);
             }
             self.send_next::<PLAIN>(cx, sender);
             inflight += 1;
-        }
-        let full = inflight >= sender.sock.tp.snd_cwnd || !PLAIN && sender.tso.deferred;
+        };
         if full || sender.sock.tp.snd_nxt != before {
             sender.validate_cwnd(cx.now, &mut self.cc, full);
         }

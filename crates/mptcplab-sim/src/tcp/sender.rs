@@ -585,17 +585,19 @@ impl Sender {
     pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable, limited: bool) {
         debug_assert_eq!(limited, !self.has_room() || self.tso.deferred);
         let tp = &mut self.sock.tp;
-        let was = tp.is_cwnd_limited;
-        if tp.snd_una >= self.usage.round_end
-            || limited
-            || (!was && tp.packets_out > tp.max_packets_out)
+        // A full window, which most are, needs none of the other conditions.
+        if limited
+            || tp.snd_una >= self.usage.round_end
+            || (!tp.is_cwnd_limited && tp.packets_out > tp.max_packets_out)
         {
             tp.is_cwnd_limited = limited;
             tp.max_packets_out = tp.packets_out;
             self.usage.round_end = tp.snd_nxt;
         }
-        let slow_start = tp.snd_cwnd < tp.snd_ssthresh;
-        if tp.is_cwnd_limited || (slow_start && tp.snd_cwnd < 2 * tp.max_packets_out) {
+        if limited
+            || tp.is_cwnd_limited
+            || (tp.snd_cwnd < tp.snd_ssthresh && tp.snd_cwnd < 2 * tp.max_packets_out)
+        {
             self.usage.used_pkts = 0;
             self.usage.stamp_ns = now;
         } else {
