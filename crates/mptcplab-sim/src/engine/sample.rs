@@ -92,7 +92,7 @@ impl Engine<'_> {
             srtt_us: tp.srtt_us >> 3,
             rtt_us: sender.rtt.latest_us,
             min_rtt_us: if tp.srtt_us == 0 { 0 } else { tp.min_rtt_us },
-            rto_us: (sender.rtt.rto_ns / 1000) as u32,
+            rto_us: sender.rtt.rto_us,
             pacing_bps: if sender.pacing.enabled {
                 tp.sk_pacing_rate * 8
             } else {

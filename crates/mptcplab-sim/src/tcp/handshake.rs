@@ -2,7 +2,7 @@
 //!
 //! A joined subflow may carry data only after the fourth packet, one more round trip.
 
-use super::rtt::RTO_INITIAL_NS;
+use super::rtt::RTO_INITIAL_US;
 use super::sender::Sender;
 use super::state::Phase;
 use crate::net::World;
@@ -60,7 +60,7 @@ impl Sender {
             (true, false) => CAPABLE_BYTES.0,
             (true, true) => JOIN_BYTES.0,
         };
-        let wait = RTO_INITIAL_NS << self.rtx.backoff.min(6);
+        let wait = (u64::from(RTO_INITIAL_US) * 1000) << self.rtx.backoff.min(6);
         self.send_control(cx, Kind::Syn, SYN_BYTES + options, wait);
     }
 

@@ -5,9 +5,9 @@ use mptcplab_cc::TcpSock;
 /// Lower bound of the variance term, Linux' `TCP_RTO_MIN`.
 pub(crate) const RTO_MIN_US: u32 = 200_000;
 /// Upper bound of the timeout, Linux' `TCP_RTO_MAX`.
-pub(crate) const RTO_MAX_NS: u64 = 120_000_000_000;
+pub(crate) const RTO_MAX_US: u32 = 120_000_000;
 /// Timeout before the first sample (RFC 6298 2.1).
-pub(crate) const RTO_INITIAL_NS: u64 = 1_000_000_000;
+pub(crate) const RTO_INITIAL_US: u32 = 1_000_000;
 /// Window of the minimum filter, Linux' `tcp_min_rtt_wlen`.
 const MIN_RTT_WINDOW_US: u64 = 300_000_000;
 
@@ -19,7 +19,7 @@ pub(crate) struct RttEstimator {
     /// The round ends when this segment is acknowledged.
     round_end: u32,
     /// Timeout without backoff.
-    pub(crate) rto_ns: u64,
+    pub(crate) rto_us: u32,
     /// Latest sample.
     pub(crate) latest_us: u32,
     /// Samples so far, for exact means.
@@ -36,13 +36,19 @@ impl RttEstimator {
         Self {
             mdev_max_us: 0,
             round_end: 0,
-            rto_ns: RTO_INITIAL_NS,
+            rto_us: RTO_INITIAL_US,
             latest_us: 0,
             count: 0,
             sum_us: 0,
             minima: [(0, u32::MAX); 3],
             minima_due_us: 0,
         }
+    }
+
+    /// Timeout without backoff.
+    #[inline]
+    pub(crate) fn rto_ns(&self) -> u64 {
+        u64::from(self.rto_us) * 1000
     }
 
     /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3), at the time that `tp` says it is.
@@ -62,7 +68,7 @@ impl RttEstimator {
         } else {
             self.smooth(tp, rtt_us);
         }
-        self.rto_ns = (u64::from((tp.srtt_us >> 3) + tp.rttvar_us) * 1000).min(RTO_MAX_NS);
+        self.rto_us = ((tp.srtt_us >> 3) + tp.rttvar_us).min(RTO_MAX_US);
     }
 
     #[inline(always)]

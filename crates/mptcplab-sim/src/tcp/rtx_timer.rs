@@ -1,6 +1,6 @@
 //! The retransmission timer: timeout, tail loss probe and reordering timer (RFC 6298, RFC 8985).
 
-use super::rtt::{RTO_MAX_NS, RTO_MIN_US};
+use super::rtt::{RTO_MAX_US, RTO_MIN_US};
 use super::segments::flag;
 use super::sender::Sender;
 use super::state::Pending;
@@ -11,17 +11,24 @@ use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
 /// Slack of probe and reordering timers: Linux' two jiffies at 1000 Hz.
-const TIMER_SLACK_NS: u64 = 2_000_000;
+const TIMER_SLACK_US: u32 = 2_000;
 
 impl Sender {
     /// Timeout with backoff.
     #[inline(always)]
-    pub(crate) fn rto_backed_off(&self) -> u64 {
+    fn rto_backed_off_us(&self) -> u32 {
         // Nearly always; the estimator has bounded it.
         if self.rtx.backoff == 0 {
-            return self.rtt.rto_ns;
+            return self.rtt.rto_us;
         }
-        (self.rtt.rto_ns << self.rtx.backoff.min(16)).min(RTO_MAX_NS)
+        let longer = u64::from(self.rtt.rto_us) << self.rtx.backoff.min(16);
+        longer.min(u64::from(RTO_MAX_US)) as u32
+    }
+
+    /// Timeout with backoff.
+    #[inline(always)]
+    pub(crate) fn rto_backed_off(&self) -> u64 {
+        u64::from(self.rto_backed_off_us()) * 1000
     }
 
     /// Set the timer after progress or a first transmission: a tail loss probe if allowed, else the timeout.
@@ -32,13 +39,16 @@ impl Sender {
             self.rtx.timer.deadline = NEVER;
             return;
         }
-        let timeout = cx.now + self.rto_backed_off();
         if self.probes() {
             // RFC 8985 section 7.2: a timeout due earlier becomes the probe's time.
-            let at = timeout.min(cx.now + self.probe_wait());
-            self.arm(cx, Pending::TailLossProbe, at);
+            let wait_us = self.probe_wait_us().min(self.rto_backed_off_us());
+            self.arm(
+                cx,
+                Pending::TailLossProbe,
+                cx.now + u64::from(wait_us) * 1000,
+            );
         } else {
-            self.arm(cx, Pending::Rto, timeout);
+            self.arm(cx, Pending::Rto, cx.now + self.rto_backed_off());
         }
     }
 
@@ -49,7 +59,7 @@ impl Sender {
         if self.sock.tp.packets_out == 1 || self.rtx.timer.deadline == NEVER {
             self.rearm_timer(cx);
         } else if self.probes() {
-            let wait = cx.now + self.probe_wait();
+            let wait = cx.now + u64::from(self.probe_wait_us()) * 1000;
             let timeout = self.head_timeout();
             let at = if timeout > cx.now {
                 timeout.min(wait)
@@ -68,14 +78,14 @@ impl Sender {
 
     /// 2 srtt; the receiver may delay its ACK of a single packet.
     #[inline(always)]
-    fn probe_wait(&self) -> u64 {
+    fn probe_wait_us(&self) -> u32 {
         let tp = &self.sock.tp;
         let slack = if tp.packets_out == 1 {
-            u64::from(RTO_MIN_US) * 1000
+            RTO_MIN_US
         } else {
-            TIMER_SLACK_NS
+            TIMER_SLACK_US
         };
-        u64::from(tp.srtt_us >> 2) * 1000 + slack
+        (tp.srtt_us >> 2) + slack
     }
 
     /// When the timeout of the oldest segment is (Linux `tcp_rto_delta_us`).
@@ -94,7 +104,7 @@ impl Sender {
 
     /// Set the reordering timer for when RACK may find the next loss, `wait` from now, but no later than the timeout.
     pub(crate) fn arm_reordering(&mut self, cx: &mut World, wait: u64) {
-        let wait = (wait + TIMER_SLACK_NS).min(self.rto_backed_off());
+        let wait = (wait + u64::from(TIMER_SLACK_US) * 1000).min(self.rto_backed_off());
         self.arm(cx, Pending::Reordering, cx.now + wait);
     }
 

@@ -443,7 +443,7 @@ impl Sender {
         if self.config.slow_start_after_idle
             && self.rates.is_none()
             && self.count.sent > 0
-            && idle > self.rtt.rto_ns
+            && idle > self.rtt.rto_ns()
         {
             self.restart_after_idle(now, idle, cc);
         }
@@ -462,8 +462,8 @@ impl Sender {
         self.sock.tp.snd_ssthresh = self.current_ssthresh();
         let restart = self.config.initial_cwnd.min(self.sock.tp.snd_cwnd);
         let mut cwnd = self.sock.tp.snd_cwnd;
-        while idle > self.rtt.rto_ns && cwnd > restart {
-            idle -= self.rtt.rto_ns;
+        while idle > self.rtt.rto_ns() && cwnd > restart {
+            idle -= self.rtt.rto_ns();
             cwnd >>= 1;
         }
         self.sock.tp.snd_cwnd = cwnd.max(restart);
@@ -608,7 +608,7 @@ impl Sender {
     fn not_limited(&mut self, now: u64, cc: &mut CcTable) {
         self.usage.used_pkts = self.usage.used_pkts.max(self.sock.tp.packets_out);
         if !self.config.slow_start_after_idle
-            || now - self.usage.stamp_ns < self.rtt.rto_ns
+            || now - self.usage.stamp_ns < self.rtt.rto_ns()
             || self.recovery.state != CaState::Open
             || self.rates.is_some()
         {

@@ -352,7 +352,7 @@ impl<'a> Wire<'a> {
             "mdev" => us(tp.mdev_us >> 2),
             "rttvar" => us(tp.rttvar_us >> 2),
             "min_rtt" => us(tp.min_rtt_us),
-            "rto" => ms(sender.rtt.rto_ns),
+            "rto" => ms(sender.rtt.rto_ns()),
             "backed_off" => ms(sender.rto_backed_off()),
             "reo_wnd" => ms(sender.reordering_window()),
             "reo_wnd_mult" => rack.reo_wnd_mult.to_string(),
