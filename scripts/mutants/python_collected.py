@@ -9,18 +9,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from forks import Job, done, in_child, processors
 from python_code import Functions, changed
-from python_mutants import Trial
-from python_reach import Reach
+
+if TYPE_CHECKING:
+    from python_mutants import Trial
+    from python_reach import Reach
 
 # The number of the trial that changes nothing: it shows that processes which are forked after the collection work.
 _NO_MUTANT = -1
 # How many of the tests that noticed the latest mutants of a file come first.
 _LAST_KILLERS = 4
-_FAIL_UNCHANGED = 71
+_PASSED = "passed"
 
 
 class Killers:
@@ -34,10 +37,14 @@ class Killers:
         """Note, in the process of a mutant, which test will have noticed it if the process ends now."""
         (self._folder / f"{number}.test").write_text(test)
 
+    def latest(self, number: int) -> str:
+        """The test that ran last in the process of a mutant."""
+        return (self._folder / f"{number}.test").read_text()
+
     def learn(self, number: int, file: str, *, passed: bool) -> None:
         """Read what the process of a mutant has noted."""
         if not passed:
-            test = (self._folder / f"{number}.test").read_text()
+            test = self.latest(number)
             others = [one for one in self._last.get(file, ()) if one != test]
             self._last[file] = [test, *others][:_LAST_KILLERS]
 
@@ -51,7 +58,7 @@ class Collected:
     """A plugin of pytest that tries mutants in place of running the tests that were collected."""
 
     def __init__(
-        self, trials: Sequence[Trial], reach: Reach, killers: Killers, tell: Callable[[int, bool], None]
+        self, trials: Sequence[Trial], reach: Reach, killers: Killers, tell: Callable[[int, str], None]
     ) -> None:
         self._trials = trials
         self._reach = reach
@@ -69,12 +76,13 @@ class Collected:
         short = [name for name in items if self._reach.is_short(name)]
         unchanged = partial(self._passes, session, items, short, _NO_MUTANT)
         if not all(passed for _, passed in done([Job(_NO_MUTANT, self._reach.limit_s(short), unchanged)], 1)):
-            pytest.exit("the tests fail without a change", _FAIL_UNCHANGED)
+            self._tell(_NO_MUTANT, self._killers.latest(_NO_MUTANT))
+            pytest.exit("the tests fail without a change", 1)
         functions = Functions()
         jobs = (self._job(number, trial, session, items, functions) for number, trial in enumerate(self._trials))
         for number, passed in done((job for job in jobs if job is not None), processors()):
             self._killers.learn(number, self._trials[number].file, passed=passed)
-            self._tell(number, passed)
+            self._tell(number, _PASSED if passed else "")
         return True
 
     @pytest.hookimpl(tryfirst=True)
@@ -127,8 +135,8 @@ def tried_collected(trials: Sequence[Trial], reach: Reach, words: Sequence[str])
     """The trials that change functions only, by their numbers, with whether all tests passed."""
     reads, writes = os.pipe()
 
-    def tell(number: int, passed: bool) -> None:
-        os.write(writes, f"{number} {int(passed)}\n".encode())
+    def tell(number: int, outcome: str) -> None:
+        os.write(writes, f"{number} {outcome}\n".encode())
 
     def work() -> int:
         # Otherwise it would not notice that nobody reads any more, and go on alone.
@@ -138,11 +146,17 @@ def tried_collected(trials: Sequence[Trial], reach: Reach, words: Sequence[str])
 
     child = in_child(work)
     os.close(writes)
+    failed = ""
     with os.fdopen(reads) as lines:
-        for number, passed in (map(int, line.split()) for line in lines):
-            yield number, bool(passed)
+        for number, _, outcome in (line.rstrip("\n").partition(" ") for line in lines):
+            if int(number) == _NO_MUTANT:
+                failed = outcome
+            else:
+                yield int(number), outcome == _PASSED
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code == _FAIL_UNCHANGED:
-        raise RuntimeError("the tests fail in a process that is forked after they were collected")
+    if failed:
+        raise RuntimeError(
+            f"without a change, in a process that is forked after the tests were collected: {failed} fails"
+        )
     if code:
         raise RuntimeError(f"the process that has collected the tests ended with {code}")

@@ -190,6 +190,28 @@ def ended(process: int) -> bool:
     return state == "Z"
 
 
+def test_a_test_that_fails_without_a_change_is_named(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text("def test_good():\n    pass\n\ndef test_bad():\n    assert False\n")
+    (tmp_path / "try.py").write_text(
+        "from types import SimpleNamespace\n"
+        "from python_collected import tried_collected\n"
+        "reach = SimpleNamespace(is_short=lambda name: True, limit_s=lambda names: 60.0)\n"
+        "list(tried_collected([], reach, ['-q', '-p', 'no:cacheprovider', 'test_x.py']))\n"
+    )
+    scripts = Path(forks.__file__).parent
+    done = subprocess.run(
+        [sys.executable, "try.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(scripts)},
+    )
+    assert done.returncode != 0
+    assert "without a change" in done.stderr
+    assert "test_x.py::test_bad fails" in done.stderr
+
+
 def test_a_line_belongs_to_the_head_of_its_statement(tmp_path: Path) -> None:
     lines = [
         "@decorated",  # 1
