@@ -64,6 +64,11 @@ without_kernel() {
 	WITHOUT_KERNEL=("${KERNEL_CRATES[@]/#/--exclude=}")
 }
 
+# clippy: lints of Rust, after `without_kernel`.
+clippy() {
+	cargo clippy --workspace "${WITHOUT_KERNEL[@]}" "${WITH_KERNEL[@]}" --all-targets --locked --quiet -- -D warnings
+}
+
 FAILED=()
 
 # check NAME COMMAND...: runs a check, says how long it took, and remembers its name if it fails.
@@ -77,6 +82,42 @@ check() {
 		say "$name: FAILED after $((SECONDS - start)) s, with $(free_disk) free in $PWD and ${TMPDIR:-/tmp}"
 		FAILED+=("$name")
 	fi
+}
+
+BESIDE=() BESIDE_PIDS=() BESIDE_FOLDER=
+
+# beside NAME COMMAND...: begins a check that leaves the processors to the others, for `rejoin`.
+beside() {
+	local name=$1
+	shift
+	if [ -z "$BESIDE_FOLDER" ]; then BESIDE_FOLDER=$(mktemp -d); fi
+	(renice -n 19 "$BASHPID" >/dev/null && "$@") >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
+	BESIDE_PIDS+=($!)
+	BESIDE+=("$name")
+}
+
+# rejoin: waits for all checks that were begun with `beside`, and shows their output.
+rejoin() {
+	local i code
+	for i in "${!BESIDE[@]}"; do
+		code=0
+		wait "${BESIDE_PIDS[i]}" || code=$?
+		check "${BESIDE[i]}, meanwhile" ended "$BESIDE_FOLDER/$i" "$code"
+	done
+	rm -rf "$BESIDE_FOLDER"
+	BESIDE=() BESIDE_PIDS=() BESIDE_FOLDER=
+}
+
+# ended OUTPUT CODE: what a check that has ended said.
+ended() {
+	cat "$1"
+	return "$2"
+}
+
+# stop_beside: ends what still runs beside a script that ends early.
+stop_beside() {
+	if [ ${#BESIDE_PIDS[@]} -gt 0 ]; then kill "${BESIDE_PIDS[@]}" 2>/dev/null || true; fi
+	if [ -n "$BESIDE_FOLDER" ]; then rm -rf "$BESIDE_FOLDER"; fi
 }
 
 # recorded COMMAND...: runs a command, and notes what its output says was skipped.

@@ -72,7 +72,7 @@ STATEMENTS = (
         "Goodput of the multipath connection over that of the Reno flow, seed by seed, starts at random.",
         "shared-bottleneck.toml",
         measure.shared_bottleneck,
-        {"reps": 18, "duration": "120 s"},
+        {"reps": 6, "duration": "120 s"},
     ),
     Statement(
         "equal-flows",
@@ -86,7 +86,7 @@ STATEMENTS = (
         "are shown and decide nothing.",
         "equal-flows.toml",
         measure.equal_flows,
-        {"reps": 2, "duration": "100 s"},
+        {"reps": 2, "duration": "60 s"},
     ),
     Statement(
         "drop-tail-phase",
