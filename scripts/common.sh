@@ -91,7 +91,10 @@ beside() {
 	local name=$1
 	shift
 	if [ -z "$BESIDE_FOLDER" ]; then BESIDE_FOLDER=$(mktemp -d); fi
+	# A process group of its own, with which all that it starts can be ended.
+	set -m
 	(renice -n 19 "$BASHPID" >/dev/null && "$@") >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
+	set +m
 	BESIDE_PIDS+=($!)
 	BESIDE+=("$name")
 }
@@ -116,7 +119,7 @@ ended() {
 
 # stop_beside: ends what still runs beside a script that ends early.
 stop_beside() {
-	if [ ${#BESIDE_PIDS[@]} -gt 0 ]; then kill "${BESIDE_PIDS[@]}" 2>/dev/null || true; fi
+	if [ ${#BESIDE_PIDS[@]} -gt 0 ]; then kill -- "${BESIDE_PIDS[@]/#/-}" 2>/dev/null || true; fi
 	if [ -n "$BESIDE_FOLDER" ]; then rm -rf "$BESIDE_FOLDER"; fi
 }
 
