@@ -93,7 +93,7 @@ beside() {
 	if [ -z "$BESIDE_FOLDER" ]; then BESIDE_FOLDER=$(mktemp -d); fi
 	# A process group of its own, with which all that it starts can be ended.
 	set -m
-	(renice -n 19 "$BASHPID" >/dev/null && "$@") >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
+	(renice -n 19 "$BASHPID" >/dev/null && "$@") </dev/null >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
 	set +m
 	BESIDE_PIDS+=($!)
 	BESIDE+=("$name")
