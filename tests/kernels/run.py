@@ -6,7 +6,7 @@ MPTCP transfer with each, and checks what is left behind. Prints a table; the ex
     run.py             the oldest and the newest kernel of the matrix
     run.py --all       all of them
     run.py SUITE...    the cloud kernels of these Debian suites, for example bookworm-backports or sid
-    run.py --optional  the default ones; succeeds and says why if this system cannot run them
+    run.py --optional  succeeds and says why if this system cannot run them; with SUITE as well
 
 The results of the machines stay in target/test-kernels.
 """
