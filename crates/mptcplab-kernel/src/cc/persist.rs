@@ -57,7 +57,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     needs_systemd()?;
     require_protected(&program)?;
-    install(&path, &unit, || {
+    install(&path, unit.as_bytes(), || {
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", UNIT])
     })?;
@@ -136,10 +136,10 @@ fn needs_systemd() -> Result<(), Failure> {
 /// Writes the unit and enables it. If that fails, the former unit is there again, or none.
 fn install(
     path: &Path,
-    text: &str,
+    text: &[u8],
     enable: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let former = fs::read_to_string(path).ok();
+    let former = fs::read(path).ok();
     write(path, text)?;
     enable().inspect_err(|_| {
         let _ = match former {
@@ -150,13 +150,13 @@ fn install(
 }
 
 /// Writes the file completely or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     let partial: PathBuf = path.with_extension("service.partial");
     // What is there under this name is not written to: it may be a link.
     let _ = fs::remove_file(&partial);
     let written = File::create_new(&partial)
         .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
+            file.write_all(text)?;
             // After a loss of power an empty file would have the name.
             file.sync_all()
         })
@@ -250,10 +250,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(UNIT);
         let refuse = || Err(Failure::new("masked"));
-        assert!(install(&path, "first", refuse).is_err());
+        assert!(install(&path, b"first", refuse).is_err());
         assert!(!path.exists());
-        install(&path, "second", || Ok(())).unwrap();
-        assert!(install(&path, "third", refuse).is_err());
+        install(&path, b"second", || Ok(())).unwrap();
+        assert!(install(&path, b"third", refuse).is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
     }
 
@@ -261,9 +261,9 @@ mod tests {
     fn nothing_half_written_stays() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("no-such-folder").join(UNIT);
-        assert!(write(&missing, "x").is_err());
+        assert!(write(&missing, b"x").is_err());
         let there = folder.path().join(UNIT);
-        write(&there, "x").unwrap();
+        write(&there, b"x").unwrap();
         let names: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|e| e.unwrap().file_name())
