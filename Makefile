@@ -33,6 +33,7 @@ test: dev ## Run formatting checks, lints and all tests
 
 test-kernels: dev ## Test the kernel engine on Debian's oldest and newest kernels, in virtual machines (some minutes)
 	@$(BIN)/python tests/kernels/run.py
+	@$(BIN)/python -m pytest -m machines tests/python
 
 oldest: setup ## Run Python tests with the oldest versions of all dependencies (needs Python 3.11; a quarter of an hour)
 	@scripts/oldest-python.sh

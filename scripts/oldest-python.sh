@@ -14,7 +14,7 @@ main() {
 	environment
 	"$OLDEST/bin/python" scripts/editable.py
 	"$OLDEST/bin/python" -m pip check --disable-pip-version-check
-	"$OLDEST/bin/python" -m pytest --numprocesses 2 --dist loadfile -m "not kernel" \
+	"$OLDEST/bin/python" -m pytest --numprocesses 2 --dist loadfile -m "not kernel and not machines" \
 		--ignore-glob "*/test_vm_*.py" "$@"
 }
 

@@ -29,7 +29,7 @@ rejoin
 # Python tests run virtual machines where they can.
 scripts/vm/packages.sh || say "SKIPPED: tests of the engine vm, for this reason"
 # One process runs all tests of a file, because they share what the file made first.
-check "Python tests" "$BIN/python" -m pytest --numprocesses auto --dist loadfile --durations 15 -m "not kernel"
+check "Python tests" "$BIN/python" -m pytest --numprocesses auto --dist loadfile --durations 15 -m "not kernel and not machines"
 # `make test-kernels` has the newest one as well, which is not far from that of this machine. The time in a virtual machine
 # does not depend on the host.
 beside "The kernel engine on Debian's oldest kernel" "$BIN/python" tests/kernels/run.py --optional bookworm

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ import kernel_program as k
 import polars as pl
 import pytest
 import synthetic as s
+from command_line import lab
 from scipy.stats import ttest_ind
 
 import mptcplab
@@ -545,11 +544,6 @@ def test_the_fluid_refuses_before_the_others_run(scenario: Path, tmp_path: Path)
     with pytest.raises(ScenarioError, match="bbr"):
         mptcplab.agree(scenario, "sim,fluid", cc="bbr", out=tmp_path / "o")
     assert not (tmp_path / "o").exists()
-
-
-def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mptcplab", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_the_command_compares_and_its_exit_code_says_whether_it_agrees(scenario: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line: output, errors and exit codes, in a process of its own."""
+"""The command line: output, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,11 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
+from command_line import in_process, lab, program
 
 from mptcplab import terminal
 from mptcplab.cli import kernel, options, studies
 from mptcplab.cli.app import app
-
-
-def lab(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line; not in a terminal, so no colours and no bars."""
-    command = [sys.executable, "-m", "mptcplab", *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, **env}, check=False)
 
 
 def entries(directory: Path) -> set[str]:
@@ -339,7 +334,7 @@ def test_a_failed_replacement_keeps_the_former_result(scenario: Path, tmp_path: 
 def test_an_interrupt_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
     before = entries(tmp_path)
     long = ("--duration", "20 h", "--reps", "2", "--set", 'sample="off"')
-    command = [sys.executable, "-m", "mptcplab", "run", str(scenario), "--out", "deep/o", *long]
+    command = program("run", scenario, "--out", "deep/o", *long)
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     # The engine's directory in the making shows that it is at work.
     deadline = time.monotonic() + 20
@@ -354,9 +349,7 @@ def test_an_interrupt_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mptcplab", "schema"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = subprocess.Popen(program("schema"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None
@@ -366,8 +359,8 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])
 def test_without_standard_output_a_command_does_its_work(words: tuple[str, ...]) -> None:
-    program = [sys.executable, "-m", "mptcplab", *words]
-    done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *program], stderr=subprocess.PIPE, text=True, check=False)
+    command = ["sh", "-c", '"$@" >&-', "sh", *program(*words)]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -386,8 +379,7 @@ def test_options_that_contradict_each_other_are_refused(
     words: tuple[str, ...], said: str, scenario: Path, tmp_path: Path
 ) -> None:
     given = [word.format(scenario=scenario) for word in words]
-    program = [sys.executable, "-m", "mptcplab", *given]
-    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = lab(*given, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert "hint: " in done.stderr
@@ -398,14 +390,14 @@ def test_an_output_without_utf8_gets_question_marks(scenario: Path, tmp_path: Pa
     title = "3 \N{RIGHTWARDS ARROW} 5"
     scenario.write_text(scenario.read_text().replace("Two unequal paths", title))
     words = ("run", scenario, "--cc", "lia", "--duration", "2 s", "--out", "r", "--no-report")
-    assert " \N{PLUS-MINUS SIGN} " in lab(*words, cwd=tmp_path, PYTHONIOENCODING="utf-8").stdout
+    assert " \N{PLUS-MINUS SIGN} " in lab(*words, cwd=tmp_path).stdout
     for setting in ({"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}):
-        table = lab("report", "r", cwd=tmp_path, **setting)
+        table = in_process("report", "r", cwd=tmp_path, **setting)
         assert (table.returncode, " ? " in table.stdout) == (0, True), table.stderr
-        checked = lab("check", scenario, cwd=tmp_path, **setting)
+        checked = in_process("check", scenario, cwd=tmp_path, **setting)
         assert (checked.returncode, "3 ? 5" in checked.stdout) == (0, True), checked.stderr
         # Programs get all of it.
-        data = json.loads(lab("check", scenario, "--json", cwd=tmp_path, **setting).stdout)
+        data = json.loads(in_process("check", scenario, "--json", cwd=tmp_path, **setting).stdout)
         assert data["resolved"]["title"] == title
 
 
@@ -425,7 +417,7 @@ def test_a_name_of_results_that_is_no_text_is_an_error(scenario: Path, tmp_path:
 @pytest.mark.parametrize("command", [("check",), ("run", "--out", "r"), ("agree", "--engines", "sim,fluid")])
 def test_a_scenario_from_a_pipe_is_refused(command: tuple[str, ...], scenario: Path, tmp_path: Path) -> None:
     """It was read twice, and all its keys were missing the second time."""
-    words = [sys.executable, "-m", "mptcplab", *command, "/dev/stdin"]
+    words = program(*command, "/dev/stdin")
     text = scenario.read_text()
     done = subprocess.run(words, cwd=tmp_path, input=text, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
@@ -474,9 +466,7 @@ def flat(hint: object) -> Iterator[object]:
 @pytest.mark.parametrize("words", [("--version",), ("algorithms",), ("schema",)])
 def test_a_full_disk_behind_the_output_is_an_error(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "mptcplab", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
+        done = subprocess.run(program(*words), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == (
         "error: cannot write to the standard output: No space left on device\n\n"
@@ -486,10 +476,12 @@ def test_a_full_disk_behind_the_output_is_an_error(words: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize("path", ["/dev/full", "/dev/null"])
 def test_messages_that_nobody_can_read_change_no_exit_code(path: str, scenario: Path, tmp_path: Path) -> None:
-    for words, code in ((["check", "nosuch.toml"], 2), (["run", scenario, "--out", "out"], 0)):
+    for words, code in (
+        (["check", "nosuch.toml"], 2),
+        (["run", scenario, "--cc", "lia", "--reps", "1", "--out", "out"], 0),
+    ):
         with Path(path).open("w") as stderr:
-            command = [sys.executable, "-m", "mptcplab", *map(str, words)]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, cwd=tmp_path, check=False)
+            done = subprocess.run(program(*words), stdout=subprocess.PIPE, stderr=stderr, cwd=tmp_path, check=False)
         assert done.returncode == code
     assert (tmp_path / "out" / "report.html").is_file()
 

@@ -6,13 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from command_line import lab
 from conftest import ROOT, SCENARIO
 from typer.main import get_command
 
@@ -346,11 +346,6 @@ def test_every_command_has_examples_with_options_that_exist(name: str) -> None:
     for line in EXAMPLES[name]:
         assert f"mptcplab {name}" in line
         assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", line.partition(f"mptcplab {name}")[2])) <= known
-
-
-def lab(*words: str, cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mptcplab", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, input=text, check=False)
 
 
 def test_a_bare_call_greets(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import lab
 
 import mptcplab
 from mptcplab import kept
@@ -200,13 +200,6 @@ def test_two_algorithms_are_compared_and_what_has_nothing_in_common_is_not(place
     mptcplab.run(place / "joined.toml", "reno,cubic", 1, out=tmp_path / "others", progress=False)
     with pytest.raises(ResultsError, match=r"no run in common\n\nhint: .*both has lia, olia; .*others has reno, cubic"):
         mptcplab.compare(place / "both", tmp_path / "others")
-
-
-def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mptcplab", *map(str, words)]
-    return subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False, env={**os.environ, "NO_COLOR": "1"}
-    )
 
 
 def test_the_commands_print_tables_and_json(place: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import lab
 
 import mptcplab
 from mptcplab import api
@@ -119,11 +120,6 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
 
 # A command line that does not check privileges.
 LAB = "import mptcplab.engines.kernel as k; k._capabilities = lambda: None; from mptcplab.cli import main; main()"
-
-
-def lab(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", LAB, *map(str, words)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_the_program_is_called_for_exactly_this_sweep(fake: Fake, scenario: Path) -> None:
@@ -444,7 +440,8 @@ COMMANDS = {
 @pytest.mark.parametrize("words", COMMANDS)
 def test_commands_replace_the_process_by_the_program(fake: Fake, tmp_path: Path, words: tuple[str, ...]) -> None:
     fake.behave(print="a table", code=1)
-    done = lab(*words, cwd=tmp_path)
+    command = [sys.executable, "-c", LAB, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (1, "a table\n", "")
     assert fake.words == COMMANDS[words]
 

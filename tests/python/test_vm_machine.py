@@ -203,6 +203,7 @@ def test_requests_and_messages_are_those_of_the_simulator_and_take_about_as_long
     ]
 
 
+@pytest.mark.machines
 @pytest.mark.usefixtures("kernel")
 def test_a_paper_is_reproduced_in_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert one_experiment("vm:trixie-backports", tmp_path, monkeypatch).verdict == "holds"

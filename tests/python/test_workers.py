@@ -248,7 +248,8 @@ def wait_or_be_killed(item: int) -> int:
         while len(list(Path(made.name).parent.glob("mptcplab-worker-*"))) < 2:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(60)
+    # Long enough to be ended, but not much longer: a pool may notice only then that a process was killed.
+    time.sleep(10)
     return item
 
 
