@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,12 @@ paths = [["A"]]
 cc = "cubic"
 start = "uniform(0 s, 300 ms)"
 """
+
+
+def pytest_configure() -> None:
+    """Tests interrupt commands. In the background of a script, these would ignore it: they inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
