@@ -86,7 +86,7 @@ STATEMENTS = (
         "are shown and decide nothing.",
         "equal-flows.toml",
         measure.equal_flows,
-        {"reps": 2, "duration": "60 s"},
+        {"reps": 2, "duration": "30 s"},
     ),
     Statement(
         "drop-tail-phase",
