@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -259,3 +261,33 @@ def test_nothing_stays_of_processes_that_ended_early(tmp_path: Path, monkeypatch
     with pytest.raises(EngineError, match="has ended"):
         list(each(wait_or_be_killed, [1, 2], 2, processes=True))
     assert list(tmp_path.glob("mptcplab-*")) == []
+
+
+INTERRUPTED = """
+import os, signal, threading, time
+import polars
+from mptcplab.study import workers
+
+stop, stopped = threading.Event(), []
+
+def interrupt():
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+try:
+    with workers.Tasks(lambda item: stopped.append(stop.wait(item)), 2) as tasks:
+        tasks.add([9, 10])
+        threading.Thread(target=interrupt).start()
+        try:
+            list(tasks.results())
+        finally:
+            stop.set()
+except KeyboardInterrupt:
+    print("interrupted", stopped)
+"""
+
+
+def test_an_interrupt_need_not_wait_for_a_task_to_end() -> None:
+    """Importing Polars makes system calls go on after Ctrl-C, and the caller noticed it when the next task ended."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted [True, True]\n", "")

@@ -9,7 +9,8 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import RLock
 from typing import Generic, Self, TypeVar
 
@@ -19,6 +20,9 @@ from mptcplab.scratch import remove_abandoned
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+# How long Ctrl-C may go unnoticed while tasks run.
+_POLL_S = 0.1
 
 
 class Tasks(Generic[A, T]):
@@ -82,7 +86,7 @@ class Tasks(Generic[A, T]):
                 continue
             with self._lock:
                 self._start()
-            item, future = self._ended.get()
+            item, future = self._next()
             try:
                 result = future.result()
             except BrokenProcessPool as error:
@@ -94,6 +98,15 @@ class Tasks(Generic[A, T]):
                     )
                 ) from error
             yield item, result
+
+    def _next(self) -> tuple[A, Future[T]]:
+        """Wait for the next task that ends.
+
+        With a limit: Polars handles Ctrl-C so that system calls go on, and a wait without one would not notice it.
+        """
+        while True:
+            with suppress(Empty):
+                return self._ended.get(timeout=_POLL_S)
 
     def _remain(self) -> bool:
         with self._lock:
