@@ -414,6 +414,7 @@ def goals(
     cc: str,
     out: PathArg | None = None,
     *,
+    engine: str = "sim",
     quick: bool = False,
     grid: Grid | None = None,
     seed: int | None = None,
@@ -426,12 +427,12 @@ def goals(
 ) -> Study:
     """Check one algorithm against the three design goals of RFC 6356 on a grid of networks; write the page.
 
-    `cc` is a name, or the path of a C file (not on a cluster).
-    `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with a number appended
-    if that exists); `force` replaces an earlier study there. Until the study is complete, what is measured is kept in
-    `out`.partial, and the same call goes on with it. `quick` measures fewer networks, for a shorter time; `grid` sets
-    the networks. `jobs`, `client`, `store` and `progress` are as in
-    `run`.
+    `cc` is a name, or the path of a C file (not on a cluster). `engine` is one that has packets: sim, vm or kernel.
+    `out` is the directory of the page, its figures and its numbers (default: results/goals-<cc>, with the engine
+    appended unless it is the simulator, and a number if that exists); `force` replaces an earlier study there. Until
+    the study is complete, what is measured is kept in `out`.partial, and the same call goes on with it. `quick`
+    measures fewer networks, for a shorter time; `grid` sets the networks. `jobs`, `client`, `store` and `progress` are
+    as in `run`.
     """
     from mptcplab.studies.goals import write_study
 
@@ -439,10 +440,12 @@ def goals(
     directory = None if out is None else path_of(out, "out")
     name = _one_algorithm(cc, client)
     Overrides.of(None, None, seed, profile, None, None)
-    with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
+    asked = _one_engine_with_packets(engine)
+    with connected(client, store, [asked], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return write_study(
             name,
             directory,
+            engine=asked,
             quick=quick,
             grid=grid,
             seed=seed,
@@ -500,6 +503,17 @@ def hunt(
     page.prepare(directory)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, directory), update)
+
+
+def _one_engine_with_packets(engine: str) -> str:
+    names = engine_names(engine)
+    if len(names) > 1:
+        raise MptcplabError(with_hint(f"engine: more than one: {engine!r}", "make a study on each of them"))
+    if not engine_of(names[0]).has_packets:
+        hint = "sim, vm or kernel: repetitions on the fluid are all the same, so that they give no verdicts"
+        raise MptcplabError(with_hint(f"engine: it has no packets: {engine!r}", hint))
+    (name,) = parse_engines(names)
+    return name
 
 
 def _one_algorithm(cc: str, client: ClientArg | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import json
+import re
 import shlex
 import sys
 from dataclasses import replace
@@ -18,7 +19,7 @@ from conftest import ROOT
 import mptcplab
 from mptcplab import api, cli
 from mptcplab.algorithm import Algorithm
-from mptcplab.errors import MptcplabError, OutputError, ScenarioError
+from mptcplab.errors import EngineError, MptcplabError, OutputError, ScenarioError
 from mptcplab.studies import goals
 from mptcplab.studies.goals import GOALS, Study, figures, page
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
@@ -111,6 +112,38 @@ def test_every_network_of_the_heat_map_shows_its_margin_and_its_verdict(study: S
     assert sum(patch.get_hatch() is not None for patch in axes.patches) == 1
 
 
+def test_another_engine_is_in_every_command_and_in_the_name_of_the_directory() -> None:
+    setting = Setting("lia", 3, "rfc", "vm:bookworm")
+    assert page.command(setting, quick=True) == "mptcplab goals lia --engine vm:bookworm --seed 3 --profile rfc --quick"
+    for network in QUICK.networks:
+        assert all(line.endswith(" --engine vm:bookworm") for line in commands(network, "x.toml", setting))
+        assert not any("--engine" in line for line in commands(network, "x.toml", Setting("lia")))
+
+
+@pytest.mark.parametrize(
+    ("engine", "said"),
+    [
+        ("fluid", "engine: it has no packets: 'fluid'\n\nhint: sim, vm or kernel: repetitions on the fluid are "),
+        ("sim,vm", "engine: more than one: 'sim,vm'\n\nhint: make a study on each of them"),
+        ("ns3", "no such engine: 'ns3'\n\nhint: "),
+    ],
+)
+def test_a_study_needs_one_engine_whose_repetitions_differ(engine: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(MptcplabError, match=re.escape(said)):
+        api.goals("lia", tmp_path / "out", engine=engine, grid=TINY)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_an_engine_refuses_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise EngineError("no such link here")
+
+    monkeypatch.setattr(sweeps, "run_together", refuse)
+    with pytest.raises(EngineError, match="no such link here"):
+        api.goals("lia", tmp_path / "out", grid=TINY)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_same_study_gives_the_same_bytes(study: Study, tmp_path: Path) -> None:
     again = api.goals("ewtcp(weight=1)", tmp_path / "again", grid=TINY, seed=7, profile="rfc", jobs=1)
     for path in sorted(path for path in study.directory.rglob("*") if path.is_file()):
@@ -158,7 +191,7 @@ def test_the_grid_is_complete_and_every_network_is_a_scenario(tmp_path: Path) ->
         queues = {name: links[name]["queue"]["bytes"] for name in layout(network).competitors}
         # 0.5 BDP of 20 Mbit/s and 20 ms; 4 BDP of 20 Mbit/s and 20 ms, and of 10 Mbit/s and 60 ms.
         assert queues == ({"neck": 25_000} if network.kind == "shared" else {"neck1": 200_000, "neck2": 300_000})
-        assert len(commands(network, "x.toml")) == 3
+        assert len(commands(network, "x.toml", Setting("lia"))) == 3
 
 
 def _measured(**changes: object) -> Measured:

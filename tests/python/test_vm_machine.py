@@ -28,6 +28,8 @@ from mptcplab.engines.vm.machine import Job, Outcome, run_jobs, versions
 from mptcplab.errors import EngineError
 from mptcplab.studies.agreement import matrix
 from mptcplab.studies.agreement import page as agreement_page
+from mptcplab.studies.goals.grid import Grid
+from mptcplab.studies.goals.scenarios import RATE_1_MBPS, RATE_2_MBPS
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = (ROOT / "tests/kernels/two-paths.toml").read_bytes()
@@ -207,6 +209,20 @@ def test_requests_and_messages_are_those_of_the_simulator_and_take_about_as_long
 @pytest.mark.usefixtures("kernel")
 def test_a_paper_is_reproduced_in_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert one_experiment("vm:trixie-backports", tmp_path, monkeypatch).verdict == "holds"
+
+
+@pytest.mark.machines
+@pytest.mark.usefixtures("kernel")
+def test_the_goals_are_tested_in_machines(tmp_path: Path) -> None:
+    grid = Grid(("disjoint",), (2,), (0.2,), (1.5,), ("reno",), repetitions=2, duration_s=3, warmup_s=1)
+    study = mptcplab.goals("olia", tmp_path / "out", engine="vm", grid=grid, seed=7)
+    (network,) = study.results
+    measured = network.measured
+    assert 0 < measured.goodput.min() < measured.goodput.max() < RATE_1_MBPS + RATE_2_MBPS
+    # One TCP on the second path cannot get more than that path has.
+    assert measured.single_paths["path 2"].max() < RATE_2_MBPS
+    assert measured.uncoupled_loads["neck2"].max() < RATE_2_MBPS
+    assert "<span>engine vm:trixie-backports</span>" in study.page.read_text()
 
 
 def test_the_page_of_all_papers_names_the_machine(

@@ -39,7 +39,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "mptcplab reproduce all --on dask:tcp://10.0.0.1:8786",
     ),
     "fidelity": ("mptcplab fidelity --quick --out /tmp/fidelity", "mptcplab fidelity --out-of-tree"),
-    "goals": ("mptcplab goals lia --quick", "mptcplab goals 'ewtcp(weight=fair)' --seed 7"),
+    "goals": (
+        "mptcplab goals lia --quick",
+        "mptcplab goals 'ewtcp(weight=fair)' --seed 7",
+        "mptcplab goals olia --engine vm --quick",
+    ),
     "hunt": (
         "mptcplab hunt lia --property harms",
         "mptcplab hunt bbr --property starves,loses-share --evaluations 2000 --confirm vm",

@@ -208,6 +208,12 @@ def fidelity(
 
 def goals(
     cc: Annotated[str, typer.Argument(metavar="CC", help="An algorithm, as --cc of `run` takes it.")],
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="NAME", help="Engine to run it on: sim, vm or vm:SUITE, or kernel (root; real time)."
+        ),
+    ] = "sim",
     quick: Annotated[bool, typer.Option("--quick", help="Fewer networks, for a shorter time.")] = False,
     seed: options.Seed = None,
     profile: Annotated[
@@ -222,8 +228,8 @@ def goals(
             "--out",
             parser=options.path,
             metavar="DIR",
-            help="Directory of the page and its numbers. Default: results/goals-<CC>, with a number appended if that "
-            "exists.",
+            help="Directory of the page and its numbers. Default: results/goals-<CC>, with the engine appended unless "
+            "it is sim, and a number if that exists.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier page in --out.")] = False,
@@ -231,7 +237,7 @@ def goals(
 ) -> None:
     """Check an algorithm against the three design goals of RFC 6356.
 
-    Simulates two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
+    Runs two subflows beside Reno and CUBIC over shared and separate bottlenecks, with different ratios of RTTs,
     losses and buffers, and one TCP in their place. Writes a heat map for each goal, and the network where it is missed
     most as a scenario file. Until then, what is measured is in DIR.partial, and after an interrupt the same command
     goes on with it. Exit code 0 whatever the verdicts are.
@@ -245,6 +251,7 @@ def goals(
         study = api.goals(
             cc,
             out,
+            engine=engine,
             quick=quick,
             seed=seed,
             profile=profile,

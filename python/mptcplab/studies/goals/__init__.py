@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mptcplab import kept, output
+from mptcplab.capabilities import SIM, directory_of
 from mptcplab.scenario import Overrides, check
 from mptcplab.scratch import Scratch
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
@@ -103,18 +104,19 @@ class Study:
         return self.directory / f"worst-goal-{goal.number}.toml"
 
     def worst_commands(self, goal: Goal, file: str | None = None) -> tuple[str, ...]:
-        """The commands that simulate the worst network again, if there is one.
+        """The commands that run the worst network again, if there is one.
 
         They name the scenario by its path, or as `file`.
         """
         worst = self.worst(goal)
-        return () if worst is None else commands(worst.network, file or str(self.worst_file(goal)))
+        return () if worst is None else commands(worst.network, file or str(self.worst_file(goal)), self.setting)
 
 
 def write_study(
     cc: str,
     out: PathArg | None,
     *,
+    engine: str,
     quick: bool,
     grid: Grid | None,
     seed: int | None,
@@ -128,7 +130,7 @@ def write_study(
     from mptcplab.studies.goals import page
 
     chosen = grid or (QUICK if quick else FULL)
-    setting = _resolved(chosen, Setting(cc, seed, profile))
+    setting = _resolved(chosen, Setting(cc, seed, profile, engine))
     command = None if grid is not None else page.command(setting, quick=quick)
     studies: list[Study] = []
 
@@ -139,8 +141,9 @@ def write_study(
         studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)
 
-    result = output.fresh_directory(Path(f"goals-{_slug(cc)}.toml")) if out is None else output.place(out)
-    # Around the simulation as well, so that a path that cannot be written is refused before minutes of simulation.
+    name = f"goals-{_slug(cc)}" + ("" if engine == SIM.name else f"-{directory_of(engine)}")
+    result = output.fresh_directory(Path(f"{name}.toml")) if out is None else output.place(out)
+    # Around the runs as well, so that a path that cannot be written is refused before minutes of them.
     output.write_into(result, write, force=force, is_former=page.is_former)
     kept.discard_store(result)
     return replace(studies[0], directory=result)
@@ -172,7 +175,7 @@ def _resolved(grid: Grid, setting: Setting) -> Setting:
         profile = () if setting.profile is None else (setting.profile,)
         found = check(file, Overrides(cc=(setting.cc,), seed=setting.seed, profile=profile))
     resolved = found["resolved"]["combinations"][0]["scenario"]
-    return Setting(setting.cc, resolved["seed"], resolved["profile"])
+    return replace(setting, seed=resolved["seed"], profile=resolved["profile"])
 
 
 def _slug(cc: str) -> str:

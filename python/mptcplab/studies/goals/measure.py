@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mptcplab.cluster.connect import Cluster
+from mptcplab.errors import EngineError
 from mptcplab.output import write_text
 from mptcplab.scenario import Overrides
 from mptcplab.scratch import Scratch
@@ -91,12 +92,17 @@ def measure(
     progress: Progress | None,
     cluster: Cluster | None = None,
 ) -> dict[Network, Measured]:
-    """Simulate every network of a grid that the store lacks, perhaps on a cluster; the traces are deleted."""
+    """Run every network of a grid that the store lacks, perhaps on a cluster; the traces are deleted.
+
+    Raises `EngineError` where the engine refuses a network or the algorithm.
+    """
     with Scratch("goals") as scratch:
         store.prepare()
         planner = Planner(grid, setting, Path(scratch))
-        executor = Executor(planner.spec, "sim", store, jobs, progress, cluster=cluster)
+        executor = Executor(planner.spec, setting.engine, store, jobs, progress, cluster=cluster)
         executor.make([cell for network in grid.networks for cell in planner.cells(network)])
+        for why in executor.outcome.refused.values():
+            raise EngineError(why)
         source = StoreSource(store, executor.outcome)
         return {network: _measured(network, setting, source) for network in grid.networks}
 

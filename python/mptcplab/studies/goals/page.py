@@ -57,7 +57,8 @@ def is_former(directory: Path) -> bool:
 def command(setting: Setting, *, quick: bool) -> str:
     """The command that repeats a study."""
     options = Overrides(seed=setting.seed, profile=as_names(setting.profile)).to_options()
-    return shlex.join(["mptcplab", "goals", as_given(setting.cc), *options, *(["--quick"] if quick else [])])
+    words = ["mptcplab", "goals", as_given(setting.cc), *setting.engine_options, *options]
+    return shlex.join([*words, *(["--quick"] if quick else [])])
 
 
 def lines(study: Study) -> list[str]:
@@ -76,6 +77,7 @@ def as_data(study: Study) -> dict[str, Any]:
     """The study for programs."""
     return {
         "cc": study.setting.cc,
+        "engine": study.setting.engine,
         "page": str(study.page),
         "networks": str(study.directory / NETWORKS),
         "goals": [_goal_data(study, goal) for goal in GOALS],

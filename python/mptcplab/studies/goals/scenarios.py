@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mptcplab.capabilities import SIM
 from mptcplab.scenario import Overrides
 from mptcplab.studies.goals.grid import SHARED, Grid, Network
 from mptcplab.study.cell import run_command
@@ -52,11 +53,17 @@ def layout(network: Network) -> Layout:
 
 @dataclass(frozen=True)
 class Setting:
-    """The same in all networks: the algorithm in question, the seed and the ACK profile (None: the format's)."""
+    """The same in all networks: the algorithm in question, seed, ACK profile (None: the format's) and engine."""
 
     cc: str
     seed: int | None = None
     profile: str | None = None
+    engine: str = SIM.name
+
+    @property
+    def engine_options(self) -> tuple[str, ...]:
+        """The engine as options of a command; the simulator is the default."""
+        return () if self.engine == SIM.name else ("--engine", self.engine)
 
 
 def algorithms(network: Network, cc: str) -> tuple[str, ...]:
@@ -73,10 +80,10 @@ def replacement(network: Network, path: str) -> Overrides:
     )
 
 
-def commands(network: Network, file: str) -> tuple[str, ...]:
-    """The commands that simulate a network: with the multipath connection, then with one TCP on each of its paths."""
+def commands(network: Network, file: str, setting: Setting) -> tuple[str, ...]:
+    """The commands that run a network: with the multipath connection, then with one TCP on each of its paths."""
     variants = (Overrides(), *(replacement(network, path) for path in layout(network).paths))
-    return tuple(run_command(file, variant) for variant in variants)
+    return tuple(run_command(file, variant, *setting.engine_options) for variant in variants)
 
 
 def scenario(network: Network, grid: Grid, setting: Setting, remarks: Sequence[str] = ()) -> str:
