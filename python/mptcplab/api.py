@@ -506,6 +506,7 @@ def hunt(
 
 
 def _one_engine_with_packets(engine: str) -> str:
+    """The full name of one engine that this machine can run, and whose repetitions differ."""
     names = engine_names(engine)
     if len(names) > 1:
         raise MptcplabError(with_hint(f"engine: more than one: {engine!r}", "make a study on each of them"))

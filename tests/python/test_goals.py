@@ -112,7 +112,7 @@ def test_every_network_of_the_heat_map_shows_its_margin_and_its_verdict(study: S
     assert sum(patch.get_hatch() is not None for patch in axes.patches) == 1
 
 
-def test_another_engine_is_in_every_command_and_in_the_name_of_the_directory() -> None:
+def test_another_engine_is_in_every_command() -> None:
     setting = Setting("lia", 3, "rfc", "vm:bookworm")
     assert page.command(setting, quick=True) == "mptcplab goals lia --engine vm:bookworm --seed 3 --profile rfc --quick"
     for network in QUICK.networks:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mptcplab import kept, output
-from mptcplab.capabilities import SIM, directory_of
+from mptcplab.capabilities import directory_of
 from mptcplab.scenario import Overrides, check
 from mptcplab.scratch import Scratch
 from mptcplab.studies.goals.grid import FULL, QUICK, Grid, Network
@@ -141,8 +141,7 @@ def write_study(
         studies.append(Study(directory, setting, chosen, results))
         page.write(studies[0], command)
 
-    name = f"goals-{_slug(cc)}" + ("" if engine == SIM.name else f"-{directory_of(engine)}")
-    result = output.fresh_directory(Path(f"{name}.toml")) if out is None else output.place(out)
+    result = output.fresh_directory(Path(f"{_name(setting)}.toml")) if out is None else output.place(out)
     # Around the runs as well, so that a path that cannot be written is refused before minutes of them.
     output.write_into(result, write, force=force, is_former=page.is_former)
     kept.discard_store(result)
@@ -176,6 +175,16 @@ def _resolved(grid: Grid, setting: Setting) -> Setting:
         found = check(file, Overrides(cc=(setting.cc,), seed=setting.seed, profile=profile))
     resolved = found["resolved"]["combinations"][0]["scenario"]
     return replace(setting, seed=resolved["seed"], profile=resolved["profile"])
+
+
+def _name(setting: Setting) -> str:
+    """The name of a study's directory, if the caller gives none.
+
+    >>> _name(Setting("lia")), _name(Setting("ewtcp(weight=0.5)", engine="vm:bookworm"))
+    ('goals-lia', 'goals-ewtcp-weight-0-5-vm-bookworm')
+    """
+    place = f"-{directory_of(setting.engine)}" if setting.engine_options else ""
+    return f"goals-{_slug(setting.cc)}{place}"
 
 
 def _slug(cc: str) -> str:

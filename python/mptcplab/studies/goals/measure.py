@@ -101,8 +101,9 @@ def measure(
         planner = Planner(grid, setting, Path(scratch))
         executor = Executor(planner.spec, setting.engine, store, jobs, progress, cluster=cluster)
         executor.make([cell for network in grid.networks for cell in planner.cells(network)])
-        for why in executor.outcome.refused.values():
-            raise EngineError(why)
+        refused = next(iter(executor.outcome.refused.values()), None)
+        if refused is not None:
+            raise EngineError(refused)
         source = StoreSource(store, executor.outcome)
         return {network: _measured(network, setting, source) for network in grid.networks}
 
