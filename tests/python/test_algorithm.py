@@ -7,11 +7,11 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from command_line import lab
 from kernel_program import need_root, program
 
 import mptcplab
@@ -81,8 +81,7 @@ def test_what_is_wrong_is_said_with_the_line(scenario: Path, tmp_path: Path) -> 
     with pytest.raises(MptcplabError, match="not an algorithm: 3"):
         mptcplab.run(scenario, cc=[3])  # type: ignore[list-item]
     missing = tmp_path / "missing.c"
-    command = [sys.executable, "-m", "mptcplab", "run", str(scenario), "--cc", str(missing)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = lab("run", scenario, "--cc", missing, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {missing}: No such file or directory\n\nhint: ")
 

@@ -6,7 +6,6 @@ import json
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import kernel_program as k
 import pytest
+from command_line import program
 
 import mptcplab
 
@@ -35,7 +35,7 @@ class Lab:
         self.before = before
 
     def words(self, *words: str) -> list[str]:
-        return [*self.before, sys.executable, "-m", "mptcplab", "cc", *words]
+        return [*self.before, *program("cc", *words)]
 
     def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.words(*words), capture_output=True, text=True, check=False)
@@ -142,12 +142,8 @@ def test_the_list_shows_how_an_algorithm_was_loaded(lab: Lab) -> None:
 )
 def test_what_cannot_be_loaded_is_an_error_that_says_what_can(options: list[str], wanted: str) -> None:
     k.program()
-    done = subprocess.run(
-        [sys.executable, "-m", "mptcplab", "cc", "load", "template", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = program("cc", "load", "template", *options)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, wanted in done.stderr) == (2, True), done.stderr
 
 
@@ -167,7 +163,7 @@ def test_what_cannot_be_loaded_is_an_error_that_says_what_can(options: list[str]
 def test_errors_name_the_command_that_was_typed(words: tuple[str, ...], message: str) -> None:
     """They named the usage of the program behind it, mptcplab-kernel."""
     k.program()
-    done = subprocess.run([sys.executable, "-m", "mptcplab", "cc", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(program("cc", *words), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert "hint: " in done.stderr
@@ -177,7 +173,7 @@ def test_errors_name_the_command_that_was_typed(words: tuple[str, ...], message:
 def test_persist_stores_the_options_of_load() -> None:
     k.program()
     words = ["persist", "ewtcp", "--print", "--param", "weight=0.25", "--profile", "linux-legacy"]
-    done = subprocess.run([sys.executable, "-m", "mptcplab", "cc", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(program("cc", *words), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "cc load --pin --param=ewtcp.weight=0.25 --profile=linux-legacy --connections=4096 ewtcp\n" in done.stdout
 

@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 import warnings
 import zipfile
@@ -16,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import in_process
 from conftest import ROOT
 
 import mptcplab
@@ -202,9 +201,8 @@ def test_an_address_has_a_port_and_may_have_a_protocol(address: str) -> None:
 
 def test_a_client_that_cannot_be_made_is_an_error_and_nothing_else() -> None:
     """Its destructor waited for a minute, and printed a traceback."""
-    words = [sys.executable, "-m", "mptcplab", "run", DEMO, "--on", "dask:none://10.0.0.1:8786"]
     started = time.monotonic()
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = in_process("run", DEMO, "--on", "dask:none://10.0.0.1:8786", cwd=ROOT)
     assert time.monotonic() - started < 45
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(

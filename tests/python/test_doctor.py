@@ -12,6 +12,7 @@ from typing import Any
 
 import kernel_program as k
 import pytest
+from command_line import program
 
 import mptcplab
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.kernel
 
 
 def lab(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "mptcplab", *words], capture_output=True, text=True, check=False)
+    return subprocess.run(program(*words), capture_output=True, text=True, check=False)
 
 
 def lines(found: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from command_line import in_process
 from conftest import ROOT
 
 import mptcplab
@@ -28,8 +29,7 @@ from mptcplab.study.statistics import Bound
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
     """The page as the command writes it, with less simulated time."""
     out = tmp_path_factory.mktemp("fidelity") / "docs"
-    command = [sys.executable, "-m", "mptcplab", "fidelity", "--quick", "--json", "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = in_process("fidelity", "--quick", "--json", "--out", out, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     return out, json.loads(done.stdout)
 
@@ -75,8 +75,7 @@ def test_every_scenario_has_a_statement_and_every_statement_a_scenario(study: fi
 
 
 def test_schedulers_serve_their_purpose_and_the_page_says_so(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mptcplab", "schedulers", "--compare", "--quick", "--json", "--out", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = in_process("schedulers", "--compare", "--quick", "--json", "--out", tmp_path, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
     assert told["verdicts"] == {"blocking": "holds", "redundant": "holds"}

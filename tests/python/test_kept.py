@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import program
 
 import mptcplab
 from mptcplab import kept
@@ -77,7 +77,7 @@ def run(file: Path, out: Path | Numbered, *, force: bool = False, engine: str = 
 
 
 def command(file: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "mptcplab", "run", str(file), "--no-report", *words]
+    return program("run", file, "--no-report", *words)
 
 
 # Some seconds of work in runs of a few tenths.

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import program
 
 import mptcplab
 from mptcplab import output
@@ -167,7 +168,7 @@ def test_a_killed_run_leaves_the_former_result_as_it_was(tmp_path: Path) -> None
     place = tmp_path / "x"
     mptcplab.run(SCENARIO, out=place, **SHORT)
     good = {path.name: path.read_bytes() for path in place.iterdir()}
-    command = [sys.executable, "-m", "mptcplab", "run", SCENARIO, "--out", str(place), "--force", "--reps", "500"]
+    command = program("run", SCENARIO, "--out", place, "--force", "--reps", "500")
     child = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while not any(tmp_path.glob("x.partial/sim/000001/run.parquet")):
         assert child.poll() is None
