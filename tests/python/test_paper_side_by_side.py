@@ -17,6 +17,7 @@ from mptcplab.studies.papers.report import side_by_side as pages
 from mptcplab.studies.papers.report import write_side_by_side
 from mptcplab.studies.papers.reproduce import Reproduction
 from mptcplab.studies.papers.side_by_side import Relation, SideBySide, side_by_side
+from mptcplab.study.cell import Cell
 from mptcplab.study.execute import Outcome
 from mptcplab.study.store import Store
 from mptcplab.study.verdict import Finding, Verdict
@@ -32,7 +33,7 @@ profile = "rfc"
 title = "A pair"
 where = "section 3"
 scenario = "pair.toml"
-algorithms = ["lia"]
+algorithms = ["lia", "olia", "balia"]
 """
 SCENARIO = """\
 duration = "10 s"
@@ -155,6 +156,7 @@ def test_the_pages_say_what_differs(found: list[Reproduction], tmp_path: Path) -
         "statement": "Statement | of C-3",
         "expect": "holds",
         "relation": "open on some engine",
+        "schedulers": {},
         "engines": {
             "sim": {"verdict": "open", "provisional": False, "repetitions": 3, "measured": "C-3 open"},
             "vm:bookworm": {"verdict": "fails", "provisional": True, "repetitions": 4, "measured": "C-3 fails"},
@@ -175,6 +177,31 @@ def test_the_pages_say_what_differs(found: list[Reproduction], tmp_path: Path) -
         "- vm:bookworm, 4 repetitions: provisional: fails: `C-2 fails`\n" in text
     )
     assert text.count("### C-") == 4
+
+
+def test_a_claim_names_schedulers_that_are_not_the_same(found: list[Reproduction], tmp_path: Path) -> None:
+    own, other, further = (Cell("PAIR", label) for label in ("lia", "olia", "balia"))
+    schedulers = [
+        {own: {"mp": "minrtt", "up": "linger"}, other: {"mp": "redundant"}, further: {"tail": "blest"}},
+        {own: {"mp": "linger", "up": "linger", "tail": "linger"}, other: {"mp": "ecf"}, further: {"tail": "linger"}},
+    ]
+    for number, (one, of) in enumerate(zip(found, schedulers, strict=True)):
+        one.store.prepare()
+        for cell, names in of.items():
+            digest = f"{number}{cell.label}"
+            # Further repetitions of a cell have a part in the verdict, and those of another cell have none.
+            one.outcome.digests[replace(cell, block=1 if cell == own else 0)] = digest
+            record = dict.fromkeys(("engine", "engine_version", "build", "profile", "seed"), "same")
+            one.store.put(digest, {**record, "scheduler": {"tcp": None, **names}})
+    cells = frozenset({own, other})
+    judged = [replace(one, claims=tuple(replace(claim, cells=cells) for claim in one.claims)) for one in found]
+    (compared,) = side_by_side(judged)
+    assert compared.schedulers(compared.claims[1]) == {"mp": {"sim": "minrtt, redundant", "vm:bookworm": "ecf, linger"}}
+    tmp_path.joinpath("out").mkdir()
+    write_side_by_side(judged, tmp_path / "out", "mptcplab", tmp_path / "docs")
+    line = "Packet scheduler of mp: minrtt, redundant on sim, ecf, linger on vm:bookworm."
+    assert (tmp_path / "docs" / "doe2024-engines.md").read_text().count(f"- {line}") == 4
+    assert (tmp_path / "out" / "index.html").read_text().count(f"<li>{line}</li>") == 4
 
 
 def test_engines_that_agree_have_no_list_of_differences(found: list[Reproduction], tmp_path: Path) -> None:

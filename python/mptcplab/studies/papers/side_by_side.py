@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mptcplab.studies.papers.catalog import Claim
@@ -73,9 +73,34 @@ class SideBySide:
         """The names of the engines."""
         return [one.planner.engine for one in self.reproductions]
 
+    def schedulers(self, claim: Compared) -> dict[str, dict[str, str]]:
+        """The packet schedulers of a claim's flows by engine, for flows whose scheduler is not the same on all.
+
+        An engine that has no scheduler, or refused the runs, is left out.
+        """
+        pairs = zip(self.reproductions, claim.judged, strict=True)
+        found = {one.planner.engine: _schedulers(one, judged) for one, judged in pairs}
+        flows = sorted(set[str]().union(*found.values()))
+        by_flow = {
+            flow: {engine: ", ".join(sorted(of[flow])) for engine, of in found.items() if flow in of} for flow in flows
+        }
+        return {flow: names for flow, names in by_flow.items() if len(set(names.values())) > 1}
+
     def with_relation(self, relation: Relation) -> list[Compared]:
         """The claims whose verdicts are so related."""
         return [one for one in self.claims if one.relation == relation]
+
+
+def _schedulers(reproduction: Reproduction, judged: JudgedClaim) -> dict[str, set[str]]:
+    """The schedulers that each flow had in the runs behind a verdict, as they were recorded."""
+    outcome = reproduction.outcome
+    digests = {digest for cell, digest in outcome.digests.items() if replace(cell, block=0) in judged.cells}
+    found: dict[str, set[str]] = {}
+    for digest in digests - set(outcome.refused):
+        for flow, name in (reproduction.store.record(digest).get("scheduler") or {}).items():
+            if name:
+                found.setdefault(flow, set()).add(name)
+    return found
 
 
 def side_by_side(found: Iterable[Reproduction]) -> list[SideBySide]:

@@ -89,6 +89,7 @@ def _json(found: Sequence[SideBySide]) -> str:
             "statement": claim.claim.statement,
             "expect": claim.claim.expect,
             "relation": claim.relation,
+            "schedulers": one.schedulers(claim),
             "engines": {
                 engine: {
                     "verdict": judged.verdict,
@@ -123,7 +124,7 @@ def _html(found: Sequence[SideBySide], command: str) -> str:
         same=Relation.SAME,
         counts=[(_paper(one), _counts(one)) for one in found],
         measured=lambda judged: measured(judged.findings[0]),
-        differences=_differences,
+        remarks=_remarks,
     )
 
 
@@ -137,6 +138,15 @@ def _ran(one: SideBySide) -> Iterator[str]:
 def _notes(one: SideBySide) -> list[str]:
     """What the verdicts of quick reproductions are worth."""
     return list(dict.fromkeys(filter(None, map(quick_note, one.reproductions))))
+
+
+def _remarks(claim: Compared, one: SideBySide) -> list[str]:
+    """What else was different, or is known to differ, where the verdicts are not the same."""
+    schedulers = [
+        f"Packet scheduler of {flow}: " + ", ".join(f"{name} on {engine}" for engine, name in names.items())
+        for flow, names in one.schedulers(claim).items()
+    ]
+    return schedulers + [f"Known: {text}" for text in _differences(claim, one)]
 
 
 def _differences(claim: Compared, one: SideBySide) -> list[str]:
@@ -180,7 +190,7 @@ def _entry(claim: Compared, one: SideBySide) -> Iterator[str]:
     yield escaped(claim.claim.statement)
     pairs = zip(one.reproductions, claim.judged, strict=True)
     found = [_engine_line(*pair) for pair in pairs]
-    yield "\n".join([*found, *(f"- Known: {escaped(text)}." for text in _differences(claim, one))])
+    yield "\n".join([*found, *(f"- {escaped(text)}." for text in _remarks(claim, one))])
 
 
 def _engine_line(reproduction: Reproduction, judged: JudgedClaim) -> str:
