@@ -4,6 +4,27 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 
+/// Columns that are the same in most rows as in the one before: counters of rare events, and what is usually zero. As they are,
+/// their long runs of equal numbers leave the compressor little to do, and need no delta encoding.
+const RARELY_CHANGING: [&str; 16] = [
+    "rcv_window_bytes",
+    "reinjected_pkts",
+    "duplicate_pkts",
+    "blocked_ns",
+    "ssthresh_pkts",
+    "min_rtt_us",
+    "retx_pkts",
+    "lost_pkts",
+    "loss_events",
+    "ecn_events",
+    "rto_count",
+    "rto_wait_ns",
+    "undo_count",
+    "dropped_random_pkts",
+    "dropped_queue_pkts",
+    "marked_pkts",
+];
+
 /// What a trace is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -14,12 +35,12 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// Settings of one file, chosen for speed by `benches/write.rs`: delta encoding suits counters and gauges alike and leaves
-    /// little for a compressor; a dictionary only pays where few values repeat.
+    /// Settings of one file, chosen for speed by `benches/write.rs`: delta encoding suits counters and gauges alike, and what
+    /// it leaves is half as long when it is compressed; a dictionary only pays where few values repeat.
     pub(super) fn properties(self, schema: &arrow_schema::Schema) -> WriterProperties {
-        let (compression, integers) = match self {
-            Self::Keep => (Compression::LZ4_RAW, Encoding::DELTA_BINARY_PACKED),
-            Self::Scratch => (Compression::UNCOMPRESSED, Encoding::PLAIN),
+        let compression = match self {
+            Self::Keep => Compression::LZ4_RAW,
+            Self::Scratch => Compression::UNCOMPRESSED,
         };
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("mptcplab ", env!("CARGO_PKG_VERSION")).into())
@@ -30,7 +51,7 @@ impl Purpose {
         for field in schema.fields() {
             let path = ColumnPath::from(field.name().as_str());
             properties = if field.data_type().is_integer() {
-                properties.set_column_encoding(path.clone(), integers)
+                properties.set_column_encoding(path.clone(), self.encoding(field.name()))
             } else {
                 properties.set_column_dictionary_enabled(path.clone(), true)
             };
@@ -41,5 +62,14 @@ impl Purpose {
             }
         }
         properties.build()
+    }
+
+    /// How a column of numbers is encoded.
+    fn encoding(self, column: &str) -> Encoding {
+        if self == Self::Scratch || RARELY_CHANGING.contains(&column) {
+            Encoding::PLAIN
+        } else {
+            Encoding::DELTA_BINARY_PACKED
+        }
     }
 }
