@@ -407,7 +407,8 @@ int BPF_PROG(trc_ack, struct sock *sk, const struct sk_buff *skb)
 	s->memory.echo = has_echo(skb);
 	s->sample.counters.acks += tp->packets_out != 0;
 	update(s, tp, now, TRC_ACK, flags);
-	if ((flags & TRC_EVENTS) || (every_ack && tp->packets_out))
+	/* An ACK that finds nothing in flight is of no interest, but the sample of the one before may be. */
+	if ((flags & TRC_EVENTS) || (every_ack && (tp->packets_out || (flags & TRC_NEW_RTT))))
 		emit(s);
 	return 0;
 }

@@ -70,10 +70,15 @@ fn on_a_clean_path_every_rtt_sample_is_counted_and_nothing_else_happens() {
     let last = closed(&mut tracer, &mut seen, client_address(0));
 
     // There is one sample per advancing ACK, and one from the handshake. ACKs that arrive while the sender's socket is in use
-    // may be merged into one (`tcp_add_backlog`).
+    // may be merged into one (`tcp_add_backlog`). A busy machine sends tail loss probes, and what they repeat gives none.
     let advancing = lab.seen.advancing_acks.load(Ordering::Relaxed);
     let merged = lab.statistic("TCPBacklogCoalesce");
-    assert_eq!(last.counters.rtt_count + merged, advancing + 1);
+    let probes = lab.statistic("TCPLossProbes");
+    let missing = (advancing + 1).checked_sub(last.counters.rtt_count + merged);
+    assert!(
+        missing.is_some_and(|missing| missing <= probes),
+        "{missing:?} without a sample, {probes} probes"
+    );
     assert_eq!(tracer.missed().unwrap(), 0);
     let sampled: Vec<&Sample> = seen
         .iter()
