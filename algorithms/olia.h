@@ -64,10 +64,9 @@ CC_INLINE int olia_compare_paths(const struct sock *sk, const struct cc_set *set
 CC_INLINE void olia_find_sets(const struct sock *sk, const struct cc_set *set, u32 metric,
 			      struct olia_sets *sets)
 {
-	u32 self = set->self;
-	u32 best = 0, w_max = 0;
+	u32 best = 0, w_max = set->w[0];
 
-	cc_for_each(k, 0, set) {
+	cc_for_each(k, 1, set) {
 		w_max = cc_hide_from_verifier(cc_max(w_max, set->w[k]));
 		best = cc_index(olia_compare_paths(sk, set, metric, k, best) > 0 ? k : best);
 	}
@@ -78,10 +77,11 @@ CC_INLINE void olia_find_sets(const struct sock *sk, const struct cc_set *set, u
 
 		sets->n_max = cc_hide_from_verifier(sets->n_max + max);
 		sets->n_collected = cc_hide_from_verifier(sets->n_collected + collected);
+		if (cc_is_self(set, k)) {
+			sets->self_max = max;
+			sets->self_collected = collected;
+		}
 	}
-	sets->self_max = set->w[self] == w_max;
-	sets->self_collected =
-		!sets->self_max && olia_compare_paths(sk, set, metric, self, best) == 0;
 }
 
 /* alpha_r/w_r in Q40: n, |C| and |M| are at most 8, w <= 2^20. */
