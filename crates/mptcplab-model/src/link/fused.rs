@@ -11,7 +11,7 @@ use crate::link::red::{IDLE_PACKET_BYTES, Red};
 use crate::link::ring::Ring;
 use crate::link::rng::Rng;
 use crate::link::service::{Instant, Rate};
-use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Loss, Packet, QueueLimit, Verdict};
+use crate::link::{Aqm, Counters, LinkConfig, LinkStats, Packet, QueueLimit, Verdict};
 
 /// One check for room covers at most so many packets.
 const MOST_AT_ONCE: u64 = 16;
@@ -20,7 +20,7 @@ const MOST_AT_ONCE: u64 = 16;
 pub(crate) struct Fused<P> {
     ring: Ring<P>,
     /// Packets at positions before this one are accepted without a check: the queue and the ring have room for them, whatever
-    /// has departed, and there is no random loss.
+    /// has departed, and they are known not to be lost at random.
     check_at: u64,
     /// When the last accepted packet is fully serialised.
     free: Instant,
@@ -38,8 +38,6 @@ pub(crate) struct Fused<P> {
     pub(crate) counters: Counters,
     /// With fewer packets than this waiting or in service there is room; 0 with RED, which decides on each arrival.
     check_from: u64,
-    /// Packets that one check may cover: [`MOST_AT_ONCE`], or with random loss 1.
-    most_at_once: u64,
     /// Fast, see [`Rate::is_fast`].
     rate: Rate,
     overhead_bytes: u32,
@@ -91,11 +89,6 @@ impl<P: Packet> Fused<P> {
             serving: 0,
             counters: Counters::default(),
             check_from,
-            most_at_once: if config.loss == Loss::None {
-                MOST_AT_ONCE
-            } else {
-                1
-            },
             rate,
             overhead_bytes: config.overhead_bytes,
             loss: LossProcess::new(config.loss, rng.fork("loss")),
@@ -124,7 +117,6 @@ impl<P: Packet> Fused<P> {
             serving: 0,
             counters: Counters::default(),
             check_from: self.check_from,
-            most_at_once: self.most_at_once,
             rate: self.rate,
             overhead_bytes: self.overhead_bytes,
             loss: self.loss.clone(),
@@ -405,19 +397,22 @@ impl<P: Packet> Fused<P> {
         if self.ring.is_full() {
             self.ring.grow();
         }
-        self.check_at = (self.ring.tail() + sure).min(self.ring.end());
+        let next = self.ring.tail() + 1;
+        let room = (self.ring.tail() + sure).min(self.ring.end());
+        // All of them arrive before the next decision.
+        self.check_at = next + self.loss.pass(room.saturating_sub(next));
         Verdict::Queued
     }
 
-    /// How many packets that arrived now would be accepted by their number alone, at most [`Self::most_at_once`]: the packet
-    /// that is `check_from` before each of them is fully serialised.
+    /// How many packets that arrived now would be accepted by their number alone, at most [`MOST_AT_ONCE`]: the packet that is
+    /// `check_from` before each of them is fully serialised.
     fn sure(&self, now: u64) -> u64 {
         let (head, tail) = (self.ring.head(), self.ring.tail());
         // Those for which it has been delivered.
         let delivered = head.saturating_add(self.check_from).saturating_sub(tail);
-        let mut sure = delivered.min(self.most_at_once);
+        let mut sure = delivered.min(MOST_AT_ONCE);
         let horizon = now + self.delay_ns;
-        while sure < self.most_at_once && sure < self.check_from {
+        while sure < MOST_AT_ONCE && sure < self.check_from {
             match self.ring.get(tail + sure - self.check_from) {
                 Some((deliver_ns, _)) if deliver_ns <= horizon => sure += 1,
                 _ => break,

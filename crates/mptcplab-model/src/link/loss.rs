@@ -9,6 +9,9 @@ use crate::link::rng::{Probability, Rng};
 pub(crate) struct LossProcess {
     kind: Kind,
     rng: Rng,
+    /// Drawn ahead: so many packets are not lost, and then one is, or it has not been drawn.
+    spared: u64,
+    then_lost: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -34,12 +37,14 @@ impl LossProcess {
         let mut process = Self {
             kind: Kind::None,
             rng,
+            spared: 0,
+            then_lost: false,
         };
         process.change(loss);
         process
     }
 
-    /// Other parameters from now on; a Gilbert-Elliott process stays in its state.
+    /// Other parameters from now on; a Gilbert-Elliott process stays in its state. Nothing has been drawn ahead.
     pub(crate) fn change(&mut self, loss: Loss) {
         let bad = matches!(&self.kind, Kind::GilbertElliott(markov) if markov.bad);
         self.kind = match loss {
@@ -61,6 +66,37 @@ impl LossProcess {
     /// Whether the packet that arrives now is lost.
     #[inline]
     pub(crate) fn is_lost(&mut self) -> bool {
+        if self.spared > 0 {
+            self.spared -= 1;
+            return false;
+        }
+        if self.then_lost {
+            self.then_lost = false;
+            return true;
+        }
+        self.draw()
+    }
+
+    /// How many of the next packets, at most `most`, are not lost. They have arrived with this call.
+    #[inline]
+    pub(crate) fn pass(&mut self, most: u64) -> u64 {
+        if let Kind::None = self.kind {
+            return most;
+        }
+        while self.spared < most && !self.then_lost {
+            if self.draw() {
+                self.then_lost = true;
+            } else {
+                self.spared += 1;
+            }
+        }
+        let passed = self.spared.min(most);
+        self.spared -= passed;
+        passed
+    }
+
+    #[inline]
+    fn draw(&mut self) -> bool {
         match &mut self.kind {
             Kind::None => false,
             Kind::Bernoulli(p) => self.rng.chance(*p),
@@ -101,6 +137,30 @@ mod tests {
         assert_eq!(share(&lost(Loss::Bernoulli { p: 0.0 }, 1000)), 0.0);
         assert_eq!(share(&lost(Loss::Bernoulli { p: 1.0 }, 1000)), 1.0);
         assert_eq!(share(&lost(Loss::None, 1000)), 0.0);
+    }
+
+    #[test]
+    fn packets_that_pass_together_are_those_that_would_pass_one_by_one() {
+        let bursts = Loss::GilbertElliott {
+            p: 0.05,
+            r: 0.3,
+            loss_good: 0.01,
+            loss_bad: 0.6,
+        };
+        for loss in [Loss::None, Loss::Bernoulli { p: 0.08 }, bursts] {
+            let one_by_one = lost(loss, 20_000);
+            let mut process = LossProcess::new(loss, Rng::new(11, 0, "test", "loss"));
+            let (mut together, mut most) = (Vec::new(), 0);
+            while together.len() < one_by_one.len() {
+                together.push(process.is_lost());
+                let passed = process.pass(most);
+                assert!(passed <= most);
+                together.extend((0..passed).map(|_| false));
+                most = (most + 5) % 23;
+            }
+            together.truncate(one_by_one.len());
+            assert_eq!(together, one_by_one);
+        }
     }
 
     #[test]
