@@ -282,7 +282,10 @@ impl Net {
         }
         let (first, _) = self.range(&packet);
         match self.hops[first as usize].feed {
-            AHEAD => self.enqueue_chain(now, at, packet),
+            AHEAD => {
+                let [a, b, c] = packet.words();
+                self.enqueue_chain(now, at, a, b, c);
+            }
             feed => {
                 if self.merges.push(feed, at, packet) {
                     self.note_due();
@@ -305,7 +308,8 @@ impl Net {
                 while let Some((at, packet)) = self.merges.take(merging, round) {
                     let index = self.merges.link(merging);
                     if self.links[index].duties & duty::FORWARD != 0 {
-                        self.enqueue_chain(at, at, packet);
+                        let [a, b, c] = packet.words();
+                        self.enqueue_chain(at, at, a, b, c);
                     } else {
                         self.enqueue(index, at, packet);
                     }
@@ -410,7 +414,7 @@ impl Net {
         let packet = Packet::from_words(a, b, c);
         let NetLink { duties, link } = &mut self.links[index];
         if *duties & duty::FORWARD != 0 {
-            self.enqueue_chain(now, now, packet);
+            self.enqueue_chain(now, now, a, b, c);
             return;
         }
         let before = link.next_ns();
@@ -425,8 +429,10 @@ impl Net {
         }
     }
 
-    /// Put a packet on a link at a time from `now` on, and on all that follow it.
-    fn enqueue_chain(&mut self, now: u64, mut at: u64, mut packet: Packet) {
+    /// Put a packet, which comes in registers, on a link at a time from `now` on, and on all that follow it.
+    #[inline(never)]
+    fn enqueue_chain(&mut self, now: u64, mut at: u64, a: u64, b: u64, c: u64) {
+        let mut packet = Packet::from_words(a, b, c);
         let mut hop = self.range(&packet).0 as usize + packet.hop();
         loop {
             let index = self.hops[hop].link as usize;
@@ -469,10 +475,16 @@ impl Net {
     }
 
     /// Release the options of a packet that was lost.
+    #[inline(always)]
     pub(crate) fn release(&mut self, packet: &Packet) {
-        match packet.kind() {
-            Kind::OtherBack => self.gaps.release(packet.sack()),
-            _ => self.sacks.release(packet.sack()),
+        self.release_options(packet.kind(), packet.sack());
+    }
+
+    #[inline(never)]
+    fn release_options(&mut self, kind: Kind, handle: u32) {
+        match kind {
+            Kind::OtherBack => self.gaps.release(handle),
+            _ => self.sacks.release(handle),
         }
     }
 

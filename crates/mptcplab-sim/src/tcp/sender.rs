@@ -520,7 +520,8 @@ impl Sender {
         if self.config.send_jitter_ns == 0 {
             cx.net.send_on(self.entry as usize, cx.now, packet);
         } else {
-            self.hold(cx, packet);
+            let [a, b, c] = packet.words();
+            self.hold(cx, a, b, c);
         }
     }
 
@@ -529,9 +530,11 @@ impl Sender {
         self.config.send_jitter_ns > 0
     }
 
-    /// Delay a packet by a random time, keeping order, to break phase effects.
+    /// Delay a packet by a random time, keeping order, to break phase effects. It comes in registers: if it were passed in memory,
+    /// the compiler would build it there in any case, and a link that takes it at once would wait for the stores.
     #[inline(never)]
-    fn hold(&mut self, cx: &mut World, packet: Packet) {
+    fn hold(&mut self, cx: &mut World, a: u64, b: u64, c: u64) {
+        let packet = Packet::from_words(a, b, c);
         let jitter = &mut self.jitter;
         let earliest = jitter.last_ns.max(cx.now);
         let release = earliest.max(cx.now + jitter.rng.below(self.config.send_jitter_ns + 1));
