@@ -286,11 +286,16 @@ impl Net {
                 let [a, b, c] = packet.words();
                 self.enqueue_chain(now, at, a, b, c);
             }
-            feed => {
-                if self.merges.push(feed, at, packet) {
-                    self.note_due();
-                }
-            }
+            feed => self.merge(feed, at, packet),
+        }
+    }
+
+    /// A packet arrives at a link where packets are merged.
+    #[inline(always)]
+    fn merge(&mut self, feed: u32, at: u64, packet: Packet) {
+        let [a, b, c] = packet.words();
+        if self.merges.push(feed, at, a, b, c) {
+            self.note_due();
         }
     }
 
@@ -451,9 +456,7 @@ impl Net {
             }
             packet.advance_hop();
             if feed != AHEAD {
-                if self.merges.push(feed, arrival, packet) {
-                    self.note_due();
-                }
+                self.merge(feed, arrival, packet);
                 return;
             }
             at = arrival;

@@ -79,9 +79,11 @@ impl Merges {
         self.links[merging].link
     }
 
-    /// A packet arrives at `at`, not before the last one of its feed. Returns whether [`due_ns`](Self::due_ns) has changed.
-    #[inline]
-    pub(super) fn push(&mut self, feed: u32, at: u64, packet: Packet) -> bool {
+    /// A packet, which comes in registers, arrives at `at`, not before the last one of its feed. Returns whether
+    /// [`due_ns`](Self::due_ns) has changed.
+    #[inline(never)]
+    pub(super) fn push(&mut self, feed: u32, at: u64, a: u64, b: u64, c: u64) -> bool {
+        let packet = Packet::from_words(a, b, c);
         let feed = &mut self.feeds[feed as usize];
         let is_first = feed.packets.is_empty();
         feed.packets.push_back((at, packet));
@@ -152,6 +154,11 @@ mod tests {
         Packet::new(Kind::Data, subflow, 1500, Header::default())
     }
 
+    fn push(merges: &mut Merges, feed: u32, at: u64, packet: Packet) -> bool {
+        let [a, b, c] = packet.words();
+        merges.push(feed, at, a, b, c)
+    }
+
     fn taken(merges: &mut Merges, merging: usize, end: u64) -> Vec<(u64, usize)> {
         let packets = std::iter::from_fn(|| merges.take(merging, end));
         packets.map(|(at, packet)| (at, packet.subflow())).collect()
@@ -162,15 +169,15 @@ mod tests {
         let mut merges = Merges::new(u64::MAX);
         let (first, second) = (merges.add(7, 100, 3), merges.add(4, 30, 2));
         assert_eq!((first, second, merges.link(1)), (0, 3, 4));
-        assert!(merges.push(2, 50, packet(1)));
-        assert!(!merges.push(2, 60, packet(2)));
+        assert!(push(&mut merges, 2, 50, packet(1)));
+        assert!(!push(&mut merges, 2, 60, packet(2)));
         // Its first one is earlier, the next is not the first of its source, and that one arrives together with others.
-        assert!(merges.push(1, 40, packet(3)));
-        assert!(!merges.push(1, 50, packet(4)));
-        assert!(!merges.push(0, 50, packet(5)));
+        assert!(push(&mut merges, 1, 40, packet(3)));
+        assert!(!push(&mut merges, 1, 50, packet(4)));
+        assert!(!push(&mut merges, 0, 50, packet(5)));
         assert_eq!(merges.due_ns, 140);
         // The other link is nearer to a host.
-        assert!(merges.push(4, 70, packet(6)));
+        assert!(push(&mut merges, 4, 70, packet(6)));
         assert_eq!(merges.due_ns, 100);
         assert_eq!(taken(&mut merges, 0, 50), [(40, 3)]);
         assert_eq!(taken(&mut merges, 0, 60), [(50, 5), (50, 4), (50, 1)]);
@@ -188,7 +195,7 @@ mod tests {
     fn a_round_is_no_longer_than_the_window() {
         let mut merges = Merges::new(10);
         let feed = merges.add(0, 100, 1);
-        merges.push(feed, 500, packet(0));
+        push(&mut merges, feed, 500, packet(0));
         // Nothing arrives before the first packet.
         assert_eq!(merges.round(600), 510);
         merges.finish_round(510);
