@@ -74,7 +74,7 @@ impl LossProcess {
             self.then_lost = false;
             return true;
         }
-        self.draw()
+        self.kind.draw(&mut self.rng)
     }
 
     /// How many of the next packets, at most `most`, are not lost. They have arrived with this call.
@@ -83,24 +83,26 @@ impl LossProcess {
         if let Kind::None = self.kind {
             return most;
         }
-        while self.spared < most && !self.then_lost {
-            if self.draw() {
-                self.then_lost = true;
-            } else {
-                self.spared += 1;
-            }
+        // In registers while it draws.
+        let (mut rng, mut spared) = (self.rng.clone(), self.spared);
+        while spared < most && !self.then_lost {
+            self.then_lost = self.kind.draw(&mut rng);
+            spared += u64::from(!self.then_lost);
         }
+        (self.rng, self.spared) = (rng, spared);
         let passed = self.spared.min(most);
         self.spared -= passed;
         passed
     }
+}
 
+impl Kind {
     #[inline]
-    fn draw(&mut self) -> bool {
-        match &mut self.kind {
-            Kind::None => false,
-            Kind::Bernoulli(p) => self.rng.chance(*p),
-            Kind::GilbertElliott(markov) => markov.is_lost(&mut self.rng),
+    fn draw(&mut self, rng: &mut Rng) -> bool {
+        match self {
+            Self::None => false,
+            Self::Bernoulli(p) => rng.chance(*p),
+            Self::GilbertElliott(markov) => markov.is_lost(rng),
         }
     }
 }
