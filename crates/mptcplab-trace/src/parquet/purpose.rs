@@ -73,3 +73,25 @@ impl Purpose {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parquet::schemas;
+
+    #[test]
+    fn only_numbers_that_rarely_change_are_kept_as_they_are() {
+        let schemas = schemas().map(|(_, schema)| schema);
+        let mut fields = schemas.iter().flat_map(|schema| schema.fields());
+        for name in RARELY_CHANGING {
+            let field = fields.clone().find(|field| field.name() == name);
+            assert!(
+                field.is_some_and(|field| field.data_type().is_integer()),
+                "{name}"
+            );
+        }
+        let is_plain = |name: &str| Purpose::Keep.encoding(name) == Encoding::PLAIN;
+        assert!(is_plain("undo_count") && !is_plain("cwnd_pkts") && !is_plain("t_ns"));
+        assert!(fields.all(|field| Purpose::Scratch.encoding(field.name()) == Encoding::PLAIN));
+    }
+}
