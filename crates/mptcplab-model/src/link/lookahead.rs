@@ -213,19 +213,7 @@ impl Lookahead {
         let machine = &self.machine;
         let horizon = now + machine.delay_ns();
         let departed = machine.partition_point(|delivery_ns, _| delivery_ns <= horizon);
-        let has_arrived = |packet: &Passing| packet.arrives_ns <= now;
-        let is_last = |position| {
-            let packet = machine.get(position);
-            packet.is_none_or(|(_, packet)| !has_arrived(packet))
-        };
-        // Usually at most one packet is waiting or in service.
-        let arrived = if is_last(departed) {
-            departed
-        } else if is_last(departed + 1) {
-            departed + 1
-        } else {
-            machine.partition_point(|_, packet| has_arrived(packet))
-        };
+        let arrived = machine.partition_point(|_, packet| packet.arrives_ns <= now);
         self.arrived = arrived;
         let unsent = arrived - departed;
         let in_service_bytes = match machine.get(departed) {

@@ -14,13 +14,15 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-/// The rows in the order in which they are written; `None` if that is the order in which they are. Samples of one flow, subflow
-/// or link stand together, in time order, because then neighbours differ little and delta encoding makes them small.
-fn row_order(table: &TableView<'_>) -> Option<Vec<u32>> {
+/// The rows in the order in which they are written. Samples of one flow, subflow or link stand together, in time order,
+/// because then neighbours differ little and delta encoding makes them small.
+fn row_order(table: &TableView<'_>) -> Vec<usize> {
+    let rows = table.values.first().map_or(0, Values::len);
+    let mut order: Vec<usize> = (0..rows).collect();
     if table.name == EventTable::NAME {
-        return None;
+        return order;
     }
-    let mut places = vec![0_u64; table.values.first().map_or(0, Values::len)];
+    let mut places = vec![0_u64; rows];
     for (column, values) in table.columns.iter().zip(&table.values) {
         if matches!(
             meaning(column),
@@ -31,35 +33,8 @@ fn row_order(table: &TableView<'_>) -> Option<Vec<u32>> {
             }
         }
     }
-    if places.is_sorted() {
-        return None;
-    }
-    let mut order: Vec<u32> = (0..places.len() as u32).collect();
-    order.sort_by_key(|&row| places[row as usize]);
-    Some(order)
-}
-
-/// The rows of a table in the order in which they are written.
-#[derive(Clone, Copy)]
-struct Order<'a> {
-    rows: usize,
-    /// See [`row_order`].
-    order: Option<&'a [u32]>,
-}
-
-impl Order<'_> {
-    /// The row at a position.
-    fn row(&self, at: usize) -> usize {
-        self.order.map_or(at, |order| order[at] as usize)
-    }
-
-    /// What a function says of each row.
-    fn map<T>(&self, mut f: impl FnMut(usize) -> T) -> Vec<T> {
-        match self.order {
-            None => (0..self.rows).map(f).collect(),
-            Some(order) => order.iter().map(|&row| f(row as usize)).collect(),
-        }
-    }
+    order.sort_by_key(|&row| places[row]);
+    order
 }
 
 /// What the numbers of a column stand for.
@@ -290,13 +265,9 @@ impl Names {
         table: &TableView<'_>,
         schema: SchemaRef,
     ) -> Result<RecordBatch, TraceError> {
-        let rows = table.values.first().map_or(0, Values::len);
         let order = row_order(table);
-        let order = Order {
-            rows,
-            order: order.as_deref(),
-        };
-        let mut arrays: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from_value(self.run, rows))];
+        let mut arrays: Vec<ArrayRef> =
+            vec![Arc::new(UInt32Array::from_value(self.run, order.len()))];
         let mut previous = None;
         for (column, values) in table.columns.iter().zip(&table.values) {
             let meaning = meaning(column);
@@ -309,7 +280,7 @@ impl Names {
                     }
                     _ => within(value, dictionary),
                 };
-                let keys = keys(values, order, key).map_err(|row| TraceError::NoName {
+                let keys = keys(values, &order, key).map_err(|row| TraceError::NoName {
                     run: self.run,
                     table: table.name,
                     column: column.name,
@@ -321,7 +292,7 @@ impl Names {
                     DictionaryArray::<UInt32Type>::try_new(keys, Arc::new(dictionary.clone()));
                 arrays.push(Arc::new(array.expect("keys are inside their dictionary")));
             } else {
-                arrays.push(numbers(values, order, column.null.map(|null| null.value)));
+                arrays.push(numbers(values, &order, column.null.map(|null| null.value)));
             }
             previous = Some(*values);
         }
@@ -333,26 +304,23 @@ impl Names {
 /// Dictionary keys of a column; -1 becomes null. The error is the row whose value has no key.
 fn keys(
     values: &Values<'_>,
-    order: Order<'_>,
+    order: &[usize],
     key: impl Fn(usize, usize) -> Option<u32>,
 ) -> Result<UInt32Array, usize> {
-    let (mut has_null, mut unknown) = (false, None);
-    let keys = order.map(|row| match values.get(row) {
-        -1 => {
-            has_null = true;
-            0
-        }
-        value => usize::try_from(value)
-            .ok()
-            .and_then(|value| key(row, value))
-            .unwrap_or_else(|| {
-                unknown.get_or_insert(row);
-                0
-            }),
-    });
-    if let Some(row) = unknown {
-        return Err(row);
-    }
+    let mut has_null = false;
+    let keys: Vec<u32> = order
+        .iter()
+        .map(|&row| match values.get(row) {
+            -1 => {
+                has_null = true;
+                Ok(0)
+            }
+            value => usize::try_from(value)
+                .ok()
+                .and_then(|value| key(row, value))
+                .ok_or(row),
+        })
+        .collect::<Result<_, _>>()?;
     let nulls = has_null.then(|| nulls(order, |row| values.get(row) != -1));
     Ok(UInt32Array::new(keys.into(), nulls))
 }
@@ -362,13 +330,13 @@ fn within(value: usize, dictionary: &StringArray) -> Option<u32> {
     (value < dictionary.len()).then_some(value as u32)
 }
 
-fn nulls(order: Order<'_>, is_valid: impl Fn(usize) -> bool) -> NullBuffer {
-    NullBuffer::new(BooleanBuffer::collect_bool(order.rows, |at| {
-        is_valid(order.row(at))
+fn nulls(order: &[usize], is_valid: impl Fn(usize) -> bool) -> NullBuffer {
+    NullBuffer::new(BooleanBuffer::collect_bool(order.len(), |at| {
+        is_valid(order[at])
     }))
 }
 
-fn numbers(values: &Values<'_>, order: Order<'_>, null: Option<u64>) -> ArrayRef {
+fn numbers(values: &Values<'_>, order: &[usize], null: Option<u64>) -> ArrayRef {
     match values {
         Values::U8(v) => primitive::<UInt8Type>(v, order, null),
         Values::U32(v) => primitive::<UInt32Type>(v, order, null),
@@ -379,7 +347,7 @@ fn numbers(values: &Values<'_>, order: Order<'_>, null: Option<u64>) -> ArrayRef
 
 fn primitive<T: ArrowPrimitiveType>(
     values: &[T::Native],
-    order: Order<'_>,
+    order: &[usize],
     null: Option<u64>,
 ) -> ArrayRef
 where
@@ -395,9 +363,6 @@ where
     let nulls = null
         .filter(|&null| has(null))
         .map(|null| nulls(order, |row| !is_null(values[row], null)));
-    let ordered = match order.order {
-        None => values.to_vec(),
-        Some(order) => order.iter().map(|&row| values[row as usize]).collect(),
-    };
+    let ordered: Vec<T::Native> = order.iter().map(|&row| values[row]).collect();
     Arc::new(PrimitiveArray::<T>::new(ordered.into(), nulls))
 }

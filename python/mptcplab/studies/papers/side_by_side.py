@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 
 from mptcplab.studies.papers.catalog import Claim
 from mptcplab.studies.papers.claims import JudgedClaim
 from mptcplab.studies.papers.reproduce import Reproduction
+from mptcplab.study.cell import Cell
 from mptcplab.study.verdict import Verdict
+
+# By cell and flow, the packet scheduler that was read back; null for what has none.
+_Schedulers = Mapping[Cell, Mapping[str, str | None]]
 
 
 class Relation(StrEnum):
@@ -78,28 +83,39 @@ class SideBySide:
 
         An engine that has no scheduler, or refused the runs, is left out.
         """
-        pairs = zip(self.reproductions, claim.judged, strict=True)
-        found = {one.planner.engine: _schedulers(one, judged) for one, judged in pairs}
+        pairs = zip(self.engines, self._recorded, claim.judged, strict=True)
+        found = {engine: _of_cells(recorded, judged.cells) for engine, recorded, judged in pairs}
         flows = sorted(set[str]().union(*found.values()))
         by_flow = {
             flow: {engine: ", ".join(sorted(of[flow])) for engine, of in found.items() if flow in of} for flow in flows
         }
         return {flow: names for flow, names in by_flow.items() if len(set(names.values())) > 1}
 
+    @cached_property
+    def _recorded(self) -> list[_Schedulers]:
+        """What each engine recorded, read once for all claims."""
+        return [_recorded(one) for one in self.reproductions]
+
     def with_relation(self, relation: Relation) -> list[Compared]:
         """The claims whose verdicts are so related."""
         return [one for one in self.claims if one.relation == relation]
 
 
-def _schedulers(reproduction: Reproduction, judged: JudgedClaim) -> dict[str, set[str]]:
-    """The schedulers that each flow had in the runs behind a verdict, as they were recorded."""
-    outcome = reproduction.outcome
-    digests = {digest for cell, digest in outcome.digests.items() if replace(cell, block=0) in judged.cells}
+def _recorded(reproduction: Reproduction) -> _Schedulers:
+    """The scheduler that each flow of every cell had."""
+    outcome, store = reproduction.outcome, reproduction.store
+    run = {cell: digest for cell, digest in outcome.digests.items() if digest not in outcome.refused}
+    return {cell: store.record(digest).get("scheduler") or {} for cell, digest in run.items()}
+
+
+def _of_cells(recorded: _Schedulers, cells: Container[Cell]) -> dict[str, set[str]]:
+    """The schedulers of each flow in some cells and their further repetitions."""
     found: dict[str, set[str]] = {}
-    for digest in digests - set(outcome.refused):
-        for flow, name in (reproduction.store.record(digest).get("scheduler") or {}).items():
-            if name:
-                found.setdefault(flow, set()).add(name)
+    for cell, schedulers in recorded.items():
+        if replace(cell, block=0) in cells:
+            for flow, name in schedulers.items():
+                if name:
+                    found.setdefault(flow, set()).add(name)
     return found
 
 
