@@ -78,7 +78,7 @@ hunt: dev ## Search for the networks in which algorithms do worst and write docs
 	@scripts/hunt.sh
 
 agreement: export ENGINE ?= vm:trixie-backports
-agreement: dev ## Compare the simulator with a stock kernel and write docs/agreement (hours; ONLY=papers/... one scenario; ENGINE=kernel as root is this kernel, an hour)
+agreement: dev ## Compare the simulator with a stock kernel and write docs/agreement (a day; ONLY=papers/... one scenario; ENGINE=kernel as root is this kernel, an hour)
 	@$(BIN)/mptcplab agree --all --engines sim,$(ENGINE) $(addprefix --only ,$(ONLY))
 
 golden: export MPTCPLAB_GOLDEN_REASON = $(REASON)

@@ -7,6 +7,7 @@ import platform
 import re
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -618,6 +619,12 @@ start = "9 s"
 def test_a_shortened_scenario_runs_on_after_its_last_start(scenario: Path, tmp_path: Path) -> None:
     """Starts within the first quarter are waited for; a start at 9 s moves the window, or leaves the scenario out."""
     size = matrix.Size(seconds=4, repetitions=2, simulated=5, algorithms=2, latest_start_s=10)
+    third = tmp_path / "third.toml"
+    third.write_text(scenario.read_text().replace('"lia", "reno"', '"lia", "reno", "balia"'))
+    for algorithms, names in ((1, ("lia",)), (2, ("lia", "reno")), (None, ("lia", "reno", "balia"))):
+        first = matrix.short(third, replace(size, algorithms=algorithms), ("sim", "kernel"))
+        assert first is not None
+        assert first.cc == names
     usual = matrix.short(scenario, size, ("sim", "kernel"))
     assert usual is not None
     assert (usual.cc, usual.reps, usual.duration) == (("lia", "reno"), 2, "4 s")

@@ -49,21 +49,21 @@ _DECIDING = (
 class Size:
     """The size of a short version: seconds after the last flow starts (a quarter is warm-up), repetitions, algorithms.
 
-    `simulated` repetitions are the simulator's beside a kernel. A scenario whose last flow starts later than
-    `latest_start_s` is left out.
+    `simulated` repetitions are the simulator's beside a kernel. `algorithms` are the first that a scenario names; None
+    means all. A scenario whose last flow starts later than `latest_start_s` is left out.
     """
 
     seconds: int
     repetitions: int
     simulated: int
-    algorithms: int
+    algorithms: int | None
     latest_start_s: int
 
 
 # A kernel in real time takes about 70 and less than 5 minutes for all papers.
 FULL, QUICK = Size(70, 4, 15, 1, latest_start_s=120), Size(6, 1, 1, 1, latest_start_s=15)
 # In virtual time it costs computation instead, so that runs are shorter and more of them run.
-VIRTUAL = Size(30, 10, 20, 1, latest_start_s=120)
+VIRTUAL = Size(30, 10, 20, None, latest_start_s=120)
 
 
 @dataclass(frozen=True)
@@ -429,14 +429,15 @@ def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     A run ends some seconds after its last flow began, and all of them count but a quarter. The first algorithms of the
     file are taken; of other axes the first value.
     """
-    runs = resolved_runs(path, Overrides(reps=size.repetitions))
+    smaller = reduced.settings(path) if _has_sockets(engines) else {}
+    runs = resolved_runs(path, Overrides(reps=size.repetitions, settings=smaller))
     last_s = max(start for run in runs for start in run["starts_ns"]) / 1e9
     if last_s > size.latest_start_s:
         return None
     # A start within the first quarter leaves enough.
     last_s = 0 if last_s <= size.seconds / 4 else ceil(last_s)
     settings = {"warmup": f'"{1000 * last_s + 250 * size.seconds} ms"'}
-    settings |= {**alike.settings(engines), **reduced.settings(path)} if _has_sockets(engines) else {}
+    settings |= {**alike.settings(engines), **smaller} if _has_sockets(engines) else {}
     settings |= {key: json.dumps(value) for key, value in runs[0]["axes"].items() if key not in ("cc", "profile")}
     names = list(dict.fromkeys(run["axes"]["cc"] for run in runs if "cc" in run["axes"]))
     return Overrides(

@@ -36,12 +36,12 @@ Lines with "perhaps" give differences between the traces of the two engines, wit
 of them is proven to be."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Where a scenario
-names no receive buffer, it grows on both as in the kernel that is compared (`tcp.like`). Three scenarios are reduced,
-so that a kernel can run them in real time: links that never fill have a lower rate, and there are fewer
-flows. Files outlast the run. The kernel has noise of its own, without which full drop-tail
-queues lock flows out by the phase in which their packets arrive; the simulator's `send_jitter` is as large as the
-kernel's links were late, summed over a round trip (99th percentiles; the median of all round trips), or as the
-scenario's own if that is larger."""
+names no receive buffer, it grows on both as in the kernel that is compared (`tcp.like`). Four scenarios are reduced,
+so that a kernel can run them in real time, or a machine in less than a day: links that never fill have a lower rate,
+those of `server` and `poisson` a fifth of it, with shorter queues, and there are fewer flows. Files outlast the run.
+The kernel has noise of its own, without which full drop-tail queues lock flows out by the phase in which their packets
+arrive; the simulator's `send_jitter` is as large as the kernel's links were late, summed over a round trip (99th
+percentiles; the median of all round trips), or as the scenario's own if that is larger."""
 _REAL_TIME = " The kernel runs in real time: another run, or another machine, gives other numbers."
 _VIRTUAL_TIME = " The kernel runs in virtual time: another run of the same kernel gives the same numbers."
 
