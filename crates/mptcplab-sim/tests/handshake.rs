@@ -54,6 +54,59 @@ fn a_join_costs_two_round_trips_after_the_first_handshake() {
     assert!(run.at("f", 1, 190.0, |t| &t.sent_pkts) > 0);
 }
 
+/// With the scheduler of Linux, nothing follows the first segment until it is acknowledged, not even the SYN of a join; without
+/// its ACK the kernel would fall back to TCP.
+#[test]
+fn upstream_sends_the_first_segment_alone_and_joins_when_it_is_acknowledged() {
+    let set = [("scheduler", "linger"), ("sample", "1 ms")];
+    let run = simulate_one(TWO_PATHS, &set);
+    let first = run.events("f", 0, SubflowAdded)[0];
+    close(first.0, 40.001_312);
+    let sent = |subflow, ms| run.at("f", subflow, ms, |t| &t.sent_pkts);
+    assert_eq!([sent(0, 41.0), sent(0, 80.0), sent(0, 81.0)], [1, 1, 11]);
+    // A full segment of 1514 bytes there and an ACK of 74 back.
+    let acknowledged = first.0 + 40.012_704;
+    close(
+        run.events("f", 1, SubflowAdded)[0].0,
+        acknowledged + 140.002_784,
+    );
+    // The application has more to send, but it is not the receiver that limits it.
+    assert_eq!(run.flow_at("f", 79.0, |t| &t.blocked_ns), 0);
+}
+
+/// So does a connection of one path; TCP, other schedulers and connections with data in both directions do not.
+#[test]
+fn only_upstream_mptcp_sends_the_first_segment_alone() {
+    let sent = |text: &str, set: &[(&str, &str)]| {
+        let set = [set, &[("sample", "1 ms")]].concat();
+        simulate_one(text, &set).at("f", 0, 79.0, |t| &t.sent_pkts)
+    };
+    let one_path = TWO_PATHS.replace(
+        "[[\"near\"], [\"far\"]]",
+        "[[\"near\"]]\ntransport = \"mptcp\"",
+    );
+    let tcp = TWO_PATHS.replace("[[\"near\"], [\"far\"]]", "[[\"near\"]]");
+    let linger = ("scheduler", "linger");
+    assert_eq!(sent(&one_path, &[linger]), 1);
+    assert_eq!(sent(&tcp, &[]), 10);
+    assert_eq!(sent(TWO_PATHS, &[]), 10);
+    let messages = "{ messages = { size = \"9 kB\", interval = \"1 s\", answer = \"100 B\" } }";
+    assert_eq!(sent(TWO_PATHS, &[linger, ("flows.f.traffic", messages)]), 7);
+}
+
+/// A first segment that is lost is sent again after a timeout, and joins wait for it.
+#[test]
+fn joins_wait_for_a_first_segment_that_was_lost() {
+    let outage = "delay = \"20 ms\"\nschedule = [{ at = \"30 ms\", up = false }, { at = \"90 ms\", up = true }]";
+    let text = TWO_PATHS.replace("delay = \"20 ms\"", outage);
+    let run = simulate_one(&text, &[("scheduler", "linger")]);
+    let joined = run.events("f", 1, SubflowAdded)[0].0;
+    let delivered = run.events("f", -1, FirstByte)[0].0;
+    assert!(delivered > 100.0, "{delivered} ms");
+    // The ACK's way, and the join.
+    close(joined, delivered + 20.000_592 + 140.002_784);
+}
+
 #[test]
 fn a_join_waits_for_its_start() {
     let text = TWO_PATHS.replace(

@@ -66,6 +66,51 @@ fn a_window_that_is_not_used_does_not_grow() {
     );
 }
 
+/// The window of `f` after one second and at the end, and the most packets in flight.
+fn kept(text: &str, set: &[(&str, &str)]) -> (u32, u32, u32) {
+    let run = simulate_one(text, set);
+    let most = run.outcome.tables.subflow.inflight_pkts.iter().max();
+    (cwnd(&run, 1000.0), cwnd(&run, 6000.0), *most.unwrap())
+}
+
+#[test]
+fn a_window_is_not_reduced_to_its_use_while_the_application_waits_for_the_receiver() {
+    let set = [("flows.f.rcv_buffer", "28960 B")];
+    let (early, end, used) = kept(PATH, &set);
+    assert!(early > used + 10, "{early} of which {used} are used");
+    assert_eq!(end, early);
+    // The scheduler of Linux knows how much the application has written.
+    let (early, end, used) = kept(&two_paths(), &[set[0], ("scheduler", "linger")]);
+    assert!(early > used + 10, "{early} of which {used} are used");
+    assert_eq!(end, early);
+}
+
+/// The same path twice, for MPTCP.
+fn two_paths() -> String {
+    PATH.replace(
+        "\"tcp\"\npaths = [[\"L\"]]",
+        "\"mptcp\"\npaths = [[\"L\"], [\"L\"]]",
+    )
+}
+
+#[test]
+fn a_window_is_reduced_to_its_use_where_the_application_limits_the_sender() {
+    // 14 segments at once, of which the initial window of 10 makes it grow beyond its use.
+    let messages = (
+        "flows.f.traffic",
+        "{ messages = { size = \"20 kB\", interval = \"41 ms\" } }",
+    );
+    for (text, set) in [
+        (PATH.to_owned(), &[messages][..]),
+        (two_paths(), &[messages, ("scheduler", "linger")]),
+    ] {
+        let run = simulate_one(&text, set);
+        let largest = (0..6000).map(|ms| cwnd(&run, f64::from(ms))).max().unwrap();
+        let end = cwnd(&run, 6000.0);
+        assert!((14..largest).contains(&end), "{end} of {largest}");
+    }
+}
+
 #[test]
 fn a_fixed_receive_buffer_gives_one_window_per_round_trip() {
     let run = simulate_one(

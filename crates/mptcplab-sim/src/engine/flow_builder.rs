@@ -109,6 +109,8 @@ impl<'a> FlowBuilder<'a> {
         let config = ConnectionConfig {
             index,
             mptcp: t.mptcp,
+            // Data of the other direction confirm the connection as well, and usually sooner.
+            confirms: !matches!(t.traffic, Traffic::Requests(_)),
             scheduler: Scheduler::new(&scheduler),
             mss: self.mss,
             reinject: t.options.reinject,

@@ -196,7 +196,12 @@ impl Connection {
             cx.net.sacks.release(packet.sack());
             return false;
         }
-        self.tx.on_data_ack(packet.dsn(), packet.wnd());
+        if self.tx.is_unconfirmed {
+            self.on_first_acks(cx, &packet);
+        } else {
+            self.tx.on_data_ack(packet.dsn(), packet.wnd());
+        }
+        let sender = &mut self.subflows[k].sender;
         if sender.on_ack::<false>(cx, &mut self.tx.cc, packet) {
             self.push(cx, k);
         } else {
@@ -269,10 +274,24 @@ impl Connection {
         sender.establish(cx, &mut self.tx.cc, k as u32);
         self.tx.update_backups(&mut self.subflows);
         if !joins {
-            self.schedule_joins(cx);
+            let is_unconfirmed = self.tx.is_unconfirmed;
+            self.subflows[k].sender.set_unconfirmed(is_unconfirmed);
+            if !is_unconfirmed {
+                self.schedule_joins(cx);
+            }
         }
         self.push(cx, k);
         !joins
+    }
+
+    /// An ACK arrived before the first segment was acknowledged.
+    #[inline(never)]
+    fn on_first_acks(&mut self, cx: &mut World, packet: &Packet) {
+        if self.tx.confirm(packet.dsn(), packet.wnd()) {
+            let opener = self.tx.opener;
+            self.subflows[opener].sender.set_unconfirmed(false);
+            self.schedule_joins(cx);
+        }
     }
 
     /// The connection is established: its further subflows may open.

@@ -50,6 +50,8 @@ pub(crate) struct ConnectionSender {
     pub(super) mptcp: bool,
     /// The subflow that opens the connection; the others join.
     pub(super) opener: usize,
+    /// The first segment has to be acknowledged before anything else is sent and subflows join.
+    pub(super) is_unconfirmed: bool,
     /// The coupled algorithms' table.
     pub(crate) cc: CcTable,
     /// `None` with one subflow, which has nothing to be scheduled. Apart, since it is large.
@@ -94,6 +96,8 @@ pub(crate) struct ConnectionSender {
 pub(crate) struct ConnectionConfig {
     pub(crate) index: u32,
     pub(crate) mptcp: bool,
+    /// With upstream's scheduler: the first segment is sent alone.
+    pub(crate) confirms: bool,
     pub(crate) scheduler: Scheduler,
     pub(crate) mss: u16,
     pub(crate) reinject: bool,
@@ -107,16 +111,22 @@ impl ConnectionSender {
     pub(super) fn new(c: ConnectionConfig, subflows: usize, window: (u32, u32)) -> Self {
         let upstream = c.scheduler.is_upstream && subflows > 1;
         let data_rtx = (upstream && c.mptcp && c.reinject).then(|| DataRtx::new(c.stale_after));
+        let is_unconfirmed = c.mptcp && c.scheduler.is_upstream && c.confirms;
         Self {
             index: c.index,
             mptcp: c.mptcp,
             opener: 0,
+            is_unconfirmed,
             cc: CcTable::new(),
             scheduler: (subflows > 1).then(|| Box::new(c.scheduler)),
             mss: c.mss,
             next: 0,
             una: 0,
-            window_end: window.0,
+            window_end: if is_unconfirmed {
+                window.0.min(1)
+            } else {
+                window.0
+            },
             window_shift: window.1,
             written: 0,
             last: None,
@@ -217,6 +227,16 @@ impl ConnectionSender {
         found.map_or(self.mss, |i| self.earlier_short[i].1)
     }
 
+    /// An ACK arrived, with the connection-level number `data_ack`, before the first segment was acknowledged: Linux falls back
+    /// to TCP if that segment is lost and overtaken. Returns whether it is acknowledged now.
+    pub(super) fn confirm(&mut self, data_ack: u32, window: u16) -> bool {
+        self.is_unconfirmed = data_ack == 0;
+        if !self.is_unconfirmed {
+            self.on_data_ack(data_ack, window);
+        }
+        !self.is_unconfirmed
+    }
+
     /// Connection-level part of an ACK: data acknowledged and the window.
     #[inline(always)]
     pub(crate) fn on_data_ack(&mut self, data_ack: u32, window: u16) {
@@ -258,7 +278,7 @@ impl ConnectionSender {
     /// Data is there, and the receive window forbids to send it.
     #[inline]
     fn is_window_blocked(&self) -> bool {
-        self.next < self.written && self.next >= self.window_end
+        self.next < self.written && self.next >= self.window_end && !self.is_unconfirmed
     }
 
     #[inline(always)]
@@ -348,7 +368,8 @@ impl ConnectionSender {
             inflight += 1;
         };
         if full || sender.sock.tp.snd_nxt != before {
-            sender.validate_cwnd(cx.now, &mut self.cc, full);
+            let waits = self.next < self.written;
+            sender.validate_cwnd(cx.now, &mut self.cc, full, waits);
         }
         full
     }
@@ -418,9 +439,15 @@ impl ConnectionSender {
         if self.is_window_blocked() && scheduler.rbuf_opt.is_some() {
             self.unblock(scheduler, cx, subflows);
         }
+        let waits = if scheduler.is_upstream {
+            queue.written < self.written
+        } else {
+            // Without send buffers, what the receive window holds back stands for what has no room.
+            self.next < self.written
+        };
         for (i, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {
             if sender.last_sent_ns == cx.now || i == acked {
-                sender.validate_after_push(cx.now, &mut self.cc);
+                sender.validate_after_push(cx.now, &mut self.cc, waits);
             }
         }
         let starved = !self.has_sendable();

@@ -1,5 +1,5 @@
-//! The room of a receive buffer, which may grow with the rate (Linux' `tcp_rcv_space_adjust`), and how much of it a subflow has
-//! announced (`tcp_grow_window`). All in segments.
+//! The room of a receive buffer, which may grow with the rate (Linux' `tcp_rcv_space_adjust`), what segments behind a gap take of
+//! it, and how much of it a subflow has announced (`tcp_grow_window`). All in segments.
 
 use super::DSN_MAX;
 use mptcplab_scenario::{Growth, RcvBuffer};
@@ -12,12 +12,20 @@ const FIRST_ROOM_BYTES: u64 = 81_920;
 const FIRST_ROUND: u32 = 10;
 /// What the receiving program reads at a time: the buffer of the kernel engine's (`BUFFER_BYTES`).
 const READ_BYTES: u32 = 256 << 10;
+/// Memory that Linux adds to a packet: headers with their options, headroom and shared information, in an allocation with the data
+/// whose size is a power of two; and the packet's structure, which is freed when a segment joins the one before it
+/// (`tcp_try_coalesce`, `mptcp_try_coalesce`).
+const PACKET_EXTRA_BYTES: u32 = 72 + 64 + 320;
+const PACKET_STRUCTURE_BYTES: u32 = 256;
 /// A subflow announces this much more with each segment, as long as the buffer has room.
 const OPENING: u32 = 2;
 
 /// Room for the data of a connection.
 pub(crate) struct ReceiveRoom {
     segments: u32,
+    /// Memory of a full segment without its packet's structure, if what waits behind a gap counts with its memory: in a buffer
+    /// of fixed size. One that grows has room to spare.
+    packet_bytes: Option<u32>,
     /// Bound of the growth.
     most: u32,
     is_limited: bool,
@@ -124,6 +132,8 @@ impl ReceiveRoom {
         );
         Self {
             segments: first,
+            packet_bytes: matches!(buffer, RcvBuffer::Fixed(_))
+                .then(|| (u32::from(mss) + PACKET_EXTRA_BYTES).next_power_of_two()),
             most,
             is_limited: buffer != RcvBuffer::Unlimited,
             busiest_round: FIRST_ROUND,
@@ -150,6 +160,16 @@ impl ReceiveRoom {
         self.segments
     }
 
+    /// Segments that there is room for beside `held` ones behind a gap.
+    #[inline]
+    pub(crate) fn free(&self, held: u32) -> u32 {
+        let taken = match self.packet_bytes {
+            Some(packet_bytes) if held > 1 => joined(held, packet_bytes),
+            _ => held,
+        };
+        self.segments.saturating_sub(taken)
+    }
+
     pub(super) fn most(&self) -> u32 {
         self.most
     }
@@ -166,10 +186,11 @@ impl ReceiveRoom {
         next: u32,
         held: u32,
     ) {
+        let free = self.free(held);
         let (rtt_us, read_to, unread, held) = match &mut self.since_7_1 {
             None => (rtts.srtt_us >> 3, next, 0, held),
             Some(new) => {
-                let own = window.segments.min(self.segments.saturating_sub(held));
+                let own = window.segments.min(free);
                 let (rtt_us, read_to, unread) = new.take_in(rtts, window, own, next);
                 (rtt_us, read_to, unread, 0)
             }
@@ -194,6 +215,14 @@ impl ReceiveRoom {
         self.round_next = read_to;
         self.round_ns = now;
     }
+}
+
+/// The room, in full segments, of `held` ones of which all but one have joined others; no more than `held`.
+#[inline(never)]
+fn joined(held: u32, packet_bytes: u32) -> u32 {
+    let whole = u64::from(packet_bytes + PACKET_STRUCTURE_BYTES);
+    let bytes = u64::from(held) * u64::from(packet_bytes) + u64::from(PACKET_STRUCTURE_BYTES);
+    bytes.div_ceil(whole) as u32
 }
 
 /// The segments that a buffer has room for at first and at most.
@@ -318,6 +347,20 @@ mod tests {
         // What waits behind a gap takes room; nothing that was announced is taken back.
         assert!(!window.open(room.segments() - 10));
         assert_eq!(window.segments(), 56);
+    }
+
+    /// A full segment takes 2304 bytes of memory, and 2048 once it has joined another one.
+    #[test]
+    fn segments_behind_a_gap_take_less_room_than_single_ones() {
+        let room = ReceiveRoom::new(RcvBuffer::Fixed(50 * 1428), 1428);
+        let taken: Vec<u32> = [0, 1, 2, 9, 10, 27, 50]
+            .map(|held| 50 - room.free(held))
+            .to_vec();
+        assert_eq!(taken, [0, 1, 2, 9, 9, 25, 45]);
+        assert_eq!(room.free(60), 0);
+        // 512 and 768 bytes.
+        let small = ReceiveRoom::new(RcvBuffer::Fixed(30 * 50), 50);
+        assert_eq!(small.free(12), 30 - 9);
     }
 
     #[test]

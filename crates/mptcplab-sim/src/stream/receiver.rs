@@ -88,7 +88,7 @@ impl ConnectionReceiver {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
-        let free = self.room.segments().saturating_sub(self.order.held());
+        let free = self.room.free(self.order.held());
         let scaled = window.segments().min(free).div_ceil(1 << self.window_shift);
         scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
     }

@@ -242,11 +242,7 @@ impl Receiver {
     /// Announce more of the buffer. As long as there is more, every segment is acknowledged at once (`tcp_grow_window`).
     #[inline]
     fn open_window(&mut self, room: &ReceiveRoom) {
-        if self.minds_room(room)
-            && self
-                .window
-                .open(room.segments().saturating_sub(self.order.held()))
-        {
+        if self.minds_room(room) && self.window.open(room.free(self.order.held())) {
             self.quick_acks |= 1;
         }
     }

@@ -184,10 +184,12 @@ impl Sender {
         self.is_plain
     }
 
-    /// Find out whether the sender [is plain](Self::is_plain): established, neither failed nor paced, without groups and ECN.
+    /// Find out whether the sender [is plain](Self::is_plain): established, neither failed nor paced, without groups and ECN, and
+    /// not waiting for its connection's first ACK.
     pub(crate) fn find_plain(&mut self) {
         self.is_plain = self.phase == Phase::Established
             && !self.mptcp.failed
+            && !self.mptcp.unconfirmed
             && !self.pacing.enabled
             && !self.config.tso
             && !self.config.ecn;
@@ -196,6 +198,12 @@ impl Sender {
     /// Note that the subflow counts as failed, or works again.
     pub(crate) fn set_failed(&mut self, failed: bool) {
         self.mptcp.failed = failed;
+        self.find_plain();
+    }
+
+    /// Note whether the connection, which this subflow opened, waits for its first segment to be acknowledged.
+    pub(crate) fn set_unconfirmed(&mut self, unconfirmed: bool) {
+        self.mptcp.unconfirmed = unconfirmed;
         self.find_plain();
     }
 
@@ -572,20 +580,28 @@ impl Sender {
         cx.timers.rearm_jitter(&mut jitter.timer, self.id, next);
     }
 
-    /// Called after the connection has sent on this subflow, or after an ACK on it.
+    /// Called after the connection has sent on this subflow, or after an ACK on it. `writer_waits`: see
+    /// [`validate_cwnd`](Self::validate_cwnd).
     #[inline]
-    pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable) {
+    pub(crate) fn validate_after_push(&mut self, now: u64, cc: &mut CcTable, writer_waits: bool) {
         if self.phase == Phase::Established
             && (self.last_sent_ns == now || !self.has_room() || self.tso.deferred)
         {
             let limited = !self.has_room() || self.tso.deferred;
-            self.validate_cwnd(now, cc, limited);
+            self.validate_cwnd(now, cc, limited, writer_waits);
         }
     }
 
-    /// After an attempt to send, note whether the window limits the sender (Linux `tcp_cwnd_validate`).
+    /// After an attempt to send, note whether the window limits the sender (Linux `tcp_cwnd_validate`). `writer_waits`: the
+    /// application has data for which the send buffer has no room, so that it does not limit the sender.
     #[inline(always)]
-    pub(crate) fn validate_cwnd(&mut self, now: u64, cc: &mut CcTable, limited: bool) {
+    pub(crate) fn validate_cwnd(
+        &mut self,
+        now: u64,
+        cc: &mut CcTable,
+        limited: bool,
+        writer_waits: bool,
+    ) {
         debug_assert_eq!(limited, !self.has_room() || self.tso.deferred);
         let tp = &mut self.sock.tp;
         // A full window, which most are, needs none of the other conditions.
@@ -604,20 +620,24 @@ impl Sender {
             self.usage.used_pkts = 0;
             self.usage.stamp_ns = now;
         } else {
-            self.not_limited(now, cc);
+            self.not_limited(now, cc, writer_waits);
         }
     }
 
-    fn not_limited(&mut self, now: u64, cc: &mut CcTable) {
+    /// RFC 2861: a window that was not full for a retransmission timeout is set halfway to its use, unless the application
+    /// waits for room in the send buffer (Linux `tcp_cwnd_application_limited` with `SOCK_NOSPACE`).
+    fn not_limited(&mut self, now: u64, cc: &mut CcTable, writer_waits: bool) {
         self.usage.used_pkts = self.usage.used_pkts.max(self.sock.tp.packets_out);
         if !self.config.slow_start_after_idle
             || now - self.usage.stamp_ns < self.rtt.rto_ns()
-            || self.recovery.state != CaState::Open
             || self.rates.is_some()
         {
             return;
         }
-        // RFC 2861: halfway between the window and its use.
+        self.usage.stamp_ns = now;
+        if self.recovery.state != CaState::Open || writer_waits {
+            return;
+        }
         let used = self.usage.used_pkts.max(self.config.initial_cwnd);
         if used < self.sock.tp.snd_cwnd {
             self.sock.tp.snd_ssthresh = self.current_ssthresh();
@@ -625,7 +645,6 @@ impl Sender {
             self.sock.publish(cc);
         }
         self.usage.used_pkts = 0;
-        self.usage.stamp_ns = now;
     }
 
     /// The oldest data sequence numbers in flight here that are not below `una`, at most `most`. They are marked as

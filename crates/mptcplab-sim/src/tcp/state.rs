@@ -51,6 +51,8 @@ pub(crate) struct MptcpState {
     pub(crate) backup: bool,
     /// Timed out and made no progress since (RFC 8684 calls it potentially failed).
     pub(crate) failed: bool,
+    /// It opened the connection, whose first segment is not acknowledged yet, and with upstream's scheduler is sent alone.
+    pub(crate) unconfirmed: bool,
     /// Data waiting on this subflow (schedulers that assign ahead of the window).
     pub(crate) assigned: VecDeque<u32>,
     /// Data were sent here that were older than what had been sent before.
