@@ -111,7 +111,7 @@ def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
     for panel, (table, column, _) in _SOURCES.items():
         drawn: Lines = defaultdict(list)
         samples = tables[table]
-        names = {row[0]: row[1:] for row in samples.entities.drop("owner").iter_rows()}
+        names = {row[0]: row[1:] for row in samples.entities.drop("owner", "rows").iter_rows()}
         for entity, points in _split(samples.rows, column):
             run, *who = names[entity]
             look = looks[run].get(tuple(who))

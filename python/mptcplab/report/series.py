@@ -196,7 +196,7 @@ class _SeriesBuilder:
             )
         )
         lists = bins.group_by("entity", maintain_order=True).agg("at", "low", "high", "low_first")
-        named = samples.entities.drop("owner").join(lists, on="entity", maintain_order="left").drop("entity")
+        named = samples.entities.drop("owner", "rows").join(lists, on="entity", maintain_order="left").drop("entity")
         for run, *name, at, low, high, low_first in named.drop_nulls("at").iter_rows():
             first = 2 * np.minimum(np.array(at, dtype=np.int64), BINS - 1)
             values = np.full(2 * BINS, np.nan)
