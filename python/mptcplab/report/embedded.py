@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
 from mptcplab.plots.styles import Style
 from mptcplab.report.columns import Points, packed
+from mptcplab.report.extremes import extremes
 from mptcplab.report.series import PlotData, looks_of, samples_of
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
+    from mptcplab.trace.samples import Samples
 
 # What the samples of all runs may add to a page, in bytes of base64.
 BUDGET_BYTES = 4_000_000
@@ -110,14 +110,11 @@ def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
     tables = samples_of(trace, looks)
     for panel, (table, column, _) in _SOURCES.items():
         drawn: Lines = defaultdict(list)
-        samples = tables[table]
-        names = {row[0]: row[1:] for row in samples.entities.drop("owner", "rows").iter_rows()}
-        for entity, points in _split(samples.rows, column):
-            run, *who = names[entity]
-            look = looks[run].get(tuple(who))
+        for run, who, points in _points(tables[table], column):
+            look = looks[run].get(who)
             # A link without a queue would be a line at zero.
             if look is not None and (panel != QUEUE or points.values.any()):
-                drawn[run].append(Line(panel, tuple(who), *look, _compact(points, found[run] + drawn[run])))
+                drawn[run].append(Line(panel, who, *look, _compact(points, found[run] + drawn[run])))
         for run, some in drawn.items():
             found[run] += sorted(some, key=lambda line: line.style.index)
     return found
@@ -132,15 +129,12 @@ def _compact(points: Points, others: Sequence[Line]) -> Points:
     return Points(points.times_us.copy() if times is None else times, points.values.astype("u4" if fits else "i8"))
 
 
-def _split(rows: pl.DataFrame, column: str) -> Iterator[tuple[int, Points]]:
-    """The samples of every entity; they are sorted by it."""
-    known = rows.select("entity", "t_ns", column).drop_nulls(column)
-    entities = known["entity"].to_numpy()
-    times_us, values = known["t_ns"].to_numpy() // 1000, known[column].to_numpy().astype(np.int64)
-    bounds = [0, *(np.flatnonzero(np.diff(entities)) + 1), entities.size]
-    for first, last in pairwise(bounds):
-        if last > first:
-            yield int(entities[first]), Points(times_us[first:last], values[first:last])
+def _points(samples: Samples, column: str) -> Iterator[tuple[int, tuple[str, ...], Points]]:
+    """The samples of every entity, with its run and names."""
+    known = samples.only(samples.rows[column].is_not_null())
+    times_us, values = known.rows["t_ns"].to_numpy() // 1000, known.rows[column].to_numpy()
+    for run, names, part in known.parts(known.rows["entity"]):
+        yield run, names, Points(times_us[part], values[part])
 
 
 def _overview(samples: float) -> int:
@@ -162,16 +156,7 @@ def _pack(lines: Iterable[Line], factor: int, interval_ns: int) -> _Packed:
 def _extremes(samples: Points, width_us: int) -> Points:
     """The smallest and the largest value of every bin, at a quarter and three quarters of it, as they occurred."""
     at, starts = np.unique(samples.times_us // width_us, return_index=True)
-    low = np.minimum.reduceat(samples.values, starts)
-    high = np.maximum.reduceat(samples.values, starts)
-    sizes = np.diff([*starts, samples.values.size])
-    place = np.arange(samples.values.size)
-    ends = place[-1] + 1
-
-    def first(wanted: np.ndarray) -> np.ndarray:
-        return np.minimum.reduceat(np.where(samples.values == np.repeat(wanted, sizes), place, ends), starts)
-
-    low_first = first(low) <= first(high)
+    low, high, low_first = extremes(samples.values, starts)
     values = np.column_stack([np.where(low_first, low, high), np.where(low_first, high, low)]).ravel()
     times = (at[:, None] * width_us + np.array([width_us // 4, 3 * width_us // 4])).ravel()
     return Points(times, values)

@@ -5,8 +5,9 @@ They are read and sorted once, which makes metrics and plots of long traces fast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ _ROWS = "samples per run"
 class Samples:
     """`rows`: entity, owner (the flow of a subflow), t_ns and columns.
 
-    `entities` has the run, the names and the number of rows (`rows`) of each number, in the order of the rows.
+    `entities` has the run and the names of each number. Numbers begin at 0 and have no gaps.
     """
 
     table: str
@@ -47,9 +48,43 @@ class Samples:
         """The same entities with other (fewer) rows, still sorted."""
         return Samples(self.table, rows.with_columns(pl.col("entity", "owner").set_sorted()), self.entities)
 
+    def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Samples:
+        """The same with other columns."""
+        return replace(self, rows=change(self.rows))
+
+    def bins(self, at: pl.Expr) -> tuple[np.ndarray, pl.DataFrame]:
+        """The bins of every entity's samples: the place of the first row of each, and these rows with `at`.
+
+        `at` grows with time within an entity.
+        """
+        rows = self.rows.with_columns(at=at)
+        same = (pl.col("at") == pl.col("at").shift(1)) & (pl.col("entity") == pl.col("entity").shift(1))
+        starts = np.flatnonzero(~rows.select(same.fill_null(value=False)).to_series().to_numpy())
+        return starts, rows[starts]
+
+    def only(self, kept: pl.Series) -> Samples:
+        """Fewer rows; nothing is copied where all are kept."""
+        return self if kept.fill_null(value=False).all() else self.with_rows(self.rows.filter(kept))
+
+    def spread(self, values: pl.Series) -> pl.Series:
+        """A value per entity, in the order of `entities`, at every row."""
+        return pl.Series(values.name, values.to_numpy()[self.rows["entity"].to_numpy()])
+
+    def parts(self, entities: pl.Series) -> Iterator[tuple[int, tuple[str, ...], slice]]:
+        """The run and the names of every entity that rows have, and its part of them; they are sorted by entity."""
+        numbers = entities.to_numpy()
+        edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
+        labels = self.entities.select(KEYS[self.table])[numbers[edges[:-1]]]
+        for (run, *names), (begin, end) in zip(labels.iter_rows(), pairwise(edges), strict=True):
+            yield run, tuple(names), slice(begin, end)
+
     def _named(self, found: pl.DataFrame, key: str, names: tuple[str, ...]) -> pl.DataFrame:
-        labels = self.entities.unique(key, keep="first", maintain_order=True).select(key, *names)
-        return labels.join(found, on=key, how="inner", maintain_order="left").drop(key)
+        return self.labels(key, names).join(found, on=key, how="inner", maintain_order="left").drop(key)
+
+    def labels(self, key: str, names: tuple[str, ...]) -> pl.DataFrame:
+        """The names of every `key` (entity or owner), in their order."""
+        one_each = self.entities if key == "entity" else self.entities.unique(key, keep="first", maintain_order=True)
+        return one_each.select(key, *names)
 
 
 def read(
@@ -111,14 +146,12 @@ def _read(
         pl.Series(name, np.repeat(stretches[name].to_numpy(), stretches["rows"].to_numpy()))
         for name in ("owner", "entity")
     )
-    # Engines mostly write the rows of one entity after those of another: to sort them again would copy all columns.
+    # The rows of the only flow of each run are sorted. To sort them again would copy all columns.
     if not stretches["entity"].is_sorted():
         rows = rows.sort("entity", maintain_order=True)
         stretches = stretches.sort("entity", maintain_order=True)
     labels = [pl.col(key).first().cast(pl.String) for key in keys[1:]]
-    entities = stretches.group_by("entity", maintain_order=True).agg(
-        pl.col("owner", "run").first(), *labels, pl.col("rows").sum()
-    )
+    entities = stretches.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *labels)
     return Samples(table, rows.with_columns(pl.col("entity", "owner").set_sorted()), entities)
 
 
@@ -160,4 +193,5 @@ def _places(names: pl.Series) -> np.ndarray:
     different = codes.unique(maintain_order=True)
     places = np.zeros(0 if different.is_empty() else int(different.max()) + 1, dtype=np.int64)  # type: ignore[arg-type]
     places[different.to_numpy()] = np.arange(len(different))
-    return places[codes.to_numpy()]
+    found: np.ndarray = places[codes.to_numpy()]
+    return found
