@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from mptcplab.report.columns import Points
+from mptcplab.report.embedded import _compact
 from mptcplab.report.extremes import extremes
 from mptcplab.trace.samples import KEYS, Samples, _stretches
 
@@ -39,7 +41,8 @@ def test_fewer_rows_keep_the_numbers_of_their_entities() -> None:
     assert SAMPLES.only(pl.Series([True] * 5)) is SAMPLES
     fewer = SAMPLES.only(ROWS["x"].is_not_null() & pl.Series([True, True, False, True, None]))
     assert fewer.rows["t_ns"].to_list() == [0, 25]
-    assert fewer.spread(pl.Series("y", [4, 6, 11])).to_list() == [4, 6]
+    spread = fewer.rows.select(fewer.spread(pl.Series("y", [4, 6, 11])), fewer.spread(pl.Series("z", [5, 5, 5])))
+    assert spread.rows() == [(4, 5), (6, 5)]
 
 
 def test_stretches_are_numbered_by_run_and_first_appearance() -> None:
@@ -64,3 +67,15 @@ def test_extremes_keep_the_order_in_which_they_occur() -> None:
     # A bin of equal values has no order; either draws the same.
     assert low_first.tolist()[:2] == [False, False]
     assert extremes(np.array([1, 3, 1]), np.array([0]))[2].tolist() == [True]
+
+
+def test_lines_share_their_times_and_keep_their_values_in_few_bytes() -> None:
+    known: dict[tuple[int, int, int], np.ndarray] = {}
+    kinds = {"u1": [0, 255, 3], "u2": [7, 256, 65_535], "u4": [1, 65_536, 2**32 - 1], "i8": [2, 2**32, 5]}
+    lines = [_compact(Points(np.array([0, 10, 30]), np.array(values)), known) for values in kinds.values()]
+    assert [line.values.dtype for line in lines] == [np.dtype(kind) for kind in kinds]
+    assert [line.values.tolist() for line in lines] == list(kinds.values())
+    assert all(line.times_us is lines[0].times_us for line in lines)
+    below, other = (Points(np.array([0, at, 30]), np.array([-1, 0, 1])) for at in (10, 20))
+    assert _compact(below, known).values.tolist() == [-1, 0, 1]
+    assert _compact(other, known).times_us.tolist() == [0, 20, 30]

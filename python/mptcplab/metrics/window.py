@@ -299,9 +299,10 @@ class Window:
         # An entity without a window has an empty one.
         empty = pl.col("t0").fill_null(1), pl.col("t1").fill_null(0)
         windows = everything.entities.join(bounds, on=on, how="left", maintain_order="left").select(empty)
-        t0, t1 = (everything.spread(edge) for edge in windows)
-        inside = everything.rows["t_ns"].is_between(t0, t1)
-        return everything.with_rows(everything.rows.with_columns(t0, t1).filter(inside))
+        rows = everything.rows.drop("delivered_bytes", strict=False).with_columns(
+            everything.spread(edge) for edge in windows
+        )
+        return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
 
 
 def _of_whole(name: str, key: str) -> cached_property[pl.DataFrame]:

@@ -53,6 +53,8 @@ class Line:
 
 # The lines of every run.
 Lines = dict[int, list[Line]]
+# Times of lines by their number, the first and the last.
+_Times = dict[tuple[int, int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -108,25 +110,28 @@ def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
     looks = {run: looks_of(trace, trace.topologies[run], MOST_LINES) for run in runs}
     found: Lines = {run: [] for run in runs}
     tables = samples_of(trace, looks)
+    times: _Times = {}
     for panel, (table, column, _) in _SOURCES.items():
         drawn: Lines = defaultdict(list)
         for run, who, points in _points(tables[table], column):
             look = looks[run].get(who)
             # A link without a queue would be a line at zero.
             if look is not None and (panel != QUEUE or points.values.any()):
-                drawn[run].append(Line(panel, who, *look, _compact(points, found[run] + drawn[run])))
+                drawn[run].append(Line(panel, who, *look, _compact(points, times)))
         for run, some in drawn.items():
             found[run] += sorted(some, key=lambda line: line.style.index)
     return found
 
 
-def _compact(points: Points, others: Sequence[Line]) -> Points:
-    """The same points in less memory: most lines of a run have the same times, and most values have few digits."""
-    times = next(
-        (one.samples.times_us for one in others if np.array_equal(one.samples.times_us, points.times_us)), None
-    )
-    fits = points.values.min(initial=0) >= 0 and points.values.max(initial=0) < 2**32
-    return Points(points.times_us.copy() if times is None else times, points.values.astype("u4" if fits else "i8"))
+def _compact(points: Points, known: _Times) -> Points:
+    """The same points in less memory: most lines have the same times, which `known` collects, and few digits."""
+    key = points.times_us.size, int(points.times_us[0]), int(points.times_us[-1])
+    times = known.get(key)
+    if times is None or not np.array_equal(times, points.times_us):
+        times = known[key] = points.times_us.copy()
+    low, high = points.values.min(initial=0), points.values.max(initial=0)
+    kind = next((kind for kind in ("u1", "u2", "u4") if low >= 0 and high <= np.iinfo(kind).max), "i8")
+    return Points(times, points.values.astype(kind))
 
 
 def _points(samples: Samples, column: str) -> Iterator[tuple[int, tuple[str, ...], Points]]:
@@ -155,16 +160,23 @@ def _pack(lines: Iterable[Line], factor: int, interval_ns: int) -> _Packed:
 
 def _extremes(samples: Points, width_us: int) -> Points:
     """The smallest and the largest value of every bin, at a quarter and three quarters of it, as they occurred."""
-    at, starts = np.unique(samples.times_us // width_us, return_index=True)
+    at, starts = _bins(samples, width_us)
     low, high, low_first = extremes(samples.values, starts)
     values = np.column_stack([np.where(low_first, low, high), np.where(low_first, high, low)]).ravel()
     times = (at[:, None] * width_us + np.array([width_us // 4, 3 * width_us // 4])).ravel()
     return Points(times, values)
 
 
+def _bins(samples: Points, width_us: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bins that have samples, and the place of the first sample of each; times grow."""
+    at = samples.times_us // width_us
+    starts = np.flatnonzero(np.diff(at, prepend=-1))
+    return at[starts], starts
+
+
 def _firsts(samples: Points, width_us: int) -> Points:
     """The first sample of every bin: between two of them a counter has grown as it did between all."""
-    _, starts = np.unique(samples.times_us // width_us, return_index=True)
+    _, starts = _bins(samples, width_us)
     return Points(samples.times_us[starts], samples.values[starts])
 
 

@@ -66,9 +66,12 @@ class Samples:
         """Fewer rows; nothing is copied where all are kept."""
         return self if kept.fill_null(value=False).all() else self.with_rows(self.rows.filter(kept))
 
-    def spread(self, values: pl.Series) -> pl.Series:
+    def spread(self, values: pl.Series) -> pl.Expr:
         """A value per entity, in the order of `entities`, at every row."""
-        return pl.Series(values.name, values.to_numpy()[self.rows["entity"].to_numpy()])
+        if values.n_unique() == 1:
+            # Polars keeps such a column as one number.
+            return pl.lit(values.first(), values.dtype).alias(values.name)
+        return pl.lit(pl.Series(values.name, values.to_numpy()[self.rows["entity"].to_numpy()]))
 
     def parts(self, entities: pl.Series) -> Iterator[tuple[int, tuple[str, ...], slice]]:
         """The run and the names of every entity that rows have, and its part of them; they are sorted by entity."""
