@@ -95,6 +95,7 @@ PARTS: Mapping[str, Part] = {
             *("test_golden_metrics.py", "test_thresholds.py", "test_metrics.py", "test_stats.py", "test_allocation.py"),
             *("test_dynamics.py", "test_transfers.py", "test_requests.py", "test_goal_rules.py", "test_fluid.py"),
             *("test_agree.py", "test_joined.py", "test_phases.py", "test_window.py", "test_registry.py"),
+            "test_student.py",
         ],
     ),
     "verdicts": Part(

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from mptcplab.metrics.fairness import _jain
-from mptcplab.metrics.window import weighted_mean
+from mptcplab.metrics.window import weighted_mean, with_valid
 from mptcplab.studies.papers import catalog
 from mptcplab.studies.papers.catalog import Claim
 from mptcplab.studies.papers.claims import ClaimJudge, JudgedClaim
@@ -29,8 +29,8 @@ HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 
 def mean_of(rows: list[tuple[int, float | None]], until: int = 100) -> float | None:
     """The time-weighted mean of samples (t, x) in a window that ends at `until`."""
-    frame = pl.DataFrame(rows, schema={"t_ns": pl.Int64, "x": pl.Float64}, orient="row").with_columns(t1=until)
-    return frame.select(weighted_mean("x")).item()
+    frame = pl.DataFrame(rows, schema={"t_ns": pl.Int64, "x": pl.Float64}, orient="row")
+    return with_valid(frame.with_columns(t1=until, entity=0)).select(weighted_mean("x")).item()
 
 
 def test_a_sample_counts_until_the_next_and_the_last_until_the_window_ends() -> None:

@@ -255,9 +255,9 @@ def test_the_samples_that_a_metric_reads_are_declared(tmp_path: Path, monkeypatc
     s.write(tmp_path, [s.run_row(0, s.resolved(links, flows, duration_s=9, warmup_s=1))], event=event)
     results = Results.open(tmp_path)
     read: set[str] = set()
-    samples, scan = Window.samples, Window.scan
+    samples, everything = Window.samples, Window.all_samples
     monkeypatch.setattr(Window, "samples", lambda self, table: (read.add(table), samples(self, table))[1])
-    monkeypatch.setattr(Window, "scan", lambda self, table: (read.add(table), scan(self, table))[1])
+    monkeypatch.setattr(Window, "all_samples", lambda self, table: (read.add(table), everything(self, table))[1])
     found = {}
     for metric in REGISTRY.values():
         read.clear()

@@ -12,7 +12,7 @@ from mptcplab.capabilities import OWN_TRAFFIC, engine_of, is_machine
 from mptcplab.engines.compiled import compiled
 
 # Modules of the metrics' package that work on values that others have measured.
-_UNMEASURED = frozenset({"goals.py", "differences.py", "stats.py"})
+_UNMEASURED = frozenset({"goals.py", "differences.py", "stats.py", "student.py"})
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from mptcplab.metrics.registry import REGISTRY
-from mptcplab.metrics.stats import t_quantile
+from mptcplab.metrics.student import t_quantile
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace

@@ -118,6 +118,8 @@ def _measured(window: Window, spans: pl.DataFrame, keys: tuple[str, ...], measur
 
     A span has `begin` and `end`; spans of one flow or subflow do not overlap.
     """
+    if spans.is_empty():
+        return spans.with_columns(value=pl.lit(None, pl.Float64))
     sampled = window.runs.filter("sampled").select("run", "slack")
     spans = spans.join(sampled, on="run", how="inner", maintain_order="left").with_row_index("span")
     if spans.is_empty():
@@ -133,7 +135,7 @@ def _inside(window: Window, spans: pl.DataFrame, keys: tuple[str, ...]) -> pl.Da
     """The samples in the spans, in time order, with the columns of their span."""
     samples = window.samples("subflow")
     key = "entity" if keys == SUBFLOW else "owner"
-    numbers = samples.entities.unique(key, keep="first", maintain_order=True).select(key, *keys)
+    numbers = samples.labels(key, keys)
     numbered = spans.join(numbers, on=keys, how="inner", maintain_order="left").drop(keys).sort(key, "begin")
     rows = samples.rows.filter(pl.col(key).is_in(numbered[key].unique().to_list()))
     if key == "owner":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import LINK, Window, ratio, weighted_mean
+from mptcplab.metrics.window import LINK, Window, ratio, weighted_mean, with_valid
 
 # A link with this utilisation is a bottleneck even if it drops nothing.
 _FULL_PERCENT = 90
@@ -56,14 +56,14 @@ def queue_delay_mean(window: Window) -> pl.DataFrame:
 def queue_delay_max(window: Window) -> pl.DataFrame:
     """Largest queueing delay of a packet accepted in the window."""
     # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
-    inside = pl.col("queue_delay_max_ns").filter(pl.col("t_ns") > pl.col("t0"))
+    inside = pl.when(pl.col("t_ns") > pl.col("t0")).then("queue_delay_max_ns")
     return window.samples("link").per_entity(value=inside.max() * 1e-6)
 
 
 @metric("queue_mean", "Mean queue", "packets", ("link",), digits=1, needs_samples=True)
 def queue_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the packets waiting, without the one in service."""
-    return window.samples("link").per_entity(value=weighted_mean("queue_pkts"))
+    return window.samples("link").changed(with_valid).per_entity(value=weighted_mean("queue_pkts"))
 
 
 @metric("cbi", "Balance of congestion", "", ("run",), digits=3)

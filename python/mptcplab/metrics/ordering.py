@@ -52,5 +52,5 @@ def reorder_depth_max(window: Window) -> pl.DataFrame:
 
 def _largest(window: Window, value: pl.Expr) -> pl.DataFrame:
     # A sample's maximum covers the interval before it, so the one at the window's start does not belong.
-    largest = value.filter(pl.col("t_ns") > pl.col("t0")).max()
+    largest = pl.when(pl.col("t_ns") > pl.col("t0")).then(value).max()
     return window.samples("flow").per_entity(value=pl.when(largest > 0).then(largest))

@@ -68,15 +68,13 @@ def std_1s(window: Window) -> pl.DataFrame:
 
 def throughput_bins(window: Window) -> pl.DataFrame:
     """Throughput per subflow in whole seconds of the window: run, flow, subflow, second, mbps."""
-    second = (pl.col("t_ns") - pl.col("t0")) // NS
     samples = window.samples("subflow")
     # The counter at a second's start is the first sample in it; the difference to the next one is what arrived.
-    starts = samples.rows.filter(
-        (second != second.shift(1)).fill_null(True) | (pl.col("entity") != pl.col("entity").shift(1))
-    )
+    _, starts = samples.bins((pl.col("t_ns") - pl.col("t0")) // NS)
     wire = pl.col("rx_wire_bytes").cast(pl.Float64)
     mbps = 8e3 * wire.diff().shift(-1) / pl.col("t_ns").diff().shift(-1)
-    return samples.with_rows(starts).per_entity(second=second, mbps=mbps).explode("second", "mbps").drop_nulls("mbps")
+    found = samples.with_rows(starts).per_entity(second=pl.col("at"), mbps=mbps)
+    return found.explode("second", "mbps").drop_nulls("mbps")
 
 
 @metric("ftt", "Transfer time", "s", ("flow",), digits=3)
@@ -98,14 +96,8 @@ def receiver_rate(window: Window) -> pl.DataFrame:
     """
     got = pl.col("delivered_bytes").cast(pl.Int64)
     # The first of the rows that have all bytes.
-    last = (
-        window.scan("flow")
-        .select("run", pl.col("flow"), t_ns=pl.col("t_ns").cast(pl.Int64), got=got)
-        .group_by(FLOW, maintain_order=True)
-        .agg(all=pl.col("got").max(), end=pl.col("t_ns").filter(pl.col("got") == pl.col("got").max()).min())
-        .with_columns(pl.col("flow").cast(pl.String))
-        .collect()
-    )
+    end = pl.col("t_ns").filter(got == got.max()).min()
+    last = window.all_samples("flow").per_entity(all=got.max(), end=end)
     sampled = window.flows.filter("sampled", pl.col("transport") != "udp").select(FLOW)
     timed = sampled.join(last, on=FLOW, maintain_order="left").join(_lifetimes(window), on=FLOW, maintain_order="left")
     return timed.select(*FLOW, value=8e3 * ratio(pl.col("all"), pl.col("end") - pl.col("began")))

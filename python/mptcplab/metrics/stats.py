@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import polars as pl
 
-CONFIDENCE = 0.95
+from mptcplab.metrics.student import t_quantile
+
 ENTITY = ("metric", "flow", "subflow", "link")
-
-
-def t_quantile(degrees: np.ndarray, confidence: float = CONFIDENCE) -> np.ndarray:
-    """Two-sided quantile of Student's t; NaN where there are no degrees of freedom.
-
-    >>> float(t_quantile(np.array([4.0]))[0].round(3))
-    2.776
-    """
-    from scipy.special import stdtrit
-
-    usable = np.where(degrees > 0, degrees, np.nan)
-    found: np.ndarray = stdtrit(usable, 0.5 + confidence / 2)
-    return found
 
 
 def summarise(metrics: pl.DataFrame, configs: pl.DataFrame) -> pl.DataFrame:

@@ -63,7 +63,7 @@ _LINK_COUNTERS = (
 _FLOW_EVENTS = ("flow_started", "flow_stopped", "flow_completed")
 # Columns that the sample-based metrics and the plots need; read together, once.
 _SAMPLED = {
-    "flow": ("ooo_bytes", "ooo_delay_max_ns", "reorder_depth_max_pkts"),
+    "flow": ("delivered_bytes", "ooo_bytes", "ooo_delay_max_ns", "reorder_depth_max_pkts"),
     "subflow": ("state", "cwnd_pkts", "ssthresh_pkts", "srtt_us", "rtt_us", "rx_wire_bytes", "rx_payload_bytes"),
     "link": ("queue_pkts", "queue_delay_max_ns"),
 }
@@ -117,10 +117,6 @@ class Window:
             for (flow, link), (flow_end, link_end) in pairwise(cuts)
         )
         return (_Some(self, self.run_ids, part) for part in parts)
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """A table of the runs, of the part's flows or links only."""
-        return scan(self.trace, table, self.run_ids, self._names(table))
 
     def in_part(self, frame: pl.DataFrame, key: str) -> pl.DataFrame:
         """The rows of the part's flows or links, which `key` (flow or link) names."""
@@ -288,16 +284,24 @@ class Window:
     def _samples(self) -> dict[str, Samples]:
         return {}
 
-    def _read(self, table: str) -> Samples:
+    def all_samples(self, table: str) -> Samples:
+        """The samples of the whole runs, as far as `samples` has those inside the windows."""
         names = self._names(table)
         if table == "link":
             carrying = {link.name for topology in self.topologies.values() for link in topology.data_links}
             names = sorted(carrying if names is None else carrying.intersection(names))
-        everything = read(self.trace, table, _SAMPLED[table], self.run_ids, names)
+        return read(self.trace, table, _SAMPLED[table], self.run_ids, names)
+
+    def _read(self, table: str) -> Samples:
+        everything = self.all_samples(table)
         bounds = (self.links if table == "link" else self.flows).filter("sampled")
         on = [key for key in KEYS[table] if key in bounds.columns]
-        windows = everything.entities.join(bounds, on=on).select("entity", "t0", "t1")
-        rows = everything.rows.join(windows, on="entity", how="inner", maintain_order="left")
+        # An entity without a window has an empty one.
+        empty = pl.col("t0").fill_null(1), pl.col("t1").fill_null(0)
+        windows = everything.entities.join(bounds, on=on, how="left", maintain_order="left").select(empty)
+        rows = everything.rows.drop("delivered_bytes", strict=False).with_columns(
+            everything.spread(edge) for edge in windows
+        )
         return everything.with_rows(rows.filter(pl.col("t_ns").is_between("t0", "t1")))
 
 
@@ -410,11 +414,18 @@ def ratio(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
     return pl.when(denominator > 0).then(numerator / denominator)
 
 
+def with_valid(rows: pl.DataFrame) -> pl.DataFrame:
+    """Samples of a window with `valid_ns`, for how long each counts: until the entity's next, or the window's end."""
+    is_last = (pl.col("entity") != pl.col("entity").shift(-1)).fill_null(value=True)
+    until = pl.when(is_last).then("t1").otherwise(pl.col("t_ns").shift(-1))
+    return rows.with_columns(valid_ns=until - pl.col("t_ns"))
+
+
 def weighted_mean(name: str) -> pl.Expr:
-    """Time-weighted mean of an entity's samples in a window: each counts for the time until the next.
+    """Time-weighted mean of an entity's samples, which have `valid_ns`.
 
     Null if a sample is null: the mean is unknown if a part of the window was not measured.
     """
-    valid = pl.col("t_ns").shift(-1).fill_null(pl.col("t1").first()) - pl.col("t_ns")
+    valid = pl.col("valid_ns")
     mean = ratio((pl.col(name).cast(pl.Float64) * valid).sum(), valid.sum())
     return pl.when(pl.col(name).null_count() == 0).then(mean)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from mptcplab.metrics.registry import metric
-from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total, weighted_mean
+from mptcplab.metrics.window import FLOW, SUBFLOW, Window, both_levels, ratio, total, weighted_mean, with_valid
 
 MS_PER_US = 1e-3
 # Bins of round-trip times that are compared.
@@ -19,8 +20,8 @@ _NOT_ESTABLISHED = ["closed", "handshake"]
 def cwnd_mean(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the congestion window while the subflow is established."""
     samples = window.samples("subflow")
-    idle = pl.col("state").cast(pl.Categorical).is_in(_NOT_ESTABLISHED)
-    return samples.with_rows(samples.rows.filter(~idle)).per_entity(value=weighted_mean("cwnd_pkts"))
+    established = ~samples.rows["state"].cast(pl.Categorical).is_in(_NOT_ESTABLISHED)
+    return samples.only(established).changed(with_valid).per_entity(value=weighted_mean("cwnd_pkts"))
 
 
 @metric("rtt_mean", "Mean RTT", "ms", ("flow", "subflow"), digits=1)
@@ -36,7 +37,7 @@ def srtt_mean(window: Window) -> pl.DataFrame:
     Engines are compared by this metric, because all of them sample it in the same way.
     """
     samples = window.samples("subflow")
-    known = samples.with_rows(samples.rows.drop_nulls("srtt_us"))
+    known = samples.only(samples.rows["srtt_us"].is_not_null()).changed(with_valid)
     subflows = known.per_entity(value=MS_PER_US * weighted_mean("srtt_us"))
     arrived = window.subflow_delta.select(*SUBFLOW, payload="rx_payload_bytes")
     weighed = subflows.join(arrived, on=SUBFLOW, maintain_order="left").drop_nulls("value")
@@ -72,17 +73,11 @@ def rtt_correlation(window: Window) -> pl.DataFrame:
     subflows. Null if one RTT does not change or if there are fewer than three such bins.
     """
     samples = window.samples("subflow")
-    # Rows are in the order of entities and times, so a bin is a run of rows.
-    bins = (
-        samples.rows.lazy()
-        .select("entity", "owner", "rtt_us", at=(pl.col("t_ns") - pl.col("t0")) // _BIN_NS)
-        .drop_nulls("rtt_us")
-        .with_columns(bin=pl.struct("entity", "at").rle_id().set_sorted())
-        .group_by("bin", maintain_order=True)
-        .agg(pl.col("entity", "owner", "at").first(), pl.col("rtt_us").min())
-        .filter(pl.col("entity").n_unique().over("owner") == 2)
-        .collect()
-    )
+    known = samples.only(samples.rows["rtt_us"].is_not_null())
+    starts, bins = known.bins((pl.col("t_ns") - pl.col("t0")) // _BIN_NS)
+    smallest = np.minimum.reduceat(known.rows["rtt_us"].to_numpy(), starts)
+    bins = bins.select("entity", "owner", "at", rtt_us=smallest)
+    bins = bins.filter(pl.col("entity").n_unique().over("owner") == 2)
     first = bins.filter(pl.col("entity") == pl.col("entity").min().over("owner"))
     other = bins.join(first, on="entity", how="anti", maintain_order="left")
     both = first.join(other, on=("owner", "at"), how="inner", maintain_order="left")
@@ -93,4 +88,4 @@ def rtt_correlation(window: Window) -> pl.DataFrame:
 @metric("hol_bytes", "Head-of-line blocking", "bytes", ("flow",), digits=0, needs_samples=True)
 def hol_bytes(window: Window) -> pl.DataFrame:
     """Time-weighted mean of the bytes that wait out of order in the receive buffer."""
-    return window.samples("flow").per_entity(value=weighted_mean("ooo_bytes"))
+    return window.samples("flow").changed(with_valid).per_entity(value=weighted_mean("ooo_bytes"))

@@ -32,8 +32,8 @@ def packed(lines: Sequence[Points]) -> tuple[str, list[dict[str, object]]]:
     parts: list[bytes] = []
     about: list[dict[str, object]] = []
     for line in lines:
-        steps = np.unique(np.diff(line.times_us))
-        if line.times_us.size and steps.size <= 1:
+        steps = np.diff(line.times_us)
+        if line.times_us.size and (steps == steps[:1]).all():
             times: object = [int(line.times_us[0]), int(steps[0]) if steps.size else 0]
         else:
             parts.append(_planes(line.times_us))

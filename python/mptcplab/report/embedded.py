@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Panel
 from mptcplab.plots.styles import Style
 from mptcplab.report.columns import Points, packed
+from mptcplab.report.extremes import extremes
 from mptcplab.report.series import PlotData, looks_of, samples_of
 from mptcplab.text import duration
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
+    from mptcplab.trace.samples import Samples
 
 # What the samples of all runs may add to a page, in bytes of base64.
 BUDGET_BYTES = 4_000_000
@@ -53,6 +53,8 @@ class Line:
 
 # The lines of every run.
 Lines = dict[int, list[Line]]
+# Times of lines by their number, the first and the last.
+_Times = dict[tuple[int, int, int], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -108,39 +110,36 @@ def lines_of(trace: Trace, runs: Sequence[int]) -> Lines:
     looks = {run: looks_of(trace, trace.topologies[run], MOST_LINES) for run in runs}
     found: Lines = {run: [] for run in runs}
     tables = samples_of(trace, looks)
+    times: _Times = {}
     for panel, (table, column, _) in _SOURCES.items():
         drawn: Lines = defaultdict(list)
-        samples = tables[table]
-        names = {row[0]: row[1:] for row in samples.entities.drop("owner").iter_rows()}
-        for entity, points in _split(samples.rows, column):
-            run, *who = names[entity]
-            look = looks[run].get(tuple(who))
+        for run, who, points in _points(tables[table], column):
+            look = looks[run].get(who)
             # A link without a queue would be a line at zero.
             if look is not None and (panel != QUEUE or points.values.any()):
-                drawn[run].append(Line(panel, tuple(who), *look, _compact(points, found[run] + drawn[run])))
+                drawn[run].append(Line(panel, who, *look, _compact(points, times)))
         for run, some in drawn.items():
             found[run] += sorted(some, key=lambda line: line.style.index)
     return found
 
 
-def _compact(points: Points, others: Sequence[Line]) -> Points:
-    """The same points in less memory: most lines of a run have the same times, and most values have few digits."""
-    times = next(
-        (one.samples.times_us for one in others if np.array_equal(one.samples.times_us, points.times_us)), None
-    )
-    fits = points.values.min(initial=0) >= 0 and points.values.max(initial=0) < 2**32
-    return Points(points.times_us.copy() if times is None else times, points.values.astype("u4" if fits else "i8"))
+def _compact(points: Points, known: _Times) -> Points:
+    """The same points in less memory: most lines have the same times, which `known` collects, and few digits."""
+    key = points.times_us.size, int(points.times_us[0]), int(points.times_us[-1])
+    times = known.get(key)
+    if times is None or not np.array_equal(times, points.times_us):
+        times = known[key] = points.times_us.copy()
+    low, high = points.values.min(initial=0), points.values.max(initial=0)
+    kind = next((kind for kind in ("u1", "u2", "u4") if low >= 0 and high <= np.iinfo(kind).max), "i8")
+    return Points(times, points.values.astype(kind))
 
 
-def _split(rows: pl.DataFrame, column: str) -> Iterator[tuple[int, Points]]:
-    """The samples of every entity; they are sorted by it."""
-    known = rows.select("entity", "t_ns", column).drop_nulls(column)
-    entities = known["entity"].to_numpy()
-    times_us, values = known["t_ns"].to_numpy() // 1000, known[column].to_numpy().astype(np.int64)
-    bounds = [0, *(np.flatnonzero(np.diff(entities)) + 1), entities.size]
-    for first, last in pairwise(bounds):
-        if last > first:
-            yield int(entities[first]), Points(times_us[first:last], values[first:last])
+def _points(samples: Samples, column: str) -> Iterator[tuple[int, tuple[str, ...], Points]]:
+    """The samples of every entity, with its run and names."""
+    known = samples.only(samples.rows[column].is_not_null())
+    times_us, values = known.rows["t_ns"].to_numpy() // 1000, known.rows[column].to_numpy()
+    for run, names, part in known.parts(known.rows["entity"]):
+        yield run, names, Points(times_us[part], values[part])
 
 
 def _overview(samples: float) -> int:
@@ -161,25 +160,23 @@ def _pack(lines: Iterable[Line], factor: int, interval_ns: int) -> _Packed:
 
 def _extremes(samples: Points, width_us: int) -> Points:
     """The smallest and the largest value of every bin, at a quarter and three quarters of it, as they occurred."""
-    at, starts = np.unique(samples.times_us // width_us, return_index=True)
-    low = np.minimum.reduceat(samples.values, starts)
-    high = np.maximum.reduceat(samples.values, starts)
-    sizes = np.diff([*starts, samples.values.size])
-    place = np.arange(samples.values.size)
-    ends = place[-1] + 1
-
-    def first(wanted: np.ndarray) -> np.ndarray:
-        return np.minimum.reduceat(np.where(samples.values == np.repeat(wanted, sizes), place, ends), starts)
-
-    low_first = first(low) <= first(high)
+    at, starts = _bins(samples, width_us)
+    low, high, low_first = extremes(samples.values, starts)
     values = np.column_stack([np.where(low_first, low, high), np.where(low_first, high, low)]).ravel()
     times = (at[:, None] * width_us + np.array([width_us // 4, 3 * width_us // 4])).ravel()
     return Points(times, values)
 
 
+def _bins(samples: Points, width_us: int) -> tuple[np.ndarray, np.ndarray]:
+    """The bins that have samples, and the place of the first sample of each; times grow."""
+    at = samples.times_us // width_us
+    starts = np.flatnonzero(np.diff(at, prepend=-1))
+    return at[starts], starts
+
+
 def _firsts(samples: Points, width_us: int) -> Points:
     """The first sample of every bin: between two of them a counter has grown as it did between all."""
-    _, starts = np.unique(samples.times_us // width_us, return_index=True)
+    _, starts = _bins(samples, width_us)
     return Points(samples.times_us[starts], samples.values[starts])
 
 

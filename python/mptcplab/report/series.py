@@ -16,6 +16,7 @@ import polars as pl
 from mptcplab.plots.over_time import CWND, PAYLOAD, QUEUE, RTT, Column, Series
 from mptcplab.plots.styles import Style, link_styles, subflow_labels
 from mptcplab.report import families
+from mptcplab.report.extremes import extremes
 from mptcplab.report.parameters import evenly
 from mptcplab.trace.samples import Samples, batches, read
 
@@ -157,52 +158,27 @@ class _SeriesBuilder:
     def _payload_rates(self, samples: Samples) -> Iterator[_Line]:
         longest = max(t.duration_ns for t in self.topologies.values())
         width = NS * max(1, -(-longest // (NS * MAX_RATE_BINS)))
-        at, entity = pl.col("t_ns") // width, pl.col("entity")
-        first = (at != at.shift(1)).fill_null(True) | (entity != entity.shift(1))
-        grown = pl.col("rx_payload_bytes").cast(pl.Float64).diff().shift(-1)
-        starts = samples.with_rows(samples.rows.filter(first))
-        frame = starts.per_entity(at=at, mbps=grown * 8e3 / pl.col("t_ns").diff().shift(-1))
-        for run, *name, at_bins, mbps in frame.iter_rows():
+        _, first = samples.bins(pl.col("t_ns") // width)
+        columns = first.select("at", "t_ns", pl.col("rx_payload_bytes").cast(pl.Float64))
+        for run, name, part in samples.parts(first["entity"]):
+            at, times_ns, got = (column.to_numpy()[part] for column in columns)
             # Rates lie between two starts, so the last start has none.
-            values = np.full(max(at_bins), np.nan)
-            values[at_bins[:-1]] = mbps[:-1]
-            yield run, tuple(name), (width / NS * (0.5 + np.arange(values.size)), values)
+            values = np.full(at[-1], np.nan)
+            values[at[:-1]] = np.diff(got) * 8e3 / np.diff(times_ns)
+            yield run, name, (width / NS * (0.5 + np.arange(values.size)), values)
 
     def _extremes(self, samples: Samples, column: str, scale: float = 1.0) -> Iterator[_Line]:
         """Per entity the smallest and largest value of every time bin, in the order in which they occurred."""
-        widths = pl.DataFrame(
-            {"run": list(self.widths), "width": list(self.widths.values())},
-            schema={"run": pl.UInt32, "width": pl.Int64},
-        )
-        width = (
-            samples.entities.select("entity", "run")
-            .join(widths, on="run", maintain_order="left")
-            .select("entity", "width")
-        )
-        rows = samples.rows.select("entity", "t_ns", column).drop_nulls(column)
-        rows = rows.join(width, on="entity", maintain_order="left")
-        # Entities are sorted and times grow, so bins are runs of equal values and one number identifies each.
-        place = pl.struct("entity", at=pl.col("t_ns") // pl.col("width")).rle_id()
-        value = pl.col(column)
-        bins = (
-            rows.select("entity", column, at=pl.col("t_ns") // pl.col("width"), place=place)
-            .with_columns(pl.col("place").set_sorted())
-            .group_by("place", maintain_order=True)
-            .agg(
-                pl.col("entity", "at").first(),
-                low=value.min().cast(pl.Float64),
-                high=value.max().cast(pl.Float64),
-                low_first=value.arg_min() < value.arg_max(),
-            )
-        )
-        lists = bins.group_by("entity", maintain_order=True).agg("at", "low", "high", "low_first")
-        named = samples.entities.drop("owner").join(lists, on="entity", maintain_order="left").drop("entity")
-        for run, *name, at, low, high, low_first in named.drop_nulls("at").iter_rows():
-            first = 2 * np.minimum(np.array(at, dtype=np.int64), BINS - 1)
-            values = np.full(2 * BINS, np.nan)
-            values[first] = np.where(low_first, low, high) * scale
-            values[first + 1] = np.where(low_first, high, low) * scale
-            yield run, tuple(name), (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values)
+        widths = samples.entities["run"].replace_strict(self.widths, return_dtype=pl.Int64).alias("width")
+        known = samples.only(samples.rows[column].is_not_null())
+        starts, bins = known.bins(pl.col("t_ns") // known.spread(widths))
+        low, high, low_first = extremes(known.rows[column].to_numpy(), starts)
+        pairs = np.column_stack([np.where(low_first, low, high), np.where(low_first, high, low)]) * scale
+        place = np.minimum(bins["at"].to_numpy(), BINS - 1)
+        for run, name, part in samples.parts(bins["entity"]):
+            values = np.full((BINS, 2), np.nan)
+            values[place[part]] = pairs[part]
+            yield run, name, (self.widths[run] / NS / 2 * (0.5 + np.arange(values.size)), values.ravel())
 
 
 def samples_of(trace: Trace, looks: dict[int, Looks]) -> dict[str, Samples]:

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from mptcplab.metrics.stats import t_quantile
+from mptcplab.metrics.student import t_quantile
 
 RESAMPLES = 10_000
 _SEED = 6356

@@ -5,8 +5,9 @@ They are read and sorted once, which makes metrics and plots of long traces fast
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,16 +19,16 @@ if TYPE_CHECKING:
 KEYS = {"flow": ("run", "flow"), "subflow": ("run", "flow", "subflow"), "link": ("run", "link")}
 # Samples that are read at once; sorting them takes some hundred bytes each.
 BATCH_ROWS = 700_000
-# An entity's number combines its run, the place of its flow or link in the table, and that of its subflow.
-_SUBFLOW_BITS = 16
-_FLOW_BITS = 24
 # The key of the rows of a run in a trace's cache.
 _ROWS = "samples per run"
 
 
 @dataclass(frozen=True)
 class Samples:
-    """`rows`: entity, owner (the flow of a subflow), t_ns and columns; `entities`: run and names of each number."""
+    """`rows`: entity, owner (the flow of a subflow), t_ns and columns.
+
+    `entities` has the run and the names of each number. Numbers begin at 0 and have no gaps.
+    """
 
     table: str
     rows: pl.DataFrame
@@ -47,9 +48,46 @@ class Samples:
         """The same entities with other (fewer) rows, still sorted."""
         return Samples(self.table, rows.with_columns(pl.col("entity", "owner").set_sorted()), self.entities)
 
+    def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Samples:
+        """The same with other columns."""
+        return replace(self, rows=change(self.rows))
+
+    def bins(self, at: pl.Expr) -> tuple[np.ndarray, pl.DataFrame]:
+        """The bins of every entity's samples: the place of the first row of each, and these rows with `at`.
+
+        `at` grows with time within an entity.
+        """
+        rows = self.rows.with_columns(at=at)
+        same = (pl.col("at") == pl.col("at").shift(1)) & (pl.col("entity") == pl.col("entity").shift(1))
+        starts = np.flatnonzero(~rows.select(same.fill_null(value=False)).to_series().to_numpy())
+        return starts, rows[starts]
+
+    def only(self, kept: pl.Series) -> Samples:
+        """Fewer rows; nothing is copied where all are kept."""
+        return self if kept.fill_null(value=False).all() else self.with_rows(self.rows.filter(kept))
+
+    def spread(self, values: pl.Series) -> pl.Expr:
+        """A value per entity, in the order of `entities`, at every row."""
+        if values.n_unique() == 1:
+            # Polars keeps such a column as one number.
+            return pl.lit(values.first(), values.dtype).alias(values.name)
+        return pl.lit(pl.Series(values.name, values.to_numpy()[self.rows["entity"].to_numpy()]))
+
+    def parts(self, entities: pl.Series) -> Iterator[tuple[int, tuple[str, ...], slice]]:
+        """The run and the names of every entity that rows have, and its part of them; they are sorted by entity."""
+        numbers = entities.to_numpy()
+        edges = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
+        labels = self.entities.select(KEYS[self.table])[numbers[edges[:-1]]]
+        for (run, *names), (begin, end) in zip(labels.iter_rows(), pairwise(edges), strict=True):
+            yield run, tuple(names), slice(begin, end)
+
     def _named(self, found: pl.DataFrame, key: str, names: tuple[str, ...]) -> pl.DataFrame:
-        labels = self.entities.unique(key, keep="first", maintain_order=True).select(key, *names)
-        return labels.join(found, on=key, how="inner", maintain_order="left").drop(key)
+        return self.labels(key, names).join(found, on=key, how="inner", maintain_order="left").drop(key)
+
+    def labels(self, key: str, names: tuple[str, ...]) -> pl.DataFrame:
+        """The names of every `key` (entity or owner), in their order."""
+        one_each = self.entities if key == "entity" else self.entities.unique(key, keep="first", maintain_order=True)
+        return one_each.select(key, *names)
 
 
 def read(
@@ -106,17 +144,50 @@ def _read(
     keys = KEYS[table]
     words = [pl.col(key).cast(pl.Categorical) for key in keys[1:]]
     rows = scan(trace, table, runs, names).select("run", pl.col("t_ns").cast(pl.Int64), *words, *columns).collect()
-    places = [_places(rows[key]) for key in keys[1:]]
-    owner = rows["run"].cast(pl.Int64) * 2**_FLOW_BITS + places[0]
-    inner = places[1] if len(places) > 1 else 0
-    rows = rows.with_columns(owner=owner, entity=owner * 2**_SUBFLOW_BITS + inner).sort("entity", maintain_order=True)
+    stretches = _stretches(rows, keys)
+    rows = rows.drop(keys).with_columns(
+        pl.Series(name, np.repeat(stretches[name].to_numpy(), stretches["rows"].to_numpy()))
+        for name in ("owner", "entity")
+    )
+    # The rows of the only flow of each run are sorted. To sort them again would copy all columns.
+    if not stretches["entity"].is_sorted():
+        rows = rows.sort("entity", maintain_order=True)
+        stretches = stretches.sort("entity", maintain_order=True)
     labels = [pl.col(key).first().cast(pl.String) for key in keys[1:]]
-    entities = rows.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *labels)
-    rows = rows.drop(*keys).with_columns(pl.col("entity", "owner").set_sorted())
-    return Samples(table, rows, entities)
+    entities = stretches.group_by("entity", maintain_order=True).agg(pl.col("owner", "run").first(), *labels)
+    return Samples(table, rows.with_columns(pl.col("entity", "owner").set_sorted()), entities)
 
 
-def _places(names: pl.Series) -> pl.Series:
+def _stretches(rows: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    """A row for every stretch of rows of one entity: `keys`, the number of its rows, and the numbers of its entity.
+
+    Numbers are in the order of runs, then in that in which flows or links appear first, then in that of subflows.
+    """
+    new = np.zeros(rows.height, dtype=bool)
+    new[:1] = True
+    for key in keys:
+        codes = rows[key].to_physical().to_numpy()
+        new[1:] |= codes[1:] != codes[:-1]
+    begins = np.flatnonzero(new)
+    firsts = rows.select(keys)[begins]
+    places = [firsts["run"].to_numpy(), *(_places(firsts[key]) for key in keys[1:])]
+    return firsts.with_columns(
+        pl.Series("rows", np.diff(begins, append=rows.height)),
+        pl.Series("owner", _numbers(places[:2])),
+        pl.Series("entity", _numbers(places)),
+    )
+
+
+def _numbers(places: Sequence[np.ndarray]) -> np.ndarray:
+    """A number for every different combination of places, in their order."""
+    numbers = np.zeros(len(places[0]), dtype=np.int64)
+    for one in places:
+        different, found = np.unique(one, return_inverse=True)
+        numbers = np.unique(numbers * len(different) + found, return_inverse=True)[1]
+    return numbers.astype(np.uint32)
+
+
+def _places(names: pl.Series) -> np.ndarray:
     """The place of every name among the different names, in the order in which these appear.
 
     Polars numbers names in the order in which the process first met them, in whatever trace.
@@ -125,4 +196,5 @@ def _places(names: pl.Series) -> pl.Series:
     different = codes.unique(maintain_order=True)
     places = np.zeros(0 if different.is_empty() else int(different.max()) + 1, dtype=np.int64)  # type: ignore[arg-type]
     places[different.to_numpy()] = np.arange(len(different))
-    return pl.Series(places[codes.to_numpy()])
+    found: np.ndarray = places[codes.to_numpy()]
+    return found

@@ -40,7 +40,7 @@ MOST_AT_ONCE = 6
 BUILD_DIGITS = 12
 # Modules that decide an entry besides the engines.
 _DECIDING = (
-    *("studies/agreement", "metrics", "metrics/differences.py", "metrics/stats.py"),
+    *("studies/agreement", "metrics", "metrics/differences.py", "metrics/stats.py", "metrics/student.py"),
     *("sweep.py", "engines/kernel.py", "trace"),
 )
 

@@ -11,7 +11,7 @@ import numpy as np
 from mptcplab.capabilities import SIM
 from mptcplab.cluster.connect import Cluster
 from mptcplab.errors import MptcplabError, with_hint
-from mptcplab.metrics.stats import t_quantile
+from mptcplab.metrics.student import t_quantile
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.hunt import network as networks
 from mptcplab.studies.hunt.measure import Laboratory, changes, laboratories
