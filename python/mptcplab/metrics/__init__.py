@@ -10,6 +10,8 @@ such as 1e-9: Polars divides the only row of a column by a number, but multiplie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -40,6 +42,9 @@ __all__ = ["REGISTRY", "Metric", "Window", "binned", "compute", "find", "pieces"
 
 # Short runs that are measured at once: more of them gain no time, and cost memory.
 _BATCH_RUNS = 2_500
+# Metrics that are computed from samples at once. Polars leaves Python to others while it works; more of them gain
+# little, and each takes memory.
+_AT_ONCE = 2
 # The key of all metrics in a trace's cache.
 _ALL = "metrics"
 # Is given runs while their samples are in memory.
@@ -123,16 +128,22 @@ def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -
     trace = whole.trace
     parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
     found: dict[str, list[pl.DataFrame]] = {metric.name: [] for metric in sampled}
-    for runs in samples.batches(trace, whole.run_ids, len(whole.run_ids)):
-        samples.forget(trace)
-        window = whole.of_runs(runs)
-        for part in window.parts(parts) if parts > 1 else [window]:
-            for metric in sampled:
-                values = metric.compute(part)
-                found[metric.name].append(part.in_part(values, "link" if "link" in values.columns else "flow"))
-        if beside is not None:
-            beside(runs)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for runs in samples.batches(trace, whole.run_ids, len(whole.run_ids)):
+            samples.forget(trace)
+            window = whole.of_runs(runs)
+            for part in window.parts(parts) if parts > 1 else [window]:
+                for metric, values in zip(sampled, pool.map(_computed, sampled, repeat(part)), strict=False):
+                    found[metric.name].append(values)
+            if beside is not None:
+                beside(runs)
     return {name: pl.concat(frames) for name, frames in found.items()}
+
+
+def _computed(metric: Metric, part: Window) -> pl.DataFrame:
+    """The values of a metric in the flows or links of a part."""
+    values = metric.compute(part)
+    return part.in_part(values, "link" if "link" in values.columns else "flow")
 
 
 def _joined(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -101,6 +102,7 @@ class Window:
         self.trace = trace
         self.run_ids = trace.runs["run"].to_list() if runs is None else list(runs)
         self.span = span
+        self._reading = Lock()
 
     def of_runs(self, runs: Sequence[int]) -> Window:
         """The window of some of the runs."""
@@ -276,9 +278,11 @@ class Window:
 
     def samples(self, table: str) -> Samples:
         """The samples inside the windows, with t0 and t1. Links that carry only ACKs are left out."""
-        if table not in self._samples:
-            self._samples[table] = self._read(table)
-        return self._samples[table]
+        # Metrics that are computed at once read a table once.
+        with self._reading:
+            if table not in self._samples:
+                self._samples[table] = self._read(table)
+            return self._samples[table]
 
     @cached_property
     def _samples(self) -> dict[str, Samples]:
