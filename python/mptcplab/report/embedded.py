@@ -7,7 +7,8 @@ the second ones, and so on.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ BUDGET_BYTES = 4_000_000
 MOST_LINES = 64
 # The overview of a run has at most so many bins; every finer level has four times as many.
 OVERVIEW_BINS, _FINER = 500, 4
+# Runs that are compressed at once, which leaves Python to others.
+_AT_ONCE = 2
 # The table and column of every quantity, and what turns its integers into the unit of the panel. A counter becomes a
 # rate: bytes per microsecond times 8 are Mbit/s.
 _SOURCES: dict[Panel, tuple[str, str, float]] = {
@@ -83,7 +86,7 @@ def embedded(trace: Trace, plots: PlotData, lines: Lines, budget_bytes: int = BU
     for one in drawn:
         rounds[one.rep].append(one.run)
     overview = {one.run: _overview(one.column.end_s * 1e9 / intervals[one.run]) for one in drawn}
-    found = {run: _pack(lines[run], overview[run], intervals[run]) for run in overview}
+    found = _pack_each(overview, lines, intervals)
     dropped = _drop_last(found, rounds, budget_bytes)
     _refine(found, lines, intervals, rounds, budget_bytes)
     kept = [one for one in drawn if one.run in found]
@@ -148,6 +151,13 @@ def _overview(samples: float) -> int:
     while samples / factor > OVERVIEW_BINS:
         factor *= _FINER
     return factor
+
+
+def _pack_each(factors: Mapping[int, int], lines: Lines, intervals: dict[int, int]) -> dict[int, _Packed]:
+    """Several runs, each at its level."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        each = pool.map(lambda run: _pack(lines[run], factors[run], intervals[run]), factors)
+        return dict(zip(factors, each, strict=True))
 
 
 def _pack(lines: Iterable[Line], factor: int, interval_ns: int) -> _Packed:
@@ -219,8 +229,10 @@ def _packed_within(
 ) -> dict[int, _Packed] | None:
     """The same runs at a finer level; None as soon as they need more room."""
     finer: dict[int, _Packed] = {}
-    for run, one in before.items():
-        finer[run] = _pack(lines[run], min(finest, one.factor), intervals[run])
+    runs = list(before)
+    for begin in range(0, len(runs), _AT_ONCE):
+        some = {run: min(finest, before[run].factor) for run in runs[begin : begin + _AT_ONCE]}
+        finer |= _pack_each(some, lines, intervals)
         if _size(finer) > room:
             return None
     return finer
