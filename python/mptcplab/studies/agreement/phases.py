@@ -60,7 +60,8 @@ def _outside(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _moves(row: dict[str, Any], again: dict[str, Any], name: str) -> bool:
-    return 100 * abs(again[name] / row[name] - 1) >= PACKETS.median_percent if row[name] else again[name] > 0
+    before, after = float(row[name]), float(again[name])
+    return 100 * abs(after - before) >= (PACKETS.median_percent or 0) * before
 
 
 def _sentence(row: dict[str, Any], again: dict[str, Any], where: str) -> str:
