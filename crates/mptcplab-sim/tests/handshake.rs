@@ -107,6 +107,21 @@ fn joins_wait_for_a_first_segment_that_was_lost() {
     close(joined, delivered + 20.000_592 + 140.002_784);
 }
 
+/// The subflow that opens the connection is removed before its first segment is acknowledged: the other one opens it then.
+#[test]
+fn a_connection_whose_first_segment_was_never_acknowledged_is_opened_by_the_next_subflow() {
+    let subflows = "subflows = [{ name = \"a\", path = [\"near\"], stop = \"50 ms\" }, { name = \"b\", path = [\"far\"] }]";
+    let text = TWO_PATHS.replace("paths = [[\"near\"], [\"far\"]]", subflows);
+    let run = simulate_one(&text, &[("scheduler", "linger")]);
+    assert_eq!(run.last("f", 0, |t| &t.sent_pkts), 1);
+    // A handshake of MP_CAPABLE, which takes one round trip and not two.
+    close(
+        run.events("f", 1, SubflowAdded)[0].1 as f64 / 1e6,
+        70.001_312,
+    );
+    assert!(run.last("f", 1, |t| &t.acked_pkts) > 500);
+}
+
 #[test]
 fn a_join_waits_for_its_start() {
     let text = TWO_PATHS.replace(

@@ -313,7 +313,8 @@ impl Connection {
     pub(crate) fn on_lifecycle(&mut self, cx: &mut World, k: usize) {
         let sender = &mut self.subflows[k].sender;
         if cx.now >= sender.lifecycle.remove_ns {
-            let never_opened = sender.phase != Phase::Established && self.tx.opener == k;
+            let is_open = sender.phase == Phase::Established && !self.tx.is_unconfirmed;
+            let never_opened = !is_open && self.tx.opener == k;
             self.tx.reinject_from(&mut self.subflows, k, Cause::Removed);
             self.subflows[k].sender.remove(cx, &mut self.tx.cc);
             self.tx.update_backups(&mut self.subflows);
