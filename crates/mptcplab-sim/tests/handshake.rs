@@ -92,6 +92,14 @@ fn only_upstream_mptcp_sends_the_first_segment_alone() {
     assert_eq!(sent(TWO_PATHS, &[]), 10);
     let messages = "{ messages = { size = \"9 kB\", interval = \"1 s\", answer = \"100 B\" } }";
     assert_eq!(sent(TWO_PATHS, &[linger, ("flows.f.traffic", messages)]), 7);
+    // Nor do the answers: the first one is as quick as with another scheduler.
+    let answers = "{ messages = { size = \"1 kB\", interval = \"1 s\", answer = \"9 kB\" } }";
+    let arrived = |scheduler| {
+        let set = [("scheduler", scheduler), ("flows.f.traffic", answers)];
+        let run = simulate_one(TWO_PATHS, &set);
+        run.outcome.tables.request.t_ns[0]
+    };
+    assert_eq!(arrived("linger"), arrived("minrtt"));
 }
 
 /// A first segment that is lost is sent again after a timeout, and joins wait for it.

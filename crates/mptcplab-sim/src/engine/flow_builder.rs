@@ -14,7 +14,9 @@ use crate::tcp::subflow;
 use mptcplab_cc::Sock;
 use mptcplab_model::link::rng::Rng;
 use mptcplab_model::sched::{Kind, Scheduler, SchedulerConfig};
-use mptcplab_scenario::{Flow, LossRecovery, Run, SizeDistribution, Subflow, TcpFlow, Traffic};
+use mptcplab_scenario::{
+    Flow, LossRecovery, Run, SizeDistribution, Subflow, TcpFlow, Traffic, Transport,
+};
 use std::collections::VecDeque;
 
 /// IP (20), TCP (20) and timestamp (12) bytes.
@@ -103,6 +105,11 @@ impl<'a> FlowBuilder<'a> {
         announces: bool,
     ) -> Connection {
         let t = self.tcp;
+        // Of the whole flow: the back direction of requests has bulk traffic here.
+        let is_dialogue = matches!(
+            &self.run.flows[self.index].transport,
+            Transport::Tcp(flow) if matches!(flow.traffic, Traffic::Requests(_))
+        );
         let scheduler = t
             .scheduler
             .unwrap_or_else(|| SchedulerConfig::new(DEFAULT_SCHEDULER));
@@ -110,7 +117,7 @@ impl<'a> FlowBuilder<'a> {
             index,
             mptcp: t.mptcp,
             // Data of the other direction confirm the connection as well, and usually sooner.
-            confirms: !matches!(t.traffic, Traffic::Requests(_)),
+            confirms: !is_dialogue,
             scheduler: Scheduler::new(&scheduler),
             mss: self.mss,
             reinject: t.options.reinject,

@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     /// A segment with PSH is acknowledged when the application reads.
     answers_push: bool,
     pub(crate) read_timer: Timer,
+    /// The application knows that the connection is established.
+    is_open: bool,
 }
 
 impl Connection {
@@ -44,6 +46,7 @@ impl Connection {
             subflows,
             answers_push,
             read_timer: Timer::OFF,
+            is_open: false,
         }
     }
 
@@ -281,7 +284,7 @@ impl Connection {
             }
         }
         self.push(cx, k);
-        !joins
+        !joins && !std::mem::replace(&mut self.is_open, true)
     }
 
     /// An ACK arrived before the first segment was acknowledged.

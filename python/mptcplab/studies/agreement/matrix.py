@@ -426,8 +426,8 @@ def _entry(
 def short(path: Path, size: Size, engines: Sequence[str]) -> Overrides | None:
     """The overrides that make a scenario short and the same for both engines; None where it cannot be so short.
 
-    A run ends some seconds after its last flow began, and all of them count but a quarter. The first algorithms of the
-    file are taken; of other axes the first value.
+    A run ends some seconds after its last flow began, and all of them count but a quarter. As many algorithms of the
+    file as `size` says are taken; of other axes the first value.
     """
     smaller = reduced.settings(path) if _has_sockets(engines) else {}
     runs = resolved_runs(path, Overrides(reps=size.repetitions, settings=smaller))

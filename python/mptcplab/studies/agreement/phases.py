@@ -61,7 +61,7 @@ def _outside(agreement: Agreement) -> Iterator[dict[str, Any]]:
 
 def _moves(row: dict[str, Any], again: dict[str, Any], name: str) -> bool:
     before, after = float(row[name]), float(again[name])
-    return 100 * abs(after - before) >= (PACKETS.median_percent or 0) * before
+    return after != before and 100 * abs(after - before) >= (PACKETS.median_percent or 0) * before
 
 
 def _sentence(row: dict[str, Any], again: dict[str, Any], where: str) -> str:
@@ -118,4 +118,5 @@ def _again(runs: Sweep, kernels: tuple[str, ...], delays: dict[str, int]) -> Res
         for name, delay_ns in delays.items()
     }
     overrides = replace(runs.overrides, settings={**runs.overrides.settings, **random})
-    return replace(runs, overrides=overrides, engines=(SIM.name, *kernels), same_noise=True).run()
+    # Apart from the runs that this repeats, which a sweep with others would remove.
+    return replace(runs, overrides=overrides, engines=(SIM.name, *kernels), same_noise=True, lasting=None).run()
