@@ -290,6 +290,10 @@ class Window:
 
     def all_samples(self, table: str) -> Samples:
         """The samples of the whole runs, as far as `samples` has those inside the windows."""
+        with self._reading:
+            return self._read_all(table)
+
+    def _read_all(self, table: str) -> Samples:
         names = self._names(table)
         if table == "link":
             carrying = {link.name for topology in self.topologies.values() for link in topology.data_links}
@@ -297,7 +301,7 @@ class Window:
         return read(self.trace, table, _SAMPLED[table], self.run_ids, names)
 
     def _read(self, table: str) -> Samples:
-        everything = self.all_samples(table)
+        everything = self._read_all(table)
         bounds = (self.links if table == "link" else self.flows).filter("sampled")
         on = [key for key in KEYS[table] if key in bounds.columns]
         # An entity without a window has an empty one.

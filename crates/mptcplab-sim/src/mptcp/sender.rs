@@ -368,6 +368,7 @@ impl ConnectionSender {
             inflight += 1;
         };
         if full || sender.sock.tp.snd_nxt != before {
+            // An application that has more data than may be sent stands for one that waits for room in the send buffer.
             let waits = self.next < self.written;
             sender.validate_cwnd(cx.now, &mut self.cc, full, waits);
         }
@@ -442,7 +443,7 @@ impl ConnectionSender {
         let waits = if scheduler.is_upstream {
             queue.written < self.written
         } else {
-            // Without send buffers, what the receive window holds back stands for what has no room.
+            // As in `fill`.
             self.next < self.written
         };
         for (i, Subflow { sender, .. }) in subflows.iter_mut().enumerate() {

@@ -8,8 +8,8 @@ use mptcplab_scenario::{Growth, RcvBuffer};
 const FIRST_WINDOW_BYTES: u32 = 65_535;
 /// Start of a buffer that grows: 128 KiB of memory, of which a full segment can use 160 of 256 parts (`scaling_ratio`).
 const FIRST_ROOM_BYTES: u64 = 81_920;
-/// The same on an MPTCP connection since Linux 7.1: half of the memory until the first round trip has been measured (in a machine
-/// with Linux 7.3, 46 to 50 segments of 1428 bytes were announced for 0.25 s).
+/// The same on an MPTCP connection since Linux 7.1: half of the memory, until the buffer grows (in a machine with Linux 7.3, 46 to
+/// 50 segments of 1428 bytes were announced for 0.25 s).
 const FIRST_MPTCP_ROOM_BYTES: u64 = 65_536;
 /// What the application counts as having read in the round trip before the first one: Linux' `TCP_INIT_CWND`.
 const FIRST_ROUND: u32 = 10;

@@ -38,7 +38,8 @@ _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one 
 groups as in Linux (`tcp.tso`), which puts ACKs together while segments are missing (`tcp.comp_sack`). Where a scenario
 names no receive buffer, it grows on both as in the kernel that is compared (`tcp.like`). Four scenarios are reduced,
 so that a kernel can run them in real time, or a machine in less than a day: links that never fill have a lower rate,
-those of `server` and `poisson` a fifth of it, with shorter queues, and there are fewer flows. Files outlast the run.
+the links of `server` and `poisson` have a fifth of theirs and shorter queues, and there are fewer flows. Files outlast
+the run.
 The kernel has noise of its own, without which full drop-tail queues lock flows out by the phase in which their packets
 arrive; the simulator's `send_jitter` is as large as the kernel's links were late, summed over a round trip (99th
 percentiles; the median of all round trips), or as the scenario's own if that is larger."""
