@@ -70,6 +70,19 @@ const CASES: &[Case] = &[
         file: "w4-ten-gigabit.toml",
         set: &[SAMPLED],
     },
+    Case {
+        label: "W3 with 10,000 flows, 1 link",
+        file: "w3-thousand-flows.toml",
+        set: &[
+            OFF,
+            "links.neck.count=1",
+            "links.neck.rate=10 Gbit/s",
+            "flows.tcp.count=10000",
+            "flows.tcp.path=[\"neck-1\"]",
+            "duration=4 s",
+            "warmup=0 s",
+        ],
+    },
 ];
 
 fn main() -> ExitCode {

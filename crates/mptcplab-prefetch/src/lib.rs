@@ -1,6 +1,10 @@
-//! Fetches values into the processor's cache before they are needed.
+//! Fetches values into the processor's cache before they are needed, and puts many of them into large pages.
 //!
 //! A crate of its own, so that the simulator can forbid `unsafe`.
+
+mod pages;
+
+pub use pages::use_large_pages;
 
 /// Bytes that the cache fetches at once.
 const LINE: usize = 64;
@@ -15,6 +19,18 @@ pub fn prefetch<T>(value: &T) {
         let last = size_of::<T>().saturating_sub(1);
         fetch(first.wrapping_add(offset.min(last)));
     }
+}
+
+/// The same for what lies between the beginnings of two values, which are parts of one structure.
+#[inline(always)]
+pub fn prefetch_between<A, B>(first: &A, end: &B) {
+    let mut line = std::ptr::from_ref(first).cast::<i8>();
+    let end = std::ptr::from_ref(end).cast::<i8>();
+    while line < end {
+        fetch(line);
+        line = line.wrapping_add(LINE);
+    }
+    fetch(end.wrapping_sub(1));
 }
 
 #[cfg(target_arch = "x86_64")]

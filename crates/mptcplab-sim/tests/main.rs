@@ -19,6 +19,7 @@ mod independence;
 mod integrity;
 mod layers;
 mod lookahead;
+mod many;
 mod multipath;
 mod multipath_variants;
 mod profiles;

@@ -152,11 +152,17 @@ impl<P: Packet> Fused<P> {
 
     #[inline]
     pub(crate) fn coming(&self, others: u64) -> Option<&P> {
-        let position = self.ring.head() + others;
-        // So that it is in the cache when its place is asked for.
-        self.ring.prefetch(position + others);
-        let (_, packet) = self.ring.get(position)?;
+        let (_, packet) = self.ring.get(self.ring.head() + others)?;
         Some(packet)
+    }
+
+    #[inline]
+    pub(crate) fn fetch_ahead(&self, packets: u64) {
+        let (head, tail) = (self.ring.head() + packets, self.ring.tail() + packets);
+        self.ring.prefetch(head);
+        self.ring.prefetch(tail);
+        // For `sure`.
+        self.ring.prefetch(tail.wrapping_sub(self.check_from));
     }
 
     #[inline]
@@ -180,6 +186,15 @@ impl<P: Packet> Fused<P> {
         }
         self.accept(now, packet, next_ns);
         Ok(())
+    }
+
+    /// Decide on a packet that was given back, which may be marked. If it is queued, the next one is accepted.
+    pub(crate) fn decide_on(&mut self, now: u64, packet: &mut P) -> Verdict {
+        let verdict = self.decide(now, packet);
+        if cfg!(debug_assertions) && verdict != Verdict::Queued {
+            self.counters.arrived += 1;
+        }
+        verdict
     }
 
     /// Not inlined, and with its own copy of the packet, so that the usual case moves the packet once.

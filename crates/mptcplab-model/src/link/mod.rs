@@ -201,6 +201,16 @@ impl<P: Packet> Link<P> {
         }
     }
 
+    /// Decide on a packet that [`enqueue_unchecked`](Self::enqueue_unchecked) gave back; the link's AQM may mark it. After
+    /// [`Verdict::Queued`], that accepts the packet. `None` where only [`enqueue`](Self::enqueue) decides.
+    #[inline]
+    pub fn decide_on(&mut self, now: u64, packet: &mut P) -> Option<Verdict> {
+        match &mut self.machine {
+            Machine::Fused(fused) => Some(fused.decide_on(now, packet)),
+            Machine::General(_) => None,
+        }
+    }
+
     /// Whether packets may come by [`enqueue_ahead`](Self::enqueue_ahead): where all that happens to a packet is decided on its
     /// arrival.
     pub fn can_look_ahead(&self) -> bool {
@@ -292,6 +302,14 @@ impl<P: Packet> Link<P> {
         match &self.machine {
             Machine::Fused(fused) => fused.coming(others),
             Machine::General(_) => None,
+        }
+    }
+
+    /// Have what the next packets need of the link fetched into the processor's cache, up to that which comes after so many.
+    #[inline]
+    pub fn fetch_ahead(&self, packets: u64) {
+        if let Machine::Fused(fused) = &self.machine {
+            fused.fetch_ahead(packets);
         }
     }
 

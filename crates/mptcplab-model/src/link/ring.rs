@@ -97,7 +97,8 @@ impl<P> Ring<P> {
     }
 
     /// Append a packet that is due at this time; there must be room.
-    #[inline]
+    // A packet that is passed in memory would be read from there before it has been written.
+    #[inline(always)]
     pub(crate) fn push(&mut self, due_ns: u64, packet: P) {
         debug_assert!(!self.is_full(), "no room");
         let index = self.index(self.tail);

@@ -19,6 +19,8 @@ use requests::Dialogue;
 use video::VideoServer;
 
 /// An application and its connection.
+// At the beginning of a cache line, as `Subflow`, so that its parts lie in as few lines as they fill.
+#[repr(C, align(64))]
 pub(crate) struct App {
     pub(crate) conn: Connection,
     pub(crate) kind: Kind,

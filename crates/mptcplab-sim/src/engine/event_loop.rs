@@ -102,8 +102,12 @@ impl<'a> Engine<'a> {
         let has_slots = !self.pools.is_empty();
         self.checks_links = self.has_schedules || has_slots;
         self.fetches = self.has_many_connections();
-        if self.checks_links || self.fetches {
+        if self.checks_links {
             self.world.net.check_all();
+        }
+        if self.fetches {
+            self.world.net.fetch_for_all();
+            self.use_large_pages();
         }
         if !self.checks_links {
             self.look_ahead(end_ns);
@@ -235,17 +239,28 @@ impl<'a> Engine<'a> {
     // Not inlined, so that the compiler optimises the loop for the other links.
     #[inline(never)]
     fn on_link_indirect(&mut self, link: usize) {
+        if self.fetches && self.on_link_fetching(link) {
+            return;
+        }
         self.other_events += 1;
         let mut packet = self.world.net.step(self.world.now, link);
-        if self.fetches {
-            self.fetch_ahead(link);
-        }
         if self.checks_links {
             packet = self.check_link_event(link, packet);
         }
         if let Some(packet) = packet {
             self.deliver(packet);
         }
+    }
+
+    /// Fetch ahead, and deliver the packet if that is all that the event takes. Returns whether it is.
+    #[inline(never)]
+    fn on_link_fetching(&mut self, link: usize) -> bool {
+        self.fetch_ahead(link);
+        let Some(packet) = self.world.net.take_fetched(link) else {
+            return false;
+        };
+        self.deliver(packet);
+        true
     }
 
     /// Log changes by a link's schedule, and drop a packet whose connection has ended. Returns the packet that is to be
@@ -383,6 +398,9 @@ impl<'a> Engine<'a> {
         let Some(entry) = self.world.timers.pop() else {
             return;
         };
+        if self.fetches {
+            self.fetch_for_timers();
+        }
         let i = entry.2 as usize;
         let cx = &mut self.world;
         match entry.1 {

@@ -3,16 +3,21 @@
 
 use super::event_loop::Engine;
 use crate::mptcp::connection::Connection;
+use crate::net::event::{TimerEntry, TimerKind};
 use crate::net::packet::Kind;
 use crate::tcp::subflow::Subflow;
-use mptcplab_prefetch::prefetch;
+use mptcplab_prefetch::{prefetch, use_large_pages};
 
 /// The state of fewer connections mostly stays in the cache; then, this costs more than it gains.
 const MANY: usize = 1000;
-/// What a packet needs is fetched when so many others of its link come before it: the connection first, then the subflow, whose
-/// address it has, then the segments, whose address that has.
+/// What a packet needs is fetched when so many others of its link come before it: first itself, then what tells its connection,
+/// the connection, the subflow, whose address that has, the rest of it if it is in use, and last the segments, whose address the
+/// subflow has.
+const PACKET: u64 = 16;
+const OWNER: u64 = 12;
 const CONNECTION: u64 = 8;
-const SUBFLOW: u64 = 4;
+const SUBFLOW: u64 = 6;
+const RECOVERY: u64 = 4;
 const SEGMENTS: u64 = 2;
 
 impl Engine<'_> {
@@ -20,12 +25,34 @@ impl Engine<'_> {
         self.apps.len() >= MANY
     }
 
+    /// Put the state of connections and subflows into large pages.
+    pub(super) fn use_large_pages(&self) {
+        use_large_pages(self.apps.iter());
+        use_large_pages(self.apps.iter().flat_map(|app| &app.conn.subflows));
+    }
+
     /// Fetch what the next packets of a link need. It changes nothing but the time that they take.
     #[inline]
     pub(super) fn fetch_ahead(&self, link: usize) {
+        self.world.net.fetch_ahead(link, PACKET);
+        self.fetch_owner(link);
         self.fetch_connection(link);
         self.fetch_subflow(link);
+        self.fetch_recovery(link);
         self.fetch_segments(link);
+    }
+
+    #[inline(always)]
+    fn fetch_owner(&self, link: usize) {
+        let Some(packet) = self.world.net.coming(link, OWNER) else {
+            return;
+        };
+        if let Some(owner) = self.owners.get(packet.subflow()) {
+            prefetch(owner);
+        }
+        if packet.kind() == Kind::Ack {
+            self.world.net.sacks.prefetch(packet.sack());
+        }
     }
 
     #[inline(always)]
@@ -35,41 +62,84 @@ impl Engine<'_> {
         };
         prefetch(&conn.subflows);
         match kind {
-            Kind::Data => prefetch(&conn.rx),
-            _ => prefetch(&conn.tx),
+            Kind::Data => conn.rx.prefetch(),
+            _ => conn.tx.prefetch(),
         }
     }
 
     #[inline(always)]
     fn fetch_subflow(&self, link: usize) {
-        let coming = self.coming(link, SUBFLOW);
-        let Some((subflow, kind)) =
-            coming.and_then(|(conn, k, kind)| Some((conn.subflows.get(k)?, kind)))
-        else {
+        let Some((_, subflow, kind)) = self.coming_to(link, SUBFLOW) else {
             return;
         };
-        let Subflow { sender, receiver } = subflow;
         match kind {
-            Kind::Data => {
-                prefetch(receiver);
-                prefetch(&sender.sock.tp.srtt_us);
-            }
-            _ => prefetch(sender),
+            Kind::Data => prefetch(&subflow.receiver),
+            _ => subflow.sender.prefetch(),
+        }
+    }
+
+    #[inline(always)]
+    fn fetch_recovery(&self, link: usize) {
+        if let Some((_, subflow, Kind::Ack)) = self.coming_to(link, RECOVERY) {
+            subflow.sender.prefetch_recovery();
         }
     }
 
     #[inline(always)]
     fn fetch_segments(&self, link: usize) {
-        let Some((conn, k, Kind::Ack)) = self.coming(link, SEGMENTS) else {
+        let Some((conn, subflow, kind)) = self.coming_to(link, SEGMENTS) else {
             return;
         };
-        if let Some(Subflow { sender, .. }) = conn.subflows.get(k) {
-            prefetch(sender.segments.get(sender.sock.tp.snd_una));
-            prefetch(sender.segments.get(sender.sock.tp.snd_nxt));
+        match kind {
+            Kind::Data => {
+                subflow.receiver.order.prefetch();
+                conn.rx.prefetch_segments();
+            }
+            _ => subflow.sender.prefetch_segments(),
         }
     }
 
+    /// Fetch what the next timers of subflows need: the connection of those that come soon, the subflow of the next one.
+    #[inline]
+    pub(super) fn fetch_for_timers(&self) {
+        let [first, others @ ..] = self.world.timers.coming();
+        for (conn, ..) in others.into_iter().filter_map(|e| self.timed(e?)) {
+            prefetch(&conn.subflows);
+        }
+        let Some((conn, k, kind)) = first.and_then(|e| self.timed(e)) else {
+            return;
+        };
+        let Some(subflow) = conn.subflows.get(k) else {
+            return;
+        };
+        if kind == TimerKind::DelayedAck {
+            conn.rx.prefetch();
+            prefetch(&subflow.receiver);
+        } else {
+            prefetch(&subflow.sender.rtx.timer);
+        }
+    }
+
+    /// Connection, index of the subflow and kind of a timer for which it pays.
+    #[inline(always)]
+    fn timed(&self, entry: &TimerEntry) -> Option<(&Connection, usize, TimerKind)> {
+        let &(_, kind, index) = entry;
+        if !matches!(kind, TimerKind::Retransmit | TimerKind::DelayedAck) {
+            return None;
+        }
+        let owner = self.owners.get(index as usize)?;
+        let app = self.apps.get(owner.conn as usize)?;
+        Some((&app.conn, owner.subflow as usize, kind))
+    }
+
     /// Connection, subflow and kind of the packet of a link before which so many others come.
+    #[inline(always)]
+    fn coming_to(&self, link: usize, others: u64) -> Option<(&Connection, &Subflow, Kind)> {
+        let (conn, k, kind) = self.coming(link, others)?;
+        Some((conn, conn.subflows.get(k)?, kind))
+    }
+
+    /// Connection, index of the subflow and kind of the packet of a link before which so many others come.
     #[inline(always)]
     fn coming(&self, link: usize, others: u64) -> Option<(&Connection, usize, Kind)> {
         let packet = self.world.net.coming(link, others)?;

@@ -16,17 +16,19 @@ use mptcplab_trace::EventKind;
 /// times of it, the shares in scenarios/shared-bottleneck-fairness.toml were equal within their confidence intervals.
 const WAKE_UP_NS: u64 = 50_000;
 
+// In this order: `tx` begins a cache line, and the first line has what packets in both directions need.
+#[repr(C)]
 pub(crate) struct Connection {
+    pub(crate) subflows: Vec<Subflow>,
     /// Index of the flow in the run's list.
     pub(crate) flow: u32,
-    pub(crate) subflows: Vec<Subflow>,
-    pub(crate) tx: ConnectionSender,
-    pub(crate) rx: ConnectionReceiver,
     /// A segment with PSH is acknowledged when the application reads.
     answers_push: bool,
-    pub(crate) read_timer: Timer,
     /// The application knows that the connection is established.
     is_open: bool,
+    pub(crate) rx: ConnectionReceiver,
+    pub(crate) read_timer: Timer,
+    pub(crate) tx: ConnectionSender,
 }
 
 impl Connection {

@@ -19,6 +19,7 @@ use mptcplab_model::sched::minrtt::minrtt;
 use mptcplab_model::sched::{
     Assignment, Path, Scheduler, Segments, SendQueue, only_backups, penalised_window,
 };
+use mptcplab_prefetch::prefetch_between;
 use mptcplab_trace::EventKind;
 use std::collections::VecDeque;
 
@@ -44,19 +45,9 @@ pub(super) enum Cause {
 }
 
 /// The sending half of a connection.
+// In this order: what most ACKs need, and the rest; see `prefetch`.
+#[repr(C)]
 pub(crate) struct ConnectionSender {
-    /// Index of the connection in this part of the topology.
-    pub(crate) index: u32,
-    pub(super) mptcp: bool,
-    /// The subflow that opens the connection; the others join.
-    pub(super) opener: usize,
-    /// The first segment has to be acknowledged before anything else is sent and subflows join.
-    pub(super) is_unconfirmed: bool,
-    /// The coupled algorithms' table.
-    pub(crate) cc: CcTable,
-    /// `None` with one subflow, which has nothing to be scheduled. Apart, since it is large.
-    scheduler: Option<Box<Scheduler>>,
-    pub(super) mss: u16,
     /// Next data sequence number to assign.
     pub(crate) next: u32,
     /// Lowest data sequence number not acknowledged at connection level.
@@ -69,26 +60,38 @@ pub(crate) struct ConnectionSender {
     pub(crate) written: u32,
     /// The latest segment that is not full, the last of a transfer or of a message: (data sequence number, payload).
     last: Option<(u32, u16)>,
-    /// On a connection that lasts: earlier ones.
-    earlier_short: VecDeque<(u32, u16)>,
+    pub(super) mss: u16,
+    pub(super) mptcp: bool,
+    /// The first segment has to be acknowledged before anything else is sent and subflows join.
+    pub(super) is_unconfirmed: bool,
+    reinject_enabled: bool,
+    /// When the scheduler was last asked, no subflow had room. Since then only subflows with an ACK or a timer can have got some,
+    /// and after each of these it is asked again, unless it [takes any room](Scheduler::takes_any_room).
+    all_full: bool,
+    /// The coupled algorithms' table.
+    pub(crate) cc: CcTable,
+    pub(crate) sent_bytes: u64,
+    /// Since when only the receive window has prevented sending; [`NEVER`] if it does not.
+    blocked_since: u64,
+    /// `None` with one subflow, which has nothing to be scheduled. Apart, since it is large.
+    scheduler: Option<Box<Scheduler>>,
     /// To be sent again on another subflow: data sequence numbers and the subflow that failed with them.
     pub(super) reinject: VecDeque<(u32, u32)>,
-    reinject_enabled: bool,
+    /// Index of the connection in this part of the topology.
+    pub(crate) index: u32,
+    /// The subflow that opens the connection; the others join.
+    pub(super) opener: usize,
+    /// On a connection that lasts: earlier ones.
+    earlier_short: VecDeque<(u32, u16)>,
     /// Consecutive timeouts after which a subflow counts as failed, unless the connection has a timer of its own.
     stale_after: u32,
     pub(crate) data_rtx: Option<Box<DataRtx>>,
     /// With upstream's scheduler: idle subflows leave the coupling set.
     idle_subflows: Option<Box<IdleSubflows>>,
-    /// When the scheduler was last asked, no subflow had room. Since then only subflows with an ACK or a timer can have got some,
-    /// and after each of these it is asked again, unless it [takes any room](Scheduler::takes_any_room).
-    all_full: bool,
     /// Scheduled changes of priority still to come: time, subflow, whether it becomes a backup.
     priorities: VecDeque<(u64, usize, bool)>,
     pub(crate) priority_timer: Timer,
     pub(crate) reinjected: u64,
-    pub(crate) sent_bytes: u64,
-    /// Since when only the receive window has prevented sending; [`NEVER`] if it does not.
-    blocked_since: u64,
     blocked_ns: u64,
 }
 
@@ -199,6 +202,12 @@ impl ConnectionSender {
         {
             self.earlier_short.pop_front();
         }
+    }
+
+    /// Have what most ACKs need fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch_between(&self.next, &self.earlier_short);
     }
 
     /// The subflow that opens the connection.

@@ -2,10 +2,10 @@
 //!
 //! Links are the most frequent sources. Each has at most one pending time, in a winner tree whose update touches at most
 //! log2(links) nodes. Timers are re-armed far more often than they fire, so that moving a deadline changes only the timer; its
-//! heap entry is compared with the deadline when it comes up.
+//! entry is compared with the deadline when it comes up.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use super::timer_queue::TimerQueue;
+pub(crate) use super::timer_queue::{TimerEntry, TimerKind};
 
 /// No event pending.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -86,46 +86,12 @@ impl WinnerTree {
     }
 }
 
-/// The purpose of a timer. The discriminant orders timers of the same instant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum TimerKind {
-    /// Start, stop and on/off changes of a flow's application (index: connection).
-    App,
-    /// Opening and removal of a subflow (index: subflow).
-    Lifecycle,
-    /// Retransmission, tail loss probe or reordering timer of a sender (index: subflow).
-    Retransmit,
-    /// Pacing release (index: subflow).
-    Pace,
-    /// Release of a packet held back by send jitter (index: subflow).
-    SendJitter,
-    /// Delayed ACK of a receiver (index: subflow).
-    DelayedAck,
-    /// Next datagram or on/off change of a UDP source (index: UDP source).
-    Udp,
-    /// Start and stop of an SCTP association's application (index: association).
-    Association,
-    /// Retransmission timer of an SCTP destination (index: its route).
-    Destination,
-    /// Delayed SACK of an SCTP receiver (index: association).
-    DelayedSack,
-    /// Next change of a subflow's priority (index: connection).
-    Priority,
-    /// Start of the next transfer of a flow of many (index: pool).
-    Transfer,
-    /// Retransmission at connection level (index: connection).
-    DataRtx,
-    /// The application at the receiver reads (index: connection).
-    Read,
-}
-
-/// A deadline whose heap entry is allowed to be early.
+/// A deadline whose entry is allowed to be early.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timer {
     /// When it should fire; [`NEVER`] when off.
     pub(crate) deadline: u64,
-    /// Time of its live heap entry; [`NEVER`] when there is none.
+    /// Time of its live entry; [`NEVER`] when there is none.
     armed: u64,
 }
 
@@ -142,13 +108,10 @@ impl Timer {
     };
 }
 
-/// Time, kind and index of a timer.
-pub(crate) type TimerEntry = (u64, TimerKind, u32);
-
-/// Heap of timer entries.
+/// The entries of all timers.
 #[derive(Debug)]
 pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<TimerEntry>>,
+    queue: TimerQueue,
     /// The timers of kind [`TimerKind::SendJitter`], which fire for every packet, by subflow.
     jitter: WinnerTree,
     /// Time of the earliest entry.
@@ -162,7 +125,7 @@ pub(crate) struct Timers {
 impl Timers {
     pub(crate) fn new() -> Self {
         Self {
-            heap: BinaryHeap::new(),
+            queue: TimerQueue::new(),
             jitter: WinnerTree::new(0),
             first: NEVER,
             limit: NEVER,
@@ -199,8 +162,8 @@ impl Timers {
     pub(crate) fn first_jitter(&self) -> Option<u32> {
         let (at, subflow) = self.jitter.first();
         let jitter = (at, TimerKind::SendJitter, subflow as u32);
-        let is_first = |&Reverse(entry): &Reverse<TimerEntry>| jitter < entry;
-        (at < HORIZON && self.heap.peek().is_none_or(is_first)).then_some(subflow as u32)
+        let is_first = self.queue.first().is_none_or(|&entry| jitter < entry);
+        (at < HORIZON && is_first).then_some(subflow as u32)
     }
 
     /// The timer of the earliest entry, which is of kind [`TimerKind::SendJitter`], is to fire again at `deadline`.
@@ -214,33 +177,45 @@ impl Timers {
         self.find_first();
     }
 
+    /// The earliest entry of another kind, and two others of which one is the second if that is near.
+    #[inline]
+    pub(crate) fn coming(&self) -> [Option<&TimerEntry>; 3] {
+        self.queue.coming()
+    }
+
     /// Remove the earliest entry of another kind.
     pub(crate) fn pop(&mut self) -> Option<TimerEntry> {
-        let Reverse(entry) = self.heap.pop()?;
+        let entry = self.queue.pop()?;
         self.find_first();
         Some(entry)
     }
 
     #[inline]
     fn find_first(&mut self) {
-        let in_heap = self.heap.peek().map_or(NEVER, |e| e.0.0);
-        self.first = in_heap.min(self.jitter.first().0);
+        let in_queue = self.queue.first().map_or(NEVER, |entry| entry.0);
+        self.first = in_queue.min(self.jitter.first().0);
         self.bound = self.first.min(self.limit);
     }
 
-    /// Move a deadline; costs a heap operation only when it moves before the live entry.
-    #[inline]
+    /// Move a deadline; costs an operation of the queue only when it moves before the live entry.
+    #[inline(always)]
     pub(crate) fn set(&mut self, timer: &mut Timer, deadline: u64, kind: TimerKind, index: u32) {
         timer.deadline = deadline;
         if deadline < timer.armed {
             timer.armed = deadline;
-            self.first = self.first.min(deadline);
-            self.bound = self.bound.min(deadline);
-            if kind == TimerKind::SendJitter {
-                self.jitter.set(index as usize, deadline);
-            } else {
-                self.heap.push(Reverse((deadline, kind, index)));
-            }
+            self.add((deadline, kind, index));
+        }
+    }
+
+    #[inline(never)]
+    fn add(&mut self, entry: TimerEntry) {
+        let (at, kind, index) = entry;
+        self.first = self.first.min(at);
+        self.bound = self.bound.min(at);
+        if kind == TimerKind::SendJitter {
+            self.jitter.set(index as usize, at);
+        } else {
+            self.queue.push(entry);
         }
     }
 

@@ -39,6 +39,8 @@ mod duty {
     pub(super) const RELEASE_DROPPED: u8 = 2;
     /// The engine checks the event.
     pub(super) const CHECK: u8 = 4;
+    /// The engine fetches ahead what the next packets need.
+    pub(super) const FETCH: u8 = 32;
     /// The event may be an internal step of the link.
     pub(super) const POLL: u8 = 8;
     /// None, for some packets: they enter the next link, or wait to be merged there, as soon as they enter this one.
@@ -179,10 +181,25 @@ impl Net {
         }
     }
 
+    /// The same in order to fetch ahead: packets come by [`take_fetched`](Self::take_fetched).
+    pub(crate) fn fetch_for_all(&mut self) {
+        for link in &mut self.links {
+            link.duties |= duty::FETCH;
+        }
+    }
+
     /// The packet that a link delivers after so many others, if it knows that already.
     #[inline]
     pub(crate) fn coming(&self, link: usize, others: u64) -> Option<&Packet> {
         self.links.get(link)?.link.coming(others)
+    }
+
+    /// Have what the next packets need of a link fetched into the processor's cache, up to that which comes after so many.
+    #[inline]
+    pub(crate) fn fetch_ahead(&self, link: usize, packets: u64) {
+        if let Some(NetLink { link, .. }) = self.links.get(link) {
+            link.fetch_ahead(packets);
+        }
     }
 
     /// Do without events where packets are known before they arrive, see [`lookahead`]. All routes must be known, and no packet
@@ -416,14 +433,29 @@ impl Net {
     /// The packet comes in registers.
     #[inline(never)]
     fn enqueue_words(&mut self, index: usize, now: u64, a: u64, b: u64, c: u64) {
-        let packet = Packet::from_words(a, b, c);
+        let mut packet = Packet::from_words(a, b, c);
         let NetLink { duties, link } = &mut self.links[index];
         if *duties & duty::FORWARD != 0 {
             self.enqueue_chain(now, now, a, b, c);
             return;
         }
         let before = link.next_ns();
-        match link.enqueue(now, packet) {
+        let verdict = match link.decide_on(now, &mut packet) {
+            Some(Verdict::Queued) => {
+                // From the registers it goes to the queue sooner than from memory, to which it has just been written.
+                let [a, b, c] = if packet.is_ce() {
+                    packet.words()
+                } else {
+                    [a, b, c]
+                };
+                let accepted = link.enqueue_unchecked(now, Packet::from_words(a, b, c));
+                debug_assert!(accepted.is_ok(), "there is room");
+                Verdict::Queued
+            }
+            Some(lost) => lost,
+            None => link.enqueue(now, packet),
+        };
+        match verdict {
             Verdict::Queued => {
                 let after = link.next_ns();
                 if after != before {
@@ -494,9 +526,20 @@ impl Net {
     /// The packet that reaches its host by the next event of this link, if that is all that the event takes.
     #[inline(always)]
     pub(crate) fn take_direct(&mut self, index: usize) -> Option<Packet> {
+        self.take_where::<0>(index)
+    }
+
+    /// The same after fetching ahead.
+    #[inline(always)]
+    pub(crate) fn take_fetched(&mut self, index: usize) -> Option<Packet> {
+        self.take_where::<{ duty::FETCH }>(index)
+    }
+
+    #[inline(always)]
+    fn take_where<const DUTIES: u8>(&mut self, index: usize) -> Option<Packet> {
         // Beyond the links, packets are to be merged.
         let NetLink { duties, link } = self.links.get_mut(index)?;
-        if *duties != 0 {
+        if *duties != DUTIES {
             return None;
         }
         let packet = link.take_due()?;

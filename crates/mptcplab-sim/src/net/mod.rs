@@ -7,6 +7,7 @@ mod merge;
 mod options;
 pub(crate) mod packet;
 pub(crate) mod record;
+mod timer_queue;
 
 pub(crate) use links::{Net, Route};
 pub(crate) use options::{MAX_BLOCKS, SackBlocks};

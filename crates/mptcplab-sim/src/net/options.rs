@@ -1,6 +1,8 @@
 //! Side tables for the SACK blocks of packets in flight. Most packets carry none, so the packet itself has no field
 //! for them.
 
+use mptcplab_prefetch::prefetch;
+
 /// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
 pub(crate) const MAX_BLOCKS: usize = 4;
 
@@ -34,14 +36,24 @@ pub(crate) struct SackTable {
 }
 
 impl SackTable {
-    /// Store an option; the handle is never 0.
-    pub(crate) fn store(&mut self, blocks: SackBlocks) -> u32 {
-        if let Some(i) = self.free.pop() {
-            self.slots[i as usize] = blocks;
-            i + 1
-        } else {
-            self.slots.push(blocks);
-            self.slots.len() as u32
+    /// An option without blocks, and its handle, which is never 0.
+    // They are added in place: a copy would wait until they have been written.
+    #[inline]
+    pub(crate) fn store(&mut self) -> (&mut SackBlocks, u32) {
+        let i = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(SackBlocks::default());
+            self.slots.len() as u32 - 1
+        });
+        let blocks = &mut self.slots[i as usize];
+        (blocks.len, blocks.dsack) = (0, false);
+        (blocks, i + 1)
+    }
+
+    /// Have an option fetched into the cache; 0 has none.
+    #[inline]
+    pub(crate) fn prefetch(&self, handle: u32) {
+        if let Some(blocks) = self.slots.get((handle as usize).wrapping_sub(1)) {
+            prefetch(blocks);
         }
     }
 

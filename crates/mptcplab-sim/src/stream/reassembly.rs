@@ -1,5 +1,7 @@
 //! In-order tracking of numbered segments, for a subflow's receiver and for the connection above it.
 
+use mptcplab_prefetch::prefetch;
+
 /// Class of an arriving segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
@@ -50,6 +52,15 @@ impl Reassembly {
             Arrival::Duplicate
         } else {
             self.insert_beyond(seq)
+        }
+    }
+
+    /// Have the bits of the next segments fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        let index = self.next as usize >> 6 & self.words.len().wrapping_sub(1);
+        if let Some(word) = self.words.get(index) {
+            prefetch(word);
         }
     }
 

@@ -8,33 +8,49 @@ use super::reordering::ReorderingStats;
 use crate::net::World;
 use crate::net::event::NEVER;
 use crate::net::packet::WINDOW_UNLIMITED;
+use mptcplab_prefetch::prefetch_between;
 use mptcplab_scenario::RcvBuffer;
 use mptcplab_trace::EventKind;
 
 /// The receiving side: in-order delivery to the application and the shared window.
+// In this order: what most data packets need, and the rest; see `prefetch`.
+#[repr(C)]
 pub(crate) struct ConnectionReceiver {
     order: Reassembly,
-    pub(crate) reordering: ReorderingStats,
-    mss: u16,
     room: ReceiveRoom,
-    pub(crate) window_shift: u32,
-    pub(crate) duplicates: u64,
-    /// When the first byte of the current transfer arrived; [`NEVER`] before.
-    pub(crate) first_byte_ns: u64,
+    mss: u16,
     /// Whether the connection's first byte is recorded as an event.
     announces: bool,
-    /// First data sequence number after the transfer, and the payload of its last segment.
-    complete_at: Option<(u32, u16)>,
     pub(crate) completed: bool,
-    /// On a connection that lasts: what its application expects.
-    pub(crate) messages: Messages,
+    pub(crate) window_shift: u32,
     /// Data in order up to here are the first of a transfer, or complete it.
     milestone: u32,
+    /// First data sequence number after the transfer, and the payload of its last segment.
+    complete_at: Option<(u32, u16)>,
+    pub(crate) reordering: ReorderingStats,
     /// Bytes by which the last segments of earlier transfers and messages were short.
     missing_bytes: u64,
+    /// When the first byte of the current transfer arrived; [`NEVER`] before.
+    pub(crate) first_byte_ns: u64,
+    pub(crate) duplicates: u64,
+    /// On a connection that lasts: what its application expects.
+    pub(crate) messages: Messages,
 }
 
 impl ConnectionReceiver {
+    /// Have what most data packets need fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch_between(&self.order, &self.messages);
+    }
+
+    /// The same for the segments that wait, once that has arrived.
+    #[inline(always)]
+    pub(crate) fn prefetch_segments(&self) {
+        self.order.prefetch();
+        self.reordering.prefetch();
+    }
+
     pub(crate) fn new(buffer: RcvBuffer, mss: u16, announces: bool) -> Self {
         let room = ReceiveRoom::new(buffer, mss);
         // The largest window must fit below the value that means "unlimited".

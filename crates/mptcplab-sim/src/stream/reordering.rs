@@ -3,6 +3,7 @@
 //! A connection whose data arrive in order never touches this. A segment is counted when it is delivered, so that sums and
 //! counts cover the same segments.
 
+use mptcplab_prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Data sequence numbers per block. It bounds the cost of an arrival, however many segments wait.
@@ -32,6 +33,14 @@ pub(crate) struct ReorderingStats {
 }
 
 impl ReorderingStats {
+    /// Have the first block fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        if let Some(block) = self.blocks.front() {
+            prefetch(block);
+        }
+    }
+
     /// A segment arrived beyond `next`, the one expected; now `depth` wait.
     #[inline(never)]
     pub(crate) fn arrived(&mut self, now: u64, dsn: u32, next: u32, depth: u32) {

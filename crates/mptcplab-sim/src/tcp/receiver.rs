@@ -3,7 +3,7 @@
 use super::sack_compression::{SackCompression, wait_ns};
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
-use crate::net::{MAX_BLOCKS, SackBlocks, World};
+use crate::net::{MAX_BLOCKS, World};
 use crate::stream::reassembly::{Arrival, Reassembly};
 use crate::stream::receive_window::{ReceiveRoom, SubflowWindow};
 
@@ -375,7 +375,8 @@ impl Receiver {
     }
 
     /// Build the ACK for the current state.
-    #[inline]
+    // Inlined, so that the ACK stays in registers.
+    #[inline(always)]
     pub(crate) fn make_ack(&mut self, cx: &mut World, data_ack: u32, window: u16) -> Packet {
         let next = self.order.next();
         let (sack, sack_bytes) = if self.n_blocks > 0 || self.duplicate.is_some() {
@@ -408,8 +409,9 @@ impl Receiver {
     }
 
     /// Put the SACK option into the side table; returns its handle and its length.
+    #[inline(never)]
     fn store_blocks(&mut self, cx: &mut World) -> (u32, u16) {
-        let mut sack = SackBlocks::default();
+        let (sack, handle) = cx.net.sacks.store();
         if let Some(seq) = self.duplicate.take() {
             sack.push((seq, seq + 1));
             sack.dsack = true;
@@ -421,7 +423,7 @@ impl Receiver {
         }
         // RFC 2018: kind, length and two no-ops, then 8 bytes a block.
         let bytes = 4 + 8 * u16::from(sack.len);
-        (cx.net.sacks.store(sack), bytes)
+        (handle, bytes)
     }
 
     /// A segment arrived beyond a gap: its block comes first (RFC 2018 section 4).

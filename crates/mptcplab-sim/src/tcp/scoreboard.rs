@@ -1,6 +1,7 @@
 //! The sender's scoreboard: which segments in flight have arrived, which are lost, and what one ACK reported.
 
 use crate::net::SackBlocks;
+use mptcplab_prefetch::prefetch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -49,16 +50,18 @@ impl Rack {
 }
 
 #[derive(Debug, Default)]
+// In this order: what ACKs in order need, and what is in use while segments are missing; see `prefetch` of the sender.
+#[repr(C)]
 pub(crate) struct Scoreboard {
     pub(crate) rack: Rack,
     pub(crate) reordering: u32,
     pub(crate) reordering_seen: bool,
     /// One above the highest segment known to have arrived.
     pub(crate) fack: u32,
-    /// D-SACKs of all time.
-    pub(super) dsacks: u64,
     /// First original transmission not yet suspected by RACK.
     pub(super) next_original: u32,
+    /// D-SACKs of all time.
+    pub(super) dsacks: u64,
     /// Retransmissions not yet suspected, in the order sent: (time, segment).
     pub(super) retransmitted: VecDeque<(u64, u32)>,
     /// Transmissions from before the most recent one that arrived, in the order sent; entries may be stale.
@@ -118,6 +121,16 @@ impl Scoreboard {
             }
             self.suspects.push_back(copy);
             self.retransmitted.pop_front();
+        }
+    }
+
+    /// Have the next suspects fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        let nexts = [self.retransmitted.front(), self.suspects.front()];
+        nexts.into_iter().flatten().for_each(prefetch);
+        if let Some(lost) = self.lost.peek() {
+            prefetch(lost);
         }
     }
 

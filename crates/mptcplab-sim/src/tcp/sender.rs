@@ -16,6 +16,7 @@ use crate::net::packet::{Header, Kind, Packet, tick};
 use crate::stream::receive_window::MeasuredRtts;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_model::link::rng::Rng;
+use mptcplab_prefetch::{prefetch, prefetch_between};
 use mptcplab_scenario::LossRecovery;
 use mptcplab_trace::EventKind;
 
@@ -70,11 +71,13 @@ impl SenderCounters {
 }
 
 /// The sender of one TCP, or of one subflow.
+// In this order: what all ACKs need, what is in use while segments are missing, and the rest; see `prefetch`.
+#[repr(C)]
 pub(crate) struct Sender {
     /// The congestion control's view of the subflow. `sock.tp` is this sender's own state: its sequence numbers, windows
     /// and packet counts have the names of Linux' `struct tcp_sock`.
     pub(crate) sock: Sock,
-    pub(crate) config: SenderConfig,
+    pub(crate) segments: Segments,
     /// Index of the subflow's route, and of all its timers.
     pub(crate) id: u32,
     /// First link of the path.
@@ -84,29 +87,29 @@ pub(crate) struct Sender {
     pub(crate) phase: Phase,
     /// See [`find_plain`](Self::find_plain).
     is_plain: bool,
-    pub(crate) lifecycle: Lifecycle,
-    pub(crate) mptcp: MptcpState,
-    pub(crate) segments: Segments,
-    pub(crate) scoreboard: Scoreboard,
-    pub(crate) recovery: Recovery,
-    /// For Tahoe, Reno and NewReno.
-    pub(crate) classic: ClassicRecovery,
-    pub(crate) rtt: RttEstimator,
-    /// For algorithms that control their own rate.
-    pub(crate) rates: Option<Box<RateSampler>>,
-    pub(crate) rtx: RetransmissionTimer,
-    pub(crate) usage: CwndUsage,
-    pub(crate) tso: TsoGroup,
-    pub(crate) pacing: Pacing,
-    pub(crate) jitter: SendJitter,
     /// The algorithm has the hook `pkts_acked`.
     wants_pkts_acked: bool,
     /// The algorithm has the hook `cwnd_event`.
     wants_cwnd_event: bool,
     /// The next data packet tells the receiver that the window was reduced.
     pub(crate) announce_cwr: bool,
+    pub(crate) config: SenderConfig,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) rtx: RetransmissionTimer,
+    pub(crate) usage: CwndUsage,
     pub(crate) last_sent_ns: u64,
+    pub(crate) recovery: Recovery,
     pub(crate) count: SenderCounters,
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) mptcp: MptcpState,
+    pub(crate) tso: TsoGroup,
+    pub(crate) pacing: Pacing,
+    /// For algorithms that control their own rate.
+    pub(crate) rates: Option<Box<RateSampler>>,
+    /// For Tahoe, Reno and NewReno.
+    pub(crate) classic: ClassicRecovery,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) jitter: SendJitter,
 }
 
 impl Sender {
@@ -205,6 +208,30 @@ impl Sender {
     pub(crate) fn set_unconfirmed(&mut self, unconfirmed: bool) {
         self.mptcp.unconfirmed = unconfirmed;
         self.find_plain();
+    }
+
+    /// Have what all ACKs need fetched into the cache.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        prefetch_between(&self.sock, &self.scoreboard.dsacks);
+    }
+
+    /// The same for what is in use while segments are missing, once that has arrived.
+    #[inline(always)]
+    pub(crate) fn prefetch_recovery(&self) {
+        if !self.recovery.allows_fast_path() {
+            prefetch_between(&self.scoreboard.dsacks, &self.tso);
+        }
+    }
+
+    /// The same for the segments.
+    #[inline(always)]
+    pub(crate) fn prefetch_segments(&self) {
+        prefetch(self.segments.get(self.sock.tp.snd_una));
+        prefetch(self.segments.get(self.sock.tp.snd_nxt));
+        if !self.recovery.allows_fast_path() {
+            self.scoreboard.prefetch();
+        }
     }
 
     /// Handle an ACK; the connection sends new data afterwards. Returns whether the ACK took the fast path and changed nothing

@@ -267,7 +267,9 @@ impl<'a> Wire<'a> {
         }
         blocks.dsack = ack.dsack.is_some();
         let sack = if blocks.len > 0 {
-            self.engine.world.net.sacks.store(blocks)
+            let (stored, handle) = self.engine.world.net.sacks.store();
+            *stored = blocks;
+            handle
         } else {
             0
         };
