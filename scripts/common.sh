@@ -71,15 +71,17 @@ clippy() {
 
 FAILED=()
 
-# check NAME COMMAND...: runs a check, says how long it took, and remembers its name if it fails.
+# check NAME COMMAND...: runs a check, says how long it took (TOOK seconds if that is set), and remembers its name if it fails.
 check() {
-	local name=$1 start=$SECONDS
+	local name=$1 start=$SECONDS code=0
 	shift
 	printf '\n== %s ==\n' "$name" >&2
-	if recorded "$@"; then
-		say "$name: passed in $((SECONDS - start)) s"
+	recorded "$@" || code=$?
+	local took=${TOOK:-$((SECONDS - start))}
+	if [ "$code" = 0 ]; then
+		say "$name: passed in $took s"
 	else
-		say "$name: FAILED after $((SECONDS - start)) s, with $(free_disk) free in $PWD and ${TMPDIR:-/tmp}"
+		say "$name: FAILED after $took s, with $(free_disk) free in $PWD and ${TMPDIR:-/tmp}"
 		FAILED+=("$name")
 	fi
 }
@@ -93,10 +95,20 @@ beside() {
 	if [ -z "$BESIDE_FOLDER" ]; then BESIDE_FOLDER=$(mktemp -d); fi
 	# A process group of its own, with which all that it starts can be ended.
 	set -m
-	(renice -n 19 "$BASHPID" >/dev/null && "$@") </dev/null >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
+	timed "$BESIDE_FOLDER/${#BESIDE[@]}" "$@" </dev/null >"$BESIDE_FOLDER/${#BESIDE[@]}" 2>&1 &
 	set +m
 	BESIDE_PIDS+=($!)
 	BESIDE+=("$name")
+}
+
+# timed OUTPUT COMMAND...: runs a command with the lowest priority, and notes beside its output how many seconds it took.
+timed() {
+	local output=$1 start=$SECONDS code=0
+	shift
+	renice -n 19 "$BASHPID" >/dev/null
+	"$@" || code=$?
+	echo "$((SECONDS - start))" >"$output.seconds"
+	return "$code"
 }
 
 # rejoin: waits for all checks that were begun with `beside`, and shows their output.
@@ -105,7 +117,7 @@ rejoin() {
 	for i in "${!BESIDE[@]}"; do
 		code=0
 		wait "${BESIDE_PIDS[i]}" || code=$?
-		check "${BESIDE[i]}, meanwhile" ended "$BESIDE_FOLDER/$i" "$code"
+		TOOK=$(cat "$BESIDE_FOLDER/$i.seconds" 2>/dev/null) check "${BESIDE[i]}, meanwhile" ended "$BESIDE_FOLDER/$i" "$code"
 	done
 	rm -rf "$BESIDE_FOLDER"
 	BESIDE=() BESIDE_PIDS=() BESIDE_FOLDER=

@@ -8,10 +8,11 @@ PAGES=$(mktemp -d)
 trap 'rm -rf "$PAGES"' EXIT
 
 same_pages() {
-	local page
+	local page differ=0
 	for page in "$PAGES"/*.md "$PAGES"/*.json; do
-		diff -u "docs/papers/$(basename "$page")" "$page" || return
+		diff -u "docs/papers/$(basename "$page")" "$page" || differ=1
 	done
+	return "$differ"
 }
 
 check "Verdicts are the expected ones, and reasons fit" "$BIN/mptcplab" reproduce all --docs "$PAGES"
