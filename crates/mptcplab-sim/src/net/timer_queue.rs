@@ -56,7 +56,8 @@ pub(super) struct TimerQueue {
     near_ns: u64,
     /// Entries from `near_ns` on, before the next multiple of [`SPAN_NS`].
     slots: Vec<Vec<TimerEntry>>,
-    in_slots: usize,
+    /// One bit for each slot that is not empty.
+    filled: [u64; SLOTS / 64],
     /// Entries from that on.
     beyond: Vec<TimerEntry>,
 }
@@ -67,7 +68,7 @@ impl TimerQueue {
             near: BinaryHeap::new(),
             near_ns: 0,
             slots: vec![Vec::new(); SLOTS],
-            in_slots: 0,
+            filled: [0; SLOTS / 64],
             beyond: Vec::new(),
         }
     }
@@ -106,25 +107,35 @@ impl TimerQueue {
         if entry.0 / SPAN_NS > self.near_ns / SPAN_NS {
             self.beyond.push(entry);
         } else {
-            self.slots[slot(entry.0)].push(entry);
-            self.in_slots += 1;
+            let slot = slot(entry.0);
+            self.slots[slot].push(entry);
+            self.filled[slot / 64] |= 1 << (slot % 64);
         }
     }
 
     /// Make later entries near, if no other one is.
     fn refill(&mut self) {
         while self.near.is_empty() {
-            if self.in_slots == 0 && !self.go_to_beyond() {
+            let Some(first) = self.first_filled() else {
+                if self.go_to_beyond() {
+                    continue;
+                }
                 return;
-            }
-            let due = std::mem::take(&mut self.slots[slot(self.near_ns)]);
-            self.in_slots -= due.len();
+            };
+            self.filled[first / 64] &= !(1 << (first % 64));
+            let due = std::mem::take(&mut self.slots[first]);
             self.near.extend(due.into_iter().map(Reverse));
-            self.near_ns += SLOT_NS;
+            self.near_ns += (first + 1 - slot(self.near_ns)) as u64 * SLOT_NS;
             if self.near_ns % SPAN_NS == 0 {
                 self.fill_slots();
             }
         }
+    }
+
+    /// The first slot that is not empty.
+    fn first_filled(&self) -> Option<usize> {
+        let word = self.filled.iter().position(|&bits| bits != 0)?;
+        Some(64 * word + self.filled[word].trailing_zeros() as usize)
     }
 
     /// There is nothing in the slots: go to the time of the earliest entry beyond them. Returns whether there is one.
