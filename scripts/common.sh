@@ -101,14 +101,16 @@ beside() {
 	BESIDE+=("$name")
 }
 
-# timed OUTPUT COMMAND...: runs a command with the lowest priority, and notes beside its output how many seconds it took.
+# timed OUTPUT COMMAND...: runs a command with the lowest priority, and notes beside its output how many seconds it took. Ends
+# the shell that it runs in.
 timed() {
-	local output=$1 start=$SECONDS code=0
+	local output=$1
 	shift
+	# shellcheck disable=SC2064 # The time and the name of now.
+	trap "echo \$((SECONDS - $SECONDS)) >'$output.seconds'" EXIT
 	renice -n 19 "$BASHPID" >/dev/null
-	"$@" || code=$?
-	echo "$((SECONDS - start))" >"$output.seconds"
-	return "$code"
+	"$@"
+	exit
 }
 
 # rejoin: waits for all checks that were begun with `beside`, and shows their output.
@@ -117,7 +119,7 @@ rejoin() {
 	for i in "${!BESIDE[@]}"; do
 		code=0
 		wait "${BESIDE_PIDS[i]}" || code=$?
-		TOOK=$(cat "$BESIDE_FOLDER/$i.seconds" 2>/dev/null) check "${BESIDE[i]}, meanwhile" ended "$BESIDE_FOLDER/$i" "$code"
+		TOOK=$(cat "$BESIDE_FOLDER/$i.seconds" 2>/dev/null || echo "?") check "${BESIDE[i]}, meanwhile" ended "$BESIDE_FOLDER/$i" "$code"
 	done
 	rm -rf "$BESIDE_FOLDER"
 	BESIDE=() BESIDE_PIDS=() BESIDE_FOLDER=

@@ -1,18 +1,20 @@
 //! Large pages, in which the processor finds addresses with fewer look-ups.
 
+use std::fs;
 use std::ops::Range;
 
-/// Bytes of the smallest page, or less: addresses of pages are multiples of it.
-const PAGE: usize = 4096;
+/// The largest size of an ordinary page, in bytes.
+const PAGE: usize = 65_536;
 
 /// Values are put into large pages if they fill at least this part of the memory from the first to the last one.
 const FILLED: usize = 2;
 
-/// Have the operating system put values that lie near each other into large pages. Changes nothing but the time that accesses
-/// take. Does nothing where they are far apart, or where the system has no large pages at hand (Linux has them since 6.1).
+/// Have Linux put values that lie near each other into large pages, which may take some time but changes nothing else. It does
+/// so since version 6.1. Nothing happens where values are far apart, and where large pages are switched off for the system.
 pub fn use_large_pages<'a, T: 'a>(values: impl Iterator<Item = &'a T>) {
-    if let Some(range) = pages(values) {
-        collapse(range);
+    match pages(values) {
+        Some(range) if are_allowed() => collapse(range),
+        _ => {}
     }
 }
 
@@ -29,9 +31,15 @@ fn pages<'a, T: 'a>(values: impl Iterator<Item = &'a T>) -> Option<Range<usize>>
     is_dense.then_some(first - first % PAGE..end)
 }
 
+/// Whether the system's administrator has not switched them off: the call below does not ask.
+fn are_allowed() -> bool {
+    let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|setting| !setting.contains("[never]"))
+}
+
 #[cfg(target_os = "linux")]
 fn collapse(range: Range<usize>) {
-    /// `linux/mman.h`; libc has it for glibc only.
+    /// From `asm-generic/mman-common.h`; libc has it for glibc only.
     const MADV_COLLAPSE: libc::c_int = 25;
     let start = std::ptr::without_provenance_mut::<libc::c_void>(range.start);
     // SAFETY: the call changes neither what is in memory nor who may access it; without large pages it returns an error.

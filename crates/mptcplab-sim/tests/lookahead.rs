@@ -91,6 +91,31 @@ path = ["t", "n1", "y1", "spare"]
 rate = "300 kbit/s"
 "#;
 
+/// So many connections that what their packets need is fetched ahead, some over a link that marks packets.
+const MANY: &str = r#"
+[links.w]
+from = "W"
+to = "R1"
+rate = "16 Mbit/s"
+delay = "7 ms"
+queue = "60 packets"
+aqm = { name = "red", min = "5 packets", max = "30 packets", max_p = "10 %" }
+ecn = true
+[flows.p]
+transport = "tcp"
+cc = "reno"
+count = 600
+path = ["w", "n1", "y1"]
+start = "8 s"
+ecn = true
+[flows.q]
+transport = "tcp"
+cc = "cubic"
+count = 500
+path = ["t", "n1", "y1"]
+start = "9 s"
+"#;
+
 /// The same, with an event for every hop: a schedule anywhere in the topology brings them back.
 fn with_all_events(run: &Run) -> Run {
     let mut run = run.clone();
@@ -171,4 +196,13 @@ fn a_run_that_samples_seldom_is_the_same() {
         &[("sample", "\"5 s\""), ("tcp.send_jitter", "1 ms")],
     );
     compare(&sweep.runs[0]);
+}
+
+#[test]
+fn a_run_of_many_connections_is_the_same() {
+    for jitter in ["0 s", "200 us"] {
+        let sweep = sweep(&[SCENARIO, MANY].concat(), &[("tcp.send_jitter", jitter)]);
+        let outcome = compare(&sweep.runs[0]);
+        assert!(outcome.tables.link.marked_pkts.iter().any(|&n| n > 100));
+    }
 }

@@ -10,9 +10,8 @@ use mptcplab_prefetch::{prefetch, use_large_pages};
 
 /// The state of fewer connections mostly stays in the cache; then, this costs more than it gains.
 const MANY: usize = 1000;
-/// What a packet needs is fetched when so many others of its link come before it: first itself, then what tells its connection,
-/// the connection, the subflow, whose address that has, the rest of it if it is in use, and last the segments, whose address the
-/// subflow has.
+/// What a packet needs is fetched when so many others of its link come before it. The packet itself comes first, and then what
+/// tells its connection. The connection has the address of the subflow, and the subflow those of the segments.
 const PACKET: u64 = 16;
 const OWNER: u64 = 12;
 const CONNECTION: u64 = 8;
@@ -69,12 +68,16 @@ impl Engine<'_> {
 
     #[inline(always)]
     fn fetch_subflow(&self, link: usize) {
-        let Some((_, subflow, kind)) = self.coming_to(link, SUBFLOW) else {
+        let Some((conn, subflow, kind)) = self.coming_to(link, SUBFLOW) else {
             return;
         };
-        match kind {
-            Kind::Data => prefetch(&subflow.receiver),
-            _ => subflow.sender.prefetch(),
+        if kind != Kind::Data {
+            subflow.sender.prefetch();
+            return;
+        }
+        prefetch(&subflow.receiver);
+        if conn.rx.room().is_limited() {
+            subflow.sender.prefetch_rtts();
         }
     }
 

@@ -159,7 +159,7 @@ impl Timers {
     /// The subflow of the earliest entry, if that is of kind [`TimerKind::SendJitter`]: then
     /// [`rearm_jitter`](Self::rearm_jitter) replaces it.
     #[inline]
-    pub(crate) fn first_jitter(&self) -> Option<u32> {
+    pub(crate) fn first_jitter(&mut self) -> Option<u32> {
         let (at, subflow) = self.jitter.first();
         let jitter = (at, TimerKind::SendJitter, subflow as u32);
         let is_first = self.queue.first().is_none_or(|&entry| jitter < entry);
@@ -177,7 +177,7 @@ impl Timers {
         self.find_first();
     }
 
-    /// The earliest entry of another kind, and two others of which one is the second if that is near.
+    /// The first of the near entries of another kind, and two others of which one is the second.
     #[inline]
     pub(crate) fn coming(&self) -> [Option<&TimerEntry>; 3] {
         self.queue.coming()

@@ -39,12 +39,12 @@ mod duty {
     pub(super) const RELEASE_DROPPED: u8 = 2;
     /// The engine checks the event.
     pub(super) const CHECK: u8 = 4;
-    /// The engine fetches ahead what the next packets need.
-    pub(super) const FETCH: u8 = 32;
     /// The event may be an internal step of the link.
     pub(super) const POLL: u8 = 8;
     /// None, for some packets: they enter the next link, or wait to be merged there, as soon as they enter this one.
     pub(super) const FORWARD: u8 = 16;
+    /// The engine fetches ahead what the next packets need.
+    pub(super) const FETCH: u8 = 32;
 }
 
 /// A link and the [`duty`] bits of its events.
@@ -181,7 +181,7 @@ impl Net {
         }
     }
 
-    /// The same in order to fetch ahead: packets come by [`take_fetched`](Self::take_fetched).
+    /// From now on the engine fetches ahead, and packets come by [`take_fetched`](Self::take_fetched).
     pub(crate) fn fetch_for_all(&mut self) {
         for link in &mut self.links {
             link.duties |= duty::FETCH;

@@ -37,7 +37,7 @@ pub(crate) struct SackTable {
 
 impl SackTable {
     /// An option without blocks, and its handle, which is never 0.
-    // They are added in place: a copy would wait until they have been written.
+    // The blocks are added in place: a copy of them would wait until they have been written.
     #[inline]
     pub(crate) fn store(&mut self) -> (&mut SackBlocks, u32) {
         let i = self.free.pop().unwrap_or_else(|| {

@@ -43,14 +43,15 @@ pub(crate) enum TimerKind {
 /// Time, kind and index of a timer.
 pub(crate) type TimerEntry = (u64, TimerKind, u32);
 
-/// Time that a slot covers, and that all of them do.
+/// Number of slots.
+const SLOTS: usize = 256;
+/// Time that one slot covers, and all of them together.
 const SLOT_NS: u64 = 1 << 22;
 const SPAN_NS: u64 = SLOT_NS * SLOTS as u64;
-const SLOTS: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct TimerQueue {
-    /// Entries before `near_ns`. It is empty only if there are no others.
+    /// Entries before `near_ns`.
     near: BinaryHeap<Reverse<TimerEntry>>,
     /// A multiple of [`SLOT_NS`].
     near_ns: u64,
@@ -58,7 +59,7 @@ pub(super) struct TimerQueue {
     slots: Vec<Vec<TimerEntry>>,
     /// One bit for each slot that is not empty.
     filled: [u64; SLOTS / 64],
-    /// Entries from that on.
+    /// Entries from that multiple on.
     beyond: Vec<TimerEntry>,
 }
 
@@ -75,11 +76,12 @@ impl TimerQueue {
 
     /// The earliest entry.
     #[inline]
-    pub(super) fn first(&self) -> Option<&TimerEntry> {
+    pub(super) fn first(&mut self) -> Option<&TimerEntry> {
+        self.refill();
         self.near.peek().map(|Reverse(entry)| entry)
     }
 
-    /// The earliest entry, and two others of which one is the second if that is near.
+    /// The first of the entries that are near, and two others of which one is the second.
     #[inline]
     pub(super) fn coming(&self) -> [Option<&TimerEntry>; 3] {
         let near = self.near.as_slice();
@@ -91,15 +93,13 @@ impl TimerQueue {
             self.near.push(Reverse(entry));
         } else {
             self.put(entry);
-            self.refill();
         }
     }
 
     /// Remove the earliest entry.
     pub(super) fn pop(&mut self) -> Option<TimerEntry> {
-        let first = self.near.pop();
         self.refill();
-        first.map(|Reverse(entry)| entry)
+        self.near.pop().map(|Reverse(entry)| entry)
     }
 
     /// Keep an entry that is not near.
@@ -114,7 +114,15 @@ impl TimerQueue {
     }
 
     /// Make later entries near, if no other one is.
+    #[inline]
     fn refill(&mut self) {
+        if self.near.is_empty() {
+            self.go_on();
+        }
+    }
+
+    #[inline(never)]
+    fn go_on(&mut self) {
         while self.near.is_empty() {
             let Some(first) = self.first_filled() else {
                 if self.go_to_beyond() {

@@ -216,6 +216,14 @@ impl Sender {
         prefetch_between(&self.sock, &self.scoreboard.dsacks);
     }
 
+    /// The same for [`measured_rtts`](Self::measured_rtts), which a limited receive buffer needs.
+    #[inline(always)]
+    pub(crate) fn prefetch_rtts(&self) {
+        prefetch(&self.sock.tp.srtt_us);
+        prefetch(&self.rtt.latest_us);
+        prefetch(&self.rtt.count);
+    }
+
     /// The same for what is in use while segments are missing, once that has arrived.
     #[inline(always)]
     pub(crate) fn prefetch_recovery(&self) {
