@@ -14,6 +14,7 @@ struct Sub {
     stale: bool,
     full: bool,
     queued: u32,
+    window: u32,
     srtt_us8: u32,
     rate: u64,
 }
@@ -24,6 +25,7 @@ const SUB: Sub = Sub {
     stale: false,
     full: false,
     queued: 0,
+    window: 10,
     srtt_us8: 8000,
     rate: 1_000_000,
 };
@@ -45,7 +47,7 @@ impl Path for Sub {
         false
     }
     fn cwnd(&self) -> u32 {
-        10
+        self.window
     }
     fn inflight(&self) -> u32 {
         if self.full { 10 } else { 0 }
@@ -201,16 +203,18 @@ fn a_burst_of_linger_ends_with_a_chunk() {
         scheduler.pick(&subs, &queue).map(|a| a.segments)
     };
     let segments = |queued, next| given(Sub { queued, ..SUB }, next);
-    // 65,800 bytes are the first to reach 65,428.
+    // Two chunks of 32,728 bytes are the first to reach 65,428, also where they begin in 46 segments of 1400, which do not.
     assert_eq!(segments(0, 0), Some(Segments::New(47)));
+    let large = |next| given(Sub { window: 100, ..SUB }, next);
+    assert_eq!(large(71), Some(Segments::New(46)));
     // 10 segments and 24 fill 46,080 bytes; so do 17 and 24 that follow them.
     assert_eq!(segments(10, 0), Some(Segments::New(24)));
     assert_eq!(segments(0, 30), Some(Segments::New(41)));
     assert_eq!(segments(33, 0), None);
-    // Ten of the queue are sent, in buffers of two: 960 bytes more for each buffer, so that six and 24 are enough.
-    assert_eq!(segments(6, 0), Some(Segments::New(47)));
+    // Ten of the queue are sent, in buffers of two: 960 bytes more for each buffer, so that seven and a chunk are enough.
+    assert_eq!(segments(7, 0), Some(Segments::New(47)));
     let sent = Sub {
-        queued: 6,
+        queued: 7,
         full: true,
         ..SUB
     };

@@ -70,6 +70,13 @@ pub fn chunk_end(dsn: u32, mss: u16) -> u32 {
     (chunks * CHUNK_BYTES).div_ceil(mss).min(u64::from(DSN_MAX)) as u32
 }
 
+/// The first data sequence number of the chunk that contains this one.
+fn chunk_start(dsn: u32, mss: u16) -> u32 {
+    let mss = u64::from(mss);
+    let chunks = u64::from(dsn) * mss / CHUNK_BYTES;
+    (chunks * CHUNK_BYTES).div_ceil(mss) as u32
+}
+
 /// Linux sizes a subflow's send buffer to twice the congestion window (`tcp_sndbuf_expand`); 0 before it exists.
 fn wanted_buffer<P: Path>(subflow: &P, mss: u16) -> u64 {
     if !subflow.is_established() {
@@ -153,10 +160,13 @@ struct Socket<'a, P> {
 impl<P: Path> Socket<'_, P> {
     /// Where a burst of so many bytes ends: with a chunk (`__subflow_push_pending`).
     fn end_of_burst(&self, burst: u64, queue: &SendQueue) -> u32 {
-        let mut end = queue.next;
+        // In bytes of chunks: two of them are a burst, though the 45 segments that may begin in them are less.
+        let begun = u64::from(queue.next - chunk_start(queue.next, queue.mss)) * self.mss;
+        let (mut end, mut chunks_bytes) = (queue.next, 0);
         loop {
             end = chunk_end(end, queue.mss);
-            let given = u64::from(end - queue.next) * self.mss;
+            chunks_bytes += CHUNK_BYTES;
+            let given = chunks_bytes - begun;
             let full = self.queued_bytes() + given >= self.buffer_bytes;
             if given >= burst || full || end >= queue.written {
                 return end;
