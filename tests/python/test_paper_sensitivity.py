@@ -392,7 +392,7 @@ subflows = [{ name = "sf1", path = ["A"] }, { name = "sf2", path = ["B"] }]
     )
     claims = [
         ("T-01", "mean(goodput{cc=lia,flow=mp}) >= 1", "holds"),
-        ("T-02", "mean(goodput{cc=dlia,flow=mp}) >= 9", "fails"),
+        ("T-02", "mean(goodput{cc=dlia,flow=mp}) >= 12", "fails"),
     ]
     (paper / "claims.toml").write_text(
         "".join(
@@ -410,7 +410,7 @@ def test_claims_are_judged_under_every_choice_and_a_second_call_runs_nothing(tmp
     (first,) = reproduce(library, papers, "sim", tmp_path / "out", sensitivity=True, jobs=1)
     found = first.sensitivity.claims
     lia, dlia = found["T-01"], found["T-02"]
-    # No link is faster than the sum of both, and LIA nearly fills it under any choice.
+    # The links have 8 Mbit/s, and LIA nearly fills them under any choice.
     assert lia.robust, str(lia)
     assert dlia.robust
     axes = {answer.axis for answer in lia.answers}
