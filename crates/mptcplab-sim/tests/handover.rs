@@ -300,6 +300,7 @@ fn upstream_moves_nothing_at_a_timeout_and_everything_after_enough_checks_withou
         let timeout = run.events("f", 0, RtoFired)[0].0;
         assert!(timeout < failed[0].0 - 100.0);
         assert_eq!(again(timeout + 10.0), again(timeout - 10.0));
+        assert!(again(timeout + 10.0) <= CHUNK, "{stale_after}");
         // As the connection's buffer is full, the other subflow is idle at some check and sends the oldest chunk.
         assert!(again(failed[0].0 - 10.0) <= 3 * CHUNK, "{stale_after}");
         // Then it sends all of it, including what the other path has delivered: several windows of 60 segments.

@@ -189,6 +189,7 @@ impl<P: Packet> Fused<P> {
     }
 
     /// Decide on a packet that was given back, which may be marked. If it is queued, the next one is accepted.
+    #[inline]
     pub(crate) fn decide_on(&mut self, now: u64, packet: &mut P) -> Verdict {
         let verdict = self.decide(now, packet);
         if cfg!(debug_assertions) && verdict != Verdict::Queued {
@@ -205,11 +206,9 @@ impl<P: Packet> Fused<P> {
         mut packet: P,
         next_ns: &mut u64,
     ) -> Verdict {
-        let verdict = self.decide(now, &mut packet);
+        let verdict = self.decide_on(now, &mut packet);
         if verdict == Verdict::Queued {
             self.accept(now, packet, next_ns);
-        } else if cfg!(debug_assertions) {
-            self.counters.arrived += 1;
         }
         verdict
     }

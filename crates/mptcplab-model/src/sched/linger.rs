@@ -65,16 +65,19 @@ impl Linger {
 
 /// The first data sequence number after the chunk that contains this one.
 pub fn chunk_end(dsn: u32, mss: u16) -> u32 {
-    let mss = u64::from(mss);
-    let chunks = u64::from(dsn) * mss / CHUNK_BYTES + 1;
-    (chunks * CHUNK_BYTES).div_ceil(mss).min(u64::from(DSN_MAX)) as u32
+    first_of_chunk(chunk(dsn, mss) + 1, mss)
 }
 
-/// The first data sequence number of the chunk that contains this one.
-fn chunk_start(dsn: u32, mss: u16) -> u32 {
-    let mss = u64::from(mss);
-    let chunks = u64::from(dsn) * mss / CHUNK_BYTES;
-    (chunks * CHUNK_BYTES).div_ceil(mss) as u32
+/// The number of the chunk that contains this data sequence number.
+fn chunk(dsn: u32, mss: u16) -> u64 {
+    u64::from(dsn) * u64::from(mss) / CHUNK_BYTES
+}
+
+/// The first data sequence number that begins in a chunk.
+fn first_of_chunk(chunk: u64, mss: u16) -> u32 {
+    (chunk * CHUNK_BYTES)
+        .div_ceil(mss.into())
+        .min(DSN_MAX.into()) as u32
 }
 
 /// Linux sizes a subflow's send buffer to twice the congestion window (`tcp_sndbuf_expand`); 0 before it exists.
@@ -161,7 +164,8 @@ impl<P: Path> Socket<'_, P> {
     /// Where a burst of so many bytes ends: with a chunk (`__subflow_push_pending`).
     fn end_of_burst(&self, burst: u64, queue: &SendQueue) -> u32 {
         // In bytes of chunks: two of them are a burst, though the 45 segments that may begin in them are less.
-        let begun = u64::from(queue.next - chunk_start(queue.next, queue.mss)) * self.mss;
+        let first = first_of_chunk(chunk(queue.next, queue.mss), queue.mss);
+        let begun = u64::from(queue.next - first) * self.mss;
         let (mut end, mut chunks_bytes) = (queue.next, 0);
         loop {
             end = chunk_end(end, queue.mss);
