@@ -130,9 +130,8 @@ impl Engine<'_> {
         if !matches!(kind, TimerKind::Retransmit | TimerKind::DelayedAck) {
             return None;
         }
-        let owner = self.owners.get(index as usize)?;
-        let app = self.apps.get(owner.conn as usize)?;
-        Some((&app.conn, owner.subflow as usize, kind))
+        let (conn, k) = self.owning(index as usize)?;
+        Some((conn, k, kind))
     }
 
     /// Connection, subflow and kind of the packet of a link before which so many others come.
@@ -146,8 +145,15 @@ impl Engine<'_> {
     #[inline(always)]
     fn coming(&self, link: usize, others: u64) -> Option<(&Connection, usize, Kind)> {
         let packet = self.world.net.coming(link, others)?;
-        let owner = self.owners.get(packet.subflow())?;
+        let (conn, k) = self.owning(packet.subflow())?;
+        Some((conn, k, packet.kind()))
+    }
+
+    /// Connection and index of the subflow that a route belongs to, if it is TCP's.
+    #[inline(always)]
+    fn owning(&self, route: usize) -> Option<(&Connection, usize)> {
+        let owner = self.owners.get(route)?;
         let app = self.apps.get(owner.conn as usize)?;
-        Some((&app.conn, owner.subflow as usize, packet.kind()))
+        Some((&app.conn, owner.subflow as usize))
     }
 }
