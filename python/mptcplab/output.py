@@ -277,13 +277,13 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
 
 def write_lines(path: Path, pieces: Iterable[str]) -> None:
     """Like `write_text`, for a text in pieces."""
-    with _whole(path) as partial, partial.open("x", encoding="utf-8", newline="") as file:
+    with whole(path) as partial, partial.open("x", encoding="utf-8", newline="") as file:
         file.writelines(pieces)
 
 
 def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
     """Like `write_text`, for bytes."""
-    with _whole(path) as partial:
+    with whole(path) as partial:
         with partial.open("xb") as file:
             file.write(content)
         if durable:
@@ -291,7 +291,7 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """Give a name to write to, and the file the name `path` if nothing fails."""
     partial = path.with_name(path.name + _PARTIAL)
     # What a killed process or somebody else left under this name is not written to: it may be a link.

@@ -203,10 +203,11 @@ def test_a_page_is_the_same_if_its_metrics_were_known_before(
 def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:
     """Overviews have bins of four samples; there is room for most of all samples."""
     pictures = Pictures(noisy)
-    _, everything = pictures.finished()
+    pictures.complete()
+    everything = pictures.samples()
     assert (len(everything.runs), everything.notes) == (6, ())
     room = 82 * sum(map(len, everything.texts)) // 100
-    _, found = pictures.finished(budget_bytes=room)
+    found = pictures.samples(budget_bytes=room)
     assert sum(map(len, found.texts)) <= room
     steps = [(run["config"], run["rep"], run["exact"], run["step"]) for run in found.runs]
     assert [one[2:] for one in steps if one[1] == 0] == [(True, 0.01)] * 2
@@ -227,8 +228,9 @@ def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy
 
 def test_without_room_for_overviews_the_last_repetitions_are_left_out_and_named(noisy: Results) -> None:
     pictures = Pictures(noisy)
-    overview = sum(map(len, pictures.finished(budget_bytes=1)[1].texts))
-    _, found = pictures.finished(budget_bytes=3 * overview + overview // 2)
+    pictures.complete()
+    overview = sum(map(len, pictures.samples(budget_bytes=1).texts))
+    found = pictures.samples(budget_bytes=3 * overview + overview // 2)
     assert sum(map(len, found.texts)) <= 3 * overview + overview // 2
     assert [(run["config"], run["rep"]) for run in found.runs] == [("lia", 0), ("lia", 1), ("reno", 0)]
     assert "room for the samples of 3 of 6 runs" in found.notes[-1]

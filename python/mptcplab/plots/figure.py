@@ -9,6 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from mptcplab.output import whole
 from mptcplab.plots.styles import INK, SOFT, Style
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ _RC: dict[str, Any] = {
 _overriding: ContextVar[dict[str, Any]] = ContextVar("overriding", default={})  # noqa: B039 (never changed)
 # The same bytes for the same data: no date, fixed ids.
 METADATA = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+# The files that a figure becomes where nobody says which.
+KINDS = ("png", "svg")
 # The widest figure that a page shows at full size, the width of a letter, and the margins.
 WIDEST, _LETTER = 9.6, 0.078
 LEFT, RIGHT, _LEGEND_ROW = 0.86, 0.14, 0.24
@@ -84,9 +87,8 @@ def save(figure: Figure, stem: Path, kinds: Sequence[str] = ("png",)) -> list[Pa
     paths = []
     for kind in kinds:
         path = stem.with_suffix(f".{kind}")
-        partial = path.with_name(path.name + ".partial")
-        figure.savefig(partial, format=kind, dpi=150, metadata=METADATA[kind])
-        partial.replace(path)
+        with whole(path) as partial:
+            figure.savefig(partial, format=kind, dpi=150, metadata=METADATA[kind])
         paths.append(path)
     return paths
 

@@ -15,8 +15,8 @@ from mptcplab.output import write_lines, write_text
 if TYPE_CHECKING:
     import polars as pl
 
-    from mptcplab.report.embedded import Embedded
-    from mptcplab.report.series import PlotData
+    from mptcplab.plots.saving import Drawing
+    from mptcplab.report.pictures import Pictures
     from mptcplab.trace.reader import Trace
 
 __all__ = ["write_report"]
@@ -24,35 +24,25 @@ __all__ = ["write_report"]
 
 def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
-    from mptcplab.report import families, frames
-    from mptcplab.report.figures import metric_figures, write_figures
-    from mptcplab.report.goodput import goodput_data
-    from mptcplab.report.html import render
-    from mptcplab.report.tables import comparison_frame
+    from mptcplab.plots.saving import Drawing
 
-    summary, plots, held = _read_once(trace)
-    goodput = goodput_data(trace, summary)
-    drawn = metric_figures(trace, goodput)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, render(trace, summary, goodput, plots, held, drawn))
-        tidy = frames.with_axes(trace, summary, by="config")
-        write_text(path.with_name("summary.csv"), tidy.write_csv())
-        write_lines(path.with_name("summary.json"), summary_json(trace, tidy))
-        write_lines(path.with_name("metrics.csv"), frames.metrics_as_csv(trace))
-        if families.has_families(trace):
-            write_text(path.with_name("families.csv"), families.summary(trace).write_csv())
-        comparison = comparison_frame(trace)
-        if comparison is not None:
-            write_text(path.with_name("comparison.csv"), comparison.write_csv())
-        if figures:
-            write_figures(drawn, plots, path.with_name("figures"))
-    except OSError as error:
-        raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
+    with Drawing(_runs_over_time(trace) if figures else 0) as drawing:
+        summary, pictures = _read_once(trace)
+        try:
+            _write(trace, path, summary, pictures, drawing if figures else None)
+        except OSError as error:
+            raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
     return path
 
 
-def _read_once(trace: Trace) -> tuple[pl.DataFrame, PlotData, Embedded]:
+def _runs_over_time(trace: Trace) -> int:
+    """How many runs a figure over time may have."""
+    from mptcplab.report.figures import MAX_COLUMNS
+
+    return min(MAX_COLUMNS, trace.configs.join(trace.runs.drop_nulls("sample_ns"), on="run")["config"].n_unique())
+
+
+def _read_once(trace: Trace) -> tuple[pl.DataFrame, Pictures]:
     """All that a report needs of the samples of a trace."""
     from mptcplab.metrics import summary as summarise_trace
     from mptcplab.report.pictures import Pictures
@@ -60,9 +50,45 @@ def _read_once(trace: Trace) -> tuple[pl.DataFrame, PlotData, Embedded]:
 
     pictures = Pictures(trace)
     summary = summarise_trace(trace, pictures.add)
-    plots, held = pictures.finished()
+    pictures.complete()
     samples.forget(trace)
-    return summary, plots, held
+    return summary, pictures
+
+
+def _write(trace: Trace, path: Path, summary: pl.DataFrame, pictures: Pictures, drawing: Drawing | None) -> None:
+    """Write the files; `drawing` is None without figures."""
+    from mptcplab.report.figures import figures_over_time, metric_figures, write_figures
+    from mptcplab.report.goodput import goodput_data
+    from mptcplab.report.html import render
+
+    directory = path.with_name("figures")
+    (directory if drawing else path.parent).mkdir(parents=True, exist_ok=True)
+    plots = pictures.plots()
+    if drawing:
+        drawing.begin(figures_over_time(plots, directory))
+    goodput = goodput_data(trace, summary)
+    drawn = metric_figures(trace, goodput)
+    write_text(path, render(trace, summary, goodput, plots, pictures.samples(), drawn))
+    _write_tables(trace, summary, path)
+    if drawing:
+        write_figures(drawn, directory)
+        drawing.finish()
+
+
+def _write_tables(trace: Trace, summary: pl.DataFrame, page: Path) -> None:
+    """Write the numbers beside the page."""
+    from mptcplab.report import families, frames
+    from mptcplab.report.tables import comparison_frame
+
+    tidy = frames.with_axes(trace, summary, by="config")
+    write_text(page.with_name("summary.csv"), tidy.write_csv())
+    write_lines(page.with_name("summary.json"), summary_json(trace, tidy))
+    write_lines(page.with_name("metrics.csv"), frames.metrics_as_csv(trace))
+    if families.has_families(trace):
+        write_text(page.with_name("families.csv"), families.summary(trace).write_csv())
+    comparison = comparison_frame(trace)
+    if comparison is not None:
+        write_text(page.with_name("comparison.csv"), comparison.write_csv())
 
 
 def summary_json(trace: Trace, summary: pl.DataFrame) -> Iterator[str]:

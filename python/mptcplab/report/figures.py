@@ -11,6 +11,7 @@ import numpy as np
 
 from mptcplab.metrics import REGISTRY
 from mptcplab.plots.figure import (
+    KINDS,
     LEFT,
     REFERENCE_MARK,
     RIGHT,
@@ -26,6 +27,7 @@ from mptcplab.plots.figure import (
     text_width,
 )
 from mptcplab.plots.over_time import Column, over_time
+from mptcplab.plots.saving import FiguresOverTime
 from mptcplab.plots.styles import INK, SOFT
 from mptcplab.report.goodput import GoodputData
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 12
 # With more lines than this their labels would overlap at their ends, and stand in a legend.
 MOST_END_LABELS = 8
-_KINDS = ("png", "svg")
 _ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
 # The part of the width that bars take beside the flows of families, and the gap between them.
 _BARS_BESIDE_MEMBERS, _BESIDE = 0.56, 0.25
@@ -74,18 +75,16 @@ class MetricFigure:
     figure: Figure
 
 
-def write_figures(drawn: Sequence[MetricFigure], plots: PlotData, directory: Path) -> list[Path]:
-    """Write the figures of metrics and one figure over time per quantity; return their paths."""
-    directory.mkdir(exist_ok=True)
-    written: list[Path] = []
-    for one in drawn:
-        written += save(one.figure, directory / one.name, _KINDS)
+def figures_over_time(plots: PlotData, directory: Path) -> FiguresOverTime:
+    """The figures over time that belong into `directory`."""
     columns, left_out = first_repetitions(plots)
-    for panel in PANELS:
-        if any(column.of(panel) for column in columns):
-            figure = over_time(columns, [panel], most_columns=3, shade=True, note=left_out)
-            written += save(figure, directory / panel.name, _KINDS)
-    return written
+    return FiguresOverTime(columns, PANELS, left_out, directory)
+
+
+def write_figures(drawn: Sequence[MetricFigure], directory: Path) -> None:
+    """Write the figures of metrics."""
+    for one in drawn:
+        save(one.figure, directory / one.name, KINDS)
 
 
 def metric_figures(trace: Trace, goodput: GoodputData) -> list[MetricFigure]:

@@ -29,12 +29,18 @@ class Pictures:
             self._plots.add(shown)
             self._lines |= lines_of(self._trace, shown)
 
-    def finished(self, budget_bytes: int = BUDGET_BYTES) -> tuple[PlotData, Embedded]:
-        """All that is shown, in a page with so much room for samples (bytes); adds the runs that are missing."""
+    def complete(self) -> None:
+        """Take what is shown of the runs that are missing."""
         for runs in batches(self._trace, self._missing, MAX_RUNS):
             self.add(runs)
-        plots = self._plots.data()
-        return plots, embedded(self._trace, plots, self._lines, budget_bytes)
+
+    def plots(self) -> PlotData:
+        """The plots over time."""
+        return self._plots.data()
+
+    def samples(self, budget_bytes: int = BUDGET_BYTES) -> Embedded:
+        """The samples of these runs, in a page that has so much room for them (bytes)."""
+        return embedded(self._trace, self.plots(), self._lines, budget_bytes)
 
     @property
     def _missing(self) -> list[int]:
