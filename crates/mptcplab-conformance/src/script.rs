@@ -23,6 +23,8 @@ pub struct Arrival {
     pub stamp: Option<f64>,
     /// Window in segments.
     pub window: Option<u16>,
+    /// An ACK that answers no segment: it announces a larger window.
+    pub updates_window: bool,
     /// ECN: an echo on an ACK, a mark on data.
     pub marked: bool,
     /// The sender has reduced its window (CWR).
@@ -168,6 +170,7 @@ fn arrival(words: &[&str], is_receiver: bool) -> Option<Arrival> {
             "dsack" => found.dsack = Some(range(words.next()?)?),
             "stamp" => found.stamp = Some(words.next()?.parse().ok()?),
             "window" => found.window = Some(words.next()?.parse().ok()?),
+            "update" => found.updates_window = true,
             "ece" | "ce" => found.marked = true,
             "cwr" => found.reduced = true,
             "push" => found.pushes = true,

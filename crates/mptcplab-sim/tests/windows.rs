@@ -161,6 +161,49 @@ fn subflows_share_one_receive_buffer() {
     assert!((1..=33 * 1428).contains(held), "{held} bytes held");
 }
 
+/// Two paths, slower than the window of 64 segments needs.
+fn two_slow_paths() -> String {
+    let slow = PATH
+        .replace("1 Gbit/s", "10 Mbit/s")
+        .replace("unlimited", "50 packets")
+        .replace(
+            "\"tcp\"\npaths = [[\"L\"]]",
+            "\"mptcp\"\npaths = [[\"L\"], [\"M\"]]",
+        );
+    slow + "[links.M]\nfrom = \"S\"\nto = \"D\"\nrate = \"9 Mbit/s\"\ndelay = \"21 ms\"\n"
+}
+
+/// Linux 7.3 in a virtual machine has smoothed round-trip times of 42 ms on kushwah2024/disjoint. What fills a gap opens half of
+/// the window, and the next ACK the other half, which goes to the other path.
+#[test]
+fn a_filled_gap_does_not_open_the_whole_window_for_one_path() {
+    let set = [
+        ("flows.f.rcv_buffer", "64 kB"),
+        ("flows.f.mss", "1000 B"),
+        ("scheduler", "linger"),
+        ("warmup", "2 s"),
+    ];
+    let run = simulate_one(&two_slow_paths(), &set);
+    let goodput = run.goodput("f");
+    assert!(goodput > 10.0, "{goodput}");
+    assert_eq!(run.last("f", 0, |t| &t.retx_pkts), 0);
+}
+
+#[test]
+fn buffers_of_a_few_segments_keep_a_connection_going_on_lossy_paths() {
+    for (bytes, least) in [(2000, 0.2), (3000, 0.3), (5000, 0.5)] {
+        let buffer = format!("{bytes} B");
+        let set = [
+            ("flows.f.rcv_buffer", buffer.as_str()),
+            ("flows.f.mss", "1000 B"),
+            ("links.L.loss", "1 %"),
+            ("links.L.reverse.loss", "3 %"),
+        ];
+        let goodput = simulate_one(&two_slow_paths(), &set).goodput("f");
+        assert!(goodput > least, "{goodput} with {bytes} bytes");
+    }
+}
+
 #[test]
 fn automatic_buffer_reaches_the_bandwidth_delay_product() {
     let text = PATH

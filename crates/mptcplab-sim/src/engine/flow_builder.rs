@@ -124,7 +124,10 @@ impl<'a> FlowBuilder<'a> {
             stale_after: t.options.stale_after,
             priorities: priorities(t),
         };
-        let rx = ConnectionReceiver::new(t.rcv_buffer, self.mss, announces);
+        let mut rx = ConnectionReceiver::new(t.rcv_buffer, self.mss, announces);
+        if t.mptcp {
+            rx.count_unread();
+        }
         let answers_push = t.options.tso.unwrap_or(false);
         Connection::new(self.index as u32, config, rx, subflows, answers_push)
     }

@@ -3,7 +3,7 @@
 use super::sender::{Cause, ConnectionConfig, ConnectionSender};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
-use crate::net::packet::{Kind, Packet};
+use crate::net::packet::{Kind, Packet, WINDOW_UNLIMITED};
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::handshake;
 use crate::tcp::receiver::AckPolicy;
@@ -40,7 +40,7 @@ impl Connection {
     pub(crate) fn new(
         flow: u32,
         config: ConnectionConfig,
-        rx: ConnectionReceiver,
+        mut rx: ConnectionReceiver,
         subflows: Vec<Subflow>,
         answers_push: bool,
     ) -> Self {
@@ -87,11 +87,17 @@ impl Connection {
         if !receiver.expects(packet) {
             return self.on_other_data(cx, k, packet);
         }
+        let next = self.rx.next();
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
         let rtts = || sender.measured_rtts();
-        let window = self.rx.announce_further(cx.now, rtts, &mut receiver.window);
+        let window = self
+            .rx
+            .announce_further(cx.now, next, rtts, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+        if window != WINDOW_UNLIMITED {
+            self.announce_soon(cx, k);
+        }
         is_complete
     }
 
@@ -101,16 +107,19 @@ impl Connection {
         let Subflow { sender, receiver } = &mut self.subflows[k];
         let rx = &mut self.rx;
         if receiver.overflows(packet.seq()) {
-            let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));
+            let window = rx.announce(receiver.window);
+            let ack = receiver.make_ack(cx, rx.next(), window);
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         }
         let policy = receiver.on_data(&packet, cx.now, rx.room());
+        let next = rx.next();
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
             rx.tune(cx.now, sender.measured_rtts(), &mut receiver.window);
         }
         if policy == AckPolicy::Immediate {
-            let ack = receiver.make_ack(cx, rx.next(), rx.announced(receiver.window));
+            let window = rx.announce_before_reading(next, receiver.window);
+            let ack = receiver.make_ack(cx, rx.next(), window);
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         } else if policy == AckPolicy::Delayed {
             receiver.delay_ack(cx);
@@ -121,7 +130,21 @@ impl Connection {
         if self.answers_push {
             self.read_soon(cx);
         }
+        if self.rx.room().is_limited() {
+            self.announce_soon(cx, k);
+        }
         is_complete
+    }
+
+    /// If the window grows enough when the application reads what has arrived, wake the application up.
+    #[inline(never)]
+    fn announce_soon(&mut self, cx: &mut World, k: usize) {
+        if self
+            .rx
+            .has_twice_the_window(self.subflows[k].receiver.window)
+        {
+            self.wake_up(cx);
+        }
     }
 
     /// If the application can read everything that has arrived, and a segment with PSH waits for its ACK, wake the application
@@ -129,7 +152,14 @@ impl Connection {
     #[inline(never)]
     fn read_soon(&mut self, cx: &mut World) {
         let is_pushed = self.subflows.iter().any(|s| s.receiver.is_pushed());
-        if self.rx.is_read() && is_pushed && self.read_timer.deadline == NEVER {
+        if self.rx.is_read() && is_pushed {
+            self.wake_up(cx);
+        }
+    }
+
+    /// The application reads soon, unless that is under way.
+    fn wake_up(&mut self, cx: &mut World) {
+        if self.read_timer.deadline == NEVER {
             let at = cx.now + WAKE_UP_NS;
             cx.timers
                 .set(&mut self.read_timer, at, TimerKind::Read, self.tx.index);
@@ -140,13 +170,34 @@ impl Connection {
     /// `mptcp_cleanup_rbuf`).
     #[inline(never)]
     pub(crate) fn on_read(&mut self, cx: &mut World) {
-        if !self.rx.is_read() {
-            return;
-        }
-        for k in 0..self.subflows.len() {
-            if self.subflows[k].receiver.is_pushed() {
-                self.send_ack(cx, k);
+        if self.rx.is_read() {
+            for k in 0..self.subflows.len() {
+                if self.subflows[k].receiver.is_pushed() {
+                    self.send_ack(cx, k);
+                }
             }
+        }
+        let widens = |s: &Subflow| {
+            s.sender.phase == Phase::Established && self.rx.has_twice_the_window(s.receiver.window)
+        };
+        if self.subflows.iter().any(widens) {
+            self.announce_on_all(cx);
+        }
+    }
+
+    /// The application has read, and all subflows announce the window.
+    fn announce_on_all(&mut self, cx: &mut World) {
+        for Subflow { sender, receiver } in &mut self.subflows {
+            if sender.phase != Phase::Established {
+                continue;
+            }
+            let window = self.rx.announce(receiver.window);
+            let ack = if receiver.has_news() {
+                receiver.make_ack(cx, self.rx.next(), window)
+            } else {
+                receiver.make_window_update(self.rx.next(), window)
+            };
+            cx.net.send(cx.now, ack);
         }
     }
 
@@ -170,7 +221,7 @@ impl Connection {
 
     fn send_ack(&mut self, cx: &mut World, k: usize) {
         let receiver = &mut self.subflows[k].receiver;
-        let window = self.rx.announced(receiver.window);
+        let window = self.rx.announce(receiver.window);
         let ack = receiver.make_ack(cx, self.rx.next(), window);
         cx.net.send(cx.now, ack);
     }

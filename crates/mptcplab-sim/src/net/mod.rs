@@ -10,7 +10,7 @@ pub(crate) mod record;
 mod timer_queue;
 
 pub(crate) use links::{Net, Route};
-pub(crate) use options::{MAX_BLOCKS, SackBlocks};
+pub(crate) use options::{MAX_BLOCKS, SackBlocks, WINDOW_UPDATE};
 
 use event::Timers;
 use record::Recorder;

@@ -5,6 +5,8 @@ use mptcplab_prefetch::prefetch;
 
 /// Most SACK blocks an ACK can carry (three beside timestamps on plain TCP, and one D-SACK among them).
 pub(crate) const MAX_BLOCKS: usize = 4;
+/// In place of a handle: the ACK answers no segment, it announces a larger window.
+pub(crate) const WINDOW_UPDATE: u32 = u32::MAX;
 
 /// The SACK option of one ACK in flight.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,9 +66,9 @@ impl SackTable {
         self.slots[i as usize]
     }
 
-    /// Release the option of a packet that was lost; 0 means none.
+    /// Release the option of a packet that was lost; 0 means none, and neither has a window update one.
     pub(crate) fn release(&mut self, handle: u32) {
-        if handle != 0 {
+        if handle != 0 && handle != WINDOW_UPDATE {
             self.free.push(handle - 1);
         }
     }

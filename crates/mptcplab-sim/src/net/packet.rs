@@ -124,6 +124,10 @@ impl Packet {
         self.rest as u32
     }
 
+    pub(crate) fn clear_sack(&mut self) {
+        self.rest &= !u64::from(u32::MAX);
+    }
+
     /// Bytes of the IP packet.
     #[inline]
     pub(crate) fn len(&self) -> u16 {

@@ -1,8 +1,9 @@
 //! The room of a receive buffer, which may grow with the rate (Linux' `tcp_rcv_space_adjust`), what segments behind a gap take of
-//! it, and how much of it a subflow has announced (`tcp_grow_window`). All in segments.
+//! it, and how much of it is announced (`tcp_grow_window`). All in segments.
 
 use super::DSN_MAX;
 use mptcplab_scenario::{Growth, RcvBuffer};
+use std::num::NonZeroU32;
 
 /// What Linux announces first at most.
 const FIRST_WINDOW_BYTES: u32 = 65_535;
@@ -28,10 +29,15 @@ pub(crate) struct ReceiveRoom {
     segments: u32,
     /// Memory of a full segment without its packet's structure, if what waits behind a gap counts with its memory: in a buffer
     /// of fixed size. One that grows has room to spare.
-    packet_bytes: Option<u32>,
+    packet_bytes: Option<NonZeroU32>,
     /// Bound of the growth.
     most: u32,
+    /// The window that was announced last; maintained where the room is limited.
+    pub(super) announced: u32,
     is_limited: bool,
+    /// Data in order take room until they are read, as in a buffer of fixed size on an MPTCP connection. Plain TCP announces less
+    /// than its memory holds.
+    counts_unread: bool,
     /// The most that the application has read in a round trip.
     busiest_round: u32,
     /// Data in order at the start of the round trip, and when it began.
@@ -135,10 +141,14 @@ impl ReceiveRoom {
         );
         Self {
             segments: first,
-            packet_bytes: matches!(buffer, RcvBuffer::Fixed(_))
-                .then(|| (u32::from(mss) + PACKET_EXTRA_BYTES).next_power_of_two()),
+            packet_bytes: NonZeroU32::new(
+                (u32::from(mss) + PACKET_EXTRA_BYTES).next_power_of_two(),
+            )
+            .filter(|_| matches!(buffer, RcvBuffer::Fixed(_))),
             most,
+            announced: 0,
             is_limited: buffer != RcvBuffer::Unlimited,
+            counts_unread: false,
             busiest_round: FIRST_ROUND,
             round_next: 0,
             round_ns: 0,
@@ -163,11 +173,20 @@ impl ReceiveRoom {
         self.segments
     }
 
-    /// Segments that there is room for beside `held` ones behind a gap.
+    /// Data in order take room until they are read, unless the buffer grows: then it has room to spare.
+    pub(super) fn count_unread(&mut self) {
+        self.counts_unread = self.packet_bytes.is_some();
+    }
+
+    pub(super) fn counts_unread(&self) -> bool {
+        self.counts_unread
+    }
+
+    /// Segments that there is room for beside `held` ones, which wait behind a gap or have not been read.
     #[inline]
     pub(crate) fn free(&self, held: u32) -> u32 {
         let taken = match self.packet_bytes {
-            Some(packet_bytes) if held > 1 => joined(held, packet_bytes),
+            Some(packet_bytes) if held > 1 => joined(held, packet_bytes.get()),
             _ => held,
         };
         self.segments.saturating_sub(taken)

@@ -74,14 +74,19 @@ impl ConnectionReceiver {
         }
     }
 
+    /// Data in order take room until they are read, if the buffer has none to spare.
+    pub(crate) fn count_unread(&mut self) {
+        self.room.count_unread();
+    }
+
     /// Append the segments out of order to `out`, as half-open ranges in rising order.
     pub(crate) fn blocks(&self, out: &mut Vec<(u32, u32)>) {
         self.order.blocks(out);
     }
 
     /// End of the window that a subflow announces with its handshake.
-    pub(crate) fn window_end(&self) -> u32 {
-        match self.announced(SubflowWindow::new(self.room.segments(), self.mss)) {
+    pub(crate) fn window_end(&mut self) -> u32 {
+        match self.announce(SubflowWindow::new(self.room.segments(), self.mss)) {
             WINDOW_UNLIMITED => DSN_MAX,
             window => u32::from(window) << self.window_shift,
         }
@@ -97,38 +102,77 @@ impl ConnectionReceiver {
         &self.room
     }
 
-    /// Window field of an ACK sent now by a subflow which has opened the window this far. What waits behind a gap takes room;
-    /// the sender keeps to the highest end that it has seen. Rounded up, so that a small window is never announced as none.
+    /// Window field of an ACK that a subflow sends now which has opened the window this far, when the application has read all
+    /// that it can. What waits behind a gap takes room; the sender keeps to the highest end that it has seen.
     #[inline]
-    pub(crate) fn announced(&self, window: SubflowWindow) -> u16 {
+    pub(crate) fn announce(&mut self, window: SubflowWindow) -> u16 {
+        self.announce_before_reading(self.order.next(), window)
+    }
+
+    /// The same for the ACK of a segment that has just arrived, when all before `next` was in order. What it has put in
+    /// order may take room until it is read: then only the next ACK announces that.
+    #[inline]
+    pub(crate) fn announce_before_reading(&mut self, next: u32, window: SubflowWindow) -> u16 {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
-        let free = self.room.free(self.order.held());
-        let scaled = window.segments().min(free).div_ceil(1 << self.window_shift);
+        let unread = if self.room.counts_unread() {
+            self.order.next() - next
+        } else {
+            0
+        };
+        self.room.announced = self.openable(unread, window);
+        // Rounded up, so that a small window is never announced as none.
+        let scaled = self.room.announced.div_ceil(1 << self.window_shift);
         scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
     }
 
-    /// A segment in order was taken in, on a subflow without gaps: open its window, and return the field of its ACK.
+    /// The window in segments beside so many in order that the application has not read. At least one if nothing is missing: a
+    /// sender without a window would have to probe.
+    #[inline]
+    fn openable(&self, unread: u32, window: SubflowWindow) -> u32 {
+        let held = self.order.held();
+        let free = self.room.free(held + unread);
+        window.segments().min(free).max(u32::from(held == 0))
+    }
+
+    /// Whether the window would be at least twice the one announced last, now that the application has read what it can: then
+    /// Linux announces it at once (`tcp_cleanup_rbuf`, `mptcp_cleanup_rbuf`).
+    pub(crate) fn has_twice_the_window(&self, window: SubflowWindow) -> bool {
+        self.room.is_limited() && {
+            let open = self.openable(0, window);
+            open > 0 && open >= 2 * self.room.announced
+        }
+    }
+
+    /// A segment in order was taken in, on a subflow without gaps, when all before `next` was in order: open its window, and
+    /// return the field of its ACK.
     #[inline(always)]
     pub(crate) fn announce_further(
         &mut self,
         now: u64,
+        next: u32,
         rtts: impl FnOnce() -> MeasuredRtts,
         window: &mut SubflowWindow,
     ) -> u16 {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
-        self.announce_room(now, rtts(), window)
+        self.announce_room(now, next, rtts(), window)
     }
 
     /// Apart, so that connections without a limit save nothing of its registers.
     #[inline(never)]
-    fn announce_room(&mut self, now: u64, rtts: MeasuredRtts, window: &mut SubflowWindow) -> u16 {
+    fn announce_room(
+        &mut self,
+        now: u64,
+        next: u32,
+        rtts: MeasuredRtts,
+        window: &mut SubflowWindow,
+    ) -> u16 {
         window.open(self.room.segments());
         self.tune(now, rtts, window);
-        self.announced(*window)
+        self.announce_before_reading(next, *window)
     }
 
     /// The application has read what it could: adapt the room to the rate.
@@ -245,6 +289,7 @@ impl ConnectionReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mptcplab_scenario::Growth;
 
     /// Rounded up, so that the largest window of the last buffer would be the value that means "unlimited".
     #[test]
@@ -256,13 +301,79 @@ mod tests {
             (131_069, 1, 65_534),
         ] {
             let buffer = RcvBuffer::Fixed(u64::from(segments) * 1000 + 999);
-            let receiver = ConnectionReceiver::new(buffer, 1000, false);
+            let mut receiver = ConnectionReceiver::new(buffer, 1000, false);
             let mut window = SubflowWindow::new(segments, 1000);
             while window.segments() < segments {
                 window.open(segments);
             }
             assert_eq!(receiver.window_shift, shift, "{segments}");
-            assert_eq!(receiver.announced(window), announced, "{segments}");
+            assert_eq!(receiver.announce(window), announced, "{segments}");
         }
+    }
+
+    fn receiver_of_an_mptcp_connection(buffer: RcvBuffer) -> (ConnectionReceiver, SubflowWindow) {
+        let mut receiver = ConnectionReceiver::new(buffer, 1000, false);
+        receiver.count_unread();
+        let window = SubflowWindow::new(receiver.room.segments(), 1000);
+        (receiver, window)
+    }
+
+    /// The window in the ACK of a segment that arrives, and in one that follows when the application has read.
+    fn windows_after(
+        (receiver, window): &mut (ConnectionReceiver, SubflowWindow),
+        dsn: u32,
+    ) -> (u16, u16) {
+        let next = receiver.next();
+        receiver.order.insert(dsn);
+        let before_reading = receiver.announce_before_reading(next, *window);
+        (before_reading, receiver.announce(*window))
+    }
+
+    /// 20 segments. The first ACK keeps the end of the window where it was, at 20, and so does the one that fills a gap, but for
+    /// what the others take less room than three segments.
+    #[test]
+    fn data_that_were_not_read_take_room_in_a_fixed_buffer() {
+        let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(20_000));
+        assert_eq!(windows_after(&mut fixed, 0), (19, 20));
+        assert_eq!(windows_after(&mut fixed, 2), (19, 19));
+        assert_eq!(windows_after(&mut fixed, 3), (18, 18));
+        // The end moves from 19 to 21, and then to 24.
+        assert_eq!(windows_after(&mut fixed, 1), (17, 20));
+        // A buffer that grows has room to spare.
+        let mut growing = receiver_of_an_mptcp_connection(RcvBuffer::Auto {
+            max_bytes: 20_000,
+            growth: Growth::Linux6_18,
+        });
+        assert_eq!(windows_after(&mut growing, 0), (20, 20));
+    }
+
+    /// Six segments, of which five wait: one is announced, and then six, but not if it was four before.
+    #[test]
+    fn a_window_that_doubles_is_announced_when_the_application_has_read() {
+        let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(6_000));
+        for dsn in [1, 2, 3, 4] {
+            windows_after(&mut fixed, dsn);
+            assert!(!fixed.0.has_twice_the_window(fixed.1));
+        }
+        let next = fixed.0.next();
+        fixed.0.order.insert(0);
+        assert_eq!(fixed.0.announce_before_reading(next, fixed.1), 1);
+        assert!(fixed.0.has_twice_the_window(fixed.1));
+        fixed.0.announce(fixed.1);
+        assert!(!fixed.0.has_twice_the_window(fixed.1));
+        let next = fixed.0.next();
+        fixed.0.order.insert(6);
+        fixed.0.order.insert(5);
+        assert_eq!(fixed.0.announce_before_reading(next, fixed.1), 4);
+        assert!(!fixed.0.has_twice_the_window(fixed.1));
+    }
+
+    /// A sender without a window would have to probe.
+    #[test]
+    fn a_segment_is_always_announced_if_none_is_missing() {
+        let mut smallest = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(2_000));
+        assert_eq!(windows_after(&mut smallest, 1), (1, 1));
+        assert_eq!(windows_after(&mut smallest, 2), (0, 0));
+        assert_eq!(windows_after(&mut smallest, 0), (1, 2));
     }
 }

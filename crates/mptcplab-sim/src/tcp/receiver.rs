@@ -3,7 +3,7 @@
 use super::sack_compression::{SackCompression, wait_ns};
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
-use crate::net::{MAX_BLOCKS, World};
+use crate::net::{MAX_BLOCKS, WINDOW_UPDATE, World};
 use crate::stream::reassembly::{Arrival, Reassembly};
 use crate::stream::receive_window::{ReceiveRoom, SubflowWindow};
 
@@ -354,6 +354,14 @@ impl Receiver {
         self.unacked > 0
     }
 
+    /// Whether an ACK sent now would tell the sender more than the last one, apart from the window.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_waiting_ack()
+            || self.n_blocks > 0
+            || self.duplicate.is_some()
+            || self.compression.has_deferred()
+    }
+
     /// Start the delayed ACK timer unless it runs.
     #[inline]
     pub(crate) fn delay_ack(&mut self, cx: &mut World) {
@@ -406,6 +414,18 @@ impl Receiver {
         self.compression.clear();
         self.timer.deadline = NEVER;
         ack
+    }
+
+    /// Build an ACK that answers no segment: the application has read, and the window is larger.
+    pub(crate) fn make_window_update(&self, data_ack: u32, window: u16) -> Packet {
+        let header = Header {
+            seq: self.last_ack_sent,
+            dsn: data_ack,
+            ts: self.ts_recent,
+            sack: WINDOW_UPDATE,
+            wnd: window,
+        };
+        Packet::new(Kind::Ack, self.id, self.config.ack_bytes, header)
     }
 
     /// Put the SACK option into the side table; returns its handle and its length.

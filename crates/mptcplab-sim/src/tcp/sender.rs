@@ -10,9 +10,9 @@ use super::state::{
     ClassicRecovery, CwndUsage, Lifecycle, MptcpState, Pacing, Phase, Recovery,
     RetransmissionTimer, SendJitter, TsoGroup,
 };
-use crate::net::World;
 use crate::net::event::{NEVER, TimerKind};
 use crate::net::packet::{Header, Kind, Packet, tick};
+use crate::net::{WINDOW_UPDATE, World};
 use crate::stream::receive_window::MeasuredRtts;
 use mptcplab_cc::{AckSample, CaEvent, CaState, Conn as CcTable, Sock};
 use mptcplab_model::link::rng::Rng;
@@ -267,8 +267,15 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn on_other_ack(&mut self, cx: &mut World, cc: &mut CcTable, packet: Packet) {
+    fn on_other_ack(&mut self, cx: &mut World, cc: &mut CcTable, mut packet: Packet) {
         let (una, ack) = (self.sock.tp.snd_una, packet.seq());
+        if packet.sack() == WINDOW_UPDATE {
+            if ack <= una {
+                return;
+            }
+            // The ACKs before it were lost.
+            packet.clear_sack();
+        }
         if ack >= una && self.config.recovery == LossRecovery::Sack {
             self.ack_with_recovery(cx, cc, &packet);
         } else if ack >= una {

@@ -31,6 +31,19 @@ fn the_simulator_follows_the_scripts() {
     assert!(played > 0, "no script has {wanted:?} in its name");
 }
 
+/// Without SACK, a sender counts duplicate ACKs, and only those that answer a segment.
+#[test]
+fn window_updates_do_not_count_as_duplicates() {
+    let three = |end: &str| {
+        format!(
+            "! recovery = \"newreno\"\n! initial_cwnd = \"10 packets\"\n! silent\n\
+             200 < ack 0{end}\n210 < ack 0{end}\n220 < ack 0{end}\n220 = state "
+        )
+    };
+    wire::outcome(&(three(" update") + "open\n")).unwrap();
+    wire::outcome(&(three("") + "recovery\n")).unwrap();
+}
+
 /// RFC 8985 section 6.2: a D-SACK widens the reordering window for 16 recoveries. Before it segment 0 arrives late, because a D-SACK
 /// counts only where reordering was seen; and the recovery that it undoes is not one of the sixteen (`tcp_try_undo_recovery`).
 #[test]

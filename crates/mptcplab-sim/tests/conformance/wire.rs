@@ -4,8 +4,8 @@
 use crate::engine::assemble;
 use crate::engine::event_loop::Engine;
 use crate::engine::partition;
-use crate::net::SackBlocks;
 use crate::net::packet::{Header, Kind, Packet, WINDOW_UNLIMITED, tick};
+use crate::net::{SackBlocks, WINDOW_UPDATE};
 use crate::tcp::segments::flag;
 use crate::tcp::sender::{INFINITE_SSTHRESH, Sender};
 use mptcplab_cc::CaState;
@@ -270,6 +270,8 @@ impl<'a> Wire<'a> {
             let (stored, handle) = self.engine.world.net.sacks.store();
             *stored = blocks;
             handle
+        } else if ack.updates_window {
+            WINDOW_UPDATE
         } else {
             0
         };
