@@ -10,7 +10,7 @@ use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::tcp::state::Phase;
 use crate::tcp::subflow::Subflow;
-use mptcplab_model::sched::{MAX_SUBFLOWS, Path};
+use mptcplab_model::sched::{MAX_SUBFLOWS, Path, SendQueue};
 
 /// The interval if no subflow's timer runs: Linux' `TCP_RTO_MIN`.
 const LEAST_INTERVAL_NS: u64 = 200_000_000;
@@ -22,6 +22,8 @@ pub(crate) struct DataRtx {
     interval_ns: u64,
     /// Data acknowledged at connection level when the timer was last set.
     una: u32,
+    /// First data sequence number that the application had not written when this was last asked.
+    written: u32,
     /// A subflow is stale after this many checks without progress.
     stale_after: u32,
     stale_counts: [StaleCount; MAX_SUBFLOWS],
@@ -42,8 +44,20 @@ impl DataRtx {
             timer: Timer::OFF,
             interval_ns: LEAST_INTERVAL_NS,
             una: 0,
+            written: 0,
             stale_after: stale_after.unwrap_or(STALE_AFTER),
             stale_counts: [StaleCount::default(); MAX_SUBFLOWS],
+        }
+    }
+
+    /// Linux looks for a subflow, and then renews the interval, when the receive window admits data that were not sent
+    /// (`ack_update_msk`), and when the application writes, whatever the window.
+    #[inline]
+    pub(super) fn renew_interval(&mut self, subflows: &[Subflow], queue: &SendQueue) {
+        let writes = queue.written != self.written;
+        self.written = queue.written;
+        if queue.has_sendable() || writes && queue.backlog() > 0 {
+            self.set_interval(subflows, queue.now_ns);
         }
     }
 

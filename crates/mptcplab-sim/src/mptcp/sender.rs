@@ -65,6 +65,9 @@ pub(crate) struct ConnectionSender {
     /// The first segment has to be acknowledged before anything else is sent and subflows join.
     pub(super) is_unconfirmed: bool,
     reinject_enabled: bool,
+    /// Subflows without data count as limited by the application. Linux' MPTCP never says so (only `tcp_sendmsg` does), so that
+    /// their whole windows stay in the coupled sums.
+    notes_app_limits: bool,
     /// When the scheduler was last asked, no subflow had room. Since then only subflows with an ACK or a timer can have got some,
     /// and after each of these it is asked again, unless it [takes any room](Scheduler::takes_any_room).
     all_full: bool,
@@ -112,9 +115,10 @@ pub(crate) struct ConnectionConfig {
 impl ConnectionSender {
     /// `window`: the end of the receiver's window before the first segment, and its scale.
     pub(super) fn new(c: ConnectionConfig, subflows: usize, window: (u32, u32)) -> Self {
-        let upstream = c.scheduler.is_upstream && subflows > 1;
+        let is_upstream = c.scheduler.is_upstream;
+        let upstream = is_upstream && subflows > 1;
         let data_rtx = (upstream && c.mptcp && c.reinject).then(|| DataRtx::new(c.stale_after));
-        let is_unconfirmed = c.mptcp && c.scheduler.is_upstream && c.confirms;
+        let is_unconfirmed = c.mptcp && is_upstream && c.confirms;
         Self {
             index: c.index,
             mptcp: c.mptcp,
@@ -136,6 +140,7 @@ impl ConnectionSender {
             earlier_short: VecDeque::new(),
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
+            notes_app_limits: !(c.mptcp && is_upstream),
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
             data_rtx: data_rtx.map(Box::new),
             idle_subflows: upstream.then(Box::default),
@@ -386,7 +391,7 @@ impl ConnectionSender {
 
     #[inline(always)]
     fn note_filled(&mut self, cx: &mut World, sender: &mut Sender, full: bool) {
-        if !full && !self.has_sendable() {
+        if !full && !self.has_sendable() && self.notes_app_limits {
             sender.note_app_limited();
         }
         self.note_blocked(cx.now, !full);
@@ -425,9 +430,8 @@ impl ConnectionSender {
         }
         let mut queue = self.send_queue(cx.now);
         queue.written = scheduler.buffer_end(subflows, &queue);
-        // Linux looks for a subflow even if the receive window is closed (`mptcp_subflow_get_send`).
-        if let Some(data_rtx) = self.data_rtx.as_mut().filter(|_| queue.backlog() > 0) {
-            data_rtx.set_interval(subflows, cx.now);
+        if let Some(data_rtx) = &mut self.data_rtx {
+            data_rtx.renew_interval(subflows, &queue);
         }
         self.all_full = false;
         while queue.has_sendable() || scheduler.sends_copies {
@@ -474,7 +478,9 @@ impl ConnectionSender {
             let idle = sender.phase == Phase::Established && sender.mptcp.assigned.is_empty();
             if idle && sender.has_room() {
                 room |= sender.mptcp.backup == backups && subflow.is_available();
-                subflow.sender.note_app_limited();
+                if self.notes_app_limits {
+                    subflow.sender.note_app_limited();
+                }
             }
         }
         room
