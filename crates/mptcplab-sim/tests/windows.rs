@@ -189,6 +189,32 @@ fn a_filled_gap_does_not_open_the_whole_window_for_one_path() {
     assert_eq!(run.last("f", 0, |t| &t.retx_pkts), 0);
 }
 
+/// kushwah2024/disjoint-file, where Linux 7.3 in a virtual machine gets 1.5 Mbit/s and sends 9 segments per second again on the other
+/// path. While a subflow recovers, the sender takes the window to end too high, and the receiver drops what lies beyond.
+#[test]
+fn a_small_buffer_on_lossy_paths_costs_what_it_does_in_linux() {
+    let text = two_slow_paths()
+        .replace(
+            "9 Mbit/s\"\ndelay = \"21 ms\"",
+            "10 Mbit/s\"\ndelay = \"20 ms\"\nloss = \"2 %\"",
+        )
+        .replace("[flows.f]", "loss = \"1 %\"\n[flows.f]");
+    let set = [
+        ("duration", "120 s"),
+        ("sample", "10 s"),
+        ("flows.f.rcv_buffer", "64 kB"),
+        ("flows.f.mss", "1000 B"),
+        ("cc", "lia"),
+        ("scheduler", "linger"),
+        ("warmup", "10 s"),
+    ];
+    let run = simulate_one(&text, &set);
+    let goodput = run.goodput("f");
+    assert!((1.4..1.75).contains(&goodput), "{goodput}");
+    let again = run.flow_at("f", 120_000.0, |t| &t.reinjected_pkts);
+    assert!((300..1300).contains(&again), "{again} segments");
+}
+
 #[test]
 fn buffers_of_a_few_segments_keep_a_connection_going_on_lossy_paths() {
     for (bytes, least) in [(2000, 0.2), (3000, 0.3), (5000, 0.5)] {

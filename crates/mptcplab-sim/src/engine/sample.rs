@@ -44,7 +44,7 @@ impl Engine<'_> {
                 ooo_bytes: conn.rx.ooo_bytes(),
                 rcv_window_bytes: conn.rx.window_bytes(),
                 reinjected_pkts: conn.tx.reinjected,
-                duplicate_pkts: conn.rx.duplicates,
+                duplicate_pkts: conn.rx.duplicates.into(),
                 blocked_ns: conn.tx.blocked_ns(t_ns),
                 ooo_pkts: conn.rx.reordering.pkts,
                 ooo_delay_sum_ns: conn.rx.reordering.delay_ns,

@@ -64,7 +64,7 @@ impl FlowSum {
         self.delivered_bytes += conn.rx.delivered_bytes();
         self.sent_bytes += conn.tx.sent_bytes;
         self.reinjected += conn.tx.reinjected;
-        self.duplicates += conn.rx.duplicates;
+        self.duplicates += u64::from(conn.rx.duplicates);
         self.blocked_ns += conn.tx.blocked_ns(now);
         let waiting = &mut conn.rx.reordering;
         self.ooo_pkts += waiting.pkts;

@@ -239,7 +239,7 @@ impl Connection {
         if !sender.is_plain() {
             return self.on_any_ack(cx, k, packet);
         }
-        self.tx.on_data_ack(packet.dsn(), packet.wnd());
+        self.tx.on_data_ack(sender, &packet);
         if sender.on_ack::<true>(cx, &mut self.tx.cc, packet) {
             self.tx.push_plain(cx, &mut self.subflows, k);
         } else {
@@ -257,9 +257,9 @@ impl Connection {
             return false;
         }
         if self.tx.is_unconfirmed {
-            self.on_first_acks(cx, &packet);
+            self.on_first_acks(cx, k, &packet);
         } else {
-            self.tx.on_data_ack(packet.dsn(), packet.wnd());
+            self.tx.on_data_ack(sender, &packet);
         }
         let sender = &mut self.subflows[k].sender;
         if sender.on_ack::<false>(cx, &mut self.tx.cc, packet) {
@@ -346,8 +346,8 @@ impl Connection {
 
     /// An ACK arrived before the first segment was acknowledged.
     #[inline(never)]
-    fn on_first_acks(&mut self, cx: &mut World, packet: &Packet) {
-        if self.tx.confirm(packet.dsn(), packet.wnd()) {
+    fn on_first_acks(&mut self, cx: &mut World, k: usize, packet: &Packet) {
+        if self.tx.confirm(&mut self.subflows[k].sender, packet) {
             let opener = self.tx.opener;
             self.subflows[opener].sender.set_unconfirmed(false);
             self.schedule_joins(cx);

@@ -7,7 +7,7 @@ use super::data_rtx::DataRtx;
 use super::idle_subflows::IdleSubflows;
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
-use crate::net::packet::WINDOW_UNLIMITED;
+use crate::net::packet::{Packet, WINDOW_UNLIMITED};
 use crate::stream::DSN_MAX;
 use crate::stream::messages::Place;
 use crate::tcp::sender::Sender;
@@ -65,9 +65,8 @@ pub(crate) struct ConnectionSender {
     /// The first segment has to be acknowledged before anything else is sent and subflows join.
     pub(super) is_unconfirmed: bool,
     reinject_enabled: bool,
-    /// Subflows without data count as limited by the application. Linux' MPTCP never says so (only `tcp_sendmsg` does), so that
-    /// their whole windows stay in the coupled sums.
-    notes_app_limits: bool,
+    /// An MPTCP connection as upstream Linux has it.
+    is_upstream: bool,
     /// When the scheduler was last asked, no subflow had room. Since then only subflows with an ACK or a timer can have got some,
     /// and after each of these it is asked again, unless it [takes any room](Scheduler::takes_any_room).
     all_full: bool,
@@ -140,7 +139,7 @@ impl ConnectionSender {
             earlier_short: VecDeque::new(),
             reinject: VecDeque::new(),
             reinject_enabled: c.reinject && c.mptcp,
-            notes_app_limits: !(c.mptcp && is_upstream),
+            is_upstream: c.mptcp && is_upstream,
             stale_after: c.stale_after.unwrap_or(STALE_AFTER),
             data_rtx: data_rtx.map(Box::new),
             idle_subflows: upstream.then(Box::default),
@@ -241,27 +240,44 @@ impl ConnectionSender {
         found.map_or(self.mss, |i| self.earlier_short[i].1)
     }
 
-    /// An ACK arrived, with the connection-level number `data_ack`, before the first segment was acknowledged: Linux falls back
+    /// An ACK arrived before the first segment was acknowledged: Linux falls back
     /// to TCP if that segment is lost and overtaken. Returns whether it is acknowledged now.
-    pub(super) fn confirm(&mut self, data_ack: u32, window: u16) -> bool {
-        self.is_unconfirmed = data_ack == 0;
+    pub(super) fn confirm(&mut self, sender: &mut Sender, packet: &Packet) -> bool {
+        self.is_unconfirmed = packet.dsn() == 0;
         if !self.is_unconfirmed {
-            self.on_data_ack(data_ack, window);
+            self.on_data_ack(sender, packet);
         }
         !self.is_unconfirmed
     }
 
-    /// Connection-level part of an ACK: data acknowledged and the window.
+    /// Connection-level part of an ACK that arrived on a subflow: data acknowledged and the window.
     #[inline(always)]
-    pub(crate) fn on_data_ack(&mut self, data_ack: u32, window: u16) {
-        self.una = self.una.max(data_ack);
-        let end = if window == WINDOW_UNLIMITED {
+    pub(crate) fn on_data_ack(&mut self, sender: &mut Sender, packet: &Packet) {
+        self.una = self.una.max(packet.dsn());
+        let end = if packet.wnd() == WINDOW_UNLIMITED {
             DSN_MAX
         } else {
-            data_ack + (u32::from(window) << self.window_shift)
+            packet.dsn() + self.window_of(sender, packet)
         };
         // A window edge never moves back (RFC 8684 section 3.3.4).
         self.window_end = self.window_end.max(end);
+    }
+
+    /// The receive window in segments after an ACK. Linux takes the subflow's own, which an ACK that acknowledges nothing there
+    /// cannot make smaller (`tcp_may_update_window`). While the subflow recovers, the end of the window that follows from it is
+    /// too high. The receiver drops what lies beyond the window that it has announced, and the connection's timer repairs that.
+    #[inline(never)]
+    fn window_of(&self, sender: &mut Sender, packet: &Packet) -> u32 {
+        let announced = u32::from(packet.wnd()) << self.window_shift;
+        if self.data_rtx.is_none() {
+            return announced;
+        }
+        let known = &mut sender.mptcp.window;
+        let acknowledges = packet.seq() > sender.sock.tp.snd_una;
+        if acknowledges || announced > *known || announced == 0 {
+            *known = announced;
+        }
+        *known
     }
 
     /// Whether new data exists that the window allows to send.
@@ -391,8 +407,8 @@ impl ConnectionSender {
 
     #[inline(always)]
     fn note_filled(&mut self, cx: &mut World, sender: &mut Sender, full: bool) {
-        if !full && !self.has_sendable() && self.notes_app_limits {
-            sender.note_app_limited();
+        if !full && !self.has_sendable() {
+            self.note_app_limited(sender);
         }
         self.note_blocked(cx.now, !full);
     }
@@ -478,12 +494,19 @@ impl ConnectionSender {
             let idle = sender.phase == Phase::Established && sender.mptcp.assigned.is_empty();
             if idle && sender.has_room() {
                 room |= sender.mptcp.backup == backups && subflow.is_available();
-                if self.notes_app_limits {
-                    subflow.sender.note_app_limited();
-                }
+                self.note_app_limited(&mut subflow.sender);
             }
         }
         room
+    }
+
+    /// A subflow has no data. Linux' MPTCP does not note that it is application-limited (only `tcp_sendmsg` does), so that its
+    /// whole window stays in the coupled sums.
+    #[inline]
+    fn note_app_limited(&self, sender: &mut Sender) {
+        if !self.is_upstream {
+            sender.note_app_limited();
+        }
     }
 
     /// Give the next `burst` segments to a subflow and send what its window allows.

@@ -26,7 +26,7 @@ impl Association {
             ooo_bytes: data.ooo_bytes(),
             rcv_window_bytes: self.rx.window().unwrap_or(0),
             reinjected_pkts: self.moved_pkts,
-            duplicate_pkts: data.duplicates,
+            duplicate_pkts: data.duplicates.into(),
             blocked_ns: self.blocked_ns(cx.now),
             ooo_pkts: data.reordering.pkts,
             ooo_delay_sum_ns: data.reordering.delay_ns,

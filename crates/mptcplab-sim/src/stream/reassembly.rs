@@ -77,6 +77,14 @@ impl Reassembly {
         Arrival::OutOfOrder
     }
 
+    /// Give back a segment that was taken in out of order.
+    pub(crate) fn give_back(&mut self, seq: u32) {
+        let (word, bit) = self.place(seq);
+        debug_assert!(self.words[word] & bit != 0);
+        self.words[word] &= !bit;
+        self.held -= 1;
+    }
+
     /// Move `next` over the segments that are in order now; returns how many.
     fn drain(&mut self) -> u32 {
         let start = self.next;

@@ -32,7 +32,9 @@ pub(crate) struct ConnectionReceiver {
     missing_bytes: u64,
     /// When the first byte of the current transfer arrived; [`NEVER`] before.
     pub(crate) first_byte_ns: u64,
-    pub(crate) duplicates: u64,
+    pub(crate) duplicates: u32,
+    /// End of the window that was announced, 0 if it has none.
+    window_end: u32,
     /// On a connection that lasts: what its application expects.
     pub(crate) messages: Messages,
 }
@@ -71,6 +73,7 @@ impl ConnectionReceiver {
             messages: Messages::default(),
             milestone: 1,
             missing_bytes: 0,
+            window_end: 0,
         }
     }
 
@@ -124,7 +127,10 @@ impl ConnectionReceiver {
         self.room.announced = self.openable(unread, window);
         // Rounded up, so that a small window is never announced as none.
         let scaled = self.room.announced.div_ceil(1 << self.window_shift);
-        scaled.min(u32::from(WINDOW_UNLIMITED) - 1) as u16
+        let field = scaled.min(u32::from(WINDOW_UNLIMITED) - 1);
+        let end = self.order.next() + (field << self.window_shift);
+        self.window_end = self.window_end.max(end);
+        field as u16
     }
 
     /// The window in segments beside so many in order that the application has not read. At least one if nothing is missing: a
@@ -251,6 +257,7 @@ impl ConnectionReceiver {
                 }
                 return self.order.next() >= self.milestone && self.pass_milestone(cx, flow);
             }
+            Arrival::OutOfOrder if self.lies_beyond_window(dsn) => self.order.give_back(dsn),
             Arrival::OutOfOrder => {
                 let (next, depth) = (self.order.next(), self.order.held());
                 self.reordering.arrived(cx.now, dsn, next, depth);
@@ -258,6 +265,13 @@ impl ConnectionReceiver {
             Arrival::Duplicate => self.duplicates += 1,
         }
         false
+    }
+
+    /// Whether a segment lies beyond the window that was announced: then Linux drops it, although the subflow acknowledges it
+    /// (`mptcp_data_queue_ofo`).
+    #[inline]
+    fn lies_beyond_window(&self, dsn: u32) -> bool {
+        dsn >= self.window_end && self.window_end != 0
     }
 
     /// The first data of a transfer or of a message are in order, or all. Returns whether it is complete.
@@ -345,6 +359,19 @@ mod tests {
             growth: Growth::Linux6_18,
         });
         assert_eq!(windows_after(&mut growing, 0), (20, 20));
+    }
+
+    /// Also beyond what was announced before.
+    #[test]
+    fn what_lies_beyond_the_announced_window_is_not_taken_in() {
+        let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(6_000));
+        assert_eq!(windows_after(&mut fixed, 0), (5, 6));
+        assert!(!fixed.0.lies_beyond_window(6));
+        assert!(fixed.0.lies_beyond_window(7));
+        assert_eq!(windows_after(&mut fixed, 4), (5, 5));
+        assert!(!fixed.0.lies_beyond_window(6));
+        let unlimited = receiver_of_an_mptcp_connection(RcvBuffer::Unlimited);
+        assert!(!unlimited.0.lies_beyond_window(6_000));
     }
 
     /// Six segments, of which five wait: one is announced, and then six, but not if it was four before.
