@@ -83,21 +83,34 @@ impl Connection {
     /// A data packet arrived. Returns whether it completes a transfer.
     #[inline(always)]
     pub(crate) fn on_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
-        let Subflow { sender, receiver } = &mut self.subflows[k];
+        let receiver = &mut self.subflows[k].receiver;
         if !receiver.expects(packet) {
             return self.on_other_data(cx, k, packet);
         }
+        if self.rx.room().is_limited() {
+            return self.on_expected_in_room(cx, k, packet);
+        }
+        let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
+        let ack = receiver.take_expected(packet, self.rx.next(), WINDOW_UNLIMITED);
+        cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
+        is_complete
+    }
+
+    /// A data packet that takes the fast path, where the receive buffer limits the sender. Apart, so that connections without a
+    /// limit save nothing of its registers.
+    #[cold]
+    #[inline(never)]
+    fn on_expected_in_room(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
+        let Subflow { sender, receiver } = &mut self.subflows[k];
         let next = self.rx.next();
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
-        let rtts = || sender.measured_rtts();
-        let window = self
-            .rx
-            .announce_further(cx.now, next, rtts, &mut receiver.window);
+        receiver.window.open(self.rx.room().segments());
+        self.rx
+            .tune(cx.now, sender.measured_rtts(), &mut receiver.window);
+        let window = self.rx.announce_before_reading(next, receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
-        if window != WINDOW_UNLIMITED {
-            self.announce_soon(cx, k);
-        }
+        self.announce_soon(cx, k);
         is_complete
     }
 
@@ -239,7 +252,7 @@ impl Connection {
         if !sender.is_plain() {
             return self.on_any_ack(cx, k, packet);
         }
-        self.tx.on_data_ack(sender, &packet);
+        self.tx.on_data_ack(sender, packet);
         if sender.on_ack::<true>(cx, &mut self.tx.cc, packet) {
             self.tx.push_plain(cx, &mut self.subflows, k);
         } else {
@@ -259,7 +272,7 @@ impl Connection {
         if self.tx.is_unconfirmed {
             self.on_first_acks(cx, k, &packet);
         } else {
-            self.tx.on_data_ack(sender, &packet);
+            self.tx.on_data_ack(sender, packet);
         }
         let sender = &mut self.subflows[k].sender;
         if sender.on_ack::<false>(cx, &mut self.tx.cc, packet) {

@@ -245,19 +245,19 @@ impl ConnectionSender {
     pub(super) fn confirm(&mut self, sender: &mut Sender, packet: &Packet) -> bool {
         self.is_unconfirmed = packet.dsn() == 0;
         if !self.is_unconfirmed {
-            self.on_data_ack(sender, packet);
+            self.on_data_ack(sender, *packet);
         }
         !self.is_unconfirmed
     }
 
     /// Connection-level part of an ACK that arrived on a subflow: data acknowledged and the window.
     #[inline(always)]
-    pub(crate) fn on_data_ack(&mut self, sender: &mut Sender, packet: &Packet) {
+    pub(crate) fn on_data_ack(&mut self, sender: &mut Sender, packet: Packet) {
         self.una = self.una.max(packet.dsn());
         let end = if packet.wnd() == WINDOW_UNLIMITED {
             DSN_MAX
         } else {
-            packet.dsn() + self.window_of(sender, packet)
+            packet.dsn() + self.window_of(sender, packet.seq(), packet.wnd())
         };
         // A window edge never moves back (RFC 8684 section 3.3.4).
         self.window_end = self.window_end.max(end);
@@ -266,14 +266,15 @@ impl ConnectionSender {
     /// The receive window in segments after an ACK. Linux takes the subflow's own, which an ACK that acknowledges nothing there
     /// cannot make smaller (`tcp_may_update_window`). While the subflow recovers, the end of the window that follows from it is
     /// too high. The receiver drops what lies beyond the window that it has announced, and the connection's timer repairs that.
+    #[cold]
     #[inline(never)]
-    fn window_of(&self, sender: &mut Sender, packet: &Packet) -> u32 {
-        let announced = u32::from(packet.wnd()) << self.window_shift;
+    fn window_of(&self, sender: &mut Sender, ack: u32, field: u16) -> u32 {
+        let announced = u32::from(field) << self.window_shift;
         if self.data_rtx.is_none() {
             return announced;
         }
         let known = &mut sender.mptcp.window;
-        let acknowledges = packet.seq() > sender.sock.tp.snd_una;
+        let acknowledges = ack > sender.sock.tp.snd_una;
         if acknowledges || announced > *known || announced == 0 {
             *known = announced;
         }

@@ -151,36 +151,6 @@ impl ConnectionReceiver {
         }
     }
 
-    /// A segment in order was taken in, on a subflow without gaps, when all before `next` was in order: open its window, and
-    /// return the field of its ACK.
-    #[inline(always)]
-    pub(crate) fn announce_further(
-        &mut self,
-        now: u64,
-        next: u32,
-        rtts: impl FnOnce() -> MeasuredRtts,
-        window: &mut SubflowWindow,
-    ) -> u16 {
-        if !self.room.is_limited() {
-            return WINDOW_UNLIMITED;
-        }
-        self.announce_room(now, next, rtts(), window)
-    }
-
-    /// Apart, so that connections without a limit save nothing of its registers.
-    #[inline(never)]
-    fn announce_room(
-        &mut self,
-        now: u64,
-        next: u32,
-        rtts: MeasuredRtts,
-        window: &mut SubflowWindow,
-    ) -> u16 {
-        window.open(self.room.segments());
-        self.tune(now, rtts, window);
-        self.announce_before_reading(next, *window)
-    }
-
     /// The application has read what it could: adapt the room to the rate.
     #[inline]
     pub(crate) fn tune(&mut self, now: u64, rtts: MeasuredRtts, window: &mut SubflowWindow) {
