@@ -221,8 +221,8 @@ fn an_interface_that_returns_is_a_new_subflow_on_the_old_path() {
     }
 }
 
-/// Segments go in pairs, since the window holds two: the first of each over 50 ms, the second over 10 ms. When the application has
-/// read both, the window has doubled, and the faster path announces that.
+/// Segments go in pairs, since the window holds two: the first of each over 50 ms, the second over 10 ms. The ACK of the first
+/// announces one, and when the application has read both, 50 us later, the slow path announces two.
 #[test]
 fn waiting_and_blocking_are_counted_to_the_nanosecond() {
     let text = r#"
@@ -257,17 +257,17 @@ rcv_buffer = "2856 B"
     };
     let (from, to) = (at(2000.0), at(10_000.0));
     let grown: Vec<u64> = from.iter().zip(to).map(|(a, b)| b - a).collect();
-    // A pair every 60.18 ms: 1514 bytes there and the ACK of 74 back take 127.04 us at 100 Mbit/s, and the application 50 us.
+    // A pair every 100.13 ms: 1514 bytes there and the ACK of 74 back take 127.04 us at 100 Mbit/s.
     let pairs = grown[0];
-    assert!((132..=133).contains(&pairs), "{pairs} pairs");
-    assert_eq!(grown[1], pairs * 40_000_000);
+    assert!((79..=80).contains(&pairs), "{pairs} pairs");
+    assert_eq!(grown[1], pairs * 39_950_000);
     assert_eq!(grown[2], pairs);
     // Both windows have room, there are always data, and two segments are not acknowledged: always blocked.
     assert_eq!(grown[3], 8_000_000_000);
     assert_eq!(grown[4], 2 * pairs);
     assert_eq!(
         run.flow_at("f", 5000.0, |t| &t.ooo_delay_max_ns),
-        40_000_000
+        39_950_000
     );
     assert_eq!(run.flow_at("f", 5000.0, |t| &t.reorder_depth_max_pkts), 1);
 }

@@ -215,6 +215,28 @@ fn a_small_buffer_on_lossy_paths_costs_what_it_does_in_linux() {
     assert!((300..1300).contains(&again), "{again} segments");
 }
 
+/// A window update comes from a subflow whose own window has doubled: subflows that have opened the window to different sizes, on
+/// paths of 50 and 2 Mbit/s, do not answer one another.
+#[test]
+fn subflows_with_different_windows_do_not_send_more_acks_than_segments_arrive() {
+    let text = two_slow_paths()
+        .replace("10 Mbit/s", "50 Mbit/s")
+        .replace("9 Mbit/s", "2 Mbit/s")
+        .replace("50 packets", "150 packets")
+        .replace("\"rfc\"", "\"linux-acked\"");
+    let set = [
+        ("duration", "20 s"),
+        ("sample", "100 ms"),
+        ("flows.f.like", "linux-6.18"),
+    ];
+    let run = simulate_one(&text, &set);
+    for link in ["L", "M"] {
+        let segments = run.link_last(link, |t| &t.departed_pkts);
+        let acks = run.link_last(&format!("{link}~"), |t| &t.arrived_pkts);
+        assert!(acks <= segments + 10, "{link}: {acks} ACKs for {segments}");
+    }
+}
+
 #[test]
 fn buffers_of_a_few_segments_keep_a_connection_going_on_lossy_paths() {
     for (bytes, least) in [(2000, 0.2), (3000, 0.3), (5000, 0.5)] {

@@ -89,7 +89,7 @@ def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
 
     If the metrics are not known yet, `beside` is called with some runs after the other, whose samples need not be read
-    again, in another thread while their metrics are computed.
+    again.
     """
     excluded = [excluded.run for excluded in trace.excluded_runs]
     counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
@@ -132,12 +132,11 @@ def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -
         for runs in samples.batches(trace, whole.run_ids, len(whole.run_ids)):
             samples.forget(trace)
             window = whole.of_runs(runs)
-            shown = pool.submit(beside, runs) if beside is not None else None
             for part in window.parts(parts) if parts > 1 else [window]:
                 for metric, values in zip(sampled, pool.map(_computed, sampled, repeat(part)), strict=False):
                     found[metric.name].append(values)
-            if shown is not None:
-                shown.result()
+            if beside is not None:
+                beside(runs)
     return {name: pl.concat(frames) for name, frames in found.items()}
 
 

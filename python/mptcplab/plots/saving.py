@@ -23,7 +23,8 @@ from mptcplab.plots.over_time import Column, Panel, over_time
 # With fewer runs in a figure, a process takes longer to start than to draw.
 _FEWEST_RUNS = 3
 _GRACE_S = 5.0
-# The first argument is this process's search path, so that both import the same package.
+_DONE = b"drawn"
+# The arguments are this process's search path, so that both import the same package.
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from mptcplab.plots.saving import draw_for_parent; draw_for_parent()"
 
 
@@ -67,14 +68,14 @@ class Drawing:
         self._figures = figures
         if self._child is not None:
             assert self._child.stdin is not None
-            # If the process is gone, `finish` notices it.
-            with suppress(BrokenPipeError), self._child.stdin as pipe:
-                pickle.dump((figures, _settings()), pipe)
+            # If the process is gone or cannot be told, `finish` notices it.
+            with suppress(BrokenPipeError, pickle.PicklingError, TypeError, AttributeError), self._child.stdin as pipe:
+                pipe.write(pickle.dumps((figures, _settings())))
 
     def finish(self) -> None:
         """Wait until the figures are there; raises what saving them raises."""
         assert self._figures is not None
-        if self._child is None or self._child.wait() != 0:
+        if self._child is None or not _has_drawn(self._child):
             self._figures.save()
 
 
@@ -94,6 +95,14 @@ def draw_for_parent() -> None:
         sys.exit(1)
     dict.update(mpl.rcParams, settings)
     figures.save()
+    sys.stdout.buffer.write(_DONE)
+    sys.stdout.buffer.flush()
+
+
+def _has_drawn(child: subprocess.Popen[bytes]) -> bool:
+    """Whether the process says so: its exit code is lost where something else waits for all children."""
+    assert child.stdout is not None
+    return child.stdout.read() == _DONE
 
 
 def _start() -> subprocess.Popen[bytes] | None:
@@ -105,11 +114,11 @@ def _start() -> subprocess.Popen[bytes] | None:
         return subprocess.Popen(
             [sys.executable, "-c", _CHILD, *sys.path],
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
-    except OSError:
+    except (OSError, ValueError, TypeError):
         return None
 
 
@@ -121,8 +130,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
         child.kill()
         child.wait()
     finally:
-        if child.stdin is not None:
-            child.stdin.close()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                # What could not be written is not needed any more.
+                with suppress(OSError):
+                    pipe.close()
 
 
 def _settings() -> dict[str, Any]:

@@ -107,7 +107,7 @@ impl Connection {
         receiver.window.open(self.rx.room().segments());
         self.rx
             .tune(cx.now, sender.measured_rtts(), &mut receiver.window);
-        let window = self.rx.announce_before_reading(next, receiver.window);
+        let window = self.rx.announce_before_reading(next, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         self.announce_soon(cx, k);
@@ -120,7 +120,7 @@ impl Connection {
         let Subflow { sender, receiver } = &mut self.subflows[k];
         let rx = &mut self.rx;
         if receiver.overflows(packet.seq()) {
-            let window = rx.announce(receiver.window);
+            let window = rx.announce(&mut receiver.window);
             let ack = receiver.make_ack(cx, rx.next(), window);
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         }
@@ -131,7 +131,7 @@ impl Connection {
             rx.tune(cx.now, sender.measured_rtts(), &mut receiver.window);
         }
         if policy == AckPolicy::Immediate {
-            let window = rx.announce_before_reading(next, receiver.window);
+            let window = rx.announce_before_reading(next, &mut receiver.window);
             let ack = receiver.make_ack(cx, rx.next(), window);
             cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
         } else if policy == AckPolicy::Delayed {
@@ -190,21 +190,22 @@ impl Connection {
                 }
             }
         }
-        let widens = |s: &Subflow| {
-            s.sender.phase == Phase::Established && self.rx.has_twice_the_window(s.receiver.window)
-        };
-        if self.subflows.iter().any(widens) {
-            self.announce_on_all(cx);
-        }
+        self.announce_wider(cx);
     }
 
-    /// The application has read, and all subflows announce the window.
-    fn announce_on_all(&mut self, cx: &mut World) {
-        for Subflow { sender, receiver } in &mut self.subflows {
-            if sender.phase != Phase::Established {
-                continue;
-            }
-            let window = self.rx.announce(receiver.window);
+    /// The application has read: subflows announce their windows that are much larger now.
+    fn announce_wider(&mut self, cx: &mut World) {
+        let rx = &mut self.rx;
+        let widens = |s: &Subflow| {
+            s.sender.phase == Phase::Established && rx.has_twice_the_window(s.receiver.window)
+        };
+        // All of them before the first one changes what was announced last.
+        let wider: Vec<usize> = (0..self.subflows.len())
+            .filter(|&k| widens(&self.subflows[k]))
+            .collect();
+        for k in wider {
+            let receiver = &mut self.subflows[k].receiver;
+            let window = self.rx.announce(&mut receiver.window);
             let ack = if receiver.has_news() {
                 receiver.make_ack(cx, self.rx.next(), window)
             } else {
@@ -234,7 +235,7 @@ impl Connection {
 
     fn send_ack(&mut self, cx: &mut World, k: usize) {
         let receiver = &mut self.subflows[k].receiver;
-        let window = self.rx.announce(receiver.window);
+        let window = self.rx.announce(&mut receiver.window);
         let ack = receiver.make_ack(cx, self.rx.next(), window);
         cx.net.send(cx.now, ack);
     }

@@ -274,7 +274,11 @@ impl ConnectionSender {
             return announced;
         }
         let known = &mut sender.mptcp.window;
-        let acknowledges = ack > sender.sock.tp.snd_una;
+        let una = sender.sock.tp.snd_una;
+        if ack < una {
+            return *known;
+        }
+        let acknowledges = ack > una;
         if acknowledges || announced > *known || announced == 0 {
             *known = announced;
         }

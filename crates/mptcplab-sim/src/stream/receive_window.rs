@@ -268,6 +268,8 @@ fn bounds(buffer: RcvBuffer, mss: u16) -> (u32, u32) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SubflowWindow {
     segments: u32,
+    /// The window, in segments, in the subflow's last ACK; maintained where the room is limited.
+    pub(super) announced: u32,
     /// Segments that are still to arrive before the round-trip time is noted again.
     left: u32,
     /// Maintained only where the room depends on the latest round trips.
@@ -312,6 +314,7 @@ impl SubflowWindow {
         let most = (FIRST_WINDOW_BYTES / u32::from(mss)).max(1);
         Self {
             segments: room.min(most),
+            announced: 0,
             left: 0,
             rtt: ReceiverRtt::default(),
         }

@@ -89,7 +89,7 @@ impl ConnectionReceiver {
 
     /// End of the window that a subflow announces with its handshake.
     pub(crate) fn window_end(&mut self) -> u32 {
-        match self.announce(SubflowWindow::new(self.room.segments(), self.mss)) {
+        match self.announce(&mut SubflowWindow::new(self.room.segments(), self.mss)) {
             WINDOW_UNLIMITED => DSN_MAX,
             window => u32::from(window) << self.window_shift,
         }
@@ -106,16 +106,18 @@ impl ConnectionReceiver {
     }
 
     /// Window field of an ACK that a subflow sends now which has opened the window this far, when the application has read all
-    /// that it can. What waits behind a gap takes room; the sender keeps to the highest end that it has seen.
+    /// that it can.
     #[inline]
-    pub(crate) fn announce(&mut self, window: SubflowWindow) -> u16 {
+    pub(crate) fn announce(&mut self, window: &mut SubflowWindow) -> u16 {
         self.announce_before_reading(self.order.next(), window)
     }
 
     /// The same for the ACK of a segment that has just arrived, when all before `next` was in order. What it has put in
     /// order may take room until it is read: then only the next ACK announces that.
+    ///
+    /// What waits behind a gap takes room, but no end that was announced is taken back (`tcp_select_window`, `mptcp_set_rwin`).
     #[inline]
-    pub(crate) fn announce_before_reading(&mut self, next: u32, window: SubflowWindow) -> u16 {
+    pub(crate) fn announce_before_reading(&mut self, next: u32, window: &mut SubflowWindow) -> u16 {
         if !self.room.is_limited() {
             return WINDOW_UNLIMITED;
         }
@@ -124,9 +126,11 @@ impl ConnectionReceiver {
         } else {
             0
         };
-        self.room.announced = self.openable(unread, window);
+        let promised = self.window_end.saturating_sub(self.order.next());
+        let announced = self.openable(unread, *window).max(promised);
+        (self.room.announced, window.announced) = (announced, announced);
         // Rounded up, so that a small window is never announced as none.
-        let scaled = self.room.announced.div_ceil(1 << self.window_shift);
+        let scaled = announced.div_ceil(1 << self.window_shift);
         let field = scaled.min(u32::from(WINDOW_UNLIMITED) - 1);
         let end = self.order.next() + (field << self.window_shift);
         self.window_end = self.window_end.max(end);
@@ -142,12 +146,12 @@ impl ConnectionReceiver {
         window.segments().min(free).max(u32::from(held == 0))
     }
 
-    /// Whether the window would be at least twice the one announced last, now that the application has read what it can: then
-    /// Linux announces it at once (`tcp_cleanup_rbuf`, `mptcp_cleanup_rbuf`).
+    /// Whether a subflow announces its window at once, now that the application has read what it can: if it is at least twice
+    /// what this subflow has announced last (`tcp_cleanup_rbuf`), and what any has (`mptcp_cleanup_rbuf`).
     pub(crate) fn has_twice_the_window(&self, window: SubflowWindow) -> bool {
         self.room.is_limited() && {
             let open = self.openable(0, window);
-            open > 0 && open >= 2 * self.room.announced
+            open > 0 && open >= 2 * self.room.announced.max(window.announced)
         }
     }
 
@@ -291,7 +295,7 @@ mod tests {
                 window.open(segments);
             }
             assert_eq!(receiver.window_shift, shift, "{segments}");
-            assert_eq!(receiver.announce(window), announced, "{segments}");
+            assert_eq!(receiver.announce(&mut window), announced, "{segments}");
         }
     }
 
@@ -309,8 +313,8 @@ mod tests {
     ) -> (u16, u16) {
         let next = receiver.next();
         receiver.order.insert(dsn);
-        let before_reading = receiver.announce_before_reading(next, *window);
-        (before_reading, receiver.announce(*window))
+        let before_reading = receiver.announce_before_reading(next, window);
+        (before_reading, receiver.announce(window))
     }
 
     /// 20 segments. The first ACK keeps the end of the window where it was, at 20, and so does the one that fills a gap, but for
@@ -319,9 +323,9 @@ mod tests {
     fn data_that_were_not_read_take_room_in_a_fixed_buffer() {
         let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(20_000));
         assert_eq!(windows_after(&mut fixed, 0), (19, 20));
-        assert_eq!(windows_after(&mut fixed, 2), (19, 19));
-        assert_eq!(windows_after(&mut fixed, 3), (18, 18));
-        // The end moves from 19 to 21, and then to 24.
+        assert_eq!(windows_after(&mut fixed, 2), (20, 20));
+        assert_eq!(windows_after(&mut fixed, 3), (20, 20));
+        // The end stays at 21, and then moves to 24.
         assert_eq!(windows_after(&mut fixed, 1), (17, 20));
         // A buffer that grows has room to spare.
         let mut growing = receiver_of_an_mptcp_connection(RcvBuffer::Auto {
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!(windows_after(&mut fixed, 0), (5, 6));
         assert!(!fixed.0.lies_beyond_window(6));
         assert!(fixed.0.lies_beyond_window(7));
-        assert_eq!(windows_after(&mut fixed, 4), (5, 5));
+        assert_eq!(windows_after(&mut fixed, 4), (6, 6));
         assert!(!fixed.0.lies_beyond_window(6));
         let unlimited = receiver_of_an_mptcp_connection(RcvBuffer::Unlimited);
         assert!(!unlimited.0.lies_beyond_window(6_000));
@@ -354,14 +358,14 @@ mod tests {
         }
         let next = fixed.0.next();
         fixed.0.order.insert(0);
-        assert_eq!(fixed.0.announce_before_reading(next, fixed.1), 1);
+        assert_eq!(fixed.0.announce_before_reading(next, &mut fixed.1), 1);
         assert!(fixed.0.has_twice_the_window(fixed.1));
-        fixed.0.announce(fixed.1);
+        fixed.0.announce(&mut fixed.1);
         assert!(!fixed.0.has_twice_the_window(fixed.1));
         let next = fixed.0.next();
         fixed.0.order.insert(6);
         fixed.0.order.insert(5);
-        assert_eq!(fixed.0.announce_before_reading(next, fixed.1), 4);
+        assert_eq!(fixed.0.announce_before_reading(next, &mut fixed.1), 4);
         assert!(!fixed.0.has_twice_the_window(fixed.1));
     }
 
@@ -370,7 +374,7 @@ mod tests {
     fn a_segment_is_always_announced_if_none_is_missing() {
         let mut smallest = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(2_000));
         assert_eq!(windows_after(&mut smallest, 1), (1, 1));
-        assert_eq!(windows_after(&mut smallest, 2), (0, 0));
+        assert_eq!(windows_after(&mut smallest, 2), (1, 1));
         assert_eq!(windows_after(&mut smallest, 0), (1, 2));
     }
 }

@@ -425,7 +425,11 @@ impl Receiver {
             sack: WINDOW_UPDATE,
             wnd: window,
         };
-        Packet::new(Kind::Ack, self.id, self.config.ack_bytes, header)
+        let mut ack = Packet::new(Kind::Ack, self.id, self.config.ack_bytes, header);
+        if self.echo {
+            ack.set_echo();
+        }
+        ack
     }
 
     /// Put the SACK option into the side table; returns its handle and its length.

@@ -57,7 +57,8 @@ pub(crate) struct MptcpState {
     pub(crate) assigned: VecDeque<u32>,
     /// Data were sent here that were older than what had been sent before.
     pub(crate) out_of_order: bool,
-    /// The connection's receive window, in segments, as this subflow knows it; only with upstream's scheduler.
+    /// The connection's receive window, in segments, as this subflow knows it; maintained where the connection sends again what
+    /// was dropped.
     pub(crate) window: u32,
     /// Loss events whose lost segments were also given to other subflows.
     pub(crate) copied_losses: u64,
