@@ -62,7 +62,7 @@ impl DataRtx {
     }
 
     /// Wait for as long as the latest of the subflows' timers has left; stuck subflows do not count.
-    pub(super) fn set_interval(&mut self, subflows: &[Subflow], now: u64) {
+    fn set_interval(&mut self, subflows: &[Subflow], now: u64) {
         let left = |(Subflow { sender, .. }, stale): (&Subflow, &StaleCount)| {
             let runs = sender.is_usable() && stale.checks == 0;
             let deadline = Some(sender.rtx.timer.deadline).filter(|&at| runs && at != NEVER);

@@ -317,8 +317,7 @@ mod tests {
         (before_reading, receiver.announce(window))
     }
 
-    /// 20 segments. The first ACK keeps the end of the window where it was, at 20, and so does the one that fills a gap, but for
-    /// what the others take less room than three segments.
+    /// 20 segments. The first ACK keeps the end of the window where it was, at 20, and so does the one that fills a gap.
     #[test]
     fn data_that_were_not_read_take_room_in_a_fixed_buffer() {
         let mut fixed = receiver_of_an_mptcp_connection(RcvBuffer::Fixed(20_000));

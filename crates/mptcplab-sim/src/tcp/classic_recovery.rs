@@ -29,8 +29,8 @@ impl Sender {
         if packet.seq() > self.sock.tp.snd_una {
             self.new_ack(cx, cc, packet);
         } else if self.sock.tp.packets_out > 0 {
-            // Every ACK that comes here answers a segment, so one that acknowledges nothing new is a duplicate whatever its
-            // window says (MPTCP's window belongs to the connection).
+            // Window updates come here only if they acknowledge something. All other ACKs answer a segment, so one that
+            // acknowledges nothing new is a duplicate whatever its window says (MPTCP's window belongs to the connection).
             self.duplicate_ack(cx, cc, packet);
         }
         self.update_pacing_rate();
