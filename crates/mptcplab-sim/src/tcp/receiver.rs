@@ -392,22 +392,7 @@ impl Receiver {
         } else {
             (0, 0)
         };
-        let header = Header {
-            seq: next,
-            dsn: data_ack,
-            ts: self.ts_recent,
-            sack,
-            wnd: window,
-        };
-        let mut ack = Packet::new(
-            Kind::Ack,
-            self.id,
-            self.config.ack_bytes + sack_bytes,
-            header,
-        );
-        if self.echo {
-            ack.set_echo();
-        }
+        let ack = self.ack(next, data_ack, window, (sack, sack_bytes));
         self.last_ack_sent = next;
         self.unacked = 0;
         self.pushed = false;
@@ -418,14 +403,22 @@ impl Receiver {
 
     /// Build an ACK that answers no segment: the application has read, and the window is larger.
     pub(crate) fn make_window_update(&self, data_ack: u32, window: u16) -> Packet {
+        self.ack(self.last_ack_sent, data_ack, window, (WINDOW_UPDATE, 0))
+    }
+
+    /// An ACK up to `seq`; `sack` is a handle of the side table and the bytes of the option.
+    #[inline(always)]
+    fn ack(&self, seq: u32, dsn: u32, wnd: u16, (sack, sack_bytes): (u32, u16)) -> Packet {
+        let ts = self.ts_recent;
         let header = Header {
-            seq: self.last_ack_sent,
-            dsn: data_ack,
-            ts: self.ts_recent,
-            sack: WINDOW_UPDATE,
-            wnd: window,
+            seq,
+            dsn,
+            ts,
+            sack,
+            wnd,
         };
-        let mut ack = Packet::new(Kind::Ack, self.id, self.config.ack_bytes, header);
+        let bytes = self.config.ack_bytes + sack_bytes;
+        let mut ack = Packet::new(Kind::Ack, self.id, bytes, header);
         if self.echo {
             ack.set_echo();
         }
