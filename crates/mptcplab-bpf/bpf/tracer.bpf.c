@@ -108,6 +108,11 @@ static __always_inline __u8 ca_state_of(const struct tcp_sock *tp)
 	return BPF_CORE_READ_BITFIELD(tp, inet_conn.icsk_ca_state);
 }
 
+static __always_inline void note(struct trc_socket *s, __u16 flag)
+{
+	s->memory.flags |= flag;
+}
+
 static __always_inline void count_rtt(struct trc_socket *s, __u32 rtt_us)
 {
 	s->sample.rtt_us = rtt_us;
@@ -115,23 +120,21 @@ static __always_inline void count_rtt(struct trc_socket *s, __u32 rtt_us)
 	s->sample.counters.rtt_count++;
 }
 
-/* The RTT sample since the last observation, or 0. Exact while every ACK is seen; see the head of this file. */
-static __always_inline __u32 rtt_sample(struct trc_socket *s, const struct tcp_sock *tp)
+/* The RTT sample since the last observation, if any. Exact while every ACK is seen; see the head of this file. */
+static __always_inline void rtt_sample(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_memory *m = &s->memory;
 	__u32 srtt = tp->srtt_us, mdev = tp->mdev_us;
 	bool changed = srtt != m->srtt || mdev != m->mdev;
 	/* A deviation below 4 does not decay; then only progress shows a sample. */
 	bool silent = srtt && mdev < 4 && tp->snd_una != m->una;
-	__u32 flag = 0;
 
 	if (m->live && (changed || silent)) {
 		count_rtt(s, m->srtt ? srtt - m->srtt + (m->srtt >> 3) : srtt >> 3);
-		flag = TRC_NEW_RTT;
+		note(s, TRC_NEW_RTT);
 	}
 	m->srtt = srtt;
 	m->mdev = mdev;
-	return flag;
 }
 
 /* The state that decides whether there was an undo. */
@@ -160,70 +163,74 @@ static __always_inline bool undone_before_entry(const struct trc_socket *s,
 }
 
 /* Loss is also entered when the path's MTU shrank; only a timeout sets the window to what is in flight plus one. */
-static __always_inline __u32 enter_loss(struct trc_socket *s, const struct tcp_sock *tp, __u64 now)
+static __always_inline void enter_loss(struct trc_socket *s, const struct tcp_sock *tp, __u64 now)
 {
 	__u32 inflight = tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 
 	if (!tp->undo_marker && !tp->prior_ssthresh && tp->snd_cwnd != inflight + 1)
-		return 0;
+		return;
 	s->sample.counters.rto_count++;
 	s->sample.counters.rto_wait_ns += now - s->memory.progress_ns;
-	return TRC_RTO;
+	note(s, TRC_RTO);
 }
 
 /* A reduction that began in CWR continues in recovery and is not counted again. */
-static __always_inline __u32 enter_recovery(struct trc_socket *s, __u8 from)
+static __always_inline void enter_recovery(struct trc_socket *s, __u8 from)
 {
 	if (from == CA_CWR || from == CA_RECOVERY)
-		return 0;
+		return;
 	s->sample.counters.loss_events++;
-	return TRC_LOSS_EVENT;
+	note(s, TRC_LOSS_EVENT);
 }
 
 /*
  * The socket is in a state that no tracepoint announced. Seen on 6.18 for some timers on a very busy machine, where
  * no program is called at all and no miss is counted. The episode is counted late, so its wait is a little too long.
  */
-static __always_inline __u32 catch_up(struct trc_socket *s, const struct tcp_sock *tp)
+static __always_inline void catch_up(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	__u8 from = s->memory.ca_state, state = ca_state_of(tp);
 
 	if (from == state)
-		return 0;
+		return;
 	__sync_fetch_and_add(&totals.unseen_states, 1);
 	s->memory.ca_state = state;
 	if (state == CA_RECOVERY)
-		return enter_recovery(s, from);
-	return state == CA_LOSS ? enter_loss(s, tp, bpf_ktime_get_ns()) : 0;
+		enter_recovery(s, from);
+	else if (state == CA_LOSS)
+		enter_loss(s, tp, bpf_ktime_get_ns());
 }
 
 /*
  * A timeout that repeats another changes no state, so an unannounced one shows only in the kernel's own count. The
  * kernel counts after it enters loss: its count is ahead of ours only if the tracepoint was missed.
  */
-static __always_inline __u32 catch_up_timeouts(struct trc_socket *s, const struct tcp_sock *tp)
+static __always_inline void catch_up_timeouts(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_counters *c = &s->sample.counters;
 	__s16 missed;
 
 	if (!bpf_core_field_exists(tp->total_rto))
-		return 0;
+		return;
 	missed = (__u16)(tp->total_rto - s->memory.base_rto - c->rto_count);
 	if (missed <= 0)
-		return 0;
+		return;
 	__sync_fetch_and_add(&totals.unseen_states, missed);
 	c->rto_count += missed;
 	c->rto_wait_ns += bpf_ktime_get_ns() - s->memory.progress_ns;
-	return TRC_RTO;
+	note(s, TRC_RTO);
 }
 
 /* Everything that follows from comparing the socket with the last observation of it. */
-static __always_inline __u32 observe(struct trc_socket *s, const struct tcp_sock *tp)
+static __always_inline void observe(struct trc_socket *s, const struct tcp_sock *tp)
 {
 	struct trc_memory *m = &s->memory;
 	__u32 una = tp->snd_una, undo = tp->undo_marker, tlp = tp->tlp_high_seq;
-	__u32 flags = catch_up(s, tp) | catch_up_timeouts(s, tp) | rtt_sample(s, tp);
 
+	m->flags = 0;
+	catch_up(s, tp);
+	catch_up_timeouts(s, tp);
+	rtt_sample(s, tp);
 	if (una != m->una) {
 		m->progress_ns = m->live ? m->ack_ns : tp->delivered_mstamp * 1000;
 		if (!m->live)
@@ -232,15 +239,14 @@ static __always_inline __u32 observe(struct trc_socket *s, const struct tcp_sock
 	}
 	if (m->undo_marker && !undo && tp->prior_ssthresh) {
 		s->sample.counters.undo_count++;
-		flags |= TRC_UNDO;
+		note(s, TRC_UNDO);
 	}
 	save_undo_state(m, tp);
 	if (tlp && tlp != m->tlp_high_seq) {
 		s->sample.counters.tlp_count++;
-		flags |= TRC_TLP_SENT;
+		note(s, TRC_TLP_SENT);
 	}
 	m->tlp_high_seq = tlp;
-	return flags;
 }
 
 /* The algorithm that the socket really runs; read again when it changes. */
@@ -315,9 +321,9 @@ static __always_inline void read_gauges(struct trc_sample *r, const struct tcp_s
 	r->bytes_acked = tp->bytes_acked;
 }
 
-/* Updates the record; `flags` are the events of this moment, to which the lasting flags of the socket are added. */
+/* Updates the record, with the events of this moment and the lasting flags of the socket. */
 static __always_inline void update(struct trc_socket *s, const struct tcp_sock *tp, __u64 now,
-				   __u8 kind, __u32 flags)
+				   __u8 kind)
 {
 	__u32 lasting = s->sample.flags & (TRC_PARTIAL | TRC_UNSEEN_ACKS);
 
@@ -329,7 +335,7 @@ static __always_inline void update(struct trc_socket *s, const struct tcp_sock *
 	s->sample.ca_state = ca_state_of(tp);
 	s->sample.tcp_state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
 	s->sample.from = 0;
-	s->sample.flags = lasting | flags | (tp->is_mptcp ? TRC_MPTCP : 0);
+	s->sample.flags = lasting | s->memory.flags | (tp->is_mptcp ? TRC_MPTCP : 0);
 }
 
 /* No wake-up: user space polls every 10 to 20 ms, which is ten times cheaper. */
@@ -382,7 +388,7 @@ int BPF_PROG(trc_ack, struct sock *sk, const struct sk_buff *skb)
 	struct trc_socket *s;
 	struct tcp_sock *tp;
 	struct trc_key key;
-	__u32 flags;
+	__u16 flags;
 	__u64 now;
 
 	if (!is_watched(sk, &key.cookie))
@@ -402,11 +408,12 @@ int BPF_PROG(trc_ack, struct sock *sk, const struct sk_buff *skb)
 			return 0;
 		s->sample.flags = TRC_PARTIAL;
 	}
-	flags = observe(s, tp);
+	observe(s, tp);
 	s->memory.ack_ns = now;
 	s->memory.echo = has_echo(skb);
 	s->sample.counters.acks += tp->packets_out != 0;
-	update(s, tp, now, TRC_ACK, flags);
+	update(s, tp, now, TRC_ACK);
+	flags = s->memory.flags;
 	/* An ACK that finds nothing in flight is of no interest, but the sample of the one before may be. */
 	if ((flags & TRC_EVENTS) || (every_ack && (tp->packets_out || (flags & TRC_NEW_RTT))))
 		emit(s);
@@ -433,22 +440,21 @@ int trc_retransmit(unsigned long long *ctx)
 	const struct sock *sk = (const struct sock *)ctx[0];
 	struct trc_socket *s;
 	struct tcp_sock *tp;
-	__u32 flags;
 
 	if (retransmit_has_error && (int)ctx[2])
 		return 0;
 	s = followed(sk, &tp);
 	if (!s)
 		return 0;
-	flags = observe(s, tp);
+	observe(s, tp);
 	/* Only the tail loss probe retransmits before recovery; the kernel sets tlp_high_seq right afterwards. */
 	if (tp->inet_conn.icsk_pending == PENDING_LOSS_PROBE && ca_state_of(tp) < CA_RECOVERY &&
 	    !tp->tlp_high_seq) {
 		s->memory.tlp_high_seq = tp->snd_nxt;
 		s->sample.counters.tlp_count++;
-		flags |= TRC_TLP_SENT;
+		note(s, TRC_TLP_SENT);
 	}
-	update(s, tp, bpf_ktime_get_ns(), TRC_RETRANSMIT, flags);
+	update(s, tp, bpf_ktime_get_ns(), TRC_RETRANSMIT);
 	emit(s);
 	return 0;
 }
@@ -456,26 +462,27 @@ int trc_retransmit(unsigned long long *ctx)
 /* Why the window is reduced without recovery: a tail loss probe that repaired a loss, an ECN echo, or a full queue of
  * this host. `probe` is tlp_high_seq before this ACK.
  */
-static __always_inline __u32 enter_cwr(struct trc_socket *s, const struct tcp_sock *tp, __u32 probe)
+static __always_inline void enter_cwr(struct trc_socket *s, const struct tcp_sock *tp, __u32 probe)
 {
 	if (probe && is_after(tp->snd_una, probe) && BPF_CORE_READ_BITFIELD(tp, tlp_retrans)) {
 		s->sample.counters.loss_events++;
-		return TRC_LOSS_EVENT;
-	}
-	if (s->memory.echo) {
+		note(s, TRC_LOSS_EVENT);
+	} else if (s->memory.echo) {
 		s->sample.counters.ecn_events++;
-		return TRC_ECN_EVENT;
+		note(s, TRC_ECN_EVENT);
+	} else {
+		s->sample.counters.local_events++;
+		note(s, TRC_LOCAL_EVENT);
 	}
-	s->sample.counters.local_events++;
-	return TRC_LOCAL_EVENT;
 }
 
 /* All data of the episode is acknowledged; an episode that an undo cut short does not count as ended. */
-static __always_inline __u32 leave(const struct tcp_sock *tp, __u8 from, __u32 flags)
+static __always_inline void leave(struct trc_socket *s, const struct tcp_sock *tp, __u8 from)
 {
-	if (from == CA_RECOVERY && !is_after(tp->high_seq, tp->snd_una))
-		return TRC_RECOVERY_ENDED;
-	return from == CA_LOSS && !(flags & TRC_UNDO) ? TRC_RECOVERY_ENDED : 0;
+	bool is_undone = s->memory.flags & TRC_UNDO;
+
+	if (from == CA_RECOVERY ? !is_after(tp->high_seq, tp->snd_una) : !is_undone)
+		note(s, TRC_RECOVERY_ENDED);
 }
 
 /* The window after the reduction that ends here: the kernel sets it after this tracepoint. */
@@ -493,8 +500,8 @@ int BPF_PROG(trc_ca_state, struct sock *sk, const __u8 state)
 {
 	struct trc_socket *s;
 	struct tcp_sock *tp;
-	__u32 flags, probe;
 	bool undone;
+	__u32 probe;
 	__u64 now;
 	__u8 from;
 
@@ -505,24 +512,24 @@ int BPF_PROG(trc_ca_state, struct sock *sk, const __u8 state)
 	from = ca_state_of(tp);
 	probe = s->memory.tlp_high_seq;
 	undone = state >= CA_RECOVERY && from < CA_CWR && undone_before_entry(s, tp);
-	flags = observe(s, tp);
+	observe(s, tp);
 	if (undone) {
 		s->sample.counters.undo_count++;
-		flags |= TRC_UNDO;
+		note(s, TRC_UNDO);
 	}
 	if (state == CA_RECOVERY)
-		flags |= enter_recovery(s, from);
+		enter_recovery(s, from);
 	else if (state == CA_CWR)
-		flags |= enter_cwr(s, tp, probe);
+		enter_cwr(s, tp, probe);
 	else if (state == CA_LOSS)
-		flags |= enter_loss(s, tp, now);
+		enter_loss(s, tp, now);
 	else if (from >= CA_RECOVERY)
-		flags |= leave(tp, from, flags);
-	update(s, tp, now, TRC_CA_STATE, flags);
+		leave(s, tp, from);
+	update(s, tp, now, TRC_CA_STATE);
 	s->sample.ca_state = state;
 	s->sample.from = from;
 	s->memory.ca_state = state;
-	if (flags & TRC_RECOVERY_ENDED)
+	if (s->memory.flags & TRC_RECOVERY_ENDED)
 		s->sample.settled_cwnd = reduced_window(tp, from);
 	emit(s);
 	return 0;
@@ -549,8 +556,11 @@ establish(const struct sock *sk, const struct tcp_sock *tp, const struct trc_key
 
 	if (!s)
 		return 0;
-	if (tp->srtt_us)
+	note(s, TRC_ESTABLISHED);
+	if (tp->srtt_us) {
 		count_rtt(s, tp->srtt_us >> 3);
+		note(s, TRC_NEW_RTT);
+	}
 	return s;
 }
 
@@ -561,7 +571,6 @@ int BPF_PROG(trc_tcp_state, const struct sock *sk, const int from, const int sta
 	struct tcp_sock *tp;
 	struct trc_key key;
 	__u64 now, took = 0;
-	__u32 flags = 0;
 
 	if (!is_watched(sk, &key.cookie))
 		return 0;
@@ -582,20 +591,17 @@ int BPF_PROG(trc_tcp_state, const struct sock *sk, const int from, const int sta
 		s = establish(sk, tp, &key, now);
 		if (s)
 			s->sample.handshake_ns = took;
-		flags = TRC_ESTABLISHED;
-		if (s && s->sample.counters.rtt_count)
-			flags |= TRC_NEW_RTT;
 	} else {
 		s = bpf_map_lookup_elem(&sockets, &key);
 		if (s)
-			flags = observe(s, tp);
+			observe(s, tp);
 	}
 	if (!s)
 		return 0;
 	s->memory.live = state == STATE_ESTABLISHED;
 	if (state == STATE_CLOSE)
-		flags |= TRC_CLOSED;
-	update(s, tp, now, TRC_TCP_STATE, flags);
+		note(s, TRC_CLOSED);
+	update(s, tp, now, TRC_TCP_STATE);
 	s->sample.tcp_state = state;
 	s->sample.from = from;
 	emit(s);

@@ -132,7 +132,11 @@ struct trc_memory {
 	__u8 lookups;
 	/* The congestion state that the last tracepoint entered. */
 	__u8 ca_state;
-	__u8 zero[2];
+	/*
+	 * The events of the present observation. Volatile, because the verifier knows on every path what a local variable holds,
+	 * and follows all combinations of events one by one.
+	 */
+	volatile __u16 flags;
 	/* The kernel's count of timeouts when the socket was first observed. */
 	__u16 base_rto;
 };
