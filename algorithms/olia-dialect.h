@@ -69,8 +69,8 @@ CC_INLINE void olia_dialect_find_sets(const struct sock *sk, const struct cc_set
 		sets->n_max = cc_hide_from_verifier(sets->n_max + max);
 		sets->n_collected = cc_hide_from_verifier(sets->n_collected + collected);
 		if (cc_is_self(set, k)) {
-			sets->self_max = max;
-			sets->self_collected = collected;
+			sets->self_max = cc_hide_from_verifier(max);
+			sets->self_collected = cc_hide_from_verifier(collected);
 		}
 	}
 }
