@@ -99,6 +99,9 @@ class Scenario:
         >>> Scenario().link("A", "S", "D", rate="9 Mbit/s", delay="4 ms").set({"links.A.loss": "1 %"}).keys["links"]
         {'A': {'from': 'S', 'to': 'D', 'rate': '9 Mbit/s', 'delay': '4 ms', 'loss': '1 %'}}
         """
+        if changes is not None and not isinstance(changes, Mapping):
+            hint = 'a dictionary, such as {"links.A.loss": "1 %"}, or keys as arguments'
+            raise MptcplabError(with_hint(f"not changes of a scenario: {changes!r}", hint))
         changed = _copied(self.keys)
         for path, value in {**(changes or {}), **keys}.items():
             _put(changed, path, value)
@@ -110,11 +113,17 @@ class Scenario:
         source: str,
         target: str,
         *,
-        rate: Setting,
+        rate: Setting = None,
         delay: str | float | timedelta | list[str],
         **keys: Setting,
     ) -> Scenario:
-        """A copy with a link and its reverse direction; other keys such as `loss` and `queue` are as in a file."""
+        """A copy with a link and its reverse direction; other keys such as `loss` and `queue` are as in a file.
+
+        A link with a `trace` has no `rate`.
+
+        >>> Scenario().link("A", "S", "D", trace="phone.trace", delay="4 ms").keys["links"]
+        {'A': {'from': 'S', 'to': 'D', 'delay': '4 ms', 'trace': 'phone.trace'}}
+        """
         given = {"from": source, "to": target, "rate": rate, "delay": delay, **keys}
         return self._with("links", name, given)
 

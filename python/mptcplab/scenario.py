@@ -52,6 +52,11 @@ class Overrides:
         Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.ranges.expand`.
         """
         names, files = named(cc)
+        profiles = as_names(profile)
+        for name, asked_for, found in (("cc", cc, names), ("profile", profile, profiles)):
+            if asked_for is not None and not found:
+                hint = f"at least one, or {name}=None for what the scenario says"
+                raise MptcplabError(with_hint(f"{name}: no names: {asked_for!r}", hint))
         for name, number, least, most in (("reps", reps, 1, 100_000), ("seed", seed, 0, 2**63 - 1)):
             if number is None:
                 continue
@@ -70,7 +75,7 @@ class Overrides:
         if both:
             raise MptcplabError(with_hint(f"a key is set and swept: {both[0]}", "give all its values in the sweep"))
         length = overriding({"duration": duration})["duration"] if duration is not None else None
-        return cls(names, reps, seed, as_names(profile), length, changes, files)
+        return cls(names, reps, seed, profiles, length, changes, files)
 
     def to_json(self) -> str:
         """JSON for the engines; settings that are not overridden are absent."""

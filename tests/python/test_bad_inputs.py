@@ -244,6 +244,8 @@ COMMANDS = (
 CALLS: dict[str, Callable[[], object]] = {
     'run("two-paths.toml", cc=3)': lambda: mptcplab.run("two-paths.toml", cc=3),  # type: ignore[arg-type]
     'run("two-paths.toml", cc=[3])': lambda: mptcplab.run("two-paths.toml", cc=[3]),  # type: ignore[list-item]
+    'run("two-paths.toml", cc=[])': lambda: mptcplab.run("two-paths.toml", cc=[]),
+    'run("two-paths.toml", profile=())': lambda: mptcplab.run("two-paths.toml", profile=()),
     'run("two-paths.toml", jobs=-1)': lambda: mptcplab.run("two-paths.toml", jobs=-1),
     'run("two-paths.toml", reps=0)': lambda: mptcplab.run("two-paths.toml", reps=0),
     'run("two-paths.toml", reps=2.5)': lambda: mptcplab.run("two-paths.toml", reps=2.5),  # type: ignore[arg-type]
@@ -265,6 +267,10 @@ CALLS: dict[str, Callable[[], object]] = {
     "Scenario: two links": lambda: (
         mptcplab.Scenario().link("A", "S", "D", rate="1 Mbit/s", delay="1 ms").link("A", "S", "D", rate="1", delay="1")
     ),
+    "Scenario: neither rate nor trace": lambda: (
+        mptcplab.Scenario(duration=9).link("A", "S", "D", delay="1 ms").flow("tcp", ["A"]).check()
+    ),
+    "Scenario: changes in a list": lambda: mptcplab.Scenario().set(["links.A.loss"]),  # type: ignore[arg-type]
     "Scenario: paths as text": lambda: mptcplab.Scenario().flow("mp", "A"),
     "Scenario: a wrong rate": lambda: (
         mptcplab.Scenario(duration=9).link("A", "S", "D", rate="9 Mbps", delay="1 ms").flow("tcp", ["A"]).check()
@@ -286,6 +292,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "plot: one parameter": lambda: mptcplab.load("good").plot.map(),
     "plot: an unknown style": lambda: mptcplab.load("good").plot.goodput(style="poster"),
     "plot: an unknown configuration": lambda: mptcplab.load("good").plot.over_time("bali"),
+    "plot: the number of a configuration": lambda: mptcplab.load("good").plot.over_time(0),  # type: ignore[arg-type]
     "from_source: no algorithm": lambda: mptcplab.Algorithm.from_source("int x;"),
     "goals: jobs": lambda: mptcplab.goals("lia", jobs=-1),
     "new: no rates": lambda: mptcplab.new(rates=""),

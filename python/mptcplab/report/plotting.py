@@ -118,7 +118,8 @@ class Plots:
         Without `configs` all are drawn, or as many as there is room for; the figure says how many.
         """
         known = self.trace.configs["config"].unique(maintain_order=True).to_list()
-        chosen = known if configs is None else [configs] if isinstance(configs, str) else list(configs)
+        several = isinstance(configs, Iterable) and not isinstance(configs, str)
+        chosen: list[Any] = known if configs is None else list(configs) if several else [configs]
         for name in chosen:
             if name not in known:
                 shown = ", ".join(repr(one) for one in known[:12]) + (" ..." if len(known) > 12 else "")
