@@ -196,7 +196,7 @@ def _measured(
 ) -> Measured:
     changes = one.quick if quick else {}
     reps, duration = changes.get("reps"), changes.get("duration")
-    overrides = Overrides.of(one.cc, reps, None, one.profile or None, duration, one.settings)
+    overrides = Overrides.of(one.cc or None, reps, None, one.profile or None, duration, one.settings)
     results = [
         run(
             scenarios / one.scenario,
