@@ -65,7 +65,7 @@ def run(
 
     Finished runs are kept in DIR.partial until the result is complete: after Ctrl-C, an error or a crash, the same
     command goes on with them. A result whose runs are all part of the command is extended by the others, so that
-    --reps 20 after --reps 5 makes 15.
+    --reps 20 after --reps 5 makes 15. Its report is then written again, or removed with --no-report.
 
     The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, 130
     after Ctrl-C, and 143 after SIGTERM. A run that ended early is an error, but its trace up to then is kept and
@@ -73,6 +73,7 @@ def run(
     """
     from mptcplab import api, errors, output
 
+    had_report = out is not None and (out / "report.html").is_file()
     try:
         with terminal.progress() as progress:
             results = api.run(
@@ -93,6 +94,8 @@ def run(
         show_results(kept, None if no_report else kept.directory / "report.html", as_json=as_json)
         raise
     page = None if no_report else results.directory / "report.html"
+    if had_report and no_report and not (results.directory / "report.html").exists():
+        terminal.note(f"the report of the earlier runs was removed; `mptcplab report {results.directory}` writes one")
     _finish(results, page, as_json=as_json)
 
 
