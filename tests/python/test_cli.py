@@ -104,14 +104,15 @@ def test_run_as_json(scenario: Path, tmp_path: Path) -> None:
     assert {row["config"] for row in found["summary"]} == {"reno+cubic"}
 
 
-def test_a_removed_report_is_mentioned(scenario: Path, tmp_path: Path) -> None:
-    words = ("run", scenario, "--cc", "reno", "--duration", "2 s", "--out", "o")
+@pytest.mark.parametrize("place", ["o", "results/two-paths"])
+def test_a_removed_report_is_mentioned(place: str, scenario: Path, tmp_path: Path) -> None:
+    words = ["run", scenario, "--cc", "reno", "--duration", "2 s", *(["--out", place] if place == "o" else [])]
     with_report = lab(*words, "--reps", "1", cwd=tmp_path)
     extended = lab(*words, "--reps", "2", "--no-report", cwd=tmp_path)
     again = lab(*words, "--reps", "2", "--no-report", cwd=tmp_path)
-    said = "the report of the earlier runs was removed; `mptcplab report o` writes one"
+    said = f"the report of the earlier runs was removed; `mptcplab report {place}` writes one"
     assert [said in done.stderr for done in (with_report, extended, again)] == [False, True, False]
-    assert not (tmp_path / "o/report.html").exists()
+    assert not (tmp_path / place / "report.html").exists()
 
 
 def test_a_run_that_mixes_the_rules_of_two_kernels_says_so_once(scenario: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from mptcplab.cli.exit_codes import FAILED
 from mptcplab.cli.printing import print_json, show_results
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mptcplab.results import Results
 
 
@@ -73,7 +76,8 @@ def run(
     """
     from mptcplab import api, errors, output
 
-    had_report = out is not None and (out / "report.html").is_file()
+    numbered = output.Numbered(scenario)
+    reported = _reported([out] if out else takewhile(Path.exists, numbered.candidates()))
     try:
         with terminal.progress() as progress:
             results = api.run(
@@ -83,7 +87,7 @@ def run(
                 jobs=jobs,
                 client=on,
                 store=store,
-                out=out or output.Numbered(scenario),
+                out=out or numbered,
                 sim_reps=sim_reps,
                 force=force,
                 progress=progress,
@@ -94,7 +98,7 @@ def run(
         show_results(kept, None if no_report else kept.directory / "report.html", as_json=as_json)
         raise
     page = None if no_report else results.directory / "report.html"
-    if had_report and no_report and not (results.directory / "report.html").exists():
+    if results.directory.resolve() in reported - _reported([results.directory]) and no_report:
         terminal.note(f"the report of the earlier runs was removed; `mptcplab report {results.directory}` writes one")
     _finish(results, page, as_json=as_json)
 
@@ -141,6 +145,11 @@ def check(
         print_json(found)
     else:
         print(found["text"].rstrip("\n"))
+
+
+def _reported(directories: Iterable[Path]) -> set[Path]:
+    """Those that have a report."""
+    return {one.resolve() for one in directories if (one / "report.html").is_file()}
 
 
 def _finish(results: Results, report: Path | None, *, as_json: bool) -> None:
