@@ -13,6 +13,7 @@ mod priority;
 mod protocol;
 mod run;
 mod traffic;
+mod wire;
 
 use mptcplab_doctor::errln;
 use std::process::ExitCode;

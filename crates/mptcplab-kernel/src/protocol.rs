@@ -1,4 +1,4 @@
-//! The messages between supervisor and lab: one JSON object per line over a socket pair.
+//! The messages between supervisor and lab.
 
 use mptcplab_emulator::Report;
 use mptcplab_trace::{EventRow, LinkRow, RequestRow, TransferRow};

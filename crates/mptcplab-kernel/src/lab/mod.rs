@@ -28,7 +28,7 @@ pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
     close_inherited()?;
     allow_many_sockets()?;
     let socket = socket()?;
-    let mut supervisor_socket = session::SupervisorSocket::new(socket)?;
+    let mut supervisor_socket = session::SupervisorSocket::new(socket);
     let request = session::request(&mut supervisor_socket)?;
     // Only single-threaded processes can enter a user namespace, so this comes before any thread.
     let result = declare(&request)

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::plan::{self, Plan};
 use crate::protocol::{FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab};
 use crate::traffic::{self, Context, Iperf3, Listener, Reporter, Shared, ThreadMessage};
+use crate::wire::{self, Received};
 use mptcplab_emulator::{Bound, Clock, Emulator, Report};
 use mptcplab_scenario::Traffic::Bulk;
 use mptcplab_scenario::{Overrides, Run};
@@ -16,7 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::collections::VecDeque;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -32,46 +33,44 @@ const EDGE_LATE_SHARE: u64 = 200;
 /// The socket to the supervisor.
 #[derive(Debug)]
 pub(super) struct SupervisorSocket {
-    reader: BufReader<UnixStream>,
-    writer: UnixStream,
+    socket: UnixStream,
+    received: Received,
 }
 
 impl SupervisorSocket {
-    pub(super) fn new(socket: UnixStream) -> Result<Self, Failure> {
-        let writer = socket
-            .try_clone()
-            .map_err(|error| Failure::new(format!("lab: {error}")))?;
-        Ok(Self {
-            reader: BufReader::new(socket),
-            writer,
-        })
+    pub(super) fn new(socket: UnixStream) -> Self {
+        Self {
+            socket,
+            received: Received::default(),
+        }
     }
 
     pub(super) fn send(&mut self, message: &FromLab) -> Result<(), Failure> {
-        let mut line =
-            serde_json::to_vec(message).map_err(|error| Failure::new(format!("lab: {error}")))?;
-        line.push(b'\n');
-        self.writer
-            .write_all(&line)
+        let bytes = wire::encode(message).map_err(|error| Failure::new(format!("lab: {error}")))?;
+        self.socket
+            .write_all(&bytes)
             .map_err(|error| Failure::new(format!("the supervisor has ended: {error}")))
     }
 
     fn receive(&mut self) -> Result<ToLab, Failure> {
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
-            Ok(0) => Err(Failure::new("the supervisor has ended")),
-            Ok(_) => serde_json::from_str(&line)
-                .map_err(|error| Failure::new(format!("lab: {error}: {line}"))),
-            Err(error) => Err(Failure::new(format!("lab: {error}"))),
+        let failed = |error: &dyn std::fmt::Display| Failure::new(format!("lab: {error}"));
+        let mut chunk = [0; 4096];
+        loop {
+            if let Some(message) = self.received.take().map_err(|error| failed(&error))? {
+                return Ok(message);
+            }
+            match self.socket.read(&mut chunk) {
+                Ok(0) => return Err(Failure::new("the supervisor has ended")),
+                Ok(length) => self.received.push(&chunk[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(&error)),
+            }
         }
     }
 
     /// Waits for a time. Fails if the supervisor ends meanwhile; it sends nothing during a run.
     fn pause(&self, time: Duration) -> Result<(), Failure> {
-        let mut fds = [PollFd::new(
-            self.reader.get_ref().as_fd(),
-            PollFlags::POLLIN,
-        )];
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut fds, Some(TimeSpec::from_duration(time)), None) {
             Ok(0) | Err(Errno::EINTR) => Ok(()),
             Ok(_) => Err(Failure::new("the supervisor has ended")),

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::protocol::{FromLab, ToLab};
+use crate::wire;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -14,8 +15,7 @@ const CHUNK_BYTES: usize = 65_536;
 pub(super) struct LabProcess {
     child: Child,
     socket: UnixStream,
-    /// What was received and not yet passed on.
-    buffer: Vec<u8>,
+    received: wire::Received,
     /// What one read receives; kept, because clearing it takes longer than most reads.
     chunk: Box<[u8]>,
 }
@@ -50,35 +50,33 @@ impl LabProcess {
         Ok(Self {
             child,
             socket,
-            buffer: Vec::new(),
+            received: wire::Received::default(),
             chunk: vec![0; CHUNK_BYTES].into_boxed_slice(),
         })
     }
 
     pub(super) fn send(&mut self, message: &ToLab) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(message)
-            .map_err(|error| Failure::new(format!("supervisor: {error}")))?;
-        line.push(b'\n');
+        let bytes =
+            wire::encode(message).map_err(|error| Failure::new(format!("supervisor: {error}")))?;
         self.socket
             .set_nonblocking(false)
             .map_err(connection_lost)?;
-        self.socket.write_all(&line).map_err(connection_lost)?;
+        self.socket.write_all(&bytes).map_err(connection_lost)?;
         self.socket.set_nonblocking(true).map_err(connection_lost)
     }
 
     /// Receives the next message, without waiting.
     pub(super) fn recv(&mut self) -> Result<Received, Failure> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
-                let message = serde_json::from_slice(&line);
-                return message.map(Received::Message).map_err(|error| {
-                    Failure::new(format!("the lab sent a malformed message: {error}"))
-                });
+            let message = self.received.take().map_err(|error| {
+                Failure::new(format!("the lab sent a malformed message: {error}"))
+            })?;
+            if let Some(message) = message {
+                return Ok(Received::Message(message));
             }
             match self.socket.read(&mut self.chunk) {
                 Ok(0) => return Ok(Received::Closed),
-                Ok(length) => self.buffer.extend_from_slice(&self.chunk[..length]),
+                Ok(length) => self.received.push(&self.chunk[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     return Ok(Received::Nothing);
                 }
