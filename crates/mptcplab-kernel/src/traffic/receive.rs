@@ -99,9 +99,11 @@ fn read_all(context: &Context, stream: &TcpStream, tcp: &TcpFlow) -> std::io::Re
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut reader = StreamReader::new(0);
     while !context.shared.is_stopped() {
+        if reader.is_drained && !wait(stream, PollFlags::POLLIN, PATIENCE)? {
+            continue;
+        }
         let before = reader.position;
         if !reader.read(context, stream, &mut buffer)? {
-            wait(stream, PollFlags::POLLIN, PATIENCE)?;
             continue;
         }
         let now = context.shared.clock.now_ns();

@@ -31,13 +31,19 @@ pub(super) fn socket_transport(tcp: &TcpFlow) -> Transport {
 pub(super) struct StreamReader {
     /// Bytes read so far.
     pub(super) position: u64,
+    /// Whether the last read took all that there was.
+    pub(super) is_drained: bool,
     /// Where in the flow's pattern the data begin.
     first: u64,
 }
 
 impl StreamReader {
     pub(super) fn new(first: u64) -> Self {
-        Self { position: 0, first }
+        Self {
+            position: 0,
+            is_drained: false,
+            first,
+        }
     }
 
     /// Reads what is available; returns false if nothing is.
@@ -55,9 +61,13 @@ impl StreamReader {
                 ));
             }
             Ok(length) => length,
-            Err(error) if is_not_ready(&error) => return Ok(false),
+            Err(error) if is_not_ready(&error) => 0,
             Err(error) => return Err(error),
         };
+        self.is_drained = length < buffer.len();
+        if length == 0 {
+            return Ok(false);
+        }
         let place = self.first + self.position;
         let checked = context.pattern.check(place, &buffer[..length]);
         checked.map_err(|wrong| {
