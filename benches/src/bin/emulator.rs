@@ -399,8 +399,8 @@ fn network(row: &Row, options: Options) -> Result<Net, Failure> {
         ports: vec![port(tun_a), port(tun_b)],
         links: vec![LinkSetup {
             name: "link".to_owned(),
-            from: 0,
-            to: 1,
+            from: Some(0),
+            to: Some(1),
             config: row.config.clone(),
             rng: stream(),
         }],

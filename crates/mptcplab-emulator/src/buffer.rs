@@ -25,18 +25,12 @@ pub(crate) struct Buffer {
     len: u32,
     /// Its position among the packets that entered its link, from 0.
     pub(crate) number: u64,
-    pub(crate) data: Option<Data>,
+    /// Index of its address pair, if that is one of the set-up.
+    pub(crate) pair: Option<u32>,
+    /// TCP or UDP payload, if it is a data packet.
+    pub(crate) data_bytes: Option<u32>,
     flow_hash: u64,
     pool: Rc<Pool>,
-}
-
-/// A data packet of a tracked pair.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Data {
-    /// Index of the pair.
-    pub(crate) pair: u32,
-    /// TCP or UDP payload.
-    pub(crate) payload_bytes: u32,
 }
 
 impl Pool {
@@ -81,7 +75,7 @@ impl Buffer {
         memory: Box<[u8]>,
         len: usize,
         header: &Header,
-        data: Option<Data>,
+        pair: Option<u32>,
         pool: &Rc<Pool>,
     ) -> Self {
         Self {
@@ -89,7 +83,8 @@ impl Buffer {
             // An IP packet has at most 65,575 bytes.
             len: len as u32,
             number: 0,
-            data,
+            pair,
+            data_bytes: header.data_bytes,
             flow_hash: header.flow_hash,
             pool: Rc::clone(pool),
         }

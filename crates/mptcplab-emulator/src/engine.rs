@@ -1,4 +1,4 @@
-//! The thread's event loop: release the packets that are due, read new ones, sleep until the next release.
+//! The thread's event loop: release the packets that are due, read new ones, sleep until one may be due at a port.
 
 use crate::buffer::{Buffer, Pool};
 use crate::clock::{Clock, thread_cpu_ns};
@@ -7,11 +7,12 @@ use crate::error::Error;
 use crate::histogram::Histogram;
 use crate::pairs::Pairs;
 use crate::report::{LinkReport, LogEntry, PortReport, Report, Scheduling};
+use crate::rest::Rest;
 use crate::sample::{LinkChange, Sample};
-use crate::setup::{LinkSetup, Options, Port, Setup};
+use crate::setup::{LinkSetup, Options, Pair, Port, Setup};
 use crate::spin::Spin;
 use crate::{header, sys};
-use mptcplab_model::link::{Link, LinkConfig, Verdict};
+use mptcplab_model::link::{Link, LinkConfig, Loss, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -39,8 +40,12 @@ pub(crate) struct Engine {
     links: Vec<LinkState>,
     /// When each link next has something to do: `next_ns` of every link in one array.
     due: Vec<u64>,
-    /// Ports that may have packets; they are read until they have none.
-    ready: Vec<usize>,
+    /// When a port may notice that.
+    deadlines: Vec<u64>,
+    /// What packets pass after each link.
+    rests: Vec<Rest>,
+    /// Ports that may have packets.
+    ready: Vec<Ready>,
     pairs: Pairs,
     pool: Rc<Pool>,
     /// Buffer for the next packet.
@@ -65,6 +70,15 @@ pub(crate) struct Engine {
     lateness_max_ns: u64,
 }
 
+/// A port that may have packets.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    port: usize,
+    /// The kernel said that there are packets, so that the port is read until there is none. Otherwise one is expected in
+    /// answer to what was written, and the kernel is asked about more.
+    is_reported: bool,
+}
+
 struct PortState {
     name: String,
     fd: OwnedFd,
@@ -80,7 +94,8 @@ struct PortState {
 
 struct LinkState {
     name: String,
-    to: usize,
+    /// Where packets go that enter no other link.
+    to: Option<usize>,
     config: LinkConfig,
     link: Link<Buffer>,
     /// The latest time that was passed to the link; it must not decrease.
@@ -101,9 +116,10 @@ impl Engine {
         epoll
             .add(&*inbox.wakeup, wakeup)
             .map_err(Error::system("watch an eventfd"))?;
-        let pairs = Pairs::new(&setup.pairs, &setup.links);
         let ports = prepare_ports(setup.ports, routes, &epoll)?;
+        let pairs = Pairs::new(&setup.pairs, &setup.links);
         let links: Vec<LinkState> = setup.links.into_iter().map(LinkState::new).collect();
+        let rests = (0..links.len()).map(|link| rest(link, &setup.pairs, &links));
         let pool = Pool::new();
         let memory = pool.take();
         let scheduling = set_scheduling(&setup.options)?;
@@ -111,11 +127,13 @@ impl Engine {
         let now = Clock::monotonic_ns();
         let mut spin = Spin::new(setup.options.spin_ns, setup.options.spin_percent, now);
         spin.enable(scheduling.is_real_time());
-        Ok(Self {
+        let mut engine = Self {
             clock: setup.clock,
             epoll,
             events: sys::Events::new(),
-            due: links.iter().map(|state| state.link.next_ns()).collect(),
+            due: vec![u64::MAX; links.len()],
+            deadlines: vec![u64::MAX; links.len()],
+            rests: rests.collect(),
             ready: Vec::with_capacity(ports.len()),
             ports,
             links,
@@ -137,7 +155,9 @@ impl Engine {
             worst_write_ns: 0,
             worst_sample_ns: 0,
             lateness_max_ns: 0,
-        })
+        };
+        (0..engine.links.len()).for_each(|link| engine.update_due(link));
+        Ok(engine)
     }
 
     pub(crate) fn scheduling(&self) -> &Scheduling {
@@ -161,9 +181,17 @@ impl Engine {
         for _ in 0..BATCH {
             let now = self.clock.now_ns();
             match self.earliest() {
-                Some((link, due)) if due <= now => self.advance(link, due, now)?,
+                Some((link, due)) if due <= now => self.advance(link, due)?,
                 _ => break,
             }
+        }
+        Ok(())
+    }
+
+    /// Does everything that is due up to `now`, so that no link is ahead of the packets that come to it.
+    fn catch_up(&mut self, now: u64) -> Result<(), Error> {
+        while let Some((link, due)) = self.earliest().filter(|(_, due)| *due <= now) {
+            self.advance(link, due)?;
         }
         Ok(())
     }
@@ -174,8 +202,13 @@ impl Engine {
         due.min_by_key(|(_, due)| *due)
     }
 
-    /// Lets the link do the one thing that was due at `due`; `now` is later.
-    fn advance(&mut self, index: usize, due: u64, now: u64) -> Result<(), Error> {
+    /// When a port may next notice something.
+    fn deadline(&self) -> u64 {
+        self.deadlines.iter().copied().min().unwrap_or(u64::MAX)
+    }
+
+    /// Lets the link do the one thing that was due at `due`, which is not later than now.
+    fn advance(&mut self, index: usize, due: u64) -> Result<(), Error> {
         let state = &mut self.links[index];
         // The link gets the time at which this was due instead of the later time at which it is done, so that events
         // between the two are not done at once and `due` is the time of exactly this release. After a later arrival or
@@ -183,16 +216,29 @@ impl Engine {
         state.link_time_ns = state.link_time_ns.max(due);
         let packet = state.link.poll(state.link_time_ns);
         self.update_due(index);
-        match packet {
-            Some(packet) => self.deliver(index, due, now, &packet),
-            None => Ok(()),
+        let Some(packet) = packet else {
+            return Ok(());
+        };
+        match (self.pairs.next_link(index, &packet), self.links[index].to) {
+            (Some(next), _) => {
+                self.log_release(index, &packet, due, due);
+                self.arrive(next, packet, due);
+                Ok(())
+            }
+            (None, Some(port)) => self.deliver(index, port, due, &packet),
+            // `route` lets no packet enter a link from which it cannot go on.
+            (None, None) => Ok(()),
         }
     }
 
     /// Called after anything that a link did: notes when it has something to do next, and which changes took effect.
     fn update_due(&mut self, index: usize) {
+        let link = &self.links[index].link;
+        let transit_ns = |link: usize, bytes| self.links[link].link.shortest_transit_ns(bytes);
+        let rest_ns = self.rests[index].ns(link.coming(0), transit_ns);
+        self.due[index] = link.next_ns();
+        self.deadlines[index] = link.next_ns().saturating_add(rest_ns);
         let state = &mut self.links[index];
-        self.due[index] = state.link.next_ns();
         while state.changes_applied < state.link.changes_applied() {
             self.changes.push(LinkChange {
                 link: index,
@@ -207,14 +253,15 @@ impl Engine {
     fn deliver(
         &mut self,
         index: usize,
+        to: usize,
         due_ns: u64,
-        now: u64,
         packet: &Buffer,
     ) -> Result<(), Error> {
+        let now = self.clock.now_ns();
         let state = &mut self.links[index];
         state.lateness.record(now - due_ns);
         self.lateness_max_ns = self.lateness_max_ns.max(now - due_ns);
-        let port = &mut self.ports[state.to];
+        let port = &mut self.ports[to];
         let written = loop {
             match nix::unistd::write(&port.fd, packet.bytes()) {
                 Err(Errno::EINTR) => {}
@@ -225,9 +272,8 @@ impl Engine {
         match written {
             Ok(bytes) if bytes == packet.bytes().len() => {
                 port.written_pkts += 1;
-                if let Some(data) = packet.data {
-                    self.pairs.delivered(index, data, bytes as u32);
-                }
+                self.pairs.delivered(packet);
+                self.expect_answer(to);
             }
             // The queue is full or memory is short: the packet is lost although the model did not drop it.
             Ok(_) | Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => {
@@ -235,31 +281,39 @@ impl Engine {
             }
             Err(errno) => return Err(port.failed("write a packet", errno)),
         }
+        self.log_release(index, packet, due_ns, now);
+        Ok(())
+    }
+
+    fn log_release(&mut self, link: usize, packet: &Buffer, due_ns: u64, at_ns: u64) {
         self.log_entry(LogEntry::Release {
-            link: index,
+            link,
             number: packet.number,
             due_ns,
-            at_ns: now,
+            at_ns,
         });
-        Ok(())
+    }
+
+    /// The host behind a port usually answers within the write, and to read the answer costs less than to ask for it.
+    fn expect_answer(&mut self, port: usize) {
+        let feeds_link = self.ports[port].link.is_some();
+        if feeds_link && !self.ready.iter().any(|ready| ready.port == port) {
+            self.ready.push(Ready {
+                port,
+                is_reported: false,
+            });
+        }
     }
 
     /// Reads from the ports that may have packets, one packet from each in turn; releases that become due come first.
     fn read_ready(&mut self) -> Result<(), Error> {
         for _ in 0..BATCH {
             let mut next = 0;
-            while let Some(&port) = self.ready.get(next) {
-                match self.read(port)? {
-                    Some(now) => {
-                        next += 1;
-                        if self.earliest().is_some_and(|(_, due)| due <= now) {
-                            self.ready.rotate_left(next);
-                            return Ok(());
-                        }
-                    }
-                    None => {
-                        self.ready.remove(next);
-                    }
+            while let Some(&Ready { port, is_reported }) = self.ready.get(next) {
+                if self.read(port)? && is_reported {
+                    next += 1;
+                } else {
+                    self.ready.remove(next);
                 }
             }
             if self.ready.is_empty() {
@@ -269,8 +323,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads one packet and passes it to its link. Returns the time of its arrival, or `None` if there is no packet.
-    fn read(&mut self, index: usize) -> Result<Option<u64>, Error> {
+    /// Reads one packet and passes it to its link, after all that was due before it came. Returns whether there was one.
+    fn read(&mut self, index: usize) -> Result<bool, Error> {
         let port = &mut self.ports[index];
         let mut parts = [
             IoSliceMut::new(&mut self.memory),
@@ -280,17 +334,18 @@ impl Engine {
             Ok(0) => return Err(port.closed()),
             Ok(bytes) => bytes,
             Err(Errno::EAGAIN) if port.hung_up => return Err(port.closed()),
-            Err(Errno::EAGAIN) => return Ok(None),
+            Err(Errno::EAGAIN) => return Ok(false),
             Err(Errno::EINTR) => 0,
             Err(errno) => return Err(port.failed("read a packet", errno)),
         };
-        let now = self.clock.now_ns();
         if bytes > 0 {
             port.read_pkts += 1;
+            let now = self.clock.now_ns();
             self.join_parts(bytes);
+            self.catch_up(now)?;
             self.route(index, bytes, now);
         }
-        Ok(Some(now))
+        Ok(true)
     }
 
     /// Puts the whole packet into `memory`, if part of it is in `rest`.
@@ -311,16 +366,16 @@ impl Engine {
             port.malformed_pkts += 1;
             return;
         };
-        let Some(link) = port.link else {
+        let link = port.link;
+        let pair = link.and_then(|link| self.pairs.find(header.addresses, link));
+        let goes_on = |link: &usize| pair.is_some() || self.links[*link].to.is_some();
+        let Some(link) = link.filter(goes_on) else {
             port.unrouted_pkts += 1;
             return;
         };
-        let data = self.pairs.classify(&header);
-        if let Some(data) = data {
-            self.pairs.arrived(link, data);
-        }
         let memory = std::mem::replace(&mut self.memory, self.pool.take());
-        let packet = Buffer::new(memory, bytes, &header, data, &self.pool);
+        let packet = Buffer::new(memory, bytes, &header, pair, &self.pool);
+        self.pairs.arrived(link, &packet);
         self.arrive(link, packet, now);
     }
 
@@ -330,14 +385,15 @@ impl Engine {
         packet.number = state.arrived;
         state.arrived += 1;
         state.link_time_ns = state.link_time_ns.max(now);
+        let at_ns = state.link_time_ns;
         let (number, ip_bytes, flow_hash) = (packet.number, packet.ip_bytes(), packet.flow_hash());
         let ecn_capable = packet.is_ecn_capable();
-        let verdict: Verdict = state.link.enqueue(state.link_time_ns, packet);
+        let verdict: Verdict = state.link.enqueue(at_ns, packet);
         self.update_due(index);
         self.log_entry(LogEntry::Arrival {
             link: index,
             number,
-            at_ns: now,
+            at_ns,
             ip_bytes,
             flow_hash,
             ecn_capable,
@@ -355,7 +411,7 @@ impl Engine {
     fn poll_events(&mut self, inbox: &Inbox) -> Result<ControlFlow<()>, Error> {
         let raw = Clock::monotonic_ns();
         let now = self.clock.at(raw);
-        let due = self.earliest().map_or(u64::MAX, |(_, due)| due);
+        let due = self.deadline();
         let is_busy = !self.ready.is_empty() || due <= now;
         if is_busy && self.busy_rounds < BUSY_ROUNDS {
             self.busy_rounds += 1;
@@ -406,9 +462,11 @@ impl Engine {
                 (port, hung_up) => {
                     let port = port as usize;
                     self.ports[port].hung_up |= hung_up;
-                    if !self.ready.contains(&port) {
-                        self.ready.push(port);
-                    }
+                    self.ready.retain(|ready| ready.port != port);
+                    self.ready.push(Ready {
+                        port,
+                        is_reported: true,
+                    });
                 }
             }
         }
@@ -425,7 +483,9 @@ impl Engine {
             match command {
                 Command::Sample(mut sample, reply) => {
                     let before = Clock::monotonic_ns();
-                    self.sample(&mut sample);
+                    let now = self.clock.at(before);
+                    self.catch_up(now)?;
+                    self.sample(&mut sample, now);
                     // The asker may have given up.
                     let _ = reply.send(sample);
                     let took_ns = Clock::monotonic_ns() - before;
@@ -435,7 +495,10 @@ impl Engine {
                     self.refresh_scheduling()?;
                     let _ = reply.send(self.scheduling.clone());
                 }
-                Command::Stop => return Ok(ControlFlow::Break(())),
+                Command::Stop => {
+                    self.catch_up(self.clock.now_ns())?;
+                    return Ok(ControlFlow::Break(()));
+                }
                 #[cfg(test)]
                 Command::Panic => panic!("as the test wants"),
             }
@@ -456,8 +519,7 @@ impl Engine {
         Ok(())
     }
 
-    fn sample(&mut self, sample: &mut Sample) {
-        let now = self.clock.now_ns();
+    fn sample(&mut self, sample: &mut Sample, now: u64) {
         sample.t_ns = now;
         for index in 0..self.links.len() {
             let state = &mut self.links[index];
@@ -568,6 +630,16 @@ impl LinkState {
             lateness: self.lateness.summary(),
         }
     }
+}
+
+/// What packets pass after a link on the ways of the pairs.
+fn rest(link: usize, pairs: &[Pair], links: &[LinkState]) -> Rest {
+    let keeps = |link: usize| {
+        let state = &links[link];
+        state.config.loss == Loss::None && state.link.only_delivers()
+    };
+    let transit_ns = |link: usize, bytes| links[link].link.shortest_transit_ns(bytes);
+    Rest::after(link, pairs, keeps, transit_ns)
 }
 
 /// Makes the ports non-blocking and adds them to the epoll instance.

@@ -1,16 +1,16 @@
 //! The link model in real time: moves IP packets between TUN devices as the simulator's links would.
 //!
-//! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links* from port to port, and a *clock*, and
-//! runs one thread that reads packets from the ports, gives them to [`mptcplab_model::link::Link`] and writes each into its
-//! link's destination port when the link says so. Rates, delays, queues, losses, AQM, schedules, delivery traces and
+//! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links*, address *pairs* with the links that their
+//! packets pass, and a *clock*, and runs one thread that reads packets from the ports, gives them to
+//! [`mptcplab_model::link::Link`] after link and writes each into the port where its last link ends. Rates, delays, queues, losses, AQM, schedules, delivery traces and
 //! reordering are implemented in the link model, which the simulator also uses; nothing of them is implemented here.
 //!
 //! ```text
 //! let setup = Setup {
 //!     clock: Clock::starting_now(),            // schedules of links run on it
 //!     ports: vec![Port { name, fd }, ...],     // TUNs: IFF_TUN | IFF_NO_PI, no VNET_HDR, up, txqueuelen 5000
-//!     links: vec![LinkSetup { name, from: 0, to: 1, config, rng }, ...],
-//!     pairs: vec![Pair { source, destination, first_link: 0, last_link: 2 }, ...],
+//!     links: vec![LinkSetup { name, from: Some(0), to: None, config, rng }, ...],
+//!     pairs: vec![Pair { source, destination, links: vec![0, 2] }, ...],
 //!     options: Options::default(),
 //! };
 //! let emulator = mptcplab_emulator::start(setup)?;
@@ -27,6 +27,9 @@
 //! host's protocol processing runs inside a TUN's `write`, up to and including the ACK that it sends. The duration of
 //! writes is reported separately, and the packets behind a slow write count it as their lateness. A late release does
 //! not delay later ones: they are due when the link model says, regardless of earlier releases.
+//!
+//! From one link into the next a packet goes at exactly the time at which it is due, whenever the thread does that: it wakes
+//! only when a packet may be due at a port, and catches up before it passes on a packet that it has read.
 //!
 //! A packet that is read late cannot be detected, because a TUN gives no timestamps. The report contains what can be
 //! measured instead: how late the thread woke from sleeps with a timeout (packets wake it in the same way), and the
@@ -56,6 +59,7 @@ mod header;
 mod histogram;
 mod pairs;
 mod report;
+mod rest;
 mod sample;
 mod setup;
 mod spin;

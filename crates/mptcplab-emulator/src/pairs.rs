@@ -1,73 +1,84 @@
-//! Counters of data packets by address pair.
+//! Address pairs: the way of their packets from link to link, and counters of their data packets.
 
-use crate::buffer::Data;
-use crate::header::{Addresses, Header, address_key};
+use crate::buffer::Buffer;
+use crate::header::{Addresses, address_key};
 use crate::sample::PairStats;
 use crate::setup::{LinkSetup, Pair};
 use std::collections::HashMap;
 
-/// The tracked pairs with their counters.
+/// The pairs with their counters.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     /// Used for lookups only, so its order has no effect.
     index: HashMap<Addresses, u32>,
-    tracked: Vec<Tracked>,
+    ways: Vec<Way>,
     stats: Vec<PairStats>,
 }
 
 #[derive(Debug)]
-struct Tracked {
-    first_link: usize,
-    last_link: usize,
+struct Way {
+    links: Vec<usize>,
     /// Layer-2 bytes that the last link adds to a packet.
     overhead_bytes: u32,
 }
 
 impl Pairs {
+    /// The pairs of a set-up that was found consistent.
     pub(crate) fn new(pairs: &[Pair], links: &[LinkSetup]) -> Self {
         let key = |pair: &Pair| (address_key(pair.source), address_key(pair.destination));
+        let overhead_bytes = |pair: &Pair| {
+            let last = pair.links.last();
+            last.map_or(0, |&link| links[link].config.overhead_bytes)
+        };
         Self {
             index: (0..)
                 .zip(pairs)
                 .map(|(index, pair)| (key(pair), index))
                 .collect(),
-            tracked: pairs
+            stats: vec![PairStats::default(); pairs.len()],
+            ways: pairs
                 .iter()
-                .map(|pair| Tracked {
-                    first_link: pair.first_link,
-                    last_link: pair.last_link,
-                    overhead_bytes: links[pair.last_link].config.overhead_bytes,
+                .map(|pair| Way {
+                    overhead_bytes: overhead_bytes(pair),
+                    links: pair.links.clone(),
                 })
                 .collect(),
-            stats: vec![PairStats::default(); pairs.len()],
         }
     }
 
-    /// The pair and payload of a packet that carries data of a tracked pair; `None` for other packets.
-    pub(crate) fn classify(&self, header: &Header) -> Option<Data> {
-        let payload_bytes = header.data_bytes?;
-        let pair = *self.index.get(&header.addresses)?;
-        Some(Data {
-            pair,
-            payload_bytes,
-        })
+    /// The pair with these addresses, if its packets pass the link.
+    pub(crate) fn find(&self, addresses: Addresses, link: usize) -> Option<u32> {
+        let pair = *self.index.get(&addresses)?;
+        self.ways[pair as usize]
+            .links
+            .contains(&link)
+            .then_some(pair)
+    }
+
+    /// The link that a packet enters when it leaves `link`; `None` if it goes to a port.
+    pub(crate) fn next_link(&self, link: usize, packet: &Buffer) -> Option<usize> {
+        let links = &self.ways[packet.pair? as usize].links;
+        let hop = links.iter().position(|&one| one == link)?;
+        links.get(hop + 1).copied()
     }
 
     /// Counts a packet that arrived at a link.
-    pub(crate) fn arrived(&mut self, link: usize, data: Data) {
-        let pair = data.pair as usize;
-        self.stats[pair].sent_pkts += u64::from(self.tracked[pair].first_link == link);
+    pub(crate) fn arrived(&mut self, link: usize, packet: &Buffer) {
+        if let (Some(pair), Some(_)) = (packet.pair, packet.data_bytes) {
+            let is_first = self.ways[pair as usize].links.first() == Some(&link);
+            self.stats[pair as usize].sent_pkts += u64::from(is_first);
+        }
     }
 
-    /// Counts a packet of `ip_bytes` that a link delivered.
-    pub(crate) fn delivered(&mut self, link: usize, data: Data, ip_bytes: u32) {
-        let pair = data.pair as usize;
-        let tracked = &self.tracked[pair];
-        if tracked.last_link == link {
-            let stats = &mut self.stats[pair];
+    /// Counts a packet that the last link of its way delivered.
+    pub(crate) fn delivered(&mut self, packet: &Buffer) {
+        if let (Some(pair), Some(data_bytes)) = (packet.pair, packet.data_bytes) {
+            let stats = &mut self.stats[pair as usize];
+            let wire_bytes =
+                packet.bytes().len() as u64 + u64::from(self.ways[pair as usize].overhead_bytes);
             stats.rx_pkts += 1;
-            stats.rx_wire_bytes += u64::from(ip_bytes + tracked.overhead_bytes);
-            stats.rx_payload_bytes += u64::from(data.payload_bytes);
+            stats.rx_wire_bytes += wire_bytes;
+            stats.rx_payload_bytes += u64::from(data_bytes);
         }
     }
 

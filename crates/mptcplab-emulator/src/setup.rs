@@ -14,9 +14,9 @@ pub struct Setup {
     pub clock: Clock,
     /// The devices between which packets move.
     pub ports: Vec<Port>,
-    /// Directed links between ports. A port feeds at most one link; several links may end at a port.
+    /// Directed links. A port feeds at most one link; several links may end at a port.
     pub links: Vec<LinkSetup>,
-    /// Address pairs whose data packets are counted.
+    /// Address pairs whose packets go from link to link and whose data packets are counted.
     pub pairs: Vec<Pair>,
     /// How the thread runs.
     pub options: Options,
@@ -36,24 +36,24 @@ pub struct Port {
 pub struct LinkSetup {
     /// For messages and the report.
     pub name: String,
-    /// Index of the port whose packets enter the link.
-    pub from: usize,
-    /// Index of the port into which the link delivers.
-    pub to: usize,
+    /// Index of the port whose packets enter the link; `None` if packets enter it only from other links.
+    pub from: Option<usize>,
+    /// Index of the port into which the link delivers; `None` if its packets only enter other links.
+    pub to: Option<usize>,
     pub config: LinkConfig,
     /// The link's random stream; with the simulator's stream for the same link, the same packets are lost.
     pub rng: Rng,
 }
 
-/// An address pair whose data packets are counted: TCP segments with payload, and UDP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An address pair and the way of its packets. Its data packets are counted: TCP segments with payload, and UDP.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Index of the link on which its packets count as sent, when they arrive there.
-    pub first_link: usize,
-    /// Index of the link on which they count as received, when it delivers them.
-    pub last_link: usize,
+    /// Indices of the links that its packets pass, in order, each once. They count as sent when they arrive at the first
+    /// and as received when the last delivers them into its port. From every other one they enter the next at once: there
+    /// is no host between two links. Packets without a pair go into the port of the link that their port feeds.
+    pub links: Vec<usize>,
 }
 
 /// How the emulator's thread runs.
@@ -93,11 +93,14 @@ impl Setup {
         for (index, link) in self.links.iter().enumerate() {
             let what = || format!("link {:?}", link.name);
             for (end, port) in [("from", link.from), ("to", link.to)] {
-                within(what, end, "port", port, self.ports.len())?;
+                port.map_or(Ok(()), |port| {
+                    within(what, end, "port", port, self.ports.len())
+                })?;
             }
-            if let Some(other) = routes[link.from].replace(index) {
+            let Some(from) = link.from else { continue };
+            if let Some(other) = routes[from].replace(index) {
                 let other = &self.links[other].name;
-                let port = &self.ports[link.from].name;
+                let port = &self.ports[from].name;
                 let why =
                     format!("port {port:?} already feeds link {other:?}; a port feeds one link");
                 return Err(Error::Setup { what: what(), why });
@@ -111,15 +114,40 @@ impl Setup {
     fn check_pairs(&self) -> Result<(), Error> {
         for (index, pair) in self.pairs.iter().enumerate() {
             let what = || format!("pair {} to {}", pair.source, pair.destination);
-            for (end, link) in [("first", pair.first_link), ("last", pair.last_link)] {
-                within(what, end, "link", link, self.links.len())?;
-            }
+            self.check_way(what, &pair.links)?;
             let same = |other: &&Pair| {
                 (other.source, other.destination) == (pair.source, pair.destination)
             };
             if self.pairs[..index].iter().any(|other| same(&other)) {
                 let why = "is there twice; its packets would count for one of them only".to_owned();
                 return Err(Error::Setup { what: what(), why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that a pair's way begins and ends at ports and passes no link twice.
+    fn check_way(&self, what: impl Fn() -> String, way: &[usize]) -> Result<(), Error> {
+        let bad = |why: String| Err(Error::Setup { what: what(), why });
+        for (hop, &link) in way.iter().enumerate() {
+            let count = self.links.len();
+            if link >= count {
+                return bad(format!("passes link {link}, but there are {count} links"));
+            }
+            if way[..hop].contains(&link) {
+                return bad(format!("passes link {:?} twice", self.links[link].name));
+            }
+        }
+        let (Some(&first), Some(&last)) = (way.first(), way.last()) else {
+            return bad("passes no link".to_owned());
+        };
+        for (end, link, port) in [
+            ("begins", first, self.links[first].from),
+            ("ends", last, self.links[last].to),
+        ] {
+            if port.is_none() {
+                let name = &self.links[link].name;
+                return bad(format!("{end} with link {name:?}, which has no port there"));
             }
         }
         Ok(())

@@ -196,8 +196,8 @@ fn link(
 ) -> LinkSetup {
     LinkSetup {
         name: format!("{name}{index}"),
-        from,
-        to,
+        from: Some(from),
+        to: Some(to),
         config: LinkConfig {
             rate_bps: path.rate_mbps * 1_000_000,
             delay_ns: path.delay_ms * 1_000_000,

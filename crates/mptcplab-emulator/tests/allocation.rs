@@ -94,8 +94,8 @@ fn packets_are_moved_without_an_allocation_each() {
         links.push(LinkSetup {
             rng: Rng::new(9, 0, "link", &name),
             name,
-            from: 2 * index,
-            to: 2 * index + 1,
+            from: Some(2 * index),
+            to: Some(2 * index + 1),
             config,
         });
         hosts.push((from, to));
@@ -107,8 +107,7 @@ fn packets_are_moved_without_an_allocation_each() {
         pairs: vec![Pair {
             source: ADDRESSES[0].into(),
             destination: ADDRESSES[1].into(),
-            first_link: 0,
-            last_link: 1,
+            links: vec![0],
         }],
         options: Options {
             priority: None,

@@ -4,8 +4,8 @@ mod common;
 
 use common::{MS, address, config, link, number, numbered, packet, port, setup, unread_port};
 use mptcplab_emulator::{
-    Bound, Clock, Error, LinkChange, Options, Pair, PairStats, Scheduling, Setup, grant_real_time,
-    start,
+    Bound, Clock, Error, LinkChange, LogEntry, Options, Pair, PairStats, Scheduling, Setup,
+    grant_real_time, start,
 };
 use mptcplab_model::link::{Change, LinkConfig, Loss, QueueLimit};
 use std::io::Write;
@@ -25,11 +25,10 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn data_packets_are_counted_by_address_pair_at_its_first_and_last_link() {
-    // a > b > c, and c > a for the way back. A host at b forwards from its port to the next link's.
-    let ((a_out, a), (b_in, b_from_a)) = (port("a"), port("b in"));
-    let ((b_out, b_to_c), (c_in, c)) = (port("b out"), port("c in"));
-    let ((c_out, c_back), (a_in, a_back)) = (port("c out"), port("a in"));
-    let ports = vec![a_out, b_in, b_out, c_in, c_out, a_in];
+    // a > b > c, and c > a for the way back. What is for no host behind c ends at b.
+    let ((a_out, a), (b_in, b)) = (port("a"), port("b"));
+    let ((c_out, c), (a_in, a_back)) = (port("c"), port("a in"));
+    let ports = vec![a_out, b_in, c_out, a_in];
     let lossy = LinkConfig {
         loss: Loss::Bernoulli { p: 0.25 },
         overhead_bytes: 20,
@@ -43,20 +42,19 @@ fn data_packets_are_counted_by_address_pair_at_its_first_and_last_link() {
     };
     let links = vec![
         link("a-b", 0, 1, config()),
-        link("b-c", 2, 3, lossy),
-        link("c-a", 4, 5, back),
+        link("b-c", None, 2, lossy),
+        link("c-a", 2, 3, back),
     ];
-    let pair = |from: (u8, u8), to: (u8, u8), first_link, last_link| Pair {
+    let pair = |from: (u8, u8), to: (u8, u8), links: &[usize]| Pair {
         source: address(from.0, from.1).into(),
         destination: address(to.0, to.1).into(),
-        first_link,
-        last_link,
+        links: links.to_vec(),
     };
     let pairs = vec![
-        pair((1, 1), (3, 1), 0, 1),
-        pair((1, 2), (3, 1), 0, 1),
-        pair((3, 1), (1, 1), 2, 2),
-        pair((1, 1), (2, 1), 0, 0),
+        pair((1, 1), (3, 1), &[0, 1]),
+        pair((1, 2), (3, 1), &[0, 1]),
+        pair((3, 1), (1, 1), &[2]),
+        pair((1, 1), (2, 1), &[0]),
     ];
     let emulator = start(setup(ports, links, pairs)).expect("an emulator");
 
@@ -68,14 +66,14 @@ fn data_packets_are_counted_by_address_pair_at_its_first_and_last_link() {
         if i % 3 == 0 {
             a.send(&segment(address(1, 2), address(3, 1), &[2; 1000]));
             a.send(&segment(address(1, 9), address(3, 1), &[3; 10]));
+            a.send(&segment(address(1, 1), address(2, 1), &[5; 11]));
         }
         if i % 2 == 0 {
-            c_back.send(&segment(address(3, 1), address(1, 1), &[4; 7]));
+            c.send(&segment(address(3, 1), address(1, 1), &[4; 7]));
         }
     }
-    for packet in b_from_a.receive_all(300 + 300 + 100 + 100) {
-        b_to_c.send(&packet);
-    }
+    let at_b = b.receive_all(100 + 100);
+    assert_eq!(at_b.iter().filter(|packet| packet[15] == 9).count(), 100);
     a_back.receive_all(150);
     let received: Vec<_> = std::iter::from_fn(|| c.receive(500)).collect();
     let sample = emulator.sample().expect("a sample");
@@ -101,20 +99,22 @@ fn data_packets_are_counted_by_address_pair_at_its_first_and_last_link() {
         rx_payload_bytes: 150 * 7,
     };
     assert_eq!(sample.pairs[2], back);
-    assert_eq!(
-        sample.pairs[3],
-        PairStats::default(),
-        "nothing was sent there"
-    );
+    let near = PairStats {
+        sent_pkts: 100,
+        rx_pkts: 100,
+        rx_wire_bytes: 100 * (52 + 11 + 14),
+        rx_payload_bytes: 100 * 11,
+    };
+    assert_eq!(sample.pairs[3], near);
     assert!(
         (150..280).contains(&sample.pairs[0].rx_pkts),
         "{:?}",
         sample.pairs[0]
     );
 
-    assert_eq!(sample.links[1].arrived_pkts, 800);
+    assert_eq!(sample.links[1].arrived_pkts, 700);
     let lost = sample.links[1].dropped_random_pkts;
-    assert_eq!(received.len() as u64, 800 - lost);
+    assert_eq!(received.len() as u64, 700 - lost);
     assert_eq!((sample.write_failed_pkts, sample.changes.len()), (0, 0));
     let report = emulator.stop().expect("no error");
     assert_eq!(report.pairs, sample.pairs);
@@ -123,19 +123,172 @@ fn data_packets_are_counted_by_address_pair_at_its_first_and_last_link() {
         .iter()
         .map(|port| (port.read_pkts, port.written_pkts))
         .collect();
-    assert_eq!(
-        ports,
-        [
-            (800, 0),
-            (0, 800),
-            (800, 0),
-            (0, 800 - lost),
-            (150, 0),
-            (0, 150)
-        ]
-    );
+    assert_eq!(ports, [(900, 0), (0, 200), (150, 700 - lost), (0, 150)]);
     assert_eq!(report.scheduling, Scheduling::Normal { refused: None });
     assert_eq!((report.spin_ns, report.memory_locked), (0, false));
+}
+
+/// When packets arrived at a link.
+fn arrivals(log: &[LogEntry], at: usize) -> Vec<u64> {
+    let times = log.iter().filter_map(|entry| match entry {
+        LogEntry::Arrival { link, at_ns, .. } if *link == at => Some(*at_ns),
+        _ => None,
+    });
+    times.collect()
+}
+
+/// When a link's releases were due.
+fn releases(log: &[LogEntry], at: usize) -> Vec<u64> {
+    let times = log.iter().filter_map(|entry| match entry {
+        LogEntry::Release { link, due_ns, .. } if *link == at => Some(*due_ns),
+        _ => None,
+    });
+    times.collect()
+}
+
+#[test]
+fn packets_enter_the_next_link_when_they_are_due_and_nobody_wakes_for_that() {
+    let ((a, sender), (b, receiver)) = (port("a"), port("b"));
+    let slow = LinkConfig {
+        rate_bps: 8_000_000,
+        delay_ns: 11 * MS,
+        ..config()
+    };
+    let links = vec![
+        link("a-r", 0, None, config()),
+        link("r-s", None, None, slow),
+        link("s-b", None, 1, config()),
+    ];
+    let way = Pair {
+        source: address(1, 1).into(),
+        destination: address(2, 2).into(),
+        links: vec![0, 1, 2],
+    };
+    let emulator = start(setup(vec![a, b], links, vec![way])).expect("an emulator");
+    for number in 0..200 {
+        sender.send(&numbered(0, number, 100 + number as usize, 0));
+        std::thread::sleep(Duration::from_micros(700));
+    }
+    assert_eq!(receiver.receive_all(200).len(), 200);
+    let report = emulator.stop().expect("no error");
+    let arrivals = |link| arrivals(&report.log, link);
+    let releases = |link| releases(&report.log, link);
+    assert_eq!((arrivals(1), arrivals(2)), (releases(0), releases(1)));
+    assert_eq!(releases(2).len(), 200);
+    let counts = [0, 1, 2].map(|link: usize| report.links[link].lateness.count);
+    assert_eq!(counts, [0, 0, 200]);
+    // Waking for every step would be three times as often.
+    assert!(report.wakeups.count <= 220, "{:?}", report.wakeups);
+}
+
+#[test]
+fn packets_that_are_read_do_not_overtake_those_between_links() {
+    let ((a, at_a), (b, at_b), (c, at_c)) = (port("a"), port("b"), port("c"));
+    let fast = LinkConfig {
+        rate_bps: 1_000_000_000,
+        queue: QueueLimit::Packets(10_000),
+        ..config()
+    };
+    let links = vec![
+        link("a-r", 0, None, fast.clone()),
+        // c's own packets enter it as well.
+        link("r-b", 2, 1, fast),
+    ];
+    let way = |net, links: &[usize]| Pair {
+        source: address(net, 1).into(),
+        destination: address(2, 2).into(),
+        links: links.to_vec(),
+    };
+    let ways = vec![way(1, &[0, 1]), way(3, &[1])];
+    let emulator = start(setup(vec![a, b, c], links, ways)).expect("an emulator");
+    let from = |net| packet::ipv4(address(net, 1), address(2, 2), packet::UDP, 0, &[0; 40]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..4000).for_each(|_| at_a.send(&from(1))));
+        scope.spawn(|| (0..4000).for_each(|_| at_c.send(&from(3))));
+        at_b.receive_all(8000);
+    });
+    let report = emulator.stop().expect("no error");
+    let arrived = arrivals(&report.log, 1);
+    let forwarded = releases(&report.log, 0);
+    assert_eq!((arrived.len(), forwarded.len()), (8000, 4000));
+    let exact = |time: &&u64| arrived.binary_search(time).is_ok();
+    assert_eq!(forwarded.iter().filter(exact).count(), 4000);
+}
+
+#[test]
+fn the_thread_wakes_in_time_for_the_last_link() {
+    let ((a, sender), (b, receiver)) = (port("a"), port("b"));
+    let delay = |delay_ms| LinkConfig {
+        delay_ns: delay_ms * MS,
+        ..config()
+    };
+    let links = vec![
+        link("a-r", 0, None, delay(2)),
+        link("r-b", None, 1, delay(80)),
+    ];
+    let way = Pair {
+        source: address(1, 1).into(),
+        destination: address(2, 2).into(),
+        links: vec![0, 1],
+    };
+    let emulator = start(setup(vec![a, b], links, vec![way])).expect("an emulator");
+    for number in 0..5 {
+        sender.send(&numbered(0, number, 300, 0));
+        receiver.receive_all(1);
+    }
+    let late_ns = emulator.stop().expect("no error").links[1].lateness.p50_ns;
+    assert!(late_ns < 40 * MS, "{late_ns}");
+}
+
+#[test]
+fn a_packet_that_ends_where_others_go_on_does_not_wait_for_them() {
+    let ((a, sender), (b, receiver), (c, _c)) = (port("a"), port("b"), port("c"));
+    let far = LinkConfig {
+        delay_ns: 600_000 * MS,
+        ..config()
+    };
+    let links = vec![link("a-b", 0, 1, config()), link("b-c", None, 2, far)];
+    let way = |links: &[usize], host| Pair {
+        source: address(1, 1).into(),
+        destination: address(2, host).into(),
+        links: links.to_vec(),
+    };
+    let ways = vec![way(&[0, 1], 3), way(&[0], 2)];
+    let emulator = start(setup(vec![a, b, c], links, ways)).expect("an emulator");
+    let to = |host| packet::ipv4(address(1, 1), address(2, host), packet::UDP, 0, &[0; 40]);
+    for _ in 0..20 {
+        sender.send(&to(3));
+        sender.send(&to(2));
+    }
+    assert_eq!(receiver.receive_all(20).len(), 20);
+    let sample = emulator.sample().expect("a sample");
+    let arrived = [0, 1].map(|link: usize| sample.links[link].arrived_pkts);
+    assert_eq!(arrived, [40, 20]);
+}
+
+#[test]
+fn a_packet_that_no_way_leads_on_is_reported() {
+    let ((a, sender), (b, receiver)) = (port("a"), port("b"));
+    let links = vec![
+        link("a-r", 0, None, config()),
+        link("r-b", None, 1, config()),
+    ];
+    let way = Pair {
+        source: address(1, 1).into(),
+        destination: address(2, 2).into(),
+        links: vec![0, 1],
+    };
+    let emulator = start(setup(vec![a, b], links, vec![way])).expect("an emulator");
+    let stray = packet::ipv4(address(1, 7), address(2, 2), packet::UDP, 0, &[0; 40]);
+    sender.send(&stray);
+    sender.send(&numbered(0, 1, 90, 0));
+    receiver.receive_all(1);
+    let report = emulator.stop().expect("no error");
+    assert_eq!(
+        (report.ports[0].unrouted_pkts, report.links[0].arrived_pkts),
+        (1, 1)
+    );
+    assert!(!report.judge(&Bound::default(), &[]).is_valid());
 }
 
 #[test]
@@ -406,30 +559,45 @@ fn set_ups_that_contradict_themselves_are_refused_by_name() {
         let pair = Pair {
             source: address(1, 1).into(),
             destination: address(2, 2).into(),
-            first_link: 0,
-            last_link: 1,
+            links: vec![0, 2],
         };
-        let links = vec![link("there", 0, 1, config()), link("back", 1, 0, config())];
+        let links = vec![
+            link("there", 0, 1, config()),
+            link("back", 1, 0, config()),
+            link("on", None, 1, config()),
+        ];
         let mut setup = setup(vec![a, b], links, vec![pair]);
         change(&mut setup);
         start(setup).err().map(|error| error.to_string())
     };
     assert_eq!(message(|_| ()), None);
-    let cases: [Case; 7] = [
+    let cases: [Case; 10] = [
         (
-            |setup| setup.links[1].to = 2,
+            |setup| setup.links[1].to = Some(2),
             "emulator set-up: link \"back\": its to port has index 2, but there are 2 ports",
         ),
         (
-            |setup| setup.links[1].from = 0,
+            |setup| setup.links[1].from = Some(0),
             "emulator set-up: link \"back\": port \"a\" already feeds link \"there\"; a port feeds one link",
         ),
         (
-            |setup| setup.pairs[0].first_link = 9,
-            "emulator set-up: pair 10.7.1.1 to 10.7.2.2: its first link has index 9, but there are 2 links",
+            |setup| setup.pairs[0].links[0] = 9,
+            "emulator set-up: pair 10.7.1.1 to 10.7.2.2: passes link 9, but there are 3 links",
         ),
         (
-            |setup| setup.pairs.push(setup.pairs[0]),
+            |setup| setup.pairs[0].links.clear(),
+            "emulator set-up: pair 10.7.1.1 to 10.7.2.2: passes no link",
+        ),
+        (
+            |setup| setup.pairs[0].links = vec![0, 2, 0],
+            "emulator set-up: pair 10.7.1.1 to 10.7.2.2: passes link \"there\" twice",
+        ),
+        (
+            |setup| setup.pairs[0].links = vec![2, 1],
+            "emulator set-up: pair 10.7.1.1 to 10.7.2.2: begins with link \"on\", which has no port there",
+        ),
+        (
+            |setup| setup.pairs.push(setup.pairs[0].clone()),
             "emulator set-up: pair 10.7.1.1 to 10.7.2.2: is there twice; its packets would count for one of them only",
         ),
         (

@@ -13,13 +13,12 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// `a` and `b` with a router `r` between them. Ports, in order: a's, r's towards a, r's towards b, b's.
+/// `a` and `b`, whose links meet in between. Ports, in order: a's, b's.
 struct Net {
     a: Namespace,
-    r: Namespace,
     b: Namespace,
-    /// Of the four ports.
-    ifindices: [u32; 4],
+    /// Of the ports.
+    ifindices: [u32; 2],
 }
 
 const A: Ipv4Addr = Ipv4Addr::new(10, 7, 1, 1);
@@ -39,12 +38,11 @@ fn network(mtu_bytes: u32) -> Option<(Net, Vec<Port>)> {
         return None;
     }
     let namespace = |name| Namespace::new(name).expect("a namespace");
-    let (a, r, b) = (namespace("a"), namespace("r"), namespace("b"));
+    let (a, b) = (namespace("a"), namespace("b"));
     let tun = |of: &Namespace, name: &str| of.tun(name, mtu_bytes, 5000).expect("a TUN device");
-    let tuns = [tun(&a, "a0"), tun(&r, "r0"), tun(&r, "r1"), tun(&b, "b0")];
-    let ifindices = [0, 1, 2, 3].map(|i: usize| tuns[i].ifindex);
-    r.sysctl("net.ipv4.ip_forward", 1).expect("forwarding");
-    for (end, ip, other, ifindex) in [(&a, A, B, ifindices[0]), (&b, B, A, ifindices[3])] {
+    let tuns = [tun(&a, "a0"), tun(&b, "b0")];
+    let ifindices = [0, 1].map(|i: usize| tuns[i].ifindex);
+    for (end, ip, other, ifindex) in [(&a, A, B, ifindices[0]), (&b, B, A, ifindices[1])] {
         end.add_address(LOOPBACK_IFINDEX, ip, 32)
             .expect("an address");
         let route = Route {
@@ -53,36 +51,36 @@ fn network(mtu_bytes: u32) -> Option<(Net, Vec<Port>)> {
         };
         end.replace_route(&route).expect("a route");
     }
-    r.replace_route(&Route::host(A, ifindices[1]))
-        .expect("a route");
-    r.replace_route(&Route::host(B, ifindices[2]))
-        .expect("a route");
     let port = |Tun { name, fd, .. }| Port { name, fd };
     Some((
-        Net { a, r, b, ifindices },
+        Net { a, b, ifindices },
         tuns.into_iter().map(port).collect(),
     ))
 }
 
 /// a > r, r > a, r > b, b > r.
 fn links(configs: [LinkConfig; 4]) -> Vec<LinkSetup> {
-    let ends = [("a-r", 0, 1), ("r-a", 1, 0), ("r-b", 2, 3), ("b-r", 3, 2)];
+    let ends = [
+        ("a-r", Some(0), None),
+        ("r-a", None, Some(0)),
+        ("r-b", None, Some(1)),
+        ("b-r", Some(1), None),
+    ];
     let link = |((name, from, to), config)| link(name, from, to, config);
     ends.into_iter().zip(configs).map(link).collect()
 }
 
 fn emulator(ports: Vec<Port>, links: Vec<LinkSetup>) -> Emulator {
-    let pair = |source, destination, first_link, last_link| Pair {
+    let pair = |source, destination, links: [usize; 2]| Pair {
         source: Ipv4Addr::into(source),
         destination: Ipv4Addr::into(destination),
-        first_link,
-        last_link,
+        links: links.to_vec(),
     };
     start(Setup {
         clock: Clock::starting_now(),
         ports,
         links,
-        pairs: vec![pair(A, B, 0, 2), pair(B, A, 3, 1)],
+        pairs: vec![pair(A, B, [0, 2]), pair(B, A, [3, 1])],
         options: Options {
             priority: None,
             log_entries: 1_000_000,
@@ -179,13 +177,8 @@ fn a_tcp_transfer_over_two_hops_does_what_the_model_says() {
     transfer(&net, bytes);
     // The last ACKs are on their way.
     std::thread::sleep(Duration::from_millis(100));
-    let devices = [
-        (&net.a, net.ifindices[0]),
-        (&net.r, net.ifindices[1]),
-        (&net.r, net.ifindices[2]),
-        (&net.b, net.ifindices[3]),
-    ]
-    .map(|(namespace, ifindex)| namespace.link_stats(ifindex).expect("counters"));
+    let devices = [(&net.a, net.ifindices[0]), (&net.b, net.ifindices[1])]
+        .map(|(namespace, ifindex)| namespace.link_stats(ifindex).expect("counters"));
     let marks_seen = counter(&net.b, "InCEPkts");
     let report = emulator.stop().expect("no error");
 
@@ -290,8 +283,8 @@ fn a_device_that_is_removed_ends_the_emulator_by_name() {
         return;
     };
     let emulator = emulator(ports, links([config(), config(), config(), config()]));
-    net.r.delete_link(net.ifindices[2]).expect("a removal");
-    let port = "r1".to_owned();
+    net.b.delete_link(net.ifindices[1]).expect("a removal");
+    let port = "b0".to_owned();
     assert_eq!(end(emulator), Error::Closed { port });
 }
 
@@ -301,7 +294,7 @@ fn a_device_that_goes_down_ends_the_emulator_by_name() {
         return;
     };
     let emulator = emulator(ports, links([config(), config(), config(), config()]));
-    net.r.set_link_up(net.ifindices[1], false).expect("down");
+    net.b.set_link_up(net.ifindices[1], false).expect("down");
     let socket = net
         .a
         .run(|| UdpSocket::bind(SocketAddr::from((A, 0))))
@@ -309,7 +302,7 @@ fn a_device_that_goes_down_ends_the_emulator_by_name() {
         .expect("a socket");
     socket.send_to(b"x", (B, 9)).expect("room");
     let failed = Error::Port {
-        port: "r0".to_owned(),
+        port: "b0".to_owned(),
         action: "write a packet",
         errno: Errno::EIO,
     };
@@ -326,11 +319,11 @@ fn the_devices_vanish_with_the_emulator() {
         let links = namespace.links().expect("a list");
         links.into_iter().map(|link| link.name).collect()
     };
-    assert!(names(&net.r).contains(&"r0".to_owned()));
+    assert!(names(&net.b).contains(&"b0".to_owned()));
     emulator.stop().expect("no error");
     assert!(
-        !names(&net.r).contains(&"r0".to_owned()),
+        !names(&net.b).contains(&"b0".to_owned()),
         "{:?}",
-        names(&net.r)
+        names(&net.b)
     );
 }

@@ -139,11 +139,17 @@ pub fn rng(name: &str) -> Rng {
     Rng::new(11, 3, "link", name)
 }
 
-pub fn link(name: &str, from: usize, to: usize, config: LinkConfig) -> LinkSetup {
+/// Between two ports, or other links where there is none.
+pub fn link(
+    name: &str,
+    from: impl Into<Option<usize>>,
+    to: impl Into<Option<usize>>,
+    config: LinkConfig,
+) -> LinkSetup {
     LinkSetup {
         name: name.to_owned(),
-        from,
-        to,
+        from: from.into(),
+        to: to.into(),
         config,
         rng: rng(name),
     }

@@ -15,14 +15,11 @@ use std::os::fd::OwnedFd;
 const QUEUE_PKTS: u32 = 5_000;
 
 /// Sysctls of every namespace. Connections do not start from values that earlier ones left, and only links drop packets.
-const SETTINGS: [(&str, &str); 8] = [
-    ("net.ipv4.ip_forward", "1"),
+const SETTINGS: [(&str, &str); 5] = [
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
     ("net.ipv4.tcp_no_metrics_save", "1"),
     ("net.ipv4.tcp_ecn", "2"),
-    ("net.ipv4.conf.all.send_redirects", "0"),
-    ("net.ipv4.conf.default.send_redirects", "0"),
     // Linux's own minimum and initial size; the maximum is large enough never to limit the window.
     ("net.ipv4.tcp_wmem", "4096 16384 268435456"),
 ];
@@ -75,11 +72,13 @@ impl Network {
             network.devices.push((port.node, tun.ifindex));
             network.ports.push(Some(tun.fd));
         }
-        for route in &plan.routes {
-            let (_, ifindex) = network.devices[route.link];
-            let mut kernel = Route::host(route.to, ifindex);
-            kernel.metrics = metrics(&route.metrics);
-            network.namespaces[route.node].add_route(&kernel)?;
+        for way in &plan.ways {
+            if let Some(port) = plan.entries[way.links[0]] {
+                let (_, ifindex) = network.devices[port];
+                let mut route = Route::host(way.destination, ifindex);
+                route.metrics = metrics(&way.metrics);
+                network.namespaces[way.node].add_route(&route)?;
+            }
         }
         Ok(network)
     }
@@ -137,26 +136,16 @@ impl Network {
             });
         let links = run.links.iter().enumerate().map(|(index, link)| LinkSetup {
             name: link.name.clone(),
-            from: index,
+            from: plan.entries[index],
             to: plan.exits[index],
             config: link.config.clone(),
             rng: Rng::new(run.seed, run.rep, "link", &link.name),
         });
-        let pairs = run
-            .flows
-            .iter()
-            .zip(&plan.flows)
-            .flat_map(|(flow, planned)| {
-                crate::plan::paths(flow)
-                    .into_iter()
-                    .zip(&planned.subflows)
-                    .map(|(path, ends)| Pair {
-                        source: IpAddr::V4(ends.source),
-                        destination: IpAddr::V4(ends.destination),
-                        first_link: path[0],
-                        last_link: path[path.len() - 1],
-                    })
-            });
+        let pairs = plan.ways.iter().map(|way| Pair {
+            source: IpAddr::V4(way.source),
+            destination: IpAddr::V4(way.destination),
+            links: way.links.clone(),
+        });
         mptcplab_emulator::start(Setup {
             clock,
             ports: ports.collect(),

@@ -1,6 +1,6 @@
 //! Estimates whether the emulator's thread can move the packets of a scenario in time.
 
-use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
+use super::ways::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{paths, tcp};
 use mptcplab_model::link::LinkConfig;
 use mptcplab_scenario::{Flow, Run, Transport};

@@ -1,22 +1,23 @@
 //! Plans what a run needs in the kernel: namespaces, devices, addresses, routes, algorithms, ports. The plan is a pure
 //! function of the resolved scenario, so supervisor and lab compute the same one independently.
 //!
-//! Every subflow has a source and a destination address of its own, so a node needs only one host route per address:
-//! towards the destination along the path, and towards the source along the return path. This separates two subflows of a
-//! connection over the same links, and a path from a different return path.
+//! Only nodes where flows begin or end are namespaces; between them packets go from link to link in the emulator. Every
+//! subflow has a source and a destination address of its own, which tell the emulator the way of a packet. This separates
+//! two subflows of a connection over the same links, and a path from a different return path.
 
 mod address;
 mod capacity;
-mod routes;
 mod unsupported;
+mod ways;
 
 pub(crate) use address::Endpoints;
-pub(crate) use routes::{Metrics, Route};
 pub(crate) use unsupported::{UnsupportedSetting, unsupported_settings};
+pub(crate) use ways::{Metrics, Way};
 
 use mptcplab_scenario::{
     CcConfig, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
 };
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// The scheduler of every MPTCP connection; the kernel has no other.
@@ -31,14 +32,16 @@ pub(crate) const DEVICE_MTU: u32 = 9_216;
 /// The plan of a run. The supervisor adds the kernel-visible names of the algorithms.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
-    /// One namespace per node of the run.
+    /// A namespace for each node where flows begin or end.
     pub(crate) nodes: Vec<NodePlan>,
-    /// TUN devices. The first ones are the entries of the run's links, in the same order.
+    /// TUN devices.
     pub(crate) ports: Vec<PortPlan>,
-    /// The port into which each directed link delivers.
-    pub(crate) exits: Vec<usize>,
+    /// For each directed link the port whose packets enter it, if a way begins there.
+    pub(crate) entries: Vec<Option<usize>>,
+    /// For each directed link the port into which it delivers, if a way ends there.
+    pub(crate) exits: Vec<Option<usize>>,
     pub(crate) flows: Vec<FlowPlan>,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) ways: Vec<Way>,
     /// The distinct algorithms, to which flows refer by index.
     pub(crate) algorithms: Vec<AlgorithmPlan>,
 }
@@ -72,13 +75,14 @@ pub(crate) struct Buffer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PortPlan {
     pub(crate) name: String,
-    /// Index of the node.
+    /// Index into [`Plan::nodes`].
     pub(crate) node: usize,
 }
 
 /// The plan of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlowPlan {
+    /// Where it begins and ends, as indices into [`Plan::nodes`].
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) port: u16,
@@ -112,7 +116,7 @@ impl Plan {
     /// The plan of a run. [`unsupported_settings`] must have found nothing to refuse.
     pub(crate) fn new(run: &Run) -> Self {
         let subflows = address::assign(run);
-        let (ports, exits) = ports(run);
+        let hosts = hosts(run);
         let mut algorithms = Vec::new();
         let max_transfers_per_flow = max_transfers_per_flow(run);
         let flows: Vec<FlowPlan> = run
@@ -121,7 +125,7 @@ impl Plan {
             .zip(subflows)
             .enumerate()
             .map(|(index, (flow, subflows))| {
-                let (from, to) = ends(run, flow);
+                let [from, to] = ends(run, flow).map(|node| index_of(&hosts, node));
                 let connection_per_transfer = connection_per_transfer(flow);
                 let max_connections = if connection_per_transfer {
                     max_transfers_per_flow
@@ -146,11 +150,14 @@ impl Plan {
                 }
             })
             .collect();
+        let ways = ways::ways(run, &flows);
+        let (ports, entries, exits) = ports(run, &hosts, &ways);
         Self {
-            nodes: nodes(run, &flows),
+            nodes: nodes(run, &hosts, &flows),
             ports,
+            entries,
             exits,
-            routes: routes::routes(run, &flows),
+            ways,
             flows,
             algorithms,
         }
@@ -175,10 +182,21 @@ pub(crate) fn paths(flow: &Flow) -> Vec<&[usize]> {
     }
 }
 
-/// Nodes where a flow begins and ends. The scenario crate leaves no path empty.
-fn ends(run: &Run, flow: &Flow) -> (usize, usize) {
+/// Nodes of the run where a flow begins and ends. The scenario crate leaves no path empty.
+fn ends(run: &Run, flow: &Flow) -> [usize; 2] {
     let path = paths(flow)[0];
-    (run.links[path[0]].from, run.links[path[path.len() - 1]].to)
+    [run.links[path[0]].from, run.links[path[path.len() - 1]].to]
+}
+
+/// The nodes of the run where flows begin or end, in ascending order.
+fn hosts(run: &Run) -> Vec<usize> {
+    let ends: BTreeSet<usize> = run.flows.iter().flat_map(|flow| ends(run, flow)).collect();
+    ends.into_iter().collect()
+}
+
+/// The index of a node among the hosts, of which it is one.
+fn index_of(hosts: &[usize], node: usize) -> usize {
+    hosts.binary_search(&node).unwrap_or_default()
 }
 
 /// Largest rate that a path ever has, in bit/s: of each link the largest of its schedule or the mean of its trace.
@@ -189,40 +207,49 @@ fn bottleneck_bps(run: &Run, path: &[usize]) -> u64 {
         .unwrap_or(0)
 }
 
-/// An entry for every directed link, and the exit of each link: the entry of a link that starts at its far node, or a
-/// separate device.
-fn ports(run: &Run) -> (Vec<PortPlan>, Vec<usize>) {
-    let mut ports: Vec<PortPlan> = run
-        .links
-        .iter()
-        .enumerate()
-        .map(|(index, link)| PortPlan {
-            name: format!("link{index}"),
-            node: link.from,
-        })
-        .collect();
-    let exits = run
-        .links
-        .iter()
-        .map(|link| {
-            let way_back =
-                |other: &mptcplab_scenario::Link| other.from == link.to && other.to == link.from;
-            let same_pair = run.links.iter().position(|other| {
-                way_back(other)
-                    && (other.name == format!("{}~", link.name)
-                        || link.name == format!("{}~", other.name))
+/// The devices, the entries of links with which ways begin, and the exits of links with which ways end: the entry of the
+/// same link's other direction, or another one at that node, or a device of its own.
+fn ports(
+    run: &Run,
+    hosts: &[usize],
+    ways: &[Way],
+) -> (Vec<PortPlan>, Vec<Option<usize>>, Vec<Option<usize>>) {
+    let mut ports: Vec<PortPlan> = Vec::new();
+    let mut entries = vec![None; run.links.len()];
+    for (index, link) in run.links.iter().enumerate() {
+        if ways.iter().any(|way| way.links.first() == Some(&index)) {
+            entries[index] = Some(ports.len());
+            ports.push(PortPlan {
+                name: format!("link{index}"),
+                node: index_of(hosts, link.from),
             });
-            let any = || ports.iter().position(|port| port.node == link.to);
-            same_pair.or_else(any).unwrap_or_else(|| {
+        }
+    }
+    let mut exits = vec![None; run.links.len()];
+    for (index, link) in run.links.iter().enumerate() {
+        if ways.iter().any(|way| way.links.last() == Some(&index)) {
+            let node = index_of(hosts, link.to);
+            let same_pair = || other_direction(run, index).and_then(|other| entries[other]);
+            let any = || ports.iter().position(|port| port.node == node);
+            exits[index] = Some(same_pair().or_else(any).unwrap_or_else(|| {
                 ports.push(PortPlan {
-                    name: format!("exit{}", link.to),
-                    node: link.to,
+                    name: format!("exit{index}"),
+                    node,
                 });
                 ports.len() - 1
-            })
-        })
-        .collect();
-    (ports, exits)
+            }));
+        }
+    }
+    (ports, entries, exits)
+}
+
+/// The other direction of a duplex link.
+fn other_direction(run: &Run, index: usize) -> Option<usize> {
+    let link = &run.links[index];
+    run.links.iter().position(|other| {
+        (other.from, other.to) == (link.to, link.from)
+            && (other.name == format!("{}~", link.name) || link.name == format!("{}~", other.name))
+    })
 }
 
 /// Most transfers in progress of one flow, and of all flows together: each needs two sockets and room in the tables of
@@ -274,12 +301,11 @@ fn algorithm(
     index
 }
 
-fn nodes(run: &Run, flows: &[FlowPlan]) -> Vec<NodePlan> {
-    let mut nodes: Vec<NodePlan> = run
-        .nodes
+fn nodes(run: &Run, hosts: &[usize], flows: &[FlowPlan]) -> Vec<NodePlan> {
+    let mut nodes: Vec<NodePlan> = hosts
         .iter()
-        .map(|name| NodePlan {
-            name: name.clone(),
+        .map(|&node| NodePlan {
+            name: run.nodes[node].clone(),
             addresses: Vec::new(),
             opens_mptcp: false,
             accepts_mptcp: false,
@@ -332,7 +358,7 @@ const PACKET_STRUCTURE_BYTES: u64 = 256;
 /// The buffer that holds `payload_bytes` in full segments. The kernel announces the share of a buffer that can hold payload,
 /// rounded down to a 256th (`scaling_ratio`).
 fn receive_memory(tcp: &TcpFlow, payload_bytes: u64) -> u64 {
-    let packet = u64::from(routes::mtu(tcp)) + PACKET_EXTRA_BYTES;
+    let packet = u64::from(ways::mtu(tcp)) + PACKET_EXTRA_BYTES;
     let truesize = packet.next_power_of_two() + PACKET_STRUCTURE_BYTES;
     let part = (256 * u64::from(tcp.mss_bytes) / truesize).max(1);
     payload_bytes.saturating_mul(256).div_ceil(part)

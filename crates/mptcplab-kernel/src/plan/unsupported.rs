@@ -1,7 +1,7 @@
 //! The settings of a scenario that this engine does not support. No setting is ignored silently: the error names the
 //! key, the value and the reason.
 
-use super::routes::{DSS_BYTES, TCP_HEADER_BYTES};
+use super::ways::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
     CMT_SCTP, Flow, Growth, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow,
@@ -18,9 +18,9 @@ pub(crate) struct UnsupportedSetting {
     pub(crate) hint: String,
 }
 
-/// Most nodes: each is a namespace, and one thread serves all their devices.
-const MAX_NODES: usize = 64;
-/// Most directed links: each is a device.
+/// Most nodes where flows begin or end: each is a namespace, and one thread serves all their devices.
+const MAX_HOSTS: usize = 64;
+/// Most directed links: the same thread looks at each of them for every packet.
 const MAX_LINKS: usize = 128;
 /// Most flows: each has two threads.
 const MAX_FLOWS: usize = 256;
@@ -94,7 +94,12 @@ fn size(run: &Run, found: &mut Vec<UnsupportedSetting>) {
             found.push(unsupported(vec![key.into()], message, SIMULATE));
         }
     };
-    bound("nodes", run.nodes.len(), MAX_NODES, "nodes");
+    bound(
+        "nodes",
+        super::hosts(run).len(),
+        MAX_HOSTS,
+        "nodes where flows begin or end",
+    );
     bound(
         "links",
         run.links.len(),
@@ -259,7 +264,7 @@ fn shared_settings(run: &Run, found: &mut Vec<UnsupportedSetting>) {
     let mut stales: BTreeMap<usize, (&str, Option<u32>)> = BTreeMap::new();
     for flow in &run.flows {
         let Some(tcp) = tcp(flow) else { continue };
-        let (from, to) = super::ends(run, flow);
+        let [from, to] = super::ends(run, flow);
         let (other, first) = *buffers.entry(to).or_insert((&flow.name, tcp));
         if differ(first, tcp) {
             let message = format!(

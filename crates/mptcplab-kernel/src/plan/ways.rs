@@ -1,22 +1,24 @@
-//! Host routes: every node on a subflow's path has a route to its destination along the path and one to its source along the
-//! return path.
+//! The ways of packets: along each subflow's path, and back along its return path. The node where a way begins has a host
+//! route to the address where it ends.
 
-use super::{FlowPlan, tcp};
+use super::FlowPlan;
 use mptcplab_scenario::{Run, TcpFlow, Transport};
 use std::net::Ipv4Addr;
 
-/// A route to one address.
+/// The way of the packets from one address to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Route {
-    /// The node that has the route.
+pub(crate) struct Way {
+    /// The node where it begins, as an index into [`Plan::nodes`](super::Plan::nodes).
     pub(crate) node: usize,
-    pub(crate) to: Ipv4Addr,
-    /// The link on which packets leave; its device has the same index.
-    pub(crate) link: usize,
+    pub(crate) source: Ipv4Addr,
+    pub(crate) destination: Ipv4Addr,
+    /// The links that the packets pass.
+    pub(crate) links: Vec<usize>,
+    /// Settings of the route to the destination.
     pub(crate) metrics: Metrics,
 }
 
-/// Settings of the connections that use a route. Routes between the ends have none.
+/// Settings of the connections that use a route.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Metrics {
     /// Largest IP packet, such that segments have the size of the scenario.
@@ -33,63 +35,37 @@ pub(super) const TCP_HEADER_BYTES: u32 = 52;
 /// 64-bit data sequence number, 6 bytes of mapping, padded.
 pub(super) const DSS_BYTES: u32 = 24;
 
-pub(super) fn routes(run: &Run, flows: &[FlowPlan]) -> Vec<Route> {
-    let mut routes = Vec::new();
-    for (flow, plan) in run.flows.iter().zip(flows) {
-        match &flow.transport {
-            Transport::Udp(udp) => along(
-                run,
-                &udp.path,
-                plan.subflows[0].destination,
-                Metrics::default(),
-                &mut routes,
-            ),
-            Transport::Sctp(_) => unreachable!("refused by unsupported.rs"),
-            Transport::Tcp(tcp) => {
-                for (subflow, ends) in tcp.subflows.iter().zip(&plan.subflows) {
-                    along(
-                        run,
-                        &subflow.path,
-                        ends.destination,
-                        forward(tcp),
-                        &mut routes,
-                    );
-                    along(
-                        run,
-                        &subflow.reverse,
-                        ends.source,
-                        backward(run, tcp),
-                        &mut routes,
-                    );
-                }
-            }
-        }
-    }
-    debug_assert!(
-        flows.len() == run.flows.len()
-            && run
-                .flows
-                .iter()
-                .all(|f| tcp(f).is_none_or(|t| !t.subflows.is_empty()))
-    );
-    routes
-}
-
-/// Adds routes to an address along a path. Only the first one has metrics, because only end hosts use them.
-fn along(run: &Run, path: &[usize], to: Ipv4Addr, metrics: Metrics, routes: &mut Vec<Route>) {
-    for (hop, &link) in path.iter().enumerate() {
-        let metrics = if hop == 0 {
-            metrics
-        } else {
-            Metrics::default()
-        };
-        routes.push(Route {
-            node: run.links[link].from,
-            to,
-            link,
+/// The ways of all flows: first the paths, one for each subflow in the order of the flows, then the return paths.
+pub(super) fn ways(run: &Run, flows: &[FlowPlan]) -> Vec<Way> {
+    let planned = || run.flows.iter().zip(flows);
+    let there = planned().flat_map(|(flow, plan)| {
+        let metrics = super::tcp(flow).map(forward).unwrap_or_default();
+        let paths = super::paths(flow).into_iter().zip(&plan.subflows);
+        paths.map(move |(path, ends)| Way {
+            node: plan.from,
+            source: ends.source,
+            destination: ends.destination,
+            links: path.to_vec(),
             metrics,
-        });
-    }
+        })
+    });
+    let back = planned().filter_map(|(flow, plan)| match &flow.transport {
+        Transport::Udp(_) => None,
+        Transport::Sctp(_) => unreachable!("refused by unsupported.rs"),
+        Transport::Tcp(tcp) => Some((tcp, plan)),
+    });
+    let back = back.flat_map(|(tcp, plan)| {
+        let metrics = backward(run, tcp);
+        let subflows = tcp.subflows.iter().zip(&plan.subflows);
+        subflows.map(move |(subflow, ends)| Way {
+            node: plan.to,
+            source: ends.destination,
+            destination: ends.source,
+            links: subflow.reverse.clone(),
+            metrics,
+        })
+    });
+    there.chain(back).collect()
 }
 
 /// Size of the IP packet of a full segment.
