@@ -517,7 +517,7 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 {
 	const struct cc_conn *conn = cc_table(sk);
 	u32 own = cc_own_slot(sk);
-	u32 i, at, self = 0, member = 0, n = 0;
+	u32 i, at, slots, self = 0, member = 0, n = 0;
 	u64 own_wt;
 
 	cc_clear(set);
@@ -526,11 +526,13 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 		cc_clear_rest(set, 0);
 		return false;
 	}
-	own_wt = (u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk);
-	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
+	/* Hidden, or the verifier follows every way to compute it through the whole loop. */
+	own_wt = cc_hide_from_verifier64((u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk));
+	slots = conn->n_slots;
+	for (i = 0; i < CC_MAX_SUBFLOWS && i < slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
 		/* As values: a branch on whose ACK this is could not be predicted. */
-		bool is_own = i == own;
+		bool is_own = i == cc_hide_from_verifier(own);
 		u64 wt = is_own ? own_wt : slot->window_rtt;
 
 		if (!slot->usable || !(u32)wt)
@@ -647,7 +649,7 @@ CC_INLINE u64 cc_ratio_q16(const struct cc_set *set, u32 k, u32 ref)
 	/* Also for equal RTTs: a division costs less than a branch that cannot be predicted. */
 	u64 ratio = cc_div(cc_shl(cc_mul(set->w[k], set->t[ref]), 16), set->t[k]);
 
-	return cc_min(ratio, 1ull << 58);
+	return cc_hide_from_verifier64(cc_min(ratio, 1ull << 58));
 }
 
 /* Sum of w_k t_ref/t_k in Q16: eight terms, so <= 2^61. */
