@@ -6,9 +6,12 @@ use mptcplab_model::link::LinkConfig;
 use mptcplab_scenario::{Flow, Run, Transport};
 
 /// Time to read a packet from one device and to write it into another, in ns (2.6 us measured).
-const HOP_NS: f64 = 2_600.0;
-/// Additional time of the last hop in ns: the receiver's TCP runs inside the write (8 to 9 us measured in total).
+const COPY_NS: f64 = 2_600.0;
+/// Additional time in ns, because the receiver's TCP runs inside the write (8 to 9 us measured in total).
 const DELIVERY_NS: f64 = 6_000.0;
+/// Time for each link after the first, in ns. Paths of one and of three links could not be told apart (16 to 20 us for each
+/// packet, waking included), so this is on the safe side.
+const LINK_NS: f64 = 500.0;
 /// ACKs per data packet when they are delayed.
 const DELAYED_ACKS: f64 = 0.5;
 
@@ -73,7 +76,8 @@ impl Offered<'_> {
             };
             let share = path.iter().map(share).fold(1.0, f64::min);
             let packets = self.wanted(flow, path) * share / packet_bits;
-            packets * (1.0 + acks) * (HOP_NS * path.len() as f64 + DELIVERY_NS) / 1e9
+            let further_links = path.len().saturating_sub(1) as f64;
+            packets * (1.0 + acks) * (COPY_NS + DELIVERY_NS + LINK_NS * further_links) / 1e9
         };
         paths(flow).into_iter().map(cost).sum()
     }

@@ -128,7 +128,7 @@ fn size(run: &Run, found: &mut Vec<UnsupportedSetting>) {
             load * 100.0,
             MAX_LOAD * 100.0
         );
-        let hint = "reduce the rates (to about 600 Mbit/s over one link in total), shorten the paths, or simulate it";
+        let hint = "reduce the rates (to about 600 Mbit/s in total), or simulate it";
         found.push(unsupported(vec!["links".into()], message, hint));
     }
 }
