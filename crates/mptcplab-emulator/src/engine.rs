@@ -639,7 +639,7 @@ fn rest(link: usize, pairs: &[Pair], links: &[LinkState]) -> Rest {
         state.config.loss == Loss::None && state.link.only_delivers()
     };
     let transit_ns = |link: usize, bytes| links[link].link.shortest_transit_ns(bytes);
-    Rest::after(link, pairs, keeps, transit_ns)
+    Rest::after((link, links[link].to.is_some()), pairs, keeps, transit_ns)
 }
 
 /// Makes the ports non-blocking and adds them to the epoll instance.

@@ -19,19 +19,20 @@ pub(crate) enum Rest {
 }
 
 impl Rest {
-    /// What follows a link on the ways of the pairs. `keeps` says whether a link loses and reorders nothing while it is
-    /// empty, and `transit_ns` how long a packet of so many bytes takes at least.
+    /// What follows a link on the ways of the pairs, and for packets without a pair if it has a port. `keeps` says whether
+    /// a link loses and reorders nothing while it is empty, and `transit_ns` how long a packet of so many bytes takes at
+    /// least.
     pub(crate) fn after(
-        link: usize,
+        (link, has_port): (usize, bool),
         pairs: &[Pair],
         keeps: impl Fn(usize) -> bool,
         transit_ns: impl Fn(usize, u16) -> u64,
     ) -> Self {
         let position = |pair: &Pair| pair.links.iter().position(|&one| one == link);
-        let rests: Vec<&[usize]> = pairs
+        let on_ways = pairs
             .iter()
-            .filter_map(|pair| Some(&pair.links[position(pair)? + 1..]))
-            .collect();
+            .filter_map(|pair| Some(&pair.links[position(pair)? + 1..]));
+        let rests: Vec<&[usize]> = on_ways.chain(has_port.then_some(&[][..])).collect();
         let first = rests.first().copied().unwrap_or_default();
         if rests.iter().all(|rest| *rest == first) && first.iter().all(|&one| keeps(one)) {
             return Self::Same(first.to_vec());
@@ -83,21 +84,21 @@ mod tests {
 
     #[test]
     fn a_link_into_a_port_has_no_rest() {
-        let rest = Rest::after(3, &[way(&[1, 3]), way(&[3])], |_| true, transit_ns);
+        let rest = Rest::after((3, true), &[way(&[1, 3]), way(&[3])], |_| true, transit_ns);
         assert_eq!(rest, Rest::Same(Vec::new()));
         assert_eq!(rest.ns(None, transit_ns), 0);
-        let unused = Rest::after(7, &[way(&[1, 3])], |_| true, transit_ns);
+        let unused = Rest::after((7, false), &[way(&[1, 3])], |_| true, transit_ns);
         assert_eq!(unused, Rest::Same(Vec::new()));
     }
 
     #[test]
     fn one_way_on_is_known_exactly_unless_it_may_lose_or_reorder() {
         let ways = [way(&[1, 3, 5]), way(&[2, 3, 5])];
-        let rest = Rest::after(1, &ways, |_| true, transit_ns);
+        let rest = Rest::after((1, false), &ways, |_| true, transit_ns);
         assert_eq!(rest, Rest::Same(vec![3, 5]));
         // Of a packet that is not known, the shortest time.
         assert_eq!(rest.ns(None, transit_ns), 8_040);
-        let lossy = Rest::after(1, &ways, |link| link != 5, transit_ns);
+        let lossy = Rest::after((1, false), &ways, |link| link != 5, transit_ns);
         assert_eq!(lossy, Rest::Various(8_040));
     }
 
@@ -105,13 +106,14 @@ mod tests {
     fn of_different_ways_on_the_shortest_counts() {
         let ways = [way(&[1, 4, 5]), way(&[1, 6]), way(&[9])];
         assert_eq!(
-            Rest::after(1, &ways, |_| true, transit_ns),
+            Rest::after((1, false), &ways, |_| true, transit_ns),
             Rest::Various(6_020)
         );
         let ends = [way(&[1, 4]), way(&[1])];
-        assert_eq!(
-            Rest::after(1, &ends, |_| true, transit_ns),
-            Rest::Various(0)
-        );
+        let at_port = Rest::after((1, true), &ends, |_| true, transit_ns);
+        assert_eq!(at_port, Rest::Various(0));
+        // A packet without a pair goes into the port.
+        let strays = Rest::after((1, true), &ends[..1], |_| true, transit_ns);
+        assert_eq!(strays, Rest::Various(0));
     }
 }
