@@ -12,7 +12,7 @@ use crate::sample::{LinkChange, Sample};
 use crate::setup::{LinkSetup, Options, Pair, Port, Setup};
 use crate::spin::Spin;
 use crate::{header, sys};
-use mptcplab_model::link::{Link, LinkConfig, Loss, Verdict};
+use mptcplab_model::link::{Aqm, Link, LinkConfig, Loss, Verdict};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// Releases in a row before ports are read, and packets read in a row from one port before the others are.
+/// Releases in a row before ports are read, and rounds of reading before the kernel is asked.
 const BATCH: usize = 16;
 /// Rounds of releasing and reading before the kernel is asked about the ports that were not ready.
 const BUSY_ROUNDS: u32 = 4;
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     links: Vec<LinkState>,
     /// When each link next has something to do: `next_ns` of every link in one array.
     due: Vec<u64>,
-    /// When a port may notice that.
+    /// When a packet may reach a port after that.
     deadlines: Vec<u64>,
     /// What packets pass after each link.
     rests: Vec<Rest>,
@@ -202,7 +202,7 @@ impl Engine {
         due.min_by_key(|(_, due)| *due)
     }
 
-    /// When a port may next notice something.
+    /// When a packet may next reach a port.
     fn deadline(&self) -> u64 {
         self.deadlines.iter().copied().min().unwrap_or(u64::MAX)
     }
@@ -309,7 +309,9 @@ impl Engine {
     fn read_ready(&mut self) -> Result<(), Error> {
         for _ in 0..BATCH {
             let mut next = 0;
-            while let Some(&Ready { port, is_reported }) = self.ready.get(next) {
+            // Ports that are added meanwhile have their turn in the next round.
+            for _ in 0..self.ready.len() {
+                let Ready { port, is_reported } = self.ready[next];
                 if self.read(port)? && is_reported {
                     next += 1;
                 } else {
@@ -482,9 +484,9 @@ impl Engine {
         while let Ok(command) = inbox.commands.try_recv() {
             match command {
                 Command::Sample(mut sample, reply) => {
-                    let before = Clock::monotonic_ns();
-                    let now = self.clock.at(before);
+                    let now = self.clock.now_ns();
                     self.catch_up(now)?;
+                    let before = Clock::monotonic_ns();
                     self.sample(&mut sample, now);
                     // The asker may have given up.
                     let _ = reply.send(sample);
@@ -634,12 +636,14 @@ impl LinkState {
 
 /// What packets pass after a link on the ways of the pairs.
 fn rest(link: usize, pairs: &[Pair], links: &[LinkState]) -> Rest {
+    let has_port = |link: usize| links[link].to.is_some();
+    // RED may drop a packet at an empty queue, whose average is not 0 yet.
     let keeps = |link: usize| {
-        let state = &links[link];
-        state.config.loss == Loss::None && state.link.only_delivers()
+        let config = &links[link].config;
+        config.loss == Loss::None && config.aqm == Aqm::DropTail && links[link].link.only_delivers()
     };
     let transit_ns = |link: usize, bytes| links[link].link.shortest_transit_ns(bytes);
-    Rest::after((link, links[link].to.is_some()), pairs, keeps, transit_ns)
+    Rest::after(link, pairs, has_port, keeps, transit_ns)
 }
 
 /// Makes the ports non-blocking and adds them to the epoll instance.

@@ -1,8 +1,8 @@
 //! The link model in real time: moves IP packets between TUN devices as the simulator's links would.
 //!
 //! [`start`] takes *ports* (TUN devices, by file descriptor), directed *links*, address *pairs* with the links that their
-//! packets pass, and a *clock*, and runs one thread that reads packets from the ports, gives them to
-//! [`mptcplab_model::link::Link`] after link and writes each into the port where its last link ends. Rates, delays, queues, losses, AQM, schedules, delivery traces and
+//! packets pass, and a *clock*, and runs one thread that reads packets from the ports, passes them through the links of
+//! their way ([`mptcplab_model::link::Link`]), and writes each into the port where its last link ends. Rates, delays, queues, losses, AQM, schedules, delivery traces and
 //! reordering are implemented in the link model, which the simulator also uses; nothing of them is implemented here.
 //!
 //! ```text
@@ -28,8 +28,8 @@
 //! writes is reported separately, and the packets behind a slow write count it as their lateness. A late release does
 //! not delay later ones: they are due when the link model says, regardless of earlier releases.
 //!
-//! From one link into the next a packet goes at exactly the time at which it is due, whenever the thread does that: it wakes
-//! only when a packet may be due at a port, and catches up before it passes on a packet that it has read.
+//! From one link into the next a packet goes at exactly the time at which it is due, even if the thread does so later: it
+//! wakes only when a packet may reach a port, and catches up before it passes on a packet that it has read.
 //!
 //! A packet that is read late cannot be detected, because a TUN gives no timestamps. The report contains what can be
 //! measured instead: how late the thread woke from sleeps with a timeout (packets wake it in the same way), and the

@@ -90,7 +90,7 @@ pub struct PortReport {
     pub written_pkts: u64,
     /// Packets read that are not whole IP packets; they were dropped.
     pub malformed_pkts: u64,
-    /// Packets read from a port that feeds no link; they were dropped.
+    /// Packets read that no link or way leads on; they were dropped.
     pub unrouted_pkts: u64,
 }
 
@@ -217,7 +217,7 @@ impl PortReport {
         let (malformed, unrouted) = (self.malformed_pkts, self.unrouted_pkts);
         (malformed + unrouted > 0).then(|| {
             format!(
-                "port {}: {malformed} packets were not whole IP packets and {unrouted} arrived where no link begins; they \
+                "port {}: {malformed} packets were not whole IP packets and {unrouted} had no way to go; they \
                  were dropped, a loss that the link model did not cause",
                 self.name
             )

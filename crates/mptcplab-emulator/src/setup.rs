@@ -50,9 +50,9 @@ pub struct LinkSetup {
 pub struct Pair {
     pub source: IpAddr,
     pub destination: IpAddr,
-    /// Indices of the links that its packets pass, in order, each once. They count as sent when they arrive at the first
-    /// and as received when the last delivers them into its port. From every other one they enter the next at once: there
-    /// is no host between two links. Packets without a pair go into the port of the link that their port feeds.
+    /// Indices of the links that its packets pass, in order, none twice. They count as sent when they arrive at the first
+    /// and as received when the last delivers them into its port. From every other link they enter the next one at once:
+    /// there is no host between two links. Packets without a pair pass one link; where that has no port, they are dropped.
     pub links: Vec<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! How messages between supervisor and lab pass their socket: the length in four bytes, little endian, and the message in
-//! postcard's encoding. There is one for every sample, so that in a virtual machine their cost matters.
+//! How messages between supervisor and lab travel over their socket: the length in four bytes, little endian, and the
+//! message in postcard's encoding. There is one for every sample, so their cost matters in a virtual machine.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +39,10 @@ impl Received {
             return Ok(None);
         };
         self.taken += LENGTH_BYTES + length;
-        postcard::from_bytes(message).map(Some)
+        match postcard::take_from_bytes(message)? {
+            (message, []) => Ok(Some(message)),
+            _ => Err(postcard::Error::DeserializeBadEncoding),
+        }
     }
 }
 
@@ -70,6 +73,9 @@ mod tests {
     fn what_is_no_message_is_an_error() {
         let mut received = Received::default();
         received.push(&[1, 0, 0, 0, 0xff]);
+        assert!(received.take::<u64>().is_err());
+        // A byte too many.
+        received.push(&[2, 0, 0, 0, 7, 7]);
         assert!(received.take::<u64>().is_err());
     }
 }

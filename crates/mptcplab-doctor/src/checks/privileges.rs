@@ -100,7 +100,7 @@ fn allow_in_apparmor(facts: &Facts) -> Option<String> {
 
 fn network_namespaces(facts: &Facts) -> Finding {
     let line = |found: &str, meaning: &str| Finding::ok(AREA, "network namespaces", found, meaning);
-    let meaning = "every node of a scenario is a network namespace";
+    let meaning = "every node where flows begin or end is a network namespace";
     match facts.probe.network {
         Some(Ok(())) => line("yes", meaning),
         Some(Err(errno)) => {

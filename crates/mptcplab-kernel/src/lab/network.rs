@@ -14,8 +14,10 @@ use std::os::fd::OwnedFd;
 /// Queue length of the TUN devices: longer than any burst, so that only the emulated links drop packets.
 const QUEUE_PKTS: u32 = 5_000;
 
-/// Sysctls of every namespace. Connections do not start from values that earlier ones left, and only links drop packets.
-const SETTINGS: [(&str, &str); 5] = [
+/// Sysctls of every namespace. Connections do not start from values that earlier ones left, only links drop packets, and
+/// only the emulator forwards them.
+const SETTINGS: [(&str, &str); 6] = [
+    ("net.ipv4.ip_forward", "0"),
     ("net.ipv4.conf.all.rp_filter", "0"),
     ("net.ipv4.conf.default.rp_filter", "0"),
     ("net.ipv4.tcp_no_metrics_save", "1"),

@@ -53,17 +53,21 @@ impl SupervisorSocket {
     }
 
     fn receive(&mut self) -> Result<ToLab, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::new(format!("lab: {error}"));
         let mut chunk = [0; 4096];
         loop {
-            if let Some(message) = self.received.take().map_err(|error| failed(&error))? {
+            let message = self.received.take().map_err(|error| {
+                Failure::new(format!(
+                    "lab: the supervisor sent a malformed message: {error}"
+                ))
+            })?;
+            if let Some(message) = message {
                 return Ok(message);
             }
             match self.socket.read(&mut chunk) {
                 Ok(0) => return Err(Failure::new("the supervisor has ended")),
                 Ok(length) => self.received.push(&chunk[..length]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(&error)),
+                Err(error) => return Err(Failure::new(format!("lab: {error}"))),
             }
         }
     }

@@ -9,8 +9,8 @@ use mptcplab_scenario::{Flow, Run, Transport};
 const COPY_NS: f64 = 2_600.0;
 /// Additional time in ns, because the receiver's TCP runs inside the write (8 to 9 us measured in total).
 const DELIVERY_NS: f64 = 6_000.0;
-/// Time for each link after the first, in ns. Paths of one and of three links could not be told apart (16 to 20 us for each
-/// packet, waking included), so this is on the safe side.
+/// Time for each link after the first, in ns. Paths of one and of three links took the same time (16 to 20 us for each
+/// packet, waking included), so this is an upper bound.
 const LINK_NS: f64 = 500.0;
 /// ACKs per data packet when they are delayed.
 const DELAYED_ACKS: f64 = 0.5;

@@ -196,7 +196,8 @@ fn hosts(run: &Run) -> Vec<usize> {
 
 /// The index of a node among the hosts, of which it is one.
 fn index_of(hosts: &[usize], node: usize) -> usize {
-    hosts.binary_search(&node).unwrap_or_default()
+    let found = hosts.binary_search(&node);
+    found.unwrap_or_else(|_| unreachable!("every end of a flow is a host"))
 }
 
 /// Largest rate that a path ever has, in bit/s: of each link the largest of its schedule or the mean of its trace.
