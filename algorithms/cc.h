@@ -517,7 +517,7 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 {
 	const struct cc_conn *conn = cc_table(sk);
 	u32 own = cc_own_slot(sk);
-	u32 i, at, slots, self = 0, member = 0, n = 0;
+	u32 i, at, self = 0, member = 0, n = 0;
 	u64 own_wt;
 
 	cc_clear(set);
@@ -528,8 +528,7 @@ CC_INLINE bool cc_coupling_set(const struct sock *sk, struct cc_set *set)
 	}
 	/* Hidden, or the verifier follows every way to compute it through the whole loop. */
 	own_wt = cc_hide_from_verifier64((u64)cc_effective_window(sk) << 32 | cc_srtt_us(sk));
-	slots = conn->n_slots;
-	for (i = 0; i < CC_MAX_SUBFLOWS && i < slots; i++) {
+	for (i = 0; i < CC_MAX_SUBFLOWS && i < conn->n_slots; i++) {
 		const struct cc_slot *slot = &conn->slot[i];
 		/* As values: a branch on whose ACK this is could not be predicted. */
 		bool is_own = i == cc_hide_from_verifier(own);
