@@ -20,9 +20,23 @@ import pytest
 import mptcplab
 from mptcplab import _core, capabilities
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import cache, debian, engine, host, kernels, machine, modules, qemu, snapshot, speed
+from mptcplab.engines.vm import (
+    cache,
+    debian,
+    engine,
+    host,
+    kept,
+    kernels,
+    machine,
+    modules,
+    outcome,
+    prepared,
+    qemu,
+    speed,
+)
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome
+from mptcplab.engines.vm.prepared import Preparation
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, UnfinishedError
 from mptcplab.study.cell import engine_digest
 from mptcplab.sweep import parse_engines
@@ -86,13 +100,26 @@ class Machines:
         _core.run(inside, trace, asked["--overrides"], 1, None, [int(asked["--run"])])
 
 
+# Stands in for `mptcplab-kernel preparations` and `compile`: a preparation is the number of its run.
+PROGRAM = """#!/bin/sh
+case "$1" in
+preparations)
+    for last; do :; done
+    echo "[\\"$(echo "$last" | sed 's/,/","/g')\\"]" ;;
+compile)
+    test "$3 $4 $5" = "--place mine.c --out" || exit 9
+    cp "$2" "$6" && echo object > "$6/mine.o" && echo library > "$6/mine.so" && echo '{"compiler": "clang 1.2"}' ;;
+esac
+"""
+
+
 @pytest.fixture
 def emulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machines:
     home = tmp_path / "machines"
     home.mkdir()
     stand_in = Machines(home)
     program = tmp_path / "mptcplab-kernel"
-    program.write_text("#!/bin/sh\n")
+    program.write_text(PROGRAM)
     program.chmod(0o755)
     monkeypatch.setenv(kernel_engine.OVERRIDE, str(program))
     monkeypatch.setattr(machine, "run_jobs", stand_in.run_jobs)
@@ -315,35 +342,30 @@ def test_results_of_a_study_depend_on_the_kernel() -> None:
     assert "QEMU" in one
 
 
-# Stands in for `mptcplab-kernel compile`.
-COMPILE = """#!/bin/sh
-test "$1 $3 $4 $5" = "compile --place mine.c --out" || exit 9
-cp "$2" "$6" && echo object > "$6/mine.o" && echo library > "$6/mine.so" && echo '{"compiler": "clang 1.2"}'
-"""
-
-
 def test_a_machine_gets_what_was_compiled_on_the_host(emulated: Machines, scenario: Path) -> None:
     template = (Path(__file__).parents[2] / "algorithms/template.c").read_text()
     text = template.replace("template", "mine").replace("TEMPLATE", "MINE")
     mine = mptcplab.Algorithm.from_source(text)
-    kernel_engine.program().write_text(COMPILE)
     results = mptcplab.run(scenario, cc=[mine, "lia"], engine="vm", reps=1, duration="2 s")
     ((jobs, *_),) = emulated.calls
     for job in jobs:
         at = job.arguments.index("--algorithms")
         assert job.arguments[at + 1] == "/job/.algorithms"
-        inside = {name: content for name, content in job.files.items() if name.startswith(".algorithms/")}
-        assert inside == {
+        assert not any(name.startswith(".algorithms") for name in job.files)
+        assert job.preparation is not None
+        assert job.preparation.arguments[3:] == ("--algorithms", "/job/.algorithms")
+        assert job.preparation.files == {
             ".algorithms/mine.c": text.encode(),
             ".algorithms/mine.o": b"object\n",
             ".algorithms/mine.so": b"library\n",
         }
+    assert [job.preparation.arguments[2] for job in jobs] == ["0", "1"]
     assert results.runs["cc"].to_list() == ["mine", "lia"]
     # A sweep without it has nothing of it.
     mptcplab.run(scenario, cc=["lia"], engine="vm", reps=1, duration="2 s")
     (job,) = emulated.calls[1][0]
     assert "--algorithms" not in job.arguments
-    assert not any(name.startswith(".algorithms") for name in job.files)
+    assert job.preparation == Preparation(("prepare", "--preparation", "0"), {})
 
 
 # --- kernels ---------------------------------------------------------------------------------------
@@ -446,7 +468,7 @@ def test_a_damaged_module_is_named(tmp_path: Path, name: str, content: bytes | N
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x"])
 def test_a_machine_chooses_no_place_on_the_host(tmp_path: Path, path: str) -> None:
     with pytest.raises(EngineError, match="its result contains the path"):
-        machine._write(tmp_path / "out", path, b"x")
+        outcome._write(tmp_path / "out", path, b"x")
     assert not (tmp_path / "x").exists()
 
 
@@ -641,8 +663,7 @@ def test_doctor_names_what_the_engine_needs(monkeypatch: pytest.MonkeyPatch) -> 
     assert {check["name"] for check in found["vm"]} >= {qemu.PROGRAM, "cc", "cache"}
 
 
-def test_snapshots_are_removed_unless_used_lately_or_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshot, "KEPT", 3)
+def test_snapshots_are_removed_unless_used_lately_or_now(tmp_path: Path) -> None:
     days = {"today": 0, "week": 7, "month": 29, "fourth": 30, "held": 50, "draft-1": 1}
     for name, age in days.items():
         (tmp_path / name).mkdir()
@@ -651,11 +672,11 @@ def test_snapshots_are_removed_unless_used_lately_or_now(tmp_path: Path, monkeyp
         os.utime(tmp_path / name, (time.time() - age * 86_400,) * 2)
     (tmp_path / "lockstep-1.so").touch()
     with cache.acquired(tmp_path / "held.lock", fcntl.LOCK_SH):
-        snapshot._remove_old(tmp_path)
+        kept.remove_old(tmp_path, 3)
         left = {path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")}
         assert left == {"today", "week", "month", "held", "lockstep-1.so"}
         assert not (tmp_path / "fourth.lock").exists()
-    snapshot._remove_old(tmp_path)
+    kept.remove_old(tmp_path, 3)
     assert not (tmp_path / "held").exists()
 
 
@@ -671,6 +692,49 @@ def test_a_lock_that_was_removed_meanwhile_protects_nothing(tmp_path: Path) -> N
     waiting.join()
     assert os.path.samestat(os.fstat(seen[0].fileno()), path.stat())
     seen[0].close()
+
+
+def _pages(path: Path, pages: Mapping[int, bytes], count: int = 40_000) -> Path:
+    """A file with some pages that begin with some bytes, and holes between them."""
+    with path.open("wb") as file:
+        file.truncate(4096 * count)
+        for page, content in pages.items():
+            file.seek(4096 * page)
+            file.write(content.ljust(4096, b"\1"))
+    return path
+
+
+def _changed(memory: Path, changes: Path) -> bytes:
+    """What lockstep.c makes of a memory."""
+    found, rest = bytearray(memory.read_bytes()), changes.read_bytes()
+    while rest:
+        offset, length = struct.unpack_from("<QQ", rest)
+        found[offset : offset + length] = rest[16 : 16 + length]
+        rest = rest[16 + length :]
+    return bytes(found)
+
+
+def test_a_snapshot_keeps_only_the_pages_that_have_changed(tmp_path: Path) -> None:
+    old = _pages(tmp_path / "old", {0: b"a", 7: b"b", 8: b"c", 9: b"d", 30_000: b"e"})
+    new = tmp_path / "new"
+    prepared._copy(old, new)
+    assert new.read_bytes() == old.read_bytes()
+    assert new.stat().st_blocks <= old.stat().st_blocks
+    with new.open("r+b") as file:
+        # A byte at the end of a page, two pages in a row, one that becomes empty, one that was a hole, the last one.
+        for place, content in (
+            (4096 * 8 - 1, b"x"),
+            (4096 * 8, b"yz"),
+            (4096 * 9 + 5, bytes(9)),
+            (4096 * 39_999, b"!"),
+        ):
+            file.seek(place)
+            file.write(content)
+    prepared._write_changes(old, new, tmp_path / "changes")
+    assert _changed(old, tmp_path / "changes") == new.read_bytes()
+    assert (tmp_path / "changes").stat().st_size == 4 * 4096 + 2 * 16
+    prepared._write_changes(old, old, tmp_path / "none")
+    assert (tmp_path / "none").read_bytes() == b""
 
 
 def _memory(path: Path, *timers: tuple[int, int, int]) -> Path:

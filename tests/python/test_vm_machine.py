@@ -9,8 +9,10 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,10 @@ from tiny_paper import one_experiment
 import mptcplab
 from mptcplab import making
 from mptcplab.engines import kernel as kernel_engine
-from mptcplab.engines.vm import mailbox, qemu, snapshot
+from mptcplab.engines.vm import kept, mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.machine import Job, Outcome, run_jobs, versions
+from mptcplab.engines.vm.prepared import Preparation, prepared
 from mptcplab.errors import EngineError
 from mptcplab.studies.agreement import matrix
 from mptcplab.studies.agreement import page as agreement_page
@@ -250,6 +253,70 @@ def test_the_page_of_all_papers_names_the_machine(
     again = matrix.measure(quick=True, scenarios=[scenario], engines=engines, machine_runs=tmp_path / "machines")
     assert [row.mean for row in again.entries[0].flows] == [row.mean for row in entry.flows]
     assert [row.n_reference for row in again.entries[0].flows] == [2]
+
+
+def _prepared(seed: int, cc: str = "lia") -> Job:
+    """The same run in a machine that was prepared for it."""
+    here = str(ROOT / "tests/kernels/two-paths.toml")
+    overrides = json.dumps(SHORT | {"cc": [cc]})
+    words = ("preparations", "--scenario", here, "--overrides", overrides)
+    found = subprocess.run([_program(), *words], capture_output=True, text=True, check=True)
+    (text,) = json.loads(found.stdout)
+    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", overrides, "--out", "/out/trace", "--no-spin")
+    preparation = Preparation(("prepare", "--preparation", text), {})
+    return Job(words, {"two-paths.toml": SCENARIO}, seed, PATIENCE_S, preparation=preparation)
+
+
+def test_a_run_is_the_same_whether_or_not_its_machine_was_prepared_before(kernel: Kernel, tmp_path: Path) -> None:
+    # Two at once, of which one waits for the other to prepare the machine.
+    first = _outcomes([_prepared(1), _prepared(2)], tmp_path / "first", kernel, machines=2)
+    booted = snapshot.ready(kernel, _program())
+    made = {path.name: _content(path) for path in (booted.directory / "prepared").iterdir() if path.is_dir()}
+    kept.remove_old(booted.directory / "prepared", 0)
+    (again,) = _outcomes([_prepared(2)], tmp_path / "again", kernel)
+    (directory,) = (path for path in (booted.directory / "prepared").iterdir() if path.is_dir())
+    booted.close()
+    assert first[0][0].code == 0, first[0][0].stderr
+    assert again == first[1]
+    assert first[0][1] != first[1][1]
+    assert (directory / "changes").read_bytes() == made[directory.name]["changes"]
+    # What it needs beside the memory of the machine that has booted.
+    assert (directory / "changes").stat().st_size < 30e6
+    assert not (directory / "memory").exists()
+
+
+def test_the_error_of_a_preparation_arrives(kernel: Kernel, tmp_path: Path) -> None:
+    job = _prepared(1)
+    assert job.preparation is not None
+    command, option, text = job.preparation.arguments
+    wrong = text.replace('"lia"', '"no-such-algorithm"')
+    assert wrong != text
+    refused = replace(job, preparation=replace(job.preparation, arguments=(command, option, wrong)))
+    ((outcome, content),) = _outcomes([refused], tmp_path, kernel)
+    assert outcome.code == 2
+    assert 'no algorithm "no-such-algorithm"' in outcome.stderr
+    assert not content
+    booted = snapshot.ready(kernel, _program())
+    assert not list((booted.directory / "prepared").glob("draft-*"))
+    booted.close()
+
+
+def test_a_snapshot_that_is_not_whole_is_an_error(kernel: Kernel, tmp_path: Path) -> None:
+    job = _prepared(1, cc="reno")
+    booted = snapshot.ready(kernel, _program())
+    assert job.preparation is not None
+    ready = prepared(booted, job.preparation)
+    assert ready.changes is not None
+    whole = ready.changes.read_bytes()
+    try:
+        ready.changes.write_bytes(whole[:-5000])
+        with pytest.raises(EngineError, match="changes: ends too early"):
+            _outcomes([job], tmp_path, kernel)
+    finally:
+        ready.changes.write_bytes(whole)
+        ready.close()
+        booted.close()
+    assert _children() == []
 
 
 def test_the_error_of_a_program_arrives(kernel: Kernel, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::failure::Failure;
+use crate::run::prepare;
 use crate::{cc, compiled, guest, lab, run};
 use clap::{Parser, Subcommand};
 use mptcplab_doctor as doctor;
@@ -23,6 +24,12 @@ enum Command {
     /// Compile a C file for `run --algorithms`.
     #[command(hide = true)]
     Compile(compiled::Arguments),
+    /// What each run of a scenario needs of the kernel, for `prepare`.
+    #[command(hide = true)]
+    Preparations(prepare::ListArguments),
+    /// Load what a run needs, and wait for the command line of the run on standard input; started by `guest`.
+    #[command(hide = true)]
+    Prepare(prepare::PrepareArguments),
     /// The unprivileged half of a run; started by `run`.
     #[command(hide = true)]
     Lab {
@@ -45,6 +52,8 @@ pub(crate) fn main() -> Result<u8, Failure> {
         Command::Doctor(args) => Ok(doctor::main(&args)?),
         Command::Cc(command) => cc::main(&command),
         Command::Compile(arguments) => compiled::main(&arguments),
+        Command::Preparations(arguments) => prepare::list(&arguments),
+        Command::Prepare(arguments) => prepare::main(&arguments),
         Command::Lab { supervisor } => lab::main(supervisor).map(|()| 0),
         Command::Escape(args) => Ok(doctor::escape::main(&args).map(|()| 0)?),
         Command::Guest => guest::main(),

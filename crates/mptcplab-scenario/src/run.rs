@@ -1,6 +1,7 @@
 //! The resolved scenario, which engines run. Every unit is explicit, and every default is filled in.
 
 use mptcplab_model::link::LinkConfig;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub use mptcplab_model::traffic::{
@@ -207,7 +208,7 @@ pub struct SctpFlow {
 }
 
 /// A congestion control with parameters.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CcConfig {
     /// The stem of the algorithm's file, or [`KERNEL_CC`] and the name of one of the kernel's own algorithms.
     pub name: String,

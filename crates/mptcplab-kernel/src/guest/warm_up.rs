@@ -1,11 +1,11 @@
 //! A short run before the snapshot, so that no job pays for what a kernel does once: parsing its type information,
 //! reading the program from the file system, and what it still does in the background after the boot.
 
-use super::{PROGRAM, failed};
+use super::job::PROGRAM;
+use super::{SETTLE, failed};
 use crate::failure::Failure;
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 const SCENARIO: &str = "\
 title = \"Warm-up\"
@@ -32,9 +32,6 @@ paths = [[\"A\"], [\"B\"]]
 ";
 /// On tmpfs, and removed afterwards.
 const PLACE: &str = "/tmp/warm-up";
-/// The machine's time for what goes on after the run and after the boot: certificates that are verified, namespaces
-/// that are removed. Idle time costs nothing.
-const SETTLE: Duration = Duration::from_secs(20);
 
 /// Makes the run and lets the machine settle. How the run ends does not matter: a kernel that cannot do it refuses the
 /// job, with its reason.

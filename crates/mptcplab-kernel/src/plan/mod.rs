@@ -17,6 +17,7 @@ pub(crate) use ways::{Metrics, Way};
 use mptcplab_scenario::{
     CcConfig, Flow, RcvBuffer, Run, SchedulerKind, TcpFlow, Traffic, Transport,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
@@ -101,7 +102,7 @@ pub(crate) struct FlowPlan {
 }
 
 /// An algorithm with all settings for which it must be loaded separately.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AlgorithmPlan {
     pub(crate) choice: CcConfig,
     /// Whether congestion avoidance counts ACKs instead of packets.

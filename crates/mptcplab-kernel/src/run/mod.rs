@@ -5,22 +5,24 @@ mod algorithms;
 mod ends;
 mod host;
 mod lab_process;
+mod preparation;
+pub(crate) mod prepare;
 mod rows;
 mod skipped_programs;
 mod supervisor;
 
 use crate::compiled;
 use crate::failure::{ERROR, Failure, INTERRUPTED};
-use crate::plan;
+use crate::plan::{self, UnsupportedSetting};
 use crate::protocol::{Programs, Traffic};
 use ends::Ends;
 use mptcplab_doctor::errln;
 use mptcplab_scenario::{Overrides, Run, Sweep};
 use mptcplab_trace::parquet::{TraceWriter, next_kept};
 use mptcplab_trace::{EngineInfo, RunRecord, Status};
-
+use preparation::Prepared;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use supervisor::{Outcome, Supervisor};
 
 /// Arguments of `run`.
@@ -66,8 +68,16 @@ const CHECK_FAILED: u8 = 1;
 
 /// Makes all runs of a scenario. The exit code says whether all of them are complete.
 pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(directory) = &arguments.algorithms {
+        compiled::load(directory)?;
+    }
+    main_prepared(arguments, None)
+}
+
+/// The same after algorithms that are not in the build were loaded. The kernel may have been prepared for the first run.
+fn main_prepared(arguments: &Arguments, prepared: Option<Prepared>) -> Result<u8, Failure> {
     let existed = arguments.out.exists();
-    let ended = make_runs(arguments);
+    let ended = make_runs(arguments, prepared);
     if !existed {
         // Only if it is empty: without a run, nothing is left behind.
         let _ = std::fs::remove_dir(&arguments.out);
@@ -75,14 +85,11 @@ pub(crate) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     ended
 }
 
-fn make_runs(arguments: &Arguments) -> Result<u8, Failure> {
-    if let Some(directory) = &arguments.algorithms {
-        compiled::load(directory)?;
-    }
-    let overrides = Overrides::from_json(&arguments.overrides).map_err(Failure::new)?;
-    let mut sweep = mptcplab_scenario::load(&arguments.scenario, &overrides)?;
-    only(&mut sweep, &arguments.run)?;
-    refuse(arguments, &overrides, &sweep)?;
+fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8, Failure> {
+    let (overrides, sweep) = load(&arguments.scenario, &arguments.overrides, &arguments.run)?;
+    let mut unsupported = unsupported(&sweep);
+    unsupported.extend(algorithms::unknown(&sweep.runs)?);
+    refuse(&arguments.scenario, &overrides, &sweep, unsupported)?;
     let digests = digests(arguments)?;
     let ends = Ends::watch(arguments.parent)?;
     let programs = match arguments.traffic {
@@ -111,7 +118,7 @@ fn make_runs(arguments: &Arguments) -> Result<u8, Failure> {
                 progress.running(run, t_ns);
             }
         };
-        match supervisor.run(run, &mut tick) {
+        match supervisor.run(run, prepared.take(), &mut tick) {
             Ok(Outcome::Interrupted) => return Ok(INTERRUPTED),
             Ok(Outcome::Recorded(run_encoded, status, reason)) => {
                 writer.append(*run_encoded)?;
@@ -137,6 +144,14 @@ fn make_runs(arguments: &Arguments) -> Result<u8, Failure> {
         Status::Invalid => CHECK_FAILED,
         Status::Partial => ERROR,
     })
+}
+
+/// Reads a scenario, with all runs or only some.
+fn load(scenario: &Path, overrides: &str, ids: &[u32]) -> Result<(Overrides, Sweep), Failure> {
+    let overrides = Overrides::from_json(overrides).map_err(Failure::new)?;
+    let mut sweep = mptcplab_scenario::load(scenario, &overrides)?;
+    only(&mut sweep, ids)?;
+    Ok((overrides, sweep))
 }
 
 /// Removes all runs but some, if some are given.
@@ -175,17 +190,25 @@ fn worse(one: Status, other: Status) -> Status {
     if rank(other) > rank(one) { other } else { one }
 }
 
-/// Refuses scenarios that this engine cannot run as written, naming the line.
-fn refuse(arguments: &Arguments, overrides: &Overrides, sweep: &Sweep) -> Result<(), Failure> {
-    let file = arguments.scenario.display().to_string();
-    let mut messages: Vec<String> = Vec::new();
-    let mut found: Vec<plan::UnsupportedSetting> = sweep
+/// What no kernel can do as written.
+fn unsupported(sweep: &Sweep) -> Vec<UnsupportedSetting> {
+    sweep
         .runs
         .iter()
         .flat_map(plan::unsupported_settings)
-        .collect();
-    found.extend(algorithms::unknown(&sweep.runs)?);
-    for setting in found {
+        .collect()
+}
+
+/// Refuses scenarios with settings that cannot be run as written, naming the line.
+fn refuse(
+    scenario: &Path,
+    overrides: &Overrides,
+    sweep: &Sweep,
+    unsupported: Vec<UnsupportedSetting>,
+) -> Result<(), Failure> {
+    let file = scenario.display().to_string();
+    let mut messages: Vec<String> = Vec::new();
+    for setting in unsupported {
         let place = (file.as_str(), sweep.text.as_str(), overrides);
         let text = mptcplab_scenario::unsupported_setting(
             place,

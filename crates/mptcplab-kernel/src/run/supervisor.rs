@@ -5,12 +5,13 @@ use super::algorithms::Algorithms;
 use super::ends::Ends;
 use super::host::HostRecord;
 use super::lab_process::{LabProcess, Received};
+use super::preparation::{Preparation, Prepared};
 use super::rows::Rows;
 use super::{Arguments, run_record};
 use crate::failure::Failure;
-use crate::plan::{self, FlowPlan, Plan};
+use crate::plan::{self, Plan};
 use crate::protocol::{FromLab, ProblemKind, Programs, RunReport, RunRequest, ToLab};
-use mptcplab_bpf::tracer::{Tracer, TracerConfig};
+use mptcplab_bpf::tracer::Tracer;
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::{Run, Sweep};
 use mptcplab_trace::Status;
@@ -30,11 +31,6 @@ const WIND_UP: Duration = Duration::from_secs(30);
 const LEAD_NS: u64 = 300_000_000;
 /// Rows that are collected before they are encoded.
 const PIECE_ROWS: usize = 8192;
-/// Sockets that the tracer must be able to track per subflow: both ends, with room for handshakes.
-const SOCKETS_PER_SUBFLOW: u32 = 8;
-/// The same per subflow of a transfer, with room for those that closed since the ring was last read.
-const SOCKETS_PER_TRANSFER: u32 = 3;
-
 /// What is the same for all runs of a sweep.
 pub(super) struct Supervisor<'a> {
     pub(super) arguments: &'a Arguments,
@@ -75,17 +71,20 @@ enum RunEnd {
 
 impl Supervisor<'_> {
     /// Makes a run. `tick` is called with the time that the run has reached.
-    pub(super) fn run(&self, run: &Run, tick: &mut dyn FnMut(u64)) -> Result<Outcome, Failure> {
+    pub(super) fn run(
+        &self,
+        run: &Run,
+        prepared: Option<Prepared>,
+        tick: &mut dyn FnMut(u64),
+    ) -> Result<Outcome, Failure> {
         let mut host = HostRecord::begin();
         let plan = Plan::new(run);
-        let algorithms = Algorithms::load(&plan.algorithms)?;
-        let config = TracerConfig {
-            sockets: sockets(&plan),
-            every_ack: run.per_ack,
-            ..TracerConfig::default()
-        };
-        let mut tracer = Tracer::start(&config)?;
-        let mut lab = LabProcess::start()?;
+        let Prepared {
+            mut lab,
+            mut tracer,
+            algorithms,
+            ..
+        } = ready(prepared, Preparation::of(run, &plan))?;
         lab.send(&ToLab::Run(Box::new(self.request(run, &algorithms))))?;
         let Some(cookies) = self.ready(&mut lab)? else {
             return Ok(Outcome::Interrupted);
@@ -171,21 +170,16 @@ impl Supervisor<'_> {
     }
 }
 
-/// Number of sockets that the tracer must be able to track.
-fn sockets(plan: &Plan) -> u32 {
-    let of_flow = |flow: &FlowPlan| {
-        let subflows = u32::try_from(flow.subflows.len()).unwrap_or(u32::MAX);
-        SOCKETS_PER_SUBFLOW.saturating_mul(subflows).max(
-            SOCKETS_PER_TRANSFER
-                .saturating_mul(subflows)
-                .saturating_mul(flow.max_connections),
-        )
-    };
-    plan.flows
-        .iter()
-        .map(of_flow)
-        .fold(0, u32::saturating_add)
-        .max(1024)
+/// What was prepared before the run was known, or what is prepared now.
+fn ready(before: Option<Prepared>, preparation: Preparation) -> Result<Prepared, Failure> {
+    match before {
+        Some(prepared) if prepared.preparation == preparation => Ok(prepared),
+        Some(prepared) => Err(Failure::new(format!(
+            "the machine was prepared for another run: {:?} instead of {preparation:?}",
+            prepared.preparation
+        ))),
+        None => Prepared::make(preparation),
+    }
 }
 
 /// Waits for a message from the lab, for a tick at most. Returns true if the run has to end.

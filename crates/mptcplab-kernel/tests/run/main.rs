@@ -6,6 +6,7 @@
 
 mod full_disk;
 mod handover;
+mod prepared;
 mod requests;
 mod shut_in;
 mod trace;

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from mptcplab.engines import kernel as program
 from mptcplab.engines.compiled import compiled
 from mptcplab.engines.vm import kernels, machine, speed
 from mptcplab.engines.vm.kernels import Kernel
+from mptcplab.engines.vm.outcome import Outcome
+from mptcplab.engines.vm.prepared import Preparation
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
 from mptcplab.scratch import Scratch
 from mptcplab.trace import machines
@@ -76,7 +78,7 @@ def run(
             report.ended(position)
 
 
-def _closing(outcomes: Iterator[tuple[int, machine.Outcome]]) -> Iterator[tuple[int, machine.Outcome]]:
+def _closing(outcomes: Iterator[tuple[int, Outcome]]) -> Iterator[tuple[int, Outcome]]:
     """The same; machines that still run are ended as soon as nobody asks for more."""
     close = getattr(outcomes, "close", None)
     try:
@@ -122,15 +124,13 @@ class _Sweep:
     engine: str
     digests: Sequence[str]
 
-    def jobs(self, overrides: str, numbers: Iterable[int]) -> list[machine.Job]:
+    def jobs(self, overrides: str, numbers: Sequence[int]) -> list[machine.Job]:
         """A job for each of some runs."""
         inside, files = job_files(Path(self.scenario), overrides)
-        made = compiled(self.scenario, overrides)
-        if made is not None:
-            files |= {f"{_ALGORITHMS}/{name}": content for name, content in made.files().items()}
+        preparations = self._preparations(overrides, numbers)
         # Spinning before a packet is due only costs the emulator's time: a sleep in the machine ends on time.
         words = ["run", "--no-spin", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides]
-        if made is not None:
+        if any(preparation.files for preparation in preparations):
             words += ["--algorithms", f"{_JOB}/{_ALGORITHMS}"]
         return [
             machine.Job(
@@ -138,11 +138,28 @@ class _Sweep:
                 files=files,
                 seed=self._seed(self.runs[number]),
                 patience_s=_PATIENCE_S + _PATIENCE_PER_S * self.runs[number]["duration_ns"] / 1e9,
+                preparation=preparation,
             )
-            for number in numbers
+            for number, preparation in zip(numbers, preparations, strict=True)
         ]
 
-    def check(self, position: int, outcome: machine.Outcome, *, has_trace: bool) -> None:
+    def _preparations(self, overrides: str, numbers: Sequence[int]) -> list[Preparation]:
+        """What the machine of each run loads, which does not depend on how many runs there are.
+
+        Raises the error for a scenario that no kernel can run.
+        """
+        made = compiled(self.scenario, overrides)
+        words = ["preparations", "--scenario", self.scenario, "--overrides", overrides]
+        loads: tuple[str, ...] = ()
+        files: dict[str, bytes] = {}
+        if made is not None:
+            words += ["--algorithms", str(made.directory)]
+            loads = ("--algorithms", f"{_JOB}/{_ALGORITHMS}")
+            files = {f"{_ALGORITHMS}/{name}": content for name, content in made.files().items()}
+        found = program.query(*words, "--run", ",".join(map(str, numbers)), about=self.scenario)
+        return [Preparation(("prepare", "--preparation", text, *loads), files) for text in found]
+
+    def check(self, position: int, outcome: Outcome, *, has_trace: bool) -> None:
         """Raise an error for a run that failed."""
         if outcome.code in (0, _DOES_NOT_COUNT) and has_trace:
             return
@@ -156,14 +173,14 @@ class _Sweep:
             raise error
         raise EngineError(f"run {position} ({self._label(position)}) on {self.kernel.release}: {error}")
 
-    def keep(self, position: int, trace: Path, outcome: machine.Outcome, place: Path) -> None:
+    def keep(self, position: int, trace: Path, outcome: Outcome, place: Path) -> None:
         """Add the trace of a run to the directory `place`."""
         place.mkdir(parents=True, exist_ok=True)
         number = pl.read_parquet(trace / "run.parquet", columns=["run"]).item()
         texts = self._texts(position, trace, outcome)
         _core.merge_traces([(trace, number)], next_trace(place), [texts])
 
-    def _texts(self, position: int, trace: Path, outcome: machine.Outcome) -> dict[str, str]:
+    def _texts(self, position: int, trace: Path, outcome: Outcome) -> dict[str, str]:
         """What the run table says in addition to what the program in the machine knows."""
         row = pl.read_parquet(trace / "run.parquet", columns=["host", "status", "status_reason"]).row(0, named=True)
         host = json.loads(row["host"] or "{}")

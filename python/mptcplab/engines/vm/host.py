@@ -11,7 +11,7 @@ from typing import Any
 
 from mptcplab.capabilities import kernel_of
 from mptcplab.engines import kernel
-from mptcplab.engines.vm import debian, qemu, snapshot
+from mptcplab.engines.vm import debian, kept, qemu, snapshot
 from mptcplab.engines.vm.cache import cache
 from mptcplab.errors import EngineError, with_hint
 
@@ -99,8 +99,8 @@ def _packages() -> Iterator[Finding]:
 
 
 def _cache() -> Finding:
-    kept = f"the {snapshot.KEPT} used last, for {snapshot.KEPT_DAYS} days"
-    meaning = f"kernels, and in machines/ what has booted: {kept}"
+    last = f"the {snapshot.KEPT} used last, for {kept.KEPT_DAYS} days"
+    meaning = f"kernels, and in machines/ what has booted: {last}"
     path = cache()
     there = path
     while not there.exists():

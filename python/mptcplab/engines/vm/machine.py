@@ -10,14 +10,17 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from mptcplab.engines.vm import mailbox, qemu, snapshot
 from mptcplab.engines.vm.kernels import Kernel
-from mptcplab.errors import EngineError, OutputError, with_hint
+from mptcplab.engines.vm.outcome import Outcome, outcome
+from mptcplab.engines.vm.prepared import Preparation, RefusedError, prepared
+from mptcplab.errors import EngineError, with_hint
 
 _POLL_S = 0.1
 _SEEDS = 1 << 64
@@ -37,21 +40,8 @@ class Job:
     patience_s: float
     # The path of the program, such as that of one of its files; without one, it is `mptcplab-kernel`.
     program: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a job ended."""
-
-    # Exit code of the program; 128 plus the signal if it was killed.
-    code: int
-    stderr: str
-    # Messages of the kernel during the job.
-    console: str
-    # The machine's time that the job took.
-    virtual_ns: int
-    # The share of that time in which the machine's processor was not idle.
-    busy_share: float
+    # What the machine does before it gets this job, and has done before for others that need the same.
+    preparation: Preparation | None = None
 
 
 Progress = Callable[[int, Mapping[str, Any]], None]
@@ -81,7 +71,7 @@ def run_jobs(
         raise ValueError(f"{len(jobs)} jobs, but {len(outs)} directories")
     if not jobs:
         return
-    ready = snapshot.ready(kernel, program)
+    booted = snapshot.ready(kernel, program)
     reports: queue.SimpleQueue[_Report] = queue.SimpleQueue()
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for index in range(len(jobs)):
@@ -98,7 +88,7 @@ def run_jobs(
             except queue.Empty:
                 return
             try:
-                run = _Run(ready, jobs[index], outs[index], stop)
+                run = _Run(booted, jobs[index], outs[index], stop)
                 outcome = run.run(partial(report_progress, index))
             except BaseException as error:
                 reports.put((index, error))
@@ -129,7 +119,7 @@ def run_jobs(
         for thread in threads:
             if thread.ident is not None:
                 thread.join()
-        ready.close()
+        booted.close()
 
 
 _Report = tuple[int, "Outcome | BaseException | Mapping[str, Any]"]
@@ -138,8 +128,8 @@ _Report = tuple[int, "Outcome | BaseException | Mapping[str, Any]"]
 class _Run:
     """One job in one machine."""
 
-    def __init__(self, ready: snapshot.Snapshot, job: Job, out: Path, stop: threading.Event) -> None:
-        self.ready = ready
+    def __init__(self, booted: snapshot.Snapshot, job: Job, out: Path, stop: threading.Event) -> None:
+        self.booted = booted
         self.job = job
         self.out = out
         self.stop = stop
@@ -153,13 +143,24 @@ class _Run:
                 box.put(_packed(self.job))
             except ValueError as error:
                 raise EngineError(with_hint(f"virtual machine: {error}", "use smaller delivery trace files")) from error
-            with self.ready.restore(box, self.job.seed % _SEEDS) as machine:
-                self.ready.resume(machine)
+            with self._ready() as ready, ready.restore(box, self.job.seed % _SEEDS) as machine:
+                ready.resume(machine)
                 if not self._follow(machine, box, until, progress):
                     return None
-                return self._outcome(machine, box)
+                code = machine.process.returncode
+                if code != qemu.DONE:
+                    raise machine.error(f"it ended without a result (QEMU's exit code is {code})")
+                return outcome(box, machine.console(), self.out)
+        except RefusedError as refused:
+            return refused.outcome
         finally:
             box.close()
+
+    def _ready(self) -> AbstractContextManager[snapshot.Snapshot]:
+        """The snapshot from which the job continues."""
+        if self.job.preparation is None:
+            return nullcontext(self.booted)
+        return closing(prepared(self.booted, self.job.preparation))
 
     def _follow(
         self, machine: qemu.Machine, box: mailbox.Mailbox, until: float, progress: Callable[[Mapping[str, Any]], None]
@@ -178,44 +179,12 @@ class _Run:
                 progress(message)
         return True
 
-    def _outcome(self, machine: qemu.Machine, box: mailbox.Mailbox) -> Outcome:
-        code = machine.process.returncode
-        if code != qemu.DONE:
-            raise machine.error(f"it ended without a result (QEMU's exit code is {code})")
-        found: dict[str, bytes] = {}
-        try:
-            self.out.mkdir(parents=True, exist_ok=True)
-            for name, content in mailbox.unpack(box.result()):
-                kind, _, path = name.partition("/")
-                if kind == "out" and path:
-                    _write(self.out, path, content)
-                else:
-                    found[name] = content
-        except OSError as error:
-            raise OutputError(f"{error.filename or self.out}: {error.strerror}") from error
-        virtual_ns = int(found["virtual_ns"])
-        return Outcome(
-            code=int(found["code"]),
-            stderr=found["stderr"].decode(errors="replace"),
-            console=machine.console(),
-            virtual_ns=virtual_ns,
-            busy_share=int(found["busy_ns"]) / max(1, virtual_ns),
-        )
-
 
 def _packed(job: Job) -> bytes:
     entries = {"seed": (job.seed % _SEEDS).to_bytes(8, "little"), "arguments": "\0".join(job.arguments).encode()}
     if job.program:
         entries["program"] = job.program.encode()
     return mailbox.pack(entries | {f"job/{name}": content for name, content in sorted(job.files.items())})
-
-
-def _write(directory: Path, path: str, content: bytes) -> None:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-        raise EngineError(f"virtual machine: its result contains the path {path}")
-    target = directory / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
 
 
 def _message(line: bytes) -> Mapping[str, Any] | None:

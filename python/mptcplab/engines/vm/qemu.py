@@ -48,6 +48,8 @@ _SLOW = ("erms", "fsrm", "fsrs", "fsrc", "fzrm", "smap", "pku")
 # then saves an arbitrary number as the flags. The kernel's allocator uses it for every object, and a boot ended in a
 # panic. All versions do without, so that they are the same machine.
 _FAULTY = ("cx16",)
+# With these environment variables, lockstep.c changes the memory that it finds in a file.
+_MEMORY, _CHANGES = "MPTCPLAB_VM_MEMORY", "MPTCPLAB_VM_CHANGES"
 _QMP_LIMIT_S = 120.0
 _CONSOLE_LINES = 45
 
@@ -113,10 +115,22 @@ class Machine:
     """A running QEMU whose machine stands still until `go`."""
 
     def __init__(
-        self, image: Path, memory: Path, box: mailbox.Mailbox, *, library: Path, seed: int, initrd: Path | None = None
+        self,
+        image: Path,
+        memory: Path,
+        box: mailbox.Mailbox,
+        *,
+        library: Path,
+        seed: int,
+        initrd: Path | None = None,
+        changes: Path | None = None,
+        owns_memory: bool = False,
     ) -> None:
-        """`memory` is the file of its memory: itself if the machine boots from `initrd`, a private copy if not."""
-        boots = initrd is not None
+        """A machine that boots from `initrd`, or that is restored.
+
+        `memory` is the file of its memory. A machine that owns it writes to it, and stands still when it stops itself.
+        Any other has a private copy of it, to which `changes` are applied.
+        """
         self.console_fd = os.memfd_create("mptcplab-console")
         self.output_fd = os.memfd_create("mptcplab-qemu")
         self._socket, other = socket.socketpair()
@@ -127,16 +141,19 @@ class Machine:
             "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed", str(seed), "-smp", "1",
             "-m", f"{MEMORY_MIB + (mailbox.SIZE >> 20)}M",
             "-object", f"memory-backend-file,id=memory,size={MEMORY_MIB}M,mem-path={_escaped(memory)},"
-            f"share={'on' if boots else 'off'}",
+            f"share={'on' if owns_memory else 'off'}",
             "-object", f"memory-backend-file,id=mailbox,size={mailbox.SIZE},mem-path=/proc/self/fd/{box.fd},share=on",
             "-numa", "node,nodeid=0,cpus=0,memdev=memory", "-numa", "node,nodeid=1,memdev=mailbox",
             "-device", "pvpanic", "-device", "isa-debug-exit,iobase=0xf4,iosize=0x04",
-            "-no-reboot", "-action", f"panic={'pause' if boots else 'shutdown'}",
+            "-no-reboot", "-action", f"panic={'pause' if owns_memory else 'shutdown'}",
             "-chardev", f"file,id=console,path=/proc/self/fd/{self.console_fd}", "-serial", "chardev:console",
             "-chardev", f"socket,id=control,fd={other.fileno()},mux=on", "-mon", "chardev=control,mode=control",
             "-kernel", str(image), "-append", _COMMAND_LINE,
         ]  # fmt: skip
-        words += ["-S", "-initrd", str(initrd)] if boots else ["-incoming", "defer"]
+        words += ["-incoming", "defer"] if initrd is None else ["-S", "-initrd", str(initrd)]
+        variables = {**os.environ, "LD_PRELOAD": str(library)}
+        if changes is not None:
+            variables |= {_MEMORY: str(memory), _CHANGES: str(changes)}
         try:
             self.process = subprocess.Popen(
                 words,
@@ -144,7 +161,7 @@ class Machine:
                 stdout=self.output_fd,
                 stderr=self.output_fd,
                 pass_fds=(box.fd, self.console_fd, other.fileno()),
-                env={**os.environ, "LD_PRELOAD": str(library)},
+                env=variables,
                 process_group=0,
                 preexec_fn=_die_with_parent,
             )
@@ -214,11 +231,17 @@ class Machine:
                 raise self.error(f"the snapshot could not be moved: {status}")
             time.sleep(0.002)
 
-    def stopped(self, limit_s: float) -> None:
-        """Wait until the machine stops itself."""
+    def stops(self, limit_s: float) -> bool:
+        """Wait until the machine stops itself; False if it ended with a result instead."""
         until = time.monotonic() + limit_s
-        while self._message(until).get("event") != "STOP":
-            pass
+        try:
+            while self._message(until).get("event") != "STOP":
+                pass
+        except EngineError:
+            if self.process.poll() == DONE:
+                return False
+            raise
+        return True
 
     def _message(self, until: float) -> Mapping[str, Any]:
         while b"\n" not in self._received:

@@ -1,0 +1,98 @@
+//! The program of a job, from its start to its end. One that prepares the machine waits in between for the run.
+
+use super::job::Job;
+use super::mailbox::Mailbox;
+use super::{JOB, failed};
+use crate::failure::Failure;
+use crate::run::prepare::WAITING;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+const STDERR: &str = "/run/stderr";
+const CHUNK_BYTES: usize = 65_536;
+
+/// A program that runs.
+pub(super) struct Program {
+    name: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+}
+
+impl Program {
+    pub(super) fn start(job: &Job) -> Result<Self, Failure> {
+        let stderr = File::create(STDERR).map_err(|error| failed(STDERR, &error))?;
+        let stdin = if job.prepares {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        let mut child = Command::new(&job.program)
+            .args(&job.arguments)
+            .current_dir(JOB)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .map_err(|error| failed(&job.program, &error))?;
+        let stdout = child.stdout.take();
+        Ok(Self {
+            name: job.program.clone(),
+            stdin: child.stdin.take(),
+            stdout: stdout.ok_or_else(|| Failure::new(format!("{}: no output", job.program)))?,
+            child,
+        })
+    }
+
+    /// Whether it says that it waits for a run; false if it ends instead.
+    pub(super) fn waits(&mut self) -> Result<bool, Failure> {
+        let mut line = vec![0; WAITING.len() + 1];
+        match self.stdout.read_exact(&mut line) {
+            Ok(()) if line.strip_suffix(b"\n") == Some(WAITING.as_bytes()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+            Ok(()) => Err(Failure::new(format!(
+                "{}: {:?} instead of {WAITING:?}",
+                self.name,
+                String::from_utf8_lossy(&line)
+            ))),
+            Err(error) => Err(self.broken(&error)),
+        }
+    }
+
+    /// Gives it the command line of the run for which it waits.
+    pub(super) fn run(&mut self, job: &Job) -> Result<(), Failure> {
+        let mut stdin = self.stdin.take();
+        let words = job.arguments.join("\0");
+        stdin
+            .as_mut()
+            .map_or(Ok(()), |stdin| stdin.write_all(words.as_bytes()))
+            .map_err(|error| self.broken(&error))
+    }
+
+    /// Passes on what it prints until it ends; returns its exit code and what it wrote on standard error.
+    pub(super) fn follow(mut self, mailbox: &mut Mailbox) -> Result<(i32, Vec<u8>), Failure> {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            match self.stdout.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(length) => mailbox.print(&buffer[..length])?,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(&error)),
+            }
+        }
+        let status = self
+            .child
+            .wait()
+            .map_err(|error| failed(&self.name, &error))?;
+        // Shells report signals like this.
+        let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+        let stderr = fs::read(STDERR).map_err(|error| failed(STDERR, &error))?;
+        Ok((code, stderr))
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Failure {
+        Failure::new(format!("{}: pipe: {error}", self.name))
+    }
+}
