@@ -299,6 +299,9 @@ pub enum RcvBuffer {
     Unlimited,
     /// This many bytes from the start.
     Fixed(u64),
+    /// Memory of an MPTCP connection in Linux 7.3 that takes this many bytes in full segments. What is announced of it
+    /// follows the segments that arrive, and begins with half of the memory (Linux d2000361e4dd).
+    FixedMemory(u64),
     /// Starts at 128 KiB and grows with the measured rate up to `max_bytes` (Linux `tcp_rmem`).
     Auto { max_bytes: u64, growth: Growth },
 }

@@ -174,7 +174,7 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
 }
 
 #[test]
-fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows() {
+fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows_and_is_announced() {
     let sweep = like_a_kernel(
         "linux-7.3",
         &[
@@ -182,6 +182,13 @@ fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows() {
             ("own", BOTH, "rcv_buffer = { auto = \"3 MB\" }"),
             ("tcp", "path = [\"b\"]", ""),
             ("old", BOTH, "like = \"linux-6.18\""),
+            ("fixed", BOTH, "rcv_buffer = \"80 kB\""),
+            ("fixed_tcp", "path = [\"b\"]", "rcv_buffer = \"70 kB\""),
+            (
+                "fixed_old",
+                BOTH,
+                "rcv_buffer = \"60 kB\"\nlike = \"linux-6.18\"",
+            ),
         ],
     );
     let flows = sweep.runs[0].flows.iter();
@@ -195,6 +202,9 @@ fn the_kernel_to_be_like_decides_how_the_buffer_of_a_connection_grows() {
             // Linux' TCP has not changed.
             buffer(33_554_432, Growth::Linux6_18),
             buffer(33_554_432, Growth::Linux6_18),
+            RcvBuffer::FixedMemory(80_000),
+            RcvBuffer::Fixed(70_000),
+            RcvBuffer::Fixed(60_000),
         ]
     );
 }

@@ -373,7 +373,7 @@ fn receive_buffer(tcp: &TcpFlow) -> Buffer {
             default: AUTO_START_BYTES,
             max: UNLIMITED_BYTES,
         },
-        RcvBuffer::Fixed(bytes) => {
+        RcvBuffer::Fixed(bytes) | RcvBuffer::FixedMemory(bytes) => {
             let memory = receive_memory(tcp, bytes);
             Buffer {
                 default: memory,

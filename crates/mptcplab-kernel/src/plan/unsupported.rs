@@ -244,13 +244,14 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
 }
 
 /// Whether two flows ask for different receive buffers, or for buffers whose memory differs by more than an eighth. How a
-/// buffer grows is not asked for: in one kernel, it depends on whether the connection is MPTCP or TCP.
+/// buffer grows and is announced is not asked for: in one kernel, it depends on whether the connection is MPTCP or TCP.
 fn differ(one: &TcpFlow, other: &TcpFlow) -> bool {
     let asked = |tcp: &TcpFlow| match tcp.rcv_buffer {
         RcvBuffer::Auto { max_bytes, .. } => RcvBuffer::Auto {
             max_bytes,
             growth: Growth::default(),
         },
+        RcvBuffer::FixedMemory(bytes) => RcvBuffer::Fixed(bytes),
         buffer => buffer,
     };
     let (a, b) = (receive_buffer(one).max, receive_buffer(other).max);

@@ -365,6 +365,7 @@ fn rcv_buffer(buffer: RcvBuffer) -> Value {
     match buffer {
         RcvBuffer::Unlimited => Value::Null,
         RcvBuffer::Fixed(bytes) => json!({ "bytes": bytes }),
+        RcvBuffer::FixedMemory(bytes) => json!({ "bytes": bytes, "announced": "linux-7.3" }),
         RcvBuffer::Auto {
             max_bytes,
             growth: Growth::Linux6_18,

@@ -297,6 +297,12 @@ fn rcv_buffer(buffer: RcvBuffer) -> String {
     match buffer {
         RcvBuffer::Unlimited => String::new(),
         RcvBuffer::Fixed(bytes) => format!(", {} receive buffer", size(bytes)),
+        RcvBuffer::FixedMemory(bytes) => {
+            format!(
+                ", {} receive buffer (announced as in Linux 7.3)",
+                size(bytes)
+            )
+        }
         RcvBuffer::Auto { max_bytes, growth } => {
             let as_in = match growth {
                 Growth::Linux6_18 => "",

@@ -54,6 +54,7 @@ impl Receiver {
             buffer: match buffer {
                 RcvBuffer::Unlimited => None,
                 RcvBuffer::Fixed(bytes)
+                | RcvBuffer::FixedMemory(bytes)
                 | RcvBuffer::Auto {
                     max_bytes: bytes, ..
                 } => Some(bytes),

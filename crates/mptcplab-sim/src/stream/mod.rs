@@ -2,6 +2,7 @@
 
 pub(crate) mod messages;
 pub(crate) mod reassembly;
+mod receive_memory;
 pub(crate) mod receive_window;
 pub(crate) mod receiver;
 pub(crate) mod reordering;

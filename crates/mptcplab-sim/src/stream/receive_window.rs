@@ -2,6 +2,7 @@
 //! it, and how much of it is announced (`tcp_grow_window`). All in segments.
 
 use super::DSN_MAX;
+use super::receive_memory::Memory;
 use mptcplab_scenario::{Growth, RcvBuffer};
 use std::num::NonZeroU32;
 
@@ -9,9 +10,8 @@ use std::num::NonZeroU32;
 const FIRST_WINDOW_BYTES: u32 = 65_535;
 /// Start of a buffer that grows: 128 KiB of memory, of which a full segment can use 160 of 256 parts (`scaling_ratio`).
 const FIRST_ROOM_BYTES: u64 = 81_920;
-/// The same on an MPTCP connection since Linux 7.1: half of the memory, until the buffer grows (in a machine with Linux 7.3, 46 to
-/// 50 segments of 1428 bytes were announced for 0.25 s).
-const FIRST_MPTCP_ROOM_BYTES: u64 = 65_536;
+/// The memory of such a buffer, for an MPTCP connection since Linux 7.1.
+const FIRST_MEMORY_BYTES: u64 = 131_072;
 /// What the application counts as having read in the round trip before the first one: Linux' `TCP_INIT_CWND`.
 const FIRST_ROUND: u32 = 10;
 /// What the receiving program reads at a time: the buffer of the kernel engine's (`BUFFER_BYTES`).
@@ -32,6 +32,8 @@ pub(crate) struct ReceiveRoom {
     packet_bytes: Option<NonZeroU32>,
     /// Bound of the growth.
     most: u32,
+    /// Whether its size is not fixed.
+    grows: bool,
     /// The window that was announced last; maintained where the room is limited.
     pub(super) announced: u32,
     is_limited: bool,
@@ -49,6 +51,7 @@ pub(crate) struct ReceiveRoom {
 }
 
 struct Since7_1 {
+    memory: Memory,
     latest: LatestRtts,
     /// Segments that one call of the application reads.
     read: u32,
@@ -73,6 +76,7 @@ impl Since7_1 {
         let whole = self.window(next, own);
         if rtt_us != 0 && window.has_passed(whole) {
             self.latest.note(rtt_us);
+            self.memory.note_segment();
         }
         let (read_to, unread) = self.first_call(next);
         (self.latest.shortest(), read_to, unread)
@@ -131,20 +135,13 @@ impl LatestRtts {
 
 impl ReceiveRoom {
     pub(crate) fn new(buffer: RcvBuffer, mss: u16) -> Self {
+        let memory = memory(buffer, mss);
         let (first, most) = bounds(buffer, mss);
-        let is_new = matches!(
-            buffer,
-            RcvBuffer::Auto {
-                growth: Growth::Linux7_3,
-                ..
-            }
-        );
+        let is_fixed = matches!(buffer, RcvBuffer::Fixed(_) | RcvBuffer::FixedMemory(_));
         Self {
             segments: first,
-            packet_bytes: NonZeroU32::new(
-                (u32::from(mss) + PACKET_EXTRA_BYTES).next_power_of_two(),
-            )
-            .filter(|_| matches!(buffer, RcvBuffer::Fixed(_))),
+            packet_bytes: NonZeroU32::new(packet_bytes(mss)).filter(|_| is_fixed),
+            grows: !is_fixed,
             most,
             announced: 0,
             is_limited: buffer != RcvBuffer::Unlimited,
@@ -152,8 +149,9 @@ impl ReceiveRoom {
             busiest_round: FIRST_ROUND,
             round_next: 0,
             round_ns: 0,
-            since_7_1: is_new.then(|| {
+            since_7_1: memory.map(|memory| {
                 Box::new(Since7_1 {
+                    memory,
                     latest: LatestRtts::new(),
                     read: READ_BYTES / u32::from(mss),
                     seen: 0,
@@ -189,6 +187,10 @@ impl ReceiveRoom {
             Some(packet_bytes) if held > 1 => joined(held, packet_bytes.get()),
             _ => held,
         };
+        let taken = match &self.since_7_1 {
+            Some(new) if !self.grows => new.memory.announced_of(taken),
+            _ => taken,
+        };
         self.segments.saturating_sub(taken)
     }
 
@@ -214,6 +216,7 @@ impl ReceiveRoom {
             Some(new) => {
                 let own = window.segments.min(free);
                 let (rtt_us, read_to, unread) = new.take_in(rtts, window, own, next);
+                self.segments = new.memory.segments().min(self.most);
                 (rtt_us, read_to, unread, 0)
             }
         };
@@ -227,11 +230,14 @@ impl ReceiveRoom {
     fn end_round(&mut self, now: u64, read_to: u32, unread: u32, held: u32) {
         let read = (read_to - self.round_next).saturating_sub(unread);
         let busiest = self.busiest_round;
-        if read > busiest {
+        if read > busiest && self.grows {
             let twice = 2 * u64::from(read);
             let growth = 2 * twice * u64::from(read - busiest) / u64::from(busiest);
-            let wanted = twice + growth + u64::from(held);
-            self.segments = self.segments.max(wanted.min(u64::from(self.most)) as u32);
+            let wanted = (twice + growth + u64::from(held)).min(u64::from(self.most)) as u32;
+            self.segments = self.segments.max(wanted);
+            if let Some(new) = &mut self.since_7_1 {
+                new.memory.make_room(self.segments);
+            }
             self.busiest_round = read;
         }
         self.round_next = read_to;
@@ -247,19 +253,47 @@ fn joined(held: u32, packet_bytes: u32) -> u32 {
     bytes.div_ceil(whole) as u32
 }
 
+/// Memory of a full segment without its packet's structure.
+fn packet_bytes(mss: u16) -> u32 {
+    (u32::from(mss) + PACKET_EXTRA_BYTES).next_power_of_two()
+}
+
+/// The memory of a buffer at first, if what is announced follows the segments that arrive.
+fn memory(buffer: RcvBuffer, mss: u16) -> Option<Memory> {
+    let segment = packet_bytes(mss) + PACKET_STRUCTURE_BYTES;
+    match buffer {
+        RcvBuffer::FixedMemory(bytes) => Some(Memory::that_holds(bytes, mss, segment)),
+        RcvBuffer::Auto {
+            max_bytes,
+            growth: Growth::Linux7_3,
+        } => Some(Memory::new(
+            FIRST_MEMORY_BYTES.min(2 * max_bytes),
+            mss,
+            segment,
+        )),
+        _ => None,
+    }
+}
+
 /// The segments that a buffer has room for at first and at most.
 fn bounds(buffer: RcvBuffer, mss: u16) -> (u32, u32) {
     let segments = |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
+    if let Some(memory) = memory(buffer, mss) {
+        let most = match buffer {
+            RcvBuffer::Auto { max_bytes, .. } => segments(max_bytes),
+            _ => memory.most(),
+        };
+        return (memory.segments(), most);
+    }
     match buffer {
         // The sender does not care, but the acknowledgements depend on it.
         RcvBuffer::Unlimited => (segments(FIRST_ROOM_BYTES), DSN_MAX / 4),
-        RcvBuffer::Fixed(bytes) => (segments(bytes), segments(bytes)),
-        RcvBuffer::Auto { max_bytes, growth } => {
-            let first = match growth {
-                Growth::Linux6_18 => FIRST_ROOM_BYTES,
-                Growth::Linux7_3 => FIRST_MPTCP_ROOM_BYTES,
-            };
-            (segments(first.min(max_bytes)), segments(max_bytes))
+        RcvBuffer::Fixed(bytes) | RcvBuffer::FixedMemory(bytes) => {
+            (segments(bytes), segments(bytes))
+        }
+        RcvBuffer::Auto { max_bytes, .. } => {
+            let first = FIRST_ROOM_BYTES.min(max_bytes);
+            (segments(first), segments(max_bytes))
         }
     }
 }
@@ -391,6 +425,34 @@ mod tests {
         assert_eq!(small.free(12), 30 - 9);
     }
 
+    /// 64 kB in full segments, each of which has 111 256ths of its 2304 bytes. Half of the memory is announced first. It does
+    /// not grow, however much is read.
+    #[test]
+    fn the_room_of_a_fixed_buffer_follows_its_segments_on_linux_7_3() {
+        let mut room = ReceiveRoom::new(RcvBuffer::FixedMemory(64_000), 1000);
+        let mut window = SubflowWindow::new(room.segments(), 1000);
+        assert_eq!((room.segments(), window.segments()), (73, 65));
+        // What waits takes more of it than it is worth later.
+        assert_eq!(room.free(1), 73 - 2);
+        let mut seen = Vec::new();
+        for round in 1..=14 {
+            window.left = 0;
+            room.tune(
+                round * 30_000_000,
+                smooth(30_000),
+                &mut window,
+                70 * round as u32,
+                0,
+            );
+            seen.push(room.segments());
+        }
+        assert_eq!(
+            seen,
+            [72, 70, 69, 68, 68, 67, 66, 66, 65, 65, 64, 64, 64, 64]
+        );
+        assert_eq!(room.free(1), 63);
+    }
+
     #[test]
     fn a_small_buffer_is_announced_as_a_whole_at_once() {
         let room = ReceiveRoom::new(RcvBuffer::Fixed(20_000), 1428);
@@ -442,7 +504,8 @@ mod tests {
         room.tune(10 * ms, smooth(0), &mut fast, 40, 0);
         room.tune(19 * ms, smooth(90_000), &mut slow, 60, 0);
         room.tune(19 * ms, smooth(20_000), &mut fast, 60, 0);
-        assert_eq!(room.segments(), 45);
+        // 135 instead of 128 parts of the memory are announced, after two that were noted.
+        assert_eq!(room.segments(), 47);
         // 40, and 2 * 40 * 10 / 10 for the growth. What waits adds nothing.
         room.tune(20 * ms, smooth(90_000), &mut slow, 20, 300);
         assert_eq!(room.segments(), 120);
@@ -455,8 +518,8 @@ mod tests {
         };
         note_slow(&mut room, 21 * ms, 3);
         room.tune(40 * ms, smooth(20_000), &mut fast, 50, 0);
-        // 60, and 2 * 60 * 10 / 20.
-        assert_eq!(room.segments(), 120);
+        // 60, and 2 * 60 * 10 / 20: not more than before, of which 142 parts are announced now.
+        assert_eq!(room.segments(), 126);
         assert_eq!((room.busiest_round, room.round_ns), (30, 40 * ms));
         // Two more leave none of it.
         note_slow(&mut room, 41 * ms, 2);
@@ -505,10 +568,10 @@ mod tests {
             room.tune(ms * 1_000_000, smooth(20_000), &mut window, next, 0);
             (room.segments(), room.busiest_round)
         };
-        assert_eq!(after(20, 10), (45, 10));
+        assert_eq!(after(20, 10), (46, 10));
         // 35 and, half a round later, all but 45 of 125.
-        assert_eq!(after(30, 45), (45, 10));
-        assert_eq!(after(40, 170), (45, 10));
+        assert_eq!(after(30, 45), (46, 10));
+        assert_eq!(after(40, 170), (46, 10));
         // The rest belongs to the next round: 85 and 3, of which all are read.
         assert_eq!(after(61, 173), (276, 88));
     }
@@ -517,6 +580,7 @@ mod tests {
     #[test]
     fn on_linux_7_3_all_subflows_announce_the_same_window() {
         let mut new = Since7_1 {
+            memory: Memory::new(131_072, 1428, 2304),
             latest: LatestRtts::new(),
             read: 7,
             seen: 0,

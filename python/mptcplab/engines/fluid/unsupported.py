@@ -164,7 +164,7 @@ def _traffic(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
 
 def _options(flow: dict[str, Any]) -> Iterator[UnsupportedSetting]:
     if flow["rcv_buffer"] is not None:
-        ((_, size),) = flow["rcv_buffer"].items()
+        size = next(value for value in flow["rcv_buffer"].values() if isinstance(value, int))
         message = f"{size} bytes: the equations do not know what waits for reordering in a receive buffer"
         yield _no(flow, "rcv_buffer", message, 'write rcv_buffer = "unlimited"')
     if flow["recovery"] != "sack":

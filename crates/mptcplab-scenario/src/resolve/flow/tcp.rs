@@ -75,7 +75,7 @@ pub(super) fn resolve(
     Ok(flow)
 }
 
-/// The flow's own buffer or the kernel's. That of an MPTCP connection grows as the kernel's does.
+/// The flow's own buffer or the kernel's. That of an MPTCP connection grows and is announced as the kernel's is.
 fn receive_buffer(
     settings: &Settings<'_>,
     like: &Like,
@@ -91,6 +91,9 @@ fn receive_buffer(
             max_bytes,
             growth: like.growth,
         },
+        RcvBuffer::Fixed(bytes) if mptcp && like.growth == Growth::Linux7_3 => {
+            RcvBuffer::FixedMemory(bytes)
+        }
         buffer => buffer,
     })
 }
