@@ -707,11 +707,13 @@ def _pages(path: Path, pages: Mapping[int, bytes], count: int = 40_000) -> Path:
 def _changed(memory: Path, changes: Path) -> bytes:
     """What lockstep.c makes of a memory."""
     found, rest = bytearray(memory.read_bytes()), changes.read_bytes()
-    while rest:
+    while True:
         offset, length = struct.unpack_from("<QQ", rest)
+        if length == 0:
+            assert (offset, len(rest)) == (len(found), 16)
+            return bytes(found)
         found[offset : offset + length] = rest[16 : 16 + length]
         rest = rest[16 + length :]
-    return bytes(found)
 
 
 def test_a_snapshot_keeps_only_the_pages_that_have_changed(tmp_path: Path) -> None:
@@ -732,9 +734,25 @@ def test_a_snapshot_keeps_only_the_pages_that_have_changed(tmp_path: Path) -> No
             file.write(content)
     prepared._write_changes(old, new, tmp_path / "changes")
     assert _changed(old, tmp_path / "changes") == new.read_bytes()
-    assert (tmp_path / "changes").stat().st_size == 4 * 4096 + 2 * 16
+    assert (tmp_path / "changes").stat().st_size == 4 * 4096 + 3 * 16
     prepared._write_changes(old, old, tmp_path / "none")
-    assert (tmp_path / "none").read_bytes() == b""
+    assert (tmp_path / "none").stat().st_size == 16
+    # Zeros that a file system keeps as a hole are a change as well.
+    hollow = _pages(tmp_path / "hollow", {0: b"a"})
+    prepared._write_changes(old, hollow, tmp_path / "changes")
+    assert _changed(old, tmp_path / "changes") == hollow.read_bytes()
+
+
+def test_who_waits_for_what_another_makes_can_be_stopped(tmp_path: Path) -> None:
+    stop = threading.Event()
+    with cache.acquired(tmp_path / "it.lock", fcntl.LOCK_EX):
+        threading.Timer(0.1, stop.set).start()
+        with pytest.raises(kept.StoppedError):
+            kept.kept(tmp_path / "it", lambda _draft: None, most=1, stopped=stop.is_set)
+    # Nothing is made for those who do not need it any more.
+    with pytest.raises(kept.StoppedError):
+        kept.kept(tmp_path / "it", lambda _draft: pytest.fail("made"), most=1, stopped=stop.is_set)
+    assert not (tmp_path / "it").exists()
 
 
 def _memory(path: Path, *timers: tuple[int, int, int]) -> Path:

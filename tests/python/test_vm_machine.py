@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -285,6 +286,27 @@ def test_a_run_is_the_same_whether_or_not_its_machine_was_prepared_before(kernel
     assert not (directory / "memory").exists()
 
 
+@pytest.mark.usefixtures("interruptible")
+def test_an_interrupt_ends_a_machine_that_is_being_prepared(kernel: Kernel, tmp_path: Path) -> None:
+    booted = snapshot.ready(kernel, _program())
+    machines = booted.directory / "prepared"
+    machines.mkdir(exist_ok=True)
+    kept.remove_old(machines, 0)
+
+    def interrupt() -> None:
+        while not list(machines.glob("draft-*")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        _outcomes([_prepared(1), _prepared(2)], tmp_path, kernel, machines=2)
+    assert _children() == []
+    # Neither the one that was being prepared nor one that would have been prepared after it.
+    assert not [path for path in machines.iterdir() if path.is_dir()]
+    booted.close()
+
+
 def test_the_error_of_a_preparation_arrives(kernel: Kernel, tmp_path: Path) -> None:
     job = _prepared(1)
     assert job.preparation is not None
@@ -309,9 +331,10 @@ def test_a_snapshot_that_is_not_whole_is_an_error(kernel: Kernel, tmp_path: Path
     assert ready.changes is not None
     whole = ready.changes.read_bytes()
     try:
-        ready.changes.write_bytes(whole[:-5000])
-        with pytest.raises(EngineError, match="changes: ends too early"):
-            _outcomes([job], tmp_path, kernel)
+        for part in (whole[:-5000], whole[:-16], b""):
+            ready.changes.write_bytes(part)
+            with pytest.raises(EngineError, match="changes: ends too early"):
+                _outcomes([job], tmp_path, kernel)
     finally:
         ready.changes.write_bytes(whole)
         ready.close()

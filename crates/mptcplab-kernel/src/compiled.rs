@@ -25,22 +25,33 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
+const HINT: &str =
+    "algorithms of the build can be loaded; the engines sim and vm take C files without privileges";
+
 /// Fails where the native half of a C file must not or cannot run in this process.
 fn require_loadable() -> Result<(), Failure> {
-    const HINT: &str = "algorithms of the build can be loaded; the engines sim and vm take C files without privileges";
+    require_libraries()?;
+    if has_capabilities_of_file() {
+        return Err(Failure::new(
+            "C files cannot be loaded with the capabilities of the program file, which their code would have",
+        )
+        .hint(format!("run the command as root; {HINT}")));
+    }
+    Ok(())
+}
+
+/// Whether whoever may execute the program file has its capabilities.
+fn has_capabilities_of_file() -> bool {
+    // SAFETY: reads a number that the kernel gave this process; getauxval(3) has no other effect.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+fn require_libraries() -> Result<(), Failure> {
     if cfg!(target_feature = "crt-static") {
         return Err(Failure::new(
             "this program was linked without libraries, and cannot load those that C files are compiled to",
         )
         .hint(format!("use the program that `make setup` builds; {HINT}")));
-    }
-    // With capabilities from the program file, whoever may execute it would have them for anything.
-    // SAFETY: reads a number that the kernel gave this process; getauxval(3) has no other effect.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return Err(Failure::new(
-            "C files cannot be loaded with the capabilities of the program file, which their code would have",
-        )
-        .hint(format!("run the command as root; {HINT}")));
     }
     Ok(())
 }
@@ -81,9 +92,22 @@ pub(crate) fn load(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The same without the objects, and without capabilities of the program file: for a process that needs none from then on.
+pub(crate) fn load_declarations_without_capabilities(directory: &Path) -> Result<(), Failure> {
+    require_libraries()?;
+    if has_capabilities_of_file() {
+        mptcplab_net::sandbox::capabilities::give_up()?;
+    }
+    load_all_declarations(directory)
+}
+
 /// The same without the objects: for a process that only has to know what the algorithms are.
 pub(crate) fn load_declarations(directory: &Path) -> Result<(), Failure> {
     require_loadable()?;
+    load_all_declarations(directory)
+}
+
+fn load_all_declarations(directory: &Path) -> Result<(), Failure> {
     files(directory)?
         .iter()
         .try_for_each(|file| load_library(file).map(drop))

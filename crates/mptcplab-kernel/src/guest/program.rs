@@ -61,14 +61,17 @@ impl Program {
         }
     }
 
-    /// Gives it the command line of the run for which it waits.
+    /// Gives it the command line of the run for which it waits. If it has ended meanwhile, its end is what counts.
     pub(super) fn run(&mut self, job: &Job) -> Result<(), Failure> {
         let mut stdin = self.stdin.take();
         let words = job.arguments.join("\0");
-        stdin
+        let written = stdin
             .as_mut()
-            .map_or(Ok(()), |stdin| stdin.write_all(words.as_bytes()))
-            .map_err(|error| self.broken(&error))
+            .map_or(Ok(()), |stdin| stdin.write_all(words.as_bytes()));
+        match written {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other.map_err(|error| self.broken(&error)),
+        }
     }
 
     /// Passes on what it prints until it ends; returns its exit code and what it wrote on standard error.

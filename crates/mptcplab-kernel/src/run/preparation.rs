@@ -28,10 +28,15 @@ pub(super) struct Preparation {
 }
 
 impl Preparation {
+    /// Sizes of tables are powers of two, so that runs of different sizes need the same.
     pub(super) fn of(run: &Run, plan: &Plan) -> Self {
+        let rounded = |plan: &AlgorithmPlan| AlgorithmPlan {
+            connections: rounded_up(plan.connections),
+            ..plan.clone()
+        };
         Self {
-            algorithms: plan.algorithms.clone(),
-            sockets: sockets(plan),
+            algorithms: plan.algorithms.iter().map(rounded).collect(),
+            sockets: rounded_up(sockets(plan)),
             every_ack: run.per_ack,
         }
     }
@@ -62,6 +67,10 @@ impl Prepared {
             preparation,
         })
     }
+}
+
+fn rounded_up(size: u32) -> u32 {
+    size.checked_next_power_of_two().unwrap_or(u32::MAX)
 }
 
 /// Number of sockets that the tracer must be able to track.

@@ -34,7 +34,7 @@ pub(crate) struct ListArguments {
 /// Prints what each run needs, as a JSON array of texts for `prepare --preparation`.
 pub(crate) fn list(arguments: &ListArguments) -> Result<u8, Failure> {
     if let Some(directory) = &arguments.algorithms {
-        compiled::load_declarations(directory)?;
+        compiled::load_declarations_without_capabilities(directory)?;
     }
     let (overrides, sweep) = load(&arguments.scenario, &arguments.overrides, &arguments.run)?;
     // Which algorithms of its own the kernel has is not known here.

@@ -1,4 +1,4 @@
-//! Gives up every capability but those for the process's own network namespaces.
+//! Gives up every capability, or every one but those for the process's own network namespaces.
 
 use std::io;
 
@@ -18,8 +18,6 @@ const MOST: u32 = 64;
 /// Reduces the sets of the calling thread, and makes sure that no program that it starts gets more: being user 0 of a user
 /// namespace gives nothing any more.
 pub(super) fn reduce() -> Result<()> {
-    let failed =
-        |errno: rustix::io::Errno| NetError::kernel("give up capabilities", io::Error::from(errno));
     set_no_new_privs(true).map_err(failed)?;
     let bits = CapabilitiesSecureBits::NO_ROOT
         | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -38,10 +36,29 @@ pub(super) fn reduce() -> Result<()> {
             result => result.map_err(failed)?,
         }
     }
+    keep(KEPT)
+}
+
+/// Gives up all capabilities of the calling thread, such as those that it has by its program file.
+///
+/// # Errors
+///
+/// [`NetError::Kernel`] when the kernel refuses.
+pub fn give_up() -> Result<()> {
+    set_no_new_privs(true).map_err(failed)?;
+    clear_ambient_capability_set().map_err(failed)?;
+    keep(CapabilitySet::empty())
+}
+
+fn keep(kept: CapabilitySet) -> Result<()> {
     let sets = CapabilitySets {
-        effective: KEPT,
-        permitted: KEPT,
+        effective: kept,
+        permitted: kept,
         inheritable: CapabilitySet::empty(),
     };
     set_capabilities(None, sets).map_err(failed)
+}
+
+fn failed(errno: rustix::io::Errno) -> NetError {
+    NetError::kernel("give up capabilities", io::Error::from(errno))
 }

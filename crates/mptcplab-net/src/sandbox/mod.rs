@@ -13,7 +13,7 @@
 //! Sources: user_namespaces(7), capabilities(7), seccomp(2), pivot_root(2).
 
 mod calls;
-mod capabilities;
+pub mod capabilities;
 mod user;
 mod view;
 

@@ -165,7 +165,8 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
                 "linux-7.3",
                 "the same, but the automatic receive buffer of an MPTCP connection grows with what the application reads in \
                  the shortest of the last five round-trip times that its subflows had, and not with what waits out of order; \
-                 of any receive buffer, half of the memory is announced at first, and then what full segments can use of it",
+                 of the receive buffer of such a connection, half of the memory is announced at first, and then what full \
+                 segments can use of it",
             ),
         ]),
         Need::Default("none"),

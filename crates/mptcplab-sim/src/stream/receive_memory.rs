@@ -5,12 +5,16 @@ use super::DSN_MAX;
 /// The share before the first segment, in 256ths (`TCP_DEFAULT_SCALING_RATIO`).
 const FIRST_SHARE: u32 = 128;
 const SHARES: u64 = 256;
+/// More than any window, so that no product overflows.
+const MOST_BYTES: u64 = 1 << 52;
 
 /// The share moves by an eighth towards that of the data in a full segment's memory, each time that a subflow notes its
 /// round-trip time (`mptcp_rcv_rtt_update`). In whole 256ths, rounded down, as in the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
     bytes: u64,
+    /// Bound of its growth.
+    most_bytes: u64,
     mss: u16,
     share: u32,
     /// What full segments have of the memory that they take.
@@ -18,11 +22,12 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// So many bytes. A full segment takes `segment_bytes`.
-    pub(super) fn new(bytes: u64, mss: u16, segment_bytes: u32) -> Self {
+    /// So many bytes, which may become `most_bytes`. A full segment takes `segment_bytes`.
+    pub(super) fn new(bytes: u64, most_bytes: u64, mss: u16, segment_bytes: u32) -> Self {
         let full_share = (SHARES * u64::from(mss) / u64::from(segment_bytes)).max(1) as u32;
         Self {
-            bytes,
+            bytes: bytes.min(MOST_BYTES),
+            most_bytes: most_bytes.min(MOST_BYTES),
             mss,
             share: FIRST_SHARE,
             full_share,
@@ -31,11 +36,11 @@ impl Memory {
 
     /// So many that there is room for `payload_bytes` in full segments.
     pub(super) fn that_holds(payload_bytes: u64, mss: u16, segment_bytes: u32) -> Self {
-        let none = Self::new(0, mss, segment_bytes);
+        let none = Self::new(0, 0, mss, segment_bytes);
         let bytes = payload_bytes
             .saturating_mul(SHARES)
             .div_ceil(u64::from(none.full_share));
-        Self { bytes, ..none }
+        Self::new(bytes, bytes, mss, segment_bytes)
     }
 
     /// A subflow has noted its round-trip time.
@@ -48,17 +53,20 @@ impl Memory {
         self.with(self.share)
     }
 
-    /// The most that [`segments`](Self::segments) will be if the buffer does not grow.
+    /// The most that [`segments`](Self::segments) will ever be.
     pub(super) fn most(&self) -> u32 {
-        self.with(self.share.max(self.full_share))
+        let largest = Self {
+            bytes: self.most_bytes.max(self.bytes),
+            ..*self
+        };
+        largest.with(self.share.max(self.full_share))
     }
 
-    /// Grow, if necessary, so that so many segments are announced.
+    /// Grow, if necessary and as far as it may, so that so many segments are announced.
     pub(super) fn make_room(&mut self, segments: u32) {
         let payload = u64::from(segments) * u64::from(self.mss);
-        self.bytes = self
-            .bytes
-            .max((payload * SHARES).div_ceil(u64::from(self.share)));
+        let wanted = (payload * SHARES).div_ceil(u64::from(self.share));
+        self.bytes = self.bytes.max(wanted.min(self.most_bytes));
     }
 
     /// What is announced less because of full segments in the buffer.
@@ -80,7 +88,7 @@ mod tests {
     /// In a machine with Linux 7.3, shares of 128, 131, 134 and 137 were announced to a sender with segments of 1428 bytes.
     #[test]
     fn the_share_follows_the_segments_by_an_eighth() {
-        let mut memory = Memory::new(131_072, 1428, 2304);
+        let mut memory = Memory::new(131_072, 131_072, 1428, 2304);
         let mut seen = Vec::new();
         for _ in 0..14 {
             seen.push((memory.share, memory.segments()));
@@ -113,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_buffer_grows_to_what_is_wanted_at_its_share() {
-        let mut memory = Memory::new(131_072, 1000, 2304);
+        let mut memory = Memory::new(131_072, 900_000, 1000, 2304);
+        assert_eq!(memory.most(), 450);
         memory.make_room(60);
         assert_eq!(memory.bytes, 131_072);
         memory.make_room(200);
@@ -123,5 +132,15 @@ mod tests {
         // Three segments take the memory of 3.4 announced ones.
         assert_eq!(memory.announced_of(3), 4);
         assert_eq!(memory.announced_of(0), 0);
+        memory.make_room(500);
+        assert_eq!((memory.bytes, memory.segments()), (900_000, 439));
+    }
+
+    #[test]
+    fn the_largest_sizes_are_no_problem() {
+        for (mss, packet) in [(64, 768), (8900, 16_640)] {
+            let memory = Memory::that_holds(u64::MAX, mss, packet);
+            assert!(memory.segments() > 1 << 20, "{mss}");
+        }
     }
 }

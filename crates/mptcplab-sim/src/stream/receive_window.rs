@@ -237,6 +237,7 @@ impl ReceiveRoom {
             self.segments = self.segments.max(wanted);
             if let Some(new) = &mut self.since_7_1 {
                 new.memory.make_room(self.segments);
+                self.segments = new.memory.segments();
             }
             self.busiest_round = read;
         }
@@ -266,11 +267,10 @@ fn memory(buffer: RcvBuffer, mss: u16) -> Option<Memory> {
         RcvBuffer::Auto {
             max_bytes,
             growth: Growth::Linux7_3,
-        } => Some(Memory::new(
-            FIRST_MEMORY_BYTES.min(2 * max_bytes),
-            mss,
-            segment,
-        )),
+        } => {
+            let first = FIRST_MEMORY_BYTES.min(max_bytes);
+            Some(Memory::new(first, max_bytes, mss, segment))
+        }
         _ => None,
     }
 }
@@ -279,11 +279,7 @@ fn memory(buffer: RcvBuffer, mss: u16) -> Option<Memory> {
 fn bounds(buffer: RcvBuffer, mss: u16) -> (u32, u32) {
     let segments = |bytes: u64| ((bytes / u64::from(mss)).clamp(1, u64::from(DSN_MAX) / 4)) as u32;
     if let Some(memory) = memory(buffer, mss) {
-        let most = match buffer {
-            RcvBuffer::Auto { max_bytes, .. } => segments(max_bytes),
-            _ => memory.most(),
-        };
-        return (memory.segments(), most);
+        return (memory.segments(), memory.most());
     }
     match buffer {
         // The sender does not care, but the acknowledgements depend on it.
@@ -490,7 +486,7 @@ mod tests {
     fn on_linux_7_3_the_shortest_of_five_round_trips_decides() {
         let mut room = ReceiveRoom::new(
             RcvBuffer::Auto {
-                max_bytes: 400_000,
+                max_bytes: 700_000,
                 growth: Growth::Linux7_3,
             },
             1448,
@@ -557,7 +553,7 @@ mod tests {
     fn on_linux_7_3_what_a_call_leaves_does_not_count_as_read() {
         let mut room = ReceiveRoom::new(
             RcvBuffer::Auto {
-                max_bytes: 400_000,
+                max_bytes: 700_000,
                 growth: Growth::Linux7_3,
             },
             1448,
@@ -572,15 +568,15 @@ mod tests {
         // 35 and, half a round later, all but 45 of 125.
         assert_eq!(after(30, 45), (46, 10));
         assert_eq!(after(40, 170), (46, 10));
-        // The rest belongs to the next round: 85 and 3, of which all are read.
-        assert_eq!(after(61, 173), (276, 88));
+        // The rest belongs to the next round: 85 and 3, of which all are read. Of 700,000 bytes, 132 parts are announced.
+        assert_eq!(after(61, 173), (249, 88));
     }
 
     /// A subflow that announces 5 segments of 12 that the other one has announced counts twelve, less what was read since.
     #[test]
     fn on_linux_7_3_all_subflows_announce_the_same_window() {
         let mut new = Since7_1 {
-            memory: Memory::new(131_072, 1428, 2304),
+            memory: Memory::new(131_072, 131_072, 1428, 2304),
             latest: LatestRtts::new(),
             read: 7,
             seen: 0,

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TextIO
 
-from mptcplab.engines.vm.cache import acquired, locked
+from mptcplab.engines.vm.cache import acquired
 from mptcplab.errors import EngineError, with_hint
 from mptcplab.output import writing
 
@@ -25,13 +25,22 @@ _DRAFT = "draft-"
 _DAY_S = 24 * 3600
 # Nothing takes as long to make; what is left then is of a process that was killed.
 _DRAFT_LIMIT_S = 3600
+_POLL_S = 0.02
 
 
-def kept(directory: Path, make: Callable[[Path], None], *, most: int) -> TextIO:
+class StoppedError(Exception):
+    """Nobody needs it any more."""
+
+
+def _never() -> bool:
+    return False
+
+
+def kept(directory: Path, make: Callable[[Path], None], *, most: int, stopped: Callable[[], bool] = _never) -> TextIO:
     """What keeps the directory as long as it is open.
 
     If there is none, `make` writes its content to a draft, while others that need it wait. Then those that were used
-    last stay, at most as many as `most`.
+    last stay, at most as many as `most`. Raises StoppedError if `stopped` says so before it is there.
     """
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -40,11 +49,11 @@ def kept(directory: Path, make: Callable[[Path], None], *, most: int) -> TextIO:
             with_hint(f"{directory.parent}: {error.strerror}", "XDG_CACHE_HOME names another place")
         ) from error
     while True:
-        in_use = acquired(_lock(directory), fcntl.LOCK_SH)
+        in_use = _acquired(_lock(directory), fcntl.LOCK_SH, stopped)
         if directory.is_dir():
             break
         in_use.close()
-        with locked(_lock(directory)):
+        with _acquired(_lock(directory), fcntl.LOCK_EX, stopped):
             if not directory.is_dir():
                 _make(directory, make)
         remove_old(directory.parent, most)
@@ -53,16 +62,34 @@ def kept(directory: Path, make: Callable[[Path], None], *, most: int) -> TextIO:
     return in_use
 
 
+def _acquired(path: Path, how: int, stopped: Callable[[], bool]) -> TextIO:
+    """The lock, as soon as it is free."""
+    while not stopped():
+        try:
+            return acquired(path, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_POLL_S)
+    raise StoppedError
+
+
 def _make(directory: Path, make: Callable[[Path], None]) -> None:
     with room(directory.parent):
         draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=directory.parent))
     try:
         make(draft)
         with room(directory.parent):
+            for path in draft.iterdir():
+                _to_disk(path)
             draft.rename(directory)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
+
+
+def _to_disk(path: Path) -> None:
+    """Write a file to the disk, so that it is whole after a power failure if its directory is there."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def room(place: Path) -> AbstractContextManager[None]:

@@ -109,13 +109,76 @@ __attribute__((constructor)) static void start(void)
 	unsetenv("LD_PRELOAD");
 }
 
+/* The changes, if there are any, are in the memory. */
+static bool is_changed;
+
+/* Whether a descriptor is the file of the machine's memory. */
+static bool is_memory(int fd)
+{
+	const char *path = getenv("MPTCPLAB_VM_MEMORY");
+	struct stat one, other;
+
+	return path && fd >= 0 && !stat(path, &one) && !fstat(fd, &other) &&
+	       one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+static void refuse(const char *path, const char *why)
+{
+	fprintf(stderr, "%s: %s\n", path, why);
+	exit(1);
+}
+
+/* Reads changes into the memory: for each the offset, the length and the bytes. The last one has no bytes. */
+static void apply(const char *path, char *memory, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t place[2];
+	ssize_t length;
+
+	if (fd < 0)
+		refuse(path, "cannot be opened");
+	while ((length = read(fd, place, sizeof(place))) == sizeof(place)) {
+		if (place[0] > size || place[1] > size - place[0])
+			refuse(path, "changes more than the machine's memory");
+		if (!place[1]) {
+			close(fd);
+			is_changed = true;
+			return;
+		}
+		for (uint64_t done = 0; done < place[1]; done += (uint64_t)length) {
+			length = read(fd, memory + place[0] + done, place[1] - done);
+			if (length <= 0)
+				refuse(path, "ends too early");
+		}
+	}
+	refuse(path, "ends too early");
+}
+
+/* QEMU maps the memory before it starts a thread for the processor. */
+void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
+{
+	static void *(*real_mmap)(void *, size_t, int, int, int, off64_t);
+	const char *changes = getenv("MPTCPLAB_VM_CHANGES");
+	void *mapped;
+
+	if (!real_mmap)
+		real_mmap = find("mmap64");
+	mapped = real_mmap(address, length, protection, flags, fd, offset);
+	if (changes && mapped != MAP_FAILED && offset == 0 && is_memory(fd))
+		apply(changes, mapped, length);
+	return mapped;
+}
+
 int pthread_setname_np(pthread_t thread, const char *name)
 {
 	size_t length = strlen(name), suffix = strlen(PROCESSOR_SUFFIX);
 
 	if (pthread_equal(thread, pthread_self()) && length >= suffix &&
-	    !strcmp(name + length - suffix, PROCESSOR_SUFFIX))
+	    !strcmp(name + length - suffix, PROCESSOR_SUFFIX)) {
 		is_processor = 1;
+		if (getenv("MPTCPLAB_VM_CHANGES") && !is_changed)
+			refuse(getenv("MPTCPLAB_VM_CHANGES"), "was not applied to the memory");
+	}
 	return real_setname(thread, name);
 }
 
@@ -240,58 +303,4 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 
 	gate();
 	return result;
-}
-
-/* Whether a descriptor is the file of the machine's memory. */
-static bool is_memory(int fd)
-{
-	const char *path = getenv("MPTCPLAB_VM_MEMORY");
-	struct stat one, other;
-
-	return path && fd >= 0 && !stat(path, &one) && !fstat(fd, &other) &&
-	       one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-static void refuse(const char *path, const char *why)
-{
-	fprintf(stderr, "%s: %s\n", path, why);
-	exit(1);
-}
-
-/* Reads changes into the memory: for each the offset, the length and the bytes. */
-static void apply(const char *path, char *memory, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint64_t place[2];
-	ssize_t length;
-
-	if (fd < 0)
-		refuse(path, "cannot be opened");
-	while ((length = read(fd, place, sizeof(place))) == sizeof(place)) {
-		if (place[0] > size || place[1] > size - place[0])
-			refuse(path, "changes more than the machine's memory");
-		for (uint64_t done = 0; done < place[1]; done += (uint64_t)length) {
-			length = read(fd, memory + place[0] + done, place[1] - done);
-			if (length <= 0)
-				refuse(path, "ends too early");
-		}
-	}
-	if (length)
-		refuse(path, "ends too early");
-	close(fd);
-}
-
-/* QEMU maps the memory before it starts a thread for the processor. */
-void *mmap64(void *address, size_t length, int protection, int flags, int fd, off64_t offset)
-{
-	static void *(*real_mmap)(void *, size_t, int, int, int, off64_t);
-	const char *changes = getenv("MPTCPLAB_VM_CHANGES");
-	void *mapped;
-
-	if (!real_mmap)
-		real_mmap = find("mmap64");
-	mapped = real_mmap(address, length, protection, flags, fd, offset);
-	if (changes && mapped != MAP_FAILED && offset == 0 && is_memory(fd))
-		apply(changes, mapped, length);
-	return mapped;
 }

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mptcplab.engines.vm import mailbox, qemu, snapshot
+from mptcplab.engines.vm.kept import StoppedError
 from mptcplab.engines.vm.kernels import Kernel
 from mptcplab.engines.vm.outcome import Outcome, outcome
 from mptcplab.engines.vm.prepared import Preparation, RefusedError, prepared
@@ -136,7 +137,6 @@ class _Run:
 
     def run(self, progress: Callable[[Mapping[str, Any]], None]) -> Outcome | None:
         """The outcome; None if it was stopped."""
-        until = time.monotonic() + self.job.patience_s
         box = mailbox.Mailbox()
         try:
             try:
@@ -145,6 +145,7 @@ class _Run:
                 raise EngineError(with_hint(f"virtual machine: {error}", "use smaller delivery trace files")) from error
             with self._ready() as ready, ready.restore(box, self.job.seed % _SEEDS) as machine:
                 ready.resume(machine)
+                until = time.monotonic() + self.job.patience_s
                 if not self._follow(machine, box, until, progress):
                     return None
                 code = machine.process.returncode
@@ -153,6 +154,8 @@ class _Run:
                 return outcome(box, machine.console(), self.out)
         except RefusedError as refused:
             return refused.outcome
+        except StoppedError:
+            return None
         finally:
             box.close()
 
@@ -160,7 +163,7 @@ class _Run:
         """The snapshot from which the job continues."""
         if self.job.preparation is None:
             return nullcontext(self.booted)
-        return closing(prepared(self.booted, self.job.preparation))
+        return closing(prepared(self.booted, self.job.preparation, self.stop.is_set))
 
     def _follow(
         self, machine: qemu.Machine, box: mailbox.Mailbox, until: float, progress: Callable[[Mapping[str, Any]], None]

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shlex
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,11 +27,13 @@ from mptcplab.engines.vm.snapshot import Snapshot
 # On an idle host, a few seconds.
 _LIMIT_S = 600.0
 _SEED = 2
-# What is kept of each machine that has booted: 10 to 20 MB each.
+# What is kept of each machine that has booted: about 10 MB each.
 KEPT = 40
 _PAGE = 4096
-# Offset and length of changed bytes, which follow; lockstep.c reads them.
+# Offset and length of changed bytes, which follow; lockstep.c reads them. The end has a length of 0.
 _CHANGE = struct.Struct("<QQ")
+# What is read at a time: 16 MiB.
+_CHUNK = 4096 * _PAGE
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,18 @@ class RefusedError(Exception):
         self.outcome = how
 
 
-def prepared(booted: Snapshot, preparation: Preparation) -> Snapshot:
-    """The snapshot of a prepared machine; made if there is none. Raises RefusedError if the program cannot do it."""
+def prepared(booted: Snapshot, preparation: Preparation, stopped: Callable[[], bool] = lambda: False) -> Snapshot:
+    """The snapshot of a prepared machine; made if there is none.
+
+    Raises RefusedError if the program cannot do it, and kept.StoppedError if `stopped` says so before it is there.
+    """
     packed = preparation.packed()
     directory = booted.directory / "prepared" / hashlib.sha256(packed).hexdigest()[:32]
-    in_use = kept.kept(directory, partial(_make, booted, packed), most=KEPT)
+    in_use = kept.kept(directory, partial(_make, booted, packed, stopped), most=KEPT, stopped=stopped)
     return replace(booted, directory=directory, changes=directory / "changes", in_use=in_use)
 
 
-def _make(booted: Snapshot, packed: bytes, draft: Path) -> None:
+def _make(booted: Snapshot, packed: bytes, stopped: Callable[[], bool], draft: Path) -> None:
     memory = draft / "memory"
     with kept.room(draft):
         _copy(booted.memory, memory)
@@ -77,7 +82,9 @@ def _make(booted: Snapshot, packed: bytes, draft: Path) -> None:
         box.put(packed)
         with booted.restore(box, _SEED, memory=memory) as machine:
             booted.resume(machine)
-            if not machine.stops(_LIMIT_S):
+            if not machine.stops(_LIMIT_S, stopped):
+                if stopped():
+                    raise kept.StoppedError
                 raise RefusedError(outcome(box, machine.console()))
             if not box.printed():
                 raise machine.error("its kernel stopped while it was prepared")
@@ -91,12 +98,13 @@ def _make(booted: Snapshot, packed: bytes, draft: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file with its holes."""
+    """Copy a file, with holes instead of pages without data."""
     with source.open("rb") as old, target.open("wb") as new:
         new.truncate(os.fstat(old.fileno()).st_size)
         for begin, end in _extents(old.fileno()):
-            while begin < end:
-                begin += os.copy_file_range(old.fileno(), new.fileno(), end - begin, begin, begin)
+            for at in range(begin, end, _CHUNK):
+                new.seek(at)
+                new.write(os.pread(old.fileno(), min(_CHUNK, end - at), at))
 
 
 def _extents(fd: int) -> Iterator[tuple[int, int]]:
@@ -112,16 +120,20 @@ def _extents(fd: int) -> Iterator[tuple[int, int]]:
 
 
 def _write_changes(old: Path, new: Path, to: Path) -> None:
-    """Write the pages of a file that differ from those of another one, which has no data where the first has none."""
+    """Write the pages of a file that differ from those of another one of the same size.
+
+    All of them are compared: some file systems have holes wherever a file has zeros.
+    """
     before, after = (np.memmap(path, dtype=np.uint64, mode="r") for path in (old, new))
-    with new.open("rb") as file, to.open("wb") as changes:
-        for extent in _extents(file.fileno()):
-            first, last = extent[0] // _PAGE, -(-extent[1] // _PAGE)
-            words = slice(first * _PAGE // 8, last * _PAGE // 8)
-            differ = (before[words] != after[words]).reshape(-1, _PAGE // 8).any(axis=1)
+    words = _CHUNK // 8
+    with to.open("wb") as changes:
+        for at in range(0, len(after), words):
+            chunk = after[at : at + words]
+            differ = (before[at : at + words] != chunk).reshape(-1, _PAGE // 8).any(axis=1)
             for begin, end in _runs(differ):
-                changes.write(_CHANGE.pack((first + begin) * _PAGE, (end - begin) * _PAGE))
-                changes.write(after[(first + begin) * _PAGE // 8 : (first + end) * _PAGE // 8].tobytes())
+                changes.write(_CHANGE.pack(8 * at + begin * _PAGE, (end - begin) * _PAGE))
+                changes.write(chunk[begin * _PAGE // 8 : end * _PAGE // 8].tobytes())
+        changes.write(_CHANGE.pack(8 * len(after), 0))
 
 
 def _runs(flags: np.ndarray) -> Iterator[tuple[int, int]]:

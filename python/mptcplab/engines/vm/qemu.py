@@ -18,14 +18,14 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mptcplab.engines.process import die_with_parent
 from mptcplab.engines.vm import initramfs, mailbox, speed
-from mptcplab.errors import EngineError, with_hint
+from mptcplab.errors import EngineError, OutputError, with_hint
 
 PROGRAM = "qemu-system-x86_64"
 # Exit codes of the machine by the first process: `value * 2 + 1` of crates/mptcplab-kernel/src/guest/ports.rs.
@@ -51,7 +51,9 @@ _FAULTY = ("cx16",)
 # With these environment variables, lockstep.c changes the memory that it finds in a file.
 _MEMORY, _CHANGES = "MPTCPLAB_VM_MEMORY", "MPTCPLAB_VM_CHANGES"
 _QMP_LIMIT_S = 120.0
+_POLL_S = 0.1
 _CONSOLE_LINES = 45
+_ROOM = "make room, or let XDG_CACHE_HOME name another place; a machine needs 512 MB there until it is ready"
 
 
 @cache
@@ -231,17 +233,22 @@ class Machine:
                 raise self.error(f"the snapshot could not be moved: {status}")
             time.sleep(0.002)
 
-    def stops(self, limit_s: float) -> bool:
-        """Wait until the machine stops itself; False if it ended with a result instead."""
+    def stops(self, limit_s: float, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until the machine stops itself; False if it ended with a result, or if `stopped` says so."""
         until = time.monotonic() + limit_s
         try:
-            while self._message(until).get("event") != "STOP":
-                pass
+            while not stopped():
+                if self._has_message() and self._message(until).get("event") == "STOP":
+                    return True
+                if time.monotonic() > until:
+                    raise self.error(f"it did not get ready within {limit_s:g} s")
         except EngineError:
-            if self.process.poll() == DONE:
-                return False
-            raise
-        return True
+            if self.process.poll() != DONE:
+                raise
+        return False
+
+    def _has_message(self) -> bool:
+        return b"\n" in self._received or bool(select.select([self._socket], [], [], _POLL_S)[0])
 
     def _message(self, until: float) -> Mapping[str, Any]:
         while b"\n" not in self._received:
@@ -255,6 +262,8 @@ class Machine:
             if not new:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(5)
+                if self.process.returncode == -signal.SIGBUS:
+                    raise OutputError(with_hint("cannot write the memory of a machine: the disk is full", _ROOM))
                 raise self.error(f"the machine ended too early (QEMU's exit code is {self.process.returncode})")
             self._received += new
         line, self._received = self._received.split(b"\n", 1)
