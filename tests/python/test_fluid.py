@@ -394,7 +394,7 @@ REFUSED = {
     "buffer as in a kernel": (
         "paths = {paths}",
         'paths = {paths}\nlike = "linux-7.3"\nscheduler = "minrtt"\nrcv_buffer = "2 MB"',
-        r":30:14: flows\.mp\.rcv_buffer: 2000000 bytes",
+        r":29:14: flows\.mp\.rcv_buffer: 2000000 bytes",
     ),
     "recovery": ("paths = {paths}", 'paths = {paths}\nrecovery = "tahoe"', r':27:12: flows\.mp\.recovery: "tahoe"'),
     "scheduler": (
