@@ -195,6 +195,20 @@ def test_the_kernel_needs_a_clang(scenario: Path, monkeypatch: pytest.MonkeyPatc
 FILE_CAPABILITIES = struct.pack("<IIIII", 0x02000001, 0, 0, 1 << 38 - 32 | 1 << 39 - 32, 0)
 
 
+PLAIN = """
+duration = "1 s"
+cc = "mine"
+[links.A]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "4 ms"
+queue = "20 packets"
+[flows.f]
+path = ["A"]
+"""
+
+
 @pytest.mark.kernel
 def test_its_code_does_not_get_the_capabilities_of_the_program_file() -> None:
     need_root()
@@ -214,6 +228,16 @@ def test_its_code_does_not_get_the_capabilities_of_the_program_file() -> None:
             done = subprocess.run([copy, *words], capture_output=True, text=True, user=65534, group=65534, check=False)
             assert done.returncode == 2, done.stderr
             assert done.stderr.startswith("error: C files cannot be loaded with the capabilities of the program file")
+        # What a machine needs for them is said after the capabilities were given up.
+        compiled, scenario = home / "compiled", home / "scenario.toml"
+        subprocess.run([program(), "compile", file, "--out", compiled], capture_output=True, check=True)
+        compiled.chmod(0o755)
+        scenario.write_text(PLAIN)
+        words = ["preparations", "--scenario", str(scenario), "--algorithms", str(compiled)]
+        done = subprocess.run([copy, *words], capture_output=True, text=True, user=65534, group=65534, check=False)
+        assert done.returncode == 0, done.stderr
+        (text,) = json.loads(done.stdout)
+        assert json.loads(text)["algorithms"][0]["choice"]["name"] == "mine"
 
 
 def test_a_compiler_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
