@@ -59,6 +59,7 @@ def lab() -> Iterator[Lab]:
 
 
 def gone() -> bool:
+    """Whether it disappears: the kernel frees the link in the background after its pin was removed."""
     for _ in range(100):
         if NAME not in available():
             return True
@@ -82,7 +83,7 @@ def test_a_pinned_algorithm_stays_available_until_it_is_unloaded(lab: Lab) -> No
         done = lab("unload", "template")
         assert done.returncode == 0, done.stderr
         assert "keep it until they close" in done.stdout
-        assert NAME not in available()
+        assert gone()
         # The socket that uses it continues.
         dialled.send(b"still there")
         accepted, _ = listening.accept()
