@@ -287,7 +287,7 @@ def write_bytes(path: Path, content: bytes, *, durable: bool = False) -> None:
         with partial.open("xb") as file:
             file.write(content)
         if durable:
-            _synchronize(partial)
+            synchronize(partial)
 
 
 @contextmanager
@@ -303,7 +303,7 @@ def whole(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-def _synchronize(path: Path) -> None:
+def synchronize(path: Path) -> None:
     """Wait until the content of a file is on the disk: a rename may be there before it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

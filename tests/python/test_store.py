@@ -199,7 +199,7 @@ def test_a_durable_store_waits_for_the_disk_with_every_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durable: bool, waits: int
 ) -> None:
     waited: list[Path] = []
-    monkeypatch.setattr(output, "_synchronize", waited.append)
+    monkeypatch.setattr(output, "synchronize", waited.append)
     one, other = (Store(tmp_path / name, durable=durable) for name in ("one", "other"))
     for each in (one, other):
         each.prepare()

@@ -17,7 +17,7 @@ from typing import TextIO
 
 from mptcplab.engines.vm.cache import acquired
 from mptcplab.errors import EngineError, with_hint
-from mptcplab.output import writing
+from mptcplab.output import synchronize, writing
 
 # What has not been used for so long is removed.
 KEPT_DAYS = 30
@@ -79,17 +79,11 @@ def _make(directory: Path, make: Callable[[Path], None]) -> None:
         make(draft)
         with room(directory.parent):
             for path in draft.iterdir():
-                _to_disk(path)
+                synchronize(path)
             draft.rename(directory)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-
-
-def _to_disk(path: Path) -> None:
-    """Write a file to the disk, so that it is whole after a power failure if its directory is there."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def room(place: Path) -> AbstractContextManager[None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ import numpy as np
 
 from mptcplab.engines.vm import kept, mailbox
 from mptcplab.engines.vm.outcome import Outcome, outcome
-from mptcplab.engines.vm.snapshot import Snapshot
+from mptcplab.engines.vm.snapshot import Snapshot, save
 
 # On an idle host, a few seconds.
 _LIMIT_S = 600.0
@@ -88,8 +87,7 @@ def _make(booted: Snapshot, packed: bytes, stopped: Callable[[], bool], draft: P
                 raise RefusedError(outcome(box, machine.console()))
             if not box.printed():
                 raise machine.error("its kernel stopped while it was prepared")
-            machine.execute("migrate", uri=f"exec:cat > {shlex.quote(str(draft / 'devices'))}")
-            machine.migrated()
+            save(machine, draft)
     finally:
         box.close()
     with kept.room(draft):

@@ -29,6 +29,8 @@ _SEED = 1
 _FORMAT = 2
 # The snapshots of machines that have booted that are kept.
 KEPT = 8
+# The file with the state of the devices.
+_DEVICES = "devices"
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,15 @@ class Snapshot:
     def resume(self, machine: qemu.Machine) -> None:
         """Let a copy continue; from then on the host must not influence it."""
         machine.connect()
-        machine.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(self.directory / 'devices'))}")
+        machine.execute("migrate-incoming", uri=f"exec:cat {shlex.quote(str(self.directory / _DEVICES))}")
         machine.migrated()
         machine.go()
+
+
+def save(machine: qemu.Machine, directory: Path) -> None:
+    """Write the state of the devices of a machine that stands still."""
+    machine.execute("migrate", uri=f"exec:cat > {shlex.quote(str(directory / _DEVICES))}")
+    machine.migrated()
 
 
 def ready(kernel: Kernel, program: Path) -> Snapshot:
@@ -113,8 +121,7 @@ def _make(image: Path, archive: bytes, library: Path, draft: Path) -> None:
             if not (machine.stops(_BOOT_LIMIT_S) and box.printed()):
                 raise machine.error("its kernel stopped during the boot")
             speed.correct_timer(memory)
-            machine.execute("migrate", uri=f"exec:cat > {shlex.quote(str(draft / 'devices'))}")
-            machine.migrated()
+            save(machine, draft)
             with kept.room(draft):
                 (draft / "console").write_text(machine.console(), encoding="utf-8")
     finally:
