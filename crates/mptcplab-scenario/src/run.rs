@@ -342,6 +342,9 @@ pub struct TcpOptions {
     pub tso: Option<bool>,
     /// Whether receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
     pub comp_sack: Option<bool>,
+    /// Number of timeouts of an unanswered SYN after which the next one lasts twice as long (0: every one does; RFC 6298).
+    /// Linux since 6.5: 4 (`net.ipv4.tcp_syn_linear_timeouts`).
+    pub linear_syn_timeouts: u32,
     /// Upper bound of the window in packets (none).
     pub cwnd_clamp_pkts: Option<u32>,
 }

@@ -105,6 +105,7 @@ fn what_is_not_written_follows_linux_and_the_spec() {
         send_jitter_ns: None,
         tso: None,
         comp_sack: None,
+        linear_syn_timeouts: 0,
         cwnd_clamp_pkts: None,
     };
     assert_eq!(flow.options, expected);
@@ -148,6 +149,7 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
             scheduler,
             options.tso,
             options.comp_sack,
+            options.linear_syn_timeouts,
             tcp.rcv_buffer,
         )
     });
@@ -159,16 +161,17 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
     assert_eq!(
         found.collect::<Vec<_>>(),
         [
-            ("all", linger, Some(true), Some(true), automatic),
+            ("all", linger, Some(true), Some(true), 4, automatic),
             (
                 "some",
                 Some("ecf".to_owned()),
                 Some(false),
                 Some(true),
+                4,
                 RcvBuffer::Fixed(90_000)
             ),
-            ("tcp", None, Some(true), Some(false), automatic),
-            ("none", None, None, None, RcvBuffer::Unlimited),
+            ("tcp", None, Some(true), Some(false), 4, automatic),
+            ("none", None, None, None, 0, RcvBuffer::Unlimited),
         ]
     );
 }

@@ -186,7 +186,7 @@ fn flow(run: &Run, flow: &Flow, scheduler: Option<SchedulerKind>) -> Value {
 
 fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
     let options = &tcp.options;
-    json!({
+    let mut found = json!({
         "transport": if tcp.mptcp { "mptcp" } else { "tcp" },
         "cc": cc(&tcp.cc),
         "scheduler": tcp
@@ -210,7 +210,11 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
         "tso": options.tso,
         "comp_sack": options.comp_sack,
         "subflows": tcp.subflows.iter().map(|s| tcp_subflow(run, tcp, s)).collect::<Vec<_>>(),
-    })
+    });
+    if options.linear_syn_timeouts > 0 {
+        found["linear_syn_timeouts"] = options.linear_syn_timeouts.into();
+    }
+    found
 }
 
 /// The algorithm, and for one that is not in the build the digest of its source: otherwise the build says what ran.

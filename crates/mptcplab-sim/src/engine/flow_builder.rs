@@ -231,6 +231,7 @@ fn sender_config(t: &TcpFlow, send_jitter_ns: u64) -> SenderConfig {
         slow_start_after_idle: t.options.slow_start_after_idle,
         send_jitter_ns,
         tso: t.options.tso.unwrap_or(false),
+        linear_syn_timeouts: t.options.linear_syn_timeouts,
     }
 }
 

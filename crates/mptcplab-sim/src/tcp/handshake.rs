@@ -60,7 +60,11 @@ impl Sender {
             (true, false) => CAPABLE_BYTES.0,
             (true, true) => JOIN_BYTES.0,
         };
-        let wait = (u64::from(RTO_INITIAL_US) * 1000) << self.rtx.backoff.min(6);
+        let doublings = self
+            .rtx
+            .backoff
+            .saturating_sub(self.config.linear_syn_timeouts);
+        let wait = (u64::from(RTO_INITIAL_US) * 1000) << doublings.min(6);
         self.send_control(cx, Kind::Syn, SYN_BYTES + options, wait);
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct SenderConfig {
     pub(crate) send_jitter_ns: u64,
     /// Segments leave in groups, see `tso.rs`.
     pub(crate) tso: bool,
+    /// Timeouts of a SYN before they begin to double.
+    pub(crate) linear_syn_timeouts: u32,
 }
 
 /// Cumulative counters of the trace.

@@ -134,6 +134,8 @@ fn cc(context: &Context<'_>, table: &Table<'_>) -> Res<CcConfig> {
 
 /// Linux's default of `tcp_rmem[2]`, the largest automatic receive buffer, since 6.16.
 const LINUX_RMEM_MAX_BYTES: u64 = 32 << 20;
+/// Linux's default of `net.ipv4.tcp_syn_linear_timeouts`, since 6.5 (ccce324dabfe).
+const LINUX_LINEAR_SYN_TIMEOUTS: u32 = 4;
 
 /// What a kernel does where the scenario says nothing.
 #[derive(Default)]
@@ -141,6 +143,7 @@ struct Like {
     scheduler: Option<Scheduler>,
     tso: Option<bool>,
     comp_sack: Option<bool>,
+    linear_syn_timeouts: u32,
     rcv_buffer: Option<RcvBuffer>,
     growth: Growth,
 }
@@ -161,6 +164,7 @@ fn like(settings: &Settings<'_>) -> Res<Like> {
         scheduler: Some(Scheduler::new(SchedulerKind::Linger)),
         tso: Some(true),
         comp_sack: Some(true),
+        linear_syn_timeouts: LINUX_LINEAR_SYN_TIMEOUTS,
         rcv_buffer: Some(RcvBuffer::Auto {
             max_bytes: LINUX_RMEM_MAX_BYTES,
             growth: Growth::default(),
@@ -255,6 +259,7 @@ fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
         send_jitter_ns: send_jitter_ns(settings)?,
         tso: given("tso")?.or(like.tso),
         comp_sack: given("comp_sack")?.or(like.comp_sack),
+        linear_syn_timeouts: like.linear_syn_timeouts,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
 }
