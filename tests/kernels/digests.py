@@ -58,7 +58,7 @@ def stored() -> dict[str, Record]:
 def measured(suite: str) -> Record:
     """What this build gives on the present kernel of a suite."""
     kernel = kernels.find(f"vm:{suite}")
-    words = ("run", "--no-spin", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(OVERRIDES))
+    words = ("run", "--in-machine", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(OVERRIDES))
     files = {"two-paths.toml": (HERE / "two-paths.toml").read_bytes()}
     job = machine.Job((*words, "--out", "/out/trace"), files, SEED, PATIENCE_S)
     with tempfile.TemporaryDirectory() as scratch:

@@ -49,7 +49,7 @@ left_behind() {
 }
 
 transfer() {
-	mptcplab-kernel run --no-spin --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
+	mptcplab-kernel run --in-machine --scenario "$JOB/two-paths.toml" --overrides "{\"cc\":[\"$1\"]}" --out "$2"
 }
 
 # Loads all algorithms at once, checks that they are registered, and unloads them.

@@ -92,7 +92,7 @@ class Machines:
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_bytes(content)
         words = job.arguments
-        assert words[:2] == ("run", "--no-spin")
+        assert words[:2] == ("run", "--in-machine")
         asked = dict(zip(words[2::2], words[3::2], strict=False))
         inside = home / Path(asked["--scenario"]).relative_to("/job")
         out.mkdir()
@@ -365,7 +365,7 @@ def test_a_machine_gets_what_was_compiled_on_the_host(emulated: Machines, scenar
     mptcplab.run(scenario, cc=["lia"], engine="vm", reps=1, duration="2 s")
     (job,) = emulated.calls[1][0]
     assert "--algorithms" not in job.arguments
-    assert job.preparation == Preparation(("prepare", "--preparation", "0"), {})
+    assert job.preparation == Preparation(("prepare", "--in-machine", "--preparation", "0"), {})
 
 
 # --- kernels ---------------------------------------------------------------------------------------

@@ -32,8 +32,28 @@ pub(crate) struct RunRequest {
     pub(crate) files: Vec<PathBuf>,
     /// The programs that generate the traffic of bulk flows; `None` for the engine's own sender and receiver.
     pub(crate) programs: Option<Programs>,
-    /// Whether the emulator may spin before packets are due.
-    pub(crate) spins: bool,
+    pub(crate) place: Place,
+}
+
+/// Where the lab is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    /// In a process of its own, from which nothing of the host can be reached.
+    Process,
+    /// In a thread of the supervisor, in a virtual machine that holds nothing but this run. There every instruction takes
+    /// time, and when the processor changes from one process to another, QEMU forgets all addresses that it has
+    /// translated.
+    Thread,
+}
+
+impl Place {
+    pub(crate) fn of(in_machine: bool) -> Self {
+        if in_machine {
+            Self::Thread
+        } else {
+            Self::Process
+        }
+    }
 }
 
 /// Absolute paths of the programs that generate the traffic. Only root and the user of the engine can change them.

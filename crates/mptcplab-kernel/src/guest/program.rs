@@ -4,10 +4,11 @@ use super::job::Job;
 use super::mailbox::Mailbox;
 use super::{JOB, failed};
 use crate::failure::Failure;
-use crate::run::prepare::WAITING;
+use crate::run::prepare::{CODE, WAITING};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const STDERR: &str = "/run/stderr";
@@ -74,7 +75,7 @@ impl Program {
         }
     }
 
-    /// Passes on what it prints until it ends; returns its exit code and what it wrote on standard error.
+    /// Passes on what it prints until it closes its output; returns its exit code and what it wrote on standard error.
     pub(super) fn follow(mut self, mailbox: &mut Mailbox) -> Result<(i32, Vec<u8>), Failure> {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
@@ -85,14 +86,26 @@ impl Program {
                 Err(error) => return Err(self.broken(&error)),
             }
         }
-        let status = self
-            .child
-            .wait()
-            .map_err(|error| failed(&self.name, &error))?;
-        // Shells report signals like this.
-        let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+        let code = self.code()?;
         let stderr = fs::read(STDERR).map_err(|error| failed(STDERR, &error))?;
         Ok((code, stderr))
+    }
+
+    /// Its exit code, after it has ended or has stopped itself.
+    fn code(&self) -> Result<i32, Failure> {
+        let id = Pid::from_raw(self.child.id() as libc::pid_t);
+        let status = waitpid(id, Some(WaitPidFlag::WUNTRACED))
+            .map_err(|errno| failed(&self.name, &errno.into()))?;
+        match status {
+            WaitStatus::Exited(_, code) => Ok(code),
+            // Shells report signals like this.
+            WaitStatus::Signaled(_, signal, _) => Ok(128 + signal as i32),
+            _ => {
+                let text = fs::read_to_string(CODE).map_err(|error| failed(CODE, &error))?;
+                text.parse()
+                    .map_err(|_| Failure::new(format!("{}: exit code {text:?}", self.name)))
+            }
+        }
     }
 
     fn broken(&self, error: &std::io::Error) -> Failure {

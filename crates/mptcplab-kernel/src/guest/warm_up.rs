@@ -41,7 +41,7 @@ pub(super) fn run() -> Result<(), Failure> {
     let scenario = format!("{PLACE}/scenario.toml");
     fs::write(&scenario, SCENARIO).map_err(wrong)?;
     Command::new(PROGRAM)
-        .args(["run", "--no-spin", "--scenario", &scenario])
+        .args(["run", "--in-machine", "--scenario", &scenario])
         .args(["--out", &format!("{PLACE}/trace")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())

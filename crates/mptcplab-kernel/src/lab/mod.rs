@@ -1,6 +1,7 @@
-//! The lab: a child process of the supervisor that is shut in (`mptcplab_net::sandbox`), so that everything it creates is
-//! separate from the host and disappears with it. It builds the network, moves the packets, generates the traffic, takes
-//! samples, and sends them to the supervisor.
+//! The lab builds the network, moves the packets, generates the traffic, takes samples, and sends them to the supervisor.
+//!
+//! It is a child process of the supervisor that is shut in (`mptcplab_net::sandbox`), so that everything it creates is
+//! separate from the host and disappears with it. In a virtual machine, which disappears as a whole, it is a thread.
 
 mod network;
 mod readback;
@@ -13,7 +14,6 @@ use crate::compiled;
 use crate::failure::Failure;
 use crate::protocol::{FromLab, RunRequest};
 use mptcplab_net::sandbox::{self, Needs};
-use mptcplab_net::userns;
 use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -22,20 +22,33 @@ use nix::unistd::{Pid, getppid};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Runs the lab. `supervisor` is the process id of the supervisor, which is at the other end of standard input.
+/// Runs the lab in this process. `supervisor` is the process id of the supervisor, which is at the other end of standard
+/// input.
 pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
     die_with(supervisor)?;
     close_inherited()?;
+    serve(socket()?, |request| {
+        // Only single-threaded processes can enter a user namespace, so this comes before any thread.
+        declare(request).and_then(|()| shut_in(request, supervisor))
+    })
+}
+
+/// Runs the lab in this thread of the supervisor, which is at the other end of the socket.
+pub(crate) fn in_thread(socket: UnixStream) -> Result<(), Failure> {
+    serve(socket, |_| Ok(()))
+}
+
+/// Makes the run that the supervisor requests, after `begin`.
+fn serve(
+    socket: UnixStream,
+    begin: impl FnOnce(&RunRequest) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     allow_many_sockets()?;
-    let socket = socket()?;
-    let mut supervisor_socket = session::SupervisorSocket::new(socket);
-    let request = session::request(&mut supervisor_socket)?;
-    // Only single-threaded processes can enter a user namespace, so this comes before any thread.
-    let result = declare(&request)
-        .and_then(|()| shut_in(&request, supervisor))
-        .and_then(|()| session::run(&mut supervisor_socket, &request));
+    let mut supervisor = session::SupervisorSocket::new(socket);
+    let request = session::request(&mut supervisor)?;
+    let result = begin(&request).and_then(|()| session::run(&mut supervisor, &request));
     if let Err(failure) = result {
-        supervisor_socket.send(&FromLab::Failed {
+        supervisor.send(&FromLab::Failed {
             message: failure.message,
             hint: failure.hint,
         })?;
@@ -52,15 +65,10 @@ fn declare(request: &RunRequest) -> Result<(), Failure> {
 /// Gives up whatever a run does not need. All that follows, and all programs that it starts, can reach only the networks
 /// that it makes.
 fn shut_in(request: &RunRequest, supervisor: i32) -> Result<(), Failure> {
-    if request.spins {
-        sandbox::enter(Needs {
-            files: &request.files,
-            programs: request.programs.is_some(),
-        })?;
-    } else {
-        // A virtual machine that holds nothing but this run, and in which every instruction takes time.
-        userns::enter()?;
-    }
+    sandbox::enter(Needs {
+        files: &request.files,
+        programs: request.programs.is_some(),
+    })?;
     // The kernel clears the setting when credentials change.
     die_with(supervisor)
 }

@@ -1,6 +1,7 @@
 //! Builds the planned network in the kernel: namespaces, devices, addresses, routes, sysctls. All of it belongs to this
 //! process's user namespace and disappears with it.
 
+use crate::failure::Failure;
 use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
 use mptcplab_emulator::{Clock, Emulator, LinkSetup, Options, Pair, Port, Setup};
 use mptcplab_model::link::rng::Rng;
@@ -44,8 +45,8 @@ const RECORDED: [&str; 9] = [
 pub(super) struct Network {
     /// The namespaces, by node.
     pub(super) namespaces: Vec<Namespace>,
-    /// The TUN devices' descriptors by port of the plan, until the emulator takes them.
-    ports: Vec<Option<OwnedFd>>,
+    /// The TUN devices' descriptors by port of the plan. The emulator has copies, so that its end removes no device.
+    ports: Vec<OwnedFd>,
     /// The TUN devices by port of the plan: (node, ifindex).
     devices: Vec<(usize, u32)>,
     /// A namespace with the user-space path manager accepts subflows only while a process listens to its events.
@@ -72,7 +73,7 @@ impl Network {
         for port in &plan.ports {
             let tun = network.namespaces[port.node].tun(&port.name, DEVICE_MTU, QUEUE_PKTS)?;
             network.devices.push((port.node, tun.ifindex));
-            network.ports.push(Some(tun.fd));
+            network.ports.push(tun.fd);
         }
         for way in &plan.ways {
             if let Some(port) = plan.entries[way.links[0]] {
@@ -120,22 +121,18 @@ impl Network {
 
     /// Starts the links.
     pub(super) fn emulate(
-        &mut self,
+        &self,
         run: &Run,
         plan: &Plan,
         (clock, spins): (Clock, bool),
-    ) -> Result<Emulator, mptcplab_emulator::Error> {
-        let ports = plan
-            .ports
-            .iter()
-            .zip(&mut self.ports)
-            .filter_map(|(port, fd)| {
-                let name = format!("{} in {}", port.name, plan.nodes[port.node].name);
-                Some(Port {
-                    name,
-                    fd: fd.take()?,
-                })
-            });
+    ) -> Result<Emulator, Failure> {
+        let ports = plan.ports.iter().zip(&self.ports).map(|(port, fd)| {
+            let name = format!("{} in {}", port.name, plan.nodes[port.node].name);
+            let fd = fd
+                .try_clone()
+                .map_err(|error| Failure::new(format!("lab: {name}: {error}")))?;
+            Ok(Port { name, fd })
+        });
         let links = run.links.iter().enumerate().map(|(index, link)| LinkSetup {
             name: link.name.clone(),
             from: plan.entries[index],
@@ -148,9 +145,9 @@ impl Network {
             destination: IpAddr::V4(way.destination),
             links: way.links.clone(),
         });
-        mptcplab_emulator::start(Setup {
+        let emulator = mptcplab_emulator::start(Setup {
             clock,
-            ports: ports.collect(),
+            ports: ports.collect::<Result<_, Failure>>()?,
             links: links.collect(),
             pairs: pairs.collect(),
             options: Options {
@@ -158,7 +155,8 @@ impl Network {
                 spin_ns: if spins { Options::default().spin_ns } else { 0 },
                 ..Options::default()
             },
-        })
+        });
+        Ok(emulator?)
     }
 
     /// Describes packets that a device dropped because the emulator did not read them in time, which is no emulated loss.

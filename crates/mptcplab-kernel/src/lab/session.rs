@@ -6,7 +6,7 @@ use super::sample_clock::{DueSample, SampleClock};
 use super::sampler::Sampler;
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
-use crate::protocol::{FromLab, Problem, ProblemKind, RunReport, RunRequest, ToLab};
+use crate::protocol::{FromLab, Place, Problem, ProblemKind, RunReport, RunRequest, ToLab};
 use crate::traffic::{self, Context, Iperf3, Listener, Reporter, Shared, ThreadMessage};
 use crate::wire::{self, Received};
 use mptcplab_emulator::{Bound, Clock, Emulator, Report};
@@ -131,7 +131,7 @@ pub(super) fn run(supervisor: &mut SupervisorSocket, request: &RunRequest) -> Re
         Clock::with_zero(zero_ns),
     )?;
     session.sample_to_the_end(supervisor)?;
-    let report = session.finish();
+    let report = session.finish(request.place);
     supervisor.send(&FromLab::Done(Box::new(report)))
 }
 
@@ -191,7 +191,7 @@ impl Session {
     fn start(
         request: &RunRequest,
         (run, plan): (Run, Plan),
-        mut network: Network,
+        network: Network,
         listeners: Vec<Listener>,
         clock: Clock,
     ) -> Result<Self, Failure> {
@@ -200,7 +200,9 @@ impl Session {
         let contexts =
             traffic::contexts(&run, &plan, &request.algorithms, &shared, &Reporter(sender));
         // Until now this thread has the emulator's real-time priority, which the traffic must not have.
-        let emulator = network.emulate(&run, &plan, (clock, request.spins));
+        // Spinning before a packet is due only costs time in a virtual machine: a sleep ends on time there.
+        let spins = request.place == Place::Process;
+        let emulator = network.emulate(&run, &plan, (clock, spins));
         crate::priority::drop_own()
             .map_err(|errno| Failure::new(format!("lab: scheduling: {errno}")))?;
         let emulator = emulator?;
@@ -360,7 +362,7 @@ impl Session {
     }
 
     /// Stops everything and makes the report.
-    fn finish(mut self) -> RunReport {
+    fn finish(mut self, place: Place) -> RunReport {
         self.read_back();
         self.shared.stop();
         // Meanwhile the threads of subflows report those that have not joined.
@@ -412,6 +414,10 @@ impl Session {
         // A run that is invalid anyway may be too short for statistics of lateness.
         if let Some(report) = emulator.as_ref().filter(|_| !is_invalid) {
             self.problems.extend(lateness_problems(&self.run, report));
+        }
+        if place == Place::Thread {
+            // The machine ends as a whole.
+            std::mem::forget(self.network);
         }
         RunReport {
             problems: self.problems,

@@ -4,7 +4,7 @@ mod aggregate;
 mod algorithms;
 mod ends;
 mod host;
-mod lab_process;
+mod lab_handle;
 mod preparation;
 pub(crate) mod prepare;
 mod rows;
@@ -55,10 +55,9 @@ pub(crate) struct Arguments {
     /// End as after Ctrl-C when this process ends, which started this one.
     #[arg(long, hide = true, value_name = "N")]
     parent: Option<i32>,
-    /// Do not spin before packets are due: in a virtual machine whose time is counted in instructions, spinning costs
-    /// most of the host's time, and a sleep ends on time.
+    /// The machine is a virtual one, in which nothing but one run happens and every instruction takes time.
     #[arg(long, hide = true)]
-    no_spin: bool,
+    in_machine: bool,
 }
 
 /// Time of the run between two progress reports. Each wakes a process, which costs more than many packets.
@@ -90,6 +89,12 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
     let mut unsupported = unsupported(&sweep);
     unsupported.extend(algorithms::unknown(&sweep.runs)?);
     refuse(&arguments.scenario, &overrides, &sweep, unsupported)?;
+    if arguments.in_machine && sweep.runs.len() > 1 {
+        return Err(Failure::new(format!(
+            "--in-machine: a machine makes one run, not {}",
+            sweep.runs.len()
+        )));
+    }
     let digests = digests(arguments)?;
     let ends = Ends::watch(arguments.parent)?;
     let programs = match arguments.traffic {
@@ -102,7 +107,7 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
     let mut worst = Status::Complete;
     for run in &sweep.runs {
         progress.running(run, 0);
-        let mut writer = TraceWriter::create_with_reserve(&next_kept(&arguments.out)?)?;
+        let mut writer = writer(arguments)?;
         let supervisor = Supervisor {
             arguments,
             sweep: &sweep,
@@ -144,6 +149,17 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
         Status::Invalid => CHECK_FAILED,
         Status::Partial => ERROR,
     })
+}
+
+fn writer(arguments: &Arguments) -> Result<TraceWriter, Failure> {
+    let out = next_kept(&arguments.out)?;
+    // A run in a virtual machine can be repeated exactly.
+    let created = if arguments.in_machine {
+        TraceWriter::create(&out)
+    } else {
+        TraceWriter::create_with_reserve(&out)
+    };
+    Ok(created?)
 }
 
 /// Reads a scenario, with all runs or only some.

@@ -2,9 +2,10 @@
 //! the same, so a virtual machine is prepared once for all of them.
 
 use super::algorithms::Algorithms;
-use super::lab_process::LabProcess;
+use super::lab_handle::LabHandle;
 use crate::failure::Failure;
 use crate::plan::{AlgorithmPlan, FlowPlan, Plan};
+use crate::protocol::Place;
 use mptcplab_bpf::tracer::{Tracer, TracerConfig};
 use mptcplab_scenario::Run;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl Preparation {
 /// A kernel that is ready for a run, and the lab that waits for it. Fields are dropped in this order, so that the
 /// algorithms are unloaded after their sockets closed.
 pub(super) struct Prepared {
-    pub(super) lab: LabProcess,
+    pub(super) lab: LabHandle,
     pub(super) tracer: Tracer,
     pub(super) algorithms: Algorithms,
     /// What was asked for.
@@ -53,7 +54,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn make(preparation: Preparation) -> Result<Self, Failure> {
+    pub(super) fn make(preparation: Preparation, place: Place) -> Result<Self, Failure> {
         let algorithms = Algorithms::load(&preparation.algorithms)?;
         let config = TracerConfig {
             sockets: preparation.sockets,
@@ -62,7 +63,7 @@ impl Prepared {
         };
         Ok(Self {
             tracer: Tracer::start(&config)?,
-            lab: LabProcess::start()?,
+            lab: LabHandle::start(place)?,
             algorithms,
             preparation,
         })

@@ -6,13 +6,17 @@ use super::{Arguments, load, refuse, unsupported};
 use crate::compiled;
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::protocol::Place;
 use clap::Parser as _;
 use mptcplab_doctor::outln;
+use nix::sys::signal::{Signal, raise};
 use std::io::Write as _;
 use std::path::PathBuf;
 
 /// What `prepare` prints when it waits for a run.
 pub(crate) const WAITING: &str = "waiting";
+/// The file in which it leaves its exit code before it stops in a virtual machine.
+pub(crate) const CODE: &str = "/run/code";
 
 /// Arguments of `preparations`.
 #[derive(Debug, clap::Args)]
@@ -58,6 +62,9 @@ pub(crate) struct PrepareArguments {
     /// Directory with algorithms that are not in the build, as `compile` has made it.
     #[arg(long, value_name = "DIR")]
     algorithms: Option<PathBuf>,
+    /// The machine is a virtual one, in which nothing but one run happens.
+    #[arg(long)]
+    in_machine: bool,
 }
 
 /// The command line of the run; its first word is `run`.
@@ -75,10 +82,25 @@ pub(crate) fn main(arguments: &PrepareArguments) -> Result<u8, Failure> {
     }
     let preparation =
         serde_json::from_str(&arguments.preparation).map_err(|error| broken(&error))?;
-    let prepared = Prepared::make(preparation)?;
+    let place = Place::of(arguments.in_machine);
+    let prepared = Prepared::make(preparation, place)?;
     let words = next_words().map_err(|error| Failure::new(format!("prepare: {error}")))?;
-    let CommandLine { run } = CommandLine::parse_from(words.split('\0'));
-    super::main_prepared(&run, Some(prepared))
+    let CommandLine { mut run } = CommandLine::parse_from(words.split('\0'));
+    run.in_machine = arguments.in_machine;
+    let code = super::main_prepared(&run, Some(prepared))?;
+    if place == Place::Thread {
+        stop(code).map_err(|error| Failure::new(format!("prepare: {error}")))?;
+    }
+    Ok(code)
+}
+
+/// Stops this process with all that it has. When a process ends, the kernel removes its devices, its namespaces and its
+/// eBPF programs one after another; a machine ends as a whole.
+fn stop(code: u8) -> std::io::Result<()> {
+    std::fs::write(CODE, code.to_string())?;
+    std::io::stdout().flush()?;
+    nix::unistd::close(libc::STDOUT_FILENO)?;
+    Ok(raise(Signal::SIGSTOP)?)
 }
 
 fn next_words() -> std::io::Result<String> {

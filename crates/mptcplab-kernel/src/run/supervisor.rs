@@ -4,13 +4,13 @@
 use super::algorithms::Algorithms;
 use super::ends::Ends;
 use super::host::HostRecord;
-use super::lab_process::{LabProcess, Received};
+use super::lab_handle::{LabHandle, Received};
 use super::preparation::{Preparation, Prepared};
 use super::rows::Rows;
 use super::{Arguments, run_record};
 use crate::failure::Failure;
 use crate::plan::{self, Plan};
-use crate::protocol::{FromLab, ProblemKind, Programs, RunReport, RunRequest, ToLab};
+use crate::protocol::{FromLab, Place, ProblemKind, Programs, RunReport, RunRequest, ToLab};
 use mptcplab_bpf::tracer::Tracer;
 use mptcplab_emulator::Clock;
 use mptcplab_scenario::{Run, Sweep};
@@ -52,7 +52,7 @@ pub(super) enum Outcome {
 
 /// A run in progress. Fields are dropped in this order, so that the algorithms are unloaded after their sockets closed.
 struct ActiveRun<'a> {
-    lab: LabProcess,
+    lab: LabHandle,
     tracer: Tracer,
     algorithms: Algorithms,
     run: &'a Run,
@@ -84,7 +84,7 @@ impl Supervisor<'_> {
             mut tracer,
             algorithms,
             ..
-        } = ready(prepared, Preparation::of(run, &plan))?;
+        } = self.prepared(prepared, Preparation::of(run, &plan))?;
         lab.send(&ToLab::Run(Box::new(self.request(run, &algorithms))))?;
         let Some(cookies) = self.ready(&mut lab)? else {
             return Ok(Outcome::Interrupted);
@@ -113,6 +113,26 @@ impl Supervisor<'_> {
         active.close(self, end, host)
     }
 
+    /// What was prepared before the run was known, or what is prepared now.
+    fn prepared(
+        &self,
+        before: Option<Prepared>,
+        preparation: Preparation,
+    ) -> Result<Prepared, Failure> {
+        match before {
+            Some(prepared) if prepared.preparation == preparation => Ok(prepared),
+            Some(prepared) => Err(Failure::new(format!(
+                "the machine was prepared for another run: {:?} instead of {preparation:?}",
+                prepared.preparation
+            ))),
+            None => Prepared::make(preparation, self.place()),
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place::of(self.arguments.in_machine)
+    }
+
     fn request(&self, run: &Run, algorithms: &Algorithms) -> RunRequest {
         RunRequest {
             scenario: self.arguments.scenario.clone(),
@@ -123,7 +143,7 @@ impl Supervisor<'_> {
             compiled: self.arguments.algorithms.clone(),
             files: self.files(),
             programs: self.programs.clone(),
-            spins: !self.arguments.no_spin,
+            place: self.place(),
         }
     }
 
@@ -136,7 +156,7 @@ impl Supervisor<'_> {
     }
 
     /// Waits until the lab has set everything up. Returns the cookies of its namespaces, or `None` after Ctrl-C.
-    fn ready(&self, lab: &mut LabProcess) -> Result<Option<Vec<u64>>, Failure> {
+    fn ready(&self, lab: &mut LabHandle) -> Result<Option<Vec<u64>>, Failure> {
         let deadline = Instant::now() + SETUP;
         while Instant::now() < deadline {
             match lab.recv()? {
@@ -155,7 +175,7 @@ impl Supervisor<'_> {
                 Received::Closed => {
                     return Err(Failure::new(format!(
                         "the lab died during its set-up: {}",
-                        exit_reason(lab)
+                        lab.exit_reason()
                     )));
                 }
                 Received::Nothing if wait(lab, self.ends)? => return Ok(None),
@@ -170,31 +190,11 @@ impl Supervisor<'_> {
     }
 }
 
-/// What was prepared before the run was known, or what is prepared now.
-fn ready(before: Option<Prepared>, preparation: Preparation) -> Result<Prepared, Failure> {
-    match before {
-        Some(prepared) if prepared.preparation == preparation => Ok(prepared),
-        Some(prepared) => Err(Failure::new(format!(
-            "the machine was prepared for another run: {:?} instead of {preparation:?}",
-            prepared.preparation
-        ))),
-        None => Prepared::make(preparation),
-    }
-}
-
 /// Waits for a message from the lab, for a tick at most. Returns true if the run has to end.
-fn wait(lab: &LabProcess, ends: &Ends) -> Result<bool, Failure> {
+fn wait(lab: &LabHandle, ends: &Ends) -> Result<bool, Failure> {
     ends.wait(
         lab,
         PollTimeout::try_from(TICK).unwrap_or(PollTimeout::ZERO),
-    )
-}
-
-/// Kills the lab and describes how it ended.
-fn exit_reason(lab: &mut LabProcess) -> String {
-    lab.kill().map_or_else(
-        || "for an unknown reason".to_owned(),
-        |status| status.to_string(),
     )
 }
 
@@ -232,7 +232,7 @@ impl ActiveRun<'_> {
                 }
                 Received::Closed => {
                     let at = Clock::monotonic_ns().saturating_sub(zero_ns);
-                    let reason = exit_reason(&mut self.lab);
+                    let reason = self.lab.exit_reason();
                     return Ok(RunEnd::LabFailed(format!(
                         "the lab died after {:.1} s: {reason}",
                         at as f64 / 1e9
@@ -370,7 +370,11 @@ impl ActiveRun<'_> {
             encoder,
             ..
         } = self;
-        drop((lab, tracer, algorithms));
+        match supervisor.place() {
+            Place::Process => drop((lab, tracer, algorithms)),
+            // The machine ends as a whole.
+            Place::Thread => std::mem::forget((lab, tracer, algorithms)),
+        }
         Ok(Outcome::Recorded(
             Box::new(encoder.finish(&row)?),
             status,

@@ -128,8 +128,7 @@ class _Sweep:
         """A job for each of some runs."""
         inside, files = job_files(Path(self.scenario), overrides)
         preparations = self._preparations(overrides, numbers)
-        # Spinning before a packet is due only costs the emulator's time: a sleep in the machine ends on time.
-        words = ["run", "--no-spin", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides]
+        words = ["run", "--in-machine", "--scenario", f"{_JOB}/{inside}", "--overrides", overrides]
         if any(preparation.files for preparation in preparations):
             words += ["--algorithms", f"{_JOB}/{_ALGORITHMS}"]
         return [
@@ -157,7 +156,7 @@ class _Sweep:
             loads = ("--algorithms", f"{_JOB}/{_ALGORITHMS}")
             files = {f"{_ALGORITHMS}/{name}": content for name, content in made.files().items()}
         found = program.query(*words, "--run", ",".join(map(str, numbers)), about=self.scenario)
-        return [Preparation(("prepare", "--preparation", text, *loads), files) for text in found]
+        return [Preparation(("prepare", "--in-machine", "--preparation", text, *loads), files) for text in found]
 
     def check(self, position: int, outcome: Outcome, *, has_trace: bool) -> None:
         """Raise an error for a run that failed."""
