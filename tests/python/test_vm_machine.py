@@ -60,7 +60,7 @@ def kernel() -> Kernel:
 def _run(seed: int = 1) -> Job:
     words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(SHORT))
     return Job(
-        (*words, "--out", "/out/trace", "--json-progress", "--no-spin"), {"two-paths.toml": SCENARIO}, seed, PATIENCE_S
+        (*words, "--out", "/out/trace", "--json-progress", "--in-machine"), {"two-paths.toml": SCENARIO}, seed, PATIENCE_S
     )
 
 
@@ -209,6 +209,49 @@ def test_requests_and_messages_are_those_of_the_simulator_and_take_about_as_long
     ]
 
 
+LATE = """
+duration = "44 s"
+warmup = "38 s"
+cc = "reno"
+tcp = { like = "linux-7.3", tso = true, comp_sack = true, rcv_buffer = "unlimited", send_jitter = "0 s" }
+[links.late]
+from = "S"
+to = "D"
+rate = "3 Mbit/s"
+delay = "9 ms"
+queue = "30 packets"
+schedule = [{ at = "10 ms", up = false }, { at = "24 s", up = true }]
+[links.always]
+from = "S"
+to = "D"
+rate = "2 Mbit/s"
+delay = "14 ms"
+queue = "20 packets"
+[flows.patient]
+transport = "tcp"
+path = ["late"]
+start = "700 ms"
+[flows.early]
+transport = "tcp"
+path = ["always"]
+"""
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_connection_is_not_given_up_while_the_kernel_tries_to_open_it(tmp_path: Path) -> None:
+    # The link is up again at 24 s. SYN segments are sent at 0.7, 1.7, 2.7, 3.7, 4.7, 5.7, 7.7, 11.7, 19.7 and 35.7 s.
+    scenario = tmp_path / "late.toml"
+    scenario.write_text(LATE)
+    results = mptcplab.run(scenario, engine=["sim", "vm:trixie-backports"], reps=1)
+    assert results.runs["status"].to_list() == ["complete", "complete"], results.runs["status_reason"].to_list()
+    opened = results.event.filter(pl.col("kind").cast(pl.String) == "subflow_added").sort("run", "t_ns")
+    assert opened["flow"].cast(pl.String).to_list() == ["early", "patient"] * 2
+    sim, vm = opened["t_ns"].to_list()[1::2]
+    assert sim == pytest.approx(35.7184e9, abs=1e5)
+    # The kernel rounds the times of its long timers up.
+    assert sim < vm < sim + 0.8e9
+
+
 @pytest.mark.machines
 @pytest.mark.usefixtures("kernel")
 def test_a_paper_is_reproduced_in_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,8 +306,8 @@ def _prepared(seed: int, cc: str = "lia") -> Job:
     words = ("preparations", "--scenario", here, "--overrides", overrides)
     found = subprocess.run([_program(), *words], capture_output=True, text=True, check=True)
     (text,) = json.loads(found.stdout)
-    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", overrides, "--out", "/out/trace", "--no-spin")
-    preparation = Preparation(("prepare", "--preparation", text), {})
+    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", overrides, "--out", "/out/trace", "--in-machine")
+    preparation = Preparation(("prepare", "--in-machine", "--preparation", text), {})
     return Job(words, {"two-paths.toml": SCENARIO}, seed, PATIENCE_S, preparation=preparation)
 
 

@@ -16,8 +16,9 @@ use socket2::SockRef;
 use std::net::{SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// After this time without an answer the connection is given up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// The kernel gives up first, after more than two minutes (`net.ipv4.tcp_syn_retries`). In a queue that is nearly always
+/// full, several SYN segments in a row can be dropped, and an application would wait.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Unsent data that a flow with pauses or a stop may have: this long at its rate, so that the sending thread may be late.
 const UNSENT_NS: u64 = 20_000_000;
 const MIN_UNSENT_BYTES: u64 = 16 << 10;
@@ -37,6 +38,7 @@ pub(crate) fn send(context: &Context, tcp: &TcpFlow) {
     connection.set_state(0, SubflowState::Handshake);
     let stream = match open(context, tcp) {
         Ok(stream) => stream,
+        Err(_) if shared.is_stopped() => return,
         Err(error) => {
             return context
                 .reporter
