@@ -353,13 +353,13 @@ def test_a_machine_gets_what_was_compiled_on_the_host(emulated: Machines, scenar
         assert job.arguments[at + 1] == "/job/.algorithms"
         assert not any(name.startswith(".algorithms") for name in job.files)
         assert job.preparation is not None
-        assert job.preparation.arguments[3:] == ("--algorithms", "/job/.algorithms")
+        assert job.preparation.arguments[4:] == ("--algorithms", "/job/.algorithms")
         assert job.preparation.files == {
             ".algorithms/mine.c": text.encode(),
             ".algorithms/mine.o": b"object\n",
             ".algorithms/mine.so": b"library\n",
         }
-    assert [job.preparation.arguments[2] for job in jobs] == ["0", "1"]
+    assert [job.preparation.arguments[3] for job in jobs] == ["0", "1"]
     assert results.runs["cc"].to_list() == ["mine", "lia"]
     # A sweep without it has nothing of it.
     mptcplab.run(scenario, cc=["lia"], engine="vm", reps=1, duration="2 s")

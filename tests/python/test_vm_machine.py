@@ -58,10 +58,8 @@ def kernel() -> Kernel:
 
 
 def _run(seed: int = 1) -> Job:
-    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(SHORT))
-    return Job(
-        (*words, "--out", "/out/trace", "--json-progress", "--in-machine"), {"two-paths.toml": SCENARIO}, seed, PATIENCE_S
-    )
+    words = ("run", "--in-machine", "--scenario", "/job/two-paths.toml", "--overrides", json.dumps(SHORT))
+    return Job((*words, "--out", "/out/trace", "--json-progress"), {"two-paths.toml": SCENARIO}, seed, PATIENCE_S)
 
 
 def _content(directory: Path) -> dict[str, bytes]:
@@ -306,7 +304,7 @@ def _prepared(seed: int, cc: str = "lia") -> Job:
     words = ("preparations", "--scenario", here, "--overrides", overrides)
     found = subprocess.run([_program(), *words], capture_output=True, text=True, check=True)
     (text,) = json.loads(found.stdout)
-    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", overrides, "--out", "/out/trace", "--in-machine")
+    words = ("run", "--scenario", "/job/two-paths.toml", "--overrides", overrides, "--out", "/out/trace")
     preparation = Preparation(("prepare", "--in-machine", "--preparation", text), {})
     return Job(words, {"two-paths.toml": SCENARIO}, seed, PATIENCE_S, preparation=preparation)
 
@@ -353,10 +351,10 @@ def test_an_interrupt_ends_a_machine_that_is_being_prepared(kernel: Kernel, tmp_
 def test_the_error_of_a_preparation_arrives(kernel: Kernel, tmp_path: Path) -> None:
     job = _prepared(1)
     assert job.preparation is not None
-    command, option, text = job.preparation.arguments
+    *words, text = job.preparation.arguments
     wrong = text.replace('"lia"', '"no-such-algorithm"')
     assert wrong != text
-    refused = replace(job, preparation=replace(job.preparation, arguments=(command, option, wrong)))
+    refused = replace(job, preparation=replace(job.preparation, arguments=(*words, wrong)))
     ((outcome, content),) = _outcomes([refused], tmp_path, kernel)
     assert outcome.code == 2
     assert 'no algorithm "no-such-algorithm"' in outcome.stderr
