@@ -1,18 +1,18 @@
 //! Real-time priority for the thread that moves the packets.
 //!
-//! The lab may not set it, but a thread inherits the priority of the thread that starts it, and every thread may give its
-//! priority up: the supervisor raises the priority of the lab's main thread, which starts the emulator's thread and then
-//! drops its own.
+//! A lab in the sandbox may not set it, but a thread inherits the priority of the thread that starts it, and every thread
+//! may give its priority up: the supervisor raises the priority of the lab's first thread, which starts the emulator's
+//! thread and then drops its own.
 
 use nix::errno::Errno;
 
 /// A low real-time priority: above all ordinary threads, below those of dedicated real-time applications.
 pub(crate) const REAL_TIME: i32 = 10;
 
-/// Gives the main thread of a process `SCHED_FIFO`. Needs CAP_SYS_NICE or RLIMIT_RTPRIO.
-pub(crate) fn raise(process: u32) -> Result<(), Errno> {
-    // Process ids are positive numbers of 22 bits.
-    set(process as libc::pid_t, libc::SCHED_FIFO, REAL_TIME)
+/// Gives a thread `SCHED_FIFO`; the number of a process is that of its first thread. Needs CAP_SYS_NICE or RLIMIT_RTPRIO.
+pub(crate) fn raise(thread: u32) -> Result<(), Errno> {
+    // Their numbers are positive and have 22 bits.
+    set(thread as libc::pid_t, libc::SCHED_FIFO, REAL_TIME)
 }
 
 /// Makes the calling thread an ordinary one.

@@ -342,7 +342,7 @@ pub struct TcpOptions {
     pub tso: Option<bool>,
     /// Whether receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
     pub comp_sack: Option<bool>,
-    /// Number of timeouts of an unanswered SYN after which the next one lasts twice as long (0: every one does; RFC 6298).
+    /// How often the first timeout of an unanswered SYN repeats before it doubles (0: it doubles at once; RFC 6298).
     /// Linux since 6.5: 4 (`net.ipv4.tcp_syn_linear_timeouts`).
     pub linear_syn_timeouts: u32,
     /// Upper bound of the window in packets (none).

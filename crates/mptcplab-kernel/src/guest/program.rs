@@ -5,6 +5,7 @@ use super::mailbox::Mailbox;
 use super::{JOB, failed};
 use crate::failure::Failure;
 use crate::run::prepare::{CODE, WAITING};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::fs::{self, File};
@@ -20,6 +21,8 @@ pub(super) struct Program {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
+    /// Whether it stops itself after its run.
+    stops: bool,
 }
 
 impl Program {
@@ -42,6 +45,7 @@ impl Program {
         Ok(Self {
             name: job.program.clone(),
             stdin: child.stdin.take(),
+            stops: job.prepares,
             stdout: stdout.ok_or_else(|| Failure::new(format!("{}: no output", job.program)))?,
             child,
         })
@@ -94,17 +98,18 @@ impl Program {
     /// Its exit code, after it has ended or has stopped itself.
     fn code(&self) -> Result<i32, Failure> {
         let id = Pid::from_raw(self.child.id() as libc::pid_t);
-        let status = waitpid(id, Some(WaitPidFlag::WUNTRACED))
-            .map_err(|errno| failed(&self.name, &errno.into()))?;
+        let flags = self.stops.then_some(WaitPidFlag::WUNTRACED);
+        let status = waitpid(id, flags).map_err(|errno| failed(&self.name, &errno.into()))?;
         match status {
             WaitStatus::Exited(_, code) => Ok(code),
             // Shells report signals like this.
             WaitStatus::Signaled(_, signal, _) => Ok(128 + signal as i32),
-            _ => {
+            WaitStatus::Stopped(_, Signal::SIGSTOP) => {
                 let text = fs::read_to_string(CODE).map_err(|error| failed(CODE, &error))?;
                 text.parse()
                     .map_err(|_| Failure::new(format!("{}: exit code {text:?}", self.name)))
             }
+            other => Err(Failure::new(format!("{}: {other:?}", self.name))),
         }
     }
 

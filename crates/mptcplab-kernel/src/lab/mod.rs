@@ -22,11 +22,15 @@ use nix::unistd::{Pid, getppid};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+/// Files that lab and supervisor may have open in a virtual machine, whose kernel has a default of 4096.
+const OPEN_FILES: u64 = 65_536;
+
 /// Runs the lab in this process. `supervisor` is the process id of the supervisor, which is at the other end of standard
 /// input.
 pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
     die_with(supervisor)?;
     close_inherited()?;
+    allow_many_sockets()?;
     serve(socket()?, |request| {
         // Only single-threaded processes can enter a user namespace, so this comes before any thread.
         declare(request).and_then(|()| shut_in(request, supervisor))
@@ -35,7 +39,7 @@ pub(crate) fn main(supervisor: i32) -> Result<(), Failure> {
 
 /// Runs the lab in this thread of the supervisor, which is at the other end of the socket.
 pub(crate) fn in_thread(socket: UnixStream) -> Result<(), Failure> {
-    serve(socket, |_| Ok(()))
+    serve(socket, |_| open_files(OPEN_FILES))
 }
 
 /// Makes the run that the supervisor requests, after `begin`.
@@ -43,7 +47,6 @@ fn serve(
     socket: UnixStream,
     begin: impl FnOnce(&RunRequest) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    allow_many_sockets()?;
     let mut supervisor = session::SupervisorSocket::new(socket);
     let request = session::request(&mut supervisor)?;
     let result = begin(&request).and_then(|()| session::run(&mut supervisor, &request));
@@ -100,9 +103,14 @@ fn die_with(supervisor: i32) -> Result<(), Failure> {
 /// Raises the limit of open files to what the machine allows: every transfer in progress needs two sockets.
 fn allow_many_sockets() -> Result<(), Failure> {
     let allowed = getrlimit(Resource::RLIMIT_NOFILE);
-    allowed
-        .and_then(|(_, most)| setrlimit(Resource::RLIMIT_NOFILE, most, most))
-        .map_err(|errno| Failure::new(format!("lab: number of open files: {errno}")))
+    let (_, most) =
+        allowed.map_err(|errno| Failure::new(format!("lab: number of open files: {errno}")))?;
+    open_files(most)
+}
+
+fn open_files(most: u64) -> Result<(), Failure> {
+    setrlimit(Resource::RLIMIT_NOFILE, most, most)
+        .map_err(|errno| Failure::new(format!("lab: {most} open files: {errno}")))
 }
 
 fn socket() -> Result<UnixStream, Failure> {

@@ -1,5 +1,5 @@
-//! Builds the planned network in the kernel: namespaces, devices, addresses, routes, sysctls. All of it belongs to this
-//! process's user namespace and disappears with it.
+//! Builds the planned network in the kernel: namespaces, devices, addresses, routes, sysctls. All of it disappears with this
+//! process.
 
 use crate::failure::Failure;
 use crate::plan::{DEVICE_MTU, Metrics, NodePlan, Plan};
@@ -28,7 +28,7 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// Sysctls that influence results and are recorded in the trace.
-const RECORDED: [&str; 9] = [
+const RECORDED: [&str; 11] = [
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",
     "net.ipv4.tcp_ecn",
@@ -36,6 +36,8 @@ const RECORDED: [&str; 9] = [
     "net.ipv4.tcp_recovery",
     "net.ipv4.tcp_early_retrans",
     "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_syn_retries",
+    "net.ipv4.tcp_syn_linear_timeouts",
     "net.mptcp.scheduler",
     "net.mptcp.stale_loss_cnt",
 ];

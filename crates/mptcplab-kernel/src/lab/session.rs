@@ -361,6 +361,15 @@ impl Session {
         }
     }
 
+    /// The names of the flows whose connection was not open at the end.
+    fn unconnected(&self) -> Vec<String> {
+        let contexts = self.contexts.iter();
+        contexts
+            .filter(|one| one.is_unconnected(self.ended_ns))
+            .map(|one| one.flow.name.clone())
+            .collect()
+    }
+
     /// Stops everything and makes the report.
     fn finish(mut self, place: Place) -> RunReport {
         self.read_back();
@@ -370,6 +379,10 @@ impl Session {
         self.handle_messages();
         let unfinished = self.contexts.iter().flat_map(Context::unfinished);
         self.transfers.extend(unfinished);
+        for flow in self.unconnected() {
+            let reason = format!("flow {flow} had not connected when the run ended");
+            self.add_problem(ProblemKind::InvalidatesRun, reason);
+        }
         let open = self.contexts.iter().flat_map(Context::open_requests);
         self.requests.extend(open);
         match self.network.device_drops(&self.plan) {

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::protocol::{FromLab, Place, ToLab};
 use crate::{lab, wire};
+use mptcplab_doctor::errln;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -156,7 +157,8 @@ fn thread(socket: UnixStream) -> Result<Body, Failure> {
     let body = move || {
         // The receiver waits for it.
         let _ = sender.send(nix::unistd::gettid().as_raw());
-        lab::in_thread(socket)
+        // Said here as well, as a process does: without a connection nobody else may.
+        lab::in_thread(socket).inspect_err(|failure| errln!("error: lab: {failure}"))
     };
     let handle = thread::Builder::new()
         .name("lab".to_owned())

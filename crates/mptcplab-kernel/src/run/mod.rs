@@ -22,6 +22,7 @@ use mptcplab_trace::parquet::{TraceWriter, next_kept};
 use mptcplab_trace::{EngineInfo, RunRecord, Status};
 use preparation::Prepared;
 use serde_json::json;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use supervisor::{Outcome, Supervisor};
 
@@ -89,11 +90,9 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
     let mut unsupported = unsupported(&sweep);
     unsupported.extend(algorithms::unknown(&sweep.runs)?);
     refuse(&arguments.scenario, &overrides, &sweep, unsupported)?;
-    if arguments.in_machine && sweep.runs.len() > 1 {
-        return Err(Failure::new(format!(
-            "--in-machine: a machine makes one run, not {}",
-            sweep.runs.len()
-        )));
+    if arguments.in_machine {
+        check_machine()?;
+        check_one(&sweep)?;
     }
     let digests = digests(arguments)?;
     let ends = Ends::watch(arguments.parent)?;
@@ -149,6 +148,29 @@ fn make_runs(arguments: &Arguments, mut prepared: Option<Prepared>) -> Result<u8
         Status::Invalid => CHECK_FAILED,
         Status::Partial => ERROR,
     })
+}
+
+/// Refuses to do without the sandbox anywhere but in a virtual machine of the engine, whose first process is this program.
+fn check_machine() -> Result<(), Failure> {
+    let file = |path| std::fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    let is_machine =
+        file("/proc/1/exe").is_ok_and(|first| file("/proc/self/exe").is_ok_and(|own| own == first));
+    if !is_machine {
+        return Err(
+            Failure::new("--in-machine: this is no virtual machine of the engine vm")
+                .hint("to run a scenario in a virtual machine: mptcplab run X.toml --engine vm"),
+        );
+    }
+    Ok(())
+}
+
+fn check_one(sweep: &Sweep) -> Result<(), Failure> {
+    match sweep.runs.len() {
+        0 | 1 => Ok(()),
+        runs => Err(Failure::new(format!(
+            "--in-machine: a machine makes one run, not {runs}"
+        ))),
+    }
 }
 
 fn writer(arguments: &Arguments) -> Result<TraceWriter, Failure> {

@@ -44,7 +44,7 @@ impl Preparation {
 }
 
 /// A kernel that is ready for a run, and the lab that waits for it. Fields are dropped in this order, so that the
-/// algorithms are unloaded after their sockets closed.
+/// algorithms are unloaded after the sockets of a lab with its own process closed.
 pub(super) struct Prepared {
     pub(super) lab: LabHandle,
     pub(super) tracer: Tracer,

@@ -83,6 +83,9 @@ pub(crate) fn main(arguments: &PrepareArguments) -> Result<u8, Failure> {
     let preparation =
         serde_json::from_str(&arguments.preparation).map_err(|error| broken(&error))?;
     let place = Place::of(arguments.in_machine);
+    if place == Place::Thread {
+        super::check_machine()?;
+    }
     let prepared = Prepared::make(preparation, place)?;
     let words = next_words().map_err(|error| Failure::new(format!("prepare: {error}")))?;
     let CommandLine { mut run } = CommandLine::parse_from(words.split('\0'));

@@ -59,6 +59,8 @@ struct ActiveRun<'a> {
     plan: Plan,
     rows: Rows,
     encoder: RunEncoder<'a>,
+    /// Whether the process stops with what it has loaded instead of ending.
+    stops: bool,
 }
 
 /// How the lab's part of a run ended.
@@ -78,6 +80,7 @@ impl Supervisor<'_> {
         tick: &mut dyn FnMut(u64),
     ) -> Result<Outcome, Failure> {
         let mut host = HostRecord::begin();
+        let stops = prepared.is_some() && self.place() == Place::Thread;
         let plan = Plan::new(run);
         let Prepared {
             mut lab,
@@ -107,6 +110,7 @@ impl Supervisor<'_> {
             plan,
             rows,
             encoder,
+            stops,
         };
         let end = active.follow(self.ends, zero_ns, tick)?;
         host.end();
@@ -368,12 +372,13 @@ impl ActiveRun<'_> {
             tracer,
             algorithms,
             encoder,
+            stops,
             ..
         } = self;
-        match supervisor.place() {
-            Place::Process => drop((lab, tracer, algorithms)),
-            // The machine ends as a whole.
-            Place::Thread => std::mem::forget((lab, tracer, algorithms)),
+        if stops {
+            std::mem::forget((lab, tracer, algorithms));
+        } else {
+            drop((lab, tracer, algorithms));
         }
         Ok(Outcome::Recorded(
             Box::new(encoder.finish(&row)?),

@@ -1,5 +1,6 @@
 //! The state that the threads of a flow share, and how a flow begins and stops.
 
+use super::connection::SubflowState;
 use super::payload_pattern::PayloadPattern;
 use super::state::{FlowState, Reporter, Shared};
 use crate::plan::{FlowPlan, Plan};
@@ -79,6 +80,14 @@ impl Context {
             .iter()
             .map(|(&transfer, pending)| pending.row(tcp, self.index, transfer));
         rows.collect()
+    }
+
+    /// Whether the flow's only connection was still being opened at a time, a second or more after the flow's start: its
+    /// first SYN was lost, and it has carried no data.
+    pub(crate) fn is_unconnected(&self, at_ns: u64) -> bool {
+        const TIMEOUT_NS: u64 = 1_000_000_000;
+        at_ns >= self.start_ns.saturating_add(TIMEOUT_NS)
+            && self.state.connection.state(0) == SubflowState::Handshake
     }
 
     /// The rows of the requests and messages that were not complete at the end of the run.

@@ -14,8 +14,8 @@ use std::sync::Arc;
 const BUSY_NS: u64 = 1_000_000;
 /// Interval of checks otherwise.
 const IDLE_NS: u64 = 50_000_000;
-/// Time that a subflow has to join: four SYNs, at 0, 1, 3 and 7 s.
-const JOIN_NS: u64 = 15_000_000_000;
+/// Time that a subflow has to join. The kernel gives up after 127 s, or 131 s since Linux 6.5.
+const JOIN_NS: u64 = 135_000_000_000;
 
 /// The further subflows of one connection.
 pub(super) struct SubflowManager<'a> {

@@ -159,8 +159,8 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
             (
                 "linux-6.18",
                 "the scheduler `linger`, `tso` and `comp_sack`, which is what the kernel engine has on Linux 6.6 and newer, \
-                 `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16, and timeouts of an unanswered SYN that \
-                 double from the fifth on, as they do since Linux 6.5",
+                 `rcv_buffer = { auto = \"32 MiB\" }`, the default of Linux since 6.16, and a timeout of an unanswered \
+                 SYN that begins to double with the sixth, as it does since Linux 6.5",
             ),
             (
                 "linux-7.3",

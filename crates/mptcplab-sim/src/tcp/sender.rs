@@ -40,7 +40,7 @@ pub(crate) struct SenderConfig {
     pub(crate) send_jitter_ns: u64,
     /// Segments leave in groups, see `tso.rs`.
     pub(crate) tso: bool,
-    /// Timeouts of a SYN before they begin to double.
+    /// How often the first timeout of a SYN repeats before it doubles.
     pub(crate) linear_syn_timeouts: u32,
 }
 

@@ -1,4 +1,4 @@
-"""Machines that wait for a run with what it needs loaded: algorithms, tracer, and the process that builds its network.
+"""Machines that wait for a run with what it needs loaded: algorithms, tracer, and the program that makes the run.
 
 Loading takes longer than all else before a run begins. A machine that has booted does it once for all runs that need
 the same, and every run continues from there, also the only one of its kind: whether a machine was prepared before must

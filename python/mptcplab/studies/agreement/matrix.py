@@ -62,8 +62,8 @@ class Size:
 
 # A kernel in real time takes about 70 and less than 5 minutes for all papers.
 FULL, QUICK = Size(70, 4, 15, 1, latest_start_s=120), Size(6, 1, 1, 1, latest_start_s=15)
-# In virtual time it costs computation instead, so that runs are shorter and more of them run. Those of the simulator cost
-# next to nothing beside a machine's, and with many of them the spread of a difference is the machine's alone.
+# In virtual time it costs computation instead, so that runs are shorter and more of them run. Those of the simulator
+# cost next to nothing beside a machine's, and with many of them the spread of a difference is the machine's alone.
 VIRTUAL = Size(30, 10, 100, None, latest_start_s=120)
 
 
