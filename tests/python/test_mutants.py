@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 import sys
 from pathlib import Path
 from types import FunctionType
@@ -177,7 +178,11 @@ def test_what_hangs_or_crashes_has_not_passed_and_leaves_nothing(tmp_path: Path)
     ]
     assert dict(forks.done(jobs, 3)) == {"hangs": False, "crashes": False, "ends": True}
     process, folder = (tmp_path / "started").read_text().split()
-    assert ended(int(process))
+    # It was killed, but a busy processor may get to it later.
+    until = time.monotonic() + 20
+    while not ended(int(process)):
+        assert time.monotonic() < until
+        time.sleep(0.05)
     assert not Path(folder).exists()
 
 
