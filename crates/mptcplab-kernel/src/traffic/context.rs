@@ -86,7 +86,9 @@ impl Context {
     /// first SYN was lost, and it has carried no data.
     pub(crate) fn is_unconnected(&self, at_ns: u64) -> bool {
         const TIMEOUT_NS: u64 = 1_000_000_000;
-        at_ns >= self.start_ns.saturating_add(TIMEOUT_NS)
+        // UDP has no connection.
+        !self.flow.subflows().is_empty()
+            && at_ns >= self.start_ns.saturating_add(TIMEOUT_NS)
             && self.state.connection.state(0) == SubflowState::Handshake
     }
 
