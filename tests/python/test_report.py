@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import pickle
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,14 @@ from conftest import ROOT
 
 import mptcplab
 from mptcplab import _core
+from mptcplab.metrics import summary
 from mptcplab.plots.over_time import CWND, Series, label_heights
 from mptcplab.plots.styles import css_palette, style
 from mptcplab.report import topology_svg
 from mptcplab.report.columns import Points, packed, unpacked
+from mptcplab.report.figures import figures_over_time
 from mptcplab.report.pictures import Pictures
-from mptcplab.report.series import plot_data
+from mptcplab.report.series import PlotBuilder, PlotData, plot_data
 from mptcplab.report.tables import headline
 from mptcplab.report.topology_layout import lay_out
 from mptcplab.results import Results
@@ -200,9 +204,40 @@ def test_a_page_is_the_same_if_its_metrics_were_known_before(
     assert pages[0].read_text() == pages[1].read_text()
 
 
+def test_the_first_run_of_every_configuration_is_read_first(noisy: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures over time need no other runs, so that they can be drawn meanwhile; values keep the order of runs."""
+    monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", 1)
+    in_order = summary(noisy)
+    read: list[int] = []
+    begun: list[tuple[list[int], PlotData]] = []
+    pictures = Pictures(noisy, lambda plots: begun.append((list(read), plots)))
+
+    def add(runs: Sequence[int]) -> None:
+        read.extend(runs)
+        pictures.add(runs)
+
+    assert summary(Results.open(noisy.directory), add, pictures.firsts).equals(in_order)
+    pictures.complete()
+    assert read == [0, 3, 1, 2, 4, 5]
+    ((known, plots),) = begun
+    assert known == [run.run for run in plots.runs] == [0, 3]
+    early, late = (pickle.dumps(figures_over_time(one, Path())) for one in (plots, pictures.plots()))
+    assert early == late
+
+
+def test_figures_over_time_wait_for_all_runs_if_a_first_one_has_no_lines(
+    noisy: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PlotBuilder, "has_lines", lambda *_: False)
+    begun: list[PlotData] = []
+    pictures = Pictures(noisy, begun.append)
+    pictures.complete()
+    assert [[run.run for run in plots.runs] for plots in begun] == [[0, 1, 2, 3, 4, 5]]
+
+
 def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy: Results) -> None:
     """Overviews have bins of four samples; there is room for most of all samples."""
-    pictures = Pictures(noisy)
+    pictures = Pictures(noisy, lambda _: None)
     pictures.complete()
     everything = pictures.samples()
     assert (len(everything.runs), everything.notes) == (6, ())
@@ -227,7 +262,7 @@ def test_without_room_for_all_samples_the_first_repetitions_are_the_finest(noisy
 
 
 def test_without_room_for_overviews_the_last_repetitions_are_left_out_and_named(noisy: Results) -> None:
-    pictures = Pictures(noisy)
+    pictures = Pictures(noisy, lambda _: None)
     pictures.complete()
     overview = sum(map(len, pictures.samples(budget_bytes=1).texts))
     found = pictures.samples(budget_bytes=3 * overview + overview // 2)

@@ -1,21 +1,23 @@
-"""Figures over time that a process of its own draws."""
+"""Figures that a process of its own draws."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mptcplab.plots import saving
-from mptcplab.plots.over_time import CWND, RTT, Column, Series
-from mptcplab.plots.saving import Drawing, FiguresOverTime
+from mptcplab.plots.over_time import CWND, RTT, Column, Series, whole_run
+from mptcplab.plots.saving import Drawing, FigureOverTime, PageFigure
 from mptcplab.plots.styles import style
 
 
-def _figures(directory: Path) -> FiguresOverTime:
+def _columns() -> list[Column]:
     columns = []
     for run in range(3):
         times = np.linspace(0, 20 + run, 50 + run)
@@ -25,8 +27,25 @@ def _figures(directory: Path) -> FiguresOverTime:
             for k in range(2)
         ]
         columns.append(Column(f"cc {run}", tuple(lines), 0.0, 20.0 + run, 2.0 + run))
-    directory.mkdir()
-    return FiguresOverTime(columns, (CWND, RTT), "one is left out", directory)
+    return columns
+
+
+def _figures(directory: Path) -> list[FigureOverTime]:
+    return [FigureOverTime.of(_columns(), panel, "one is left out", directory) for panel in (CWND, RTT)]
+
+
+def _page_figure(directory: Path | None) -> PageFigure:
+    return PageFigure("whole", "A run & its lines", partial(whole_run, _columns()[0]), directory)
+
+
+def _draw(drawing: Drawing, directory: Path) -> str:
+    """Draw all of them, the one of the page before what waits; what belongs into the page."""
+    waits = [drawing.begin(one.save) for one in _figures(directory)]
+    page = drawing.begin(_page_figure(directory).svg, soon=True)
+    text = page()
+    for wait in waits:
+        wait()
+    return text
 
 
 def _files(directory: Path) -> dict[str, bytes]:
@@ -39,67 +58,99 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def expected(tmp_path: Path) -> dict[str, bytes]:
-    figures = _figures(tmp_path / "expected")
-    figures.save()
-    found = _files(figures.directory)
-    assert sorted(found) == ["cwnd.png", "cwnd.svg", "rtt.png", "rtt.svg"]
-    return found
+def expected(tmp_path: Path) -> tuple[str, dict[str, bytes]]:
+    directory = tmp_path / "expected"
+    for one in _figures(directory):
+        one.save()
+    text = _page_figure(directory).svg()
+    found = _files(directory)
+    assert sorted(found) == ["cwnd.png", "cwnd.svg", "rtt.png", "rtt.svg", "whole.png", "whole.svg"]
+    assert text.startswith("<svg ")
+    assert "A run &amp; its lines" in text
+    return text, found
 
 
 @pytest.mark.usefixtures("two_processors")
 def test_another_process_draws_the_same_bytes(
-    tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, expected: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    figures = _figures(tmp_path / "drawn")
     with Drawing(3) as drawing:
-        # Only the other process saves them.
-        monkeypatch.setattr(FiguresOverTime, "save", lambda _: pytest.fail("drawn by the parent"))
-        drawing.begin(figures)
-        drawing.finish()
-    assert _files(figures.directory) == expected
+        # Only the other process draws them.
+        monkeypatch.setattr(saving, "save", lambda *_: pytest.fail("drawn by the parent"))
+        text = _draw(drawing, tmp_path / "drawn")
+    assert (text, _files(tmp_path / "drawn")) == expected
 
 
 @pytest.mark.usefixtures("two_processors")
-def test_settings_of_the_caller_hold_in_the_other_process(tmp_path: Path, expected: dict[str, bytes]) -> None:
+def test_what_is_wanted_soon_comes_before_what_waits() -> None:
+    with Drawing(3) as drawing:
+        drawing.begin(partial(time.sleep, 0.2))
+        later = drawing.begin(time.monotonic_ns)
+        soon = drawing.begin(time.monotonic_ns, soon=True)
+        # If this process had to call both, it would call the later one first.
+        at = later()
+        assert soon() < at
+
+
+def test_settings_of_the_caller_hold_in_the_other_process(
+    tmp_path: Path, expected: tuple[str, dict[str, bytes]]
+) -> None:
     import matplotlib as mpl
 
-    figures = _figures(tmp_path / "drawn")
     with mpl.rc_context({"lines.dash_capstyle": "round", "axes.linewidth": 3.0}):
-        figures.save()
-        here = _files(figures.directory)
-        assert here != expected
+        for one in _figures(tmp_path / "here"):
+            one.save()
+        text = _page_figure(tmp_path / "here").svg()
+        here = _files(tmp_path / "here")
+        assert all(expected[1][name] != content for name, content in here.items())
         with Drawing(3) as drawing:
-            drawing.begin(figures)
-            drawing.finish()
-    assert _files(figures.directory) == here
+            assert _draw(drawing, tmp_path / "drawn") == text
+    assert _files(tmp_path / "drawn") == here
 
 
 @pytest.mark.usefixtures("two_processors")
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_figures_are_drawn_even_if_the_other_process_is_killed(
-    tmp_path: Path, expected: dict[str, bytes], when: str
+    tmp_path: Path, expected: tuple[str, dict[str, bytes]], when: str
 ) -> None:
-    figures = _figures(tmp_path / "drawn")
+    directory = tmp_path / "drawn"
     with Drawing(3) as drawing:
         assert drawing._child is not None
         if when == "before":
             drawing._child.kill()
             drawing._child.wait()
-        drawing.begin(figures)
+        waits = [drawing.begin(one.save) for one in _figures(directory)]
+        page = drawing.begin(_page_figure(directory).svg)
         drawing._child.kill()
-        drawing.finish()
-    assert {name: content for name, content in _files(figures.directory).items() if "partial" not in name} == expected
+        for wait in waits:
+            wait()
+        text = page()
+    found = {name: content for name, content in _files(directory).items() if "partial" not in name}
+    assert (text, found) == expected
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_what_fails_in_the_other_process_fails_here(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no directory")
+    with Drawing(3) as drawing:
+        wait = drawing.begin(_figures(tmp_path / "file")[0].save)
+        page = drawing.begin(_page_figure(None).svg)
+        with pytest.raises(FileExistsError):
+            wait()
+        # The other process is gone.
+        assert page().startswith("<svg ")
 
 
 @pytest.mark.usefixtures("two_processors")
 def test_an_error_ends_the_other_process_and_leaves_no_part_of_a_file(tmp_path: Path) -> None:
-    figures = _figures(tmp_path / "drawn")
+    directory = tmp_path / "drawn"
+    directory.mkdir()
 
     def fail(drawing: Drawing) -> None:
-        drawing.begin(figures)
+        for one in _figures(directory):
+            drawing.begin(one.save)
         # It has begun, and the others are still to be drawn.
-        while not list(figures.directory.iterdir()):
+        while not list(directory.iterdir()):
             pass
         raise KeyboardInterrupt
 
@@ -109,25 +160,23 @@ def test_an_error_ends_the_other_process_and_leaves_no_part_of_a_file(tmp_path: 
             fail(drawing)
     assert child is not None
     assert child.poll() is not None
-    assert [file.name for file in figures.directory.iterdir() if "partial" in file.name] == []
+    assert [file.name for file in directory.iterdir() if "partial" in file.name] == []
 
 
 def test_nothing_is_started_for_few_runs_or_on_one_processor(
-    tmp_path: Path, expected: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, expected: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(saving, "_start", lambda: started.append(1))
     monkeypatch.setattr(saving, "_processors", lambda: 2)
     Drawing(2)
     monkeypatch.setattr(saving, "_processors", lambda: 1)
-    figures = _figures(tmp_path / "drawn")
     with Drawing(3) as drawing:
-        drawing.begin(figures)
-        drawing.finish()
+        text = _draw(drawing, tmp_path / "drawn")
     assert started == []
-    assert _files(figures.directory) == expected
+    assert (text, _files(tmp_path / "drawn")) == expected
 
 
 def test_a_process_without_figures_ends_quietly() -> None:
     done = subprocess.run([sys.executable, "-c", saving._CHILD, *sys.path], input=b"", capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

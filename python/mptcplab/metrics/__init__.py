@@ -9,7 +9,7 @@ such as 1e-9: Polars divides the only row of a column by a number, but multiplie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import TYPE_CHECKING
@@ -78,24 +78,24 @@ def pieces(trace: Trace) -> Iterator[pl.DataFrame]:
     return (frame for _, frame in _all(trace))
 
 
-def _all(trace: Trace, beside: Beside | None = None) -> list[tuple[str, pl.DataFrame]]:
+def _all(trace: Trace, beside: Beside | None = None, first: Collection[int] = ()) -> list[tuple[str, pl.DataFrame]]:
     if _ALL not in trace.cache:
-        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None, beside)
+        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None, beside, first)
     found: list[tuple[str, pl.DataFrame]] = trace.cache[_ALL]
     return found
 
 
-def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
+def summary(trace: Trace, beside: Beside | None = None, first: Collection[int] = ()) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
 
     If the metrics are not known yet, `beside` is called with some runs after the other, whose samples need not be read
-    again.
+    again. The samples of runs that are in `first` are read before those of others.
     """
     excluded = [excluded.run for excluded in trace.excluded_runs]
     counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
     by_name: dict[str, list[pl.DataFrame]] = {}
     row = 0
-    for name, frame in _all(trace, beside):
+    for name, frame in _all(trace, beside, first):
         by_name.setdefault(name, []).append(frame.with_row_index("row", offset=row).filter(counts))
         row += frame.height
     if not by_name:
@@ -104,7 +104,11 @@ def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
 
 
 def _compute(
-    trace: Trace, chosen: list[Metric], span: tuple[int, int] | None, beside: Beside | None = None
+    trace: Trace,
+    chosen: list[Metric],
+    span: tuple[int, int] | None,
+    beside: Beside | None = None,
+    first: Collection[int] = (),
 ) -> list[tuple[str, pl.DataFrame]]:
     """The values of each metric in each batch of runs, with its name."""
     frames: list[tuple[str, pl.DataFrame]] = []
@@ -112,14 +116,16 @@ def _compute(
     runs = trace.runs["run"].to_list()
     for begin in range(0, len(runs), _BATCH_RUNS):
         window = Window(trace, runs[begin : begin + _BATCH_RUNS], span)
-        found = _from_samples(window, sampled, beside) if sampled else {}
+        found = _from_samples(window, sampled, beside, set(first)) if sampled else {}
         values = [found[one.name] if one.name in found else one.compute(window) for one in chosen]
         complete = pl.collect_all([_complete(metric, frame) for metric, frame in zip(chosen, values, strict=True)])
         frames += zip((metric.name for metric in chosen), complete, strict=True)
     return frames
 
 
-def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -> dict[str, pl.DataFrame]:
+def _from_samples(
+    whole: Window, sampled: list[Metric], beside: Beside | None, first: set[int]
+) -> dict[str, pl.DataFrame]:
     """The values of metrics that need samples, of as many samples at a time as fit in memory.
 
     These are the samples of some runs or, if a run has too many, of some of its flows and links: each value depends on
@@ -127,17 +133,18 @@ def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -
     """
     trace = whole.trace
     parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
-    found: dict[str, list[pl.DataFrame]] = {metric.name: [] for metric in sampled}
+    groups = samples.batches(trace, whole.run_ids, len(whole.run_ids))
+    found: list[list[list[pl.DataFrame]]] = [[] for _ in groups]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for runs in samples.batches(trace, whole.run_ids, len(whole.run_ids)):
+        for at in sorted(range(len(groups)), key=lambda at: first.isdisjoint(groups[at])):
             samples.forget(trace)
-            window = whole.of_runs(runs)
+            window = whole.of_runs(groups[at])
             for part in window.parts(parts) if parts > 1 else [window]:
-                for metric, values in zip(sampled, pool.map(_computed, sampled, repeat(part)), strict=False):
-                    found[metric.name].append(values)
+                found[at].append(list(pool.map(_computed, sampled, repeat(part))))
             if beside is not None:
-                beside(runs)
-    return {name: pl.concat(frames) for name, frames in found.items()}
+                beside(groups[at])
+    of_parts = [values for group in found for values in group]
+    return {metric.name: pl.concat(frames) for metric, frames in zip(sampled, zip(*of_parts, strict=True), strict=True)}
 
 
 def _computed(metric: Metric, part: Window) -> pl.DataFrame:

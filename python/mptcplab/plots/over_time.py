@@ -21,6 +21,8 @@ _GAP, _BETWEEN, _TITLE, _UNDER, _NOTE = 0.2, 0.14, 0.28, 0.5, 0.24
 _WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
 # The distance that two labels at the ends of lines need, as a fraction of the height of a plot.
 _LABEL_GAP = 0.11
+# With more lines than this their labels would overlap at their ends, and stand in a legend.
+MOST_END_LABELS = 8
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ SMOOTHED_RTT = Panel("srtt", "Smoothed RTT", "ms")
 THROUGHPUT = Panel("throughput", "Throughput", "Mbit/s")
 PAYLOAD = Panel("payload", "Payload received", "Mbit/s")
 QUEUE = Panel("queue", "Queue", "packets")
+
+
+PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,12 @@ def over_time(
             if alone:
                 _label_ends(axes, column.of(panel), tops[panel])
     return canvas.figure
+
+
+def whole_run(column: Column) -> Figure:
+    """All quantities of one run, over the whole width of the page."""
+    alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= MOST_END_LABELS
+    return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=alone)
 
 
 def _draw(axes: Axes, column: Column, panel: Panel, *, shade: bool) -> None:

@@ -1,4 +1,4 @@
-"""Figures over time as files, which a process of their own can draw while this one goes on.
+"""Figures of a report, which a process of their own can draw while this one goes on.
 
 Matplotlib takes half a second for a figure of six runs, and holds Python's lock meanwhile.
 """
@@ -10,51 +10,91 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mptcplab.plots.figure import KINDS, save
 from mptcplab.plots.over_time import Column, Panel, over_time
+from mptcplab.plots.svg import inline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # With fewer runs in a figure, a process takes longer to start than to draw.
 _FEWEST_RUNS = 3
 _GRACE_S = 5.0
-_DONE = b"drawn"
+Result = TypeVar("Result")
+# The result in a tuple, or None if there is none; what draws; Matplotlib's settings.
+_Asked = tuple["Future[tuple[object] | None]", Callable[[], object], dict[str, Any]]
 # The arguments are this process's search path, so that both import the same package.
 _CHILD = "import sys; sys.path[:] = sys.argv[1:]; from mptcplab.plots.saving import draw_for_parent; draw_for_parent()"
 
 
 @dataclass(frozen=True)
-class FiguresOverTime:
-    """One figure per quantity, with a column per run; `note` says what is left out."""
+class FigureOverTime:
+    """A quantity, with a column per run; `note` says what is left out, and `directory` may not exist yet."""
 
     columns: Sequence[Column]
-    panels: Sequence[Panel]
+    panel: Panel
     note: str | None
     directory: Path
 
+    @classmethod
+    def of(cls, columns: Sequence[Column], panel: Panel, note: str | None, directory: Path) -> Self:
+        """The figure of columns that may have other quantities as well."""
+        return cls([replace(one, series=tuple(one.of(panel))) for one in columns], panel, note, directory)
+
     def save(self) -> None:
-        """Write them into the directory, named after their quantities."""
-        for panel in self.panels:
-            if any(column.of(panel) for column in self.columns):
-                figure = over_time(self.columns, [panel], most_columns=3, shade=True, note=self.note)
-                save(figure, self.directory / panel.name, KINDS)
+        """Write the files into the directory, named after the quantity."""
+        figure = over_time(self.columns, [self.panel], most_columns=3, shade=True, note=self.note)
+        _save(figure, self.directory, self.panel.name)
+
+
+@dataclass(frozen=True)
+class PageFigure:
+    """A figure that a page shows, and of which `directory` gets files; None for none. The directory may not exist yet.
+
+    `draw` returns the figure, and can be pickled.
+    """
+
+    name: str
+    title: str
+    draw: Callable[[], Figure]
+    directory: Path | None
+
+    def svg(self) -> str:
+        """Draw it and write the files; the `svg` element for the page."""
+        figure = self.draw()
+        text = inline(figure, self.name, self.title)
+        if self.directory is not None:
+            _save(figure, self.directory, self.name)
+        return text
+
+
+def _save(figure: Figure, directory: Path, name: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    save(figure, directory / name, KINDS)
 
 
 class Drawing:
-    """Saves figures over time in a process of its own if that is quicker; the files are the same in any case.
+    """Draws figures in a process of its own if that is quicker; what comes of it is the same in any case.
 
-    The process starts at once, so that it has imported Matplotlib when the figures are known.
+    The process starts at once, so that it has imported Matplotlib when the first figures are known.
     """
 
     def __init__(self, runs: int) -> None:
-        """Prepare for figures with so many runs."""
-        self._figures: FiguresOverTime | None = None
+        """Prepare for figures over time with so many runs."""
         self._child = _start() if runs >= _FEWEST_RUNS and _processors() > 1 else None
+        # Talks to the process about one figure after the other, so that nobody has to wait for it.
+        self._talk = ThreadPoolExecutor(1)
+        self._soon: deque[_Asked] = deque()
+        self._later: deque[_Asked] = deque()
 
     def __enter__(self) -> Self:
         return self
@@ -62,25 +102,35 @@ class Drawing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._child is not None:
             _end(self._child)
-
-    def begin(self, figures: FiguresOverTime) -> None:
-        """Draw these figures, whose directory exists."""
-        self._figures = figures
+        self._talk.shutdown(cancel_futures=True)
         if self._child is not None:
-            assert self._child.stdin is not None
-            # If the process is gone or cannot be told, `finish` notices it.
-            with suppress(BrokenPipeError, pickle.PicklingError, TypeError, AttributeError), self._child.stdin as pipe:
-                pipe.write(pickle.dumps((figures, _settings())))
+            _close(self._child)
 
-    def finish(self) -> None:
-        """Wait until the figures are there; raises what saving them raises."""
-        assert self._figures is not None
-        if self._child is None or not _has_drawn(self._child):
-            self._figures.save()
+    def begin(self, draw: Callable[[], Result], *, soon: bool = False) -> Callable[[], Result]:
+        """Call `draw`, which can be pickled; with `soon` before what was begun without it and has to wait.
+
+        The function that this returns waits for the result, and raises what `draw` raises.
+        """
+        if self._child is None:
+            return draw
+        answer: Future[tuple[object] | None] = Future()
+        (self._soon if soon else self._later).append((answer, draw, _settings()))
+        self._talk.submit(self._answer_next, self._child)
+
+        def result() -> Result:
+            # A process that is gone, or that failed, has not answered.
+            found = answer.result()
+            return draw() if found is None else cast("Result", found[0])
+
+        return result
+
+    def _answer_next(self, child: subprocess.Popen[bytes]) -> None:
+        answer, *request = (self._soon or self._later).popleft()
+        answer.set_result(_ask(child, request))
 
 
 def draw_for_parent() -> None:
-    """Draw the figures that arrive on the standard input."""
+    """Call what arrives on the standard input, and write the results to the standard output."""
     # Unlike the default action, this removes the file that is being written.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     import matplotlib as mpl
@@ -88,21 +138,30 @@ def draw_for_parent() -> None:
     import matplotlib.backends.backend_svg
     import matplotlib.figure
 
-    try:
-        figures, settings = pickle.load(sys.stdin.buffer)
-    except EOFError:
-        # Nothing is to be drawn, because the parent has failed.
-        sys.exit(1)
-    dict.update(mpl.rcParams, settings)
-    figures.save()
-    sys.stdout.buffer.write(_DONE)
-    sys.stdout.buffer.flush()
+    while True:
+        try:
+            draw, settings = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        with mpl.rc_context():
+            dict.update(mpl.rcParams, settings)
+            result = draw()
+        pickle.dump((result,), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
-def _has_drawn(child: subprocess.Popen[bytes]) -> bool:
-    """Whether the process says so: its exit code is lost where something else waits for all children."""
+def _ask(child: subprocess.Popen[bytes], request: object) -> tuple[object] | None:
+    """The result in a tuple; None if there is none."""
+    assert child.stdin is not None
     assert child.stdout is not None
-    return child.stdout.read() == _DONE
+    try:
+        child.stdin.write(pickle.dumps(request))
+        child.stdin.flush()
+        found: tuple[object] = pickle.load(child.stdout)
+    except (OSError, EOFError, pickle.PickleError, TypeError, AttributeError, ImportError, LookupError, ValueError):
+        # It is gone or has sent something else, or the request cannot be pickled.
+        return None
+    return found
 
 
 def _start() -> subprocess.Popen[bytes] | None:
@@ -129,12 +188,14 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     except (subprocess.TimeoutExpired, KeyboardInterrupt):
         child.kill()
         child.wait()
-    finally:
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                # What could not be written is not needed any more.
-                with suppress(OSError):
-                    pipe.close()
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            # What could not be written is not needed any more.
+            with suppress(OSError):
+                pipe.close()
 
 
 def _settings() -> dict[str, Any]:

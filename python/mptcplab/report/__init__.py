@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from mptcplab.plots.saving import Drawing
     from mptcplab.report.pictures import Pictures
+    from mptcplab.report.series import PlotData
     from mptcplab.trace.reader import Trace
 
 __all__ = ["write_report"]
@@ -25,11 +26,21 @@ __all__ = ["write_report"]
 def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
     """Write the page to `path`; beside it summary.csv, summary.json, metrics.csv and figures/. Return `path`."""
     from mptcplab.plots.saving import Drawing
+    from mptcplab.report.figures import figures_over_time
 
+    directory = path.with_name("figures") if figures else None
+    saved: list[Callable[[], None]] = []
     with Drawing(_runs_over_time(trace) if figures else 0) as drawing:
-        summary, pictures = _read_once(trace)
+
+        def begin(plots: PlotData) -> None:
+            if directory:
+                saved.extend(drawing.begin(one.save) for one in figures_over_time(plots, directory))
+
+        summary, pictures = _read_once(trace, begin)
         try:
-            _write(trace, path, summary, pictures, drawing if figures else None)
+            _write(trace, path, summary, pictures, drawing, directory)
+            for finish in saved:
+                finish()
         except OSError as error:
             raise OutputError(f"cannot write the report: {error.filename or path}: {error.strerror}") from error
     return path
@@ -42,37 +53,38 @@ def _runs_over_time(trace: Trace) -> int:
     return min(MAX_COLUMNS, trace.configs.join(trace.runs.drop_nulls("sample_ns"), on="run")["config"].n_unique())
 
 
-def _read_once(trace: Trace) -> tuple[pl.DataFrame, Pictures]:
-    """All that a report needs of the samples of a trace."""
+def _read_once(trace: Trace, begin: Callable[[PlotData], None]) -> tuple[pl.DataFrame, Pictures]:
+    """All that a report needs of the samples of a trace; `begin` gets the plots over time as soon as possible."""
     from mptcplab.metrics import summary as summarise_trace
     from mptcplab.report.pictures import Pictures
     from mptcplab.trace import samples
 
-    pictures = Pictures(trace)
-    summary = summarise_trace(trace, pictures.add)
+    pictures = Pictures(trace, begin)
+    summary = summarise_trace(trace, pictures.add, pictures.firsts)
     pictures.complete()
     samples.forget(trace)
     return summary, pictures
 
 
-def _write(trace: Trace, path: Path, summary: pl.DataFrame, pictures: Pictures, drawing: Drawing | None) -> None:
-    """Write the files; `drawing` is None without figures."""
-    from mptcplab.report.figures import figures_over_time, metric_figures, write_figures
+def _write(
+    trace: Trace, path: Path, summary: pl.DataFrame, pictures: Pictures, drawing: Drawing, directory: Path | None
+) -> None:
+    """Write all but the figures over time; figures become files in `directory`, or none if it is None."""
+    from mptcplab.report.figures import first_figure, metric_figures
     from mptcplab.report.goodput import goodput_data
-    from mptcplab.report.html import render
+    from mptcplab.report.html import Figure, render
 
-    directory = path.with_name("figures")
-    (directory if drawing else path.parent).mkdir(parents=True, exist_ok=True)
-    plots = pictures.plots()
-    if drawing:
-        drawing.begin(figures_over_time(plots, directory))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = pictures.first()
+    over_time = drawing.begin(first_figure(first.column).svg, soon=True) if first else str
     goodput = goodput_data(trace, summary)
-    drawn = metric_figures(trace, goodput)
-    write_text(path, render(trace, summary, goodput, plots, pictures.samples(), drawn))
+    drawn = metric_figures(trace, goodput, directory)
+    begun = [drawing.begin(one.svg, soon=True) for one in drawn]
+    # The figures are drawn while this process goes on.
+    samples = pictures.samples()
     _write_tables(trace, summary, path)
-    if drawing:
-        write_figures(drawn, directory)
-        drawing.finish()
+    shown = [Figure(one.name, one.title, svg()) for one, svg in zip(drawn, begun, strict=True)]
+    write_text(path, render(trace, summary, goodput, pictures.plots(), samples, shown, first, over_time()))
 
 
 def _write_tables(trace: Trace, summary: pl.DataFrame, page: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mptcplab.plots.goodput import GoodputData
 from mptcplab.plots.over_time import PAYLOAD
-from mptcplab.report.goodput import GoodputData
 from mptcplab.report.tables import HEADS
 
 if TYPE_CHECKING:

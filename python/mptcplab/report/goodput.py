@@ -1,81 +1,18 @@
-"""The rows of the goodput plot, for the figure and for the page's script alike."""
+"""The rows of the goodput plot, from a trace and its summary."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from mptcplab.metrics import REGISTRY, values_of
+from mptcplab.plots.goodput import GoodputData, Part, Row
 from mptcplab.plots.styles import Style, subflow_labels
 from mptcplab.report import families, tables
 
 if TYPE_CHECKING:
     from mptcplab.trace.reader import Trace
-
-
-@dataclass(frozen=True)
-class Part:
-    """The mean of one subflow."""
-
-    label: str
-    mean: float
-    style: Style
-
-
-@dataclass(frozen=True)
-class Row:
-    """One connection in one configuration: its mean, half of the 95 % interval, every repetition, the fair share."""
-
-    label: str
-    mean: float
-    half: float | None
-    points: tuple[float, ...]
-    parts: tuple[Part, ...]
-    fair_share: float | None
-    # The mean goodput of every flow of a family.
-    members: tuple[float, ...] = ()
-    # Jain's index of a family, the mean over the repetitions.
-    jain: float | None = None
-
-
-@dataclass(frozen=True)
-class GoodputData:
-    """All rows."""
-
-    rows: tuple[Row, ...]
-
-    @property
-    def has_members(self) -> bool:
-        """Whether some rows are families."""
-        return any(row.members for row in self.rows)
-
-    @property
-    def unit(self) -> str:
-        """Of every value."""
-        return REGISTRY["goodput"].unit
-
-    @property
-    def axis(self) -> str:
-        """The label of the axis."""
-        return f"{REGISTRY['goodput'].title} ({self.unit})"
-
-    @property
-    def top(self) -> float:
-        """End of the axis. Intervals of few repetitions can be far wider than the data; it follows the data."""
-        seen = max(value for row in self.rows for value in (row.mean, row.fair_share or 0.0, *row.points))
-        widest = max(row.mean + (row.half or 0.0) for row in self.rows)
-        return 1.05 * max(seen, min(widest, 1.4 * seen)) or 1.0
-
-    def for_page(self) -> dict[str, Any]:
-        """The data that the page's script needs."""
-        rows = [
-            {key: value for key, value in vars(row).items() if key not in ("members", "jain")}
-            | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
-            for row in self.rows
-        ]
-        return {"rows": rows, "unit": self.unit, "axis": self.axis, "top": self.top if rows else 1.0}
 
 
 def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
@@ -122,7 +59,8 @@ def goodput_data(trace: Trace, summary: pl.DataFrame) -> GoodputData:
                     members=tuple(one["mean"] for one in members if one) if entity.is_family else (),
                 )
             )
-    return GoodputData(tuple(rows))
+    metric = REGISTRY["goodput"]
+    return GoodputData(tuple(rows), metric.title, metric.unit)
 
 
 def _looks(trace: Trace, found: list[families.Entity]) -> dict[tuple[str, str], tuple[str, Style]]:

@@ -8,21 +8,20 @@ import json
 import shlex
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from mptcplab.capabilities import engine_of
+from mptcplab.plots.goodput import GoodputData
+from mptcplab.plots.over_time import PANELS
 from mptcplab.plots.styles import style
-from mptcplab.plots.svg import inline
 from mptcplab.report import captions, families, page, tables, topology_svg
 from mptcplab.report.embedded import Embedded
-from mptcplab.report.figures import MetricFigure, time_figure
-from mptcplab.report.goodput import GoodputData
 from mptcplab.report.parameters import is_drawn_over_parameter, over_parameter
-from mptcplab.report.series import PANELS, PlotData
+from mptcplab.report.series import PlotData, RunPlots
 from mptcplab.scenario import Overrides
 from mptcplab.trace import machines
 
@@ -44,11 +43,6 @@ class Figure:
     title: str
     svg: str
 
-    @classmethod
-    def of(cls, drawn: MetricFigure) -> Self:
-        """A figure as it is in the page."""
-        return cls(drawn.name, drawn.title, inline(drawn.figure, drawn.name, drawn.title))
-
 
 def render(
     trace: Trace,
@@ -56,9 +50,11 @@ def render(
     goodput: GoodputData,
     plots: PlotData,
     samples: Embedded,
-    drawn: Sequence[MetricFigure],
+    figures: Sequence[Figure],
+    shown_first: RunPlots | None,
+    over_time: str,
 ) -> str:
-    """The HTML text of the report."""
+    """The HTML text of the report. `over_time` is the `svg` element of the run that is shown first."""
     first = trace.runs.row(0, named=True)
     topology = trace.topologies[first["run"]]
     headline = tables.headline(trace, summary)
@@ -66,8 +62,7 @@ def render(
     drawable = topology_svg.can_draw(shown)
     over = over_parameter(trace) if is_drawn_over_parameter(trace) else None
     # Curves and the charts of families are static; bars become interactive.
-    data = page_data(goodput if over is None and not goodput.has_members else GoodputData(()), samples)
-    shown_first = plots.runs[0] if samples.runs else None
+    data = page_data(goodput if over is None and not goodput.has_members else replace(goodput, rows=()), samples)
     return page.render(
         __package__,
         "report.html",
@@ -93,11 +88,11 @@ def render(
         flows_left_out=topology_svg.left_out_of_legend(shown),
         subflows=sum(len(flow.subflows) for flow in shown.flows),
         links=topology.data_links,
-        figures=[Figure.of(one) for one in drawn],
+        figures=figures,
         over=over.x.label if over else "",
         caption=captions.of_curves(over) if over else captions.of_bars(goodput),
         plot_notes=list(over.notes) if over else [],
-        over_time=inline(time_figure(shown_first.column), "time", "The first run over time") if shown_first else "",
+        over_time=over_time,
         about_time=captions.of_time(shown_first) if shown_first else "",
         time_titles=[panel.title.lower() for panel in PANELS if shown_first and shown_first.column.of(panel)],
         shown=shown_first,

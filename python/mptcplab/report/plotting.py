@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import summary
 from mptcplab.plots.figure import WIDEST, sized
-from mptcplab.plots.over_time import over_time
-from mptcplab.report.figures import first_repetitions, goodput_figure, lines_left_out
+from mptcplab.plots.goodput import goodput_figure
+from mptcplab.plots.over_time import PANELS, over_time
+from mptcplab.report.figures import first_repetitions, lines_left_out
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
 from mptcplab.report.parameters import is_drawn_over_parameter, maps, over_parameter
 from mptcplab.report.request_figures import course_figure, distribution_figure, request_data
-from mptcplab.report.series import PANELS, plot_data
+from mptcplab.report.series import plot_data
 from mptcplab.trace import samples
 
 if TYPE_CHECKING:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,12 +121,12 @@ def _times(trace: Trace, rows: pl.DataFrame, config: str, flow: str) -> Times | 
     return Times(config, flow, done, settled["completion_ns"].null_count(), sent_s, took_ms)
 
 
-def request_figures(trace: Trace) -> Iterator[tuple[str, str, Figure]]:
-    """The name, the title and the figure of each."""
+def request_figures(trace: Trace) -> Iterator[tuple[str, str, Callable[[], Figure]]]:
+    """The name and the title of each, and what draws it."""
     for data in request_data(trace):
         stem = "response-time" if data.kind == "requests" else "message-delay"
-        yield stem, f"{data.title}: distribution", distribution_figure(data)
-        yield f"{stem}-over-time", f"{data.title} over time", course_figure(data)
+        yield stem, f"{data.title}: distribution", partial(distribution_figure, data)
+        yield f"{stem}-over-time", f"{data.title} over time", partial(course_figure, data)
 
 
 @styled

@@ -6,7 +6,7 @@ the payload rate is a mean over bins of a second (longer where the run is long).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,6 @@ MAX_RATE_BINS = 400
 _Line = tuple[int, tuple[str, ...], tuple[np.ndarray, np.ndarray]]
 # Label and style of what is drawn, by the names of a flow and a subflow, or of a link.
 Looks = dict[tuple[str, ...], tuple[str, Style]]
-PANELS = (CWND, RTT, PAYLOAD, QUEUE)
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,11 @@ class PlotBuilder:
         if runs is not None:
             sampled = trace.runs.filter(pl.col("sample_ns").is_not_null())["run"].to_list()
             self.runs, self._notes = [run for run in runs if run in sampled], []
+        # A run that does not count is drawn, but its name says that it does not count.
+        states = {problem.run: f", {problem.status}" for problem in trace.excluded_runs}
+        named = trace.configs.select("run", "rep", "config").rows()
+        self._titles = {run: config + states.get(run, "") for run, _, config in named}
+        self._reps = {run: rep for run, rep, _ in named}
         self._topologies = {run: trace.topologies[run] for run in self.runs}
         self._looks = {run: looks_of(trace, topology) for run, topology in self._topologies.items()}
         self._builder = _SeriesBuilder(trace, self._topologies, self._looks)
@@ -80,19 +84,30 @@ class PlotBuilder:
         """Reduce the samples of some of the runs."""
         self._series |= self._builder.some(runs)
 
+    @property
+    def firsts(self) -> list[int]:
+        """The first run of every title."""
+        firsts: dict[str, int] = {}
+        for run in self.runs:
+            firsts.setdefault(self._titles[run], run)
+        return list(firsts.values())
+
+    def has_lines(self, runs: Iterable[int]) -> bool:
+        """Whether each of these runs was added, and has something to draw."""
+        return all(self._series.get(run) for run in runs)
+
     def data(self) -> PlotData:
         """What is drawn of all that was added."""
         if not self.runs:
             return PlotData((), tuple(self._notes))
-        # A run that does not count is drawn, but its name says that it does not count.
-        states = {problem.run: f", {problem.status}" for problem in self.trace.excluded_runs}
-        named = self.trace.configs.select("run", "rep", "config").rows()
-        labels = {run: config + states.get(run, "") for run, _, config in named}
-        reps = {run: rep for run, rep, _ in named}
         drawn = [
-            RunPlots(run, Column(labels[run], tuple(found), 0.0, t.duration_ns / NS, t.warmup_ns / NS), reps[run])
+            RunPlots(
+                run,
+                Column(self._titles[run], tuple(found), 0.0, t.duration_ns / NS, t.warmup_ns / NS),
+                self._reps[run],
+            )
             for run, t in self._topologies.items()
-            if (found := self._series[run])
+            if (found := self._series.get(run))
         ]
         return PlotData(tuple(drawn), tuple(self._notes), tuple(_left_out(self._topologies, self._looks)))
 

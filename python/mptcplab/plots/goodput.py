@@ -1,0 +1,150 @@
+"""The goodput plot: its rows, for the figure and for the page's script alike, and the figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mptcplab.plots.figure import (
+    LEFT,
+    REFERENCE_MARK,
+    RIGHT,
+    WIDEST,
+    Canvas,
+    filled,
+    filled_handle,
+    grid,
+    hatch,
+    line_handle,
+    styled,
+    text_width,
+)
+from mptcplab.plots.styles import INK, SOFT, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROW, _UNDER, _BAR = 0.34, 0.5, 0.62
+# The part of the width that bars take beside the flows of families, and the gap between them.
+_BARS_BESIDE_MEMBERS, _BESIDE = 0.56, 0.25
+_REPETITION: dict[str, Any] = {
+    "marker": "o",
+    "markerfacecolor": "none",
+    "markeredgecolor": INK,
+    "markersize": 3.5,
+    "linestyle": "none",
+}
+_FAIR_SHARE = REFERENCE_MARK | {"markeredgecolor": SOFT}
+
+
+@dataclass(frozen=True)
+class Part:
+    """The mean of one subflow."""
+
+    label: str
+    mean: float
+    style: Style
+
+
+@dataclass(frozen=True)
+class Row:
+    """One connection in one configuration: its mean, half of the 95 % interval, every repetition, the fair share."""
+
+    label: str
+    mean: float
+    half: float | None
+    points: tuple[float, ...]
+    parts: tuple[Part, ...]
+    fair_share: float | None
+    # The mean goodput of every flow of a family.
+    members: tuple[float, ...] = ()
+    # Jain's index of a family, the mean over the repetitions.
+    jain: float | None = None
+
+
+@dataclass(frozen=True)
+class GoodputData:
+    """All rows; `title` and `unit` are those of the metric."""
+
+    rows: tuple[Row, ...]
+    title: str
+    unit: str
+
+    @property
+    def has_members(self) -> bool:
+        """Whether some rows are families."""
+        return any(row.members for row in self.rows)
+
+    @property
+    def axis(self) -> str:
+        """The label of the axis."""
+        return f"{self.title} ({self.unit})"
+
+    @property
+    def top(self) -> float:
+        """End of the axis. Intervals of few repetitions can be far wider than the data; it follows the data."""
+        seen = max(value for row in self.rows for value in (row.mean, row.fair_share or 0.0, *row.points))
+        widest = max(row.mean + (row.half or 0.0) for row in self.rows)
+        return 1.05 * max(seen, min(widest, 1.4 * seen)) or 1.0
+
+    def for_page(self) -> dict[str, Any]:
+        """The data that the page's script needs."""
+        rows = [
+            {key: value for key, value in vars(row).items() if key not in ("members", "jain")}
+            | {"parts": [{"label": p.label, "mean": p.mean, **p.style.for_page()} for p in row.parts]}
+            for row in self.rows
+        ]
+        return {"rows": rows, "unit": self.unit, "axis": self.axis, "top": self.top if rows else 1.0}
+
+
+@styled
+def goodput_figure(goodput: GoodputData, width: float = WIDEST) -> Figure:
+    """Bars split by subflow, every repetition as a circle, the 95 % interval of the total, and the fair share."""
+    rows = goodput.rows
+    looks = {part.label: part.style for row in rows for part in row.parts}
+    handles = [(filled_handle(look.colour, hatch(look)), label) for label, look in looks.items()]
+    handles.append((line_handle(**_REPETITION), "one repetition"))
+    if any(row.fair_share is not None for row in rows):
+        handles.append((line_handle(**_FAIR_SHARE), "fair share"))
+    left = max(LEFT, 0.2 + max(text_width(row.label) for row in rows))
+    high = _ROW * len(rows)
+    canvas = Canvas(width, high + _UNDER, handles)
+    across = width - left - RIGHT
+    whole = across * _BARS_BESIDE_MEMBERS if goodput.has_members else across
+    axes = canvas.axes(left, 0, whole, high)
+    if goodput.has_members:
+        _draw_members(canvas.axes(left + whole + _BESIDE, 0, across - whole - _BESIDE, high), goodput)
+    grid(axes, "x")
+    for y, row in enumerate(rows):
+        edge = 0.0
+        for part in row.parts:
+            filled(partial(axes.barh, y, part.mean, left=edge, height=_BAR), part.style.colour, hatch(part.style))
+            edge += part.mean
+        axes.plot(row.points, np.full(len(row.points), y), alpha=0.7, **_REPETITION)
+        axes.errorbar(row.mean, y, xerr=row.half, fmt="|", color=INK, capsize=3)
+        if row.fair_share is not None:
+            axes.plot([row.fair_share], [y], **_FAIR_SHARE)
+    axes.set(xlim=(0, goodput.top), ylim=(len(rows) - 0.5, -0.5), xlabel=goodput.axis)
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    return canvas.figure
+
+
+def _draw_members(axes: Axes, goodput: GoodputData) -> None:
+    """A circle per flow of a family, their mean, and Jain's index."""
+    grid(axes, "x")
+    rows = goodput.rows
+    top = 1.35 * max(value for row in rows for value in (*row.members, 0.0)) or 1.0
+    for y, row in enumerate(rows):
+        if not row.members:
+            continue
+        values = np.array(row.members)
+        axes.plot(values, np.full(values.size, y), alpha=0.45, **_REPETITION)
+        axes.plot([values.mean()], [y], marker="|", markersize=12, color=INK, markeredgewidth=1.6)
+        if row.jain is not None:
+            axes.text(top, y, f"Jain {row.jain:.3f}", ha="right", va="center", fontsize=8, color=SOFT)
+    axes.set(xlim=(0, top), ylim=(len(rows) - 0.5, -0.5), xlabel=f"Each flow ({goodput.unit})")
+    axes.set_yticks(range(len(rows)), [""] * len(rows))
