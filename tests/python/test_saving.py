@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -117,11 +118,11 @@ def test_figures_are_drawn_even_if_the_other_process_is_killed(
     with Drawing(3) as drawing:
         assert drawing._child is not None
         if when == "before":
-            drawing._child.kill()
-            drawing._child.wait()
+            drawing._child.process.kill()
+            drawing._child.process.wait()
         waits = [drawing.begin(one.save) for one in _figures(directory)]
         page = drawing.begin(_page_figure(directory).svg)
-        drawing._child.kill()
+        drawing._child.process.kill()
         for wait in waits:
             wait()
         text = page()
@@ -139,6 +140,31 @@ def test_what_fails_in_the_other_process_fails_here(tmp_path: Path) -> None:
             wait()
         # The other process is gone.
         assert page().startswith("<svg ")
+
+
+class _Unpicklable:
+    def __reduce__(self) -> str:
+        raise RuntimeError("no pickle")
+
+    def __call__(self) -> str:
+        return "called here"
+
+
+@pytest.mark.usefixtures("two_processors")
+def test_what_cannot_be_pickled_is_called_here_and_the_next_elsewhere() -> None:
+    with Drawing(3) as drawing:
+        here, elsewhere = drawing.begin(_Unpicklable()), drawing.begin(os.getpid)
+        assert here() == "called here"
+        assert elsewhere() != os.getpid()
+
+
+@pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("text", ["The cache is cold", "note: hello"])
+def test_what_the_other_process_prints_is_no_answer(text: str) -> None:
+    """The first one reads like the beginning of a long pickle."""
+    with Drawing(3) as drawing:
+        drawing.begin(partial(print, text, flush=True))()
+        assert drawing.begin(os.getpid)() != os.getpid()
 
 
 @pytest.mark.usefixtures("two_processors")
@@ -159,7 +185,7 @@ def test_an_error_ends_the_other_process_and_leaves_no_part_of_a_file(tmp_path: 
         with drawing:
             fail(drawing)
     assert child is not None
-    assert child.poll() is not None
+    assert child.process.poll() is not None
     assert [file.name for file in directory.iterdir() if "partial" in file.name] == []
 
 
@@ -167,7 +193,7 @@ def test_nothing_is_started_for_few_runs_or_on_one_processor(
     tmp_path: Path, expected: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    monkeypatch.setattr(saving, "_start", lambda: started.append(1))
+    monkeypatch.setattr(saving._Child, "start", lambda: started.append(1))
     monkeypatch.setattr(saving, "_processors", lambda: 2)
     Drawing(2)
     monkeypatch.setattr(saving, "_processors", lambda: 1)
@@ -178,5 +204,6 @@ def test_nothing_is_started_for_few_runs_or_on_one_processor(
 
 
 def test_a_process_without_figures_ends_quietly() -> None:
-    done = subprocess.run([sys.executable, "-c", saving._CHILD, *sys.path], input=b"", capture_output=True, check=False)
+    command = [sys.executable, "-c", saving._CHILD, "1", *sys.path]
+    done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

@@ -22,7 +22,7 @@ _WIDE, _HIGH, _LOW = 4.4, 1.6, 1.2
 # The distance that two labels at the ends of lines need, as a fraction of the height of a plot.
 _LABEL_GAP = 0.11
 # With more lines than this their labels would overlap at their ends, and stand in a legend.
-MOST_END_LABELS = 8
+_MOST_END_LABELS = 8
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def over_time(
 
 def whole_run(column: Column) -> Figure:
     """All quantities of one run, over the whole width of the page."""
-    alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= MOST_END_LABELS
+    alone = max((len(column.of(panel)) for panel in PANELS), default=0) <= _MOST_END_LABELS
     return over_time([column], [panel for panel in PANELS if column.of(panel)], most_columns=1, shade=True, alone=alone)
 
 

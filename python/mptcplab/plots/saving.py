@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mptcplab.plots.figure import KINDS, save
 from mptcplab.plots.over_time import Column, Panel, over_time
@@ -26,14 +26,17 @@ from mptcplab.plots.svg import inline
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# With fewer runs in a figure, a process takes longer to start than to draw.
+# With fewer runs in a figure over time, a process takes longer to start than to draw all figures.
 _FEWEST_RUNS = 3
 _GRACE_S = 5.0
 Result = TypeVar("Result")
 # The result in a tuple, or None if there is none; what draws; Matplotlib's settings.
 _Asked = tuple["Future[tuple[object] | None]", Callable[[], object], dict[str, Any]]
-# The arguments are this process's search path, so that both import the same package.
-_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from mptcplab.plots.saving import draw_for_parent; draw_for_parent()"
+# The arguments are the descriptor for answers, and this process's search path, so that both import the same package.
+_CHILD = """import sys
+answers, *sys.path[:] = sys.argv[1:]
+from mptcplab.plots.saving import draw_for_parent
+draw_for_parent(int(answers))"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Drawing:
 
     def __init__(self, runs: int) -> None:
         """Prepare for figures over time with so many runs."""
-        self._child = _start() if runs >= _FEWEST_RUNS and _processors() > 1 else None
+        self._child = _Child.start() if runs >= _FEWEST_RUNS and _processors() > 1 else None
         # Talks to the process about one figure after the other, so that nobody has to wait for it.
         self._talk = ThreadPoolExecutor(1)
         self._soon: deque[_Asked] = deque()
@@ -101,15 +104,16 @@ class Drawing:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._child is not None:
-            _end(self._child)
+            self._child.end()
         self._talk.shutdown(cancel_futures=True)
         if self._child is not None:
-            _close(self._child)
+            self._child.close()
 
     def begin(self, draw: Callable[[], Result], *, soon: bool = False) -> Callable[[], Result]:
-        """Call `draw`, which can be pickled; with `soon` before what was begun without it and has to wait.
+        """Have `draw`, which can be pickled, called; with `soon` before what was begun without it and has not started.
 
-        The function that this returns waits for the result, and raises what `draw` raises.
+        The function that this returns gives the result, and raises what `draw` raises. Without another process, it
+        calls `draw` then.
         """
         if self._child is None:
             return draw
@@ -124,13 +128,18 @@ class Drawing:
 
         return result
 
-    def _answer_next(self, child: subprocess.Popen[bytes]) -> None:
+    def _answer_next(self, child: _Child) -> None:
         answer, *request = (self._soon or self._later).popleft()
-        answer.set_result(_ask(child, request))
+        found = None
+        try:
+            found = child.ask(request)
+        finally:
+            # Whoever waits draws it here then, and raises what is wrong.
+            answer.set_result(found)
 
 
-def draw_for_parent() -> None:
-    """Call what arrives on the standard input, and write the results to the standard output."""
+def draw_for_parent(answers: int) -> None:
+    """Call what arrives on the standard input, and write the results to a file descriptor."""
     # Unlike the default action, this removes the file that is being written.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     import matplotlib as mpl
@@ -146,53 +155,73 @@ def draw_for_parent() -> None:
         with mpl.rc_context():
             dict.update(mpl.rcParams, settings)
             result = draw()
-        pickle.dump((result,), sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        with os.fdopen(answers, "wb", closefd=False) as pipe:
+            pickle.dump((result,), pipe)
 
 
-def _ask(child: subprocess.Popen[bytes], request: object) -> tuple[object] | None:
-    """The result in a tuple; None if there is none."""
-    assert child.stdin is not None
-    assert child.stdout is not None
-    try:
-        child.stdin.write(pickle.dumps(request))
-        child.stdin.flush()
-        found: tuple[object] = pickle.load(child.stdout)
-    except (OSError, EOFError, pickle.PickleError, TypeError, AttributeError, ImportError, LookupError, ValueError):
-        # It is gone or has sent something else, or the request cannot be pickled.
-        return None
-    return found
+@dataclass(frozen=True)
+class _Child:
+    """The process that draws. Answers have a pipe of their own: what else it prints is none."""
 
+    process: subprocess.Popen[bytes]
+    requests: IO[bytes]
+    answers: IO[bytes]
 
-def _start() -> subprocess.Popen[bytes] | None:
-    """The process that draws; None if none can be started."""
-    if not sys.executable:
-        return None
-    try:
-        # In its own process group, because this process decides what Ctrl-C means.
-        return subprocess.Popen(
-            [sys.executable, "-c", _CHILD, *sys.path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        )
-    except (OSError, ValueError, TypeError):
-        return None
+    @classmethod
+    def start(cls) -> Self | None:
+        """The process; None if none can be started."""
+        if not sys.executable:
+            return None
+        reading, writing = os.pipe()
+        answers = os.fdopen(reading, "rb")
+        try:
+            # In its own process group, because this process decides what Ctrl-C means.
+            process = subprocess.Popen(
+                [sys.executable, "-c", _CHILD, str(writing), *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[writing],
+                process_group=0,
+            )
+        except (OSError, ValueError, TypeError):
+            answers.close()
+            return None
+        finally:
+            os.close(writing)
+        assert process.stdin is not None
+        return cls(process, process.stdin, answers)
 
+    def ask(self, request: object) -> tuple[object] | None:
+        """The result in a tuple; None if there is none."""
+        try:
+            text = pickle.dumps(request)
+        except Exception:
+            # A value raises whatever it likes when it is pickled; called here, it may work.
+            return None
+        try:
+            self.requests.write(text)
+            self.requests.flush()
+            found: tuple[object] = pickle.load(self.answers)
+        except Exception:
+            # A part of a pickle raises anything. If the process went on, both processes would write the same files.
+            self.process.kill()
+            self.process.wait()
+            return None
+        return found
 
-def _end(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
-    try:
-        child.wait(_GRACE_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        child.kill()
-        child.wait()
+    def end(self) -> None:
+        """Stop it, with time to remove what it was writing."""
+        self.process.terminate()
+        try:
+            self.process.wait(_GRACE_S)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            self.process.kill()
+            self.process.wait()
 
-
-def _close(child: subprocess.Popen[bytes]) -> None:
-    for pipe in (child.stdin, child.stdout):
-        if pipe is not None:
+    def close(self) -> None:
+        """Close the pipes."""
+        for pipe in (self.requests, self.answers):
             # What could not be written is not needed any more.
             with suppress(OSError):
                 pipe.close()

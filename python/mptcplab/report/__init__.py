@@ -38,6 +38,8 @@ def write_report(trace: Trace, path: Path, *, figures: bool = True) -> Path:
 
         summary, pictures = _read_once(trace, begin)
         try:
+            # Before any file is replaced, so that nothing is if there can be no figures.
+            (directory or path.parent).mkdir(parents=True, exist_ok=True)
             _write(trace, path, summary, pictures, drawing, directory)
             for finish in saved:
                 finish()
@@ -74,9 +76,8 @@ def _write(
     from mptcplab.report.goodput import goodput_data
     from mptcplab.report.html import Figure, render
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     first = pictures.first()
-    over_time = drawing.begin(first_figure(first.column).svg, soon=True) if first else str
+    over_time = drawing.begin(first_figure(first.column).svg, soon=True) if first else lambda: ""
     goodput = goodput_data(trace, summary)
     drawn = metric_figures(trace, goodput, directory)
     begun = [drawing.begin(one.svg, soon=True) for one in drawn]

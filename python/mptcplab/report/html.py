@@ -54,7 +54,7 @@ def render(
     shown_first: RunPlots | None,
     over_time: str,
 ) -> str:
-    """The HTML text of the report. `over_time` is the `svg` element of the run that is shown first."""
+    """The HTML text of the report. `over_time` is the `svg` element of the run that is shown first, or empty."""
     first = trace.runs.row(0, named=True)
     topology = trace.topologies[first["run"]]
     headline = tables.headline(trace, summary)
