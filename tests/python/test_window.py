@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -198,7 +199,7 @@ def test_samples_are_read_as_many_at_a_time_as_fit_in_memory(
     monkeypatch.setattr("mptcplab.trace.samples.BATCH_ROWS", rows)
     beside: list[tuple[int, ...]] = []
     results = Results.open(tmp_path)
-    summary(results, lambda runs: beside.append(tuple(runs)))
+    summary(results, SimpleNamespace(firsts=(), add=lambda runs: beside.append(tuple(runs))))
     assert list(dict.fromkeys(seen)) == [(runs, part) for runs in batches for part in parts]
     # Once per batch of runs, after all its parts.
     assert beside == batches

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from mptcplab.capabilities import OWN_TRAFFIC
-from mptcplab.engines.process import die_with_parent
+from mptcplab.engines.process import die_with_parent, end
 from mptcplab.errors import EngineError, MptcplabError, ScenarioError, with_hint
 from mptcplab.scratch import Scratch
 
@@ -224,7 +224,7 @@ def _run_program(words: list[str], report: Callable[[Mapping[str, Any]], None]) 
                 report(message)
         code = child.wait()
     except BaseException:
-        _end(child)
+        end(child, signal.SIGINT, _GRACE_S)
         raise
     for reader in readers:
         reader.join()
@@ -264,16 +264,6 @@ class _Reader(threading.Thread):
             if line is None:
                 return
             yield line
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    """Interrupt the program and give it time to clean up; a second Ctrl-C kills it."""
-    child.send_signal(signal.SIGINT)
-    try:
-        child.wait(_GRACE_S)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        child.kill()
-        child.wait()
 
 
 def _message(line: str) -> Mapping[str, Any] | None:

@@ -9,10 +9,10 @@ such as 1e-9: Polars divides the only row of a column by a number, but multiplie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
@@ -47,9 +47,17 @@ _BATCH_RUNS = 2_500
 _AT_ONCE = 2
 # The key of all metrics in a trace's cache.
 _ALL = "metrics"
-# Is given runs while their samples are in memory.
-Beside = Callable[[Sequence[int]], None]
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
+
+
+class Beside(Protocol):
+    """Takes what it needs of samples while metrics are computed from them, so that these are read once."""
+
+    # Runs whose samples are read before those of others.
+    firsts: Collection[int]
+
+    def add(self, runs: Sequence[int]) -> None:
+        """Take it from these runs, whose samples are in memory."""
 
 
 def compute(trace: Trace, names: Iterable[str] | None = None, span: tuple[int, int] | None = None) -> pl.DataFrame:
@@ -78,24 +86,23 @@ def pieces(trace: Trace) -> Iterator[pl.DataFrame]:
     return (frame for _, frame in _all(trace))
 
 
-def _all(trace: Trace, beside: Beside | None = None, first: Collection[int] = ()) -> list[tuple[str, pl.DataFrame]]:
+def _all(trace: Trace, beside: Beside | None = None) -> list[tuple[str, pl.DataFrame]]:
     if _ALL not in trace.cache:
-        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None, beside, first)
+        trace.cache[_ALL] = _compute(trace, list(REGISTRY.values()), None, beside)
     found: list[tuple[str, pl.DataFrame]] = trace.cache[_ALL]
     return found
 
 
-def summary(trace: Trace, beside: Beside | None = None, first: Collection[int] = ()) -> pl.DataFrame:
+def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
     """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
 
-    If the metrics are not known yet, `beside` is called with some runs after the other, whose samples need not be read
-    again. The samples of runs that are in `first` are read before those of others.
+    If the metrics are not known yet, `beside` is given some runs after the other, whose samples need not be read again.
     """
     excluded = [excluded.run for excluded in trace.excluded_runs]
     counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
     by_name: dict[str, list[pl.DataFrame]] = {}
     row = 0
-    for name, frame in _all(trace, beside, first):
+    for name, frame in _all(trace, beside):
         by_name.setdefault(name, []).append(frame.with_row_index("row", offset=row).filter(counts))
         row += frame.height
     if not by_name:
@@ -104,11 +111,7 @@ def summary(trace: Trace, beside: Beside | None = None, first: Collection[int] =
 
 
 def _compute(
-    trace: Trace,
-    chosen: list[Metric],
-    span: tuple[int, int] | None,
-    beside: Beside | None = None,
-    first: Collection[int] = (),
+    trace: Trace, chosen: list[Metric], span: tuple[int, int] | None, beside: Beside | None = None
 ) -> list[tuple[str, pl.DataFrame]]:
     """The values of each metric in each batch of runs, with its name."""
     frames: list[tuple[str, pl.DataFrame]] = []
@@ -116,16 +119,14 @@ def _compute(
     runs = trace.runs["run"].to_list()
     for begin in range(0, len(runs), _BATCH_RUNS):
         window = Window(trace, runs[begin : begin + _BATCH_RUNS], span)
-        found = _from_samples(window, sampled, beside, set(first)) if sampled else {}
+        found = _from_samples(window, sampled, beside) if sampled else {}
         values = [found[one.name] if one.name in found else one.compute(window) for one in chosen]
         complete = pl.collect_all([_complete(metric, frame) for metric, frame in zip(chosen, values, strict=True)])
         frames += zip((metric.name for metric in chosen), complete, strict=True)
     return frames
 
 
-def _from_samples(
-    whole: Window, sampled: list[Metric], beside: Beside | None, first: set[int]
-) -> dict[str, pl.DataFrame]:
+def _from_samples(whole: Window, sampled: list[Metric], beside: Beside | None) -> dict[str, pl.DataFrame]:
     """The values of metrics that need samples, of as many samples at a time as fit in memory.
 
     These are the samples of some runs or, if a run has too many, of some of its flows and links: each value depends on
@@ -134,15 +135,16 @@ def _from_samples(
     trace = whole.trace
     parts = -(-samples.rows_per_run(trace) // samples.BATCH_ROWS)
     groups = samples.batches(trace, whole.run_ids, len(whole.run_ids))
+    firsts = set(beside.firsts) if beside else set()
     found: list[list[list[pl.DataFrame]]] = [[] for _ in groups]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for at in sorted(range(len(groups)), key=lambda at: first.isdisjoint(groups[at])):
+        for at in sorted(range(len(groups)), key=lambda at: firsts.isdisjoint(groups[at])):
             samples.forget(trace)
             window = whole.of_runs(groups[at])
             for part in window.parts(parts) if parts > 1 else [window]:
                 found[at].append(list(pool.map(_computed, sampled, repeat(part))))
             if beside is not None:
-                beside(groups[at])
+                beside.add(groups[at])
     of_parts = [values for group in found for values in group]
     return {metric.name: pl.concat(frames) for metric, frames in zip(sampled, zip(*of_parts, strict=True), strict=True)}
 

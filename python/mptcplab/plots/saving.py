@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from mptcplab.engines.process import end
 from mptcplab.plots.figure import KINDS, save
 from mptcplab.plots.over_time import Column, Panel, over_time
 from mptcplab.plots.svg import inline
@@ -130,12 +131,7 @@ class Drawing:
 
     def _answer_next(self, child: _Child) -> None:
         answer, *request = (self._soon or self._later).popleft()
-        found = None
-        try:
-            found = child.ask(request)
-        finally:
-            # Whoever waits draws it here then, and raises what is wrong.
-            answer.set_result(found)
+        answer.set_result(child.ask(request))
 
 
 def draw_for_parent(answers: int) -> None:
@@ -170,8 +166,12 @@ class _Child:
     @classmethod
     def start(cls) -> Self | None:
         """The process; None if none can be started."""
-        if not sys.executable:
-            return None
+        with suppress(OSError, ValueError, TypeError):
+            return cls._started() if sys.executable else None
+        return None
+
+    @classmethod
+    def _started(cls) -> Self:
         reading, writing = os.pipe()
         answers = os.fdopen(reading, "rb")
         try:
@@ -184,16 +184,16 @@ class _Child:
                 pass_fds=[writing],
                 process_group=0,
             )
-        except (OSError, ValueError, TypeError):
+        except BaseException:
             answers.close()
-            return None
+            raise
         finally:
             os.close(writing)
         assert process.stdin is not None
         return cls(process, process.stdin, answers)
 
     def ask(self, request: object) -> tuple[object] | None:
-        """The result in a tuple; None if there is none."""
+        """The result in a tuple; None if there is none, whatever the reason: nobody waits in vain."""
         try:
             text = pickle.dumps(request)
         except Exception:
@@ -212,12 +212,7 @@ class _Child:
 
     def end(self) -> None:
         """Stop it, with time to remove what it was writing."""
-        self.process.terminate()
-        try:
-            self.process.wait(_GRACE_S)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            self.process.kill()
-            self.process.wait()
+        end(self.process, signal.SIGTERM, _GRACE_S)
 
     def close(self) -> None:
         """Close the pipes."""

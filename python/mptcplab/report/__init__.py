@@ -62,7 +62,7 @@ def _read_once(trace: Trace, begin: Callable[[PlotData], None]) -> tuple[pl.Data
     from mptcplab.trace import samples
 
     pictures = Pictures(trace, begin)
-    summary = summarise_trace(trace, pictures.add, pictures.firsts)
+    summary = summarise_trace(trace, pictures)
     pictures.complete()
     samples.forget(trace)
     return summary, pictures

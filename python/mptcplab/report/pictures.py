@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from mptcplab.report.embedded import BUDGET_BYTES, Embedded, Lines, embedded, lines_of
@@ -24,7 +24,7 @@ class Pictures:
         self._plots = PlotBuilder(trace)
         self._lines: Lines = {}
         self._begin: Callable[[PlotData], None] | None = begin
-        self.firsts = self._plots.firsts
+        self.firsts: Collection[int] = self._plots.firsts
 
     def add(self, runs: Sequence[int]) -> None:
         """Take what is shown of some runs."""
