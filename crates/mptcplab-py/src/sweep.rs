@@ -214,7 +214,6 @@ impl Workers<'_> {
             };
             simulate_on_threads(run, &self.control, threads, &mut |tables| {
                 failed = encoder.write(tables).err();
-                tables.clear();
                 failed.is_none()
             })
         });
@@ -239,8 +238,7 @@ impl Workers<'_> {
                 });
             }
         };
-        encoder.write(&outcome.tables)?;
-        let encoded = encoder.finish(&self.record(run, &outcome))?;
+        let encoded = encoder.finish(&self.record(run, &outcome), &outcome.tables)?;
         Ok(Finished {
             encoded,
             events: outcome.events,

@@ -34,18 +34,40 @@ pub(crate) struct Caller<'a> {
     pub(crate) receiver: Receiver<'a>,
 }
 
-/// Who takes the rows while a run goes on; the functions return whether it does.
+/// Who takes the rows while a run goes on.
 pub(crate) enum Receiver<'a> {
     /// Nobody: they stay in memory.
     Nobody,
-    /// Takes pieces of enough rows.
-    Sink(&'a mut dyn FnMut(&mut Tables) -> bool),
-    /// Is called each time that rows are offered, and takes them or not.
-    Offers(&'a mut dyn FnMut(&mut Tables) -> bool),
+    /// Takes rows when there are enough.
+    Sink(Sink<'a>),
 }
 
-/// Rows that make a piece worth handing over, and still fit the cache.
+/// Takes rows, and leaves those in the tables that it wants to see again with later ones.
+pub(crate) struct Sink<'a> {
+    /// Returns whether the run goes on.
+    take: &'a mut dyn FnMut(&mut Tables) -> bool,
+    /// Rows that it left.
+    left: usize,
+}
+
+/// New rows that are worth a call.
 pub(crate) const SINK_ROWS: usize = 8192;
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(take: &'a mut dyn FnMut(&mut Tables) -> bool) -> Self {
+        Self { take, left: 0 }
+    }
+
+    /// Hands the rows over if there are enough new ones. Returns whether the run goes on.
+    pub(crate) fn offer(&mut self, tables: &mut Tables) -> bool {
+        if tables.len() < self.left + SINK_ROWS {
+            return true;
+        }
+        let goes_on = (self.take)(tables);
+        self.left = tables.len();
+        goes_on
+    }
+}
 
 impl Caller<'_> {
     /// Count simulated time, and check whether to stop.
@@ -61,12 +83,11 @@ impl Caller<'_> {
 
     /// Hand over the rows if there are enough.
     pub(crate) fn offer(&mut self, tables: &mut Tables) -> Result<(), SimError> {
-        let go_on = match &mut self.receiver {
+        let goes_on = match &mut self.receiver {
             Receiver::Nobody => true,
-            Receiver::Sink(sink) => tables.len() < SINK_ROWS || sink(tables),
-            Receiver::Offers(offer) => offer(tables),
+            Receiver::Sink(sink) => sink.offer(tables),
         };
-        if go_on {
+        if goes_on {
             Ok(())
         } else {
             Err(SimError::Cancelled)
@@ -96,22 +117,37 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rows_are_handed_over_once_there_are_enough() {
-        for (count, is_enough) in [(SINK_ROWS - 1, false), (SINK_ROWS, true)] {
+    fn rows_are_handed_over_once_there_are_enough_new_ones() {
+        let mut calls = Vec::new();
+        // Leaves seven rows.
+        let mut take = |tables: &mut Tables| {
+            calls.push(tables.len());
+            *tables = rows(7);
+            calls.len() < 2
+        };
+        let mut sink = Sink::new(&mut take);
+        let mut offered = |count| {
             let mut tables = rows(count);
-            let mut taken = 0;
-            let mut sink = |tables: &mut Tables| {
-                taken += tables.len();
-                true
-            };
-            let control = Control::default();
+            (sink.offer(&mut tables), tables.len())
+        };
+        assert_eq!(offered(SINK_ROWS - 1), (true, SINK_ROWS - 1));
+        assert_eq!(offered(SINK_ROWS), (true, 7));
+        assert_eq!(offered(SINK_ROWS + 6), (true, SINK_ROWS + 6));
+        assert_eq!(offered(SINK_ROWS + 7), (false, 7));
+        assert_eq!(calls, [SINK_ROWS, SINK_ROWS + 7]);
+    }
+
+    #[test]
+    fn a_sink_that_says_stop_cancels_the_run() {
+        for goes_on in [true, false] {
+            let (control, mut take) = (Control::default(), |_: &mut Tables| goes_on);
             let mut caller = Caller {
                 control: &control,
                 share: 1,
-                receiver: Receiver::Sink(&mut sink),
+                receiver: Receiver::Sink(Sink::new(&mut take)),
             };
-            assert!(caller.offer(&mut tables).is_ok());
-            assert_eq!(taken, if is_enough { count } else { 0 });
+            assert!(caller.offer(&mut rows(SINK_ROWS - 1)).is_ok());
+            assert_eq!(caller.offer(&mut rows(SINK_ROWS)).is_ok(), goes_on);
         }
     }
 }

@@ -37,7 +37,7 @@ use engine::sample_clock::SampleClock;
 pub use mptcp::DEFAULT_SCHEDULER;
 pub use parallel::Threads;
 
-use control::{Caller, Receiver};
+use control::{Caller, Receiver, Sink};
 use engine::partition::{self, Part};
 use mptcplab_scenario::Run;
 use mptcplab_trace::Tables;
@@ -60,20 +60,18 @@ pub struct Outcome {
 /// # Errors
 /// [`SimError::Cancelled`] when `control.cancel` is set, [`SimError::Unsupported`] for a scenario beyond the engine's limits.
 pub fn simulate(run: &Run, control: &Control) -> Result<Outcome, SimError> {
-    let mut tables = Tables::default();
-    reserve_samples(run, &mut tables);
     simulate_parts(
         run,
         &partition::parts(run),
-        tables,
+        with_room(run, MAX_RESERVED_ROWS),
         control,
         Receiver::Nobody,
     )
 }
 
 /// Simulate one run and hand its samples over as they come, some thousand rows at a time, so that a long run
-/// of many flows needs no more memory than a short one. `sink` takes the rows and clears the tables; false
-/// stops the run. The outcome holds the rows that were left at the end.
+/// of many flows needs no more memory than a short one. `sink` removes the rows that it takes and leaves those that it wants to
+/// see again with later ones; false stops the run. The outcome holds the rows that were left at the end.
 ///
 /// # Errors
 /// As [`simulate`]; [`SimError::Cancelled`] also when `sink` says stop.
@@ -82,11 +80,12 @@ pub fn simulate_streaming(
     control: &Control,
     sink: &mut dyn FnMut(&mut Tables) -> bool,
 ) -> Result<Outcome, SimError> {
-    let (parts, tables) = (partition::parts(run), Tables::default());
-    simulate_parts(run, &parts, tables, control, Receiver::Sink(sink))
+    let (parts, tables) = (partition::parts(run), with_room(run, STREAMED_ROWS));
+    let receiver = Receiver::Sink(Sink::new(sink));
+    simulate_parts(run, &parts, tables, control, receiver)
 }
 
-/// As [`simulate_streaming`], with the same rows in the same pieces, on several threads if the run has several parts that share
+/// As [`simulate_streaming`], with the same rows in the same order, on several threads if the run has several parts that share
 /// no link. Half a million rows may wait for those of other parts.
 ///
 /// # Errors
@@ -99,13 +98,7 @@ pub fn simulate_on_threads(
 ) -> Result<Outcome, SimError> {
     let parts = partition::parts(run);
     if threads.count < 2 || parts.len() < 2 {
-        return simulate_parts(
-            run,
-            &parts,
-            Tables::default(),
-            control,
-            Receiver::Sink(sink),
-        );
+        return simulate_streaming(run, control, sink);
     }
     parallel::simulate(run, &parts, control, threads, sink)
 }
@@ -198,14 +191,20 @@ fn simulate_part(
 /// Room for the periodic samples; more than this many rows grow as they come.
 const MAX_RESERVED_ROWS: u64 = 1 << 22;
 
-fn reserve_samples(run: &Run, tables: &mut Tables) {
+/// The same for samples that are handed over: callers wait for a table to fill a row group of its file.
+const STREAMED_ROWS: u64 = (1 << 16) + 1024;
+
+/// Tables with room for the samples of a run, `most` rows each.
+fn with_room(run: &Run, most: u64) -> Tables {
+    let mut tables = Tables::default();
     let Some(interval) = run.sample_ns else {
-        return;
+        return tables;
     };
     let samples = run.duration_ns / interval + 3;
-    let rows = |each: usize| (samples * each as u64).min(MAX_RESERVED_ROWS) as usize;
+    let rows = |each: usize| (samples * each as u64).min(most) as usize;
     let subflows = run.flows.iter().map(|f| f.subflows().len());
     tables.flow.reserve(rows(run.flows.len()));
     tables.subflow.reserve(rows(subflows.sum()));
     tables.link.reserve(rows(run.links.len()));
+    tables
 }

@@ -1,14 +1,13 @@
-//! Simulates the parts of a run on several threads. The caller gets the same rows in the same pieces as from one thread.
+//! Simulates the parts of a run on several threads. The caller gets the same rows in the same order as from one thread.
 //!
 //! Threads take the parts in their order. The calling thread passes on the rows of one part after the other; those of later
-//! parts wait, but no more than [`MOST_WAITING_ROWS`]: then their threads wait for the parts before. Sequentially, rows of one
-//! part stay in the tables until those of the next make a piece. Each part therefore tells where it offered its rows.
+//! parts wait, but no more than [`MOST_WAITING_ROWS`]: then their threads wait for the parts before.
 
-use crate::control::{Caller, Control, Receiver, SINK_ROWS, SimError};
+use crate::control::{Caller, Control, Receiver, SimError, Sink};
 use crate::engine::partition::Part;
 use crate::{Outcome, PartOutcome, simulate_part};
 use mptcplab_scenario::Run;
-use mptcplab_trace::{RowCounts, Tables};
+use mptcplab_trace::Tables;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,8 +16,8 @@ use std::thread;
 /// Rows that wait for parts before them; of 30 to 170 bytes each.
 const MOST_WAITING_ROWS: usize = 1 << 19;
 
-/// Chunks of the part whose turn it is that wait for the caller.
-const MOST_CHUNKS: usize = 8;
+/// Messages of the part whose turn it is that wait for the caller.
+const MOST_MESSAGES: usize = 8;
 
 /// Threads that simulate one run.
 #[derive(Debug, Clone, Copy)]
@@ -29,14 +28,8 @@ pub struct Threads {
     pub catch: fn(&mut dyn FnMut()) -> Result<(), String>,
 }
 
-/// Some rows of a part, and how many there were each time when the part offered them.
-struct Chunk {
-    tables: Tables,
-    offers: Vec<RowCounts>,
-}
-
 enum Message {
-    Rows(Chunk),
+    Rows(Tables),
     End(Result<PartOutcome, SimError>),
 }
 
@@ -72,7 +65,7 @@ impl Queue {
     /// Adds a message of a part once there is room for it. Returns whether the run goes on.
     fn send(&self, part: usize, message: Message) -> bool {
         let rows = match &message {
-            Message::Rows(chunk) => chunk.tables.len(),
+            Message::Rows(tables) => tables.len(),
             Message::End(_) => 0,
         };
         let mut waiting = self.lock();
@@ -96,7 +89,7 @@ impl Queue {
             let messages = waiting.messages.get_mut(&turn);
             if let Some(message) = messages.and_then(VecDeque::pop_front) {
                 match &message {
-                    Message::Rows(chunk) => waiting.rows -= chunk.tables.len(),
+                    Message::Rows(tables) => waiting.rows -= tables.len(),
                     Message::End(_) => {
                         waiting.messages.remove(&turn);
                         waiting.turn += 1;
@@ -138,39 +131,11 @@ impl Drop for Stop<'_> {
 impl Waiting {
     fn is_full_for(&self, part: usize) -> bool {
         if part == self.turn {
-            let chunks = self.messages.get(&part).map_or(0, VecDeque::len);
-            chunks >= MOST_CHUNKS
+            let messages = self.messages.get(&part).map_or(0, VecDeque::len);
+            messages >= MOST_MESSAGES
         } else {
             self.rows >= MOST_WAITING_ROWS
         }
-    }
-}
-
-/// Collects the rows of a part for [`Queue`].
-struct PartRows<'a> {
-    queue: &'a Queue,
-    part: usize,
-    offers: Vec<RowCounts>,
-}
-
-impl PartRows<'_> {
-    /// The part offers its rows. Returns whether the run goes on.
-    fn offer(&mut self, tables: &mut Tables) -> bool {
-        let counts = tables.counts();
-        if self.offers.last() != Some(&counts) {
-            self.offers.push(counts);
-        }
-        if tables.len() < SINK_ROWS {
-            !self.queue.is_stopped()
-        } else {
-            self.send(std::mem::take(tables))
-        }
-    }
-
-    fn send(&mut self, tables: Tables) -> bool {
-        let offers = std::mem::take(&mut self.offers);
-        self.queue
-            .send(self.part, Message::Rows(Chunk { tables, offers }))
     }
 }
 
@@ -206,37 +171,35 @@ pub(crate) fn simulate(
 
 /// Returns whether the run goes on.
 fn simulate_next(run: &Run, parts: &[Part], part: usize, control: &Control, queue: &Queue) -> bool {
-    let mut rows = PartRows {
-        queue,
-        part,
-        offers: Vec::new(),
-    };
-    let mut offer = |tables: &mut Tables| rows.offer(tables);
+    let send = |tables: &mut Tables| queue.send(part, Message::Rows(std::mem::take(tables)));
+    let mut take = send;
     let mut caller = Caller {
         control,
         share: parts.len() as u64,
-        receiver: Receiver::Offers(&mut offer),
+        receiver: Receiver::Sink(Sink::new(&mut take)),
     };
     let mut outcome = simulate_part(run, &parts[part], Tables::default(), &mut caller);
-    let left = match &mut outcome {
+    let mut left = match &mut outcome {
         Ok(outcome) => std::mem::take(&mut outcome.tables),
         Err(_) => Tables::default(),
     };
-    (left.is_empty() || rows.send(left)) && queue.send(part, Message::End(outcome))
+    (left.is_empty() || send(&mut left)) && queue.send(part, Message::End(outcome))
 }
 
 fn collect(
     run: &Run,
     parts: &[Part],
     queue: &Queue,
-    sink: &mut dyn FnMut(&mut Tables) -> bool,
+    take: &mut dyn FnMut(&mut Tables) -> bool,
 ) -> Result<Outcome, SimError> {
     let mut outcome = Outcome::of(run, Tables::default());
+    let mut sink = Sink::new(take);
     let mut ended = 0;
     while ended < parts.len() {
         match queue.receive()? {
-            Message::Rows(chunk) => {
-                if !chunk.move_to(&mut outcome.tables, sink) {
+            Message::Rows(mut rows) => {
+                outcome.tables.append(&mut rows);
+                if !sink.offer(&mut outcome.tables) {
                     return Err(SimError::Cancelled);
                 }
             }
@@ -249,52 +212,11 @@ fn collect(
     Ok(outcome)
 }
 
-impl Chunk {
-    /// Moves the rows to `tables`, and all these to `sink` each time when there are enough as the part offered them. Returns
-    /// whether to go on.
-    fn move_to(&self, tables: &mut Tables, sink: &mut dyn FnMut(&mut Tables) -> bool) -> bool {
-        let mut done = RowCounts::default();
-        for offer in &self.offers {
-            if tables.len() + (offer.total() - done.total()) >= SINK_ROWS {
-                tables.extend(&self.tables, done, *offer);
-                done = *offer;
-                if !sink(tables) {
-                    return false;
-                }
-            }
-        }
-        tables.extend(&self.tables, done, self.tables.counts());
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::control::tests::rows;
     use std::time::Duration;
-
-    #[test]
-    fn a_part_passes_its_rows_on_once_there_are_enough() {
-        let queue = Queue::default();
-        let mut part = PartRows {
-            queue: &queue,
-            part: 0,
-            offers: Vec::new(),
-        };
-        let mut tables = rows(SINK_ROWS - 1);
-        assert!(part.offer(&mut tables));
-        assert_eq!((tables.len(), queue.lock().rows), (SINK_ROWS - 1, 0));
-        for count in [SINK_ROWS, SINK_ROWS + 1] {
-            let mut tables = rows(count);
-            assert!(part.offer(&mut tables) && tables.is_empty());
-            assert_eq!(queue.lock().rows, count);
-            let Ok(Message::Rows(chunk)) = queue.receive() else {
-                panic!("no rows");
-            };
-            assert_eq!((chunk.tables.len(), queue.lock().rows), (count, 0));
-        }
-    }
 
     #[test]
     fn the_end_of_a_part_needs_no_room() {
@@ -311,13 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn later_parts_wait_when_there_are_many_rows_and_the_first_when_there_are_many_chunks() {
-        let chunk = || {
-            Message::Rows(Chunk {
-                tables: Tables::default(),
-                offers: Vec::new(),
-            })
-        };
+    fn later_parts_wait_when_there_are_many_rows_and_the_first_when_there_are_many_messages() {
         let mut waiting = Waiting {
             turn: 3,
             rows: MOST_WAITING_ROWS - 1,
@@ -326,8 +242,8 @@ mod tests {
         assert!(!waiting.is_full_for(4));
         waiting.rows += 1;
         assert!(waiting.is_full_for(4) && !waiting.is_full_for(3));
-        let chunks = (0..MOST_CHUNKS).map(|_| chunk()).collect();
-        waiting.messages.insert(3, chunks);
+        let messages = (0..MOST_MESSAGES).map(|_| Message::Rows(Tables::default()));
+        waiting.messages.insert(3, messages.collect());
         assert!(waiting.is_full_for(3));
     }
 
@@ -338,13 +254,7 @@ mod tests {
             queue.lock().rows = MOST_WAITING_ROWS;
             let tables = rows(1);
             thread::scope(|scope| {
-                let sending = scope.spawn(|| {
-                    let chunk = Chunk {
-                        tables,
-                        offers: Vec::new(),
-                    };
-                    queue.send(1, Message::Rows(chunk))
-                });
+                let sending = scope.spawn(|| queue.send(1, Message::Rows(tables)));
                 thread::sleep(Duration::from_millis(30));
                 assert!(!sending.is_finished());
                 if is_its_turn {

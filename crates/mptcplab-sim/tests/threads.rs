@@ -1,4 +1,4 @@
-//! The parts of a run on several threads: the same rows in the same pieces as on one.
+//! The parts of a run on several threads: the same rows in the same order as on one.
 
 use crate::common::{over_two_hops, sweep};
 use mptcplab_scenario::Run;
@@ -6,8 +6,7 @@ use mptcplab_sim::{Control, Outcome, SimError, Threads, simulate_on_threads, sim
 use mptcplab_trace::Tables;
 use std::sync::atomic::Ordering;
 
-/// Parts of unlike size: the first takes longest, two have a few rows and the last one has no flow. Most pieces have rows of
-/// more than one part.
+/// Parts of unlike size: the first takes longest, two have a few rows and the last one has no flow.
 const SCENARIO: &str = r#"
 duration = "9 s"
 sample = "2 ms"
@@ -69,46 +68,41 @@ fn threads(count: usize) -> Threads {
     Threads { count, catch }
 }
 
-type Simulated = (Vec<Tables>, Outcome);
-
-/// The pieces that the caller gets, and the outcome.
-fn pieces(
+/// All rows in the order in which the caller gets them, the outcome without its rows, and the calls.
+fn simulated(
     simulate: impl FnOnce(&mut dyn FnMut(&mut Tables) -> bool) -> Result<Outcome, SimError>,
-) -> Simulated {
-    let mut pieces = Vec::new();
+) -> (Tables, Outcome, usize) {
+    let (mut all, mut calls) = (Tables::default(), 0);
     let outcome = simulate(&mut |tables| {
-        pieces.push(std::mem::take(tables));
+        calls += 1;
+        all.append(tables);
         true
     });
-    (pieces, outcome.expect("a run"))
+    let mut outcome = outcome.expect("a run");
+    all.append(&mut outcome.tables);
+    (all, outcome, calls)
 }
 
 #[test]
-fn threads_give_the_same_pieces_as_none() {
+fn threads_give_the_same_rows_as_none() {
     let run = run();
-    let (expected, one) = pieces(|sink| simulate_streaming(&run, &Control::default(), sink));
-    assert!(expected.len() > 8 && one.packet_hops > 0);
-    let unused = run.links.iter().position(|link| link.name == "unused");
-    let is_sampled = |piece: &Tables| piece.link.link.iter().any(|&l| Some(l as usize) == unused);
-    assert!(
-        is_sampled(&one.tables) || expected.iter().any(is_sampled),
-        "a link without flows"
-    );
-    let parts_of_links = [[0, 1], [2, 2], [3, 3]];
-    let mixed = |piece: &Tables| {
-        let part = |&link: &u32| parts_of_links.iter().position(|p| p.contains(&link));
-        let mut parts: Vec<_> = piece.link.link.iter().map(part).collect();
-        parts.dedup();
-        parts.len() > 1
+    let (expected, one, calls) =
+        simulated(|sink| simulate_streaming(&run, &Control::default(), sink));
+    assert!(calls > 8 && one.packet_hops > 0);
+    let part_of = |link: &u32| match run.links[*link as usize].name.as_str() {
+        "busy" | "short" => 0,
+        "slow" => 1,
+        "datagrams" => 2,
+        _ => 3,
     };
-    assert!(expected.iter().any(mixed), "a piece with rows of two parts");
+    let mut parts: Vec<_> = expected.link.link.iter().map(part_of).collect();
+    parts.dedup();
+    assert!(parts.len() > 3, "links of all parts: {parts:?}");
     for count in [1, 2, 3, 9] {
         let control = Control::default();
-        let (found, several) =
-            pieces(|sink| simulate_on_threads(&run, &control, threads(count), sink));
-        assert_eq!(found.len(), expected.len(), "{count} threads");
+        let (found, several, _) =
+            simulated(|sink| simulate_on_threads(&run, &control, threads(count), sink));
         assert!(found == expected, "{count} threads");
-        assert!(several.tables == one.tables && !one.tables.is_empty());
         assert_eq!(several.subflow_cc, one.subflow_cc);
         assert_eq!(
             (several.events, several.packet_hops),
@@ -116,6 +110,28 @@ fn threads_give_the_same_pieces_as_none() {
         );
         let simulated_ns = control.simulated_ns.load(Ordering::Relaxed);
         assert!(simulated_ns.abs_diff(run.duration_ns) < 1000);
+    }
+}
+
+#[test]
+fn rows_that_the_caller_leaves_come_back_with_later_ones() {
+    let run = run();
+    let (expected, ..) = simulated(|sink| simulate_streaming(&run, &Control::default(), sink));
+    for count in [1, 3] {
+        let (mut taken, mut calls) = (Tables::default(), 0);
+        let outcome =
+            simulate_on_threads(&run, &Control::default(), threads(count), &mut |tables| {
+                calls += 1;
+                if calls % 3 == 0 {
+                    let subflows = std::mem::take(&mut tables.subflow);
+                    taken.append(tables);
+                    tables.subflow = subflows;
+                }
+                true
+            });
+        assert!(calls > 8 && taken.subflow.is_empty());
+        taken.append(&mut outcome.expect("a run").tables);
+        assert!(taken == expected, "{count} threads");
     }
 }
 

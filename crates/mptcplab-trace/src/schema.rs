@@ -6,7 +6,6 @@
 
 use crate::view::{TableView, Values};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// The value in memory of what an engine cannot measure, and of the time of something that never happened.
 pub const NOT_MEASURED: u64 = u64::MAX;
@@ -106,10 +105,11 @@ macro_rules! table {
             /// Removes all rows and keeps the allocated memory.
             pub fn clear(&mut self) { $(self.$col.clear();)* }
 
-            /// Appends rows of another table.
-            fn extend(&mut self, from: &Self, rows: Range<usize>) {
-                $(self.$col.extend_from_slice(&from.$col[rows.clone()]);)*
-            }
+            /// Moves all rows of another table to the end of this one.
+            fn append(&mut self, from: &mut Self) { $(self.$col.append(&mut from.$col);)* }
+
+            /// Removes the first rows and keeps the allocated memory.
+            fn remove_first(&mut self, rows: usize) { $(self.$col.drain(..rows);)* }
 
             /// Allocates memory for this many more rows, so that pushing them reallocates nothing.
             pub fn reserve(&mut self, rows: usize) { $(self.$col.reserve_exact(rows);)* }
@@ -349,47 +349,45 @@ pub struct Tables {
     pub request: RequestTable,
 }
 
-/// Rows of each table, in the order of [`Tables`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RowCounts([usize; 6]);
-
-impl RowCounts {
-    /// Rows of all tables together.
-    #[must_use]
-    pub fn total(&self) -> usize {
-        self.0.iter().sum()
-    }
-}
-
 impl Tables {
-    /// Rows of each table.
+    /// Rows of each table, in the order of [`Tables::views`].
     #[must_use]
-    pub fn counts(&self) -> RowCounts {
-        RowCounts([
+    pub fn rows(&self) -> [usize; 6] {
+        [
             self.flow.len(),
             self.subflow.len(),
             self.link.len(),
             self.event.len(),
             self.transfer.len(),
             self.request.len(),
-        ])
-    }
-
-    /// Appends rows of other tables: those of each from `start` on, before `end`.
-    pub fn extend(&mut self, other: &Self, start: RowCounts, end: RowCounts) {
-        let rows = |table: usize| start.0[table]..end.0[table];
-        self.flow.extend(&other.flow, rows(0));
-        self.subflow.extend(&other.subflow, rows(1));
-        self.link.extend(&other.link, rows(2));
-        self.event.extend(&other.event, rows(3));
-        self.transfer.extend(&other.transfer, rows(4));
-        self.request.extend(&other.request, rows(5));
+        ]
     }
 
     /// Rows of all tables together.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.counts().total()
+        self.rows().iter().sum()
+    }
+
+    /// Moves all rows of other tables to the end of these.
+    pub fn append(&mut self, other: &mut Self) {
+        self.flow.append(&mut other.flow);
+        self.subflow.append(&mut other.subflow);
+        self.link.append(&mut other.link);
+        self.event.append(&mut other.event);
+        self.transfer.append(&mut other.transfer);
+        self.request.append(&mut other.request);
+    }
+
+    /// Removes the first rows of each table, in the order of [`Tables::views`], and keeps the allocated memory.
+    pub fn remove_first(&mut self, rows: [usize; 6]) {
+        let [flow, subflow, link, event, transfer, request] = rows;
+        self.flow.remove_first(flow);
+        self.subflow.remove_first(subflow);
+        self.link.remove_first(link);
+        self.event.remove_first(event);
+        self.transfer.remove_first(transfer);
+        self.request.remove_first(request);
     }
 
     /// Whether no table has a row.

@@ -1,6 +1,8 @@
 //! Sampled tables as those see them who write them: the declarations of the columns with their borrowed values.
 
 use crate::schema::Column;
+#[cfg(feature = "parquet")]
+use std::ops::Range;
 
 /// One table with its columns in order.
 #[derive(Debug, Clone)]
@@ -8,6 +10,23 @@ pub struct TableView<'a> {
     pub name: &'static str,
     pub columns: &'static [Column],
     pub values: Vec<Values<'a>>,
+}
+
+#[cfg(feature = "parquet")]
+impl TableView<'_> {
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.values.first().map_or(0, Values::len)
+    }
+
+    /// Some rows of the table.
+    pub(crate) fn slice(&self, rows: Range<usize>) -> Self {
+        let values = self.values.iter();
+        Self {
+            values: values.map(|values| values.slice(rows.clone())).collect(),
+            ..*self
+        }
+    }
 }
 
 /// All values of one column, borrowed from its table.
@@ -33,6 +52,16 @@ macro_rules! values_from {
 values_from!(u8 => U8, u32 => U32, u64 => U64, i32 => I32);
 
 impl Values<'_> {
+    #[cfg(feature = "parquet")]
+    fn slice(&self, rows: Range<usize>) -> Self {
+        match self {
+            Self::U8(v) => Self::U8(&v[rows]),
+            Self::U32(v) => Self::U32(&v[rows]),
+            Self::U64(v) => Self::U64(&v[rows]),
+            Self::I32(v) => Self::I32(&v[rows]),
+        }
+    }
+
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -29,8 +29,6 @@ const SETUP: Duration = Duration::from_secs(60);
 const WIND_UP: Duration = Duration::from_secs(30);
 /// Time between the message to start and time 0 of the run, in which the lab starts its threads.
 const LEAD_NS: u64 = 300_000_000;
-/// Rows that are collected before they are encoded.
-const PIECE_ROWS: usize = 8192;
 /// What is the same for all runs of a sweep.
 pub(super) struct Supervisor<'a> {
     pub(super) arguments: &'a Arguments,
@@ -219,9 +217,7 @@ impl ActiveRun<'_> {
                 Received::Message(FromLab::Sample(sample)) => {
                     let t_ns = sample.t_ns;
                     self.rows.sample(*sample, &self.tracer)?;
-                    if self.rows.tables.len() >= PIECE_ROWS {
-                        self.encode()?;
-                    }
+                    self.encoder.write(&mut self.rows.tables)?;
                     tick(t_ns);
                 }
                 Received::Message(FromLab::Done(report)) => return Ok(RunEnd::Reported(report)),
@@ -260,12 +256,6 @@ impl ActiveRun<'_> {
         Ok(rows.aggregates.forget(&self.tracer)?)
     }
 
-    fn encode(&mut self) -> Result<(), Failure> {
-        self.encoder.write(&self.rows.tables)?;
-        self.rows.tables.clear();
-        Ok(())
-    }
-
     /// Writes the last rows of all tables, and the row of the run.
     fn close(
         mut self,
@@ -298,7 +288,6 @@ impl ActiveRun<'_> {
             }
         }
         self.rows.flush(self.run.duration_ns);
-        self.encode()?;
         host.tracer(&self.tracer, &self.rows)?;
         let mut reasons: Vec<(Status, String)> = host
             .lab_failure
@@ -372,6 +361,7 @@ impl ActiveRun<'_> {
             tracer,
             algorithms,
             encoder,
+            rows,
             stops,
             ..
         } = self;
@@ -381,7 +371,7 @@ impl ActiveRun<'_> {
             drop((lab, tracer, algorithms));
         }
         Ok(Outcome::Recorded(
-            Box::new(encoder.finish(&row)?),
+            Box::new(encoder.finish(&row, &rows.tables)?),
             status,
             reason,
         ))

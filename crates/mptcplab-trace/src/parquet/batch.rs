@@ -16,9 +16,9 @@ use std::sync::{Arc, LazyLock};
 
 /// The rows in the order in which they are written. Samples of one flow, subflow or link stand together, in time order,
 /// because then neighbours differ little and delta encoding makes them small.
-fn row_order(table: &TableView<'_>) -> Vec<usize> {
-    let rows = table.values.first().map_or(0, Values::len);
-    let mut order: Vec<usize> = (0..rows).collect();
+fn row_order(table: &TableView<'_>) -> Vec<u32> {
+    let rows = table.len();
+    let mut order: Vec<u32> = (0..rows as u32).collect();
     if table.name == EventTable::NAME {
         return order;
     }
@@ -33,7 +33,7 @@ fn row_order(table: &TableView<'_>) -> Vec<usize> {
             }
         }
     }
-    order.sort_by_key(|&row| places[row]);
+    order.sort_by_key(|&row| places[row as usize]);
     order
 }
 
@@ -210,7 +210,7 @@ fn run_array<'a>(data_type: &DataType, values: impl Iterator<Item = RunValue<'a>
 }
 
 /// Dictionaries of one run.
-struct Names {
+pub(super) struct Names {
     run: u32,
     flow: StringArray,
     /// Distinct subflow names of all flows.
@@ -235,7 +235,7 @@ impl Names {
         }
     }
 
-    fn new(record: &RunRecord) -> Self {
+    pub(super) fn new(record: &RunRecord) -> Self {
         let mut distinct: Vec<&str> = record
             .subflow_names
             .iter()
@@ -260,7 +260,8 @@ impl Names {
         }
     }
 
-    fn sampled_batch(
+    /// The rows of a table as they are on disk.
+    pub(super) fn sampled_batch(
         &self,
         table: &TableView<'_>,
         schema: SchemaRef,
@@ -304,21 +305,21 @@ impl Names {
 /// Dictionary keys of a column; -1 becomes null. The error is the row whose value has no key.
 fn keys(
     values: &Values<'_>,
-    order: &[usize],
+    order: &[u32],
     key: impl Fn(usize, usize) -> Option<u32>,
 ) -> Result<UInt32Array, usize> {
     let mut has_null = false;
     let keys: Vec<u32> = order
         .iter()
-        .map(|&row| match values.get(row) {
+        .map(|&row| match values.get(row as usize) {
             -1 => {
                 has_null = true;
                 Ok(0)
             }
             value => usize::try_from(value)
                 .ok()
-                .and_then(|value| key(row, value))
-                .ok_or(row),
+                .and_then(|value| key(row as usize, value))
+                .ok_or(row as usize),
         })
         .collect::<Result<_, _>>()?;
     let nulls = has_null.then(|| nulls(order, |row| values.get(row) != -1));
@@ -330,13 +331,13 @@ fn within(value: usize, dictionary: &StringArray) -> Option<u32> {
     (value < dictionary.len()).then_some(value as u32)
 }
 
-fn nulls(order: &[usize], is_valid: impl Fn(usize) -> bool) -> NullBuffer {
+fn nulls(order: &[u32], is_valid: impl Fn(usize) -> bool) -> NullBuffer {
     NullBuffer::new(BooleanBuffer::collect_bool(order.len(), |at| {
-        is_valid(order[at])
+        is_valid(order[at] as usize)
     }))
 }
 
-fn numbers(values: &Values<'_>, order: &[usize], null: Option<u64>) -> ArrayRef {
+fn numbers(values: &Values<'_>, order: &[u32], null: Option<u64>) -> ArrayRef {
     match values {
         Values::U8(v) => primitive::<UInt8Type>(v, order, null),
         Values::U32(v) => primitive::<UInt32Type>(v, order, null),
@@ -347,7 +348,7 @@ fn numbers(values: &Values<'_>, order: &[usize], null: Option<u64>) -> ArrayRef 
 
 fn primitive<T: ArrowPrimitiveType>(
     values: &[T::Native],
-    order: &[usize],
+    order: &[u32],
     null: Option<u64>,
 ) -> ArrayRef
 where
@@ -363,6 +364,6 @@ where
     let nulls = null
         .filter(|&null| has(null))
         .map(|null| nulls(order, |row| !is_null(values[row], null)));
-    let ordered: Vec<T::Native> = order.iter().map(|&row| values[row]).collect();
+    let ordered: Vec<T::Native> = order.iter().map(|&row| values[row as usize]).collect();
     Arc::new(PrimitiveArray::<T>::new(ordered.into(), nulls))
 }

@@ -1,13 +1,14 @@
 //! One run as rows that are ready to be written: compressed where they fill a row group of their own.
 
-use super::batch::{record_batches, run_batch, run_number_schema, schemas};
+use super::batch::{Names, run_batch, run_number_schema, schemas};
 use super::error::TraceError;
 use super::purpose::Purpose;
 use super::writer::FILES;
 use crate::run_table::RunRecord;
 use crate::schema::Tables;
+use crate::view::TableView;
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_select::concat::concat_batches;
+use arrow_schema::SchemaRef;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{
     ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
@@ -114,150 +115,122 @@ impl Encoder {
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
     pub fn encode(&self, record: RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
-        let mut run = self.start(record.clone());
-        run.write(tables)?;
-        run.finish(&record)
+        self.start(record.clone()).finish(&record, tables)
     }
 
-    /// Encodes one run piece by piece while it goes on. Only the id and the names of `record` matter at this point.
+    /// Encodes one run while it goes on. Only the id and the names of `record` matter at this point.
     #[must_use]
     pub fn start(&self, record: RunRecord) -> RunEncoder<'_> {
-        let tables = FILES[1..].iter().map(|_| Growing::default()).collect();
         RunEncoder {
             encoder: self,
-            record,
-            tables,
+            names: Names::new(&record),
+            groups: FILES[1..].iter().map(|_| Vec::new()).collect(),
         }
     }
 }
 
-/// A run that is being encoded, in however many pieces it arrives.
+/// A run that is being encoded.
 pub struct RunEncoder<'a> {
     encoder: &'a Encoder,
-    record: RunRecord,
-    /// All tables but `run`.
-    tables: Vec<Growing>,
-}
-
-/// The rows of a table so far.
-#[derive(Default)]
-struct Growing {
-    rows: usize,
-    /// Rows that are not compressed, as long as they are few.
-    few: Vec<RecordBatch>,
-    /// Full row groups, and the one that grows, once there are many rows.
-    groups: Vec<Group>,
-    open: Option<OpenGroup>,
-}
-
-/// A row group that grows.
-struct OpenGroup {
-    rows: usize,
-    /// Of all columns but the first.
-    writers: Vec<ArrowColumnWriter>,
-}
-
-impl Growing {
-    fn push(
-        &mut self,
-        factory: &ArrowRowGroupWriterFactory,
-        batch: RecordBatch,
-    ) -> ParquetResult<()> {
-        self.rows += batch.num_rows();
-        self.few.push(batch);
-        if self.rows < ROWS_PER_GROUP {
-            return Ok(());
-        }
-        for batch in std::mem::take(&mut self.few) {
-            self.compress(factory, &batch)?;
-        }
-        Ok(())
-    }
-
-    /// Adds rows to row groups. Where these end does not depend on the pieces in which the rows arrive.
-    fn compress(
-        &mut self,
-        factory: &ArrowRowGroupWriterFactory,
-        batch: &RecordBatch,
-    ) -> ParquetResult<()> {
-        let mut done = 0;
-        while done < batch.num_rows() {
-            let open = match &mut self.open {
-                Some(open) => open,
-                None => self.open.insert(OpenGroup {
-                    rows: 0,
-                    writers: column_writers(factory)?.split_off(1),
-                }),
-            };
-            let rows = (MOST_ROWS_PER_GROUP - open.rows).min(batch.num_rows() - done);
-            write_columns(&mut open.writers, &batch.slice(done, rows), 1)?;
-            open.rows += rows;
-            done += rows;
-            if open.rows == MOST_ROWS_PER_GROUP {
-                self.close_group()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn close_group(&mut self) -> ParquetResult<()> {
-        let Some(open) = self.open.take() else {
-            return Ok(());
-        };
-        let chunks = open
-            .writers
-            .into_iter()
-            .map(|writer| writer.close().map(|chunk| Chunk::New(Box::new(chunk))));
-        self.groups.push(Group {
-            rows: open.rows,
-            chunks: chunks.collect::<ParquetResult<_>>()?,
-        });
-        Ok(())
-    }
-
-    fn finish(mut self) -> ParquetResult<Rows> {
-        self.close_group()?;
-        if !self.groups.is_empty() {
-            return Ok(Rows::Groups(self.groups));
-        }
-        Ok(match self.few.first().map(RecordBatch::schema) {
-            None => Rows::None,
-            Some(schema) => Rows::Few(concat_batches(&schema, &self.few)?),
-        })
-    }
+    names: Names,
+    /// Full row groups of all tables but `run`.
+    groups: Vec<Vec<Group>>,
 }
 
 impl RunEncoder<'_> {
-    /// Encodes the next rows.
+    /// Encodes the rows that fill row groups, and removes them; the others stay in the tables. Rows are put in order within
+    /// their group, so that it does not matter when this is called.
     ///
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
-    pub fn write(&mut self, tables: &Tables) -> Result<(), TraceError> {
-        let [_, sampled @ ..] = record_batches(&self.record, tables)?;
-        for (i, batch) in sampled.into_iter().enumerate() {
-            if batch.num_rows() > 0 {
-                self.tables[i]
-                    .push(&self.encoder.tables[i + 1], batch)
-                    .map_err(TraceError::parquet(FILES[i + 1].as_ref()))?;
-            }
+    pub fn write(&mut self, tables: &mut Tables) -> Result<(), TraceError> {
+        if tables
+            .rows()
+            .iter()
+            .any(|&rows| rows >= MOST_ROWS_PER_GROUP)
+        {
+            let done = self.encode_full_groups(tables)?;
+            tables.remove_first(done);
         }
         Ok(())
     }
 
-    /// Ends the run; `record` is its final row in the `run` table.
+    /// Ends the run; `record` is its final row in the `run` table, and `tables` have the rows that are not encoded yet.
     ///
     /// # Errors
-    /// [`TraceError::Parquet`] if the library fails.
-    pub fn finish(self, record: &RunRecord) -> Result<EncodedRun, TraceError> {
-        let tables = std::iter::zip(self.tables, &FILES[1..])
-            .map(|(table, file)| table.finish().map_err(TraceError::parquet(file.as_ref())))
-            .collect::<Result<_, _>>()?;
+    /// As [`RunEncoder::write`].
+    pub fn finish(mut self, record: &RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
+        let done = self.encode_full_groups(tables)?;
+        let mut rows = Vec::new();
+        for (index, (table, schema)) in encoded_tables(tables).enumerate() {
+            let rest = table.slice(done[index]..table.len());
+            let groups = std::mem::take(&mut self.groups[index]);
+            rows.push(self.end_table(index, &rest, schema, groups)?);
+        }
         Ok(EncodedRun {
             run: record.run,
             row: run_batch(std::slice::from_ref(record)),
-            tables,
+            tables: rows,
         })
     }
+
+    /// Returns how many rows of each table were encoded.
+    fn encode_full_groups(&mut self, tables: &Tables) -> Result<[usize; 6], TraceError> {
+        let mut done = [0; 6];
+        for (index, (table, schema)) in encoded_tables(tables).enumerate() {
+            let full = table.len() / MOST_ROWS_PER_GROUP * MOST_ROWS_PER_GROUP;
+            for first in (0..full).step_by(MOST_ROWS_PER_GROUP) {
+                let rows = table.slice(first..first + MOST_ROWS_PER_GROUP);
+                let batch = self.names.sampled_batch(&rows, schema.clone())?;
+                let group = self.encode_group(index, &batch)?;
+                self.groups[index].push(group);
+            }
+            done[index] = full;
+        }
+        Ok(done)
+    }
+
+    /// `rest` are the rows after those of `groups`.
+    fn end_table(
+        &self,
+        index: usize,
+        rest: &TableView<'_>,
+        schema: SchemaRef,
+        mut groups: Vec<Group>,
+    ) -> Result<Rows, TraceError> {
+        if rest.len() > 0 {
+            let batch = self.names.sampled_batch(rest, schema)?;
+            if groups.is_empty() && rest.len() < ROWS_PER_GROUP {
+                return Ok(Rows::Few(batch));
+            }
+            groups.push(self.encode_group(index, &batch)?);
+        }
+        Ok(if groups.is_empty() {
+            Rows::None
+        } else {
+            Rows::Groups(groups)
+        })
+    }
+
+    /// A row group without its first column.
+    fn encode_group(&self, index: usize, batch: &RecordBatch) -> Result<Group, TraceError> {
+        let factory = &self.encoder.tables[index + 1];
+        let chunks = column_writers(factory).and_then(|mut writers| {
+            let mut writers = writers.split_off(1);
+            write_columns(&mut writers, batch, 1)?;
+            close(writers)
+        });
+        Ok(Group {
+            rows: batch.num_rows(),
+            chunks: chunks.map_err(TraceError::parquet(FILES[index + 1].as_ref()))?,
+        })
+    }
+}
+
+/// All tables but `run`, with their schemas on disk.
+fn encoded_tables(tables: &Tables) -> impl Iterator<Item = (TableView<'_>, SchemaRef)> {
+    let schemas = schemas().into_iter().skip(1).map(|(_, schema)| schema);
+    std::iter::zip(tables.views(), schemas)
 }
 
 /// The columns of a row group with the rows of some batches.
@@ -269,10 +242,7 @@ pub(super) fn encode_rows(
     for batch in batches {
         write_columns(&mut writers, batch, 0)?;
     }
-    let chunks = writers
-        .into_iter()
-        .map(|writer| writer.close().map(|chunk| Chunk::New(Box::new(chunk))));
-    chunks.collect()
+    close(writers)
 }
 
 /// The first column of a row group in which all rows are those of one run.
@@ -295,6 +265,13 @@ pub(super) fn encode_run_numbers(
 fn column_writers(factory: &ArrowRowGroupWriterFactory) -> ParquetResult<Vec<ArrowColumnWriter>> {
     // The row group's index only matters to encryption, which is not used.
     factory.create_column_writers(0)
+}
+
+fn close(writers: Vec<ArrowColumnWriter>) -> ParquetResult<Vec<Chunk>> {
+    let chunks = writers
+        .into_iter()
+        .map(|writer| writer.close().map(|chunk| Chunk::New(Box::new(chunk))));
+    chunks.collect()
 }
 
 /// Writes the columns of a batch from `first` on.

@@ -617,15 +617,20 @@ fn part(dir: &Path, run: u32) -> Part {
 /// A run with more rows in `subflow` than a row group that several runs share, in pieces.
 fn long(encoder: &super::Encoder, run: u32) -> super::EncodedRun {
     let mut encoding = encoder.start(record(run));
+    let mut tables = Tables::default();
     for piece in 0..3 {
-        let mut tables = Tables::default();
         for sample in 0..6_000 + u64::from(run) {
             tables.subflow.push(subflow(piece * 10_000 + sample, 1, 0));
         }
-        tables.link = self::tables(run).link;
-        encoding.write(&tables).expect("valid tables");
+        tables.append(&mut Tables {
+            link: self::tables(run).link,
+            ..Tables::default()
+        });
+        encoding.write(&mut tables).expect("valid tables");
     }
-    encoding.finish(&record(run)).expect("valid tables")
+    encoding
+        .finish(&record(run), &tables)
+        .expect("valid tables")
 }
 
 /// Short runs and, among the first, two long ones.
@@ -750,46 +755,78 @@ fn runs_of_larger_traces_in_another_order_have_the_bytes_of_one_process() {
     assert_same_bytes(&whole, &joined);
 }
 
-/// A run with more rows than a row group may have, in pieces of so many rows; a short one before it.
-fn write_very_long(dir: &Path, rows: u64, piece: u64) {
+/// A run with more rows than a row group may have, of three subflows, in pieces of so many samples; a short one before it.
+fn write_very_long(dir: &Path, samples: u64, piece: u64) {
     let mut writer = TraceWriter::create(dir).expect("a new directory");
     let encoder = writer.encoder();
-    writer.append(mixed(&encoder, 4)).expect("disk space");
-    let mut encoding = encoder.start(record(6));
-    for begin in (0..rows).step_by(piece as usize) {
-        let mut tables = Tables::default();
-        for sample in begin..rows.min(begin + piece) {
-            tables.subflow.push(subflow(sample, 1, 0));
+    writer.append(mixed(&encoder, 0)).expect("disk space");
+    let mut encoding = encoder.start(record(1));
+    let mut tables = Tables::default();
+    for begin in (0..samples).step_by(piece as usize) {
+        for sample in begin..samples.min(begin + piece) {
+            for (flow, k) in [(0, 0), (0, 1), (1, 0)] {
+                tables.subflow.push(subflow(sample, flow, k));
+            }
         }
-        encoding.write(&tables).expect("valid tables");
+        encoding.write(&mut tables).expect("valid tables");
+        assert!(tables.len() < super::encode::MOST_ROWS_PER_GROUP);
     }
-    let run = encoding.finish(&record(6)).expect("valid tables");
-    writer.append(run).expect("disk space");
+    let run = encoding.finish(&record(1), &tables);
+    writer
+        .append(run.expect("valid tables"))
+        .expect("disk space");
     writer.finish().expect("disk space");
 }
 
 #[test]
 fn row_groups_of_a_very_long_run_do_not_depend_on_its_pieces_and_are_copied() {
     let dir = tempfile::tempdir().expect("a directory");
-    let most = super::encode::MOST_ROWS_PER_GROUP as u64;
+    let most = super::encode::MOST_ROWS_PER_GROUP;
     let path = |name: &str| dir.path().join(name);
     let (once, pieces, joined) = (path("once"), path("pieces"), path("joined"));
-    write_very_long(&once, 2 * most + 7, 2 * most + 7);
-    write_very_long(&pieces, 2 * most + 7, 81_001);
-    merge([part(&pieces, 4), part(&pieces, 6)], &joined).expect("a trace");
-    let times = |dir: &Path| -> Vec<u64> {
-        let batches = read(dir, "subflow.parquet").into_iter();
-        let column =
-            |batch: RecordBatch| batch["t_ns"].as_primitive::<UInt64Type>().values().to_vec();
-        batches.flat_map(column).collect()
-    };
-    let expected = times(&once);
-    assert_eq!(expected.len() as u64, 132 + 2 * most + 7);
-    for dir in [&once, &pieces, &joined] {
-        let groups = row_groups(dir, "subflow.parquet");
-        assert_eq!(groups, [132, most as i64, most as i64, 7]);
-        // Pages, and therefore bytes, depend on the pieces.
-        assert!(times(dir) == expected);
+    // Two full groups and seven rows. The pieces end before, within and after a second group.
+    let samples = 43_693;
+    write_very_long(&once, samples, samples);
+    write_very_long(&pieces, samples, 9_001);
+    merge([part(&pieces, 0), part(&pieces, 1)], &joined).expect("a trace");
+    let groups = row_groups(&once, "subflow.parquet");
+    assert_eq!(groups, [120, most as i64, most as i64, 7]);
+    assert_same_bytes(&once, &pieces);
+    assert_same_bytes(&once, &joined);
+}
+
+#[test]
+fn rows_of_a_row_group_stand_together_by_subflow_in_the_order_of_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let most = super::encode::MOST_ROWS_PER_GROUP;
+    let out = dir.path().join("trace");
+    write_very_long(&out, 43_693, 7_919);
+    let batches = read(&out, "subflow.parquet");
+    let column = |name: &str| text(&batches, name).split_off(120);
+    let (flows, subflows) = (column("flow"), column("subflow"));
+    let times: Vec<u64> = batches
+        .iter()
+        .flat_map(|batch| batch["t_ns"].as_primitive::<UInt64Type>().values().to_vec())
+        .skip(120)
+        .collect();
+    assert_eq!(times.len(), 2 * most + 7);
+    for first in [0, most, 2 * most] {
+        let rows = first..times.len().min(first + most);
+        let kinds = rows.clone().map(|row| (&flows[row], &subflows[row]));
+        let mut kinds: Vec<_> = kinds.collect();
+        kinds.dedup();
+        assert_eq!(kinds.len(), 3, "each subflow's rows stand together");
+        let in_time = |row: usize| {
+            let is_other = (&flows[row], &subflows[row]) != (&flows[row - 1], &subflows[row - 1]);
+            is_other || times[row] > times[row - 1]
+        };
+        assert!(rows.clone().skip(1).all(in_time));
+        // Groups are cut by time.
+        let latest = rows.map(|row| times[row]).max();
+        let next = times
+            .get(first + most..)
+            .and_then(|after| after.iter().min());
+        assert!(next.is_none_or(|next| Some(*next) >= latest));
     }
 }
 
