@@ -497,6 +497,9 @@ if "indextargets" in words:
 conf = Path(words[words.index("-c") + 1])
 state = conf.parent / "state" / "lists"
 if "update" in words:
+    if (home / "lacks-suites").exists():
+        print("E: The repository 'mirror Release' does not have a Release file.", file=sys.stderr)
+        sys.exit(100)
     if (home / "offline").exists() or "mirror/debian" not in (conf.parent / "sources.list").read_text():
         print("E: no mirror", file=sys.stderr)
         sys.exit(100)
@@ -570,6 +573,16 @@ def test_a_newer_kernel_does_not_replace_the_one_that_is_in_use(mirror: Path, tm
     assert old.image.is_file()
     assert old.image != new.image
     assert any("download" in line for line in calls(mirror))
+
+
+def test_a_suite_that_no_mirror_has_is_named_with_one_that_may_be_meant(mirror: Path) -> None:
+    (mirror / "lacks-suites").touch()
+    with pytest.raises(EngineError, match=r"Debian mirrors have no suite 'bookwrm'") as failed:
+        debian.kernel("bookwrm")
+    assert "did you mean bookworm?" in str(failed.value)
+    assert "Release file" not in str(failed.value)
+    with pytest.raises(EngineError, match="a name such as bookworm-backports; vm:PATH"):
+        debian.kernel("quux")
 
 
 def test_without_a_mirror_the_kernel_from_before_is_used(mirror: Path, tmp_path: Path, capsys: Any) -> None:

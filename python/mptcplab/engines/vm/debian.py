@@ -6,6 +6,7 @@ root.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -27,6 +28,10 @@ META_PACKAGE = "linux-image-cloud-amd64"
 # The package with the kernel, or the packages into which it is split.
 _PACKAGES = re.compile(r"linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$")
 _SUITE = re.compile(r"[a-z][a-z0-9-]*$")
+# What apt says when a mirror answers but does not have the suite.
+_NO_SUITE = "does not have a Release file"
+# What a wrong name may stand for; a mirror may have others.
+_SUITES = [f"{suite}{part}" for suite in ("bookworm", "trixie", "forky") for part in ("", "-backports")] + ["sid"]
 # Package lists are refreshed once a day.
 _FRESH_S = 24 * 3600
 _APT_LIMIT_S = 300
@@ -74,12 +79,7 @@ def kernel(suite: str) -> Unpacked:
             return _load(current.parent / known["directory"])
         if not _refresh(apt, suite):
             if known is None:
-                raise _failed(
-                    apt,
-                    f"apt cannot read the suite {suite} from this system's Debian mirrors",
-                    "a suite has a name such as bookworm-backports, and not every mirror has all of them; "
-                    "vm:PATH takes a kernel image and modules/ beside it instead",
-                )
+                raise _unread(apt, suite)
             found = _load(current.parent / known["directory"])
             terminal.note(f"{suite}: apt cannot reach a mirror; using the kernel from before: {found.release}")
             return found
@@ -88,6 +88,21 @@ def kernel(suite: str) -> Unpacked:
         partial.write_text(json.dumps({"directory": directory.name}) + "\n")
         partial.replace(current)
         return _load(directory)
+
+
+def _unread(apt: Path, suite: str) -> EngineError:
+    """Why no mirror gave the package lists of a suite, for which there is no kernel from before either."""
+    instead = "vm:PATH takes a kernel image and modules/ beside it instead"
+    mirrors, missing = _mirrors(), (apt / "log").read_text().count(_NO_SUITE)
+    if mirrors and missing == len(mirrors):
+        close = difflib.get_close_matches(suite, _SUITES, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"a suite has a name such as bookworm-backports; {instead}"
+        return EngineError(with_hint(f"this system's Debian mirrors have no suite {suite!r}", hint))
+    return _failed(
+        apt,
+        f"apt cannot read the suite {suite} from this system's Debian mirrors",
+        f"check the connection to the mirrors; {instead}",
+    )
 
 
 def _load(directory: Path) -> Unpacked:
