@@ -153,6 +153,9 @@ fn syntax_error(error: &toml::de::Error, lines: &Lines<'_>) -> Diagnostic {
         "duplicate key" => {
             diagnostic.hint("every name in a table is used once; rename or remove one of them")
         }
+        message if message.contains("array") => {
+            diagnostic.hint("values of a list have commas between them, and ] ends it")
+        }
         _ => diagnostic.hint(
             "a value is text in quotes (\"10 ms\"), a number, true or false, a list or a table",
         ),
