@@ -45,8 +45,8 @@ _BATCH_RUNS = 2_500
 # Metrics that are computed from samples at once. Polars leaves Python to others while it works; more of them gain
 # little, and each takes memory.
 _AT_ONCE = 2
-# The key of all metrics in a trace's cache.
-_ALL = "metrics"
+# The keys of all metrics and of their summary in a trace's cache.
+_ALL, _SUMMARY = "metrics", "summary"
 COLUMNS = ("run", "metric", "flow", "subflow", "link", "value")
 
 
@@ -98,6 +98,13 @@ def summary(trace: Trace, beside: Beside | None = None) -> pl.DataFrame:
 
     If the metrics are not known yet, `beside` is given some runs after the other, whose samples need not be read again.
     """
+    if _SUMMARY not in trace.cache:
+        trace.cache[_SUMMARY] = _summarised(trace, beside)
+    found: pl.DataFrame = trace.cache[_SUMMARY]
+    return found
+
+
+def _summarised(trace: Trace, beside: Beside | None) -> pl.DataFrame:
     excluded = [excluded.run for excluded in trace.excluded_runs]
     counts = ~pl.col("run").is_in(excluded) if excluded else pl.lit(True)
     by_name: dict[str, list[pl.DataFrame]] = {}

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Finished runs wait at most this long in memory. Writing them costs some milliseconds each time.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 /// And if they occupy more than this, no longer.
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 16 << 20;
 
 /// A directory of finished runs.
 pub struct KeptRuns {
