@@ -208,7 +208,7 @@ def same_table(name: str, found: pl.DataFrame, expected: pl.DataFrame, nulls: di
     entities = [column for column in ("flow", "subflow", "link") if column in found.columns]
     expected = expected.with_columns(pl.col(*entities).cast(pl.String))
     if name != "event":
-        # On disk, samples of one flow, subflow or link stand together in each piece of the run.
+        # On disk, samples of one flow, subflow or link stand together in each row group.
         found, expected = (table.sort(*entities, "t_ns", maintain_order=True) for table in (found, expected))
     for column in found.columns:
         place = f"{name}.{column}"

@@ -32,6 +32,8 @@ pub(crate) struct Caller<'a> {
     /// Parts of the topology: each contributes its share of the simulated time.
     pub(crate) share: u64,
     pub(crate) receiver: Receiver<'a>,
+    /// Set when nobody waits for this part of the run any more.
+    pub(crate) abandoned: Option<&'a AtomicBool>,
 }
 
 /// Who takes the rows while a run goes on.
@@ -42,7 +44,7 @@ pub(crate) enum Receiver<'a> {
     Sink(Sink<'a>),
 }
 
-/// Takes rows, and leaves those in the tables that it wants to see again with later ones.
+/// Takes rows. Those that it wants to see again, together with later ones, it leaves in the tables.
 pub(crate) struct Sink<'a> {
     /// Returns whether the run goes on.
     take: &'a mut dyn FnMut(&mut Tables) -> bool,
@@ -75,7 +77,10 @@ impl Caller<'_> {
         self.control
             .simulated_ns
             .fetch_add(simulated_ns / self.share, Ordering::Relaxed);
-        if self.control.cancel.load(Ordering::Relaxed) {
+        let is_abandoned = self
+            .abandoned
+            .is_some_and(|flag| flag.load(Ordering::Relaxed));
+        if is_abandoned || self.control.cancel.load(Ordering::Relaxed) {
             return Err(SimError::Cancelled);
         }
         Ok(())
@@ -145,6 +150,7 @@ pub(crate) mod tests {
                 control: &control,
                 share: 1,
                 receiver: Receiver::Sink(Sink::new(&mut take)),
+                abandoned: None,
             };
             assert!(caller.offer(&mut rows(SINK_ROWS - 1)).is_ok());
             assert_eq!(caller.offer(&mut rows(SINK_ROWS)).is_ok(), goes_on);

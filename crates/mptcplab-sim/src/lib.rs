@@ -37,10 +37,10 @@ use engine::sample_clock::SampleClock;
 pub use mptcp::DEFAULT_SCHEDULER;
 pub use parallel::Threads;
 
-use control::{Caller, Receiver, Sink};
+use control::{Caller, Receiver, SINK_ROWS, Sink};
 use engine::partition::{self, Part};
 use mptcplab_scenario::Run;
-use mptcplab_trace::Tables;
+use mptcplab_trace::{MOST_ROWS_PER_GROUP, Tables};
 
 /// The outcome of a run.
 #[derive(Debug, Clone, Default)]
@@ -80,13 +80,12 @@ pub fn simulate_streaming(
     control: &Control,
     sink: &mut dyn FnMut(&mut Tables) -> bool,
 ) -> Result<Outcome, SimError> {
-    let (parts, tables) = (partition::parts(run), with_room(run, STREAMED_ROWS));
-    let receiver = Receiver::Sink(Sink::new(sink));
-    simulate_parts(run, &parts, tables, control, receiver)
+    let parts = partition::parts(run);
+    stream_parts(run, &parts, Tables::default(), control, sink)
 }
 
-/// As [`simulate_streaming`], with the same rows in the same order, on several threads if the run has several parts that share
-/// no link. Half a million rows may wait for those of other parts.
+/// As [`simulate_streaming`], for a sink that waits until a table fills a row group of its file: with the same rows in the same
+/// order, on several threads if the run has several parts that share no link. Half a million rows may wait for those of other parts.
 ///
 /// # Errors
 /// As [`simulate_streaming`]; [`SimError::Panicked`] if one of the threads panics.
@@ -98,9 +97,21 @@ pub fn simulate_on_threads(
 ) -> Result<Outcome, SimError> {
     let parts = partition::parts(run);
     if threads.count < 2 || parts.len() < 2 {
-        return simulate_streaming(run, control, sink);
+        let tables = with_room(run, GATHERED_ROWS);
+        return stream_parts(run, &parts, tables, control, sink);
     }
     parallel::simulate(run, &parts, control, threads, sink)
+}
+
+fn stream_parts(
+    run: &Run,
+    parts: &[Part],
+    tables: Tables,
+    control: &Control,
+    sink: &mut dyn FnMut(&mut Tables) -> bool,
+) -> Result<Outcome, SimError> {
+    let receiver = Receiver::Sink(Sink::new(sink));
+    simulate_parts(run, parts, tables, control, receiver)
 }
 
 fn simulate_parts<'a>(
@@ -114,6 +125,7 @@ fn simulate_parts<'a>(
         control,
         share: parts.len().max(1) as u64,
         receiver,
+        abandoned: None,
     };
     let mut outcome = Outcome::of(run, tables);
     for part in parts {
@@ -191,8 +203,8 @@ fn simulate_part(
 /// Room for the periodic samples; more than this many rows grow as they come.
 const MAX_RESERVED_ROWS: u64 = 1 << 22;
 
-/// The same for samples that are handed over: callers wait for a table to fill a row group of its file.
-const STREAMED_ROWS: u64 = (1 << 16) + 1024;
+/// The same for a sink that waits for a row group; meanwhile a table grows by no more than the rows of two calls.
+const GATHERED_ROWS: u64 = (MOST_ROWS_PER_GROUP + 2 * SINK_ROWS) as u64;
 
 /// Tables with room for the samples of a run, `most` rows each.
 fn with_room(run: &Run, most: u64) -> Tables {

@@ -177,6 +177,7 @@ fn simulate_next(run: &Run, parts: &[Part], part: usize, control: &Control, queu
         control,
         share: parts.len() as u64,
         receiver: Receiver::Sink(Sink::new(&mut take)),
+        abandoned: Some(&queue.stopped),
     };
     let mut outcome = simulate_part(run, &parts[part], Tables::default(), &mut caller);
     let mut left = match &mut outcome {

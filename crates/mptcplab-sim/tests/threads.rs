@@ -4,7 +4,7 @@ use crate::common::{over_two_hops, sweep};
 use mptcplab_scenario::Run;
 use mptcplab_sim::{Control, Outcome, SimError, Threads, simulate_on_threads, simulate_streaming};
 use mptcplab_trace::Tables;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Parts of unlike size: the first takes longest, two have a few rows and the last one has no flow.
 const SCENARIO: &str = r#"
@@ -118,10 +118,11 @@ fn rows_that_the_caller_leaves_come_back_with_later_ones() {
     let run = run();
     let (expected, ..) = simulated(|sink| simulate_streaming(&run, &Control::default(), sink));
     for count in [1, 3] {
-        let (mut taken, mut calls) = (Tables::default(), 0);
+        let (mut taken, mut calls, mut most) = (Tables::default(), 0, 0);
         let outcome =
             simulate_on_threads(&run, &Control::default(), threads(count), &mut |tables| {
                 calls += 1;
+                most = most.max(tables.subflow.len());
                 if calls % 3 == 0 {
                     let subflows = std::mem::take(&mut tables.subflow);
                     taken.append(tables);
@@ -129,7 +130,7 @@ fn rows_that_the_caller_leaves_come_back_with_later_ones() {
                 }
                 true
             });
-        assert!(calls > 8 && taken.subflow.is_empty());
+        assert!(calls > 8 && most > 8192, "{calls} calls, {most} rows");
         taken.append(&mut outcome.expect("a run").tables);
         assert!(taken == expected, "{count} threads");
     }
@@ -163,6 +164,30 @@ fn the_panic_of_a_thread_is_an_error_with_its_message() {
         panic!("no error");
     };
     assert_eq!(message, "broken at line 7");
+}
+
+#[test]
+fn threads_do_not_finish_their_parts_when_another_one_breaks() {
+    // Without samples nothing is handed over before a part ends.
+    let run = sweep(SCENARIO, &[("duration", "300 s"), ("sample", "off")])
+        .runs
+        .swap_remove(0);
+    static FIRST: AtomicBool = AtomicBool::new(true);
+    let threads = Threads {
+        count: 2,
+        catch: |work| {
+            if FIRST.swap(false, Ordering::Relaxed) {
+                return Err("broken".into());
+            }
+            work();
+            Ok(())
+        },
+    };
+    let control = Control::default();
+    let broken = simulate_on_threads(&run, &control, threads, &mut |_| true);
+    assert!(matches!(broken, Err(SimError::Panicked(_))));
+    let simulated_ns = control.simulated_ns.load(Ordering::Relaxed);
+    assert!(simulated_ns < run.duration_ns / 10, "{simulated_ns} ns");
 }
 
 #[test]

@@ -338,6 +338,9 @@ table! {
     }
 }
 
+/// The most rows of a row group of a table's file. Readers hold whole groups in memory, and skip those of other times.
+pub const MOST_ROWS_PER_GROUP: usize = 1 << 16;
+
 /// All sampled tables of one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tables {
@@ -350,9 +353,9 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Rows of each table, in the order of [`Tables::views`].
+    /// The number of rows of each table, in the order of [`Tables::views`].
     #[must_use]
-    pub fn rows(&self) -> [usize; 6] {
+    pub fn row_counts(&self) -> [usize; 6] {
         [
             self.flow.len(),
             self.subflow.len(),
@@ -366,7 +369,7 @@ impl Tables {
     /// Rows of all tables together.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.rows().iter().sum()
+        self.row_counts().iter().sum()
     }
 
     /// Moves all rows of other tables to the end of these.
@@ -379,9 +382,9 @@ impl Tables {
         self.request.append(&mut other.request);
     }
 
-    /// Removes the first rows of each table, in the order of [`Tables::views`], and keeps the allocated memory.
-    pub fn remove_first(&mut self, rows: [usize; 6]) {
-        let [flow, subflow, link, event, transfer, request] = rows;
+    /// Removes so many of the first rows of each table, in the order of [`Tables::views`], and keeps the allocated memory.
+    pub fn remove_first(&mut self, counts: [usize; 6]) {
+        let [flow, subflow, link, event, transfer, request] = counts;
         self.flow.remove_first(flow);
         self.subflow.remove_first(subflow);
         self.link.remove_first(link);

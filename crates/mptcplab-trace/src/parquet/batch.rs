@@ -147,33 +147,6 @@ fn doc_on_disk(column: &Column) -> String {
     }
 }
 
-/// All tables of one run as they are on disk, in the order of [`schemas`].
-///
-/// # Errors
-/// [`TraceError::NoName`] if a table has an index or a code without a name.
-pub fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 7], TraceError> {
-    let [
-        _,
-        flow_schema,
-        subflow_schema,
-        link_schema,
-        event_schema,
-        transfer_schema,
-        request_schema,
-    ] = schemas().map(|(_, schema)| schema);
-    let [flow, subflow, link, event, transfer, request] = tables.views();
-    let names = Names::new(record);
-    Ok([
-        run_batch(std::slice::from_ref(record)),
-        names.sampled_batch(&flow, flow_schema)?,
-        names.sampled_batch(&subflow, subflow_schema)?,
-        names.sampled_batch(&link, link_schema)?,
-        names.sampled_batch(&event, event_schema)?,
-        names.sampled_batch(&transfer, transfer_schema)?,
-        names.sampled_batch(&request, request_schema)?,
-    ])
-}
-
 /// The `run` table of several runs.
 pub(super) fn run_batch(records: &[RunRecord]) -> RecordBatch {
     let rows: Vec<Vec<RunValue<'_>>> = records.iter().map(RunRecord::values).collect();

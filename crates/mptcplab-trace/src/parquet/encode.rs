@@ -5,7 +5,7 @@ use super::error::TraceError;
 use super::purpose::Purpose;
 use super::writer::FILES;
 use crate::run_table::RunRecord;
-use crate::schema::Tables;
+use crate::schema::{MOST_ROWS_PER_GROUP, Tables};
 use crate::view::TableView;
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
@@ -21,9 +21,6 @@ use std::sync::Arc;
 /// Rows from which a run has row groups of its own. Smaller tables of several runs share one: the metadata of a group,
 /// some kilobytes, would otherwise be more than the data of a short run.
 pub(super) const ROWS_PER_GROUP: usize = 16_384;
-
-/// The most rows of a row group. Readers hold whole groups in memory, and skip those of other times.
-pub(super) const MOST_ROWS_PER_GROUP: usize = 1 << 16;
 
 /// Encodes and compresses runs; shared by the threads that simulate.
 #[derive(Debug)]
@@ -144,11 +141,8 @@ impl RunEncoder<'_> {
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
     pub fn write(&mut self, tables: &mut Tables) -> Result<(), TraceError> {
-        if tables
-            .rows()
-            .iter()
-            .any(|&rows| rows >= MOST_ROWS_PER_GROUP)
-        {
+        let counts = tables.row_counts();
+        if counts.iter().any(|&rows| rows >= MOST_ROWS_PER_GROUP) {
             let done = self.encode_full_groups(tables)?;
             tables.remove_first(done);
         }
@@ -164,8 +158,7 @@ impl RunEncoder<'_> {
         let mut rows = Vec::new();
         for (index, (table, schema)) in encoded_tables(tables).enumerate() {
             let rest = table.slice(done[index]..table.len());
-            let groups = std::mem::take(&mut self.groups[index]);
-            rows.push(self.end_table(index, &rest, schema, groups)?);
+            rows.push(self.end_table(index, &rest, schema)?);
         }
         Ok(EncodedRun {
             run: record.run,
@@ -181,7 +174,7 @@ impl RunEncoder<'_> {
             let full = table.len() / MOST_ROWS_PER_GROUP * MOST_ROWS_PER_GROUP;
             for first in (0..full).step_by(MOST_ROWS_PER_GROUP) {
                 let rows = table.slice(first..first + MOST_ROWS_PER_GROUP);
-                let batch = self.names.sampled_batch(&rows, schema.clone())?;
+                let batch = self.batch(index, &rows, schema.clone())?;
                 let group = self.encode_group(index, &batch)?;
                 self.groups[index].push(group);
             }
@@ -190,26 +183,39 @@ impl RunEncoder<'_> {
         Ok(done)
     }
 
-    /// `rest` are the rows after those of `groups`.
+    /// `rest` are the rows after those of full groups.
     fn end_table(
-        &self,
+        &mut self,
         index: usize,
         rest: &TableView<'_>,
         schema: SchemaRef,
-        mut groups: Vec<Group>,
     ) -> Result<Rows, TraceError> {
         if rest.len() > 0 {
-            let batch = self.names.sampled_batch(rest, schema)?;
-            if groups.is_empty() && rest.len() < ROWS_PER_GROUP {
+            let batch = self.batch(index, rest, schema)?;
+            if self.groups[index].is_empty() && rest.len() < ROWS_PER_GROUP {
                 return Ok(Rows::Few(batch));
             }
-            groups.push(self.encode_group(index, &batch)?);
+            let group = self.encode_group(index, &batch)?;
+            self.groups[index].push(group);
         }
+        let groups = std::mem::take(&mut self.groups[index]);
         Ok(if groups.is_empty() {
             Rows::None
         } else {
             Rows::Groups(groups)
         })
+    }
+
+    /// The rows that come after those of full groups as they are on disk.
+    fn batch(
+        &self,
+        index: usize,
+        rows: &TableView<'_>,
+        schema: SchemaRef,
+    ) -> Result<RecordBatch, TraceError> {
+        let before = self.groups[index].len() * MOST_ROWS_PER_GROUP;
+        let batch = self.names.sampled_batch(rows, schema);
+        batch.map_err(|error| error.after_rows(before))
     }
 
     /// A row group without its first column.
@@ -228,7 +234,7 @@ impl RunEncoder<'_> {
 }
 
 /// All tables but `run`, with their schemas on disk.
-fn encoded_tables(tables: &Tables) -> impl Iterator<Item = (TableView<'_>, SchemaRef)> {
+pub(super) fn encoded_tables(tables: &Tables) -> impl Iterator<Item = (TableView<'_>, SchemaRef)> {
     let schemas = schemas().into_iter().skip(1).map(|(_, schema)| schema);
     std::iter::zip(tables.views(), schemas)
 }

@@ -59,6 +59,28 @@ pub enum TraceError {
 }
 
 impl TraceError {
+    /// The same error about a row that was counted after so many others.
+    pub(super) fn after_rows(self, before: usize) -> Self {
+        match self {
+            Self::NoName {
+                run,
+                table,
+                column,
+                row,
+                value,
+            } => Self::NoName {
+                run,
+                table,
+                column,
+                row: before + row,
+                value,
+            },
+            other => other,
+        }
+    }
+}
+
+impl TraceError {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io {
             action,

@@ -21,7 +21,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{record_batches, schemas};
+pub use batch::schemas;
 pub use encode::{EncodedRun, Encoder, RunEncoder};
 pub use error::TraceError;
 pub use kept::{KeptRuns, next_kept};

@@ -97,7 +97,7 @@ impl StoredTrace {
     }
 }
 
-/// A table other than `run`. Its rows are sorted by run, and those of a run are in one row group.
+/// A table other than `run`. Its rows are sorted by run, and those of a run are in one row group or several.
 struct StoredTable {
     file: Arc<File>,
     metadata: ArrowReaderMetadata,

@@ -1,11 +1,11 @@
 //! Tables that are written and read back, and the life of a trace directory.
 
-use super::{
-    FILES, KeptRuns, Part, ScratchRuns, TraceError, TraceWriter, merge, record_batches, schemas,
-};
+use super::batch::{Names, run_batch};
+use super::encode::encoded_tables;
+use super::{FILES, KeptRuns, Part, ScratchRuns, TraceError, TraceWriter, merge, schemas};
 use crate::{
-    EventKind, EventRow, FlowRow, LinkRow, NOT_MEASURED, RequestRow, RequestTable, RunRecord,
-    SUBFLOW_STATES, SubflowRow, Tables, TransferRow,
+    EventKind, EventRow, FlowRow, LinkRow, MOST_ROWS_PER_GROUP, NOT_MEASURED, RequestRow,
+    RequestTable, RunRecord, SUBFLOW_STATES, SubflowRow, Tables, TransferRow,
 };
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
@@ -189,6 +189,16 @@ fn text(batches: &[RecordBatch], column: &str) -> Vec<String> {
     batches.iter().flat_map(value).collect()
 }
 
+/// All tables of one run as they are on disk, in the order of [`schemas`].
+fn record_batches(record: &RunRecord, tables: &Tables) -> Result<[RecordBatch; 7], TraceError> {
+    let names = Names::new(record);
+    let mut batches = vec![run_batch(std::slice::from_ref(record))];
+    for (table, schema) in encoded_tables(tables) {
+        batches.push(names.sampled_batch(&table, schema)?);
+    }
+    Ok(batches.try_into().expect("all tables"))
+}
+
 fn write(dir: &Path, runs: impl IntoIterator<Item = u32>) {
     let mut writer = TraceWriter::create(dir).expect("a new directory");
     let encoder = writer.encoder();
@@ -329,6 +339,27 @@ fn an_index_without_a_name_is_an_error_with_its_place() {
             ..
         })
     ));
+}
+
+#[test]
+fn the_row_of_an_index_without_a_name_is_counted_from_the_beginning_of_the_run() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let writer = TraceWriter::create(&dir.path().join("trace")).expect("a new directory");
+    let encoder = writer.encoder();
+    for bad in [3, MOST_ROWS_PER_GROUP as u64 + 5] {
+        let mut encoding = encoder.start(record(2));
+        let mut tables = Tables::default();
+        let mut failed = None;
+        for sample in 0..MOST_ROWS_PER_GROUP as u64 + 7 {
+            tables
+                .subflow
+                .push(subflow(sample, 1, u32::from(sample == bad)));
+            failed = failed.or(encoding.write(&mut tables).err());
+        }
+        let failed = failed.or_else(|| encoding.finish(&record(2), &tables).err());
+        let place = format!("run 2: table subflow, row {bad}: subflow 1 has no name");
+        assert_eq!(failed.expect("no name").to_string(), place);
+    }
 }
 
 #[test]
@@ -769,7 +800,7 @@ fn write_very_long(dir: &Path, samples: u64, piece: u64) {
             }
         }
         encoding.write(&mut tables).expect("valid tables");
-        assert!(tables.len() < super::encode::MOST_ROWS_PER_GROUP);
+        assert!(tables.len() < MOST_ROWS_PER_GROUP);
     }
     let run = encoding.finish(&record(1), &tables);
     writer
@@ -781,7 +812,7 @@ fn write_very_long(dir: &Path, samples: u64, piece: u64) {
 #[test]
 fn row_groups_of_a_very_long_run_do_not_depend_on_its_pieces_and_are_copied() {
     let dir = tempfile::tempdir().expect("a directory");
-    let most = super::encode::MOST_ROWS_PER_GROUP;
+    let most = MOST_ROWS_PER_GROUP;
     let path = |name: &str| dir.path().join(name);
     let (once, pieces, joined) = (path("once"), path("pieces"), path("joined"));
     // Two full groups and seven rows. The pieces end before, within and after a second group.
@@ -796,9 +827,37 @@ fn row_groups_of_a_very_long_run_do_not_depend_on_its_pieces_and_are_copied() {
 }
 
 #[test]
+fn row_groups_end_where_they_are_full_whatever_other_tables_have() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let most = MOST_ROWS_PER_GROUP;
+    for rows in [most - 1, most, most + 1, 2 * most] {
+        let out = dir.path().join(rows.to_string());
+        let mut writer = TraceWriter::create(&out).expect("a new directory");
+        let mut tables = tables(1);
+        let (few, links) = (tables.subflow.len(), tables.link.len());
+        for sample in 0..rows - few {
+            tables
+                .subflow
+                .push(subflow(1_000_000 + sample as u64, 1, 0));
+        }
+        let run = writer.encoder().encode(record(1), &tables);
+        writer
+            .append(run.expect("valid tables"))
+            .expect("disk space");
+        writer.finish().expect("disk space");
+        let expected = match rows.checked_sub(most) {
+            None | Some(0) => vec![rows as i64],
+            Some(rest) => vec![most as i64, rest as i64],
+        };
+        assert_eq!(row_groups(&out, "subflow.parquet"), expected);
+        assert_eq!(row_groups(&out, "link.parquet"), [links as i64]);
+    }
+}
+
+#[test]
 fn rows_of_a_row_group_stand_together_by_subflow_in_the_order_of_time() {
     let dir = tempfile::tempdir().expect("a directory");
-    let most = super::encode::MOST_ROWS_PER_GROUP;
+    let most = MOST_ROWS_PER_GROUP;
     let out = dir.path().join("trace");
     write_very_long(&out, 43_693, 7_919);
     let batches = read(&out, "subflow.parquet");
