@@ -30,8 +30,10 @@ _PACKAGES = re.compile(r"linux-(image|base|binary|modules)-[0-9].*-cloud-amd64$"
 _SUITE = re.compile(r"[a-z][a-z0-9-]*$")
 # What apt says when a mirror answers but does not have the suite.
 _NO_SUITE = "does not have a Release file"
-# What a wrong name may stand for; a mirror may have others.
-_SUITES = [f"{suite}{part}" for suite in ("bookworm", "trixie", "forky") for part in ("", "-backports")] + ["sid"]
+# Suites that are suggested for a misspelt name.
+_SUITES = ("bookworm", "bookworm-backports", "trixie", "trixie-backports", "forky", "sid")
+# Similar enough for a mistake: bookworm-updates is none for bookworm-backports.
+_SIMILAR = 0.85
 # Package lists are refreshed once a day.
 _FRESH_S = 24 * 3600
 _APT_LIMIT_S = 300
@@ -92,16 +94,20 @@ def kernel(suite: str) -> Unpacked:
 
 def _unread(apt: Path, suite: str) -> EngineError:
     """Why no mirror gave the package lists of a suite, for which there is no kernel from before either."""
-    instead = "vm:PATH takes a kernel image and modules/ beside it instead"
     mirrors, missing = _mirrors(), (apt / "log").read_text().count(_NO_SUITE)
-    if mirrors and missing == len(mirrors):
-        close = difflib.get_close_matches(suite, _SUITES, n=1)
-        hint = f"did you mean {close[0]}?" if close else f"a suite has a name such as bookworm-backports; {instead}"
-        return EngineError(with_hint(f"this system's Debian mirrors have no suite {suite!r}", hint))
+    instead = "vm:PATH takes a kernel image and modules/ beside it instead"
+    if not mirrors:
+        return EngineError(with_hint(f"no package mirror of this system for the suite {suite}", instead))
+    if missing == len(mirrors):
+        close = difflib.get_close_matches(suite, _SUITES, n=1, cutoff=_SIMILAR)
+        meant = [f"did you mean {name}?" for name in close if name != suite]
+        others = "not every mirror has all suites, which have names such as bookworm-backports;"
+        message = f"no suite {suite!r} on this system's package mirrors: {', '.join(mirrors)}"
+        return EngineError(with_hint(message, " ".join([*(meant or [others]), instead])))
     return _failed(
         apt,
-        f"apt cannot read the suite {suite} from this system's Debian mirrors",
-        f"check the connection to the mirrors; {instead}",
+        f"apt cannot read the suite {suite} from this system's package mirrors: {', '.join(mirrors)}",
+        f"check the name of the suite and the connection to the mirrors; {instead}",
     )
 
 
@@ -218,7 +224,9 @@ def _apt(apt: Path, program: str, *words: str, cwd: Path | None = None) -> subpr
 
 def _run(words: list[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=_APT_LIMIT_S)
+        return subprocess.run(
+            words, cwd=cwd, env=_environment(), capture_output=True, text=True, check=False, timeout=_APT_LIMIT_S
+        )
     except FileNotFoundError as error:
         raise EngineError(
             with_hint(
@@ -232,6 +240,11 @@ def _run(words: list[str], cwd: Path | None = None) -> subprocess.CompletedProce
                 f"{' '.join(words[:1])} did not end within {_APT_LIMIT_S} s", "check the connection to the mirror"
             )
         ) from error
+
+
+def _environment() -> dict[str, str]:
+    """In English: apt translates its messages."""
+    return {name: value for name, value in os.environ.items() if name != "LANGUAGE"} | {"LC_ALL": "C.UTF-8"}
 
 
 def _failed(apt: Path, message: str, hint: str) -> EngineError:
