@@ -3,9 +3,10 @@
 
 use crate::document::{Entry, Item, Kind, Table, Value, example};
 use crate::error::{Diagnostic, join, nearest, shorten, suggest};
-use crate::format::{FLOW, Field, LINK, Need, SCENARIO, TableSpec, Type};
+use crate::format::{Field, Need, TableSpec, Type};
 use crate::names::{NAME_HINT, check_name};
 use crate::registry::{algorithm, scheduler};
+use crate::strayed::strayed;
 
 /// A sweep axis: a key with several values.
 #[derive(Debug, Clone)]
@@ -243,7 +244,7 @@ fn takes_list(ty: &Type) -> bool {
 }
 
 fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
-    let hint = belongs_elsewhere(&entry.key).or_else(|| {
+    let hint = strayed(&entry.key, table.spec, entry.key_origin).or_else(|| {
         let keys = table.spec.fields().map(|f| f.key);
         suggest(&entry.key, keys, &format!("keys of a {}", table.spec.what))
     });
@@ -253,18 +254,6 @@ fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
         format!("unknown key \"{}\"", shorten(&entry.key)),
     )
     .maybe_hint(hint)
-}
-
-/// The hint about a key that is only known in other tables, from which it has strayed.
-fn belongs_elsewhere(key: &str) -> Option<String> {
-    let places = [
-        (&SCENARIO, "of the scenario, before the first [table]"),
-        (&LINK, "of a link, in [links.NAME]"),
-        (&FLOW, "of a flow, in [flows.NAME]"),
-    ];
-    let places = places.iter().filter(|(spec, _)| spec.field(key).is_some());
-    let places: Vec<&str> = places.map(|(_, place)| *place).collect();
-    (!places.is_empty()).then(|| format!("{key} is a key {}", places.join(", or ")))
 }
 
 fn no_axis(field: &Field, item: &Item<'_>) -> Diagnostic {

@@ -26,6 +26,7 @@ mod output;
 mod registry;
 mod resolve;
 mod run;
+mod strayed;
 mod units;
 
 pub use document::{Overrides, unsupported_setting};

@@ -113,6 +113,14 @@ fn overrides_are_checked_like_the_file() {
             set("duraton", "3 s"),
             "command line: duraton: no such key \"duraton\"\n\nhint: did you mean \"duration\"?",
         ),
+        (
+            set("loss", "3 %"),
+            "command line: loss: no such key \"loss\"\n\nhint: write the key path links.NAME.loss",
+        ),
+        (
+            set("links.a.cc", "olia"),
+            "command line: links.a.cc: unknown key \"cc\"\n\nhint: write the key path cc, or flows.NAME.cc",
+        ),
         (set("", "3 s"), "command line: no such key \"\""),
         (
             set("links.a.loss", ""),

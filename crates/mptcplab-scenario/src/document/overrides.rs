@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::value::{Entry, Kind, Value, parse_override};
 use crate::error::{Diagnostic, Origin, join, suggest};
 use crate::format::{SCENARIO, TableSpec, Type};
+use crate::strayed::strayed;
 
 /// Changes to a scenario. Each is checked like the file itself; errors name "command line" as the place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
@@ -173,7 +174,8 @@ fn unknown(here: &Value, part: &str, full: &str, spec: Option<&'static TableSpec
             present.iter().map(|e| e.key.as_str()).collect()
         }
     };
+    let elsewhere = spec.and_then(|spec| strayed(part, spec, Origin::CommandLine));
     Diagnostic::new(Origin::CommandLine, full, format!("no such key \"{part}\""))
         .hint("write a key path such as links.NAME.queue")
-        .maybe_hint(suggest(part, candidates, "there are"))
+        .maybe_hint(elsewhere.or_else(|| suggest(part, candidates, "there are")))
 }

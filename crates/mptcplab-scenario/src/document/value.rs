@@ -140,6 +140,13 @@ pub(crate) fn parse_override(text: &str) -> Value {
     }
 }
 
+/// Beginnings of the parser's messages about a list.
+const LIST_ERRORS: [&str; 3] = [
+    "unclosed array,",
+    "missing comma between array elements",
+    "extra comma in array",
+];
+
 fn syntax_error(error: &toml::de::Error, lines: &Lines<'_>) -> Diagnostic {
     let span = error.span().unwrap_or(0..0);
     let origin = lines.origin(span.start);
@@ -153,9 +160,9 @@ fn syntax_error(error: &toml::de::Error, lines: &Lines<'_>) -> Diagnostic {
         "duplicate key" => {
             diagnostic.hint("every name in a table is used once; rename or remove one of them")
         }
-        message if message.contains("array") => {
-            diagnostic.hint("values of a list have commas between them, and ] ends it")
-        }
+        message if LIST_ERRORS.iter().any(|start| message.starts_with(start)) => diagnostic.hint(
+            "a list is written [\"a\", \"b\"]: text in quotes, commas between values, and ] at the end",
+        ),
         _ => diagnostic.hint(
             "a value is text in quotes (\"10 ms\"), a number, true or false, a list or a table",
         ),
