@@ -668,6 +668,9 @@ def test_the_matrix_lists_what_an_engine_refuses_with_its_reason(scenario: Path,
     assert set(rows) == {("lia+cubic", *row) for row in (("goodput", "mp"), ("goodput", "tcp"), ("jain", None))}
     assert "--engines sim,fluid --cc lia --reps 1 --duration '6 s'" in found.entries[0].command
     assert (found.verdict == "holds") == all(row.verdict == "holds" for row in rows.values())
+    delays = {row.flow: row for row in found.entries[0].delays}
+    assert set(delays) == {"mp", "tcp"}
+    assert all(row.verdict is None and 20 < row.reference < 200 for row in delays.values())
     written = page.write(found, tmp_path / "page")
     assert [path.name for path in written] == ["agreement.md", "agreement.json", "goodput.png"]
     assert matrix.Matrix.from_json(written[1].read_text()) == found
@@ -686,6 +689,12 @@ def test_one_scenario_is_measured_anew_and_the_page_keeps_the_others(scenario: P
     engines = ("sim", "fluid")
     command = matrix.command_of(engines, quick=True)
     page.write(matrix.Matrix(engines, command, (first,)), tmp_path / "page")
+    numbers = tmp_path / "page" / page.NUMBERS
+    # As pages were before round-trip times came to them.
+    old = json.loads(numbers.read_text())
+    for entry in old["entries"]:
+        del entry["delays"]
+    numbers.write_text(json.dumps(old))
     former = page.read(tmp_path / "page", command)
     found = matrix.measure(
         quick=True, scenarios=paths, engines=engines, only=[f"{tmp_path.name}/./b.toml"], former=former
@@ -753,6 +762,10 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
         command="mptcplab agree two",
         causes={"lia": ["perhaps bursts: 3 against 1"]},
         kernels=("Linux 9.9",),
+        delays=tuple(
+            matrix.Row(base, "srtt_mean", "mp", 40.0, 40.0 * (1 + d / 100), float(d), 0.5, 20, 2, None)
+            for base, d in (("lia", -3), ("olia", 9))
+        ),
     )
     other = matrix.Entry("papers/y/one.toml", Verdict.NOT_TESTABLE, reason="refused: AQM | not here", title="One")
     found = matrix.Matrix(("sim", "kernel"), "mptcplab agree --all", (entry, other))
@@ -763,6 +776,13 @@ def test_the_page_is_generated_from_the_numbers_alone() -> None:
     assert "outside, 1 of them with their whole interval; median distance 4.0 %." in text  # 21 - 1.5 > 15
     assert "| lia | goodput of `h3` | 10.00 Mbit/s | 9.60 Mbit/s | -4.0 ± 1.5 % | 20, 2 | holds |" in text
     assert "| lia | Jain's index | 0.980 | 0.970 | -0.010 | 2 | holds |" in text
+    assert (
+        "| lia | mean srtt of `mp` | 40.0 ms | 38.8 ms | -3.0 ± 0.5 % | 20, 2 | not judged |\n| olia | mean srtt"
+        in text
+    )
+    near = "1 of 2 flows are within 5 %; median distance 6.0 %, largest 9.0 %. Sections that have it: 1 of 1."
+    assert near in text
+    assert matrix.Matrix.from_json(found.to_json()) == found
     assert "| fails: 1 of 3 flows outside | 21.0 % | 4.0 % |" in text
     assert "refused: AQM \\| not here" in text
     assert "- perhaps bursts: 3 against 1" in text

@@ -17,10 +17,10 @@ from mptcplab.study.verdict import Finding, Verdict
 if TYPE_CHECKING:
     from mptcplab.results import Results
 
-GOODPUT, JAIN = "goodput", "jain"
+GOODPUT, DELAY, JAIN = "goodput", "srtt_mean", "jain"
 # What is compared; only the first and the last are judged. The smoothed RTT is shown, because every engine samples it
 # alike; the mean of single RTT samples, which engines count differently, is in the numbers.
-COMPARED = (GOODPUT, "srtt_mean", "rtt_mean", "plr", "share", JAIN)
+COMPARED = (GOODPUT, DELAY, "rtt_mean", "plr", "share", JAIN)
 
 
 @dataclass(frozen=True)

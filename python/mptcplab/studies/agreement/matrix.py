@@ -22,7 +22,7 @@ from mptcplab.metrics import emulation
 from mptcplab.scenario import Overrides, check
 from mptcplab.studies.agreement import alike, reduced, text
 from mptcplab.studies.agreement.compare import judged
-from mptcplab.studies.agreement.judge import GOODPUT, JAIN, Agreement, bounds_of
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement, bounds_of
 from mptcplab.study import workers
 from mptcplab.study.cell import algorithm_digests, digest_of, resolved_runs
 from mptcplab.study.progress import Announce, silent
@@ -69,7 +69,10 @@ VIRTUAL = Size(30, 10, 100, None, latest_start_s=120)
 
 @dataclass(frozen=True)
 class Row:
-    """The goodput of one flow (Mbit/s) on both engines or, without a flow, Jain's index."""
+    """Goodput (Mbit/s) or mean smoothed RTT (ms) of one flow on both engines or, without a flow, Jain's index.
+
+    `verdict` is None where nothing is judged.
+    """
 
     base: str
     metric: str
@@ -80,7 +83,13 @@ class Row:
     half: float | None
     n_reference: int
     n: int
-    verdict: Verdict
+    verdict: Verdict | None
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Row:
+        """The inverse of `asdict`."""
+        verdict = data["verdict"]
+        return cls(**{**data, "verdict": None if verdict is None else Verdict(verdict)})
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,14 @@ class Entry(Finding):
     kernels: tuple[str, ...] = ()
     # The first digits of the digest of what ran, by engine.
     builds: Mapping[str, str] = field(default_factory=dict)
+    # Round-trip times, which are shown beside the evidence and not judged.
+    delays: tuple[Row, ...] = ()
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Entry:
-        """The inverse of `asdict`."""
-        rows = tuple(Row(**row | {"verdict": Verdict(row["verdict"])}) for row in data["evidence"])
-        known = {"verdict": Verdict(data["verdict"]), "evidence": rows, "kernels": tuple(data["kernels"])}
-        return cls(**data | known)
+        """The inverse of `asdict`; entries of earlier versions have no round-trip times."""
+        rows = {key: tuple(map(Row.from_dict, data.get(key, ()))) for key in ("evidence", "delays")}
+        return cls(**data | rows | {"verdict": Verdict(data["verdict"]), "kernels": tuple(data["kernels"])})
 
     @property
     def summary(self) -> str:
@@ -166,9 +176,15 @@ class Matrix:
         return median(distances) if distances else None
 
     @property
+    def delay_distances(self) -> list[float]:
+        """The distances between the mean smoothed RTTs of all flows, in percent."""
+        rows = (row for entry in self.compared for row in entry.delays)
+        return [abs(row.difference) for row in rows if row.difference is not None]
+
+    @property
     def verdict(self) -> Verdict:
         """Whether every row and the median are within their bounds."""
-        rows = [row.verdict for entry in self.compared for row in entry.evidence]
+        rows = [row.verdict for entry in self.compared for row in entry.evidence if row.verdict is not None]
         return bounds_of(*self.engines).verdict(rows, self.median_percent)
 
     def lines(self) -> list[str]:
@@ -409,7 +425,8 @@ def _entry(
         reasons = dict.fromkeys(problem.reason for problem in problems)
         return untested(f"not counted: {'; '.join(reasons)}", disturbed=True, kernels=kernels)
     causes = {base: text.cause_lines(found.causes_of(base, engine)) for base, engine, _ in found.outside()}
-    verdict, noise = Verdict.joint(row.verdict for row in rows), emulation.jitter_note(found.results) or ""
+    verdict = Verdict.joint(row.verdict for row in rows if row.verdict is not None)
+    noise = emulation.jitter_note(found.results) or ""
     return Entry(
         name,
         verdict,
@@ -421,6 +438,7 @@ def _entry(
         disturbed=bool(problems),
         kernels=kernels,
         builds={engine: digest_of(engine_digest(engine), algorithm_digests())[:BUILD_DIGITS] for engine in engines},
+        delays=_rows_of(found.rows.filter(pl.col("subflow").is_null(), metric=DELAY)),
     )
 
 
@@ -456,9 +474,13 @@ def _is_one_network(path: Path, changes: Overrides) -> bool:
 
 
 def _rows(found: Agreement) -> tuple[Row, ...]:
+    """What is judged."""
+    return _rows_of(found.rows.drop_nulls("verdict").filter(pl.col("metric").is_in([GOODPUT, JAIN])))
+
+
+def _rows_of(rows: pl.DataFrame) -> tuple[Row, ...]:
     names = [one.name for one in fields(Row)]
-    judged = found.rows.drop_nulls("verdict").filter(pl.col("metric").is_in([GOODPUT, JAIN])).select(names)
-    return tuple(Row(**row | {"verdict": Verdict(row["verdict"])}) for row in judged.iter_rows(named=True))
+    return tuple(map(Row.from_dict, rows.select(names).iter_rows(named=True)))
 
 
 def _kernels(found: Agreement) -> tuple[str, ...]:

@@ -11,12 +11,20 @@ from mptcplab.markdown import anchor, command, document, table
 from mptcplab.markdown import figure as figure_link
 from mptcplab.output import write_text, writing
 from mptcplab.studies.agreement import figure
-from mptcplab.studies.agreement.judge import GOODPUT, bounds_of
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, bounds_of
 from mptcplab.studies.agreement.matrix import Entry, Matrix, Row
 from mptcplab.study.verdict import Verdict
 from mptcplab.text import NOT_APPLICABLE, number
 
 PAGE, NUMBERS, FIGURE = "agreement.md", "agreement.json", "goodput"
+# Round-trip times that differ by less are counted as near.
+NEAR_PERCENT = 5
+# What the page calls a metric, with the digits and the unit of its values, and those of a difference.
+_QUANTITIES = {
+    GOODPUT: ("goodput", 2, " Mbit/s", 1, " %"),
+    DELAY: ("mean srtt", 1, " ms", 1, " %"),
+    JAIN: ("Jain's index", 3, "", 3, ""),
+}
 
 _INTRODUCTION = """\
 Short versions of the papers' scenarios on two engines, `{one}` and `{other}`, by the command
@@ -32,6 +40,7 @@ measured.{alike}
 
 Goodput of a flow may differ by {flow:g} %{at_median}, Jain's index by {jain:g}. ± is half of the 95 % interval of the
 difference{over}; n are the repetitions that count.
+The mean smoothed RTT of a flow is shown where a section has it, and not judged.
 Lines with "perhaps" give differences between the traces of the two engines, with figures, that may be the cause; none
 of them is proven to be."""
 _ALIKE = """ The packet scheduler is `linger` on both, because a kernel has one of its own, and segments leave in
@@ -105,7 +114,7 @@ def page(matrix: Matrix, *, with_figure: bool) -> str:
         at_median=at_median,
         jain=bounds.jain,
     )
-    parts = [introduction, _verdict(matrix)]
+    parts = [introduction, _verdict(matrix), *_delays(matrix)]
     if with_figure:
         caption = f"Goodput of every flow: {one} against {other}, with bands of 5 % and 15 %."
         parts.append(figure_link(caption, FIGURE))
@@ -122,6 +131,19 @@ def _verdict(matrix: Matrix) -> str:
     distance = "" if middle is None else f"; median distance {middle:.1f} %"
     count = f"{len(matrix.compared)} of {len(matrix.entries)} scenarios ran on both engines"
     return f"**Verdict: {matrix.verdict}.** {count}; {bad} of {len(flows)} flows are outside{several}{distance}."
+
+
+def _delays(matrix: Matrix) -> list[str]:
+    distances = matrix.delay_distances
+    if not distances:
+        return []
+    sections = sum(bool(entry.delays) for entry in matrix.compared)
+    near = sum(distance <= NEAR_PERCENT for distance in distances)
+    return [
+        f"Mean smoothed RTT: {near} of {len(distances)} flows are within {NEAR_PERCENT} %; median distance "
+        f"{median(distances):.1f} %, largest {max(distances):.1f} %. Sections that have it: {sections} of "
+        f"{len(matrix.compared)}."
+    ]
 
 
 def _is_beyond_chance(row: Row, bound: float) -> bool:
@@ -141,8 +163,15 @@ def _section(entry: Entry, engines: tuple[str, str]) -> list[str]:
     heads = ["algorithm", "quantity", *engines, "difference", "n", "verdict"]
     noise = [f"{entry.noise[:1].upper()}{entry.noise[1:]}."] if entry.noise else []
     causes = ("\n".join([f"{base}:", "", *(f"- {text}" for text in texts)]) for base, texts in entry.causes.items())
-    rows = table(heads, map(_row, entry.evidence))
+    rows = table(heads, map(_row, _by_algorithm(entry)))
     return [f"## {entry.name}", f"{entry.title}.", command(entry.command), rows, *noise, _made_with(entry), *causes]
+
+
+def _by_algorithm(entry: Entry) -> list[Row]:
+    """All rows of an algorithm together, in the order in which algorithms ran."""
+    rows = [*entry.evidence, *entry.delays]
+    order = list(dict.fromkeys(row.base for row in rows))
+    return sorted(rows, key=lambda row: order.index(row.base))
 
 
 def _made_with(entry: Entry) -> str:
@@ -151,11 +180,11 @@ def _made_with(entry: Entry) -> str:
 
 
 def _row(row: Row) -> list[str]:
-    goodput = row.metric == GOODPUT
-    digits, unit = (2, " Mbit/s") if goodput else (3, "")
-    what = f"goodput of `{row.flow}`" if goodput else "Jain's index"
+    what, digits, unit, _, _ = _QUANTITIES[row.metric]
+    of_flow = "" if row.flow is None else f" of `{row.flow}`"
     values = [f"{number(value, digits)}{unit}" for value in (row.reference, row.mean)]
-    return [row.base, what, *values, _difference(row), _counts(row), row.verdict]
+    verdict = "not judged" if row.verdict is None else row.verdict
+    return [row.base, f"{what}{of_flow}", *values, _difference(row), _counts(row), verdict]
 
 
 def _counts(row: Row) -> str:
@@ -165,6 +194,6 @@ def _counts(row: Row) -> str:
 def _difference(row: Row) -> str:
     if row.difference is None:
         return NOT_APPLICABLE
-    digits, unit = (1, " %") if row.metric == GOODPUT else (3, "")
+    *_, digits, unit = _QUANTITIES[row.metric]
     spread = "" if row.half is None else f" ± {row.half:.{digits}f}"
     return f"{row.difference:+.{digits}f}{spread}{unit}"

@@ -12,11 +12,11 @@ from mptcplab.metrics import REGISTRY, emulation
 from mptcplab.output import write_text, writing
 from mptcplab.report.tables import engine_table
 from mptcplab.studies.agreement.causes import Cause
-from mptcplab.studies.agreement.judge import Agreement
+from mptcplab.studies.agreement.judge import DELAY, GOODPUT, JAIN, Agreement
 from mptcplab.text import NOT_APPLICABLE, Table
 
 # A table for each metric, so that it fits a terminal; that of `share` has a row per subflow.
-_METRICS = ("goodput", "srtt_mean", "plr", "share", "jain")
+_METRICS = (GOODPUT, DELAY, "plr", "share", JAIN)
 NO_CAUSE = "no cause found in the traces"
 
 
