@@ -84,8 +84,12 @@ def _write(
     # The figures are drawn while this process goes on.
     samples = pictures.samples()
     _write_tables(trace, summary, path)
-    shown = [Figure(one.name, one.title, svg()) for one, svg in zip(drawn, begun, strict=True)]
-    write_text(path, render(trace, summary, goodput, pictures.plots(), samples, shown, first, over_time()))
+
+    def finished() -> tuple[list[Figure], str]:
+        figures = [Figure(one.name, one.title, svg()) for one, svg in zip(drawn, begun, strict=True)]
+        return figures, over_time()
+
+    write_text(path, render(trace, summary, goodput, pictures.plots(), samples, first, finished))
 
 
 def _write_tables(trace: Trace, summary: pl.DataFrame, page: Path) -> None:
