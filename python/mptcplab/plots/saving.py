@@ -187,6 +187,8 @@ class _Child:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[writing],
                 process_group=0,
+                # NumPy's threads for matrices would spin for a tenth of a second each when it is imported.
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
             )
         except BaseException:
             answers.close()
