@@ -164,6 +164,20 @@ def test_the_new_window_is_that_of_the_second_half_and_four_fifths_are_enough(tm
     assert value(m, "responsiveness", flow="mp", subflow="sf2") == pytest.approx(10)
 
 
+def test_the_responsiveness_of_a_flow_is_the_mean_of_its_subflows(tmp_path: Path) -> None:
+    """Two competitors leave A and one leaves B, so that the mean of all three times is another one."""
+    flows = [MP, s.tcp("both", s.subflow("p", "A", "B")), s.tcp("second", s.subflow("p", "A"))]
+    subflow = curve("mp", "sf1", lambda _: 50, cwnd_pkts=lambda t: 10 if t < 12 else 20 if t < 24 else 40)
+    subflow += curve("mp", "sf2", lambda _: 50, cwnd_pkts=lambda t: 10 if t < 16 else 30)
+    event = [began("mp", 0), began("both", 0.5), began("second", 0.5), ended("both", 10), ended("second", 20)]
+    scenario = s.resolved(LINKS, flows, duration_s=30, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=500)], subflow=subflow, event=event)
+    m = Results.open(tmp_path).metrics(["responsiveness"])
+    assert value(m, "responsiveness", flow="mp", subflow="sf1") == pytest.approx((2 + 4) / 2)
+    assert value(m, "responsiveness", flow="mp", subflow="sf2") == pytest.approx(6)
+    assert value(m, "responsiveness", flow="mp") == pytest.approx(4.5)
+
+
 def test_a_flow_has_settled_only_if_it_stays_in_the_band_for_five_seconds(tmp_path: Path) -> None:
     """Averages from 11 to 15.5 s are in the band, which is half a second too short; then those from 17 s on."""
     flows = [s.tcp("brief", s.subflow("p", "A")), s.tcp("gone", s.subflow("p", "A"))]

@@ -354,6 +354,32 @@ def test_one_segment_that_waited_is_the_largest_depth(tmp_path: Path) -> None:
     assert value(m, "reorder_depth_max", flow="u") is None
 
 
+def test_the_state_of_a_closed_subflow_counts_no_more(tmp_path: Path) -> None:
+    """Window 1 to 9 s. sf1 is established from 2 to 6 s, and its last state stands in all later samples."""
+    subflow = []
+    for t in range(10):
+        state = "handshake" if t < 2 else "open" if t < 4 else "recovery" if t < 6 else "closed"
+        seen = {"cwnd_pkts": 90, "rtt_us": 80_000, "srtt_us": 60_000}
+        seen = {2: {"cwnd_pkts": 10, "rtt_us": 20_000, "srtt_us": 20_000}, 3: {"cwnd_pkts": 10}}.get(t, {}) or seen
+        subflow += [{"flow": "mp", "subflow": "sf1", "t": float(t), "state": state, **seen}]
+        live = {"cwnd_pkts": 4 + t, "rtt_us": 30_000 + 1000 * t, "srtt_us": 33_000}
+        subflow += [{"flow": "mp", "subflow": "sf2", "t": float(t), "state": "open", **live}]
+    for row in subflow:
+        if row["subflow"] == "sf1" and row["t"] == 3:
+            row |= {"rtt_us": 24_000, "srtt_us": 22_000}
+    scenario = s.resolved(LINKS, [s.tcp("mp", s.subflow("sf1", "A"), s.subflow("sf2", "B"))], duration_s=9, warmup_s=1)
+    s.write(tmp_path, [s.run_row(0, scenario, sample_ms=1000)], subflow=subflow)
+    m = Results.open(tmp_path).metrics(["cwnd_mean", "srtt_mean", "rtt_p50", "rtt_p95"])
+    assert value(m, "cwnd_mean", flow="mp", subflow="sf1") == pytest.approx((10 + 10 + 90 + 90) / 4)
+    assert value(m, "srtt_mean", flow="mp", subflow="sf1") == pytest.approx((20 + 22 + 60 + 60) / 4)
+    assert value(m, "rtt_p50", flow="mp", subflow="sf1") == pytest.approx((24 + 80) / 2)
+    assert value(m, "rtt_p95", flow="mp", subflow="sf1") == pytest.approx(80)
+    assert value(m, "cwnd_mean", flow="mp", subflow="sf2") == pytest.approx(8.5)
+    assert value(m, "rtt_p50", flow="mp", subflow="sf2") == pytest.approx(35)
+    # Of both subflows: 20, 24, 31 to 39, 80 and 80 ms.
+    assert value(m, "rtt_p50", flow="mp") == pytest.approx(35)
+
+
 def test_a_span_of_time_stands_for_the_window(results: Results) -> None:
     m = compute(results, span=(4 * s.NS, 7 * s.NS))
     assert value(m, "goodput", flow="mp") == pytest.approx(4.4)

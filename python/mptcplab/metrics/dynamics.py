@@ -58,7 +58,7 @@ def responsiveness(window: Window) -> pl.DataFrame:
     delays = _measured(window, window.of_flows(_after_competitors), SUBFLOW, _reached)
     mean = pl.col("value").mean()
     subflows = delays.group_by(SUBFLOW, maintain_order=True).agg(value=mean)
-    flows = delays.group_by(FLOW, maintain_order=True).agg(value=mean)
+    flows = subflows.group_by(FLOW, maintain_order=True).agg(value=mean)
     return pl.concat([subflows, flows.select(*FLOW, subflow=pl.lit(None, pl.String), value="value")])
 
 
