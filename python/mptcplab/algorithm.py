@@ -10,6 +10,7 @@ from hashlib import sha256
 from html import escape
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from mptcplab import _core
 from mptcplab.errors import MptcplabError, ScenarioError, with_hint
@@ -83,6 +84,10 @@ class Algorithm:
         _COMPILED[name] = cls(name, place, text)
         return _COMPILED[name]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process has not compiled it.
+        return _compiled_once, (self.name, self.place, self.text)
+
     def _repr_html_(self) -> str:
         """The name and the source, for notebooks."""
         source = f"<details><summary>source</summary><pre>{escape(self.text)}</pre></details>" if self.text else ""
@@ -90,6 +95,14 @@ class Algorithm:
 
     def __str__(self) -> str:
         return self.name
+
+
+def _compiled_once(name: str, place: str, text: str | None) -> Algorithm:
+    """The algorithm, compiled unless this process has done that."""
+    known = _COMPILED.get(name)
+    if text is None or (known is not None and (known.place, known.text) == (place, text)):
+        return Algorithm(name, place, text)
+    return Algorithm._compiled(name, text, place)
 
 
 # What this process has compiled, by name: the engine keeps them, but lists those of the build only.

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mptcplab import _core, bundle, kept, mobility
 from mptcplab.algorithm import Algorithms, files_of, named
+from mptcplab.arguments import text as text_of
+from mptcplab.arguments import texts, whole_number
 from mptcplab.builder import Scenario, ScenarioArg, source
 from mptcplab.capabilities import FLUID, SIM, directory_of, engine_of, is_machine, machine_with
 from mptcplab.cluster.connect import ClientArg, connected
@@ -26,7 +28,7 @@ from mptcplab.paths import path_of
 from mptcplab.results import Results
 from mptcplab.scenario import Overrides, Values, as_names
 from mptcplab.scenario import check as check_file
-from mptcplab.settings import Setting
+from mptcplab.settings import Setting, overriding
 from mptcplab.studies.agreement.compare import agree
 from mptcplab.sweep import PathArg, Progress, check_jobs, engine_names, parse_engines, run
 from mptcplab.terminal import note, shown
@@ -89,9 +91,17 @@ def check(
     """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in).
 
     Settings that `engine` refuses are errors as well: "sim", "fluid", or both. The other engines refuse theirs when
-    they start, and are an error here. Everything else is as in `run`.
+    they start, and are an error here. Everything else is as in `run`; `overrides` has all of it in one object.
     """
-    changes = overrides or Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    changes = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
+    if overrides is not None:
+        if not isinstance(overrides, Overrides):
+            hint = 'check(scenario, cc="lia"), or mptcplab.Overrides(cc=("lia",))'
+            raise MptcplabError(with_hint(f"not overrides: {overrides!r}", hint))
+        if changes != Overrides():
+            hint = "give one of them: the overrides, or cc, reps, settings and so on"
+            raise MptcplabError(with_hint("overrides, and arguments beside them", hint))
+        changes = overrides
     names = engine_names(engine)
     for name in names:
         if engine_of(name).has_sockets:
@@ -119,8 +129,8 @@ def new(
     queue: str = "1 BDP",
     cc: Algorithms = ("lia", "olia"),
     tcp: int = 0,
-    duration: str = "60 s",
-    warmup: str = "10 s",
+    duration: str | float | timedelta = "60 s",
+    warmup: str | float | timedelta = "10 s",
     reps: int = 5,
 ) -> Scenario:
     """A first scenario, as commented text: an MPTCP connection over a path for every rate, and TCP flows on the first.
@@ -134,18 +144,18 @@ def new(
 
     listed = _parts(rates, "rates", "10 Mbit/s, 5 Mbit/s")
     text = templates.scenario(
-        title=title,
+        title=text_of("title", title, "Two paths, one lossy?"),
         rates=listed,
         delays=[f"{10 * number} ms" for number, _ in enumerate(listed, 1)]
         if delays is None
         else _parts(delays, "delays", "10 ms, 20 ms"),
         losses=_parts(losses, "losses", "0.1 %, 1 %"),
-        queue=queue,
+        queue=text_of("queue", queue, "1 BDP"),
         cc=named(cc)[0],
-        tcp=tcp,
-        duration=duration,
-        warmup=warmup,
-        reps=reps,
+        tcp=whole_number("tcp", tcp, 0, 10_000),
+        duration=overriding({"duration": duration})["duration"],
+        warmup=overriding({"warmup": warmup})["warmup"],
+        reps=whole_number("reps", reps, 1, 100_000),
     )
     try:
         return Scenario.from_toml(text, name=templates.name_of(title))
@@ -155,12 +165,7 @@ def new(
 
 def _parts(values: str | Iterable[str], name: str, such_as: str) -> list[str]:
     """The texts of an argument that is a list, or a text with commas."""
-    listed = (
-        values.split(",") if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
-    )
-    for part in listed:
-        if not isinstance(part, str):
-            raise MptcplabError(with_hint(f"{name}: not a text, or several: {values!r}", f'such as "{such_as}"'))
+    listed = values.split(",") if isinstance(values, str) else texts(name, values, such_as)
     return [part.strip() for part in listed if part.strip()]
 
 
@@ -187,7 +192,10 @@ def walk(
         "cellular_mbps": cellular_mbps,
     }
     exact = {name: mobility.number(name, str(value)) for name, value in numbers.items()}
-    return mobility.write(path_of(out, "out"), mobility.Walk(seed=seed, repetitions=reps, **exact))
+    chosen = mobility.Walk(
+        seed=whole_number("seed", seed, 0, 2**64 - 1), repetitions=whole_number("reps", reps, 1, 10_000), **exact
+    )
+    return mobility.write(path_of(out, "out"), chosen)
 
 
 def reproduce(
@@ -284,7 +292,7 @@ def kernels(
     settings: Mapping[str, Setting] | None = None,
     sweep: Mapping[str, Values] | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Agreement:
     """Run a scenario with the same seeds on several kernels in virtual time, and compare the others with the first.
 
@@ -348,7 +356,11 @@ def agree_all(
         raise MptcplabError(with_hint(f"not two engines: {','.join(names)}", "such as sim,kernel or sim,vm"))
     directory = path_of(out, "out")
     page.prepare(directory)
-    pair, chosen, kind = (names[0], names[1]), as_names(only), "-quick" if quick else ""
+    pair, chosen, kind = (
+        (names[0], names[1]),
+        as_names(only, "only", "papers/kim2021/shared-60.toml"),
+        "-quick" if quick else "",
+    )
     # A few scenarios have a place of their own: what an interrupted call over all of them left must stay.
     checkpoint = Store(directory / f"unfinished{kind}{'-only' if chosen else ''}")
     with kept.only_writer(directory), connected(client, store, names, jobs=jobs, say=note) as cluster:
@@ -437,6 +449,8 @@ def goals(
     from mptcplab.studies.goals import write_study
 
     check_jobs(jobs)
+    if grid is not None and not hasattr(grid, "networks"):
+        raise MptcplabError(with_hint(f"grid: not a grid: {grid!r}", "a mptcplab.studies.goals.Grid"))
     directory = None if out is None else path_of(out, "out")
     name = _one_algorithm(cc, client)
     Overrides.of(None, None, seed, profile, None, None)
@@ -491,7 +505,7 @@ def hunt(
         raise MptcplabError(with_hint("the simulator cannot confirm what it has found itself: 'sim'", hint))
     asked = hunting.Hunt(
         name,
-        tuple(hunting.chosen(as_names(properties))),
+        tuple(hunting.chosen(as_names(properties, "properties", "starves"))),
         seed,
         hunting.EVALUATIONS if evaluations is None else evaluations,
         jobs,
@@ -605,12 +619,12 @@ def cc_list() -> Any:
 
 def cc_unload(names: str | Iterable[str] | None = None) -> Any:
     """Unload algorithms from the kernel (without names: all that mptcplab loaded); needs root."""
-    return kernel.query("cc", "unload", *(as_names(names) or ("--all",)), "--json")
+    return kernel.query("cc", "unload", *(as_names(names, "names", "olia") or ("--all",)), "--json")
 
 
 def cc_persist(names: str | Iterable[str], params: Mapping[str, Any] | None = None, profile: str | None = None) -> Any:
     """Install a systemd unit that loads algorithms at boot, as `cc_load` does; needs root."""
-    return kernel.query("cc", "persist", *as_names(names), *_setting(params, profile), "--json")
+    return kernel.query("cc", "persist", *as_names(names, "names", "olia"), *_setting(params, profile), "--json")
 
 
 def _setting(params: Mapping[str, Any] | None, profile: str | None) -> list[str]:

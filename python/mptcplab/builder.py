@@ -135,16 +135,15 @@ class Scenario:
         >>> Scenario().flow("tcp", ["A", "B"], cc="reno").keys["flows"]
         {'tcp': {'path': ['A', 'B'], 'cc': 'reno'}}
         """
-        if isinstance(paths, str):
-            hint = f'a list of links: ["{paths}"], or of such lists'
-            raise MptcplabError(with_hint(f"not paths: {paths!r}", hint))
         given: dict[str, Any] = {}
         if paths is not None:
-            listed = [one if isinstance(one, str) else list(one) for one in paths]
+            listed = _listed(paths)
             given["path" if all(isinstance(one, str) for one in listed) else "paths"] = listed
         return self._with("flows", name, {**given, **keys})
 
     def _with(self, table: str, name: str, keys: Mapping[str, Any]) -> Scenario:
+        if not isinstance(name, str):
+            raise MptcplabError(with_hint(f"not the name of a {table[:-1]}: {name!r}", 'a text, such as "B1"'))
         if name in self.keys.get(table, {}):
             hint = f'set({{"{table}.{name}.KEY": VALUE}}) changes it'
             raise MptcplabError(with_hint(f"there is a {table[:-1]} of this name already: {name!r}", hint))
@@ -157,6 +156,8 @@ class Scenario:
 
     def check(self, overrides: Overrides | None = None) -> dict[str, Any]:
         """Validate it; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
+        if overrides is not None and not isinstance(overrides, Overrides):
+            raise MptcplabError(with_hint(f"not overrides: {overrides!r}", 'mptcplab.Overrides(cc=("lia",))'))
         with source(self) as path:
             return files.check(path, overrides)
 
@@ -227,6 +228,16 @@ def source(scenario: ScenarioArg) -> Iterator[str]:
             raise ScenarioError(str(error).replace(str(path), f"<{scenario.name}>")) from None
 
 
+def _listed(paths: Iterable[str] | Iterable[Iterable[str]]) -> list[str | list[str]]:
+    """The links of a path, or the paths of several subflows."""
+    if isinstance(paths, Iterable) and not isinstance(paths, str | bytes):
+        found = list(paths)
+        if all(isinstance(one, Iterable) and not isinstance(one, bytes) for one in found):
+            return [one if isinstance(one, str) else list(one) for one in found]
+    link = paths if isinstance(paths, str) else "B1"
+    raise MptcplabError(with_hint(f"not paths: {paths!r}", f'a list of links: ["{link}"], or of such lists'))
+
+
 def _found(scenario: str | PathLike[str]) -> str:
     """The path of a file, or of the scenario of the package that has this name; a name that nothing has is an error."""
     file, given = path_of(scenario, "scenario"), fspath(scenario)
@@ -266,13 +277,29 @@ def _files(keys: Any) -> Iterator[str]:
 
 
 def _copied(keys: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _copied(value) if isinstance(value, Mapping) else value for key, value in keys.items()}
+    """A copy that shares nothing that can change, and in which what can be read once is a list."""
+    for key in keys:
+        if not isinstance(key, str):
+            raise MptcplabError(with_hint(f"not a key of a scenario: {key!r}", 'a text, such as "duration"'))
+    return {key: _copy(value) for key, value in keys.items()}
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _copied(value)
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [_copy(one) for one in value]
+    return value
 
 
 def _put(keys: dict[str, Any], path: str, value: Setting) -> None:
+    if not isinstance(path, str):
+        raise MptcplabError(with_hint(f"not a key of a scenario: {path!r}", 'a text, such as "links.B1.loss"'))
     *parents, last = path.split(".")
     here = keys
     for part in parents:
+        if value is None and part not in here:
+            return
         here = here.setdefault(part, {})
         if not isinstance(here, dict):
             raise MptcplabError(with_hint(f"not a table: {part!r} in {path!r}", "such as links.B1.loss"))

@@ -39,11 +39,20 @@ class ResultsError(MptcplabError):
 
 
 class UnfinishedError(EngineError):
-    """A run ended early. `results` (a `mptcplab.Results`) has the trace up to then, in which the run is marked."""
+    """A run ended early. `results` (a `mptcplab.Results`) has the trace up to then, in which the run is marked.
+
+    They are None in another process if they were in a temporary directory.
+    """
 
     def __init__(self, message: str, results: Any) -> None:
         super().__init__(message)
         self.results = results
+
+    def __reduce__(self) -> tuple[type[UnfinishedError], tuple[str, Any]]:
+        # Exceptions are made again from the message alone: a pool of processes could not hand this one over. Results in
+        # a temporary directory stay behind.
+        lasting = None if getattr(self.results, "temporary", None) is not None else self.results
+        return type(self), (str(self), lasting)
 
 
 def with_hint(message: str, hint: str) -> str:

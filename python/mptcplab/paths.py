@@ -20,4 +20,6 @@ def path_of(given: str | PathLike[str], name: str) -> Path:
         raise MptcplabError(with_hint(f"{name}: not a path: {given!r}", _HINT))
     if not text:
         raise MptcplabError(with_hint(f"{name}: an empty path: {given!r}", _HINT))
+    if "\0" in text:
+        raise MptcplabError(with_hint(f"{name}: not a path: {given!r}", _HINT))
     return Path(text)

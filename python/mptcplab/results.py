@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
+from mptcplab.arguments import texts
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.paths import path_of
 from mptcplab.trace.reader import Trace
@@ -33,11 +34,11 @@ class Results(Trace):
         """Open a results directory; raise `ResultsError` if there is none, or if a file of it cannot be read."""
         return super().open(path_of(directory, "directory"))
 
-    def metrics(self, names: Iterable[str] | None = None) -> pl.DataFrame:
+    def metrics(self, names: str | Iterable[str] | None = None) -> pl.DataFrame:
         """One value per run, metric and entity.
 
         Columns: run, rep, config, engine, cc, a column per axis of the sweep (its unit in `<axis>.unit`), metric, unit,
-        flow, subflow, link, value. `names` are names of metrics; without them all are computed.
+        flow, subflow, link, value. `names` are names of metrics, or one; without them all are computed.
 
         >>> import mptcplab
         >>> results = mptcplab.run("scenarios/dolia-scenario-1.toml", cc="lia", reps=1, duration="12 s")
@@ -47,7 +48,10 @@ class Results(Trace):
         from mptcplab.metrics import compute
         from mptcplab.report.frames import with_axes
 
-        return with_axes(self, compute(self, names), by="run")
+        chosen = None if names is None else texts("names", names, "goodput")
+        if chosen == []:
+            raise MptcplabError(with_hint("no names of metrics", "such as goodput, or none at all for every metric"))
+        return with_axes(self, compute(self, chosen), by="run")
 
     def summary(self) -> pl.DataFrame:
         """Mean, spread and 95 % confidence interval over repetitions of every metric; only runs that count.
@@ -68,7 +72,8 @@ class Results(Trace):
     def families(self) -> pl.DataFrame:
         """Total, mean, spread and Jain's index of the flows that are declared with a `count`, per configuration.
 
-        Columns as in `summary`; `flow` is the name in the scenario, and `flows` the number of its flows.
+        Columns as in `summary`, without those of subflows and links; `flow` is the name in the scenario, and `flows`
+        the number of its flows.
         """
         from mptcplab.report.families import summary
 
@@ -96,6 +101,12 @@ class Results(Trace):
             hint = "pip install 'mptcplab[pandas]'"
             raise MptcplabError(with_hint(f"a package is missing: {error.name}", hint)) from error
         return self.summary().to_pandas()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.temporary is not None:
+            hint = "run with out=, and send the path; mptcplab.load opens it"
+            raise MptcplabError(with_hint("results in a temporary directory go with their process", hint))
+        return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         names = ", ".join(self.configs["config"].unique(maintain_order=True).to_list()[:8])

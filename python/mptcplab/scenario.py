@@ -11,6 +11,7 @@ from typing import Any
 
 from mptcplab import _core
 from mptcplab.algorithm import Algorithms, named, words
+from mptcplab.arguments import texts, whole_number
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.ranges import expand
 from mptcplab.settings import Setting, overriding, toml_value
@@ -52,19 +53,13 @@ class Overrides:
         Values of `sweep` are ranges, lists with commas, or lists of values; see `mptcplab.ranges.expand`.
         """
         names, files = named(cc)
-        profiles = as_names(profile)
+        profiles = as_names(profile, "profile", "rfc")
         for name, asked_for, found in (("cc", cc, names), ("profile", profile, profiles)):
             if asked_for is not None and not found:
                 hint = f"at least one, or {name}=None for what the scenario says"
                 raise MptcplabError(with_hint(f"{name}: no names: {asked_for!r}", hint))
-        for name, number, least, most in (("reps", reps, 1, 100_000), ("seed", seed, 0, 2**63 - 1)):
-            if number is None:
-                continue
-            hint = f"a whole number from {least} to {most}"
-            if not isinstance(number, int) or isinstance(number, bool):
-                raise MptcplabError(with_hint(f"{name}: not a whole number: {number!r}", hint))
-            if not least <= number <= most:
-                raise MptcplabError(with_hint(f"{name}: {number} is out of range", hint))
+        reps = None if reps is None else whole_number("reps", reps, 1, 100_000)
+        seed = None if seed is None else whole_number("seed", seed, 0, 2**63 - 1)
         changes = {**overriding(settings), **swept(sweep)}
         given = {"cc": cc, "repetitions": reps, "seed": seed, "profile": profile, "duration": duration}
         asked = {name for name, value in given.items() if value is not None}
@@ -139,11 +134,11 @@ def resolved_runs(scenario: str | PathLike[str], overrides: Overrides | None = N
     return runs
 
 
-def as_names(value: str | Iterable[str] | None) -> tuple[str, ...]:
-    """One name, several or none as a tuple."""
+def as_names(value: str | Iterable[str] | None, argument: str, such_as: str) -> tuple[str, ...]:
+    """One name, several or none as a tuple; `argument` is what an error calls them."""
     if value is None:
         return ()
-    return tuple(words(value)) if isinstance(value, str) else tuple(value)
+    return tuple(words(value, such_as)) if isinstance(value, str) else tuple(texts(argument, value, such_as))
 
 
 def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
@@ -155,11 +150,11 @@ def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
     if sweep is not None and not isinstance(sweep, Mapping):
         hint = 'such as sweep={"links.B1.loss": "0.01 %..5 % log 7"}'
         raise MptcplabError(with_hint(f"not a sweep: {sweep!r}", hint))
-    return {key: _swept(key, values) for key, values in (sweep or {}).items()}
+    return {str(key): _swept(str(key), values) for key, values in (sweep or {}).items()}
 
 
 def _swept(key: str, values: Values) -> str:
-    if not isinstance(values, Iterable):
+    if not isinstance(values, Iterable) or isinstance(values, bytes):
         raise MptcplabError(with_hint(f"{key}: not a list of values: {values!r}", 'such as "1 ms, 5 ms"'))
     # Texts of a sweep are as on the command line: true, 5 and minrtt need no quotes.
     texts = expand(values)

@@ -16,28 +16,40 @@ from tempfile import TemporaryDirectory, gettempdir
 _PREFIX, _SUFFIX = "mptcplab-", ".scratch"
 
 
-class Scratch(TemporaryDirectory[str]):
+class Scratch:
     """A temporary directory, named after its purpose, that goes with this object, this process, or a later one."""
 
     def __init__(self, purpose: str) -> None:
         remove_abandoned()
         while True:
-            super().__init__(prefix=f"{_PREFIX}{purpose}-", suffix=_SUFFIX)
-            lock = _locked(Path(self.name))
+            made = TemporaryDirectory(prefix=f"{_PREFIX}{purpose}-", suffix=_SUFFIX)
+            lock = _locked(Path(made.name))
             if lock is not None:
                 break
             # Another process found it before it had its lock.
-            super().cleanup()
-        self._unlock = weakref.finalize(self, os.close, lock)
+            made.cleanup()
+        self.name = made.name
+        # A directory that goes with its object is what callers are promised: `TemporaryDirectory` alone would warn.
+        self._end = weakref.finalize(self, _remove, made, lock)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
 
     def cleanup(self) -> None:
         """Remove the directory."""
-        try:
-            super().cleanup()
-        finally:
-            # If an interrupt came meanwhile.
-            shutil.rmtree(self.name, ignore_errors=True)
-            self._unlock()
+        self._end()
+
+
+def _remove(made: TemporaryDirectory[str], lock: int) -> None:
+    try:
+        made.cleanup()
+    finally:
+        # If an interrupt came meanwhile.
+        shutil.rmtree(made.name, ignore_errors=True)
+        os.close(lock)
 
 
 def remove_abandoned() -> None:

@@ -53,7 +53,9 @@ def toml_value(value: Any, key: str) -> str:
     '{ name = "codel", target = "5 ms" }'
     """
     if isinstance(value, timedelta):
-        return _seconds(value.total_seconds())
+        return _seconds(value.total_seconds(), key)
+    if type(value).__name__ == "timedelta64":
+        return _seconds(_of_numpy(value, key), key)
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -78,13 +80,23 @@ def _number(value: Real, key: str) -> str:
     if not math.isfinite(value):
         raise MptcplabError(with_hint(f"{key}: not a finite number: {value!r}", "such as 0.5"))
     if is_duration(key):
-        return _seconds(float(value))
+        return _seconds(float(value), key)
     return str(int(value)) if isinstance(value, Integral) else repr(float(value))
 
 
-def _seconds(seconds: float) -> str:
+def _of_numpy(value: Any, key: str) -> float:
+    """The seconds of a `numpy.timedelta64`, which NumPy counts among the whole numbers."""
+    nanoseconds = value.astype("timedelta64[ns]")
+    if str(nanoseconds) == "NaT":
+        raise MptcplabError(with_hint(f"{key}: not a duration: {value!r}", "such as 0.5 or timedelta(seconds=5)"))
+    return int(nanoseconds.astype("int64")) / 1e9
+
+
+def _seconds(seconds: float, key: str) -> str:
     """A duration in the largest unit that needs no fraction."""
     nanoseconds = round(seconds * 1e9)
+    if seconds and not nanoseconds:
+        raise MptcplabError(with_hint(f"{key}: shorter than a nanosecond: {seconds!r} s", "1e-9 or more, or 0"))
     for size, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "us")):
         if nanoseconds % size == 0:
             return f'"{nanoseconds // size} {unit}"'
@@ -108,7 +120,10 @@ def is_duration(key: str) -> bool:
 
 
 def _children(schema: dict[str, Any], part: str) -> dict[str, Any] | None:
+    """What a key of a table is; of a list of tables, a key of each."""
     for one in _alternatives(schema):
+        if isinstance(one.get("items"), dict) and (found := _children(one["items"], part)) is not None:
+            return found
         named = one.get("properties", {}).get(part)
         if named is not None:
             return dict(named)

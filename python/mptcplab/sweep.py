@@ -8,11 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property, partial
+from numbers import Integral
 from os import PathLike
 from pathlib import Path
 
 from mptcplab import kept, output
 from mptcplab.algorithm import Algorithms
+from mptcplab.arguments import whole_number
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
     ENGINES,
@@ -174,7 +176,7 @@ MOST_JOBS = 4096
 
 def check_jobs(jobs: int) -> None:
     """Refuse a number of threads or processes that is not one."""
-    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 0:
+    if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs < 0:
         raise MptcplabError(with_hint(f"not a number of jobs: {jobs!r}", "0 is one per core, 1 is one at a time"))
     if jobs > MOST_JOBS:
         raise MptcplabError(with_hint(f"jobs: {jobs} is out of range", f"0, one per core, or up to {MOST_JOBS}"))
@@ -202,6 +204,8 @@ class Sweep:
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)
+        if self.sim_reps is not None:
+            whole_number("sim_reps", self.sim_reps, 1, 100_000)
         if self.sim_reps is not None and (SIM.name not in self.engines or len(self.engines) < 2):
             names = ",".join(self.engines)
             raise MptcplabError(

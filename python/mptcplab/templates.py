@@ -77,8 +77,6 @@ def scenario(
         raise MptcplabError(with_hint("no rate", 'one for each path, such as "10 Mbit/s, 5 Mbit/s"'))
     if not delays:
         raise MptcplabError(with_hint("no delay", 'one for each path, such as "10 ms, 20 ms"'))
-    if tcp < 0:
-        raise MptcplabError(with_hint(f"not a number of TCP flows: {tcp}", "0 or more"))
     for name, values in (("delays", delays), ("losses", losses)):
         if len(values) > len(rates):
             raise MptcplabError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from mptcplab import axes as sweep_axes
+from mptcplab.arguments import text, texts
 from mptcplab.axes import Axis
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import REGISTRY
@@ -120,9 +121,6 @@ def over_parameter(
     trace: Trace, metric: str = "goodput", parameter: str | None = None, flows: Iterable[str] | None = None
 ) -> Parameters:
     """A metric over `parameter` (without it, the numeric axis with the most values)."""
-    if metric not in REGISTRY:
-        hint = "one of " + ", ".join(drawn_metrics(trace))
-        raise MptcplabError(with_hint(f"no such metric: {metric!r}", hint))
     x = _axis(trace, parameter)
     others = [axis for axis in sweep_axes.axes(trace) if axis.key != x.key]
     second = next(iter(_by_size(others)), None)
@@ -211,6 +209,14 @@ def maps(
     return Maps(about.title, about.unit, about.digits, across, up, found)
 
 
+def nothing_to_draw(trace: Trace, metric: str, flows: object) -> MptcplabError:
+    """The error for a metric of which no value can be drawn."""
+    if flows is not None and not isinstance(flows, str):
+        return MptcplabError(with_hint(f"no values of {metric} for these flows: {flows!r}", "leave out flows for all"))
+    hint = "metrics of flows and of whole runs are drawn: " + ", ".join(drawn_metrics(trace))
+    return MptcplabError(with_hint(f"{metric} has no value of a flow or of a whole run here", hint))
+
+
 def _axis(trace: Trace, key: str | None) -> Axis:
     numeric = numeric_axes(trace)
     if key is None:
@@ -253,13 +259,16 @@ def _curve(label: str, look: Style, points: list[Point]) -> Curve:
 
 def _values(trace: Trace, metric: str, flows: Iterable[str] | None) -> pl.DataFrame:
     """config, flow (a name, or a family's), mean, half: of whole flows, or of the whole run."""
+    if text("metric", metric, "goodput") not in REGISTRY:
+        hint = "one of " + ", ".join(drawn_metrics(trace))
+        raise MptcplabError(with_hint(f"no such metric: {metric!r}", hint))
     wanted = (pl.col("metric") == metric) & pl.col("subflow").is_null() & pl.col("link").is_null()
     frame = summarised(trace).filter(wanted).drop_nulls("mean")
     if families.has_families(trace) and "flow" in REGISTRY[metric].levels:
         single = [entity.name for entity in families.entities(trace) if not entity.is_family]
         grouped = families.means_over_members(trace, [metric]).drop_nulls("mean")
         frame = pl.concat([frame.filter(pl.col("flow").is_in(single)), grouped.select(frame.columns)])
-    chosen = None if flows is None else [flows] if isinstance(flows, str) else list(flows)
+    chosen = None if flows is None else texts("flows", flows, "mp")
     if chosen is not None:
         missing = [name for name in chosen if name not in frame["flow"].to_list()]
         if missing:

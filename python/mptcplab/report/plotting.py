@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from mptcplab.arguments import whole_number
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.metrics import summary
 from mptcplab.plots.figure import WIDEST, sized
@@ -14,7 +15,7 @@ from mptcplab.plots.over_time import PANELS, over_time
 from mptcplab.report.figures import first_repetitions, lines_left_out
 from mptcplab.report.goodput import goodput_data
 from mptcplab.report.parameter_figures import curves_figure, maps_figure
-from mptcplab.report.parameters import is_drawn_over_parameter, maps, over_parameter
+from mptcplab.report.parameters import is_drawn_over_parameter, maps, nothing_to_draw, over_parameter
 from mptcplab.report.request_figures import course_figure, distribution_figure, request_data
 from mptcplab.report.series import plot_data
 from mptcplab.trace import samples
@@ -70,6 +71,8 @@ class Plots:
         Without `parameter` it is the one with the most values. A second parameter gives small multiples.
         """
         data = over_parameter(self.trace, metric, parameter, flows)
+        if not data.plots:
+            raise nothing_to_draw(self.trace, metric, flows)
         return _drawn(lambda width: curves_figure(data, width), style, grey=grey)
 
     def map(
@@ -84,6 +87,8 @@ class Plots:
     ) -> Figure:
         """A heat map of a metric over two parameters, for every algorithm."""
         data = maps(self.trace, metric, x, y, flows)
+        if not data.maps:
+            raise nothing_to_draw(self.trace, metric, flows)
         return _drawn(lambda width: maps_figure(data, width), style, grey=grey)
 
     def response_times(
@@ -125,7 +130,7 @@ class Plots:
             if name not in known:
                 shown = ", ".join(repr(one) for one in known[:12]) + (" ..." if len(known) > 12 else "")
                 raise MptcplabError(with_hint(f"no such configuration: {name!r}", f"there are: {shown}"))
-        rows = self.trace.configs.filter(rep=rep)
+        rows = self.trace.configs.filter(rep=whole_number("rep", rep, 0, 100_000))
         runs = rows.filter(rows["config"].is_in(chosen))["run"].to_list()
         if not runs:
             last = max(self.trace.configs["rep"].to_list())

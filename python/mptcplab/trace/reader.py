@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
@@ -19,6 +18,9 @@ from mptcplab.errors import ResultsError, with_hint
 from mptcplab.output import ALL_TABLES, OPTIONAL_TABLES, TABLES, require_name
 from mptcplab.trace import checksums, equilibria, machines, optional, rules
 from mptcplab.trace.topology import Topology
+
+if TYPE_CHECKING:
+    from mptcplab.scratch import Scratch
 
 # The label of a combination of axis values: the algorithm, and the values of other axes.
 CONFIG = "config"
@@ -116,7 +118,7 @@ class Trace:
 
     directory: Path
     # Keeps a temporary directory until the last reader is gone.
-    temporary: TemporaryDirectory[str] | None = None
+    temporary: Scratch | None = None
 
     @classmethod
     def open(cls, directory: Path) -> Self:
@@ -145,14 +147,18 @@ class Trace:
     def scan(self, table: str, runs: Sequence[int] | None = None) -> pl.LazyFrame:
         """A table as a lazy frame, for queries that need few columns of a large trace.
 
-        With `runs`, only their rows: row groups of other runs are not read.
+        With `runs`, only the rows of runs of these numbers: row groups of others are not read.
         """
+        if table not in ALL_TABLES:
+            raise ResultsError(with_hint(f"no such table: {table!r}", f"one of {', '.join(ALL_TABLES)}"))
         frames = [part.scan(table) for part in self._parts if part.has(table)]
         if not frames:
             return optional.without_rows(table)
         lazy = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal")
-        if runs is None or len(runs) == self.runs.height:
+        if runs is None or (len(runs) >= self.runs.height and set(runs).issuperset(self.runs["run"])):
             return lazy
+        if not runs:
+            return lazy.clear()
         return lazy.filter(pl.col("run").is_between(min(runs), max(runs)) & pl.col("run").is_in(list(runs)))
 
     @cached_property

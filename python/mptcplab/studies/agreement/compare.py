@@ -17,8 +17,8 @@ from mptcplab.engines import kernel
 from mptcplab.errors import EngineError, MptcplabError, with_hint
 from mptcplab.scenario import Overrides, Values
 from mptcplab.settings import Setting
-from mptcplab.sweep import PathArg, Progress, Sweep, parse_engines
-from mptcplab.terminal import note
+from mptcplab.sweep import PathArg, Progress, Sweep, check_jobs, parse_engines
+from mptcplab.terminal import note, shown
 
 if TYPE_CHECKING:
     from mptcplab.studies.agreement.judge import Agreement
@@ -43,7 +43,7 @@ def agree(
     client: ClientArg | None = None,
     store: str | None = None,
     force: bool = False,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Agreement:
     """Run a scenario on several engines, compare the others with one, and list possible causes of differences.
 
@@ -64,8 +64,13 @@ def agree(
     asked, why = chosen_or_default(engines)
     names = parse_engines(asked)
     overrides = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
-    with connected(client, store, names, jobs=jobs, say=note) as cluster, source(scenario) as path:
-        runs = Sweep(path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=progress, cluster=cluster)
+    check_jobs(jobs)
+    with (
+        connected(client, store, names, jobs=jobs, say=note) as cluster,
+        source(scenario) as path,
+        shown(progress) as update,
+    ):
+        runs = Sweep(path, overrides, names, sim_reps=sim_reps, jobs=jobs, progress=update, cluster=cluster)
         return judged(runs, out, why, force=force)
 
 

@@ -56,7 +56,7 @@ def is_former(directory: Path) -> bool:
 
 def command(setting: Setting, *, quick: bool) -> str:
     """The command that repeats a study."""
-    options = Overrides(seed=setting.seed, profile=as_names(setting.profile)).to_options()
+    options = Overrides(seed=setting.seed, profile=as_names(setting.profile, "profile", "rfc")).to_options()
     words = ["mptcplab", "goals", as_given(setting.cc), *setting.engine_options, *options]
     return shlex.join([*words, *(["--quick"] if quick else [])])
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from mptcplab.arguments import text
 from mptcplab.errors import MptcplabError, with_hint
 from mptcplab.studies.papers import changes
 from mptcplab.studies.papers.changes import Change
@@ -213,6 +214,7 @@ class Library:
 
     def choose(self, name: str) -> list[Paper]:
         """The paper of this name, or all of them."""
+        text("paper", name, "kim2021")
         if name == "all":
             return list(self.papers.values())
         if name in self.papers:
