@@ -141,15 +141,17 @@ def files_of(algorithms: Algorithms) -> Iterator[list[str]]:
 Algorithms = str | Algorithm | Iterable[str | Algorithm]
 
 
-def words(value: str, such_as: str = "lia,olia") -> list[str]:
+def words(value: str, such_as: str = "lia,olia", argument: str = "cc") -> list[str]:
     """The names in a list with commas; a comma in parentheses separates parameters of one name.
+
+    `argument` is what an error calls the list.
 
     >>> words("lia, ewtcp(weight=fair,a=1)")
     ['lia', 'ewtcp(weight=fair,a=1)']
     """
     found = [part.strip() for part in re.split(r",(?![^(]*\))", value) if part.strip()]
     if not found:
-        raise MptcplabError(with_hint(f"no name in this list: {value!r}", f"such as {such_as}"))
+        raise MptcplabError(with_hint(f"{argument}: no name in this list: {value!r}", f"such as {such_as}"))
     return found
 
 

@@ -514,6 +514,10 @@ def hunt(
     for machine in filter(is_machine, engines):
         # A kernel that does not exist is refused before the search.
         machine_kernels.find(machine)
+    # Before the directory is made.
+    Scenario(duration="9 s").link("A", "S", "D", rate="1 Mbit/s", delay="1 ms").flow("f", ["A"]).check(
+        Overrides(cc=(name,))
+    )
     page.prepare(directory)
     with connected(client, store, [SIM.name], jobs=jobs, say=note) as cluster, shown(progress) as update:
         return hunting.hunt(replace(asked, cluster=cluster), partial(page.add, directory), update)

@@ -42,9 +42,12 @@ class _Run:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """The same for copies of one run; two measurements on a kernel differ in their record or their counts."""
+        """The same for copies of one run; two measurements on a kernel differ in their record or their counts.
+
+        A point of a sweep and the same settings outside of it are two configurations, of which none may lose a run.
+        """
         names = ("engine", "build", "rep", "seed", "host", "events", "packet_hops")
-        return (json.dumps(setup(self.row["resolved"])), *(self.row[name] for name in names))
+        return (self.label, json.dumps(setup(self.row["resolved"])), *(self.row[name] for name in names))
 
 
 def merge(*directories: PathArg, out: PathArg, force: bool = False) -> Results:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 from pathlib import Path
 
-from mptcplab.errors import MptcplabError, OutputError, with_hint
+from mptcplab.errors import MptcplabError, with_hint
+from mptcplab.output import writing
 
 PERIOD_MS = 60_000
 STEP_MS = 100
@@ -123,12 +124,10 @@ def write(directory: Path, walk: Walk) -> list[Path]:
         for rep in range(walk.repetitions)
         for radio in (WIFI, CELLULAR)
     }
-    try:
+    with writing(f"write to {directory}", "choose another --out"):
         directory.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             path.write_text(text, encoding="ascii", newline="\n")
-    except OSError as error:
-        raise OutputError(f"cannot write {error.filename}: {error.strerror}") from error
     return list(texts)
 
 

@@ -300,7 +300,8 @@ def _cli_page(group: Any) -> str:
     parts = [
         "# Command line",
         "`mptcplab COMMAND --help` shows the same. Data goes to stdout, everything else to stderr; `--json` prints "
-        "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted, 143 ended by SIGTERM.",
+        "JSON. Exit codes: 0 done, 1 a check failed, 2 error, 130 interrupted, 129 or 143 ended by SIGHUP or "
+        "SIGTERM.",
     ]
     for name, command in _commands(group):
         arguments = [p for p in command.params if p.param_type_name == "argument"]

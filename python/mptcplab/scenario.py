@@ -138,7 +138,7 @@ def as_names(value: str | Iterable[str] | None, argument: str, such_as: str) -> 
     """One name, several or none as a tuple; `argument` is what an error calls them."""
     if value is None:
         return ()
-    return tuple(words(value, such_as)) if isinstance(value, str) else tuple(texts(argument, value, such_as))
+    return tuple(words(value, such_as, argument)) if isinstance(value, str) else tuple(texts(argument, value, such_as))
 
 
 def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
@@ -156,10 +156,13 @@ def swept(sweep: Mapping[str, Values] | None) -> dict[str, str]:
 def _swept(key: str, values: Values) -> str:
     if not isinstance(values, Iterable) or isinstance(values, bytes):
         raise MptcplabError(with_hint(f"{key}: not a list of values: {values!r}", 'such as "1 ms, 5 ms"'))
+    try:
+        listed = expand(values)
+    except MptcplabError as error:
+        raise MptcplabError(f"{key}: {error}") from None
     # Texts of a sweep are as on the command line: true, 5 and minrtt need no quotes.
-    texts = expand(values)
     return (
-        "[" + ", ".join(_literal(key, one) if isinstance(values, str) else toml_value(one, key) for one in texts) + "]"
+        "[" + ", ".join(_literal(key, one) if isinstance(values, str) else toml_value(one, key) for one in listed) + "]"
     )
 
 

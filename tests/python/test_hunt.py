@@ -49,7 +49,9 @@ def test_a_hunt_depends_on_seed_and_evaluations_only(tmp_path: Path) -> None:
     (second,) = hunted(tmp_path / "two", jobs=2)
     assert first == second
     for name in ("README.md", "findings.json", first.file):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+        texts = [(tmp_path / out / name).read_text() for out in ("one", "two")]
+        # The page has the command, with its directory.
+        assert texts[0].replace(str(tmp_path / "one"), str(tmp_path / "two")) == texts[1]
     # Two uncoupled subflows take about twice as much, and the page says so.
     assert first.violated and first.confirmations[0].low > 0.3
     found = (tmp_path / "one" / "README.md").read_text()
@@ -167,6 +169,12 @@ def test_a_directory_collects_findings_and_refuses_other_files(tmp_path: Path) -
         page.verdict(other)
         == "no violation beyond 10 %: at most 5 % of their goodput is lost to others, without a gain in 9 networks"
     )
+    for score in (-3.09, -0.001, 0.0, 0.003):
+        assert page.verdict(replace(other, score=score, evaluations=1)) == "no violation in 1 network", score
+    commands = (tmp_path / "out" / "README.md").read_text().partition("## Commands")[2]
+    assert f"--seed 2 --out {tmp_path / 'out'}\n" in commands
+    assert "make hunt" not in commands
+    assert "`make hunt` runs them again.\n\n    mptcplab hunt lia" in page.page([one], Path("docs/hunt"))
     with pytest.raises(OutputError, match="has other files than findings"):
         page.prepare(tmp_path)
     for text, said in (

@@ -16,6 +16,7 @@ import mptcplab
 from mptcplab import kept
 from mptcplab.errors import MixedResultsWarning, OutputError, ResultsError
 from mptcplab.output import TABLES
+from mptcplab.report.parameters import over_parameter
 
 TEXT = """\
 title = "Joined"
@@ -87,6 +88,27 @@ def test_a_run_that_several_have_is_taken_once_and_other_seeds_are_repetitions(p
     assert summary.select("cc", "n").rows() == [("lia", 5), ("olia", 3)]
     # A joined result is one like others: what it has is not joined again.
     assert mptcplab.merge(tmp_path / "out", place / "olia", out=tmp_path / "again").runs.height == 8
+
+
+@pytest.mark.parametrize("order", [("lia", "swept"), ("swept", "lia")])
+def test_a_point_of_a_sweep_keeps_its_runs_beside_the_same_settings(
+    place: Path, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    """The sweep has the rate of the file among its values, and fewer repetitions."""
+    rates = {"links.A.rate": ["4 Mbit/s", "5 Mbit/s", "6 Mbit/s"]}
+    mptcplab.run(place / "joined.toml", reps=2, sweep=rates, out=tmp_path / "swept", progress=False)
+    parts = {"lia": place / "lia", "swept": tmp_path / "swept"}
+    results = mptcplab.merge(*(parts[name] for name in order), out=tmp_path / "out")
+    summary = results.summary().filter(pl.col("subflow").is_null(), metric="goodput")
+    found = dict(summary.select("config", "n").iter_rows())
+    swept = {f"lia, links.A.rate = {rate} Mbit/s": 2 for rate in (4, 5, 6)}
+    assert found == {"lia": 3, **swept}
+    # The curve over the rate has three points; what has no rate of its own is not on it.
+    (plot,) = over_parameter(results).plots
+    assert [point.x for curve in plot.curves for point in curve.points] == [4, 5, 6]
+    page = results.report().read_text(encoding="utf-8")
+    assert "It joins the results of these directories again." in page
+    assert "Save the scenario file below" not in page
 
 
 def test_the_same_call_goes_on_with_what_it_has_joined(place: Path, tmp_path: Path) -> None:

@@ -198,13 +198,28 @@ def test_damaged_or_missing_checksums(tmp_path: Path) -> None:
     place = tmp_path / "x"
     mptcplab.run(SCENARIO, out=place, **SHORT)
     sums = place / "checksums.json"
-    for text in ("", "[]", "{}"):
+    for text, said in (
+        ("", r"cannot read the checksums of a trace: .*checksums\.json: Expecting value"),
+        ("[]", r"no checksum of run\.parquet in .*checksums\.json"),
+        ("{}", r"no checksum of run\.parquet in .*checksums\.json"),
+    ):
         sums.write_text(text)
-        with pytest.raises(ResultsError, match=r"cannot read the checksum of run\.parquet in .*checksums\.json"):
+        with pytest.raises(ResultsError, match=said):
             mptcplab.load(place)
     # As traces of earlier versions are.
     sums.unlink()
-    assert mptcplab.load(place).runs.height == 1
+    results = mptcplab.load(place)
+    assert results.runs.height == 1
+    assert any("without checksums.json" in remark for remark in results.remarks)
+    (place / "link.parquet").write_bytes((place / "flow.parquet").read_bytes())
+    with pytest.raises(ResultsError, match=r"cannot read results: .*link\.parquet: it has no column link"):
+        mptcplab.load(place)
+
+
+def test_what_is_kept_of_an_interrupted_command_is_no_result(tmp_path: Path) -> None:
+    (tmp_path / "x.partial" / "sim").mkdir(parents=True)
+    with pytest.raises(ResultsError, match=r"run\.parquet is missing\n\nhint: it keeps finished runs of a command"):
+        mptcplab.load(tmp_path / "x.partial")
 
 
 def test_a_link_stays_and_its_directory_gets_the_result(tmp_path: Path) -> None:

@@ -251,6 +251,10 @@ def _code_of(error: BaseException) -> int:
         return _cannot_print(error)
     # Usage errors of the command line parser say what is wrong; anything else is a bug.
     describe = getattr(error, "format_message", None)
+    if describe is not None and type(error).__name__ == "NoArgsIsHelpError":
+        # A group of commands without one of them: its message is the help.
+        print(describe(), file=sys.stderr)
+        return ERROR
     if describe is not None:
         return _fail(f"{describe()}\n\nhint: `{_command_of(error)} --help` shows what it takes")
     return _internal(error)

@@ -48,9 +48,10 @@ def docs(
     from mptcplab import reference
     from mptcplab.studies.papers import catalog, summary
 
-    commands, place = context.find_root().command, out or Path("docs/reference")
+    commands = context.find_root().command
     # The README is no page that could go elsewhere.
     papers = catalog.load() if out is None else None
+    place = out or _references(catalog.directory())
     if check_only:
         stale = [*reference.stale_pages(place, commands), *(summary.stale(papers) if papers else [])]
         print_paths("stale", stale, label="not up to date", as_json=as_json)
@@ -59,6 +60,15 @@ def docs(
     else:
         written = [*reference.write_pages(place, commands), *(summary.refresh(papers) if papers else [])]
         print_paths("written", written, label="wrote", as_json=as_json)
+
+
+def _references(papers: Path) -> Path:
+    """The directory of the pages in the clone that has these papers, as the current directory calls it."""
+    place, here = papers.parent / "docs" / "reference", Path.cwd()
+    if not place.is_dir():
+        hint = "run it in a clone of the repository, or give --out"
+        raise OutputError(with_hint(f"no directory of pages: {place}", hint))
+    return place.relative_to(here) if place.is_relative_to(here) else place
 
 
 def walk(
@@ -108,7 +118,10 @@ def new(
             parser=options.path, metavar="FILE", help="File to write (TOML); without it the scenario is printed."
         ),
     ] = None,
-    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="A description of one line.")] = "Two paths",
+    title: Annotated[
+        str | None,
+        typer.Option("--title", metavar="TEXT", help="A description of one line. Default: the number of paths."),
+    ] = None,
     rates: Annotated[
         str, typer.Option("--rates", metavar="LIST", help="The rate of every path; there is a path for each.")
     ] = "10 Mbit/s, 5 Mbit/s",
@@ -145,7 +158,7 @@ def new(
 
     if ask:
         with _until_the_end_of_input():
-            title = typer.prompt("Title", default=title, err=True)
+            title = typer.prompt("Title", default=title or "Two paths", err=True)
             rates = typer.prompt("Rates of the paths", default=rates, err=True)
             delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
             losses = typer.prompt(
@@ -156,7 +169,7 @@ def new(
             duration = typer.prompt("Length of a run", default=duration, err=True)
             file = file or Path(typer.prompt("File", default="scenario.toml", err=True))
     made = api.new(
-        title=title,
+        title=title or _of_paths(rates),
         rates=rates,
         delays=delays,
         losses=losses,
@@ -212,3 +225,13 @@ def man(context: typer.Context) -> None:
     from mptcplab import reference
 
     print(reference.man_page(context.find_root().command), end="")
+
+
+def _of_paths(rates: str) -> str:
+    """The title of a scenario with a path for each rate.
+
+    >>> _of_paths("10 Mbit/s, 5 Mbit/s"), _of_paths("1 Mbit/s"), _of_paths("1 Mbit/s,2 Mbit/s,3 Mbit/s")
+    ('Two paths', 'One path', '3 paths')
+    """
+    paths = sum(bool(rate.strip()) for rate in rates.split(","))
+    return {1: "One path", 2: "Two paths"}.get(paths, f"{paths} paths")

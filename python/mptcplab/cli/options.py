@@ -137,13 +137,13 @@ def overrides(
         "cc": _names(cc),
         "reps": reps,
         "seed": seed,
-        "profile": _names(profile, "rfc,linux-legacy"),
+        "profile": _names(profile, "rfc,linux-legacy", "profile"),
         "duration": duration,
         "settings": None if settings is None else assign(settings, "--set"),
         "sweep": None if sweep is None else assign(sweep, "--sweep"),
     }
 
 
-def _names(values: list[str] | None, such_as: str = "lia,olia") -> list[str] | None:
+def _names(values: list[str] | None, such_as: str = "lia,olia", option: str = "cc") -> list[str] | None:
     """`a,b` and repeated options mean the same."""
-    return None if values is None else [name for value in values for name in words(value, such_as)]
+    return None if values is None else [name for value in values for name in words(value, such_as, option)]

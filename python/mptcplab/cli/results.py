@@ -60,8 +60,8 @@ def compare(
     """Compare two results, metric by metric.
 
     A difference is that of B from A, in percent or in the unit of a metric that is a fraction, with its 95 % interval.
-    Repetitions with the same seed are compared in pairs, others by their means (Welch). Other scenarios, builds and
-    engines are mentioned.
+    If both have the same seeds and repetitions, these are compared in pairs, otherwise by their means (Welch). Other
+    scenarios, builds and engines are mentioned.
     """
     from mptcplab import api
     from mptcplab.errors import MptcplabError, with_hint

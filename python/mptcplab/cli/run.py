@@ -71,8 +71,8 @@ def run(
     --reps 20 after --reps 5 makes 15. Its report is then written again, or removed with --no-report.
 
     The exit code is 0 if every run counts, 1 if a run is invalid and the summary leaves it out, 2 after an error, 130
-    after Ctrl-C, and 143 after SIGTERM. A run that ended early is an error, but its trace up to then is kept and
-    marked.
+    after Ctrl-C, 143 after SIGTERM, and 129 after SIGHUP. A run that ended early is an error, but its trace up to then
+    is kept and marked.
     """
     from mptcplab import api, errors, output
 

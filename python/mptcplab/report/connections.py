@@ -56,7 +56,9 @@ def notes(trace: Trace) -> list[str]:
     for config, flow, subflow, runs in grouped.iter_rows():
         who = f"connection {flow}" if subflow is None else f"subflow {flow} {subflow}"
         where = f"in {runs} of {sizes[config]} runs" if sizes[config] > 1 else "in this run"
-        lines.append(f"{config}: {who} never came up {where}: no packet passed; see the rate and loss of its path")
+        lines.append(
+            f"{config}: {who} never came up {where}: no packet passed; see the rate, losses and full queues of its path"
+        )
     return (
         lines
         if len(lines) <= 6

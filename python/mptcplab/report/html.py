@@ -96,6 +96,8 @@ def render(
         "time_titles": [panel.title.lower() for panel in PANELS if shown_first and shown_first.column.of(panel)],
         "shown": shown_first,
         "command": command(trace),
+        "merged": "merged" in _asked(trace),
+        "with_sources": bool(_asked(trace).get("files")),
         "run": first,
         "algorithms": algorithms_run(trace),
         "toml": first["scenario_toml"],
@@ -191,7 +193,7 @@ def _shortened(names: list[str], most: int = 6) -> str:
 
 def command(trace: Trace) -> str:
     """The command that repeats this sweep."""
-    asked = json.loads(trace.overrides or "{}")
+    asked = _asked(trace)
     if "merged" in asked:
         return shlex.join(["mptcplab", "merge", *asked["merged"], "--out", str(trace.directory)])
     verb, engines = ("agree", "--engines") if "same_noise" in asked else ("run", "--engine")
@@ -204,6 +206,12 @@ def command(trace: Trace) -> str:
         if key in asked:
             words += [option, str(asked[key])]
     return shlex.join(words)
+
+
+def _asked(trace: Trace) -> dict[str, Any]:
+    """What was asked for beyond the scenario's file."""
+    found: dict[str, Any] = json.loads(trace.overrides or "{}")
+    return found
 
 
 def page_data(goodput: GoodputData, samples: Embedded) -> dict[str, Any]:

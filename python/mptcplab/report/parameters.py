@@ -125,8 +125,8 @@ def over_parameter(
     others = [axis for axis in sweep_axes.axes(trace) if axis.key != x.key]
     second = next(iter(_by_size(others)), None)
     series = [axis for axis in others if second is None or axis.key != second.key]
-    frame = _values(trace, metric, flows)
     places = _places(trace)
+    frame = _with_axes(_values(trace, metric, flows), places, x)
     names = list(dict.fromkeys(_series(place, series, trace) for place in places.values()))
     looks = {name: style(index) for index, name in enumerate(names)}
     grid: dict[tuple[str, str], dict[str, list[Point]]] = {}
@@ -193,7 +193,7 @@ def maps(
         raise MptcplabError(with_hint("a map needs two parameters with numbers", hint))
     others = [axis for axis in sweep_axes.axes(trace) if axis.key not in (across.key, up.key)]
     places = _places(trace)
-    frame = _values(trace, metric, flows)
+    frame = _with_axes(_values(trace, metric, flows), places, across, up)
     several = frame["flow"].n_unique() > 1
     cells: dict[str, dict[tuple[str, str], float]] = {}
     for config, flow, mean in frame.select("config", "flow", "mean").iter_rows():
@@ -277,6 +277,12 @@ def _values(trace: Trace, metric: str, flows: Iterable[str] | None) -> pl.DataFr
         frame = frame.filter(pl.col("flow").is_in(chosen))
     connections = {entity.name for entity in families.entities(trace)}
     return frame.filter(pl.col("flow").is_null() | pl.col("flow").is_in(list(connections)))
+
+
+def _with_axes(frame: pl.DataFrame, places: dict[str, dict[str, Any]], *drawn: Axis) -> pl.DataFrame:
+    """Without the configurations that have no value on an axis: results that were joined may be of other sweeps."""
+    known = [name for name, place in places.items() if all(axis.key in place for axis in drawn)]
+    return frame.filter(pl.col("config").is_in(known))
 
 
 def _left_out(trace: Trace, frame: pl.DataFrame) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from mptcplab.capabilities import engine_of
 from mptcplab.metrics import REGISTRY, compute
 from mptcplab.metrics.differences import differences, is_relative
 from mptcplab.report import connections, families
@@ -56,6 +57,8 @@ PER_FLOW = tuple(name for name in HEADS if name not in PER_RUN)
 
 # The goodputs of more subflows than these would make a table wider than a terminal.
 MOST_SUBFLOWS = 4
+# With fewer repetitions, confidence intervals are wide.
+_FEW = 5
 
 
 @dataclass(frozen=True)
@@ -296,14 +299,19 @@ def _by_subflow(means: list[float]) -> str:
 
 
 def _notes(trace: Trace) -> list[str]:
-    per_config: list[int] = counted(trace, trace.configs).group_by("config").len()["len"].to_list()
-    if not per_config:
+    configs = counted(trace, trace.configs)
+    if configs.is_empty():
         return ["no run counts, so there are no numbers"]
-    if max(per_config) == 1:
+    # Nothing is random where there are no packets, so that repetitions add nothing.
+    random = [name for name in trace.engines if engine_of(name).has_packets]
+    several: list[int] = configs.filter(pl.col("engine").is_in(random)).group_by("config").len()["len"].to_list()
+    if not several or min(several) >= _FEW:
+        return []
+    if max(several) == 1:
         return ["one repetition: no confidence intervals, and differences may be chance (use --reps)"]
-    if min(per_config) < 5:
-        return [f"only {min(per_config)} repetitions: the intervals are wide"]
-    return []
+    if min(several) == 1:
+        return ["some have one repetition and no confidence interval: differences may be chance (use --reps)"]
+    return [f"only {min(several)} repetitions: the intervals are wide"]
 
 
 def _not_measured(trace: Trace) -> list[str]:

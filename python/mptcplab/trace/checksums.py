@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from hashlib import file_digest
 from pathlib import Path
 
@@ -21,15 +22,21 @@ def verify(path: Path) -> None:
         return
     try:
         known = json.loads(sums.read_text(encoding="utf-8"))
-        expected = known[path.name]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ResultsError(
-            with_hint(f"cannot read the checksum of {path.name} in {sums}: {error!r}", RESTORE)
-        ) from error
+    except (OSError, ValueError) as error:
+        raise ResultsError(with_hint(f"cannot read the checksums of a trace: {sums}: {error}", RESTORE)) from error
+    expected = known.get(path.name) if isinstance(known, dict) else None
+    if expected is None:
+        raise ResultsError(with_hint(f"no checksum of {path.name} in {sums}", RESTORE))
     if _sha256(path) != expected:
         raise ResultsError(
             with_hint(f"the trace is damaged: {path} does not match its SHA-256 in {sums.name}", RESTORE)
         )
+
+
+def remarks(directories: Iterable[Path]) -> list[str]:
+    """A line for every directory of tables that has no checksums."""
+    without = [directory for directory in directories if not (directory / CHECKSUMS).is_file()]
+    return [f"{one}: without {CHECKSUMS}, nothing shows whether its tables are as they were written" for one in without]
 
 
 def _sha256(path: Path) -> str:

@@ -59,8 +59,12 @@ def require_readable_name(directory: Path) -> None:
     require_name(directory, ResultsError, "rename the directory; in a locale without UTF-8, set LC_ALL=C.UTF-8")
 
 
+# Columns without which a file is another table, by the table that it should be.
+_KEYS = {"flow": ("run", "t_ns", "flow"), "subflow": ("run", "t_ns", "subflow"), "link": ("run", "t_ns", "link")}
+
+
 def _check_readable(directory: Path) -> None:
-    """Raise `ResultsError` for overrides that are no JSON, and for tables that are no Parquet."""
+    """Raise `ResultsError` for overrides that are no JSON, and for tables that are no Parquet or other tables."""
     require_readable_name(directory)
     overrides = directory / OVERRIDES
     if overrides.is_file():
@@ -74,13 +78,18 @@ def _check_readable(directory: Path) -> None:
                 continue
             try:
                 # Not its schema alone: a signal that arrives while Polars reads that is a panic of Polars.
-                pl.read_parquet(file, n_rows=0)
+                columns = pl.read_parquet(file, n_rows=0).columns
             except (pl.exceptions.PolarsError, OSError) as error:
                 # Where it is known what was written, that is the better message.
                 checksums.verify(file)
                 reason = str(error).partition("\n")[0]
                 hint = checksums.RESTORE
                 raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", hint)) from error
+            missing = [name for name in _KEYS.get(file.stem, ()) if name not in columns]
+            if missing:
+                checksums.verify(file)
+                reason = f"it has no column {missing[0]}"
+                raise ResultsError(with_hint(f"cannot read results: {file}: {reason}", checksums.RESTORE))
 
 
 @dataclass(frozen=True)
@@ -132,12 +141,11 @@ class Trace:
         for part in tables_in(directory):
             missing = [table for table in TABLES if not (part / f"{table}.parquet").is_file()]
             if missing:
-                raise ResultsError(
-                    with_hint(
-                        f"not a results directory: {part}: {missing[0]}.parquet is missing",
-                        "give the directory that `mptcplab run` wrote",
-                    )
-                )
+                unfinished = any(place.name.endswith(".partial") for place in (directory, part))
+                hint = "give the directory that `mptcplab run` wrote"
+                if unfinished:
+                    hint = "it keeps finished runs of a command that was interrupted, which goes on with them"
+                raise ResultsError(with_hint(f"not a results directory: {part}: {missing[0]}.parquet is missing", hint))
         try:
             _ = trace.runs
         except pl.exceptions.PolarsError as error:
@@ -211,6 +219,7 @@ class Trace:
         labels = dict(self.configs.select("run", CONFIG).iter_rows())
         emulated = _columns(self.runs.filter(pl.col("engine").str.starts_with(VM.name)), "run", "host")
         return [
+            *checksums.remarks(tables_in(self.directory)),
             *machines.remarks((labels[run], json.loads(host or "{}")) for run, host in emulated),
             *equilibria.remarks([(labels[run], json.loads(host)) for run, host in _columns(records, "run", "host")]),
             *rules.remarks(_columns(self.runs.filter(~solved), "profile", "subflow_cc")),

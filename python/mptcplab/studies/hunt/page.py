@@ -21,8 +21,11 @@ from mptcplab.output import write_text, writing
 from mptcplab.studies.hunt import OTHER_SEEDS, REPETITIONS, Confirmation, Finding, commands
 from mptcplab.studies.hunt.network import CHANGE_S, SETTLED_S, Change, Link, Network, scenario
 from mptcplab.studies.hunt.properties import AS_IS, PROPERTIES
+from mptcplab.text import counted
 
 PAGE, FINDINGS = "README.md", "findings.json"
+# The findings that the project publishes, from its directory.
+OF_PROJECT = Path("docs/hunt")
 
 
 def prepare(directory: Path) -> None:
@@ -48,7 +51,7 @@ def add(directory: Path, finding: Finding, complete: bool = True) -> None:
     with writing(f"write to {directory}", "make room there, or choose another --out"):
         write_text(directory / finding.file, scenario_file(finding, finding.file))
         write_text(directory / FINDINGS, json.dumps([as_data(one) for one in findings], indent=1) + "\n")
-        write_text(directory / PAGE, page(findings))
+        write_text(directory / PAGE, page(findings, directory))
 
 
 def read(directory: Path) -> list[Finding]:
@@ -123,8 +126,12 @@ def verdict(finding: Finding) -> str:
     """What was found, with the numbers."""
     bound = f"{_percent(finding.about.bound)}"
     if not finding.confirmations:
+        networks = counted(finding.evaluations, "network")
+        if _percent(finding.score) == _percent(0) or finding.score < 0:
+            # How far a score is below 0 says nothing: some weigh what is lost against what is gained.
+            return f"no violation in {networks}"
         state = "not confirmed yet" if finding.violated else f"no violation beyond {bound}"
-        return f"{state}: at most {_percent(finding.score)} {finding.about.how_much} in {finding.evaluations} networks"
+        return f"{state}: at most {_percent(finding.score)} {finding.about.how_much} in {networks}"
     parts = [_confirmed(one) for one in finding.confirmations]
     state = "violated" if finding.violated else "not confirmed"
     return f"{state}: {'; '.join(parts)} {finding.about.how_much}"
@@ -181,8 +188,8 @@ def _wrapped(remarks: list[str], width: int = 116) -> list[str]:
     return found
 
 
-def page(findings: list[Finding]) -> str:
-    """The page of all findings."""
+def page(findings: list[Finding], directory: Path) -> str:
+    """The page of all findings in a directory."""
     rows = [
         (f"{one.cc}", f"[{one.about.name}](#{one.about.name})", verdict(one), f"[{one.file}]({one.file})")
         for one in findings
@@ -193,8 +200,9 @@ def page(findings: list[Finding]) -> str:
         for one in PROPERTIES.values()
         if any(finding.about == one for finding in findings)
     ]
-    lines = "\n".join(f"    {one} --out docs/hunt" for one in command(findings))
-    parts.append(f"## Commands\n\nThese commands made the findings; `make hunt` runs them again.\n\n{lines}\n")
+    lines = "\n".join(f"    {one} --out {shlex.quote(directory.as_posix())}" for one in command(findings))
+    again = "; `make hunt` runs them again" if directory == OF_PROJECT else ""
+    parts.append(f"## Commands\n\nThese commands made the findings{again}.\n\n{lines}\n")
     return "\n".join(parts)
 
 
