@@ -217,7 +217,7 @@ ERRORS = {
     ),
     "empty list": (
         ("run", "two-paths.toml", "--cc", ", "),
-        r"error: no name in this list: ', '\n\nhint: such as lia,olia\n",
+        r"error: cc: no name in this list: ', '\n\nhint: such as lia,olia\n",
     ),
     "algorithm named twice": (
         ("run", "two-paths.toml", "--cc", "lia", "--cc", "lia"),

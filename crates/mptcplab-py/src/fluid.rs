@@ -81,7 +81,7 @@ pub(crate) fn write(
             digest: digests.get(run.id as usize).cloned().unwrap_or_default(),
             ..record(sweep, run, libraries, evaluations)
         };
-        let encoded = kept.encoder().encode(record, &tables).map_err(failed)?;
+        let encoded = kept.encoder().encode(&record, &tables).map_err(failed)?;
         kept.push(encoded).map_err(failed)
     });
     kept.write().map_err(failed)?;

@@ -205,7 +205,7 @@ impl Workers<'_> {
                 .map(|(key, value)| format!("{key} = {value}, "));
             format!("{}repetition {}", axes.collect::<String>(), run.rep)
         };
-        let mut encoder = self.encoder.start(self.record(run, &Outcome::default()));
+        let mut encoder = self.encoder.start(&self.record(run, &Outcome::default()));
         let mut failed = None;
         let simulated = panics::catch(|| {
             let threads = Threads {

@@ -246,7 +246,7 @@ fn takes_list(ty: &Type) -> bool {
 fn unknown_key(table: &Table<'_>, entry: &Entry) -> Diagnostic {
     let hint = strayed(&entry.key, table.spec, entry.key_origin).or_else(|| {
         let keys = table.spec.fields().map(|f| f.key);
-        suggest(&entry.key, keys, &format!("keys of a {}", table.spec.what))
+        suggest(&entry.key, keys, &format!("keys of {}", table.spec.one()))
     });
     Diagnostic::new(
         entry.key_origin,

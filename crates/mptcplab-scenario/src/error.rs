@@ -110,7 +110,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The candidate that was probably meant, if one is similar enough.
+/// The candidate that was probably meant: the only one with this word in it, or the most similar one if it is similar enough.
 pub(crate) fn nearest<'a>(
     wrong: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -120,9 +120,15 @@ pub(crate) fn nearest<'a>(
     }
     let fold = |s: &str| s.to_lowercase().replace(['_', ' '], "-");
     let wrong = fold(wrong);
+    let all: Vec<&str> = candidates.into_iter().collect();
+    let mut containing = all
+        .iter()
+        .filter(|c| fold(c).split('-').any(|part| part == wrong));
+    if let (Some(only), None) = (containing.next(), containing.next()) {
+        return Some(only);
+    }
     let allowed = 1 + wrong.chars().count() / 4;
-    candidates
-        .into_iter()
+    all.into_iter()
         .map(|c| (strsim::damerau_levenshtein(&wrong, &fold(c)), c))
         .filter(|(distance, c)| *distance <= allowed && *distance < c.chars().count())
         .min_by_key(|(distance, _)| *distance)
@@ -222,6 +228,9 @@ mod tests {
             Some("schedulers: balia, lia".into())
         );
         assert_eq!(unknown_name("scheduler", "zzzz", []).1, None);
+        // One letter less is "tcp", but the word stands in the other.
+        assert_eq!(nearest("sctp", ["tcp", "cmt-sctp"]), Some("cmt-sctp"));
+        assert_eq!(nearest("tcpp", ["tcp", "cmt-sctp"]), Some("tcp"));
     }
 
     #[test]

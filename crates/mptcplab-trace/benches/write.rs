@@ -18,7 +18,7 @@ fn main() {
     let (encoder, mut encode_s, mut append_s) = (writer.encoder(), 0.0, 0.0);
     for run in 0..RUNS {
         let start = Instant::now();
-        let encoded = encoder.encode(record(run), &tables).expect("valid tables");
+        let encoded = encoder.encode(&record(run), &tables).expect("valid tables");
         encode_s += start.elapsed().as_secs_f64();
         let start = Instant::now();
         writer.append(encoded).expect("disk space");

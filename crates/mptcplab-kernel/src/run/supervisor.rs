@@ -99,7 +99,7 @@ impl Supervisor<'_> {
         let rows = Rows::new(&plan, &algorithms.names, &cookies, (zero_ns, run.per_ack));
         let encoder = self
             .encoder
-            .start(run_record(self.sweep, run, &[], [0; 2], None));
+            .start(&run_record(self.sweep, run, &[], [0; 2], None));
         let mut active = ActiveRun {
             lab,
             tracer,

@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
         Diagnostic::new(
             self.origin,
             join(&self.path, key),
-            format!("missing: a {} needs it", self.spec.what),
+            format!("missing: {} needs it", self.spec.one()),
         )
         .maybe_hint(hint)
     }

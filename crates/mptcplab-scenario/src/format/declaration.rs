@@ -12,7 +12,20 @@ pub(crate) struct TableSpec {
     pub(crate) groups: &'static [&'static [Field]],
 }
 
+/// Kinds of tables of which there is no "one".
+const UNCOUNTED: [&str; 4] = ["TCP settings", "queue management", "reordering", "traffic"];
+
 impl TableSpec {
+    /// One of its kind: "a link", "an alternating load", "traffic".
+    pub(crate) fn one(&self) -> String {
+        let article = match self.what {
+            what if UNCOUNTED.contains(&what) => return what.into(),
+            what if what.starts_with(['a', 'e', 'i', 'o', 'u']) => "an",
+            _ => "a",
+        };
+        format!("{article} {}", self.what)
+    }
+
     pub(crate) fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.groups.iter().flat_map(|group| group.iter())
     }

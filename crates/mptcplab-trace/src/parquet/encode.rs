@@ -111,16 +111,16 @@ impl Encoder {
     ///
     /// # Errors
     /// [`TraceError::NoName`] for an index without a name, [`TraceError::Parquet`] if the library fails.
-    pub fn encode(&self, record: RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
-        self.start(record.clone()).finish(&record, tables)
+    pub fn encode(&self, record: &RunRecord, tables: &Tables) -> Result<EncodedRun, TraceError> {
+        self.start(record).finish(record, tables)
     }
 
     /// Encodes one run while it goes on. Only the id and the names of `record` matter at this point.
     #[must_use]
-    pub fn start(&self, record: RunRecord) -> RunEncoder<'_> {
+    pub fn start(&self, record: &RunRecord) -> RunEncoder<'_> {
         RunEncoder {
             encoder: self,
-            names: Names::new(&record),
+            names: Names::new(record),
             groups: FILES[1..].iter().map(|_| Vec::new()).collect(),
         }
     }

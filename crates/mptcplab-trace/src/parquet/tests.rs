@@ -204,7 +204,7 @@ fn write(dir: &Path, runs: impl IntoIterator<Item = u32>) {
     let encoder = writer.encoder();
     for run in runs {
         let encoded = encoder
-            .encode(record(run), &tables(run))
+            .encode(&record(run), &tables(run))
             .expect("valid tables");
         writer.append(encoded).expect("disk space");
     }
@@ -347,7 +347,7 @@ fn the_row_of_an_index_without_a_name_is_counted_from_the_beginning_of_the_run()
     let writer = TraceWriter::create(&dir.path().join("trace")).expect("a new directory");
     let encoder = writer.encoder();
     for bad in [3, MOST_ROWS_PER_GROUP as u64 + 5] {
-        let mut encoding = encoder.start(record(2));
+        let mut encoding = encoder.start(&record(2));
         let mut tables = Tables::default();
         let mut failed = None;
         for sample in 0..MOST_ROWS_PER_GROUP as u64 + 7 {
@@ -411,7 +411,7 @@ fn bytes_do_not_depend_on_the_order_in_which_runs_finish() {
                 run,
                 scope.spawn({
                     let encoder = &encoder;
-                    move || encoder.encode(record(run), &tables(run))
+                    move || encoder.encode(&record(run), &tables(run))
                 }),
             )
         };
@@ -445,7 +445,7 @@ fn more_runs_than_a_row_group_of_the_run_table_are_all_there() {
         writer
             .append(
                 encoder
-                    .encode(record(run), &Tables::default())
+                    .encode(&record(run), &Tables::default())
                     .expect("valid"),
             )
             .expect("disk space");
@@ -470,7 +470,7 @@ fn the_file_of_requests_exists_only_if_there_are_any() {
         request: RequestTable::default(),
         ..tables(3)
     };
-    let encoded = writer.encoder().encode(record(3), &none);
+    let encoded = writer.encoder().encode(&record(3), &none);
     writer
         .append(encoded.expect("valid tables"))
         .expect("disk space");
@@ -489,7 +489,7 @@ fn a_trace_that_is_not_finished_leaves_nothing() {
     let mut writer = TraceWriter::create(&dir.path().join("trace")).expect("a new directory");
     let encoded = writer
         .encoder()
-        .encode(record(0), &tables(0))
+        .encode(&record(0), &tables(0))
         .expect("valid tables");
     writer.append(encoded).expect("disk space");
     assert_eq!(names(dir.path()), [dir.path().join("trace.partial")]);
@@ -574,7 +574,7 @@ fn runs_out_of_order_are_refused() {
     let mut append = |run| {
         writer.append(
             encoder
-                .encode(record(run), &tables(run))
+                .encode(&record(run), &tables(run))
                 .expect("valid tables"),
         )
     };
@@ -647,7 +647,7 @@ fn part(dir: &Path, run: u32) -> Part {
 
 /// A run with more rows in `subflow` than a row group that several runs share, in pieces.
 fn long(encoder: &super::Encoder, run: u32) -> super::EncodedRun {
-    let mut encoding = encoder.start(record(run));
+    let mut encoding = encoder.start(&record(run));
     let mut tables = Tables::default();
     for piece in 0..3 {
         for sample in 0..6_000 + u64::from(run) {
@@ -669,7 +669,7 @@ fn mixed(encoder: &super::Encoder, run: u32) -> super::EncodedRun {
     match run {
         2 | 3 => long(encoder, run),
         _ => encoder
-            .encode(record(run), &tables(run))
+            .encode(&record(run), &tables(run))
             .expect("valid tables"),
     }
 }
@@ -721,7 +721,7 @@ fn short_runs_share_row_groups_and_cost_little() {
             for sample in 0..3 {
                 tables.subflow.push(subflow(sample, 1, 0));
             }
-            let run = encoder.encode(record(run), &tables).expect("valid tables");
+            let run = encoder.encode(&record(run), &tables).expect("valid tables");
             writer.append(run).expect("disk space");
         }
         writer.finish().expect("disk space");
@@ -791,7 +791,7 @@ fn write_very_long(dir: &Path, samples: u64, piece: u64) {
     let mut writer = TraceWriter::create(dir).expect("a new directory");
     let encoder = writer.encoder();
     writer.append(mixed(&encoder, 0)).expect("disk space");
-    let mut encoding = encoder.start(record(1));
+    let mut encoding = encoder.start(&record(1));
     let mut tables = Tables::default();
     for begin in (0..samples).step_by(piece as usize) {
         for sample in begin..samples.min(begin + piece) {
@@ -840,7 +840,7 @@ fn row_groups_end_where_they_are_full_whatever_other_tables_have() {
                 .subflow
                 .push(subflow(1_000_000 + sample as u64, 1, 0));
         }
-        let run = writer.encoder().encode(record(1), &tables);
+        let run = writer.encoder().encode(&record(1), &tables);
         writer
             .append(run.expect("valid tables"))
             .expect("disk space");

@@ -7,6 +7,7 @@ use crate::format::{ARRIVAL_LEVELS, LEVEL, SIZE_LAW, TRAFFIC, VIDEO, VIDEO_LADDE
 use crate::run::{
     ArrivalRate, Arrivals, DurationDistribution, SizeDistribution, Traffic, Transfers, Video,
 };
+use crate::units::display;
 
 /// Share of the nominal rate that a video expects before its first measurement, 4/10 (an assumption of this lab).
 const FIRST_ESTIMATE: (u64, u64) = (4, 10);
@@ -198,15 +199,25 @@ fn ladder(table: &Table<'_>) -> Res<Vec<u64>> {
     ladder.dedup();
     let max_rate = table.item("max_rate")?;
     let max_bps = max_rate.rate()?;
+    let is_empty = ladder.is_empty();
     ladder.retain(|&bps| bps <= max_bps);
-    match ladder.first() {
-        None => Err(max_rate
+    match (ladder.first(), table.get("ladder")) {
+        (None, Some(given)) if is_empty => Err(given
+            .error("an empty list: a video needs rates")
+            .hint("write [\"500 kbit/s\", \"1 Mbit/s\"]")),
+        (None, Some(given)) => Err(given
+            .error(format!(
+                "no rate is as low as max_rate, {}",
+                display::rate(max_bps)
+            ))
+            .hint("add lower rates, or raise max_rate")),
+        (None, None) => Err(max_rate
             .error("no rate of the ladder is as low as this")
             .hint("raise max_rate, or add lower rates to the ladder")),
-        Some(0) => Err(table
+        (Some(0), _) => Err(table
             .error("ladder", "a rate of 0 encodes nothing")
             .hint("write [\"500 kbit/s\", \"1 Mbit/s\"]")),
-        Some(_) => Ok(ladder),
+        (Some(_), _) => Ok(ladder),
     }
 }
 
