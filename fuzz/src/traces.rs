@@ -50,7 +50,7 @@ fn write(out: &Path) {
     let record = RunRecord::new(&sweep, run, &engine);
     let encoded = writer
         .encoder()
-        .encode(record, &outcome.tables)
+        .encode(&record, &outcome.tables)
         .expect("a run");
     writer.append(encoded).expect("a run");
     writer.finish().expect("a trace");

@@ -172,7 +172,10 @@ def named(algorithms: Algorithms | None) -> tuple[tuple[str, ...], dict[str, str
         algorithm = Algorithm.from_file(file["path"]) if file else one
         names.append(str(algorithm) + ((file["parameters"] or "") if file else ""))
         if isinstance(algorithm, Algorithm):
-            places[algorithm.name] = algorithm.place
+            other = places.setdefault(algorithm.name, algorithm.place)
+            if other != algorithm.place:
+                hint = "rename one of the files: an algorithm is called by the name of its file"
+                raise MptcplabError(with_hint(f"cc: two files of one name: {other} and {algorithm.place}", hint))
     return tuple(names), places
 
 

@@ -568,7 +568,7 @@ def vectors(path: PathArg) -> dict[str, Any]:
     file = path_of(path, "path")
     if not file.is_file():
         hint = "a file of test vectors (JSON), such as crates/mptcplab-cc/tests/data/vectors.json"
-        raise ScenarioError(with_hint(f"no such file: {file}", hint))
+        raise ScenarioError(with_hint(f"{'not a file' if file.exists() else 'no such file'}: {file}", hint))
     try:
         found: dict[str, Any] = json.loads(_core.vectors_json(file))
     except MptcplabError as error:

@@ -137,6 +137,15 @@ def test_a_compiled_algorithm_reaches_other_processes(scenario: Path) -> None:
     assert b"elsewhere" in found.stdout
 
 
+def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    paths = [tmp_path / place / "elsewhere.c" for place in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(SOURCE)
+    with pytest.raises(MptcplabError, match=r"cc: two files of one name: .*a/elsewhere\.c and .*b/elsewhere\.c"):
+        mptcplab.check(MADE, cc=[str(path) for path in paths])
+
+
 def test_results_without_a_directory_go_without_a_warning(scenario: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", RUN, str(scenario)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
