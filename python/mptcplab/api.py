@@ -95,9 +95,6 @@ def check(
     """
     changes = Overrides.of(cc, reps, seed, profile, duration, settings, sweep)
     if overrides is not None:
-        if not isinstance(overrides, Overrides):
-            hint = 'check(scenario, cc="lia"), or mptcplab.Overrides(cc=("lia",))'
-            raise MptcplabError(with_hint(f"not overrides: {overrides!r}", hint))
         if changes != Overrides():
             hint = "give one of them: the overrides, or cc, reps, settings and so on"
             raise MptcplabError(with_hint("overrides, and arguments beside them", hint))

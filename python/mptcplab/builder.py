@@ -156,8 +156,6 @@ class Scenario:
 
     def check(self, overrides: Overrides | None = None) -> dict[str, Any]:
         """Validate it; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
-        if overrides is not None and not isinstance(overrides, Overrides):
-            raise MptcplabError(with_hint(f"not overrides: {overrides!r}", 'mptcplab.Overrides(cc=("lia",))'))
         with source(self) as path:
             return files.check(path, overrides)
 

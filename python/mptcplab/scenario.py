@@ -124,6 +124,8 @@ class Overrides:
 
 def check(scenario: str | PathLike[str], overrides: Overrides | None = None) -> dict[str, Any]:
     """Validate a scenario; return `text` (a description) and `resolved` (every unit explicit, defaults filled in)."""
+    if overrides is not None and not isinstance(overrides, Overrides):
+        raise MptcplabError(with_hint(f"not overrides: {overrides!r}", 'mptcplab.Overrides(cc=("lia",))'))
     found: dict[str, Any] = json.loads(_core.check(fspath(scenario), (overrides or Overrides()).to_json()))
     return found
 

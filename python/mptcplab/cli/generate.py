@@ -158,7 +158,7 @@ def new(
 
     if ask:
         with _until_the_end_of_input():
-            title = typer.prompt("Title", default=title or "Two paths", err=True)
+            title = typer.prompt("Title", default=title or _of_paths(rates), err=True)
             rates = typer.prompt("Rates of the paths", default=rates, err=True)
             delays = typer.prompt("Their one-way delays", default=delays or "10 ms, 20 ms", err=True)
             losses = typer.prompt(
