@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -84,6 +85,38 @@ def test_what_is_wrong_is_said_with_the_line(scenario: Path, tmp_path: Path) -> 
     done = lab("run", scenario, "--cc", missing, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: {missing}: No such file or directory\n\nhint: ")
+
+
+CRASHES = {
+    "by-zero": ("acked / (tp->snd_cwnd > 20 ? tp->snd_cwnd - 21 : 1)", "divides by zero"),
+    "astray": ("(tp->snd_cwnd > 20 ? *(u32 *)((u64)tp->snd_cwnd << 32) : 1)", "uses an address that is not its own"),
+}
+CRASHING = """
+static void crash(struct sock *sk, u32 ack, u32 acked)
+{{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	tp->snd_cwnd += {value};
+}}
+
+CC_UNCOUPLED({name});
+CC_REGISTER({name}, .ssthresh = cc_reno_ssthresh, .cong_avoid = crash, .undo_cwnd = cc_reno_undo_cwnd);
+"""
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_a_crash_names_the_file(name: str, scenario: Path, tmp_path: Path) -> None:
+    value, what = CRASHES[name]
+    head, _, _ = (ROOT / "algorithms" / "reno.c").read_text().partition("\nCC_UNCOUPLED")
+    file = tmp_path / f"{name}.c"
+    file.write_text(head + CRASHING.format(name=name.replace("-", "_"), value=value))
+    # Loaded after it; its code is not to blame.
+    (tmp_path / "mine.c").write_text(source("mine"))
+    words = ["run", scenario, "--cc", f"{file},{tmp_path / 'mine.c'}", "--out", tmp_path / "out"]
+    ended = subprocess.run([sys.executable, "-m", "mptcplab", *words], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert f"error: {file}: the algorithm {what}" in ended.stderr
+    assert "mine" not in ended.stderr
 
 
 def test_the_fluid_has_no_model_of_it(scenario: Path) -> None:

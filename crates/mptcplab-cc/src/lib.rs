@@ -6,6 +6,8 @@
 //!
 //! `unsafe` code is used only where Rust calls C.
 
+#[cfg(target_os = "linux")]
+mod crash;
 mod ffi;
 // A program for a browser has no compiler at hand and cannot load libraries.
 #[cfg(not(target_family = "wasm"))]

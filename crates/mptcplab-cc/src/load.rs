@@ -135,6 +135,8 @@ fn register(
     library: &Path,
 ) -> Result<&'static Algorithm, LoadError> {
     let raw = open(library, name, place)?;
+    #[cfg(target_os = "linux")]
+    crate::crash::watch(raw.cast(), place);
     let header = Header::parse(text);
     let algorithm = Algorithm::new(Source {
         name: name.to_owned().leak(),
