@@ -127,6 +127,7 @@ fn malformed_files_name_the_place() {
     };
     for (text, wanted) in [
         ("{".to_owned(), "EOF"),
+        ("[]".to_owned(), "wanted an object with \"schema\""),
         (
             r#"{"schema": "other", "algorithms": {}}"#.to_owned(),
             "schema \"other\"",

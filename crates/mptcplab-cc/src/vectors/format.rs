@@ -192,6 +192,10 @@ fn yes() -> bool {
 }
 
 pub(super) fn parse(text: &str) -> Result<File, String> {
+    // Otherwise an array would be taken for the fields of a file in their order.
+    if !text.trim_start().starts_with('{') {
+        return Err(format!("wanted an object with \"schema\": {SCHEMA:?}"));
+    }
     let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if file.schema != SCHEMA {
         return Err(format!("schema {:?}, wanted {SCHEMA:?}", file.schema));
