@@ -89,6 +89,7 @@ def test_what_is_wrong_is_said_with_the_line(scenario: Path, tmp_path: Path) -> 
 
 CRASHES = {
     "by-zero": ("acked / (tp->snd_cwnd > 20 ? tp->snd_cwnd - 21 : 1)", "divides by zero"),
+    "trap": ("(tp->snd_cwnd > 20 ? (__builtin_trap(), 1) : 1)", "does what has no defined result"),
     "astray": ("(tp->snd_cwnd > 20 ? *(u32 *)((u64)tp->snd_cwnd << 32) : 1)", "uses an address that is not its own"),
 }
 CRASHING = """

@@ -11,13 +11,14 @@ struct Code {
     end: usize,
     by_zero: String,
     by_memory: String,
+    by_trap: String,
     next: *const Self,
 }
 
 /// The newest library, which has the one before it.
 static NEWEST: AtomicPtr<Code> = AtomicPtr::new(ptr::null_mut());
 
-const SIGNALS: [c_int; 3] = [libc::SIGFPE, libc::SIGSEGV, libc::SIGBUS];
+const SIGNALS: [c_int; 4] = [libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGBUS];
 
 /// What was to be done about these signals before.
 static BEFORE: OnceLock<[libc::sigaction; SIGNALS.len()]> = OnceLock::new();
@@ -37,6 +38,10 @@ pub(crate) fn watch(object: *const c_void, place: &str) {
         by_memory: format!(
             "\nerror: {place}: the algorithm uses an address that is not its own\n\nhint: test indices and pointers \
              first; the kernel's verifier refuses code that does not\n"
+        ),
+        by_trap: format!(
+            "\nerror: {place}: the algorithm does what has no defined result, such as a division by a constant zero\n\n\
+             hint: the compiler put a trap there; -O0 -g and a debugger show the line\n"
         ),
         next: NEWEST.load(Ordering::Acquire),
     }));
@@ -72,6 +77,7 @@ extern "C" fn on_crash(signal: c_int, info: *mut siginfo_t, context: *mut c_void
         if let Some(code) = program_counter(context).and_then(code_at) {
             let message = match signal {
                 libc::SIGFPE => &code.by_zero,
+                libc::SIGILL => &code.by_trap,
                 _ => &code.by_memory,
             };
             libc::write(2, message.as_ptr().cast(), message.len());

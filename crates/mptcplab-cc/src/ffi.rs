@@ -77,6 +77,19 @@ pub(crate) struct Ops {
         Option<unsafe extern "C" fn(*mut RawSock, u32, c_int, *const RateSample)>,
 }
 
+impl Ops {
+    /// The first hook that Linux demands (`tcp_validate_congestion_control`) and that is not there.
+    pub(crate) fn missing(&self) -> Option<&'static str> {
+        let grows = self.cong_avoid.is_some() || self.cong_control.is_some();
+        let demanded = [
+            (self.ssthresh.is_some(), ".ssthresh"),
+            (self.undo_cwnd.is_some(), ".undo_cwnd"),
+            (grows, ".cong_avoid or .cong_control"),
+        ];
+        demanded.iter().find(|(is_there, _)| !is_there).map(|d| d.1)
+    }
+}
+
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct RawAlgorithm {

@@ -35,6 +35,11 @@ pub enum LoadError {
         message: String,
         hint: &'static str,
     },
+    /// The kernel would not register an algorithm without this hook.
+    #[error(
+        "{place}: CC_REGISTER has no {hook}\n\nhint: `cc_reno_*` of cc.h are the functions of Reno"
+    )]
+    Hook { place: String, hook: &'static str },
     /// There is no compiler.
     #[error(
         "{place} cannot be compiled: {compiler}: {source}\n\nhint: install a C compiler (Debian packages gcc and \
@@ -137,6 +142,11 @@ fn register(
     let raw = open(library, name, place)?;
     #[cfg(target_os = "linux")]
     crate::crash::watch(raw.cast(), place);
+    // SAFETY: `open` found the object, which stays loaded.
+    if let Some(hook) = unsafe { (*raw).ops.missing() } {
+        let place = place.to_owned();
+        return Err(LoadError::Hook { place, hook });
+    }
     let header = Header::parse(text);
     let algorithm = Algorithm::new(Source {
         name: name.to_owned().leak(),
@@ -241,12 +251,17 @@ impl BuildDirectory {
             return Ok(library);
         }
         let directory = format!("{}/", self.0.display());
+        let messages = String::from_utf8_lossy(&output.stderr).replace(&directory, "");
+        let mut messages = messages.trim_end().to_owned();
+        if ["SSE register", "floating-point"]
+            .iter()
+            .any(|words| messages.contains(words))
+        {
+            messages += "\n\nhint: the kernel has no floating point: compute with integers (cc_mul, cc_div)";
+        }
         Err(LoadError::Compile {
             place: place.to_owned(),
-            messages: String::from_utf8_lossy(&output.stderr)
-                .replace(&directory, "")
-                .trim_end()
-                .to_owned(),
+            messages,
         })
     }
 }
@@ -258,9 +273,16 @@ impl Drop for BuildDirectory {
     }
 }
 
+/// Floating point is an error, as in the kernel, on processors whose compilers have this flag.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const WITHOUT_FLOATS: &[&str] = &["-mgeneral-regs-only"];
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const WITHOUT_FLOATS: &[&str] = &[];
+
 fn run_compiler(compiler: &str, source: &Path, library: &Path) -> io::Result<Output> {
     Command::new(compiler)
         .args(NATIVE_FLAGS)
+        .args(WITHOUT_FLOATS)
         // A function that is nowhere defined is an error now and not when the library is loaded.
         .args(["-O3", "-fPIC", "-shared", "-Wl,-z,defs", "-o"])
         .arg(library)

@@ -190,6 +190,11 @@ impl Algorithm {
         self.raw.ops.cong_control.is_some()
     }
 
+    /// The first hook that Linux demands and that it lacks; algorithms from files that lack one are refused.
+    pub fn missing_hook(&self) -> Option<&'static str> {
+        self.raw.ops.missing()
+    }
+
     /// Whether it has the hook `pkts_acked`.
     #[inline]
     pub fn has_pkts_acked(&self) -> bool {

@@ -145,6 +145,28 @@ fn a_file_that_cannot_be_used_is_refused_with_its_place() {
     );
     assert!(text.contains(&format!("dir/faulty.c:{line}:")), "{text}");
 
+    let hooks = [
+        (".ssthresh", ".ssthresh = cc_reno_ssthresh, "),
+        (".undo_cwnd", ".undo_cwnd = cc_reno_undo_cwnd, "),
+        (".cong_avoid", ".cong_avoid = cc_reno_cong_avoid, "),
+    ];
+    for (name, _) in hooks {
+        let others = hooks.iter().filter(|(other, _)| *other != name);
+        let others: String = others.map(|(_, line)| *line).collect();
+        let without =
+            format!("#include \"cc.h\"\nCC_UNCOUPLED(without);\nCC_REGISTER(without, {others});\n");
+        let text = refused("without", &without);
+        let wanted = format!("dir/without.c: CC_REGISTER has no {name}");
+        assert!(text.starts_with(&wanted), "{text}");
+    }
+
+    let rounded = template("rounded").replace(
+        "#include \"cc.h\"",
+        "#include \"cc.h\"\nu32 half_more(u32 n);\nu32 half_more(u32 n) { return 1.5 * n; }",
+    );
+    let text = refused("rounded", &rounded);
+    assert!(text.contains("the kernel has no floating point"), "{text}");
+
     let foreign = template("foreign").replace("\"cc.h\"", "\"elsewhere.h\"");
     let text = refused("foreign", &foreign);
     assert!(text.contains("elsewhere.h"), "{text}");

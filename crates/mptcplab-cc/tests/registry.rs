@@ -40,6 +40,7 @@ fn every_algorithm_documents_itself_and_has_what_the_kernel_demands() {
         let name = algorithm.name();
         assert_eq!(algorithm.incomplete(), None, "header comment of {name}");
         assert_eq!(headings, wanted, "{name}");
+        assert_eq!(algorithm.missing_hook(), None, "{name}");
         assert!(
             algorithm
                 .sections()
