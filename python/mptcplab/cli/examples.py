@@ -8,8 +8,8 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": (
         "mptcplab run dolia-scenario-1 --cc lia,olia --reps 10",
-        "mptcplab run two-paths.toml --sweep 'links.B1.loss=0.01 %..5 % log 7' --cc lia,olia,balia",
-        "mptcplab run two-paths.toml --set 'links.B1.queue=1 BDP' --engine sim,fluid",
+        "mptcplab run dolia-scenario-1 --sweep 'links.B1.loss=0.01 %..5 % log 7' --cc lia,olia,balia",
+        "mptcplab run dolia-scenario-1 --cc lia,olia --set 'links.B1.queue=1 BDP' --engine sim,fluid",
         "mptcplab run two-paths.toml --reps 1000 --on dask:tcp://10.0.0.1:8786 --store s3://bucket/mptcplab",
         "mptcplab run two-paths.toml --reps 20 --out results/two-paths     # after --reps 5: makes 15 runs",
     ),
@@ -20,7 +20,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "report": ("mptcplab report results/dolia-scenario-1",),
     "check": (
         "mptcplab check dolia-scenario-1",
-        "mptcplab check two-paths.toml --sweep 'links.B1.delay=5 ms, 50 ms' --engine fluid",
+        "mptcplab check dolia-scenario-1 --cc lia --sweep 'links.B1.delay=5 ms, 50 ms' --engine fluid",
     ),
     "merge": ("mptcplab merge results/lia results/olia --out results/both",),
     "compare": (
