@@ -111,9 +111,7 @@ def check(
         if FLUID.name in names:
             from mptcplab.engines.fluid.engine import reject_unsupported
 
-            runs = json.loads(_core.runs_json(path, changes.to_json()))
-            known = {entry["name"]: entry for entry in algorithms()}
-            reject_unsupported(path, changes.to_json(), runs, known)
+            reject_unsupported(path, changes.to_json())
     return found
 
 

@@ -18,6 +18,7 @@ from mptcplab.arguments import whole_number
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import (
     ENGINES,
+    FLUID,
     KERNEL,
     OWN_TRAFFIC,
     SEND_JITTER,
@@ -222,7 +223,7 @@ class Sweep:
         whose runs are all part of this sweep is extended, unless `force` says that they are to be made again.
         """
         remove_abandoned()
-        self._compile()
+        self._refuse_early()
         if out is None:
             temporary = Scratch("results")
             results = Results(Path(temporary.name) / "results", temporary)
@@ -269,11 +270,16 @@ class Sweep:
                 return directory
         raise AssertionError("there are always further candidates")
 
-    def _compile(self) -> None:
-        """Compile what is not in the build, so that a mistake in a C file is told before any engine runs."""
+    def _refuse_early(self) -> None:
+        """Raise what one engine refuses, such as a mistake in a C file, before the others have taken their time."""
         for name in self.engines:
+            overrides = self._overrides(name).to_json()
             if engine_of(name).has_sockets:
-                compiled(self.scenario, self._overrides(name).to_json())
+                compiled(self.scenario, overrides)
+            elif name == FLUID.name and len(self.engines) > 1:
+                from mptcplab.engines.fluid.engine import reject_unsupported
+
+                reject_unsupported(self.scenario, overrides)
 
     @cached_property
     def _digests(self) -> list[str]:

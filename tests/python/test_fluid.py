@@ -416,6 +416,13 @@ def test_what_the_equations_cannot_describe_is_refused_with_its_line(tmp_path: P
     assert not (tmp_path / "o").exists()
 
 
+def test_what_the_fluid_refuses_is_told_before_the_simulator_runs(tmp_path: Path) -> None:
+    path = written(tmp_path, PRIVATE.format(cc="wvegas", a=0.1, b=0.2, paths='[["A"], ["B"]]'))
+    with pytest.raises(mptcplab.ScenarioError, match="no fluid model of it is published"):
+        mptcplab.run(path, engine="sim,fluid", out=tmp_path / "o")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
 def test_a_refusal_is_exit_code_2(scenario: Path, tmp_path: Path) -> None:
     done = lab("run", scenario, "--engine", "fluid", "--cc", "bbr", cwd=tmp_path)
     assert done.returncode == 2

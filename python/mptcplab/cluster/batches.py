@@ -69,8 +69,7 @@ def run(
     else:
         from mptcplab.engines.fluid.engine import reject_unsupported
 
-        known = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
-        reject_unsupported(scenario, overrides, json.loads(_core.runs_json(scenario, overrides)), known)
+        reject_unsupported(scenario, overrides)
     batches = list(_batches(Inputs.of(Path(scenario), overrides), overrides, engine, set(only), digests, scenario))
     seconds, done = sum(batch.seconds for batch in batches), [0, 0.0]
     with Tasks(cluster, make, lambda batch: batch.key) as tasks:

@@ -39,9 +39,7 @@ def run(
     place in the file, and `EngineError` if they cannot be integrated. `progress` gets (runs done, all runs, model
     seconds done, all).
     """
-    runs = json.loads(_core.runs_json(fspath(scenario), overrides_json))
-    algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
-    reject_unsupported(scenario, overrides_json, runs, algorithms)
+    runs, algorithms = _supported(scenario, overrides_json)
     solver = Solver(algorithms)
     numbers = range(len(runs)) if only is None else only
     total_s = sum(runs[number]["duration_ns"] for number in numbers) / 1e9
@@ -59,16 +57,21 @@ def run(
     _core.write_fluid(fspath(scenario), fspath(place), overrides_json, libraries(), solve, list(numbers), list(digests))
 
 
-def reject_unsupported(
-    scenario: str | PathLike[str],
-    overrides_json: str,
-    runs: list[dict[str, Any]],
-    algorithms: dict[str, dict[str, Any]],
-) -> None:
-    """Raise `ScenarioError` if the equations cannot describe one of the runs."""
+def reject_unsupported(scenario: str | PathLike[str], overrides_json: str) -> None:
+    """Raise `ScenarioError` if the equations cannot describe one of the runs, with its place in the file."""
+    _supported(scenario, overrides_json)
+
+
+def _supported(
+    scenario: str | PathLike[str], overrides_json: str
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """The runs of a scenario, and the algorithms of the build by their names; raises as `reject_unsupported`."""
+    runs = json.loads(_core.runs_json(fspath(scenario), overrides_json))
+    algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
     found = [setting.as_dict() for entry in runs for setting in unsupported_settings(entry, algorithms)]
     if found:
         _core.reject_settings(fspath(scenario), overrides_json, json.dumps(found))
+    return runs, algorithms
 
 
 class Solver:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from mptcplab import _core
 from mptcplab.algorithm import Algorithms
 from mptcplab.builder import ScenarioArg, source
 from mptcplab.capabilities import full_name
@@ -79,7 +77,6 @@ def judged(runs: Sweep, out: PathArg | None = None, why: str | None = None, *, f
     from mptcplab.studies.agreement import phases
     from mptcplab.studies.agreement.judge import judge
 
-    _refuse_early(runs.scenario, runs.overrides.to_json(), runs.engines)
     found = judge(replace(runs, same_noise=True).run(out, force=force), why)
     return replace(found, causes=(*found.causes, *phases.find_causes(runs, found)))
 
@@ -95,17 +92,6 @@ def chosen_or_default(asked: str | Iterable[str] | None) -> tuple[list[str], str
     if len(set(names)) < 2:
         raise MptcplabError(with_hint(f"nothing to compare with: engines {','.join(names)!r}", _SUCH_AS))
     return names, None
-
-
-def _refuse_early(scenario: str, overrides_json: str, engines: Iterable[str]) -> None:
-    """Raise what the fluid refuses before the other engines have taken their time; the kernel says so at its start."""
-    if "fluid" not in engines:
-        return
-    from mptcplab.engines.fluid.engine import reject_unsupported
-
-    runs = json.loads(_core.runs_json(scenario, overrides_json))
-    algorithms = {entry["name"]: entry for entry in json.loads(_core.algorithms_json())}
-    reject_unsupported(scenario, overrides_json, runs, algorithms)
 
 
 def _default() -> tuple[list[str], str]:
