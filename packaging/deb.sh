@@ -79,6 +79,11 @@ control() {
 	script prerm '
 		if [ "$1" = remove ]; then
 			systemctl stop "mptcplab-cc@*.service"
+			# What `cc persist` of this program wrote; `persist --remove` is gone with the program.
+			if grep -qs "^ExecStart=.\?/usr/sbin/mptcplab-kernel" /etc/systemd/system/mptcplab-cc.service; then
+				systemctl disable --now mptcplab-cc.service
+				rm -f /etc/systemd/system/mptcplab-cc.service
+			fi
 			# `disable` takes no patterns.
 			for link in /etc/systemd/system/*.wants/mptcplab-cc@*.service; do
 				if [ -L "$link" ]; then systemctl disable "${link##*/}"; fi
