@@ -29,6 +29,8 @@ pub struct Registered {
     pub ours: bool,
     /// Sockets that use it in all network namespaces, as the kernel estimates.
     pub sockets: u64,
+    /// Subflows that found its table full and ran uncoupled, since it was loaded; `None` if that cannot be read.
+    pub uncoupled: Option<u64>,
     /// What keeps it registered.
     pub holder: Holder,
     /// How it was loaded, if this project built it and the configuration can be read.
@@ -94,6 +96,7 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
                 };
                 let ours = map.name == "cc_ops";
                 let program = u32_at(&value, offsets.ssthresh)?;
+                let init = u32_at(&value, offsets.init)?;
                 Some(Registered {
                     name: text_at(&value, offsets.name)?,
                     ours,
@@ -101,6 +104,10 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
                         .get(&program)
                         .filter(|_| ours)
                         .and_then(|maps| setting(maps)),
+                    uncoupled: maps_of
+                        .get(&init)
+                        .filter(|_| ours)
+                        .and_then(|maps| uncoupled(maps)),
                     // The registration itself counts as one.
                     sockets: u64::from(u32_at(&value, offsets.users)?.saturating_sub(1)),
                     holder,
@@ -159,6 +166,8 @@ struct Offsets {
     name: usize,
     /// The member that contains the id of the program for `ssthresh`, which every congestion control has.
     ssthresh: usize,
+    /// The same for the program that counts the subflows without a place.
+    init: usize,
 }
 
 impl Offsets {
@@ -184,6 +193,7 @@ impl Offsets {
             state: 4,
             name: data + offset(&ops, "name").ok_or_else(missing)?,
             ssthresh: data + offset(&ops, "ssthresh").ok_or_else(missing)?,
+            init: data + offset(&ops, "init").ok_or_else(missing)?,
         })
     }
 }
@@ -198,16 +208,26 @@ fn offset(of: &Struct<'_>, member: &str) -> Option<usize> {
 
 /// What an object was loaded with, found among the maps of one of its programs.
 fn setting(maps: &[u32]) -> Option<Setting> {
-    let config = maps
-        .iter()
-        .filter_map(|&id| MapHandle::from_map_id(id).ok())
-        .find(|map| map.name().to_string_lossy().ends_with(".rodata.config"))?;
-    let bytes = config.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-    let config = Config::from_bytes(&bytes)?;
+    let config = Config::from_bytes(&section(maps, ".rodata.config")?)?;
     Some(Setting {
         params: config.params,
         growth_per_ack: config.growth_per_ack != 0,
     })
+}
+
+/// `cc_unplaced`, the first counter of bpf/glue.c's .bss.
+fn uncoupled(maps: &[u32]) -> Option<u64> {
+    let bytes = section(maps, ".bss")?;
+    Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?))
+}
+
+/// The content of the section among these maps.
+fn section(maps: &[u32], name: &str) -> Option<Vec<u8>> {
+    let map = maps
+        .iter()
+        .filter_map(|&id| MapHandle::from_map_id(id).ok())
+        .find(|map| map.name().to_string_lossy().ends_with(name))?;
+    map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?
 }
 
 /// Maps of each eBPF program.

@@ -70,6 +70,8 @@ pub(super) struct Loaded {
     pub(super) name: String,
     /// Sockets that use it in all network namespaces.
     pub(super) sockets: u64,
+    /// Subflows that found its table full and ran uncoupled.
+    pub(super) uncoupled: u64,
     /// What keeps it registered, as text.
     pub(super) held: &'static str,
     /// Whether nothing holds it: a leftover on a kernel before 6.4.
@@ -214,6 +216,7 @@ fn loaded(found: &Registered) -> Loaded {
     Loaded {
         name: found.name.clone(),
         sockets: found.sockets,
+        uncoupled: found.uncoupled.unwrap_or(0),
         held,
         leftover: found.holder == Holder::Nobody,
     }

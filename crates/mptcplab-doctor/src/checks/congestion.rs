@@ -104,6 +104,22 @@ fn loaded(facts: &Facts, available: &[&str]) -> Finding {
             "`mptcplab cc load olia --pin` loads an algorithm for all applications",
         );
     }
+    let full: Vec<String> = facts
+        .loaded
+        .iter()
+        .flatten()
+        .filter(|one| one.name.starts_with(OPERATOR_PREFIX) && one.uncoupled > 0)
+        .map(|one| format!("{} of {}", one.uncoupled, one.name))
+        .collect();
+    if !full.is_empty() {
+        let meaning = format!(
+            "subflows found the table of their algorithm full and ran uncoupled: {}",
+            full.join(", ")
+        );
+        return Finding::ok(AREA, "of mptcplab", ours.join(", "), meaning).warn(
+            "mptcplab-kernel cc unload NAME && mptcplab-kernel cc load NAME --pin --connections N    # N larger than before",
+        );
+    }
     Finding::ok(
         AREA,
         "of mptcplab",
@@ -209,6 +225,16 @@ mod tests {
     }
 
     #[test]
+    fn subflows_without_a_place_in_the_table_are_a_warning() {
+        let found = check(&healthy_except(|facts| {
+            facts.loaded.as_mut().unwrap()[0].uncoupled = 38;
+        }));
+        let line = line(&found, "of mptcplab");
+        assert_eq!(line.status, Status::Warn);
+        assert!(line.meaning.ends_with("ran uncoupled: 38 of lab_olia"));
+    }
+
+    #[test]
     fn algorithms_of_runs_are_leftovers_only_if_nothing_holds_them() {
         let with_run = |leftover| {
             check(&healthy_except(|facts| {
@@ -219,6 +245,7 @@ mod tests {
                 facts.loaded = Some(vec![Loaded {
                     name: "mpl_1a2b_0".into(),
                     sockets: 0,
+                    uncoupled: 0,
                     held: "held by nobody",
                     leftover,
                 }]);

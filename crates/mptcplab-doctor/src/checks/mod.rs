@@ -85,6 +85,7 @@ mod tests {
             loaded: Some(vec![Loaded {
                 name: "lab_olia".into(),
                 sockets: 3,
+                uncoupled: 0,
                 held: "pinned",
                 leftover: false,
             }]),

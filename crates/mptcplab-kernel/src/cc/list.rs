@@ -45,6 +45,9 @@ fn print(found: &[Registered]) {
             counts(one).unwrap_or("?"),
             holder(one)
         );
+        if let Some(what) = uncoupled(one) {
+            outln!("{:<16} {what}", "");
+        }
         let params = params(one);
         if !params.is_empty() {
             let params: Vec<String> = params.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -96,6 +99,7 @@ fn row(one: &Registered) -> Value {
         "kind": kind(one),
         "sockets": one.sockets,
         "counts": counts(one),
+        "uncoupled": one.uncoupled,
         "params": params(one).into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect::<Map<_, _>>(),
         "pin": match &one.holder {
             Holder::Pin(path) => Some(path.display().to_string()),
@@ -122,6 +126,15 @@ pub(super) fn holder(one: &Registered) -> String {
         Holder::Nobody => "nothing; registered until it is unloaded".to_owned(),
         Holder::Unknown => "an unknown process".to_owned(),
     }
+}
+
+/// How many subflows ran uncoupled because the table was full; `None` if there were none.
+pub(super) fn uncoupled(one: &Registered) -> Option<String> {
+    let count = one.uncoupled.filter(|&count| count > 0)?;
+    Some(format!(
+        "{} found its table full and ran uncoupled; use a larger --connections",
+        plural(count, "subflow")
+    ))
 }
 
 /// For example `3 sockets`; `None` if there are none.

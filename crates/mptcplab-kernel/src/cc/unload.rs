@@ -1,6 +1,6 @@
 //! `cc unload`: unloads all of the named algorithms or none.
 
-use super::list::{holder, users};
+use super::list::{holder, uncoupled, users};
 use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
@@ -45,6 +45,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     for one in &chosen {
         one.unregister()?;
+        if let Some(what) = uncoupled(one) {
+            errln!("warning: {}: {what}", one.name);
+        }
     }
     if arguments.json {
         let names: Vec<&str> = chosen.iter().map(|one| one.name.as_str()).collect();

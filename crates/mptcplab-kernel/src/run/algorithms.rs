@@ -64,8 +64,8 @@ fn load(plan: &AlgorithmPlan, index: usize) -> Result<Loaded, Failure> {
             kernel_name: name(std::process::id(), index, attempt),
             params: plan.choice.params.clone(),
             growth_per_ack: plan.growth_per_ack,
-            // Both ends of a connection may run the algorithm.
-            connections: 2 * plan.connections,
+            // The loader makes the table twice as large, which is enough where both ends run the algorithm.
+            connections: plan.connections,
             pacing: plan.pacing,
             record: false,
         };
