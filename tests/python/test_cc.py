@@ -84,7 +84,7 @@ def test_a_pinned_algorithm_stays_available_until_it_is_unloaded(lab: Lab) -> No
         assert lab.entry()["sockets"] >= 1
         done = lab("unload", "template")
         assert done.returncode == 0, done.stderr
-        assert "keep it until they close" in done.stdout
+        assert "1 socket keeps it until it closes" in done.stdout
         assert gone()
         # The socket that uses it continues.
         dialled.send(b"still there")
@@ -104,6 +104,11 @@ def test_an_algorithm_that_is_the_default_of_another_network_namespace_stays(lab
         subprocess.run(host.inside("sh", "-c", write.format(NAME)), check=True)
         done = lab("unload", "template")
         assert done.returncode == 2
+        assert lab.entry()["sockets"] == 0
+        # Another algorithm may not be allowed there.
+        other = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()[0]
+        sysctl = f"sysctl -w net.ipv4.tcp_congestion_control={other}"
+        assert f"first: nsenter --net=/proc/{host.keeper.pid}/ns/net {sysctl}\n" in done.stderr
         where = f"1 network namespace: that of process {host.keeper.pid} (sleep)"
         assert f"{NAME} is the default congestion control of {where}" in done.stderr
         assert NAME in available()
@@ -168,6 +173,31 @@ def test_in_the_foreground_an_algorithm_is_unloaded_when_the_command_ends(lab: L
         command.send_signal(signal.SIGINT)
         assert command.wait(20) == 0
     assert gone()
+
+
+def test_what_keeps_an_algorithm_after_the_foreground_ended_is_named(lab: Lab) -> None:
+    """It stayed the default of the namespace, in no list, and nobody said a word."""
+    host = k.Host()
+    command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert command.stdout is not None
+        assert command.stdout.readline() == f"loaded: {NAME}\n"
+        assert "sysctl" not in command.stdout.readline()
+        write = f"echo {NAME} > /proc/sys/net/ipv4/tcp_congestion_control"
+        subprocess.run(host.inside("sh", "-c", write), check=True)
+        command.send_signal(signal.SIGINT)
+        _, said = command.communicate(timeout=20)
+        where = f"process {host.keeper.pid} (sleep)"
+        assert f"warning: {NAME} remains the default congestion control of {where}" in said
+        assert f"nsenter --net=/proc/{host.keeper.pid}/ns/net sysctl" in said
+        assert "socket" not in said.partition("new sockets")[2]
+        assert gone()
+        done = lab("load", "template", "--pin")
+        assert f"warning: {NAME} of an earlier load is still the default of {where}: set it again" in done.stderr
+    finally:
+        host.stop()
+    assert done.returncode == 0
+    assert lab("unload", "template").returncode == 0
 
 
 def test_the_list_shows_how_an_algorithm_was_loaded(lab: Lab) -> None:

@@ -1,5 +1,6 @@
 //! Collects facts about this machine; `checks` judges them.
 
+use super::defaults::Defaults;
 use super::probe::{self, ProbeResults};
 use super::{escape, programs};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
@@ -145,9 +146,7 @@ impl Facts {
             tun_node: Path::new("/dev/net/tun").exists(),
             bpffs: statfs(BPFFS).is_ok_and(|found| found.filesystem_type() == BPF_FS_MAGIC),
             paths: path_management().ok(),
-            loaded: registered()
-                .ok()
-                .map(|found| found.iter().map(loaded).collect()),
+            loaded: loaded_algorithms(),
             clang: clang(),
             iperf3: iperf3(),
             mptcpize: programs::find("mptcpize").is_ok_and(|found| found.is_some()),
@@ -206,7 +205,14 @@ fn load() -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-fn loaded(found: &Registered) -> Loaded {
+/// Registered eBPF congestion controls; `None` if this process may not list them.
+fn loaded_algorithms() -> Option<Vec<Loaded>> {
+    let found = registered().ok()?;
+    let defaults = Defaults::read().unwrap_or_default();
+    Some(found.iter().map(|one| loaded(one, &defaults)).collect())
+}
+
+fn loaded(found: &Registered, defaults: &Defaults) -> Loaded {
     let held = match found.holder {
         Holder::Pin(_) => "pinned",
         Holder::Processes(_) => "held by a process",
@@ -215,7 +221,7 @@ fn loaded(found: &Registered) -> Loaded {
     };
     Loaded {
         name: found.name.clone(),
-        sockets: found.sockets,
+        sockets: defaults.sockets(&found.name, found.sockets),
         uncoupled: found.uncoupled.unwrap_or(0),
         held,
         leftover: found.holder == Holder::Nobody,

@@ -1,5 +1,6 @@
 //! Congestion control on this host: which algorithms exist, who may use them, and whether the default is coupled.
 
+use super::super::defaults;
 use super::super::facts::{Facts, Loaded};
 use super::super::finding::Finding;
 use mptcplab_bpf::registered::{OPERATOR_PREFIX, RUN_PREFIX};
@@ -13,7 +14,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     let mut lines = vec![
         list(&available),
         allowed(facts, &available),
-        default(facts),
+        default(facts, &available),
         loaded(facts, &available),
     ];
     lines.extend(of_runs(facts, &available));
@@ -72,10 +73,19 @@ fn allowed(facts: &Facts, available: &[&str]) -> Finding {
     ))
 }
 
-fn default(facts: &Facts) -> Finding {
+fn default(facts: &Facts, available: &[&str]) -> Finding {
     let name = facts
         .sysctl("net.ipv4.tcp_congestion_control")
         .unwrap_or("unknown");
+    if name.starts_with(OPERATOR_PREFIX) && !available.contains(&name) {
+        return Finding::ok(
+            AREA,
+            "default",
+            format!("{name} (unloaded)"),
+            "new sockets go on using an algorithm that was unloaded, although no list shows it",
+        )
+        .warn(defaults::set_another(&[]));
+    }
     let (kind, meaning) = if couples(name) {
         (
             "coupled",
@@ -222,6 +232,24 @@ mod tests {
             line(&found, "of mptcplab").found,
             "lab_olia (pinned, sockets: 3), lab_lia"
         );
+    }
+
+    #[test]
+    fn a_default_that_was_unloaded_is_a_warning() {
+        let found = check(&healthy_except(|facts| {
+            for (name, value) in [
+                ("net.ipv4.tcp_available_congestion_control", "reno cubic"),
+                ("net.ipv4.tcp_congestion_control", "lab_olia"),
+            ] {
+                facts.sysctls.insert(name, value.into());
+            }
+        }));
+        let line = line(&found, "default");
+        assert_eq!(
+            (line.status, line.found.as_str()),
+            (Status::Warn, "lab_olia (unloaded)")
+        );
+        assert!(line.remedy.as_deref().unwrap().starts_with("sysctl -w"));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
 use mptcplab_cc::Algorithm;
+use mptcplab_doctor::defaults::Defaults;
 use mptcplab_doctor::outln;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +17,12 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
-    let found = registered()?;
+    let mut found = registered()?;
+    if let Ok(defaults) = Defaults::read() {
+        for one in &mut found {
+            one.sockets = defaults.sockets(&one.name, one.sockets);
+        }
+    }
     if arguments.json {
         let rows: Vec<Value> = found.iter().map(row).collect();
         outln!("{}", Value::Array(rows));
@@ -130,14 +136,24 @@ pub(super) fn holder(one: &Registered) -> String {
 
 /// How many subflows ran uncoupled because the table was full; `None` if there were none.
 pub(super) fn uncoupled(one: &Registered) -> Option<String> {
-    let count = one.uncoupled.filter(|&count| count > 0)?;
-    Some(format!(
-        "{} found its table full and ran uncoupled; use a larger --connections",
-        plural(count, "subflow")
-    ))
+    without_place(one.uncoupled.unwrap_or(0))
 }
 
-/// For example `3 sockets`; `None` if there are none.
+/// The same for that number of subflows.
+pub(super) fn without_place(count: u64) -> Option<String> {
+    (count > 0).then(|| {
+        format!(
+            "{} found its table full and ran uncoupled; use a larger --connections",
+            plural(count, "subflow")
+        )
+    })
+}
+
+/// For example `3 sockets keep it until they close`; `None` if there are none.
 pub(super) fn users(one: &Registered) -> Option<String> {
-    (one.sockets > 0).then(|| plural(one.sockets, "socket"))
+    match one.sockets {
+        0 => None,
+        1 => Some("1 socket keeps it until it closes".to_owned()),
+        many => Some(format!("{many} sockets keep it until they close")),
+    }
 }

@@ -1,11 +1,13 @@
 //! `cc load`: loads all of the named algorithms or none.
 
-use super::options::LoadOptions;
-use super::{algorithms, plural};
+use super::options::{LoadOptions, Planned};
+use super::{algorithms, list};
 use crate::compiled;
 use crate::failure::Failure;
-use mptcplab_bpf::registered::PIN_FOLDER;
+use mptcplab_bpf::loader::is_registered;
+use mptcplab_bpf::registered::{PIN_FOLDER, registered};
 use mptcplab_bpf::{Loaded, load, system};
+use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{errln, outln, trust};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
@@ -42,6 +44,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.pin {
         prepare_folder()?;
     }
+    warn_of_former_defaults(&plan);
     // Block signals before anything is loaded, so that none can interrupt the loading.
     let ends = block_signals();
     let mut loaded = Vec::new();
@@ -51,16 +54,16 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     if arguments.pin {
         let names = pin(loaded)?;
-        print_names(&names, arguments.json, "pinned");
+        print_names(&names, arguments.json, true);
         return Ok(0);
     }
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
-    print_names(&names, arguments.json, "loaded");
+    print_names(&names, arguments.json, false);
     if !arguments.json {
         outln!("they stay loaded until this command ends (Ctrl-C)");
     }
     let _ = ends.wait();
-    warn_of_unplaced(&loaded);
+    warn_at_end(&loaded);
     Ok(0)
 }
 
@@ -137,25 +140,66 @@ fn block_signals() -> SigSet {
     ends
 }
 
-fn print_names(names: &[String], as_json: bool, how: &str) {
+fn print_names(names: &[String], as_json: bool, pinned: bool) {
+    let how = if pinned { "pinned" } else { "loaded" };
     if as_json {
         let rows: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
         outln!("{}", json!({ how: rows }));
     } else {
         outln!("{how}: {}", names.join(", "));
-        outln!(
-            "use: setsockopt(TCP_CONGESTION) with that name, or sysctl -w net.ipv4.tcp_congestion_control={}",
-            names[0]
-        );
+        // As a default, an algorithm would outlive this command, in no list.
+        let default = match pinned {
+            true => format!(", or {}", defaults::set("", &names[0])),
+            false => String::new(),
+        };
+        outln!("use: setsockopt(TCP_CONGESTION) with that name{default}");
     }
 }
 
-fn warn_of_unplaced(loaded: &[Loaded]) {
-    for one in loaded.iter().filter(|one| one.unplaced() > 0) {
-        errln!(
-            "warning: {}: {} found its table full and ran uncoupled; use a larger --connections",
-            one.kernel_name(),
-            plural(one.unplaced(), "subflow")
-        );
+/// A namespace whose default was loaded before goes on using that one, although the new one has the same name.
+fn warn_of_former_defaults(plan: &[Planned]) {
+    let Ok(defaults) = Defaults::read() else {
+        return;
+    };
+    for (_, options) in plan {
+        let name = &options.kernel_name;
+        let places = defaults.places(name);
+        if let (Some(first), false) = (places.first(), is_registered(name)) {
+            errln!(
+                "warning: {name} of an earlier load is still the default of {}: set it again, so that new sockets use \
+                 this one: {}",
+                places.join(", "),
+                defaults::set(first, name)
+            );
+        }
+    }
+}
+
+/// What goes on after this command has ended: uncoupled subflows, and sockets and defaults that keep an algorithm.
+fn warn_at_end(loaded: &[Loaded]) {
+    let defaults = Defaults::read().unwrap_or_default();
+    let all = registered().unwrap_or_default();
+    for one in loaded {
+        let name = one.kernel_name();
+        if let Some(what) = list::without_place(one.unplaced()) {
+            errln!("warning: {name}: {what}");
+        }
+        let places = defaults.places(name);
+        if !places.is_empty() {
+            errln!(
+                "warning: {name} remains the default congestion control of {}, and new sockets there go on using it, \
+                 although no list shows it; set another default: {}",
+                places.join(", "),
+                defaults::set_another(&places)
+            );
+        }
+        let registered = all.iter().find(|known| known.name == name).cloned();
+        let users = registered.and_then(|mut known| {
+            known.sockets = defaults.sockets(name, known.sockets);
+            list::users(&known)
+        });
+        if let Some(users) = users {
+            errln!("warning: {name}: {users}");
+        }
     }
 }

@@ -4,8 +4,8 @@ use super::list::{holder, uncoupled, users};
 use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
 use crate::failure::Failure;
 use mptcplab_bpf::registered::{Holder, Registered, registered};
+use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{errln, outln};
-use mptcplab_net::{InNamespace, in_every_namespace};
 use serde_json::json;
 
 /// Unload algorithms that were loaded with --pin.
@@ -33,7 +33,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         .into_iter()
         .filter(is_loaded_by_operator)
         .collect();
-    let chosen = if arguments.all {
+    let mut chosen = if arguments.all {
         ours
     } else {
         choose(&ours, &arguments.names)?
@@ -42,6 +42,9 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let defaults = defaults()?;
     for one in &chosen {
         removable(one, &defaults)?;
+    }
+    for one in &mut chosen {
+        one.sockets = defaults.sockets(&one.name, one.sockets);
     }
     for one in &chosen {
         one.unregister()?;
@@ -59,7 +62,7 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     for one in &chosen {
         match users(one) {
-            Some(users) => outln!("unloaded {}; {users} keep it until they close", one.name),
+            Some(users) => outln!("unloaded {}; {users}", one.name),
             None => outln!("unloaded {}", one.name),
         }
     }
@@ -91,12 +94,8 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
     Ok(chosen)
 }
 
-fn removable(one: &Registered, defaults: &[(String, String)]) -> Result<(), Failure> {
-    let places: Vec<&str> = defaults
-        .iter()
-        .filter(|(_, default)| *default == one.name)
-        .map(|(place, _)| place.as_str())
-        .collect();
+fn removable(one: &Registered, defaults: &Defaults) -> Result<(), Failure> {
+    let places = defaults.places(&one.name);
     if !places.is_empty() {
         // The kernel would continue to use it for new sockets, although no list shows it any more.
         return Err(Failure::new(format!(
@@ -105,10 +104,16 @@ fn removable(one: &Registered, defaults: &[(String, String)]) -> Result<(), Fail
             plural(places.len() as u64, "network namespace"),
             places.join(", ")
         ))
-        .hint(
-            "set another default there first: sysctl -w net.ipv4.tcp_congestion_control=cubic, in another namespace with \
-             `nsenter --net=/proc/PID/ns/net` before it",
-        ));
+        .hint(match places.len() {
+            1 => format!(
+                "set another default there first: {}",
+                defaults::set_another(&places)
+            ),
+            _ => format!(
+                "set another default in each first, as here: {}",
+                defaults::set_another(&places)
+            ),
+        }));
     }
     match &one.holder {
         Holder::Pin(_) | Holder::Nobody => Ok(()),
@@ -121,23 +126,17 @@ fn removable(one: &Registered, defaults: &[(String, String)]) -> Result<(), Fail
     }
 }
 
-/// The default congestion control of every network namespace, with which namespace it is. A warning names those that
-/// nobody in this container may look at.
-fn defaults() -> Result<Vec<(String, String)>, Failure> {
-    let read = || std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
-    let mut defaults = Vec::new();
-    let mut closed = Vec::new();
-    for InNamespace { place, result } in in_every_namespace(read)? {
-        match result {
-            Ok(Ok(text)) => defaults.push((place, text.trim().to_owned())),
-            Ok(Err(_)) => {}
-            Err(_) => closed.push(place),
-        }
-    }
-    if let Some(first) = closed.first() {
+/// The default congestion control of every network namespace. A warning names those that nobody in this container may look
+/// at.
+pub(super) fn defaults() -> Result<Defaults, Failure> {
+    let defaults = Defaults::read()?;
+    if let Some(first) = defaults.closed.first() {
         errln!(
-            "warning: the defaults in the network namespaces of {} processes cannot be read, the first is {first}",
-            closed.len()
+            "warning: the defaults in the network namespaces of {} cannot be read, the first is {first}",
+            match defaults.closed.len() {
+                1 => "1 process".to_owned(),
+                count => format!("{count} processes"),
+            }
         );
     }
     Ok(defaults)
