@@ -200,6 +200,59 @@ def test_what_keeps_an_algorithm_after_the_foreground_ended_is_named(lab: Lab) -
     assert lab("unload", "template").returncode == 0
 
 
+def test_root_of_a_user_namespace_is_told_that_it_may_not_look(lab: Lab) -> None:
+    """The list was empty there, with exit code 0."""
+    assert lab("load", "template", "--pin").returncode == 0
+    words = [*lab.before, "unshare", "--user", "--map-root-user", *program("cc", "list")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "user namespace" in done.stderr
+    assert lab("unload", "template").returncode == 0
+
+
+def test_what_is_pinned_with_the_same_options_is_loaded_already(lab: Lab) -> None:
+    assert lab("load", "template", "--pin", "--param", "increase=2.5").returncode == 0
+    again = lab("load", "template", "--pin", "--param", "increase=2.5")
+    assert (again.returncode, again.stdout) == (0, f"already loaded: {NAME}\n")
+    done = lab("load", "template", "--pin", "--param", "increase=2.5", "--json")
+    assert json.loads(done.stdout) == {"pinned": [{"name": NAME}]}
+    for other in (["increase=3"], ["increase=2.5", "--connections", "77"], ["increase=2.5", "--profile", "linux-pre4"]):
+        assert lab("load", "template", "--pin", "--param", *other).returncode == 2, other
+    assert lab("unload", "template").returncode == 0
+
+
+def test_an_unloaded_algorithm_can_be_loaded_at_once(lab: Lab) -> None:
+    for _ in range(5):
+        done = lab("load", "template", "--pin")
+        assert done.returncode == 0, done.stderr
+        assert lab("unload", "template").returncode == 0
+        assert NAME not in available()
+
+
+def test_what_a_process_holds_does_not_keep_the_others_from_being_unloaded(lab: Lab) -> None:
+    command = subprocess.Popen(lab.words("load", "template"), stdout=subprocess.PIPE, text=True)
+    assert command.stdout is not None
+    with command.stdout:
+        assert command.stdout.readline() == f"loaded: {NAME}\n"
+        assert lab("load", "template-coupled", "--pin").returncode == 0
+        done = lab("unload", "--all", "--json")
+        assert (done.returncode, json.loads(done.stdout)["unloaded"]) == (0, [COUPLED])
+        assert f"warning: {NAME} stays: it is held by process " in done.stderr
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 0
+
+
+def test_what_was_loaded_from_a_file_is_unloaded_by_the_name_of_the_file(lab: Lab, tmp_path: Path) -> None:
+    source = (Path(__file__).parents[2] / "algorithms" / "template.c").read_text(encoding="utf-8")
+    file = tmp_path / "my-own-template.c"
+    file.write_text(source.replace("template", "my_own_template").replace("TEMPLATE", "MY_OWN_TEMPLATE"))
+    done = lab("load", str(file), "--pin")
+    assert done.returncode == 0, done.stderr
+    assert "lab_my_own_temp" in available()
+    done = lab("unload", "my-own-template")
+    assert (done.returncode, done.stdout) == (0, "unloaded lab_my_own_temp\n"), done.stderr
+
+
 def test_the_list_shows_how_an_algorithm_was_loaded(lab: Lab) -> None:
     assert lab("load", "template", "--pin").returncode == 0
     assert (lab.entry()["counts"], lab.entry()["params"]) == ("packets", {})

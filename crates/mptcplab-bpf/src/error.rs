@@ -22,9 +22,16 @@ pub enum LoadError {
     /// The caller may not load eBPF.
     #[error(
         "this user may not load eBPF\n\n\
-         hint: run the command as root (sudo) or with the capabilities CAP_BPF and CAP_PERFMON; the simulator needs neither"
+         hint: run the command as root (sudo) or with the capabilities CAP_BPF and CAP_PERFMON; those of a user \
+         namespace, such as that of a rootless container, do not count; the simulator needs neither"
     )]
     Privilege,
+    /// The caller may not list eBPF objects.
+    #[error(
+        "this user may not list what is loaded as eBPF\n\n\
+         hint: run the command as root (sudo) outside of user namespaces, such as that of a rootless container"
+    )]
+    ListPrivilege,
     /// The name is taken: names of congestion controls are global to the machine.
     #[error(
         "a congestion control named {name} is already registered in the kernel\n\n\

@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::libbpf;
-use crate::loader::Config;
+use crate::loader::{Config, Options, is_registered, table_entries};
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, HasSize};
 use libbpf_rs::query::{
@@ -13,6 +13,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The directory in which `cc load` pins algorithms.
 pub const PIN_FOLDER: &str = "/sys/fs/bpf/mptcplab";
@@ -45,6 +47,22 @@ pub struct Setting {
     pub params: [u32; mptcplab_cc::MAX_PARAMS],
     /// Congestion avoidance counts ACKs instead of acknowledged packets.
     pub growth_per_ack: bool,
+    /// Entries of the table.
+    entries: u32,
+}
+
+impl Setting {
+    /// Whether loading the algorithm with these options gives the same setting.
+    pub fn is_of(&self, algorithm: &mptcplab_cc::Algorithm, options: &Options) -> bool {
+        algorithm.raw_params(&options.params).is_ok_and(|params| {
+            (self.params, self.growth_per_ack, self.entries)
+                == (
+                    params,
+                    options.growth_per_ack,
+                    table_entries(options.connections),
+                )
+        })
+    }
 }
 
 /// What keeps a congestion control registered.
@@ -65,6 +83,7 @@ pub enum Holder {
 /// # Errors
 /// [`LoadError`]: reading them needs the same privileges as loading.
 pub fn registered() -> Result<Vec<Registered>, LoadError> {
+    require_listable()?;
     libbpf::with_log("the list of congestion controls", || {
         let offsets = Offsets::read()?;
         let links = links();
@@ -120,6 +139,17 @@ pub fn registered() -> Result<Vec<Registered>, LoadError> {
     })
 }
 
+/// The iterators below end where the kernel refuses to list anything, as if there were nothing.
+fn require_listable() -> Result<(), LoadError> {
+    let mut first = 0;
+    // SAFETY: the kernel writes one number, which is what the pointer is to.
+    let result = unsafe { libbpf_sys::bpf_map_get_next_id(0, &raw mut first) };
+    match result {
+        error if error == -libc::EPERM => Err(LoadError::ListPrivilege),
+        _ => Ok(()),
+    }
+}
+
 impl Registered {
     /// Unregisters it. Sockets that use it keep it until they close.
     ///
@@ -128,7 +158,11 @@ impl Registered {
     pub fn unregister(&self) -> Result<(), LoadError> {
         let what = format!("the removal of {}", self.name);
         libbpf::with_log(&what, || match &self.holder {
-            Holder::Pin(path) => Ok(fs::remove_file(path)?),
+            Holder::Pin(path) => {
+                fs::remove_file(path)?;
+                wait_until_gone(&self.name);
+                Ok(())
+            }
             Holder::Nobody => {
                 let map = MapHandle::from_map_id(self.map)?;
                 match map.delete(&0u32.to_ne_bytes()) {
@@ -143,6 +177,16 @@ impl Registered {
         })
     }
 }
+
+/// The kernel frees a link some time after its pin was removed; until then nothing can be loaded under the name.
+fn wait_until_gone(name: &str) {
+    let end = Instant::now() + UNREGISTERED_WITHIN;
+    while is_registered(name) && Instant::now() < end {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+const UNREGISTERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// `enum bpf_struct_ops_state`.
 const STATE_IN_USE: u32 = 1;
@@ -212,6 +256,7 @@ fn setting(maps: &[u32]) -> Option<Setting> {
     Some(Setting {
         params: config.params,
         growth_per_ack: config.growth_per_ack != 0,
+        entries: config.connection_mask + 1,
     })
 }
 

@@ -36,11 +36,20 @@ pub fn has_struct_ops_links() -> bool {
     version() >= STRUCT_OPS_LINKS
 }
 
-/// Whether this process has the capabilities that loading eBPF needs.
+/// Whether this process has, in the first user namespace, the capabilities that loading eBPF needs.
 pub fn may_load() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    suffices(capabilities_in(&status))
+    suffices(capabilities_in(&status)) && !in_user_namespace()
 }
+
+/// Whether this process is in another user namespace than the first, where capabilities do not count for eBPF.
+pub fn in_user_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/user")
+        .is_ok_and(|link| link != Path::new(FIRST_USER_NAMESPACE))
+}
+
+/// PROC_USER_INIT_INO of linux/proc_ns.h.
+const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
 
 /// The effective capabilities in the text of a /proc/PID/status, as a bit set; 0 if the text has none.
 pub fn capabilities_in(status: &str) -> u64 {

@@ -4,7 +4,7 @@ use super::defaults::Defaults;
 use super::probe::{self, ProbeResults};
 use super::{escape, programs};
 use mptcplab_bpf::registered::{Holder, Registered, registered};
-use mptcplab_bpf::system::{capabilities_in, parse_version, release, suffices};
+use mptcplab_bpf::system::{capabilities_in, in_user_namespace, parse_version, release, suffices};
 use mptcplab_net::Namespace;
 use mptcplab_net::mptcp::{self, PathManager};
 use nix::net::if_::if_indextoname;
@@ -108,6 +108,8 @@ pub(super) struct Facts {
     pub(super) is_root: bool,
     /// Effective capabilities as a bit set.
     pub(super) capabilities: u64,
+    /// Whether they are those of a user namespace, which do not count for eBPF.
+    pub(super) in_user_namespace: bool,
     /// Whether a congestion control could be loaded and unloaded; `None` if that was not tried.
     pub(super) load: Option<Result<(), String>>,
     pub(super) probe: ProbeResults,
@@ -139,6 +141,7 @@ impl Facts {
                 .collect(),
             struct_ops: fs::read(BTF).ok().map(|btf| struct_ops_in(&btf)),
             capabilities,
+            in_user_namespace: in_user_namespace(),
             load: None,
             probe: probe::run().unwrap_or_default(),
             escape: Some(escape::attempt()),
@@ -180,7 +183,7 @@ impl Facts {
 
     /// Whether this process may load congestion control and tracing.
     pub(super) fn may_load(&self) -> bool {
-        suffices(self.capabilities)
+        suffices(self.capabilities) && !self.in_user_namespace
     }
 
     /// Whether this process has capability number `bit`.
@@ -217,7 +220,7 @@ fn loaded(found: &Registered, defaults: &Defaults) -> Loaded {
         Holder::Pin(_) => "pinned",
         Holder::Processes(_) => "held by a process",
         Holder::Nobody => "held by nobody",
-        Holder::Unknown => "held by an unknown process",
+        Holder::Unknown => "held by an unseen process, or pinned in another mount namespace",
     };
     Loaded {
         name: found.name.clone(),

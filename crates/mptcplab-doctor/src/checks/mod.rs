@@ -60,6 +60,7 @@ mod tests {
             .into(),
             struct_ops: Some(vec!["tcp_congestion_ops".into()]),
             capabilities: u64::MAX,
+            in_user_namespace: false,
             load: Some(Ok(())),
             probe: ProbeResults {
                 user: Some(Ok(())),

@@ -28,6 +28,13 @@ fn ebpf(facts: &Facts) -> Finding {
             "this process can load congestion control and tracing",
         );
     }
+    if facts.in_user_namespace {
+        return line(
+            "those of a user namespace",
+            "capabilities in a user namespace, such as that of a rootless container, do not count for loading eBPF",
+        )
+        .missing("sudo mptcplab-kernel ...    # outside of the user namespace");
+    }
     let lacking: Vec<&str> = [(BPF, "CAP_BPF"), (PERFMON, "CAP_PERFMON")]
         .into_iter()
         .filter_map(|(bit, name)| (!facts.may(bit)).then_some(name))
@@ -250,6 +257,14 @@ mod tests {
             facts.capabilities = 1 << mptcplab_bpf::system::CAP_SYS_ADMIN
         }));
         assert_eq!(line(&old, "eBPF privileges").status, Status::Ok);
+    }
+
+    #[test]
+    fn capabilities_of_a_user_namespace_do_not_count() {
+        let found = check(&healthy_except(|facts| facts.in_user_namespace = true));
+        let ebpf = line(&found, "eBPF privileges");
+        assert_eq!(ebpf.status, Status::Missing);
+        assert!(ebpf.meaning.contains("do not count"));
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub(super) fn holder(one: &Registered) -> String {
             named.join(", ")
         }
         Holder::Nobody => "nothing; registered until it is unloaded".to_owned(),
-        Holder::Unknown => "an unknown process".to_owned(),
+        Holder::Unknown => "an unseen process, or a pin in another mount namespace".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::{algorithms, list};
 use crate::compiled;
 use crate::failure::Failure;
 use mptcplab_bpf::loader::is_registered;
-use mptcplab_bpf::registered::{PIN_FOLDER, registered};
+use mptcplab_bpf::registered::{Holder, PIN_FOLDER, Registered, registered};
 use mptcplab_bpf::{Loaded, load, system};
 use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{errln, outln, trust};
@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Load algorithms as `lab_<name>`: all of them or none.
@@ -39,11 +39,21 @@ pub(crate) struct Arguments {
 pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let names = with_files(&arguments.names)?;
     let chosen = algorithms(&names)?;
-    let plan = arguments.options.plan(&chosen)?;
+    let mut plan = arguments.options.plan(&chosen)?;
     system::check()?;
+    let mut already = Vec::new();
     if arguments.pin {
         prepare_folder()?;
+        // A file may have another text than the one from which the loaded algorithm was made.
+        if names == arguments.names {
+            let all = registered().unwrap_or_default();
+            let is_pinned = |planned: &Planned| all.iter().any(|one| is_same(one, planned));
+            let (there, missing) = plan.into_iter().partition(is_pinned);
+            already = there;
+            plan = missing;
+        }
     }
+    let already: Vec<String> = already.into_iter().map(|(_, o)| o.kernel_name).collect();
     warn_of_former_defaults(&plan);
     // Block signals before anything is loaded, so that none can interrupt the loading.
     let ends = block_signals();
@@ -54,7 +64,18 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     }
     if arguments.pin {
         let names = pin(loaded)?;
-        print_names(&names, arguments.json, true);
+        if !arguments.json && !already.is_empty() {
+            outln!("already loaded: {}", already.join(", "));
+        }
+        // Scripts find all names that they asked for.
+        let names = if arguments.json {
+            [already, names].concat()
+        } else {
+            names
+        };
+        if arguments.json || !names.is_empty() {
+            print_names(&names, arguments.json, true);
+        }
         return Ok(0);
     }
     let names: Vec<String> = loaded.iter().map(|l| l.kernel_name().to_owned()).collect();
@@ -65,6 +86,17 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let _ = ends.wait();
     warn_at_end(&loaded);
     Ok(0)
+}
+
+/// Whether it is the algorithm, pinned with the same parameters, profile and number of connections.
+fn is_same(one: &Registered, (algorithm, options): &Planned) -> bool {
+    one.ours
+        && one.name == options.kernel_name
+        && matches!(one.holder, Holder::Pin(_))
+        && one
+            .setting
+            .as_ref()
+            .is_some_and(|setting| setting.is_of(algorithm, options))
 }
 
 /// The names, with those of compiled files in place of their paths.
@@ -91,6 +123,13 @@ fn prepare_folder() -> Result<(), Failure> {
         ))
         .hint(format!("mount -t bpf -o mode=0700 bpf {}", mount.display())));
     }
+    if is_another(mount, Path::new("/proc/1/root")) {
+        errln!(
+            "warning: {} is mounted in this mount namespace only, such as that of `ip netns exec`: the algorithms are \
+             unloaded when its last process ends, and `cc list` elsewhere does not see what holds them; run this outside",
+            mount.display()
+        );
+    }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -107,6 +146,14 @@ fn prepare_folder() -> Result<(), Failure> {
             mount.display()
         ))
     })
+}
+
+/// Whether the file system is another one than that at this path below the root of the first process. A mount namespace alone says nothing: systemd
+/// gives the unit of `cc persist` one of its own, with the file system of the host.
+fn is_another(mount: &Path, root_of_first: &Path) -> bool {
+    let device = |path: &Path| fs::metadata(path).map(|found| found.dev()).ok();
+    let of_first = root_of_first.join(mount.strip_prefix("/").unwrap_or(mount));
+    matches!((device(mount), device(&of_first)), (Some(here), Some(first)) if here != first)
 }
 
 /// Pins all algorithms or none: after an error the pins made so far are removed.
@@ -201,5 +248,21 @@ fn warn_at_end(loaded: &[Loaded]) {
         if let Some(users) = users {
             errln!("warning: {name}: {users}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was pinned under `ip netns exec` was unloaded at once, without a word.
+    #[test]
+    fn a_file_system_of_this_mount_namespace_alone_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let mount = Path::new("/proc");
+        assert!(!is_another(mount, root.path()), "it cannot be looked at");
+        fs::create_dir(root.path().join("proc")).unwrap();
+        assert!(is_another(mount, root.path()));
+        assert!(!is_another(mount, Path::new("/")));
     }
 }

@@ -65,9 +65,13 @@ fn algorithms(names: &[String]) -> Result<Vec<&'static Algorithm>, Failure> {
 
 /// The kernel-visible name, such as `lab_semicoupled`; the kernel allows at most 15 characters.
 fn kernel_name(algorithm: &Algorithm) -> String {
-    let mut name = format!("{OPERATOR_PREFIX}{}", algorithm.name().replace('-', "_"));
-    name.truncate(15);
-    name
+    kernel_name_of(algorithm.name())
+}
+
+/// The same by the algorithm's name, which need not be in the build.
+fn kernel_name_of(name: &str) -> String {
+    let name = format!("{OPERATOR_PREFIX}{}", name.replace('-', "_"));
+    name.chars().take(15).collect()
 }
 
 /// Whether an algorithm was loaded with `cc load`, instead of by a run or another program.

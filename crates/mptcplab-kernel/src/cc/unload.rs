@@ -1,9 +1,9 @@
 //! `cc unload`: unloads all of the named algorithms or none.
 
 use super::list::{holder, uncoupled, users};
-use super::{algorithm, is_loaded_by_operator, kernel_name, plural};
+use super::{algorithm, is_loaded_by_operator, kernel_name, kernel_name_of, plural};
 use crate::failure::Failure;
-use mptcplab_bpf::registered::{Holder, Registered, registered};
+use mptcplab_bpf::registered::{Holder, OPERATOR_PREFIX, Registered, registered};
 use mptcplab_doctor::defaults::{self, Defaults};
 use mptcplab_doctor::{errln, outln};
 use serde_json::json;
@@ -34,7 +34,17 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
         .filter(is_loaded_by_operator)
         .collect();
     let mut chosen = if arguments.all {
-        ours
+        let (held, removable): (Vec<_>, Vec<_>) = ours
+            .into_iter()
+            .partition(|one| matches!(one.holder, Holder::Processes(_) | Holder::Unknown));
+        for one in held {
+            errln!(
+                "warning: {} stays: it is held by {}",
+                one.name,
+                holder(&one)
+            );
+        }
+        removable
     } else {
         choose(&ours, &arguments.names)?
     };
@@ -73,9 +83,10 @@ fn choose(ours: &[Registered], names: &[String]) -> Result<Vec<Registered>, Fail
     let mut chosen: Vec<Registered> = Vec::new();
     for name in names {
         // The name of what was compiled from a file is known to the kernel alone.
-        let wanted = match ours.iter().find(|one| one.name == *name) {
-            Some(loaded) => loaded.name.clone(),
-            None => kernel_name(algorithm(name)?),
+        let in_kernel = kernel_name_of(name.strip_prefix(OPERATOR_PREFIX).unwrap_or(name));
+        let wanted = match ours.iter().any(|one| one.name == in_kernel) {
+            true => in_kernel,
+            false => kernel_name(algorithm(name)?),
         };
         let found = ours.iter().find(|one| one.name == wanted).ok_or_else(|| {
             let there: Vec<&str> = ours.iter().map(|one| one.name.as_str()).collect();
@@ -117,7 +128,16 @@ fn removable(one: &Registered, defaults: &Defaults) -> Result<(), Failure> {
     }
     match &one.holder {
         Holder::Pin(_) | Holder::Nobody => Ok(()),
-        Holder::Processes(_) | Holder::Unknown => Err(Failure::new(format!(
+        Holder::Unknown => Err(Failure::new(format!(
+            "{} is held by {}",
+            one.name,
+            holder(one)
+        ))
+        .hint(
+            "run the command where it was loaded: `ip netns exec` and containers have a mount namespace, and so a \
+             /sys/fs/bpf, of their own",
+        )),
+        Holder::Processes(_) => Err(Failure::new(format!(
             "{} is held by {}",
             one.name,
             holder(one)
