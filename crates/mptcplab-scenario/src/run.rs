@@ -309,7 +309,7 @@ pub enum RcvBuffer {
 /// How the automatic receive buffer of an MPTCP connection grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Growth {
-    /// With what is read in the round-trip time of the subflow whose data arrive, and with what waits out of order.
+    /// With what is read in the longest round-trip time of the subflows, and with what waits out of order.
     #[default]
     Linux6_18,
     /// With what is read in the shortest round-trip time that subflows had lately (Linux d2000361e4dd and 6b329393502e).

@@ -4,6 +4,7 @@ use super::sender::{Cause, ConnectionConfig, ConnectionSender};
 use crate::net::World;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Kind, Packet, WINDOW_UNLIMITED};
+use crate::stream::receive_window::MeasuredRtts;
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::handshake;
 use crate::tcp::receiver::AckPolicy;
@@ -101,12 +102,12 @@ impl Connection {
     #[cold]
     #[inline(never)]
     fn on_expected_in_room(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
-        let Subflow { sender, receiver } = &mut self.subflows[k];
+        let rtts = self.measured_rtts(k);
+        let Subflow { receiver, .. } = &mut self.subflows[k];
         let next = self.rx.next();
         let is_complete = self.rx.on_data(cx, self.flow, packet.dsn());
         receiver.window.open(self.rx.room().segments());
-        self.rx
-            .tune(cx.now, sender.measured_rtts(), &mut receiver.window);
+        self.rx.tune(cx.now, rtts, &mut receiver.window);
         let window = self.rx.announce_before_reading(next, &mut receiver.window);
         let ack = receiver.take_expected(packet, self.rx.next(), window);
         cx.net.send_on(receiver.config.entry as usize, cx.now, ack);
@@ -114,10 +115,23 @@ impl Connection {
         is_complete
     }
 
+    /// The round-trip times that the receive buffer goes by when data arrive on a subflow.
+    #[inline]
+    fn measured_rtts(&self, k: usize) -> MeasuredRtts {
+        let mut rtts = self.subflows[k].sender.measured_rtts();
+        if self.rx.room().takes_longest_rtt() {
+            let all = self.subflows.iter().map(|s| &s.sender);
+            let open = all.filter(|sender| sender.phase == Phase::Established);
+            let srtts = open.map(|sender| sender.sock.tp.srtt_us);
+            rtts.srtt_us = srtts.max().unwrap_or(rtts.srtt_us);
+        }
+        rtts
+    }
+
     /// A data packet that does not take the fast path.
     #[inline(never)]
     fn on_other_data(&mut self, cx: &mut World, k: usize, packet: Packet) -> bool {
-        let Subflow { sender, receiver } = &mut self.subflows[k];
+        let Subflow { receiver, .. } = &mut self.subflows[k];
         let rx = &mut self.rx;
         if receiver.overflows(packet.seq()) {
             let window = rx.announce(&mut receiver.window);
@@ -128,8 +142,12 @@ impl Connection {
         let next = rx.next();
         let is_complete = rx.on_data(cx, self.flow, packet.dsn());
         if receiver.minds_room(rx.room()) {
-            rx.tune(cx.now, sender.measured_rtts(), &mut receiver.window);
+            let rtts = self.measured_rtts(k);
+            let window = &mut self.subflows[k].receiver.window;
+            self.rx.tune(cx.now, rtts, window);
         }
+        let Subflow { receiver, .. } = &mut self.subflows[k];
+        let rx = &mut self.rx;
         if policy == AckPolicy::Immediate {
             let window = rx.announce_before_reading(next, &mut receiver.window);
             let ack = receiver.make_ack(cx, rx.next(), window);

@@ -227,15 +227,18 @@ impl LinkPacket for Packet {
     }
 }
 
-/// The timestamp clock: about a millisecond (2^20 ns), as Linux' default granularity.
+/// A tick of the timestamp clock: a millisecond, Linux' default granularity.
+const TICK_NS: u64 = 1_000_000;
+
+/// The timestamp clock.
 #[inline]
 pub(crate) fn tick(now_ns: u64) -> u32 {
-    (now_ns >> 20) as u32
+    (now_ns / TICK_NS) as u32
 }
 
-/// Time since an echoed timestamp, in ns, at least a microsecond; as coarse as the timestamp clock.
+/// Time since an echoed timestamp, in ns: a number of ticks, at least one (`tcp_rtt_tsopt_us`).
 pub(crate) fn ticks_since(now_ns: u64, echo: u32) -> u64 {
-    (u64::from(tick(now_ns).wrapping_sub(echo)) << 20).max(1000)
+    u64::from(tick(now_ns).wrapping_sub(echo)).max(1) * TICK_NS
 }
 
 #[cfg(test)]

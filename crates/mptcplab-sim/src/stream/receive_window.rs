@@ -45,8 +45,8 @@ pub(crate) struct ReceiveRoom {
     /// Data in order at the start of the round trip, and when it began.
     round_next: u32,
     round_ns: u64,
-    /// What Linux does since 7.1; before, a round trip is that of the subflow whose data arrive, and what a call reads counts
-    /// however much it leaves behind.
+    /// What Linux does since 7.1; before, a round trip is the longest of the subflows', and what a call reads counts however
+    /// much it leaves behind.
     since_7_1: Option<Box<Since7_1>>,
 }
 
@@ -167,6 +167,12 @@ impl ReceiveRoom {
         self.is_limited
     }
 
+    /// Whether the longest smoothed RTT of all subflows counts as a round trip (`mptcp_rcv_space_adjust` until Linux 7.0).
+    #[inline]
+    pub(crate) fn takes_longest_rtt(&self) -> bool {
+        self.grows && self.since_7_1.is_none()
+    }
+
     pub(crate) fn segments(&self) -> u32 {
         self.segments
     }
@@ -199,7 +205,8 @@ impl ReceiveRoom {
     }
 
     /// Once per round trip: if the application has read more than in any before, room for twice as much, for the growth that is
-    /// under way, and, until Linux 7.0, for what waits. `rtts` are those of the subflow whose `window` data arrived in.
+    /// under way, and, until Linux 7.0, for what waits. `rtts` are those of the subflow whose `window` data arrived in;
+    /// see also [`takes_longest_rtt`](Self::takes_longest_rtt).
     /// `next`: the first segment that is missing; `held`: segments behind it.
     #[inline]
     pub(super) fn tune(

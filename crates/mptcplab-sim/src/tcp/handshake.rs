@@ -49,7 +49,7 @@ impl Sender {
     pub(crate) fn accept(&mut self, cx: &mut World, cc: &mut CcTable, slot: u32, rtt_ns: u64) {
         self.lifecycle.handshake_ns = cx.now;
         self.sock.tp.tcp_mstamp = cx.now / 1000;
-        self.rtt.sample(&mut self.sock.tp, rtt_ns);
+        self.rtt.sample(&mut self.sock.tp, rtt_ns, rtt_ns);
         self.establish(cx, cc, slot);
         self.schedule_removal(cx);
     }
@@ -108,7 +108,7 @@ impl Sender {
             ticks_since(cx.now, packet.ts())
         };
         self.sock.tp.tcp_mstamp = cx.now / 1000;
-        self.rtt.sample(&mut self.sock.tp, rtt_ns);
+        self.rtt.sample(&mut self.sock.tp, rtt_ns, rtt_ns);
         self.rtx.backoff = 0;
         if joins {
             self.phase = Phase::JoinSent;

@@ -13,6 +13,8 @@ const DELACK_MAX_NS: u64 = 200_000_000;
 /// Segments acknowledged at once at the start of a connection, after a pause and after a duplicate: Linux'
 /// `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u32 = 16;
+/// Segments that are acknowledged at once from the first congestion mark on (`tcp_ecn_check_ce`).
+const ACKS_OF_MARK: u32 = 2;
 /// Linux' `TCP_RTO_MIN`. A receiver has no RTT samples except that of the handshake, so its timeout is this much above it.
 const RTO_MIN_NS: u64 = 200_000_000;
 
@@ -189,7 +191,7 @@ impl Receiver {
     pub(crate) fn on_data(&mut self, packet: &Packet, now: u64, room: &ReceiveRoom) -> AckPolicy {
         self.packets += 1;
         self.ip_bytes += u64::from(packet.len());
-        let echo_begins = packet.has_ecn_news() && self.note_ecn(packet);
+        let at_once = packet.has_ecn_news() && self.note_ecn(packet);
         if packet.seq() <= self.last_ack_sent {
             self.ts_recent = packet.ts();
         }
@@ -206,7 +208,7 @@ impl Receiver {
                 }
                 if self.config.delayed_acks {
                     self.pushed |= packet.pushes();
-                    self.delay_policy(echo_begins)
+                    self.delay_policy(at_once)
                 } else {
                     AckPolicy::Immediate
                 }
@@ -301,13 +303,13 @@ impl Receiver {
 
     /// Whether the ACK of a segment in order waits for a second one.
     #[inline]
-    fn delay_policy(&mut self, echo_begins: bool) -> AckPolicy {
+    fn delay_policy(&mut self, at_once: bool) -> AckPolicy {
         self.unacked += 1;
-        if self.unacked >= 2 || echo_begins {
-            return AckPolicy::Immediate;
-        }
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
+            return AckPolicy::Immediate;
+        }
+        if self.unacked >= 2 || at_once {
             return AckPolicy::Immediate;
         }
         AckPolicy::Delayed
@@ -327,15 +329,18 @@ impl Receiver {
         }
     }
 
-    /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether an echo begins.
+    /// Congestion marks and the sender's answer to them (RFC 3168 section 6.1.3). Returns whether to acknowledge the segment at
+    /// once: a sender that has reduced may have a window of one (`tcp_ecn_accept_cwr`).
     fn note_ecn(&mut self, packet: &Packet) -> bool {
-        let begins = packet.is_ce() && !self.echo;
-        if packet.is_ce() {
-            self.echo = true;
-        } else if packet.echo() {
+        let has_reduced = packet.echo();
+        if has_reduced {
             self.echo = false;
         }
-        begins
+        if packet.is_ce() && !self.echo {
+            self.echo = true;
+            self.quick_acks = self.quick_acks.max(ACKS_OF_MARK);
+        }
+        has_reduced
     }
 
     /// Whether an ACK waits that is due once the application has read everything.

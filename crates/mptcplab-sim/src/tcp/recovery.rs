@@ -6,7 +6,7 @@ use super::scoreboard::AckSummary;
 use super::segments::flag;
 use super::sender::{INFINITE_SSTHRESH, Sender};
 use super::state::Pending;
-use crate::net::packet::{Packet, ticks_since};
+use crate::net::packet::Packet;
 use crate::net::{SackBlocks, World};
 use mptcplab_cc::{CaEvent, CaState, Conn as CcTable};
 use mptcplab_scenario::LossRecovery;
@@ -104,25 +104,14 @@ impl Sender {
         prior_inflight: u32,
         prior_delivered: u32,
     ) {
-        let first = if summary.retrans_acked {
-            None
-        } else {
-            summary.first_sent_ns
-        }
-        .or(summary.sack_sent_ns);
-        if let Some(sent) = first {
-            self.rtt.sample(&mut self.sock.tp, now - sent);
-        } else if summary.newly > 0 {
-            // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
-            self.rtt.sample(&mut self.sock.tp, ticks_since(now, echo));
+        let rtts = summary.rtts_ns(now, echo);
+        if let Some((first_ns, last_ns)) = rtts {
+            self.rtt.sample(&mut self.sock.tp, first_ns, last_ns);
         }
         let delivered = self.sock.tp.delivered - prior_delivered;
         if delivered > 0 {
-            let rtt = summary
-                .last_sent_ns
-                .or(summary.sack_sent_ns)
-                .map(|sent| now - sent);
-            self.report_acked(cc, delivered, rtt, prior_inflight);
+            let last_ns = rtts.map(|(_, last_ns)| last_ns);
+            self.report_acked(cc, delivered, last_ns, prior_inflight);
         }
     }
 
@@ -481,15 +470,16 @@ impl Sender {
         delivered: u32,
         losses: u32,
     ) {
-        let now_us = self.sock.tp.tcp_mstamp;
         let single_short_segment = summary.newly == 1
             && !(summary.data_sacked || summary.dsack || packet.echo())
             && self.is_short(packet.seq() - 1);
+        // Linux' clock of microseconds: both times are cut off.
+        let rtts = summary.rtts_ns(1000 * self.sock.tp.tcp_mstamp, packet.ts());
         let info = AckInfo {
             delivered,
             losses,
             prior_in_flight,
-            rtt_us: summary.latest_sent_ns().map(|sent| now_us - sent / 1000),
+            rtt_us: rtts.map(|(_, last_ns)| last_ns.div_ceil(1000)),
             single_short_segment,
         };
         let Some(rates) = &mut self.rates else { return };

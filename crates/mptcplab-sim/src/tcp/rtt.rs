@@ -51,14 +51,15 @@ impl RttEstimator {
         u64::from(self.rto_us) * 1000
     }
 
-    /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3), at the time that `tp` says it is.
+    /// Take in one sample of at least 1 us (RFC 6298 2.2, 2.3), at the time that `tp` says it is. `last_ns`: that of the last
+    /// segment that the ACK covers, for the minimum.
     #[inline(always)]
-    pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64) {
+    pub(crate) fn sample(&mut self, tp: &mut TcpSock, rtt_ns: u64, last_ns: u64) {
         let rtt_us = ((rtt_ns / 1000) as u32).max(1);
         self.latest_us = rtt_us;
         self.count += 1;
         self.sum_us += u64::from(rtt_us);
-        self.minimum(tp, rtt_us);
+        self.minimum(tp, ((last_ns / 1000) as u32).max(1));
         if tp.srtt_us == 0 {
             tp.srtt_us = rtt_us << 3;
             tp.mdev_us = rtt_us << 1;
@@ -157,7 +158,7 @@ mod tests {
         let (mut rtt, mut tp) = (RttEstimator::new(), TcpSock::default());
         let after = |&(s, ms): &(u64, u64)| {
             tp.tcp_mstamp = s * 1_000_000;
-            rtt.sample(&mut tp, ms * 1_000_000);
+            rtt.sample(&mut tp, ms * 1_000_000, ms * 1_000_000);
             tp.min_rtt_us / 1000
         };
         samples.iter().map(after).collect()

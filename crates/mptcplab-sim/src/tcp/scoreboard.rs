@@ -1,6 +1,7 @@
 //! The sender's scoreboard: which segments in flight have arrived, which are lost, and what one ACK reported.
 
 use crate::net::SackBlocks;
+use crate::net::packet::ticks_since;
 use mptcplab_prefetch::prefetch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -93,10 +94,18 @@ pub(crate) struct AckSummary {
 }
 
 impl AckSummary {
-    /// Send time of the latest original segment that tells the round-trip time (Linux' `ca_rtt_us`).
-    pub(crate) fn latest_sent_ns(&self) -> Option<u64> {
-        let acked = self.last_sent_ns.filter(|_| !self.retrans_acked);
-        self.last_sack_sent_ns.or(acked)
+    /// The round-trip times that an ACK tells: that of the first segment, for the timeout, and that of the last one, for the
+    /// minimum and for the algorithm (`seq_rtt_us` and `ca_rtt_us` in Linux' `tcp_ack_update_rtt`). `echo`: its timestamp.
+    pub(crate) fn rtts_ns(&self, now: u64, echo: u32) -> Option<(u64, u64)> {
+        let original = |sent: Option<u64>| sent.filter(|_| !self.retrans_acked);
+        let first = original(self.first_sent_ns).or(self.sack_sent_ns);
+        let last = self.last_sack_sent_ns.or(original(self.last_sent_ns));
+        match (first, last) {
+            (Some(first), Some(last)) => Some((now - first, now - last)),
+            // Only the timestamp can tell which copy was acknowledged (RFC 7323 section 4).
+            _ if self.newly > 0 => Some((ticks_since(now, echo), ticks_since(now, echo))),
+            _ => None,
+        }
     }
 }
 
@@ -147,6 +156,55 @@ impl Scoreboard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Of an ACK at 200 ms with a timestamp of 90 ms.
+    fn rtts_ms(summary: AckSummary) -> Option<(u64, u64)> {
+        let rtts = summary.rtts_ns(200 * MS, 90);
+        rtts.map(|(first, last)| (first / MS, last / MS))
+    }
+
+    #[test]
+    fn the_timeout_goes_by_the_first_segment_and_the_minimum_by_the_last() {
+        let acked = AckSummary {
+            newly: 3,
+            first_sent_ns: Some(100 * MS),
+            last_sent_ns: Some(120 * MS),
+            ..AckSummary::default()
+        };
+        assert_eq!(rtts_ms(acked), Some((100, 80)));
+        let sacked = AckSummary {
+            sack_sent_ns: Some(130 * MS),
+            last_sack_sent_ns: Some(150 * MS),
+            ..acked
+        };
+        assert_eq!(rtts_ms(sacked), Some((100, 50)));
+        // With a retransmission among them, only the SACKs tell, and without SACKs the timestamp.
+        let again = AckSummary {
+            retrans_acked: true,
+            ..sacked
+        };
+        assert_eq!(rtts_ms(again), Some((70, 50)));
+        let only_again = AckSummary {
+            retrans_acked: true,
+            ..acked
+        };
+        assert_eq!(rtts_ms(only_again), Some((110, 110)));
+        assert_eq!(rtts_ms(AckSummary::default()), None);
+    }
+
+    #[test]
+    fn a_timestamp_tells_a_millisecond_at_least() {
+        let again = AckSummary {
+            newly: 1,
+            retrans_acked: true,
+            ..AckSummary::default()
+        };
+        assert_eq!(again.rtts_ns(90_400_000, 90), Some((MS, MS)));
+        assert_eq!(again.rtts_ns(91_000_000, 90), Some((MS, MS)));
+        assert_eq!(again.rtts_ns(92_999_999, 90), Some((2 * MS, 2 * MS)));
+    }
 
     /// In one round, acknowledged up to 5 of 20; then three recoveries and an undone one, in the next round another D-SACK.
     #[test]

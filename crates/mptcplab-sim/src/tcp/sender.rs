@@ -72,6 +72,9 @@ impl SenderCounters {
     }
 }
 
+/// Segments until the one after which pacing begins (`tcp_update_skb_after_send`).
+const FIRST_PACED: u64 = 10;
+
 /// The sender of one TCP, or of one subflow.
 // In this order: what all ACKs need, what is in use while segments are missing, and the rest; see `prefetch`.
 #[repr(C)]
@@ -307,7 +310,7 @@ impl Sender {
         tp.packets_out -= newly;
         tp.delivered += newly;
         self.count.acked += u64::from(newly);
-        self.rtt.sample(tp, cx.now - first_sent);
+        self.rtt.sample(tp, cx.now - first_sent, cx.now - last_sent);
         self.age_app_limited();
         self.scoreboard
             .rack_advance_in_order(last_sent, ack, cx.now);
@@ -425,14 +428,9 @@ impl Sender {
 
     fn note_paced(&mut self, now: u64, len: u16) {
         let rate = self.sock.tp.sk_pacing_rate;
-        if self.pacing.enabled && rate > 0 {
-            // An algorithm's own rate is one of payload, as Linux' pacing counts.
-            let header = if self.rates.is_some() {
-                self.config.data_header
-            } else {
-                0
-            };
-            let bytes = u64::from(len - header);
+        if self.pacing.enabled && rate > 0 && self.count.sent >= FIRST_PACED {
+            // Linux' pacing counts payload.
+            let bytes = u64::from(len - self.config.data_header);
             self.pacing.next_ns = now.max(self.pacing.next_ns) + bytes * 1_000_000_000 / rate;
         }
     }

@@ -395,7 +395,7 @@ fn ack_text(sent: &Sent, like: Option<&String>) -> String {
         dsack: dsack.first().copied(),
         sack: sack.to_vec(),
         echoes: packet.echo(),
-        stamp_ms: (u64::from(packet.ts()) << 20) / 1_000_000,
+        stamp_ms: packet.ts().into(),
         window: packet.wnd().into(),
     };
     ack.text(like.map(String::as_str))
