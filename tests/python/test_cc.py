@@ -302,6 +302,14 @@ def test_errors_name_the_command_that_was_typed(words: tuple[str, ...], message:
     assert "mptcplab-kernel" not in done.stderr
 
 
+def test_the_unit_is_not_printed_as_json() -> None:
+    done = subprocess.run(
+        [k.program(), "cc", "persist", "--print", "--json", "olia"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --print prints the unit, which is no JSON: --json\n\nhint: leave one of them out\n"
+
+
 def test_persist_stores_the_options_of_load() -> None:
     k.program()
     words = ["persist", "ewtcp", "--print", "--param", "weight=0.25", "--profile", "linux-legacy"]

@@ -63,6 +63,8 @@ pub(super) struct PathManagement {
     /// Addresses that a connection accepts from its peer.
     pub(super) add_addr_accepted: u32,
     pub(super) endpoints: Vec<Endpoint>,
+    /// How many endpoints have an IPv6 address; these are not looked at.
+    pub(super) ipv6_endpoints: usize,
 }
 
 /// A registered eBPF congestion control.
@@ -71,6 +73,8 @@ pub(super) struct Loaded {
     pub(super) name: String,
     /// Sockets that use it in all network namespaces.
     pub(super) sockets: u64,
+    /// The same with the namespaces whose default it is.
+    pub(super) users: u64,
     /// Subflows that found its table full and ran uncoupled.
     pub(super) uncoupled: u64,
     /// What keeps it registered, as text.
@@ -209,7 +213,7 @@ fn load() -> Result<(), String> {
 }
 
 /// Registered eBPF congestion controls; `None` if this process may not list them.
-fn loaded_algorithms() -> Option<Vec<Loaded>> {
+pub(super) fn loaded_algorithms() -> Option<Vec<Loaded>> {
     let found = registered().ok()?;
     let defaults = Defaults::read().unwrap_or_default();
     Some(found.iter().map(|one| loaded(one, &defaults)).collect())
@@ -224,6 +228,7 @@ fn loaded(found: &Registered, defaults: &Defaults) -> Loaded {
     };
     Loaded {
         name: found.name.clone(),
+        users: found.sockets,
         sockets: defaults.sockets(&found.name, found.sockets),
         uncoupled: found.uncoupled.unwrap_or(0),
         held,
@@ -231,7 +236,7 @@ fn loaded(found: &Registered, defaults: &Defaults) -> Loaded {
     }
 }
 
-/// Limits and IPv4 endpoints of the network namespace of this process.
+/// Limits and endpoints of the network namespace of this process.
 fn path_management() -> mptcplab_net::Result<PathManagement> {
     let manager = PathManager::new(&Namespace::current()?)?;
     let limits = manager.limits()?;
@@ -239,6 +244,7 @@ fn path_management() -> mptcplab_net::Result<PathManagement> {
         subflows: limits.subflows,
         add_addr_accepted: limits.add_addr_accepted,
         endpoints: manager.endpoints()?.iter().map(endpoint).collect(),
+        ipv6_endpoints: manager.ipv6_endpoints()?,
     })
 }
 

@@ -273,6 +273,7 @@ mod tests {
                 facts.loaded = Some(vec![Loaded {
                     name: "mpl_1a2b_0".into(),
                     sockets: 0,
+                    users: 0,
                     uncoupled: 0,
                     held: "held by nobody",
                     leftover,

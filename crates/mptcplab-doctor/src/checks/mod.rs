@@ -82,10 +82,12 @@ mod tests {
                     flags: vec!["subflow", "backup"],
                     device: Some("wlan0".into()),
                 }],
+                ipv6_endpoints: 0,
             }),
             loaded: Some(vec![Loaded {
                 name: "lab_olia".into(),
                 sockets: 3,
+                users: 3,
                 uncoupled: 0,
                 held: "pinned",
                 leftover: false,

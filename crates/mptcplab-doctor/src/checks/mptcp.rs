@@ -16,7 +16,7 @@ pub(super) fn check(facts: &Facts) -> Vec<Finding> {
     match &facts.paths {
         Some(paths) => lines.extend([
             limits(paths.subflows, paths.add_addr_accepted),
-            endpoints(&paths.endpoints),
+            endpoints(&paths.endpoints, paths.ipv6_endpoints),
         ]),
         None => lines.push(
             Finding::ok(AREA, "limits", "unknown", "the path manager did not answer")
@@ -94,7 +94,20 @@ fn limits(subflows: u32, accepted: u32) -> Finding {
     ))
 }
 
-fn endpoints(endpoints: &[Endpoint]) -> Finding {
+fn endpoints(endpoints: &[Endpoint], of_ipv6: usize) -> Finding {
+    let not_looked_at = match of_ipv6 {
+        0 => String::new(),
+        1 => "1 endpoint with an IPv6 address, which the doctor does not look at".to_owned(),
+        many => format!("{many} endpoints with IPv6 addresses, which the doctor does not look at"),
+    };
+    if endpoints.is_empty() && of_ipv6 > 0 {
+        return Finding::ok(
+            AREA,
+            "endpoints",
+            not_looked_at,
+            "`ip mptcp endpoint` lists them",
+        );
+    }
     if endpoints.is_empty() {
         return Finding::ok(
             AREA,
@@ -117,7 +130,16 @@ fn endpoints(endpoints: &[Endpoint]) -> Finding {
         AREA,
         "endpoints",
         listed.join("; "),
-        format!("{opens} open subflows, {announces} are announced to peers"),
+        format!(
+            "{opens} {} subflows, {announces} {} announced to peers{}{not_looked_at}",
+            if opens == 1 { "opens" } else { "open" },
+            if announces == 1 { "is" } else { "are" },
+            if of_ipv6 > 0 {
+                "; there are further "
+            } else {
+                ""
+            },
+        ),
     )
 }
 
@@ -165,12 +187,28 @@ mod tests {
     }
 
     #[test]
+    fn endpoints_of_ipv6_are_not_passed_over_in_silence() {
+        assert_eq!(
+            line(&check(&healthy()), "endpoints").meaning,
+            "1 opens subflows, 0 are announced to peers"
+        );
+        let mut both = healthy();
+        both.paths.as_mut().unwrap().ipv6_endpoints = 2;
+        let found = check(&both);
+        assert!(line(&found, "endpoints").meaning.ends_with(
+            "there are further 2 endpoints with IPv6 addresses, which the doctor does not look at"
+        ));
+        both.paths.as_mut().unwrap().endpoints.clear();
+        assert_eq!(line(&check(&both), "endpoints").status, Status::Ok);
+    }
+
+    #[test]
     fn limits_that_leave_one_subflow_are_a_warning() {
         let found = check(&healthy_except(|facts| {
             facts.paths = Some(PathManagement {
                 subflows: 0,
                 add_addr_accepted: 2,
-                endpoints: Vec::new(),
+                ..PathManagement::default()
             });
         }));
         assert_eq!(line(&found, "limits").remedy.as_deref(), Some(RAISE));

@@ -21,7 +21,7 @@ pub(super) fn explain(connection: &Connection, host: &Host) -> Vec<Finding> {
         .iter()
         .map(|subflow| present(&area, subflow, connection))
         .collect();
-    lines.extend(coupling(&area, connection));
+    lines.extend(coupling(&area, connection, host));
     lines.extend(absent(&area, connection, host));
     lines
 }
@@ -110,7 +110,8 @@ fn details(subflow: &Subflow) -> String {
         parts.push(format!("srtt {:.2} ms", f64::from(srtt) / 1000.0));
     }
     if let Some(bytes) = subflow.bytes_acked {
-        parts.push(format!("{bytes} bytes acknowledged"));
+        let plural = if bytes == 1 { "" } else { "s" };
+        parts.push(format!("{bytes} byte{plural} acknowledged"));
     }
     if let Some(packets) = subflow.retransmitted_pkts {
         let plural = if packets == 1 { "" } else { "s" };
@@ -120,7 +121,7 @@ fn details(subflow: &Subflow) -> String {
 }
 
 /// Whether the subflows are coupled, if there are several.
-fn coupling(area: &str, connection: &Connection) -> Option<Finding> {
+fn coupling(area: &str, connection: &Connection, host: &Host) -> Option<Finding> {
     if connection.subflows.len() < 2 {
         return None;
     }
@@ -132,6 +133,11 @@ fn coupling(area: &str, connection: &Connection) -> Option<Finding> {
     names.dedup();
     let line = |meaning: &str| Finding::ok(area.to_owned(), "coupling", names.join(", "), meaning);
     Some(match names.as_slice() {
+        [name] if couples(name) && host.older_loads.iter().any(|older| older == name) => line(
+            "sockets of this network namespace run an earlier load of it, which is not coupled with the present one; \
+             subflows that were opened before and after the last load are not coupled with each other",
+        )
+        .warn("mptcplab-kernel cc list    # counts the sockets that use the present one; new connections do"),
         [name] if couples(name) => line(
             "coupled: at a shared bottleneck the subflows together take the share of one connection",
         ),
@@ -224,6 +230,17 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
         endpoint.flags.join(" "),
         id = endpoint.id,
     );
+    // First, because nothing else helps where the limit is reached, and the kernel has not even tried the rest.
+    if is_full(connection, host) {
+        return line(format!(
+            "the limit of {} beyond the first is reached",
+            match host.paths.subflows {
+                1 => "1 subflow".to_owned(),
+                many => format!("{many} subflows"),
+            }
+        ))
+        .missing(RAISE);
+    }
     let Some(address) = host.addresses.iter().find(|a| a.ip == endpoint.address) else {
         return line("no device of this host has that address".into()).missing(format!(
             "ip address add {}/PREFIX dev {}",
@@ -263,13 +280,6 @@ fn from_endpoint(area: &str, endpoint: &Endpoint, connection: &Connection, host:
             "ip mptcp endpoint add ADDRESS signal    # on the peer, with an address of that version",
         );
     }
-    if is_full(connection, host) {
-        return line(format!(
-            "the limit of {} subflows beyond the first is reached",
-            host.paths.subflows
-        ))
-        .missing(RAISE);
-    }
     line(from_counters(host)).missing(again)
 }
 
@@ -295,7 +305,8 @@ fn from_counters(host: &Host) -> String {
         )
     } else {
         "nothing on this host prevents it: the endpoint may have been added after the connection was opened, or its \
-         subflow was closed, which the kernel does not open again"
+         subflow was closed, which the kernel does not open again, or the peer refused it: on the peer, check \
+         `ip mptcp limits` and MPJoinRejected in `nstat -az`"
             .into()
     };
     if !errors.is_empty() {
@@ -460,6 +471,7 @@ mod tests {
                     flags: vec!["subflow"],
                     device: Some("wlan0".into()),
                 }],
+                ipv6_endpoints: 0,
             },
             ..Host::default()
         }
@@ -501,6 +513,34 @@ mod tests {
             lines[0].area,
             "Connection 10.0.1.1:40000 -> 10.0.1.2:443 (client, token 000000ab)"
         );
+    }
+
+    #[test]
+    fn sockets_of_an_earlier_load_are_a_warning() {
+        let both = client(vec![
+            subflow("10.0.1.1:40000", (0, 0)),
+            subflow("10.0.2.1:41000", (4, 0)),
+        ]);
+        let reloaded = Host {
+            older_loads: vec!["lab_olia".into()],
+            ..host()
+        };
+        let lines = explain(&both, &reloaded);
+        assert_eq!((lines[2].name, lines[2].status), ("coupling", Status::Warn));
+        assert!(lines[2].meaning.contains("earlier load"));
+    }
+
+    /// The missing route was named first, and its remedy led to nothing.
+    #[test]
+    fn a_reached_limit_comes_before_everything_else() {
+        let mut full = host();
+        full.paths.subflows = 0;
+        full.addresses.pop();
+        full.no_route.insert(
+            ([10, 0, 2, 1].into(), [10, 0, 1, 2].into()),
+            libc::ENETUNREACH,
+        );
+        assert_eq!(absence(&one(), &full).remedy.as_deref(), Some(RAISE));
     }
 
     #[test]
@@ -554,11 +594,9 @@ mod tests {
                 .contains("of 5 joins sent from this host 2 were answered")
         );
 
-        assert!(
-            absence(&one(), &host())
-                .meaning
-                .contains("nothing on this host prevents it")
-        );
+        assert!(absence(&one(), &host()).meaning.contains(
+            "or the peer refused it: on the peer, check `ip mptcp limits` and MPJoinRejected"
+        ));
     }
 
     #[test]

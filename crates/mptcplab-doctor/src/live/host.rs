@@ -26,6 +26,8 @@ pub(super) struct Host {
     /// Whether the path manager is in user space.
     pub(super) userspace: bool,
     pub(super) counters: Counters,
+    /// Algorithms that more sockets of this network namespace run than use what is loaded under the name.
+    pub(super) older_loads: Vec<String>,
     /// The error number for each (endpoint's address, peer's address) without a route.
     pub(super) no_route: BTreeMap<(IpAddr, IpAddr), i32>,
 }

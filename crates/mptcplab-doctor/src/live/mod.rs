@@ -6,7 +6,7 @@ mod explain;
 mod host;
 
 use super::checks::is_path_manager_in_user_space;
-use super::facts::{Facts, PathManagement};
+use super::facts::{self, Facts, Loaded, PathManagement};
 use super::finding::Finding;
 use crate::error::Error;
 use connection::{Connection, Selection};
@@ -66,7 +66,7 @@ pub(super) fn examine(target: Target, facts: &Facts) -> Result<LiveReport, Error
             findings: vec![no_connection(target, &selection, &tcp)],
         });
     }
-    let host = host(facts, &connections)?;
+    let host = host(facts, &connections, &tcp)?;
     let findings = connections
         .iter()
         .flat_map(|connection| explain::explain(connection, &host))
@@ -77,7 +77,7 @@ pub(super) fn examine(target: Target, facts: &Facts) -> Result<LiveReport, Error
     })
 }
 
-fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Error> {
+fn host(facts: &Facts, connections: &[Connection], tcp: &[TcpSocket]) -> Result<Host, Error> {
     let paths: PathManagement = facts.paths.clone().unwrap_or_default();
     let namespace = Namespace::current()?;
     let mut no_route = BTreeMap::new();
@@ -88,13 +88,35 @@ fn host(facts: &Facts, connections: &[Connection]) -> Result<Host, Error> {
             }
         }
     }
+    // Read again, because sockets that were opened in between would count as those of an earlier load.
+    let before = facts.loaded.clone().unwrap_or_default();
+    let after = facts::loaded_algorithms().unwrap_or_default();
     Ok(Host {
+        older_loads: older_loads(tcp, &before, &after),
         addresses: host::addresses().map_err(Error::Addresses)?,
         paths,
         userspace: is_path_manager_in_user_space(facts),
         counters: Counters::read(),
         no_route,
     })
+}
+
+/// Algorithms that sockets run which were loaded earlier under the same name: more sockets of this network namespace name
+/// it than the kernel counts for what is loaded now.
+fn older_loads(tcp: &[TcpSocket], before: &[Loaded], after: &[Loaded]) -> Vec<String> {
+    let named = |name: &str| {
+        let sockets = tcp.iter().filter(|s| s.congestion.as_deref() == Some(name));
+        sockets.count() as u64
+    };
+    let users = |of: &[Loaded], name: &str| {
+        let found = of.iter().find(|one| one.name == name);
+        found.map_or(0, |one| one.users)
+    };
+    after
+        .iter()
+        .filter(|one| named(&one.name) > users(before, &one.name).max(one.users))
+        .map(|one| one.name.clone())
+        .collect()
 }
 
 /// The finding if there is no MPTCP connection: there is no connection at all, or only plain TCP.
@@ -145,4 +167,47 @@ fn no_connection(target: Target, selection: &Selection, tcp: &[TcpSocket]) -> Fi
         ),
     )
     .missing("mptcpize run PROGRAM    # makes the program open MPTCP sockets")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_sockets_than_users_are_those_of_an_earlier_load() {
+        let tcp: Vec<TcpSocket> = ["lab_olia", "lab_olia", "lab_lia", "cubic"]
+            .iter()
+            .map(|name| TcpSocket {
+                local: ([10, 0, 1, 1], 40_000).into(),
+                remote: ([10, 0, 1, 2], 443).into(),
+                state: TcpState::Established,
+                congestion: Some((*name).into()),
+                inode: 7,
+                uid: 0,
+                cookie: 0,
+                receive_queue: 0,
+                send_queue: 0,
+                tcp: None,
+                ulp: None,
+                subflow: None,
+            })
+            .collect();
+        let loaded = |olia, lia| {
+            [("lab_olia", olia), ("lab_lia", lia)].map(|(name, users)| Loaded {
+                name: name.into(),
+                sockets: users,
+                users,
+                uncoupled: 0,
+                held: "pinned",
+                leftover: false,
+            })
+        };
+        assert_eq!(
+            older_loads(&tcp, &loaded(1, 1), &loaded(1, 3)),
+            ["lab_olia"]
+        );
+        // One was opened or closed between the readings.
+        assert!(older_loads(&tcp, &loaded(2, 1), &loaded(1, 1)).is_empty());
+        assert!(older_loads(&tcp, &loaded(1, 1), &loaded(2, 1)).is_empty());
+    }
 }

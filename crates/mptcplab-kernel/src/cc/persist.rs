@@ -1,10 +1,11 @@
 //! `cc persist`: a systemd unit that loads algorithms at boot.
 
-use super::algorithms;
 use super::options::LoadOptions;
+use super::{algorithm, algorithms, kernel_name};
 use crate::failure::Failure;
+use mptcplab_bpf::loader::is_registered;
 use mptcplab_bpf::registered::PIN_FOLDER;
-use mptcplab_doctor::{out, outln, trust};
+use mptcplab_doctor::{errln, out, outln, trust};
 use serde_json::json;
 use std::env;
 use std::fs::{self, File};
@@ -51,16 +52,24 @@ pub(super) fn main(arguments: &Arguments) -> Result<u8, Failure> {
     let options = arguments.options.arguments(&plan);
     let program = program()?;
     let unit = unit(&program, &names, &options)?;
+    if arguments.print && arguments.json {
+        return Err(
+            Failure::new("--print prints the unit, which is no JSON: --json")
+                .hint("leave one of them out"),
+        );
+    }
     if arguments.print {
         out!("{unit}");
         return Ok(0);
     }
     needs_systemd()?;
     require_protected(&program)?;
+    let former = fs::read_to_string(&path).unwrap_or_default();
     install(&path, unit.as_bytes(), || {
         systemctl(&["daemon-reload"])?;
         systemctl(&["enable", UNIT])
     })?;
+    warn_of_former(&former, &names, &path);
     if arguments.json {
         outln!("{}", json!({ "unit": path, "names": names }));
     } else {
@@ -167,6 +176,46 @@ fn write(path: &Path, text: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// The algorithms that a unit loads.
+fn names_in(unit: &str) -> Vec<&str> {
+    let start = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let words = start.and_then(|line| line.split_once(" cc load "));
+    let words = words.map_or("", |(_, words)| words).split_whitespace();
+    words.filter(|word| !word.starts_with("--")).collect()
+}
+
+/// Names what the replaced unit leaves behind: algorithms that it loaded, and the operator's additions, which may name them.
+fn warn_of_former(former: &str, names: &[&str], path: &Path) {
+    let replaced = names_in(former);
+    let dropped: Vec<&str> = replaced
+        .iter()
+        .copied()
+        .filter(|name| !names.contains(name))
+        .collect();
+    let still: Vec<&str> = dropped
+        .iter()
+        .copied()
+        .filter(|name| algorithm(name).is_ok_and(|found| is_registered(&kernel_name(found))))
+        .collect();
+    if !still.is_empty() {
+        errln!(
+            "warning: the former unit loaded {names}, which stays until the next boot or: {program} cc unload {names}",
+            names = still.join(" "),
+            program = "mptcplab-kernel"
+        );
+    }
+    let additions = path.with_extension("service.d");
+    if !dropped.is_empty() && additions.is_dir() {
+        errln!(
+            "warning: {} still applies, and may name {}: systemctl edit {UNIT}",
+            additions.display(),
+            dropped.join(", ")
+        );
+    }
+}
+
 fn remove(path: &Path, as_json: bool) -> Result<u8, Failure> {
     if !path.exists() {
         return Err(Failure::new(format!("there is no {}", path.display())));
@@ -224,6 +273,14 @@ mod tests {
         assert!(
             unit.contains("ExecStop=+\"/opt/my tools/100%%/mptcplab-kernel\" cc unload olia lia\n")
         );
+    }
+
+    #[test]
+    fn the_names_in_a_unit_are_those_that_it_loads() {
+        let options = ["--profile=rfc".to_owned(), "--connections=7".to_owned()];
+        let unit = unit(Path::new("/opt/x cc y/lab"), &["olia", "lia"], &options).unwrap();
+        assert_eq!(names_in(&unit), ["olia", "lia"]);
+        assert!(names_in("").is_empty());
     }
 
     #[test]

@@ -315,16 +315,28 @@ impl PathManager {
 
     /// All IPv4 endpoints, in the order of their ids.
     pub fn endpoints(&self) -> Result<Vec<Endpoint>> {
+        let mut endpoints: Vec<Endpoint> = self.all_endpoints()?.into_iter().flatten().collect();
+        endpoints.sort_by_key(|endpoint| endpoint.id);
+        Ok(endpoints)
+    }
+
+    /// How many endpoints have an IPv6 address, which [`Endpoint`] cannot have.
+    pub fn ipv6_endpoints(&self) -> Result<usize> {
+        let all = self.all_endpoints()?;
+        Ok(all.iter().filter(|endpoint| endpoint.is_none()).count())
+    }
+
+    /// The endpoints of each family; `None` for one that is not of IPv4.
+    fn all_endpoints(&self) -> Result<Vec<Option<Endpoint>>> {
         let what = "list MPTCP's endpoints";
         let answers = self.request(what, GET_ADDR, &[], NLM_F_DUMP)?;
         let mut endpoints = Vec::new();
         for answer in &answers {
             let found = attributes(what, answer.bytes.get(HEADER_BYTES..).unwrap_or_default())?;
             if let Some(bytes) = found.get(&ATTR_ADDR) {
-                endpoints.extend(Endpoint::decode(what, bytes)?);
+                endpoints.push(Endpoint::decode(what, bytes)?);
             }
         }
-        endpoints.sort_by_key(|endpoint| endpoint.id);
         Ok(endpoints)
     }
 
