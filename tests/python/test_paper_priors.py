@@ -105,11 +105,11 @@ def test_the_quality_of_priors_is_told_beside_those_of_two_simple_forecasts() ->
     scored = [(0.9, True), (0.3, False), (0.2, True), (0.5, True), (0.4, False)]
     assert brier(scored) == pytest.approx(0.23)
     assert quality(Priors("1999-12-31"), scored) == (
-        "On 1999-12-31, before anything was run, we wrote down how probable it is that each claim holds when it is "
-        "repeated as its paper describes it; theory and a scratch model were the grounds. Of the claims that were "
-        "decided by measurements, 5 had a prior. The Brier score, the mean squared distance of the probability from "
-        "what came out, is 0.230. Saying 50 % of every claim scores 0.25, and saying the part that was reproduced "
-        "(60 %) of each 0.240."
+        "On 1999-12-31, before mptcplab ran the experiments, we wrote down how probable it is that each claim holds "
+        "when it is repeated as its paper describes it; theory and a scratch model were the grounds. Of the claims "
+        "that were decided by measurements, 5 had a prior. The Brier score, the mean squared distance of the "
+        "probability from what came out, is 0.230. Saying 50 % of every claim scores 0.25, and saying the part that "
+        "was reproduced (60 %) of each 0.240."
     )
     # What knows nothing says 50 %.
     assert brier([(0.5, True), (0.5, False)]) == IGNORANT

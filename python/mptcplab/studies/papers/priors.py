@@ -1,4 +1,4 @@
-"""Expectations of each claim from before anything was run, by theory and a scratch model, and how right they were."""
+"""Expectations of each claim from before mptcplab ran it, by theory and a scratch model, and how right they were."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def quality(known: Priors, scored: Sequence[tuple[float, bool]]) -> str:
         return "There are no priors for claims that measurements decided."
     held = sum(outcome for _, outcome in scored) / len(scored)
     return (
-        f"On {known.written}, before anything was run, we wrote down how probable it is that each claim holds when it "
-        "is repeated as its paper describes it; theory and a scratch model were the grounds. Of the claims that were "
-        f"decided by measurements, {len(scored)} had a prior. The Brier score, the mean squared distance of the "
-        f"probability from what came out, is {brier(scored):.3f}. Saying 50 % of every claim scores {IGNORANT:g}, and "
-        f"saying the part that was reproduced ({100 * held:.0f} %) of each {held * (1 - held):.3f}."
+        f"On {known.written}, before mptcplab ran the experiments, we wrote down how probable it is that each claim "
+        "holds when it is repeated as its paper describes it; theory and a scratch model were the grounds. Of the "
+        f"claims that were decided by measurements, {len(scored)} had a prior. The Brier score, the mean squared "
+        f"distance of the probability from what came out, is {brier(scored):.3f}. Saying 50 % of every claim scores "
+        f"{IGNORANT:g}, and saying the part that was reproduced ({100 * held:.0f} %) of each {held * (1 - held):.3f}."
     )
 
 

@@ -134,7 +134,7 @@ def _meanings() -> list[str]:
         "The *rules* are those of a kernel: how it counts ACKs (the profile), and how its algorithms differ from their "
         "sources (the dialect). The rules of the paper's kernel decide. Claims about order are judged under those of "
         "today's kernels as well. A *reading* says how something was implemented that the paper leaves undefined: the "
-        "verdict is about that reading. A *prior* is the probability that we gave a claim before anything was run. A "
+        "verdict is about that reading. A *prior* is the probability that we gave a claim before mptcplab ran it. A "
         "*margin* is how far a comparison is inside its bound, with the interval that decides.",
     ]
 

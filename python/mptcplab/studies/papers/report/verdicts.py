@@ -127,7 +127,7 @@ def evidence_lines(found: Sequence[Reproduction]) -> list[str]:
                 f"  {text}" for text in (judged.why, *(text for _, text in known.readings), *known.differences) if text
             ]
             if known.prior:
-                lines.append(f"  expected before anything was run: {known.prior}")
+                lines.append(f"  expected before mptcplab ran it: {known.prior}")
             if known.sensitivity is not None:
                 lines.append(f"  under other choices: {known.sensitivity}")
                 lines += [f"    {one.axis} {one.value}: {_answer(one)}" for one in known.sensitivity.answers]
