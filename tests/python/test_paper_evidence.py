@@ -79,9 +79,9 @@ def test_classes_are_counted_in_their_order_and_groups_without_a_claim_are_left_
 
 def test_papers_claims_the_labs_own_and_contradictions_are_counted_apart() -> None:
     counts = grouped_counts(judged(claim, "fails") for claim in CLAIMS.values())
-    assert {group: sum(row.values()) for group, row in counts.items()} == {PAPERS: 137, OURS: 20, CONTRADICTIONS: 12}
+    assert {group: sum(row.values()) for group, row in counts.items()} == {PAPERS: 140, OURS: 20, CONTRADICTIONS: 12}
     assert counts[CONTRADICTIONS][ClaimClass.INCONSISTENT] == 12
-    assert counts[PAPERS][ClaimClass.REFUTED] == 137
+    assert counts[PAPERS][ClaimClass.REFUTED] == 140
 
 
 def test_counts_have_a_row_per_paper_and_totals(tmp_path: Path) -> None:
@@ -116,9 +116,15 @@ def test_only_what_measurements_decided_is_scored() -> None:
     assert scored == [(0.1, False), (0.3, True)]
 
 
+# Claims that were read out of the papers after the lab existed, so that nothing was expected of them before.
+LATER = {"ADW-44", "ADW-45", "ADW-46", "DOL-37"}
+# Claims that were removed, because the paper does not make them.
+REMOVED = {"ADW-43"}
+
+
 def test_every_claim_has_a_prior_from_before_the_lab_existed() -> None:
     known = priors.load(ROOT / "papers")
-    assert set(known.of) == set(CLAIMS)
+    assert set(known.of) - REMOVED == set(CLAIMS) - LATER
     assert known.written == "2026-11-20"
 
 
@@ -145,7 +151,7 @@ def test_differences_come_from_the_comparison_of_the_engines() -> None:
 
 def test_the_snapshot_has_all_verdicts_of_version_0_1() -> None:
     known = before.load(ROOT / "papers")
-    assert set(known.claims) == set(CLAIMS)
+    assert set(known.claims) - REMOVED == set(CLAIMS) - LATER
     assert Counter(one.verdict for one in known.claims.values()) == {
         "holds": 81,
         "fails": 78,
@@ -278,7 +284,7 @@ def test_the_terminal_shows_the_evidence_of_one_claim(made: Reproduction) -> Non
     assert lines[0] == "C-1  ✕ refuted, under our reading of OLIA: OLIA gets 6"
     assert "  rfc, 4 repetitions: fails" in lines
     assert "  olia gets 33 % more in the kernel on scenarios/pair.toml" in lines
-    assert "  expected before anything was run: 20 %" in lines
+    assert "  expected before mptcplab ran it: 20 %" in lines
 
 
 def test_formulas_wrap_instead_of_scrolling(made: Reproduction) -> None:
