@@ -79,9 +79,9 @@ def test_classes_are_counted_in_their_order_and_groups_without_a_claim_are_left_
 
 def test_papers_claims_the_labs_own_and_contradictions_are_counted_apart() -> None:
     counts = grouped_counts(judged(claim, "fails") for claim in CLAIMS.values())
-    assert {group: sum(row.values()) for group, row in counts.items()} == {PAPERS: 136, OURS: 24, CONTRADICTIONS: 11}
-    assert counts[CONTRADICTIONS][ClaimClass.INCONSISTENT] == 11
-    assert counts[PAPERS][ClaimClass.REFUTED] == 136
+    assert {group: sum(row.values()) for group, row in counts.items()} == {PAPERS: 131, OURS: 32, CONTRADICTIONS: 12}
+    assert counts[CONTRADICTIONS][ClaimClass.INCONSISTENT] == 12
+    assert counts[PAPERS][ClaimClass.REFUTED] == 131
 
 
 def test_counts_have_a_row_per_paper_and_totals(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_only_what_measurements_decided_is_scored() -> None:
 
 
 # Claims that were read out of the papers after the lab existed, so that nothing was expected of them before.
-LATER = {"ADW-44", "ADW-45", "ADW-46", "DOL-37"}
+LATER = {"ADW-44", "ADW-45", "ADW-46", "DOL-37", "WIS-24", "WIS-25", "WIS-26", "ZUH-28"}
 # Claims that were removed, because the paper does not make them.
 REMOVED = {"ADW-43", "KK-21"}
 
