@@ -344,7 +344,7 @@ def _copy(tmp_path: Path, paper: str = "dubey2023") -> Path:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("paper.toml", 'title = "Cong', 'titel = "Cong', "paper.toml: title: missing"),
+        ("paper.toml", 'title = "Expe', 'titel = "Expe', "paper.toml: title: missing"),
         ("paper.toml", 'profile = "linux-legacy"', 'profile = "legacy"', "profile: not right: 'legacy'"),
         ("paper.toml", 'dialect = "mptcp-0.95"', 'dialect = "0.95"', "dialect: not right: '0.95'"),
         ("paper.toml", "three-namespaces.toml", "four.toml", "DUB-3N.scenario: not right: 'four.toml'"),
