@@ -340,13 +340,34 @@ pub struct TcpOptions {
     pub send_jitter_ns: Option<u64>,
     /// Whether segments leave in bursts as with Linux' TSO, and receivers answer PSH; `None` for the engine's default.
     pub tso: Option<bool>,
-    /// Whether receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
-    pub comp_sack: Option<bool>,
+    /// Whether and how receivers compress ACKs while segments are missing, as Linux does; `None` for the engine's default.
+    pub comp_sack: Option<CompSack>,
     /// How often the first timeout of an unanswered SYN repeats before it doubles (0: it doubles at once; RFC 6298).
     /// Linux since 6.5: 4 (`net.ipv4.tcp_syn_linear_timeouts`).
     pub linear_syn_timeouts: u32,
     /// Upper bound of the window in packets (none).
     pub cwnd_clamp_pkts: Option<u32>,
+}
+
+/// How a receiver compresses ACKs while segments are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompSack {
+    Off,
+    /// An ACK waits for 5 % of the round-trip time, and its timer may be late by 100 us.
+    Linux4_18,
+    /// 33 % (`net.ipv4.tcp_comp_sack_rtt_percent`) and 10 us.
+    Linux6_19,
+}
+
+impl CompSack {
+    /// The kernel that began to do so.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Linux4_18 => "linux-4.18",
+            Self::Linux6_19 => "linux-6.19",
+        }
+    }
 }
 
 /// How a sender detects and repairs losses.

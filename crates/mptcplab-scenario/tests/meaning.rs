@@ -2,10 +2,10 @@
 
 use mptcplab_model::link::{Aqm, Change, Loss, QueueLimit, Reorder};
 use mptcplab_scenario::{
-    ArrivalRate, Arrivals, CcConfig, DurationDistribution, Flow, Growth, LossRecovery, Overrides,
-    Profile, RcvBuffer, Run, Scheduler, SchedulerKind, SizeDistribution, StartTime, Sweep, TcpFlow,
-    TcpOptions, Traffic, Transfers, Transport, UdpFlow, Video, describe, parse, run_json,
-    sweep_json,
+    ArrivalRate, Arrivals, CcConfig, CompSack, DurationDistribution, Flow, Growth, LossRecovery,
+    Overrides, Profile, RcvBuffer, Run, Scheduler, SchedulerKind, SizeDistribution, StartTime,
+    Sweep, TcpFlow, TcpOptions, Traffic, Transfers, Transport, UdpFlow, Video, describe, parse,
+    run_json, sweep_json,
 };
 use std::fmt::Write;
 
@@ -161,16 +161,23 @@ fn a_kernel_to_be_like_decides_what_a_flow_leaves_open() {
     assert_eq!(
         found.collect::<Vec<_>>(),
         [
-            ("all", linger, Some(true), Some(true), 4, automatic),
+            (
+                "all",
+                linger,
+                Some(true),
+                Some(CompSack::Linux4_18),
+                4,
+                automatic
+            ),
             (
                 "some",
                 Some("ecf".to_owned()),
                 Some(false),
-                Some(true),
+                Some(CompSack::Linux4_18),
                 4,
                 RcvBuffer::Fixed(90_000)
             ),
-            ("tcp", None, Some(true), Some(false), 4, automatic),
+            ("tcp", None, Some(true), Some(CompSack::Off), 4, automatic),
             ("none", None, None, None, 0, RcvBuffer::Unlimited),
         ]
     );

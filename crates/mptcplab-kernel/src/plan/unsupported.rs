@@ -4,8 +4,8 @@
 use super::ways::{DSS_BYTES, TCP_HEADER_BYTES};
 use super::{Buffer, address, capacity, paths, receive_buffer, tcp};
 use mptcplab_scenario::{
-    CMT_SCTP, Flow, Growth, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind, TcpFlow,
-    Transport,
+    CMT_SCTP, CompSack, Flow, Growth, LossRecovery, Profile, RcvBuffer, Run, SchedulerKind,
+    TcpFlow, Transport,
 };
 use std::collections::BTreeMap;
 
@@ -188,7 +188,7 @@ fn options(run: &Run, flow: &Flow, tcp: &TcpFlow, found: &mut Vec<UnsupportedSet
             "leave it out",
         );
     }
-    if options.comp_sack == Some(false) {
+    if options.comp_sack == Some(CompSack::Off) {
         no(
             "comp_sack",
             "false: the kernel compresses ACKs while segments are missing".into(),

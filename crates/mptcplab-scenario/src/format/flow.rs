@@ -146,8 +146,9 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
     /// `false`.
     tso: field(Type::Bool, Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine")),
     /// Whether the receiver compresses ACKs as in Linux since 4.18. The first three segments beyond a gap are
-    /// acknowledged at once; after them an ACK waits for a twentieth of the path's round-trip time, at most a
-    /// millisecond, and acknowledges everything that arrived meanwhile. The kernel engine refuses `false`.
+    /// acknowledged at once; after them an ACK waits for a third of the path's round-trip time (since Linux 6.19;
+    /// a twentieth with `like = "linux-6.18"`), at most a millisecond, and acknowledges everything that arrived
+    /// meanwhile. The kernel engine refuses `false`.
     comp_sack: field(
         Type::Bool,
         Need::Optional("`false` in the simulator; the kernel's own behaviour in the kernel engine"),
@@ -164,7 +165,7 @@ pub(crate) const TCP_FIELDS: &[Field] = keys! {
             ),
             (
                 "linux-7.3",
-                "the same, but the automatic receive buffer of an MPTCP connection grows with what the application reads in \
+                "the same, but `comp_sack` is that of Linux 6.19; the automatic receive buffer of an MPTCP connection grows with what the application reads in \
                  the shortest of the last five round-trip times that its subflows had, and not with what waits out of order; \
                  of the receive buffer of such a connection, half of the memory is announced at first, and then what full \
                  segments can use of it",

@@ -3,7 +3,7 @@
 
 use super::text::aqm_name;
 use crate::run::{
-    ArrivalRate, Arrivals, CMT_SCTP, CcConfig, DurationDistribution, Flow, Growth, Link,
+    ArrivalRate, Arrivals, CMT_SCTP, CcConfig, CompSack, DurationDistribution, Flow, Growth, Link,
     PriorityChange, RcvBuffer, RequestKind, RequestTimes, Requests, Run, Scheduler, SchedulerKind,
     SctpFlow, SizeDistribution, StartTime, Subflow, Sweep, TcpFlow, Traffic, Transport, UdpFlow,
 };
@@ -208,7 +208,7 @@ fn tcp(run: &Run, tcp: &TcpFlow, scheduler: Option<SchedulerKind>) -> Value {
         "stale_after": options.stale_after,
         "send_jitter_ns": options.send_jitter_ns,
         "tso": options.tso,
-        "comp_sack": options.comp_sack,
+        "comp_sack": options.comp_sack.map(CompSack::name),
         "subflows": tcp.subflows.iter().map(|s| tcp_subflow(run, tcp, s)).collect::<Vec<_>>(),
     });
     if options.linear_syn_timeouts > 0 {

@@ -9,6 +9,7 @@ use crate::stream::DSN_MAX;
 use crate::stream::receive_window::SubflowWindow;
 use crate::stream::receiver::ConnectionReceiver;
 use crate::tcp::receiver::{Receiver, ReceiverConfig};
+use crate::tcp::sack_compression::wait_ns;
 use crate::tcp::sender::{Sender, SenderConfig};
 use crate::tcp::subflow;
 use mptcplab_cc::Sock;
@@ -242,12 +243,14 @@ fn receiver_config(run: &Run, t: &TcpFlow, subflow: &Subflow, entry: u32) -> Rec
         _ => 0,
     };
     let (data_header, ack_bytes) = header_bytes(t);
+    let base_rtt_ns = run.base_rtt_ns(subflow);
+    let comp_sack = t.options.comp_sack.filter(|_| max_blocks > 0);
     ReceiverConfig {
         delayed_acks: run.profile.delayed_acks(),
-        comp_sack: t.options.comp_sack == Some(true) && max_blocks > 0,
+        comp_sack_ns: comp_sack.and_then(|how| wait_ns(how, base_rtt_ns)),
         ack_bytes,
         data_header,
-        base_rtt_ns: run.base_rtt_ns(subflow),
+        base_rtt_ns,
         entry,
         max_blocks,
     }

@@ -1,6 +1,6 @@
 //! One subflow's receiver: in-order tracking, SACK and D-SACK blocks, delayed ACKs, ECN echo.
 
-use super::sack_compression::{SackCompression, wait_ns};
+use super::sack_compression::SackCompression;
 use crate::net::event::{NEVER, Timer, TimerKind};
 use crate::net::packet::{Header, Kind, Packet};
 use crate::net::{MAX_BLOCKS, WINDOW_UPDATE, World};
@@ -23,8 +23,8 @@ const RTO_MIN_NS: u64 = 200_000_000;
 pub(crate) struct ReceiverConfig {
     /// Every second segment and a timer, instead of every segment.
     pub(crate) delayed_acks: bool,
-    /// ACKs of segments beyond a gap are combined, see `sack_compression.rs`.
-    pub(crate) comp_sack: bool,
+    /// How long an ACK of a segment beyond a gap may wait, so that it is combined with later ones, see `sack_compression.rs`.
+    pub(crate) comp_sack_ns: Option<u64>,
     /// IP bytes of an ACK without SACK blocks.
     pub(crate) ack_bytes: u16,
     /// SACK blocks that fit beside the other options; 0 without SACK.
@@ -234,7 +234,7 @@ impl Receiver {
         if self.config.max_blocks > 0 {
             self.note_block(seq);
         }
-        if self.config.comp_sack {
+        if self.config.comp_sack_ns.is_some() {
             self.compress_ack()
         } else {
             AckPolicy::Immediate
@@ -380,8 +380,12 @@ impl Receiver {
     /// Start the timer of compressed ACKs unless it runs.
     #[inline(never)]
     pub(crate) fn arm_compressed_ack(&mut self, cx: &mut World) {
-        if self.compression.is_first() {
-            let at = cx.now + wait_ns(self.config.base_rtt_ns);
+        if let Some(wait_ns) = self
+            .config
+            .comp_sack_ns
+            .filter(|_| self.compression.is_first())
+        {
+            let at = cx.now + wait_ns;
             cx.timers
                 .set(&mut self.timer, at, TimerKind::DelayedAck, self.id);
         }
@@ -498,7 +502,7 @@ mod tests {
             0,
             ReceiverConfig {
                 delayed_acks: true,
-                comp_sack: false,
+                comp_sack_ns: None,
                 ack_bytes: 52,
                 max_blocks: 3,
                 data_header: 52,

@@ -181,7 +181,7 @@ impl Sender {
         }
         match self.recovery.state {
             CaState::Recovery => {
-                if summary.newly > 0 && self.undo_partial(cx, cc, packet.ts()) {
+                if summary.newly > 0 && self.undo_partial(cx, cc, summary, packet.ts()) {
                     return None;
                 }
                 if self.undo_by_dsack(cx, cc) {
@@ -365,12 +365,16 @@ impl Sender {
         }
     }
 
-    /// Whether the reduction was spurious: all retransmissions were duplicates (RFC 3708), or the ACK echoes a timestamp from
-    /// before the first of them (RFC 4015).
+    /// Whether the reduction was spurious: all retransmissions were duplicates (RFC 3708), or what was missing was only late.
     fn may_undo(&self, echo: u32) -> bool {
         let r = &self.recovery;
-        r.undo_marker.is_some()
-            && (r.undo_retrans == Some(0) || r.retrans_stamp.is_some_and(|stamp| echo < stamp))
+        r.undo_marker.is_some() && (r.undo_retrans == Some(0) || self.was_only_late(echo))
+    }
+
+    /// Whether what an ACK acknowledges is the original: it echoes a timestamp from before the first retransmission (RFC 4015), or
+    /// nothing has been sent again yet, because the window or pacing held it back (Linux `tcp_packet_delayed`).
+    fn was_only_late(&self, echo: u32) -> bool {
+        self.recovery.retrans_stamp.is_none_or(|stamp| echo < stamp)
     }
 
     fn undo_recovery(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
@@ -385,18 +389,19 @@ impl Sender {
         undone
     }
 
-    /// A partial ACK in recovery that shows that the first retransmission was not needed.
-    fn undo_partial(&mut self, cx: &mut World, cc: &mut CcTable, echo: u32) -> bool {
-        let late_original = self.recovery.undo_marker.is_some()
-            && self
-                .recovery
-                .retrans_stamp
-                .is_some_and(|stamp| echo < stamp);
-        if !late_original {
+    /// A partial ACK in recovery that shows that the first retransmission was not needed. Returns whether nothing else is to be
+    /// done, because retransmissions are still in flight (Linux `tcp_try_undo_partial`).
+    fn undo_partial(
+        &mut self,
+        cx: &mut World,
+        cc: &mut CcTable,
+        summary: &AckSummary,
+        echo: u32,
+    ) -> bool {
+        if self.recovery.undo_marker.is_none() || !self.was_only_late(echo) {
             return false;
         }
-        self.scoreboard.reordering_seen = true;
-        // Retransmissions are still in flight: wait for their ACKs.
+        self.note_late(self.sock.tp.snd_una - summary.newly);
         if self.sock.tp.retrans_out > 0 {
             return true;
         }
@@ -406,7 +411,7 @@ impl Sender {
         self.unmark_lost();
         self.undo_reduction(cx, cc);
         self.try_keep_open(cc);
-        true
+        false
     }
 
     fn undo_by_dsack(&mut self, cx: &mut World, cc: &mut CcTable) -> bool {
@@ -570,7 +575,7 @@ impl Sender {
         let before = self.inflight();
         let wait = self.detect_loss(cx.now);
         if self.inflight() != before {
-            if self.recovery.state != CaState::Recovery && self.recovery.state != CaState::Loss {
+            if self.recovery.state != CaState::Recovery {
                 self.enter_recovery(cx, cc, false);
                 self.reduce_window(1, true, &AckSummary::default());
             }

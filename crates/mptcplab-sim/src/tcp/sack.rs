@@ -187,6 +187,13 @@ impl Sender {
             .max((fack - lowest).min(MAX_REORDERING));
     }
 
+    /// What begins at `lowest` arrived after later segments, as far as SACKs show any (Linux `tcp_check_sack_reordering`).
+    pub(crate) fn note_late(&mut self, lowest: u32) {
+        if lowest < self.scoreboard.fack {
+            self.note_reordering(lowest, self.scoreboard.fack);
+        }
+    }
+
     /// Reordering shown by SACKs alone.
     pub(crate) fn check_sack_reordering(&mut self, summary: &AckSummary) {
         if let Some(lowest) = summary
@@ -242,6 +249,7 @@ impl Sender {
                     break;
                 }
                 self.mark_lost(seq);
+                self.segments.get_mut(seq).flags |= flag::FOUND;
             }
             self.scoreboard.suspects.pop_front();
         }
@@ -264,7 +272,7 @@ impl Sender {
         let mut seq = board.next_original.max(self.sock.tp.snd_una);
         while seq < self.sock.tp.snd_nxt {
             let segment = self.segments.get(seq);
-            if segment.flags & (flag::SACKED | flag::LOST | flag::EVER) == 0 {
+            if segment.flags & (flag::SACKED | flag::LOST | flag::EVER | flag::FOUND) == 0 {
                 if !is_earlier(segment.sent_ns, seq) {
                     break;
                 }
@@ -287,7 +295,7 @@ impl Sender {
         }
     }
 
-    /// After loss marks were taken away, RACK examines all segments in flight again.
+    /// After loss marks were taken away, RACK examines the segments in flight again.
     pub(crate) fn examine_again(&mut self) {
         let (una, nxt) = (self.sock.tp.snd_una, self.sock.tp.snd_nxt);
         self.scoreboard.next_original = una;
@@ -296,7 +304,7 @@ impl Sender {
         let mut again: Vec<(u64, u32)> = (una..nxt)
             .filter(|&seq| {
                 let flags = segments.get(seq).flags;
-                flags & flag::EVER != 0 && flags & flag::SACKED == 0
+                flags & (flag::EVER | flag::SACKED | flag::FOUND) == flag::EVER
             })
             .map(|seq| (segments.get(seq).sent_ns, seq))
             .collect();
@@ -364,7 +372,7 @@ impl Sender {
     pub(crate) fn transmit_again(&mut self, cx: &mut World, seq: u32, flags: u8) {
         let segment = self.segments.get_mut(seq);
         segment.sent_ns = cx.now;
-        segment.flags |= flags;
+        segment.flags = segment.flags & !flag::FOUND | flags;
         let (dsn, len) = (segment.dsn, segment.len);
         self.count.retransmitted += 1;
         self.note_sent(cx.now, seq, false);

@@ -1,19 +1,17 @@
 //! SACK compression: while segments are missing, ACKs are combined, as in Linux since 4.18 (`__tcp_ack_snd_check`).
 //!
 //! The first three segments beyond a gap are acknowledged at once, so that fast retransmit is not delayed. After them an ACK
-//! waits for a twentieth of the round-trip time, at most a millisecond, and then reports everything that has arrived. A
-//! segment that fills a part of the gap starts the count anew.
+//! waits for a part of the round-trip time, at most a millisecond, and then reports everything that has arrived. A segment that
+//! fills a part of the gap starts the count anew.
+
+use mptcplab_scenario::CompSack;
 
 /// Segments beyond a gap that are acknowledged at once: Linux' `TCP_FASTRETRANS_THRESH`.
 const AT_ONCE: u32 = 3;
 /// Most ACKs that are combined: Linux' `tcp_comp_sack_nr`.
 const MOST_DEFERRED: u32 = 44;
-/// The wait is this part of the round-trip time,
-const PART: u64 = 20;
-/// at most Linux' `tcp_comp_sack_delay_ns`,
+/// Longest wait: Linux' `tcp_comp_sack_delay_ns`.
 const LONGEST_NS: u64 = 1_000_000;
-/// and its timer is as lax as `tcp_comp_sack_slack_ns`.
-const SLACK_NS: u64 = 100_000;
 
 /// The ACKs since the current gap began.
 #[derive(Debug, Default)]
@@ -61,9 +59,15 @@ impl SackCompression {
     }
 }
 
-/// How long an ACK waits on a path with this round-trip time.
-pub(crate) fn wait_ns(rtt_ns: u64) -> u64 {
-    (rtt_ns / PART).min(LONGEST_NS) + SLACK_NS
+/// How long an ACK waits on a path with this round-trip time: a part of it (`tcp_comp_sack_rtt_percent`), and as long again as the
+/// timer may be late (`tcp_comp_sack_slack_ns`). `None` if it does not wait.
+pub(crate) fn wait_ns(how: CompSack, rtt_ns: u64) -> Option<u64> {
+    let (percent, slack_ns) = match how {
+        CompSack::Off => return None,
+        CompSack::Linux4_18 => (5, 100_000),
+        CompSack::Linux6_19 => (33, 10_000),
+    };
+    Some((rtt_ns * percent / 100).min(LONGEST_NS) + slack_ns)
 }
 
 #[cfg(test)]
@@ -94,8 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_a_twentieth_of_a_short_round_trip() {
-        assert_eq!(wait_ns(6_000_000), 400_000);
-        assert_eq!(wait_ns(90_000_000), 1_100_000);
+    fn the_wait_is_a_part_of_a_short_round_trip() {
+        let old = |rtt_ns| wait_ns(CompSack::Linux4_18, rtt_ns);
+        assert_eq!(old(6_000_000), Some(400_000));
+        assert_eq!(old(90_000_000), Some(1_100_000));
+        let new = |rtt_ns| wait_ns(CompSack::Linux6_19, rtt_ns);
+        assert_eq!(new(2_000_000), Some(670_000));
+        assert_eq!(new(6_000_000), Some(1_010_000));
+        assert_eq!(wait_ns(CompSack::Off, 6_000_000), None);
     }
 }

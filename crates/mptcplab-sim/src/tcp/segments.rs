@@ -12,6 +12,9 @@ pub(crate) mod flag {
     pub(crate) const EVER: u8 = 8;
     /// Its data were handed to another subflow.
     pub(crate) const REINJECTED: u8 = 16;
+    /// RACK found it lost, and looks at it no more until it is sent again, not even after an undo (Linux takes it off
+    /// `tsorted_sent_queue`).
+    pub(crate) const FOUND: u8 = 32;
 }
 
 /// One segment in flight.

@@ -10,8 +10,8 @@ use crate::format::UDP_FIELDS;
 use crate::jitter::MAX_NS as MAX_JITTER_NS;
 use crate::registry;
 use crate::run::{
-    CcConfig, Growth, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow, TcpFlow,
-    TcpOptions, Traffic,
+    CcConfig, CompSack, Growth, LossRecovery, RcvBuffer, Scheduler, SchedulerKind, Subflow,
+    TcpFlow, TcpOptions, Traffic,
 };
 
 /// Payload of a full segment: MTU 1500 without IP and TCP headers (40), timestamps (12; RFC 7323 section 3.2) and, with
@@ -142,7 +142,7 @@ const LINUX_LINEAR_SYN_TIMEOUTS: u32 = 4;
 struct Like {
     scheduler: Option<Scheduler>,
     tso: Option<bool>,
-    comp_sack: Option<bool>,
+    comp_sack: Option<CompSack>,
     linear_syn_timeouts: u32,
     rcv_buffer: Option<RcvBuffer>,
     growth: Growth,
@@ -153,17 +153,17 @@ fn like(settings: &Settings<'_>) -> Res<Like> {
     if item.is("none") {
         return Ok(Like::default());
     }
-    let growth = if item.is("linux-6.18") {
-        Growth::Linux6_18
+    let (growth, comp_sack) = if item.is("linux-6.18") {
+        (Growth::Linux6_18, CompSack::Linux4_18)
     } else if item.is("linux-7.3") {
-        Growth::Linux7_3
+        (Growth::Linux7_3, CompSack::Linux6_19)
     } else {
         return Err(item.wrong("is not a kernel that the simulator can behave as"));
     };
     Ok(Like {
         scheduler: Some(Scheduler::new(SchedulerKind::Linger)),
         tso: Some(true),
-        comp_sack: Some(true),
+        comp_sack: Some(comp_sack),
         linear_syn_timeouts: LINUX_LINEAR_SYN_TIMEOUTS,
         rcv_buffer: Some(RcvBuffer::Auto {
             max_bytes: LINUX_RMEM_MAX_BYTES,
@@ -258,7 +258,11 @@ fn options(settings: &Settings<'_>, like: &Like) -> Res<TcpOptions> {
         stale_after: stale_after.map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
         send_jitter_ns: send_jitter_ns(settings)?,
         tso: given("tso")?.or(like.tso),
-        comp_sack: given("comp_sack")?.or(like.comp_sack),
+        comp_sack: match given("comp_sack")? {
+            Some(false) => Some(CompSack::Off),
+            Some(true) => like.comp_sack.or(Some(CompSack::Linux6_19)),
+            None => like.comp_sack,
+        },
         linear_syn_timeouts: like.linear_syn_timeouts,
         cwnd_clamp_pkts: unless("cwnd_clamp", "none")?,
     })
