@@ -385,7 +385,6 @@ impl Sender {
         } else {
             self.scoreboard.rack.recovered();
         }
-        self.recovery.retrans_stamp = None;
         undone
     }
 
@@ -432,7 +431,6 @@ impl Sender {
         self.unmark_lost();
         self.undo_reduction(cx, cc);
         self.recovery.frto = false;
-        self.recovery.retrans_stamp = None;
         self.set_state(cc, CaState::Open);
         // By this the connection sees that the subflow works again.
         self.rtx.retransmits = 0;
