@@ -303,6 +303,18 @@ def test_shares_are_unknown_beside_a_link_of_unknown_rate() -> None:
     assert equal_shares(found) == {"b": 4e6}
 
 
+def test_shares_are_unknown_beside_a_connection_that_is_switched_on_and_off() -> None:
+    """It counted as always active: the others' share was what a bulk connection would have left them."""
+    bursts = s.tcp("bursts", s.subflow("q", "a"), traffic={"on_ns": 2 * s.NS, "off_ns": {"uniform_ns": [0, 6 * s.NS]}})
+    mp = s.tcp("mp", s.subflow("sf1", "a"), s.subflow("sf2", "b"))
+    found = topology(bursts, mp)
+    assert [flow.is_greedy for flow in found.flows] == [False, True]
+    assert fair_shares(found, max_min) == {} == subflow_shares(found)
+    assert equal_shares(found) == {}
+    assert path_rates(found, found.flows[1], fair=True) == []
+    assert len(path_rates(found, found.flows[1], fair=False)) == 2
+
+
 def test_a_changing_link_counts_with_its_mean_rate_in_the_window() -> None:
     schedule = [
         {"at_ns": 3 * s.NS, "rate_bps": 6_000_000},

@@ -49,8 +49,8 @@ def jain_index(value: pl.Expr) -> pl.Expr:
 def jain(window: Window) -> pl.DataFrame:
     """Jain's fairness index (sum x)^2 / (n sum x^2) over the throughputs of all TCP and MPTCP connections.
 
-    1 when all are equal, 1/n when one has everything; not applicable to a single connection. Flows of many transfers
-    and video are left out, because they do not use all the capacity they can get.
+    1 when all are equal, 1/n when one has everything; not applicable to a single connection. On/off connections, flows
+    of many transfers and video are left out, because they do not use all the capacity they can get.
     """
     greedy = window.flows.filter("greedy").select(FLOW)
     return _jain(_flow_values(throughput, window, "x").join(greedy, on=FLOW, how="semi", maintain_order="left"))
@@ -72,7 +72,8 @@ def friendliness(window: Window) -> pl.DataFrame:
     """Throughput of a multipath flow on the link over the mean throughput of the TCP flows there.
 
     The flow's subflows on the link count together; with several multipath flows their mean is taken. RFC 6356 asks for
-    1 on a shared bottleneck. Absent on links that only one kind of flow uses; short transfers and video are left out.
+    1 on a shared bottleneck. Absent on links that only one kind of flow uses; on/off connections, short transfers and
+    video are left out.
     """
     on_link = _on_links(window).group_by(*LINK, "flow", "transport", maintain_order=True).agg(mbps=total("mbps"))
     alone = pl.col("transport") == "tcp"
@@ -89,7 +90,7 @@ def equal_share(window: Window) -> pl.DataFrame:
 
     The most loaded link is the one with the lowest rate per connection (if equal, the first on the flow's paths); the
     throughput is that of the flow's subflows on it. A connection counts once, however many subflows it has there.
-    Absent beside short transfers and video, and where a rate is unknown.
+    Absent beside on/off connections, short transfers and video, and where a rate is unknown.
     """
     rows = []
     for run, topology in window.topologies.items():

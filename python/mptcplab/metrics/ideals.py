@@ -118,8 +118,8 @@ def ideal(window: Window) -> pl.DataFrame:
     """Max-min fair rate of the connection over the scenario's links, with multipath connections free to split.
 
     In raw link rate, including headers. Links that change count with their mean rate, UDP load is subtracted first, and
-    if flows start or stop, the allocations of the periods are averaged. Absent beside short transfers and video, whose
-    load is not known beforehand.
+    if flows start or stop, the allocations of the periods are averaged. Absent beside on/off connections, short
+    transfers and video, whose load is not known beforehand.
     """
     return _per_run(window, _of_connections(max_min))
 

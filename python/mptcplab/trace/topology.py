@@ -95,7 +95,7 @@ class Flow:
     @property
     def is_greedy(self) -> bool:
         """Whether it uses all the capacity it can get while it lasts, so that it should get a fair share."""
-        return self.kind not in ("transfers", "video", "requests", "messages")
+        return self.kind not in ("on/off", "transfers", "video", "requests", "messages")
 
     @property
     def frame_bytes(self) -> int:
